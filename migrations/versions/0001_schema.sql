@@ -423,3 +423,69 @@ CREATE TABLE capture (
     CONSTRAINT pk_capture PRIMARY KEY (run_id, rank),
     CONSTRAINT fk_capture_run_id_run FOREIGN KEY(run_id) REFERENCES run (id)
 );
+
+CREATE TABLE judged_version (
+    workload_id BIGINT NOT NULL, configuration_id BIGINT NOT NULL, device_id BIGINT NOT NULL,
+    version_id BIGINT NOT NULL, rests_on BYTEA NOT NULL, runs TEXT COLLATE "C" NOT NULL,
+    base_runs TEXT COLLATE "C" NOT NULL, step_before_ns DOUBLE PRECISION, step_after_ns DOUBLE PRECISION,
+    shared_factor DOUBLE PRECISION, step_verdict TEXT COLLATE "C", net DOUBLE PRECISION NOT NULL,
+    peak DOUBLE PRECISION NOT NULL, levels BYTEA NOT NULL,
+    CONSTRAINT pk_judged_version PRIMARY KEY (workload_id, configuration_id, device_id, version_id)
+)
+WITHOUT ROWID -- sqlite
+;
+
+CREATE TABLE verdict (
+    version_id BIGINT NOT NULL, series_id BIGINT NOT NULL, level_version_id BIGINT NOT NULL,
+    verdict TEXT COLLATE "C" NOT NULL, decided TEXT COLLATE "C", reason TEXT COLLATE "C" NOT NULL,
+    change DOUBLE PRECISION, judged_change DOUBLE PRECISION, p DOUBLE PRECISION, q DOUBLE PRECISION,
+    contribution DOUBLE PRECISION, detectable DOUBLE PRECISION, base_runs BIGINT NOT NULL,
+    CONSTRAINT pk_verdict PRIMARY KEY (version_id, series_id)
+)
+WITHOUT ROWID -- sqlite
+;
+
+CREATE TABLE fact (
+    version_id BIGINT NOT NULL, series_id BIGINT NOT NULL, what TEXT COLLATE "C" NOT NULL,
+    value_before DOUBLE PRECISION NOT NULL, value_after DOUBLE PRECISION NOT NULL,
+    CONSTRAINT pk_fact PRIMARY KEY (version_id, series_id, what)
+)
+WITHOUT ROWID -- sqlite
+;
+
+CREATE TABLE new_finding (
+    id BIGSERIAL NOT NULL, -- postgresql
+    id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, -- sqlite
+    workload_id BIGINT NOT NULL, configuration_id BIGINT NOT NULL, device_id BIGINT NOT NULL,
+    series_id BIGINT NOT NULL, direction TEXT COLLATE "C" NOT NULL, how TEXT COLLATE "C" NOT NULL,
+    first_version_id BIGINT NOT NULL, decided_version_id BIGINT NOT NULL, reference_level_id BIGINT NOT NULL,
+    reference_runs TEXT COLLATE "C" NOT NULL, new_runs TEXT COLLATE "C" NOT NULL, size DOUBLE PRECISION NOT NULL,
+    q DOUBLE PRECISION, contribution DOUBLE PRECISION NOT NULL, value_before DOUBLE PRECISION, value_after DOUBLE PRECISION,
+    calls_before DOUBLE PRECISION, calls_after DOUBLE PRECISION, is_leaf BOOLEAN NOT NULL, was_faster BOOLEAN NOT NULL,
+    state TEXT COLLATE "C" NOT NULL, ended_version_id BIGINT, ended_by_version_id BIGINT,
+    CONSTRAINT pk_new_finding PRIMARY KEY (id), -- postgresql
+    CONSTRAINT uq_new_finding_series_id_direction_how_first_version_id UNIQUE (series_id, direction, how, first_version_id)
+);
+
+CREATE INDEX ix_new_finding_workload_id_configuration_id_device_id_state ON new_finding (workload_id, configuration_id, device_id, state);
+
+CREATE TABLE new_finding_action (
+    id BIGSERIAL NOT NULL, workload_id BIGINT NOT NULL, configuration_id BIGINT NOT NULL, device_id BIGINT NOT NULL,
+    series_id BIGINT NOT NULL, direction TEXT COLLATE "C" NOT NULL, how TEXT COLLATE "C" NOT NULL,
+    first_version_id BIGINT NOT NULL, action TEXT COLLATE "C" NOT NULL, who TEXT COLLATE "C" NOT NULL,
+    reason TEXT COLLATE "C" NOT NULL, when_ns BIGINT NOT NULL, until_ns BIGINT, until_version TEXT COLLATE "C",
+    CONSTRAINT pk_new_finding_action PRIMARY KEY (id)
+);
+
+CREATE INDEX ix_new_finding_action_workload_id_configuration_id_device_id ON new_finding_action (workload_id, configuration_id, device_id);
+
+CREATE TABLE new_incident (
+    id BIGSERIAL NOT NULL, -- postgresql
+    id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, -- sqlite
+    workload_id BIGINT NOT NULL, configuration_id BIGINT NOT NULL, device_id BIGINT NOT NULL,
+    first_version_id BIGINT NOT NULL, before_ns DOUBLE PRECISION, after_ns DOUBLE PRECISION,
+    operators_ns DOUBLE PRECISION, new_ns DOUBLE PRECISION, gone_ns DOUBLE PRECISION, machine_ns DOUBLE PRECISION,
+    other_operators_ns DOUBLE PRECISION, beside_ns DOUBLE PRECISION,
+    CONSTRAINT pk_new_incident PRIMARY KEY (id), -- postgresql
+    CONSTRAINT uq_incident_first UNIQUE (workload_id, configuration_id, device_id, first_version_id)
+);

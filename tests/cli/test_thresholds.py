@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.judgement.made import runs
+from tests.regressions.made import runs
 from tracker.judgement import lines_of, update
 from tracker.store import open_store
 

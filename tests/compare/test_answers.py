@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from tests.factories import EPOCH_NS, breakdown, capture, record
-from tests.judgement.made import runs
+from tests.regressions.made import runs
 from tracker.compare import diff
 from tracker.profile import StepRow
 from tracker.store import Store, save_run

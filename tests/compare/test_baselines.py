@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.judgement.made import runs
+from tests.regressions.made import runs
 from tracker.compare import baseline_of
 from tracker.compare.baselines import window
 from tracker.errors import EXIT_COULD_NOT_RUN, EXIT_TOO_LITTLE_DATA, UsageError

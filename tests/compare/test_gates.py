@@ -7,7 +7,7 @@ import math
 import pytest
 
 from tests.factories import save
-from tests.judgement.made import runs
+from tests.regressions.made import runs
 from tracker.compare import diff, gate_of_diff, known_before
 from tracker.compare.gates import known_of
 from tracker.errors import UsageError

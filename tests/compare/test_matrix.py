@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.factories import EPOCH_NS, save
-from tests.judgement.made import runs
+from tests.regressions.made import runs
 from tracker.compare import matrix
 from tracker.errors import UsageError
 from tracker.results import MATRIX_COLUMNS, DiffOptions

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from sqlalchemy import text
 
 from tests.factories import EPOCH_NS, breakdown, capture, record, save
-from tests.judgement.made import runs
+from tests.regressions.made import runs
 from tracker.compare import diff
 from tracker.profile import MISSING, StepRow
 from tracker.reports import render_diff

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from tests.factories import save
-from tests.judgement.made import runs
+from tests.regressions.made import runs
 from tracker.compare import diff
 from tracker.profile import Device
 from tracker.results import VERDICT_COLUMNS, DiffOptions

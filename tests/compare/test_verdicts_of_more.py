@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.factories import save
-from tests.judgement.made import runs
+from tests.regressions.made import runs
 from tracker.compare import diff
 from tracker.results import VERDICT_COLUMNS, DiffOptions
 from tracker.store import Store

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.judgement.made import OPS, runs
+from tests.regressions.made import OPS, runs
 from tracker.judgement import Wish, acceptance_of, act, findings, lines_of, update, words_of
 from tracker.judgement.accepted import bad_runs
 from tracker.results import FindingsOptions

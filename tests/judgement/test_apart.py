@@ -9,8 +9,8 @@ from threading import Thread
 import pytest
 from sqlalchemy import text
 
-from tests.judgement.made import runs
 from tests.judgement.test_update import judge
+from tests.regressions.made import runs
 from tracker.judgement import keep, lines_of
 from tracker.judgement.apart import write_apart
 from tracker.store import findings, open_store, queries

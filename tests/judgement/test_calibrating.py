@@ -7,7 +7,7 @@ import pytest
 
 import tracker
 from tests.factories import EPOCH_NS, same_table, save
-from tests.judgement.made import runs
+from tests.regressions.made import runs
 from tracker.errors import UsageError
 from tracker.judgement.calibrating import calibrate, false_findings
 from tracker.judgement.judging import Values, compare

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from sqlalchemy import event, text
 
-from tests.judgement.made import runs
+from tests.regressions.made import runs
 from tracker.errors import UsageError
 from tracker.judgement import Wish, act, explain, findings, lines_of, settle, update
 from tracker.reports import render_explained

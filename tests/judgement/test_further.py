@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.judgement.made import runs
 from tests.judgement.test_follow import MS, watch
 from tests.judgement.test_update import judge
+from tests.regressions.made import runs
 from tracker.judgement import findings
 from tracker.judgement.follow import follow
 from tracker.results import FindingsOptions

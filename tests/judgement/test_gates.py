@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.factories import EPOCH_NS
-from tests.judgement.made import runs
 from tests.judgement.test_ways import logs
+from tests.regressions.made import runs
 from tests.reports import builders
 from tracker.errors import UsageError
 from tracker.judgement import Wish, act, findings, gate_of_findings, lines_of, update

@@ -7,8 +7,8 @@ import pytest
 
 import tracker
 from tests.factories import same_table, save
-from tests.judgement.made import runs
 from tests.judgement.test_update import judge
+from tests.regressions.made import runs
 from tracker.errors import UsageError
 from tracker.results import HISTORY_COLUMNS
 from tracker.store import runs as edits

@@ -8,9 +8,9 @@ from unittest.mock import patch
 import pytest
 from sqlalchemy import text
 
-from tests.judgement.made import runs
 from tests.judgement.test_checkpoints import SHORT
 from tests.judgement.test_update import judge
+from tests.regressions.made import runs
 from tracker.judgement import Wish, act, explain, findings, lines_of
 from tracker.judgement.basis import basis_of
 from tracker.judgement.follow import Checkpoint

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqlalchemy import text
 
-from tests.judgement.made import runs
 from tests.judgement.test_update import judge
+from tests.regressions.made import runs
 from tracker.detectors import rule
 from tracker.judgement import Wish, act, explain, findings
 from tracker.results import FindingsOptions

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import tracker
-from tests.judgement.made import runs
 from tests.judgement.test_update import judge
+from tests.regressions.made import runs
 from tracker.compare.baselines import baseline_of
 from tracker.judgement import findings
 from tracker.judgement.verdicts import verdicts_of

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.judgement.made import runs
+from tests.regressions.made import runs
 from tracker.judgement import explain, findings, gate_of_findings, history, lines_of, update
 from tracker.judgement.recorded import split
 from tracker.results import FindingsOptions, HistoryOptions

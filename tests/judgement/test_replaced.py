@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.judgement.made import runs
 from tests.judgement.test_findings import found
+from tests.regressions.made import runs
 from tracker import compare
 from tracker.compare import gate_of_diff
 from tracker.judgement import Wish, act, gate_of_findings, lines_of, update

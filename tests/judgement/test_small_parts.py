@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.judgement.made import runs
 from tests.judgement.test_findings import found
+from tests.regressions.made import runs
 from tracker.judgement import gate_of_findings, history, lines_of, update
 from tracker.results import HistoryOptions
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.judgement.made import runs
+from tests.regressions.made import runs
 from tracker.errors import UsageError
 from tracker.judgement import (
     Where,

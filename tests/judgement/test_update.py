@@ -8,8 +8,8 @@ from sqlalchemy import text
 
 from tests.conftest import count_rows
 from tests.factories import same_table
-from tests.judgement.made import runs
 from tests.judgement.test_verdicts import OP07, jumps, verdict_of
+from tests.regressions.made import runs
 from tracker.judgement import lines_of, update
 from tracker.judgement.verdicts import verdicts_of
 from tracker.store import runs as edits

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import text
 
-from tests.judgement.made import runs
+from tests.regressions.made import runs
 from tracker.judgement import lines_of, update, verdicts_of
 from tracker.store import open_store
 

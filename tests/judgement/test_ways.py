@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import text
 
 from tests.factories import EPOCH_NS, save
-from tests.judgement.made import runs
+from tests.regressions.made import runs
 from tracker.judgement import findings, history, lines_of, update, verdicts_of
 from tracker.results import FindingsOptions, HistoryOptions
 from tracker.store import queries

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.judgement.made import runs
+from tests.regressions.made import runs
 from tracker.judgement import older_runs, verdicts_of
 from tracker.judgement.yardstick import MOST, factors_of, noise_of
 from tracker.store import runs as edits

@@ -15,10 +15,10 @@ import requests
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from tests.judgement.made import runs
 from tests.load.test_hostile_names import FORMULAS, HTML, NAMES, SHELL, SQL, TERMINAL
 from tests.notify.made import Team, alerts
 from tests.notify.server import texts
+from tests.regressions.made import runs
 from tests.reports.builders import messages
 from tracker.config import Channel
 from tracker.judgement import lines_of, update

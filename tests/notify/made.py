@@ -6,7 +6,7 @@ import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.judgement.made import runs
+from tests.regressions.made import runs
 from tracker import notify
 from tracker.config import Alerts, Channel, Rule
 from tracker.judgement import lines_of, update
@@ -18,7 +18,7 @@ MINUTE = 60 * 10**9
 HOUR = 60 * MINUTE
 DAY = 24 * HOUR
 NOW = 1_800_000_000 * 10**9
-"""A Friday, 08:00 UTC; runs of `tests.judgement.made` are older."""
+"""A Friday, 08:00 UTC; runs of `tests.regressions.made` are older."""
 
 
 def alerts(*rules: Rule, channels=("team",), **more) -> Alerts:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.judgement.made import runs
 from tests.notify.made import MINUTE, Team, alerts
+from tests.regressions.made import runs
 from tracker.config import Rule
 from tracker.judgement import lines_of, update
 from tracker.reports import render_message

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from tests.judgement.made import runs
 from tests.notify.made import DAY, HOUR, MINUTE, NOW, Box, Team, alerts, recorded, same, slower
+from tests.regressions.made import runs
 from tracker import notify
 from tracker.config import Owner, Rule
 from tracker.judgement import Wish, act, findings, lines_of, update

@@ -6,8 +6,8 @@ import pytest
 from sqlalchemy import text
 
 from tests.factories import save
-from tests.judgement.made import runs
 from tests.judgement.test_update import judge
+from tests.regressions.made import runs
 from tracker.errors import StoreError
 from tracker.store import health, queries, schema
 from tracker.store.samples import arrays_of

@@ -61,6 +61,8 @@ class Reason(IntEnum):
     """Passes only with the common-mode shift in it."""
     PRESENCE = 8
     """In some runs of a side only."""
+    SETTINGS = 9
+    """The runs before were recorded with other settings of the profiler."""
 
 
 class JudgedSeries(Struct, frozen=True):

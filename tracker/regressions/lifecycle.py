@@ -44,7 +44,7 @@ class VersionRuns(Struct, frozen=True):
     def judge(self, of: I64, new: BOOL, opened: BOOL | None = None, alpha: float | None = None) -> JudgedSeries:
         """Judge the runs `new` (runs,) against the newest 8 runs of a level of each series."""
         level = self.level(of)
-        base = newest(level, self.limits.window)
+        base = newest(level & self.window.recorded, self.limits.window)
         return judge_version(
             self.window, self.series, base, new, level=level, opened=opened, alpha=alpha, limits=self.limits
         )
@@ -55,7 +55,8 @@ class VersionRuns(Struct, frozen=True):
 
     def reference(self, row: int, of: int) -> tuple[int, ...]:
         """Ids of the newest 8 runs of a level of a series."""
-        chosen = np.flatnonzero(self.looked_back & (self.levels[row] == of))[-self.limits.window :]
+        level = self.looked_back & (self.levels[row] == of) & self.window.recorded[row]
+        chosen = np.flatnonzero(level)[-self.limits.window :]
         return tuple(self.run_ids[chosen].tolist())
 
 

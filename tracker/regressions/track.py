@@ -23,13 +23,14 @@ class Track:
     """Runs and series of one workload, configuration and device.
 
     `values`, `calls` (series, runs): numbers of the runs, nan where a run lacks the series. `versions` (runs,): the
-    place of each run's version in the order of versions, from 1, ascending. `run_ids`: their ids. `step` (runs,): ns,
-    nan where a run has none and no operators.
+    place of each run's version in the order of versions, from 1, ascending. `run_ids`: their ids. `alike` (series,
+    runs): whether a run was recorded so that its number can be compared; what was not counts as not recorded. `step`
+    (runs,): ns, nan where a run has none and no operators.
     """
 
     def __init__(
         self, values: F64, versions: Sequence[int] | I64, series: SeriesTraits, *, calls: F64 | None = None,
-        run_ids: Sequence[int] | None = None,
+        run_ids: Sequence[int] | I64 | None = None, alike: BOOL | None = None,
     ) -> None:  # fmt: skip
         self.versions = np.asarray(versions, dtype=np.int64)
         if (np.diff(self.versions) < 0).any():
@@ -37,11 +38,12 @@ class Track:
         if values.shape != (len(series.kind), len(self.versions)):
             raise ValueError(f"values of {values.shape} for {len(series.kind)} series and {len(self.versions)} runs")
         self.series = series
-        self.values = values
-        self.calls = np.full(values.shape, np.nan) if calls is None else calls
+        self.alike = np.ones(values.shape, dtype=bool) if alike is None else alike
+        self.values = np.where(self.alike, values, np.nan)
+        self.calls = np.full(values.shape, np.nan) if calls is None else np.where(self.alike, calls, np.nan)
         self.run_ids = np.arange(values.shape[1]) if run_ids is None else np.asarray(run_ids, dtype=np.int64)
         with np.errstate(divide="ignore", invalid="ignore"):
-            logs = np.log(np.where(values > 0, values, np.nan))
+            logs = np.log(np.where(self.values > 0, self.values, np.nan))
         self.logs = np.where(series.more_is_better[:, None], -logs, logs)
 
     @cached_property
@@ -52,7 +54,7 @@ class Track:
         for code in np.unique(self.series.family):
             rows = self.series.family == code
             found[rows] = there[rows].any(axis=0)
-        return found
+        return found & self.alike
 
     @cached_property
     def step(self) -> F64:

@@ -29,6 +29,14 @@ from tracker.store.tables.dimensions import CallStack, DetailText, KernelKey, Op
 from tracker.store.tables.findings import Finding, FindingAction, FindingEvent, FindingNumber, Followed, Incident
 from tracker.store.tables.judgement import DiffHistory, Judged, Sample, SampleArray, Series, Threshold
 from tracker.store.tables.notifications import Notification, Silence
+from tracker.store.tables.regressions import (
+    ExactFact,
+    FindingWord,
+    FoundChange,
+    SeriesVerdict,
+    VersionIncident,
+    VersionJudgement,
+)
 from tracker.store.tables.runs import (
     Capture,
     Configuration,
@@ -58,12 +66,15 @@ __all__ = [
     "DetailText",
     "Device",
     "DiffHistory",
+    "ExactFact",
     "Expectation",
     "Finding",
     "FindingAction",
     "FindingEvent",
     "FindingNumber",
+    "FindingWord",
     "Followed",
+    "FoundChange",
     "Inbox",
     "Incident",
     "Judged",
@@ -88,11 +99,14 @@ __all__ = [
     "Sample",
     "SampleArray",
     "Series",
+    "SeriesVerdict",
     "Silence",
     "Source",
     "Step",
     "Threshold",
     "Version",
+    "VersionIncident",
+    "VersionJudgement",
     "WatchedFolder",
     "Watcher",
     "Workload",

@@ -1,0 +1,279 @@
+"""The judgement of a track as rows of the database, and back: places of versions become their ids."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from tracker.detect import CHANGES, KindCode, Reason, SeriesTraits, Thresholds, Verdict
+from tracker.detect.power import detectable_change
+from tracker.detect.presence import exact_changes
+from tracker.regressions import comparable
+from tracker.regressions.gate import rise_of_peak
+from tracker.regressions.incidents import IncidentParts
+from tracker.regressions.state import UNDECIDED, Finding, TrackState
+from tracker.regressions.track import BEGINNING, Track, geometric_mean
+from tracker.regressions.walk import VersionResult
+from tracker.store import bulk
+from tracker.store.bulk import Column
+from tracker.store.judged import LineRun, SeriesTable
+from tracker.store.queries.recordings import Recorded
+from tracker.store.regressions import FindingRow, IncidentRow, JudgedRow, Levels
+from tracker.store.samples import SUMMARY, UNPROFILED
+
+F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
+BOOL = NDArray[np.bool_]
+
+WAYS: Final = ("", SUMMARY, UNPROFILED)
+"""How the numbers of a whole run came about: in a trace, in a profiler's summary, without a profiler. The first that is
+there stands for the step that operators are a part of.
+"""
+
+DIRECTIONS: Final = {1: "regression", -1: "improvement"}
+SIGNS: Final = {word: sign for sign, word in DIRECTIONS.items()}
+GONE: Final = 2**40
+"""The place of a version that has no runs any more: behind all others."""
+
+
+def series_in_order(found: SeriesTable) -> SeriesTable:
+    """Series by ascending ids, those of whole runs by how they were measured first: see WAYS."""
+    ways = np.array([WAYS.index(key[4]) if key[0] == "run" and key[4] in WAYS else 0 for key in found.keys], dtype=int)
+    order = np.lexsort([found.ids, ways])
+    return SeriesTable(found.ids[order], [found.keys[at] for at in order.tolist()])
+
+
+def track_of_runs(
+    keys: Sequence[tuple[str, str, str, str, str]],
+    values: F64,
+    calls: F64,
+    runs: Sequence[LineRun],
+    place: dict[int, int],
+    recorded: dict[int, Recorded],
+    traits: SeriesTraits,
+) -> Track:
+    """A track of these runs, of which those recorded otherwise than the last one do not count where it matters."""
+    said = [recorded[run.run_id] for run in runs]
+    alike = comparable.alike(keys, comparable.recordings_of(keys, values, said), len(runs) - 1) if runs else None
+    return Track(
+        values, np.array([place[run.version_id] for run in runs], dtype=np.int64), traits, calls=calls,
+        run_ids=np.array([run.run_id for run in runs], dtype=np.int64), alike=alike,
+    )  # fmt: skip
+
+
+def load_levels(state: TrackState, at: int, stored: Levels, ids: I64, place: dict[int, int]) -> None:
+    """Take the levels of a version as they are stored into a state; series that it lacks are at their first level."""
+    row = np.full(len(ids), -1)
+    order = np.argsort(ids)
+    where = np.searchsorted(ids[order], stored.series_ids)
+    known = where < len(ids)
+    known[known] = ids[order][where[known]] == stored.series_ids[known]
+    row = order[where[known]]
+    levels, settled, waits = np.zeros((3, len(ids)), dtype=np.int64)
+    settled[:] = at
+    levels[row] = _places(stored.levels[known], place)
+    settled[row] = _places(stored.settled[known], place)
+    waits[row] = stored.waits[known]
+    state.levels[at], state.settled[at], state.waits[at] = levels, settled, waits
+
+
+def _places(versions: I64, place: dict[int, int]) -> I64:
+    distinct, inverse = np.unique(versions, return_inverse=True)
+    own = {UNDECIDED: UNDECIDED, BEGINNING: BEGINNING}
+    mapped = np.array([own.get(one, place.get(one, GONE)) for one in distinct.tolist()], dtype=np.int64)
+    return np.asarray(mapped[inverse])
+
+
+def stored_levels(state: TrackState, at: int, keep: BOOL, ids: I64, order: Sequence[int]) -> Levels:
+    """The levels of a version as they are stored, of the series that are `keep` or not at their first level."""
+    number = np.array([BEGINNING, *order, UNDECIDED], dtype=np.int64)  # -1 is the last one
+    levels = state.levels[at]
+    rows = np.flatnonzero(keep | (levels != BEGINNING))
+    rows = rows[np.argsort(ids[rows])]
+    settled = number[np.maximum(state.settled[at][rows], 0)]
+    return Levels(ids[rows], number[levels[rows]], settled, state.waits[at][rows])
+
+
+def changed_levels(before: TrackState, after: TrackState, at: int) -> bool:
+    """Whether a version was decided, or is no longer."""
+    pairs = ((before.levels, after.levels), (before.settled, after.settled), (before.waits, after.waits))
+    return any(not np.array_equal(one[at], other[at]) for one, other in pairs)
+
+
+def decided_in(before: TrackState, after: TrackState, at: int, ids: I64) -> list[tuple[int, str | None]]:
+    """What became of the series of a version that waited, or wait again (None)."""
+    rows = np.flatnonzero(before.levels[at] != after.levels[at])
+    found = {one.series: one for one in after.findings if one.first_version == at and one.state != "withdrawn"}
+    words: list[tuple[int, str | None]] = []
+    for row in rows.tolist():
+        if after.levels[at][row] == UNDECIDED:
+            words.append((int(ids[row]), None))
+        elif row in found:
+            one = found[row]
+            words.append((int(ids[row]), verdict_word(one.sign, one.how)))
+        else:
+            words.append((int(ids[row]), Verdict.UNCHANGED.name))
+    return words
+
+
+def verdict_word(sign: int, how: str) -> str:
+    """The verdict of a change that was found.
+
+    >>> verdict_word(1, "gradual"), verdict_word(-1, "presence")
+    ('REGRESSED', 'REMOVED')
+    """
+    if how == "presence":
+        return (Verdict.ADDED if sign > 0 else Verdict.REMOVED).name
+    return (Verdict.REGRESSED if sign > 0 else Verdict.IMPROVED).name
+
+
+def finding_of(row: FindingRow, at: dict[int, int], place: dict[int, int]) -> Finding:
+    """A finding as the fold knows it, from its row."""
+    return Finding(
+        series=at[row.series_id],
+        sign=SIGNS[row.direction],
+        how=row.how,
+        first_version=place.get(row.first_version_id, GONE),
+        decided_version=place.get(row.decided_version_id, GONE),
+        reference=tuple(map(int, row.reference_runs.split())),
+        reference_level=place.get(row.reference_level_id, BEGINNING if row.reference_level_id == BEGINNING else GONE),
+        size=row.size,
+        contribution=row.contribution,
+        q=np.nan if row.q is None else row.q,
+        faster=row.was_faster,
+        state=row.state,
+        ended_version=0 if row.ended_version_id is None else place.get(row.ended_version_id, GONE),
+        ended_by=0 if row.ended_by_version_id is None else place.get(row.ended_by_version_id, GONE),
+    )
+
+
+def finding_row(
+    one: Finding, ids: I64, order: Sequence[int], old: FindingRow | None, data: Track | None, version: int
+) -> FindingRow:
+    """The row of a finding; what decided it is frozen when it is found. `version`: the one that is judged with `data`;
+    `old`: its row as it is.
+    """
+    ended = order[one.ended_version - 1] if one.ended_version else None
+    ended_by = order[one.ended_by - 1] if one.ended_by else None
+    if old is not None and (data is None or one.state == "withdrawn" or one.decided_version != version):
+        return replace(old, state=one.state, ended_version_id=ended, ended_by_version_id=ended_by)
+    assert data is not None
+    base = np.isin(data.run_ids, one.reference)
+    new = data.versions >= one.first_version
+    numbers = [
+        float(geometric_mean(table[one.series : one.series + 1], side)[0])
+        for table in (data.values, data.calls)
+        for side in (base, new)
+    ]
+    return FindingRow(
+        series_id=int(ids[one.series]),
+        direction=DIRECTIONS[one.sign],
+        how=one.how,
+        first_version_id=order[one.first_version - 1],
+        decided_version_id=order[one.decided_version - 1],
+        reference_level_id=order[one.reference_level - 1] if one.reference_level else BEGINNING,
+        reference_runs=" ".join(map(str, one.reference)),
+        new_runs=" ".join(map(str, data.run_ids[new].tolist())),
+        size=one.size,
+        q=None if np.isnan(one.q) else one.q,
+        contribution=one.contribution,
+        value_before=numbers[0],
+        value_after=numbers[1],
+        calls_before=numbers[2],
+        calls_after=numbers[3],
+        is_leaf=bool(data.series.leaf[one.series]),
+        was_faster=one.faster,
+        state=one.state,
+        ended_version_id=ended,
+        ended_by_version_id=ended_by,
+    )
+
+
+def incident_row(parts: IncidentParts, order: Sequence[int]) -> IncidentRow:
+    """The row of an incident; nan becomes NULL."""
+    numbers = (
+        parts.before, parts.after, parts.operators, parts.new, parts.gone, parts.machine, parts.other_operators,
+        parts.beside,
+    )  # fmt: skip
+    return IncidentRow(order[parts.first_version - 1], *(None if np.isnan(one) else one for one in numbers))
+
+
+def judged_row(data: Track, state: TrackState, result: VersionResult, version: int, rests_on: bytes) -> JudgedRow:
+    """The row of a version: its runs, those that its step was judged against, and what its gate needs.
+
+    `net`: change by the operators that were found in it, as a share of the step; `peak`: rise of peak memory.
+    """
+    now, kind = result.evidence, data.series.kind
+    steps = [*np.flatnonzero(kind == KindCode.STEP), *np.flatnonzero(kind == KindCode.WHOLE)]
+    steps = [row for row in steps if result.judged.new_runs[row] > 0] or [0]
+    row = int(steps[0])
+    base = now.reference(row, int(now.current[row])) if len(kind) else ()
+    sides = [np.isin(data.run_ids, base), data.versions == result.version]
+    step = [float(geometric_mean(data.step[None, :], side)[0]) or None for side in sides]
+    found = [one for one in result.found if one.state == "open" and data.series.leaf[one.series]]
+    peaks = [rise_of_peak(result, row) for row in np.flatnonzero(kind == KindCode.PEAK).tolist()]
+    is_step = len(kind) > 0 and kind[row] == KindCode.STEP
+    return JudgedRow(
+        version_id=version,
+        rests_on=rests_on,
+        runs=" ".join(map(str, sorted(data.run_ids[sides[1]].tolist()))),
+        base_runs=" ".join(map(str, base)),
+        step_before_ns=step[0],
+        step_after_ns=step[1],
+        shared_factor=result.shift,
+        step_verdict=Verdict(int(result.judged.verdict[row])).name if is_step else None,
+        net=sum(one.contribution for one in found),
+        peak=max(peaks, default=0.0),
+    )
+
+
+def verdict_columns(
+    data: Track, result: VersionResult, ids: I64, order: Sequence[int], limits: Thresholds
+) -> list[Column]:
+    """The columns of the table `verdict`, of series of which something is to be said: all that were there before and
+    that are the step or large enough to be tested, and all that changed.
+    """
+    own = result.judged
+    said = ~np.isnan(own.p) | np.isin(own.verdict, CHANGES) | (own.suspect != 0)
+    said |= data.series.of_step & (own.verdict != Verdict.ABSENT)
+    settings = (own.base_runs == 0) & (own.new_runs > 0) & ~data.alike.all(axis=1)
+    said |= settings & data.series.leaf
+    rows = np.flatnonzero(said)
+    rows = rows[np.argsort(ids[rows])]
+    number = np.array([BEGINNING, *order], dtype=np.int64)
+    reasons = np.where(settings & (own.reason == Reason.FEW_BASE), Reason.SETTINGS, own.reason)
+    sign = np.where(data.series.more_is_better, -1.0, 1.0)
+    least = detectable_change(own, data.series.family, limits)
+    columns = {
+        "change": np.expm1(sign * own.raw_change), "judged_change": np.expm1(sign * own.change), "p": own.p, "q": own.q,
+        "contribution": own.contribution, "detectable": np.expm1(least),
+    }  # fmt: skip
+    return [
+        bulk.integers("series_id", ids[rows]),
+        bulk.integers("level_version_id", number[np.maximum(result.evidence.current[rows], 0)]),
+        Column("verdict", "text", [Verdict(code).name for code in own.verdict[rows].tolist()]),
+        Column("reason", "text", [Reason(code).name for code in reasons[rows].tolist()]),
+        *(bulk.floats(name, numbers[rows]) for name, numbers in columns.items()),
+        bulk.integers("base_runs", own.base_runs[rows]),
+    ]
+
+
+def facts_of(data: Track, result: VersionResult, ids: I64) -> list[tuple[int, str, float, float]]:
+    """The rows of the table `fact`: calls per step, and bytes of peak memory."""
+    calls = result.calls
+    found = [
+        (int(ids[row]), "calls", before, after)
+        for row, before, after in zip(calls.series.tolist(), calls.before.tolist(), calls.after.tolist(), strict=True)
+        if data.series.leaf[row] or data.series.kind[row] == KindCode.COMMUNICATION
+    ]
+    now = result.evidence
+    columns = np.isin(data.run_ids, now.run_ids)
+    level = now.level(now.current) & now.window.recorded
+    bytes_ = np.where((data.series.kind == KindCode.PEAK)[:, None], data.values[:, columns], np.nan)
+    peaks = exact_changes(bytes_, level, now.new)
+    numbers = zip(peaks.series.tolist(), peaks.before.tolist(), peaks.after.tolist(), strict=True)
+    return sorted(found + [(int(ids[row]), "bytes", before, after) for row, before, after in numbers])

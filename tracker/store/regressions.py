@@ -1,0 +1,213 @@
+"""What judging made of a track: verdicts and levels per version, findings, incidents; and what users said of findings.
+
+Everything is written within a transaction that the caller opens. Versions are named by their ids; 0 is the level before
+the first version.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import asdict
+from numpy.typing import NDArray
+from sqlalchemy import Connection, bindparam, text
+
+from tracker.store import bulk, labels
+from tracker.store.bulk import Column
+from tracker.store.judged import Line
+
+I64 = NDArray[np.int64]
+
+_LINE: Final = ("workload_id", "configuration_id", "device_id")
+_OF_LINE: Final = " AND ".join(f"{name} = :{name}" for name in _LINE)
+_KEY: Final = ("series_id", "direction", "how", "first_version_id")
+_RESTS_ON: Final = text(f"SELECT version_id, rests_on FROM judged_version WHERE {_OF_LINE}")  # noqa: S608 names of above
+_LEVELS: Final = text(
+    f"SELECT version_id, levels FROM judged_version WHERE {_OF_LINE} AND version_id IN :version_ids"  # noqa: S608 the same
+).bindparams(bindparam("version_ids", expanding=True))
+_SET_LEVELS: Final = text(f"UPDATE judged_version SET levels = :levels WHERE {_OF_LINE} AND version_id = :version_id")  # noqa: S608 the same
+_FORGET: Final = tuple(
+    text(statement)
+    for statement in (
+        f"DELETE FROM verdict WHERE version_id = :version_id "  # noqa: S608 the same
+        f"AND series_id IN (SELECT id FROM series WHERE {_OF_LINE})",
+        f"DELETE FROM fact WHERE version_id = :version_id "  # noqa: S608 the same
+        f"AND series_id IN (SELECT id FROM series WHERE {_OF_LINE})",
+        f"DELETE FROM judged_version WHERE {_OF_LINE} AND version_id = :version_id",  # noqa: S608 the same
+    )
+)
+_DECIDE: Final = text(
+    "UPDATE verdict SET decided = :decided "
+    "WHERE version_id = :version_id AND series_id = :series_id AND verdict = 'SUSPECT'"
+)
+_INCIDENTS: Final = text(f"SELECT id, first_version_id FROM new_incident WHERE {_OF_LINE}")  # noqa: S608 the same
+
+
+class Levels(Struct, frozen=True):
+    """Of a version, per series (ids ascending): the version with which its level began, the version that decided it,
+    and the sign of what still waits; as in `regressions.state`, by ids of versions.
+    """
+
+    series_ids: I64
+    levels: I64
+    settled: I64
+    waits: I64
+
+
+class JudgedRow(Struct, frozen=True):
+    """A row of the table `judged_version` without its levels."""
+
+    version_id: int
+    rests_on: bytes
+    runs: str
+    base_runs: str
+    step_before_ns: float | None
+    step_after_ns: float | None
+    shared_factor: float | None
+    step_verdict: str | None
+    net: float
+    peak: float
+
+
+class FindingRow(Struct, frozen=True):
+    """A row of the table `finding` without its number and its track."""
+
+    series_id: int
+    direction: str
+    how: str
+    first_version_id: int
+    decided_version_id: int
+    reference_level_id: int
+    reference_runs: str
+    new_runs: str
+    size: float
+    q: float | None
+    contribution: float
+    value_before: float | None
+    value_after: float | None
+    calls_before: float | None
+    calls_after: float | None
+    is_leaf: bool
+    was_faster: bool
+    state: str
+    ended_version_id: int | None = None
+    ended_by_version_id: int | None = None
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What makes it the same finding when it is found again."""
+        return tuple(getattr(self, name) for name in _KEY)
+
+
+_COLUMNS: Final = FindingRow.__struct_fields__
+_FINDINGS: Final = text(f"SELECT {', '.join(_COLUMNS)} FROM new_finding WHERE {_OF_LINE} ORDER BY id")  # noqa: S608 the same
+_PUT_FINDING: Final = text(
+    f"INSERT INTO new_finding ({', '.join((*_LINE, *_COLUMNS))}) "  # noqa: S608 the same
+    f"VALUES ({', '.join(f':{name}' for name in (*_LINE, *_COLUMNS))}) ON CONFLICT ({', '.join(_KEY)}) "
+    f"DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in _COLUMNS if name not in _KEY)}"
+)
+
+
+class IncidentRow(Struct, frozen=True):
+    """A row of the table `incident` without its number and its track: parts of the change of a step, ns."""
+
+    first_version_id: int
+    before_ns: float | None
+    after_ns: float | None
+    operators_ns: float | None
+    new_ns: float | None
+    gone_ns: float | None
+    machine_ns: float | None
+    other_operators_ns: float | None
+    beside_ns: float | None
+
+
+_PARTS: Final = IncidentRow.__struct_fields__
+_PUT_INCIDENT: Final = text(
+    f"INSERT INTO new_incident ({', '.join((*_LINE, *_PARTS))}) "  # noqa: S608 the same
+    f"VALUES ({', '.join(f':{name}' for name in (*_LINE, *_PARTS))}) "
+    f"ON CONFLICT ({', '.join(_LINE)}, first_version_id) "
+    f"DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in _PARTS if name != 'first_version_id')}"
+)
+
+
+def lock(connection: Connection, line: Line) -> None:
+    """Let one transaction at a time judge a track."""
+    labels.lock(connection, "judges", *line.parameters.values())
+
+
+def rests_on(connection: Connection, line: Line) -> dict[int, bytes]:
+    """What the judgement of each version that was judged rests on."""
+    return {row[0]: bytes(row[1]) for row in connection.execute(_RESTS_ON, line.parameters)}
+
+
+def levels_of(connection: Connection, line: Line, version_ids: Sequence[int]) -> dict[int, Levels]:
+    """The levels of these versions, of those that were judged."""
+    asked = {**line.parameters, "version_ids": list(version_ids) or [-1]}
+    return {row[0]: _unpacked(bytes(row[1])) for row in connection.execute(_LEVELS, asked)}
+
+
+def findings_of(connection: Connection, line: Line) -> list[FindingRow]:
+    """All findings of a track, withdrawn ones too, by their numbers."""
+    return [FindingRow(*row) for row in bulk.fetch(connection.execute(_FINDINGS, line.parameters))]
+
+
+def forget(connection: Connection, line: Line, version_ids: Iterable[int]) -> None:
+    """Remove the verdicts, facts and levels of versions; findings stay."""
+    for version_id in version_ids:
+        for statement in _FORGET:
+            connection.execute(statement, {**line.parameters, "version_id": version_id})
+
+
+def write_version(
+    connection: Connection, line: Line, row: JudgedRow, levels: Levels, verdicts: Sequence[Column],
+    facts: Sequence[tuple[int, str, float, float]],
+) -> None:  # fmt: skip
+    """Add a version that was judged. `verdicts`: columns of the table, by ascending series; `facts`: series, what,
+    before, after.
+    """
+    columns = {**line.parameters, **asdict(row), "levels": _packed(levels)}
+    bulk.insert(connection, "judged_version", list(columns), [list(columns.values())])
+    count = len(verdicts[0].values)
+    bulk.load(connection, "verdict", [Column("version_id", "int", [row.version_id] * count), *verdicts])
+    own = [(row.version_id, *fact) for fact in facts]
+    bulk.insert(connection, "fact", ("version_id", "series_id", "what", "value_before", "value_after"), own)
+
+
+def set_levels(connection: Connection, line: Line, version_id: int, levels: Levels) -> None:
+    """Replace the levels of a version that later runs decided on, or no longer do."""
+    connection.execute(_SET_LEVELS, {**line.parameters, "version_id": version_id, "levels": _packed(levels)})
+
+
+def decide(connection: Connection, version_id: int, series: Sequence[tuple[int, str | None]]) -> None:
+    """Say what became of suspects of a version: series and verdict, None for still open."""
+    if series:
+        rows = [{"version_id": version_id, "series_id": own, "decided": word} for own, word in series]
+        connection.execute(_DECIDE, rows)
+
+
+def put_findings(connection: Connection, line: Line, rows: Sequence[FindingRow]) -> None:
+    """Add findings, or change those of the same key; numbers stay."""
+    if rows:
+        connection.execute(_PUT_FINDING, [{**line.parameters, **asdict(row)} for row in rows])
+
+
+def put_incidents(connection: Connection, line: Line, rows: Sequence[IncidentRow]) -> None:
+    """Add incidents, or change those of the same first version; numbers stay."""
+    if rows:
+        connection.execute(_PUT_INCIDENT, [{**line.parameters, **asdict(row)} for row in rows])
+
+
+def _packed(levels: Levels) -> bytes:
+    """zlib of four rows of whole numbers, 8 bytes each, the lowest first; of the series the steps between them."""
+    rows = (np.diff(levels.series_ids, prepend=0), levels.levels, levels.settled, levels.waits)
+    return zlib.compress(b"".join(row.astype("<i8").tobytes() for row in rows), 1)
+
+
+def _unpacked(numbers: bytes) -> Levels:
+    steps, *rows = np.frombuffer(zlib.decompress(numbers), dtype="<i8").reshape(4, -1)
+    return Levels(np.cumsum(steps), *rows)
