@@ -17,13 +17,13 @@ TABLES = (
     "SELECT v.label, s.kind, s.name, d.verdict, d.decided, d.reason, ROUND(CAST(d.judged_change AS NUMERIC), 9), "
     "l.label FROM verdict AS d INNER JOIN series AS s ON d.series_id = s.id INNER JOIN version AS v "
     "ON d.version_id = v.id LEFT JOIN version AS l ON d.level_version_id = l.id ORDER BY v.ordinal, s.id",
-    "SELECT s.kind, s.name, f.direction, f.how, v.label, f.state, f.reference_runs, f.new_runs, f.value_before, f.value_after "
-    "FROM new_finding AS f INNER JOIN series AS s ON f.series_id = s.id INNER JOIN version AS v "
+    "SELECT s.kind, s.name, f.direction, f.how, v.label, f.state, f.reference_runs, f.new_runs, f.value_before, "
+    "f.value_after FROM new_finding AS f INNER JOIN series AS s ON f.series_id = s.id INNER JOIN version AS v "
     "ON f.first_version_id = v.id WHERE f.state <> 'withdrawn' ORDER BY v.ordinal, s.id, f.direction, f.how",
     "SELECT v.label, j.runs, j.base_runs, j.step_verdict, j.net, j.peak, j.levels FROM judged_version AS j "
     "INNER JOIN version AS v ON j.version_id = v.id ORDER BY v.ordinal",
-    "SELECT v.label, s.name, f.what, f.value_before, f.value_after FROM fact AS f INNER JOIN series AS s ON f.series_id = s.id "
-    "INNER JOIN version AS v ON f.version_id = v.id ORDER BY v.ordinal, s.id, f.what",
+    "SELECT v.label, s.name, f.what, f.value_before, f.value_after FROM fact AS f INNER JOIN series AS s "
+    "ON f.series_id = s.id INNER JOIN version AS v ON f.version_id = v.id ORDER BY v.ordinal, s.id, f.what",
 )
 
 
