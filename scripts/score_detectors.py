@@ -1,300 +1,254 @@
-"""Prints the gates of the judgement with their figures: how often it is wrong, how much it finds, how it dates it.
+"""Prints how often the judge is wrong and how much it finds, on real runs: the labelled nightly series and repeats.
 
-First of what users are told, the whole way from runs in a database to findings, incidents and exit codes; then of the
-judge alone, which says where a figure comes from.
+    .venv/bin/python scripts/score_judge.py FOLDER    # FOLDER/torch_cpu has nightly_gpt and repeats_gpt
 
-    .venv/bin/python scripts/score_detectors.py                    # on made runs
-    .venv/bin/python scripts/score_detectors.py --shared FOLDER    # also on real ones: FOLDER/data, FOLDER/tools
-
-Exit 1 where a gate fails. A figure without a limit is no gate.
+The captures are ingested once, into the file `--store` if it is given. Injected changes multiply the times of operators
+in the matrix of a track, and lengthen its step by as much.
 """
 
 from __future__ import annotations
 
 import argparse
-import platform
-import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
+from msgspec import Struct
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tests.detectors import gates, made, made_lines  # noqa: E402
-from tests.detectors.stories import changes  # noqa: E402
-from tests.detectors.whole_rates import Alarms, Found, alarms_of, found_of  # noqa: E402
-from tests.real import gates as real  # noqa: E402
-from tests.real import noise, whole_way  # noqa: E402
-from tests.real.nights import as_versions, made_story, nights  # noqa: E402
-from tests.real.per_run import run_of  # noqa: E402
-from tracker.detectors import judge  # noqa: E402
+import tracker  # noqa: E402
+from tracker.detect import series_of  # noqa: E402
+from tracker.regressions import Track, TrackState, gate_of, judge_next, walk  # noqa: E402
+from tracker.store import judged  # noqa: E402
 
-LINE = "{:<76} {:>9} {:>8}  {}"
-RECALL = {1.1: 0.6, 1.2: 0.8}
-WHOLE_MADE = {0.05: None, 0.1: 0.6, 0.2: 0.8, 0.5: 0.95}
-WHOLE_REAL = {0.05: None, 0.1: 0.4, 0.2: 0.8, 0.5: 0.9}
-"""Slow-down -> least recall of the whole way; None: a figure, no gate. Real runs of a host vary more."""
-FDR = 0.06
-REPEATED = ((40, 1), (20, 2), (8, 5))
-"""Versions and runs of each in which nothing changes."""
-BASES = ("two_ranks_nccl/rank-0", "a100_vs_v100_nccl/control")
-
-
-@dataclass(frozen=True, slots=True)
-class Gate:
-    """A line of the table. `limit`: what `figure` must not exceed, or must reach with `at_least`; None: no gate."""
-
-    name: str
-    figure: float
-    limit: float | None = None
-    at_least: bool = False
-
-    @property
-    def holds(self) -> bool:
-        """Whether the figure keeps the limit."""
-        if self.limit is None:
-            return True
-        return self.figure >= self.limit if self.at_least else self.figure <= self.limit
-
-    def __str__(self) -> str:
-        if self.limit is None:
-            return LINE.format(self.name, f"{self.figure:.3f}", "", "")
-        bound = f"{'>=' if self.at_least else '<='} {self.limit:g}"
-        return LINE.format(self.name, f"{self.figure:.3f}", bound, "ok" if self.holds else "FAILS").rstrip()
+SAME_CODE = ("v01", "v02", "v03", "v04", "v07", "v09", "v12")
+UNCHANGED = ("v02", "v03", "v04", "v06")
+QUIET = (*UNCHANGED, "v07", "v09", "v12")
+LABELS = {
+    "v05": ("native_layer_norm", "native_layer_norm_backward", "copy_"),
+    "v08": ("mul", "pow", "tanh", "add", "-gelu", "-gelu_backward", "step"),
+    "v10": ("copy_", "peak memory"),
+    "v11": ("step",),
+}
+"""MANIFEST.md of the captures; a minus is faster or gone."""
+FAILING = ("v05", "v08", "v10", "v11")
+LARGE = 0.0012
+"""Change of the step from which an injected change counts."""
 
 
-def main() -> int:
-    """All gates in turn; the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--shared", type=Path, help="folder of the shared captures and tools")
-    parser.add_argument("--draws", type=int, default=40, help="comparisons per gate; lines of versions: a tenth of it")
-    args = parser.parse_args()
-    print(f"python {platform.python_version()}, numpy {np.__version__}, pandas {pd.__version__}")
-    print(LINE.format("gate", "figure", "limit", ""))
-    lines = max(1, args.draws // 10)
-    sections: list[Iterator[Gate]] = [told_of_made_lines(lines)]
-    if args.shared:
-        captures = args.shared / "data" / "torch_cpu"
-        sections += [told_of_real_runs(captures, lines), told_by_night(captures)]
-    sections += [made_runs(args.draws), change_points()]
-    if args.shared:
-        sections += [
-            real_noise(captures), made_series(args.shared, args.draws), repeats(captures, args.draws), nightly(captures)
+class Runs(Struct):
+    """Numbers and calls (series, runs) of runs, the keys of the series, and the version of each run."""
+
+    keys: list
+    values: np.ndarray
+    calls: np.ndarray
+    versions: np.ndarray
+
+    def track(self, versions: np.ndarray) -> Track:
+        """The runs as versions of a track, numbered from 1."""
+        return Track(self.values, versions, series_of(self.keys, device_timed=False), calls=self.calls)
+
+    def named(self, name: str, *kinds: str) -> np.ndarray:
+        """Which series have this name and one of these kinds."""
+        return np.array([key[0] in kinds and key[2] == name for key in self.keys])
+
+
+def read(folder: Path, file: Path) -> dict[str, Runs]:
+    """The runs of both series, ingested if the database is not there yet."""
+    fresh = not file.exists()
+    with tracker.open_store(f"sqlite:///{file}") as store:
+        if fresh:
+            for number in range(1, 13):
+                paths = sorted((folder / "torch_cpu" / "nightly_gpt").glob(f"v{number:02}_*.gz"))
+                tracker.ingest(paths, version=f"v{number:02}", workload="nightly", store=store)
+            for number, path in enumerate(sorted((folder / "torch_cpu" / "repeats_gpt").glob("*.gz")), 1):
+                tracker.ingest([path], version=f"r{number:02}", workload="repeats", store=store)
+        found = {}
+        with store.connect() as connection:
+            for name in ("nightly", "repeats"):
+                (line,) = judged.lines(connection, workload=name)
+                runs, series = judged.runs_of(connection, line), judged.series_of(connection, line)
+                values, calls = judged.values_of(connection, [run.run_id for run in runs], series)
+                found[name] = Runs(list(map(tuple, series.keys)), values, calls, np.array([r.version for r in runs]))
+    return found
+
+
+def same_code(data: dict[str, Runs]) -> Runs:
+    """The 21 nightly runs of the first code and the 20 repeats as one series of runs; `versions` has the day."""
+    keys = list(dict.fromkeys(data["nightly"].keys + data["repeats"].keys))
+    place = {key: number for number, key in enumerate(keys)}
+    parts = []
+    for day, name in enumerate(("nightly", "repeats")):
+        own = data[name]
+        chosen = np.isin(own.versions, SAME_CODE) if day == 0 else np.ones(len(own.versions), dtype=bool)
+        both = np.full((2, len(keys), chosen.sum()), np.nan)
+        both[:, [place[key] for key in own.keys]] = own.values[:, chosen], own.calls[:, chosen]
+        parts.append((both, np.full(chosen.sum(), day)))
+    values, calls = np.concatenate([both for both, _ in parts], axis=2)
+    return Runs(keys, values, calls, np.concatenate([days for _, days in parts]))
+
+
+def drawn(runs: Runs, seed: int | None) -> Runs:
+    """The runs of each day in another order; None: as they are."""
+    order = np.arange(len(runs.versions))
+    if seed is not None:
+        draw = np.random.default_rng(seed)
+        order = np.concatenate([draw.permutation(order[runs.versions == day]) for day in (0, 1)])
+    return Runs(runs.keys, runs.values[:, order], runs.calls[:, order], runs.versions[order])
+
+
+def nights(runs: Runs) -> None:
+    """The labelled series: what is missed, what is false, and the gate of each night."""
+    names = sorted(set(runs.versions))
+    found, gates = {}, {}
+    state = TrackState(len(runs.keys))
+    track = runs.track(np.searchsorted(names, runs.versions) + 1)
+    for result in walk(track, state):
+        name = names[result.version - 1]
+        found[name] = [(one.sign, *runs.keys[one.series][:3:2], one.how) for one in result.found]
+        gates[name] = gate_of(track, state, result).code
+    missed = {"op": [], "step": []}
+    for version, labels in LABELS.items():
+        words = {f"{'-' * (sign < 0)}{name.removeprefix('aten::')}" for sign, _, name, _ in found[version]}
+        for label in labels:
+            if label not in words:
+                missed["step" if label == "step" else "op"].append(f"{version} {label}")
+    false = [(version, one) for version in QUIET for one in found[version] if one[0] > 0 or version in UNCHANGED]
+    false += [("v11", one) for one in found["v11"] if one[0] > 0 and one[1] in ("op", "op_name")]
+    wrong = [f"{name} {code}" for name, code in gates.items() if name != "v01" and code != int(name in FAILING)]
+    print(f"nights: missed ops {missed['op']} of 11, steps {missed['step']} of 2; false {false}; wrong gates {wrong}")
+
+
+def false_alarms(runs: Runs, layouts: list[tuple[int, int]], seeds: list[int | None]) -> None:
+    """Findings where nothing changed, in so many versions of so many runs."""
+    versions, operators, parts, steps, gates = 0, [], 0, 0, 0
+    for seed in seeds:
+        order = drawn(runs, seed)
+        for count, size in layouts:
+            last = slice(len(order.versions) - count * size, None)
+            own = Runs(order.keys, order.values[:, last], order.calls[:, last], order.versions[last])
+            track, state = own.track(np.repeat(np.arange(1, count + 1), size)), TrackState(len(own.keys))
+            for result in walk(track, state):
+                kinds = [(own.keys[one.series], one) for one in result.found]
+                operators += {(one.first_version, key[2]) for key, one in kinds if key[0] in ("op", "op_name")}
+                parts += sum(key[0] not in ("op", "op_name") for key, _ in kinds)
+                steps += sum(key[2] == "step" for key, _ in kinds)
+                gates += gate_of(track, state, result).code == 1
+            versions += count
+    print(
+        f"A/A {layouts}: {len(operators)} false ops, {parts} parts, {steps} steps, {gates} gates in {versions} versions"
+    )
+
+
+def slow_downs(runs: Runs, ratios: tuple[float, ...], size: int, seeds: range) -> None:
+    """Twice, four operators get slower, stay so for two versions or four runs, and are as before."""
+    injected = found = right = wrong = ended = recovered = 0
+    quiet, held = -(-9 // size), max(2, -(-4 // size))
+    steps = [runs.named(name, "run") for name in ("step", "e2e", "compute")]
+    for ratio in ratios:
+        first, step = runs.values[:, 0], runs.values[steps[0], 0][0]
+        large = [
+            key[2] for key, value in zip(runs.keys, first, strict=True)
+            if key[0] == "op_name" and value * ratio >= LARGE * step
         ]  # fmt: skip
-    holding = []
-    for gate in (gate for section in [*sections, speed()] for gate in section):
-        print(gate, flush=True)
-        holding.append(gate.holds)
-    return 0 if all(holding) else 1
+        for seed in seeds:
+            chosen = np.random.default_rng(seed).permutation(sorted(large))[:8].tolist()
+            parts = [(quiet, ()), (held, chosen[:4]), (quiet, ()), (held, chosen[4:]), (held, ())]
+            story = [slow for count, slow in parts for _ in range(count)]
+            order = drawn(runs, seed)
+            versions = np.repeat(np.arange(1, len(story) + 1), size)[: len(order.versions)]
+            values = order.values[:, : len(versions)].copy()
+            for column, version in enumerate(versions):
+                for name in story[version - 1]:
+                    more = ratio * values[runs.named(name, "op_name"), column].sum()
+                    values[runs.named(name, "op", "op_name"), column] *= 1 + ratio
+                    for row in steps:
+                        values[row, column] += more
+            track = Runs(runs.keys, values, order.calls[:, : len(versions)], versions).track(versions)
+            state = TrackState(len(runs.keys))
+            list(walk(track, state))
+            kinds = ("op", "op_name")
+            called = {}
+            for one in state.findings:
+                if runs.keys[one.series][0] in kinds and one.how != "gradual":
+                    called.setdefault((one.first_version, runs.keys[one.series][2], one.sign), []).append(one)
+            for begins, ends, slow in (
+                (quiet + 1, quiet + held + 1, chosen[:4]), (2 * quiet + held + 1, 2 * quiet + 2 * held + 1, chosen[4:])
+            ):  # fmt: skip
+                for name in slow:
+                    at = [version for version in range(begins, ends) if called.get((version, name, 1))]
+                    injected, found = injected + 1, found + bool(at)
+                    right += begins in at
+                    if begins in at:
+                        lives = called[begins, name, 1]
+                        ended += 1
+                        recovered += any(one.state == "recovered" and one.ended_version == ends for one in lives)
+                    for version in at:
+                        del called[version, name, 1]
+                    right += called.pop((ends, name, -1), None) is not None
+            wrong += len(called)
+    rate = wrong / max(1, right + wrong)
+    print(
+        f"injected {ratios}, {size} runs a version: recall {found / injected:.3f} of {injected} at {rate:.2f} ({wrong} "
+        f"false); recovered {recovered} of {ended}",
+        flush=True,
+    )
 
 
-def told_of_made_lines(lines: int) -> Iterator[Gate]:
-    """What users are told of made lines: so many of each kind of noise."""
-    name = "told of made lines"
-    by_ratio = {
-        ratio: sum(
-            (made_lines.slow_downs(own, ratio, runs=3, seeds=range(lines)) for own in made_lines.NOISES.values()),
-            Found(),
-        )
-        for ratio in WHOLE_MADE
-    }
-    yield from _found(name, by_ratio, WHOLE_MADE)
-    for versions, runs in REPEATED:
-        alarms = (
-            made_lines.false_alarms(own, versions, runs, seeds=range(lines)) for own in made_lines.NOISES.values()
-        )
-        yield from _alarms(f"{name}, {versions} unchanged of {runs}", sum(alarms, Alarms()))
-
-
-def told_of_real_runs(captures: Path, lines: int) -> Iterator[Gate]:
-    """What users are told of 41 real runs of one code: in their order, and in so many others; with slow-downs twice as
-    many, since there is one kind of noise alone.
-    """
-    name = "told of real runs"
-    days = whole_way.same_code(captures)
-    by_ratio = {ratio: whole_way.slow_downs(days, ratio, runs=3, seeds=range(2 * lines)) for ratio in WHOLE_REAL}
-    yield from _found(name, by_ratio, WHOLE_REAL)
-    for versions, runs in REPEATED:
-        for order, seeds in (("as they came", [None]), ("shuffled", range(lines))):
-            alarms = whole_way.false_alarms(days, versions, runs, seeds=seeds)
-            yield from _alarms(f"{name}, {versions} unchanged of {runs}, {order}", alarms)
-
-
-def _found(name: str, by_ratio: dict[float, Found], least: dict[float, float | None]) -> Iterator[Gate]:
-    """The gates of slow-downs in versions of 3 runs, that are taken back later."""
-    for ratio, found in by_ratio.items():
-        yield Gate(f"{name}: recall at {ratio:+.0%}, of {found.injected}", found.recall, least[ratio], at_least=True)
-    for ratio, found in by_ratio.items():
-        yield Gate(f"{name}: false discovery rate at {ratio:+.0%}", found.fdr)
-    whole = sum(by_ratio.values(), Found())
-    yield Gate(f"{name}: false discovery rate, of {whole.right + whole.wrong} findings", whole.fdr, FDR)
-    yield Gate(f"{name}: found, but dated to another version, of {whole.found}", whole.misdated, 0)
-    lost = whole.ended - whole.recovered
-    yield Gate(f"{name}: taken back, but not recovered in that version, of {whole.ended}", lost)
-
-
-def _alarms(name: str, alarms: Alarms) -> Iterator[Gate]:
-    """The gates of versions in which nothing changes."""
-    yield Gate(f"{name}: findings of the step", alarms.steps, 0)
-    yield Gate(f"{name}: verdicts of the step", alarms.verdicts, 0)
-    yield Gate(f"{name}: findings of ops per 20 versions", alarms.operators_per_20, 1)
-    yield Gate(f"{name}: incidents, of {alarms.versions} versions", alarms.incidents)
-
-
-def told_by_night(captures: Path) -> Iterator[Gate]:
-    """What users are told of 12 labelled versions, as they come. What fails is named."""
-    grown = nights(real.nightly_versions(captures / "nightly_gpt"))
-    alarms = grown.alarms
-    for version in real.LABELS:
-        missed, lasting = grown.missed(version), grown.not_recovered(version)
-        yield Gate(_naming(f"told of {version}: labels missed or misdated", missed), len(missed), 0)
-        yield Gate(_naming(f"told of {version}: labels that do not end when taken back", lasting), len(lasting), 0)
-    wrong = grown.wrong_steps
-    yield Gate(_naming("told by night: labelled steps with another verdict", wrong), len(wrong), 0)
-    yield Gate("told by night: verdicts of the step, nothing changed", alarms.verdicts, 0)
-    yield Gate("told by night: incidents where nothing changed", alarms.incidents, 0)
-    yield Gate("told by night: incidents where a change is taken back", len(grown.incidents_taken_back), 0)
-    for command in ("findings", "diff"):
-        wrong = grown.wrong_codes(command)
-        yield Gate(_naming(f"told by night: {command} --fail-on new, wrong codes", wrong), len(wrong), 0)
-    yield Gate("told by night: nights with runs enough that end with 4", len(grown.blocked), 0)
-
-
-def _naming(name: str, found: Sequence[object]) -> str:
-    return f"{name} ({', '.join(map(str, found))})" if found else name
-
-
-def made_runs(draws: int) -> Iterator[Gate]:
-    """One comparison at a time, on random splits of made runs."""
-    runs = made.operators(500, 40)
-    name = "made runs, 5 against 3"
-    for factor, recall in RECALL.items():
-        rates = gates.judge_rates(runs, factor, draws=draws)
-        if factor == 1.1:
-            yield Gate(f"{name}: false findings, nothing changed", rates.false_unchanged, 1.0)
-        yield Gate(f"{name}: recall at {factor - 1:+.0%}", rates.recall, recall, at_least=True)
-        yield Gate(f"{name}: false discovery rate at {factor - 1:+.0%}", rates.fdr, 0.08)
-    still, drifting = (gates.judge_rates(runs, 1.10, drift=drift, draws=draws).recall for drift in (0.0, 0.05))
-    yield Gate(f"{name}: recall lost at +10% by 5 % drift", still - drifting, 0.03)
-    confirmed = gates.confirmed_rates(runs, 1.10, draws=draws)
-    name = "made runs, 1 and 2 that confirm"
-    yield Gate(f"{name}: false findings, nothing changed", confirmed.false_unchanged, 1.0)
-    yield Gate(f"{name}: recall at +10%", confirmed.recall, 0.6, at_least=True)
-    yield Gate(f"{name}: false discovery rate at +10%", confirmed.fdr, 0.1)
-
-
-def change_points() -> Iterator[Gate]:
-    """300 made series of 60 runs: normal and heavy-tailed, 1 to 5 % noise."""
-    series = gates.noisy_labelled(300, 60, seed=7)
-    found = gates.change_point_rates(series)
-    told = sum(len(gates.replayed(unchanged)) for unchanged, _, _ in series[:60])
-    yield Gate("change points: F1", found.f1, 0.77, at_least=True)
-    yield Gate("change points: precision", found.precision, 0.95, at_least=True)
-    yield Gate("change points: unchanged series with one", found.false_series, 0)
-    yield Gate("change points, looking after every run: false per 100 runs", told / 36, 0.1)
-
-
-def real_noise(captures: Path) -> Iterator[Gate]:
-    """200 series of 60 runs with the noise of real operators, none of which the detectors were tuned on."""
-    residuals = noise.residuals([run_of(path) for path in sorted((captures / "repeats_gpt").glob("*.gz"))])
-    series = noise.labelled(residuals, "held out", 200)
-    found = gates.change_point_rates(series)
-    told = sum(len(gates.replayed(unchanged)) for unchanged, _, _ in series[:60])
-    name = "change points on real noise"
-    yield Gate(f"{name}: F1", found.f1, 0.77, at_least=True)
-    yield Gate(f"{name}: precision", found.precision, 0.95, at_least=True)
-    yield Gate(f"{name}: unchanged series with one, of 200", found.false_series, 0)
-    yield Gate(f"{name}, after every run: false per 100 runs", told / 36, 0.1)
-    for ratio, least in {0.1: 0.6, 0.2: 0.8, 0.5: 0.85}.items():
-        recall = noise.recall_online(residuals, "held out", ratio, 40)
-        yield Gate(f"{name}, after every run: recall at {ratio:+.0%}", recall, least, at_least=True)
-    for kind in noise.KINDS[1:]:
-        found = gates.change_point_rates(noise.labelled(residuals, "held out", 100, kind=kind))
-        yield Gate(f"{name}, {kind}: F1", found.f1)
-        yield Gate(f"{name}, {kind}: precision", found.precision)
-
-
-def made_series(shared: Path, draws: int) -> Iterator[Gate]:
-    """Series of tools/make_series.py: 2 % noise, 0.5 % drift."""
-    for base in BASES:
-        with tempfile.TemporaryDirectory() as folder:
-            trace = shared / "data" / "pytorch" / f"{base}.pt.trace.json.gz"
-            series = real.make_series(shared / "tools" / "make_series.py", trace, Path(folder))
-            yield from _told_of_made_series(f"told of series of {base}", Path(folder) / "noisy")
-        scores = {factor: real.score(series, factor, draws=draws) for factor in RECALL}
-        name = f"series of {base}"
-        yield Gate(f"{name}: operators", scores[1.1].operators)
-        yield Gate(f"{name}: false findings per 500", scores[1.1].false_per_500, 1.0)
-        for factor, recall in RECALL.items():
-            yield Gate(f"{name}: recall at {factor - 1:+.0%}", scores[factor].recall, recall, at_least=True)
-            yield Gate(f"{name}: false discovery rate at {factor - 1:+.0%}", scores[factor].fdr, 0.08)
-
-
-def _told_of_made_series(name: str, folder: Path) -> Iterator[Gate]:
-    """What users are told of the runs in `folder`, of which 16 of 28 have slower operators."""
-    story = made_story()
-    grown = nights(as_versions(story, sorted(folder.glob("run_*.gz"))))
-    found, truth = found_of(grown.told, story), changes(story)
-    quiet = [version.label for version in story if not truth[version.label]]
-    yield Gate(f"{name}: slow-downs found, of {found.injected} large and small ones", found.found)
-    yield Gate(f"{name}: found, but dated to another version", found.misdated, 0)
-    yield Gate(f"{name}: false findings", found.wrong, 0)
-    yield Gate(f"{name}: incidents where nothing changed", alarms_of(grown.told, quiet).incidents, 0)
-    failing = [version for version in quiet[1:] if grown.gates[version].findings or grown.gates[version].diff]
-    yield Gate(_naming(f"{name}: unchanged versions that fail", failing), len(failing), 0)
-
-
-def repeats(captures: Path, draws: int) -> Iterator[Gate]:
-    """20 real repeats of one version, in windows, in splits, and run by run."""
-    paths = sorted((captures / "repeats_gpt").glob("*.gz"))
-    runs = [run_of(path) for path in paths]
-    yield Gate("20 repeats, all consecutive windows: findings", len(real.found_in_windows(runs)), 1)
-    yield Gate("20 repeats, random splits: findings per split", real.false_per_split(runs, draws=draws), 0.3)
-    with real.ingested({"v1": paths}) as store:
-        found = real.followed(store)
-    yield Gate("20 repeats, run by run: confirmed regressions", len(real.regressions(found)), 1)
-    better = sum(one.sign < 0 and one.how == "confirmed" for one in found)
-    yield Gate("20 repeats, run by run: confirmed improvements", better)
-
-
-def nightly(captures: Path) -> Iterator[Gate]:
-    """12 labelled versions, run by run."""
-    with real.ingested(real.nightly_versions(captures / "nightly_gpt")) as store:
-        found = real.followed(store)
-    for version, labels in real.LABELS.items():
-        missed = real.missed(found, version)
-        yield Gate(f"nightly {version}: labels missed or misdated, of {len(labels)}", len(missed), 0)
-    yield Gate("nightly v11: ops said to be worse", len(real.ops_blamed(found, "v11")), 0)
-    quiet = real.regressions(found, *real.QUIET)
-    yield Gate("nightly, unchanged versions: confirmed regressions", len(quiet), 0)
-
-
-def speed() -> Iterator[Gate]:
-    """How long one judgement of 5,000 series takes, in sorts of the same numbers."""
-    values = made.operators(5000, 8)
-    judging = seconds(lambda: judge(values[:, :5], values[:, 5:]))
-    sorting = seconds(lambda: np.sort(values, axis=None))
-    yield Gate("judge of 5,000 series, 5 against 3: median of 15, ms", 1e3 * judging)
-    yield Gate("the same in sorts of the 40,000 numbers", judging / sorting)
-
-
-def seconds(call: Callable[[], object]) -> float:
-    """The median of 15 calls, after one that warms up."""
-    call()
+def speed(series: int = 1100, older: int = 100) -> Iterator[str]:
+    """Time of one more run of a track, with two findings of its operators open."""
+    draw = np.random.default_rng(1)
+    keys = [("op", "device_self_ns", f"op{number}", "", "") for number in range(series - 1)]
+    keys.append(("run", "duration_ns", "step", "", ""))
+    levels = np.exp(draw.normal(9, 1.5, series - 1))
+    values = levels[:, None] * np.exp(draw.normal(0, 0.02, (series - 1, older + 4)))
+    values = np.vstack([values, values.sum(axis=0)])
+    largest = np.argsort(-levels)[:2]
+    values[largest, older - 8 :] *= 1.2
+    track = Track(values, np.arange(older + 4) // 4 + 1, series_of(keys, device_timed=True))
+    state = TrackState(series)
+    *_, last = np.unique(track.versions)
+    list(walk(Track(values[:, :older], track.versions[:older], track.series), state))
     taken = []
-    for _ in range(15):
+    for _ in range(9):
+        again = state.before(int(last))
         start = time.perf_counter()
-        call()
+        judge_next(track, again, int(last))
         taken.append(time.perf_counter() - start)
-    return statistics.median(taken)
+    yield f"one more version of 4 runs, {series} series, {older} older runs: {1e3 * float(np.median(taken)):.1f} ms"
+
+
+def main() -> None:
+    """All figures in turn."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="folder of the shared captures")
+    parser.add_argument("--store", type=Path, help="SQLite file for the ingested captures")
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--only", default="night aa inject one speed")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        data = read(args.folder, args.store or Path(folder) / "runs.db")
+    runs = same_code(data)
+    if "night" in args.only:
+        nights(data["nightly"])
+    if "aa" in args.only:
+        seeds = [None, *range(5)]
+        false_alarms(runs, [(41, 1)], seeds)
+        false_alarms(runs, [(20, 2), (10, 4), (8, 5)], seeds)
+    if "inject" in args.only:
+        for ratio in (0.1, 0.2, 0.5):
+            slow_downs(runs, (ratio,), 3, range(args.seeds))
+    if "one" in args.only:
+        slow_downs(runs, (0.2, 0.5), 1, range(args.seeds // 2))
+    if "speed" in args.only:
+        for line in [*speed(), *speed(5000)]:
+            print(line)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

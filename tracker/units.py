@@ -267,3 +267,12 @@ def device_key(name: str) -> str:
     for vendor in _VENDORS:
         part = part.removeprefix(vendor) or part
     return part
+
+
+def unit_of_metric(metric: str) -> str:
+    """The unit of a metric of a series: ns, bytes or per_second.
+
+    >>> unit_of_metric("device_self_ns"), unit_of_metric("peak_allocated_bytes"), unit_of_metric("samples_per_second")
+    ('ns', 'bytes', 'per_second')
+    """
+    return "per_second" if metric.endswith("_per_second") else "bytes" if metric.endswith("bytes") else "ns"

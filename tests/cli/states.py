@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.factories import save
-from tests.judgement import made
-from tracker import judgement
-from tracker.judgement import lines_of, update
+from tests.regressions import made
 from tracker.profile import Device
+from tracker.regressions import actions
+from tracker.regressions.judgement import lines_of, update
 from tracker.store import Store, open_store
 from tracker.store import runs as edits
 
@@ -96,8 +96,8 @@ def _acted(action: str, **more: object) -> Callable[[Store], None]:
     def build(store: Store) -> None:
         found(store)
         _judged(store)
-        wish = judgement.Wish(action, "ann", 1_900_000_000 * 10**9, "so it is", **more)
-        judgement.act(store, wish, incident_ids=[1])
+        wish = actions.Wish(action, "ann", 1_900_000_000 * 10**9, "so it is", **more)
+        actions.act(store, wish, incident_ids=[1])
 
     return build
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli.test_run import job, queued, run  # noqa: F401 job is a fixture
 from tests.factories import save
-from tests.judgement import made
+from tests.regressions import made
 from tests.test_sidecar import trace
 from tracker.judgement import lines_of, update
 from tracker.store import open_store

@@ -8,7 +8,7 @@ import pytest
 from openpyxl import load_workbook
 
 from tests.factories import save
-from tests.judgement import made
+from tests.regressions import made
 from tracker.judgement import lines_of, update
 from tracker.store import open_store
 

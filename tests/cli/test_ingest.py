@@ -4,10 +4,10 @@ import shutil
 from pathlib import Path
 
 from tests.cli.support import WORKLOAD, content
-from tests.judgement import made
-from tracker import judgement
+from tests.regressions import made
 from tracker.cli._ingested import newly_recovered, recovered
 from tracker.cli.ingest import _proposed, summary
+from tracker.regressions import judgement
 
 DATA = Path(__file__).parents[1] / "data"
 LABELS = ("--version", "v01", "--workload", WORKLOAD)

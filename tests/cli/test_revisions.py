@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from tests.judgement import made
+from tests.regressions import made
 from tracker import compare
 from tracker.cli.demo import samples
 from tracker.judgement import lines_of, update

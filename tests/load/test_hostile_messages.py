@@ -21,8 +21,8 @@ from tests.notify.server import texts
 from tests.regressions.made import runs
 from tests.reports.builders import messages
 from tracker.config import Channel
-from tracker.judgement import lines_of, update
 from tracker.notify.sending import Sender
+from tracker.regressions.judgement import lines_of, update
 from tracker.reports.message import Limits, write
 
 LINES = "a\nFORGED LINE\r\nBcc: evil@example.com\r\n\r\nFORGED BODY"
@@ -37,7 +37,6 @@ KINDS = {
     "opened": messages.message(),
     "recovered": messages.recovered(),
     "two devices": messages.two_devices(),
-    "worsened": messages.worsened(),
     "held back": messages.held_back(),
     "alarm": messages.alarm(),
 }

@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.regressions.made import runs
 from tracker import notify
 from tracker.config import Alerts, Channel, Rule
-from tracker.judgement import lines_of, update
+from tracker.regressions.judgement import lines_of, update
 from tracker.results import Message
 from tracker.store import notifications, queries
 from tracker.store import runs as edits

@@ -7,7 +7,7 @@ import pytest
 from tests.notify.made import MINUTE, Team, alerts
 from tests.regressions.made import runs
 from tracker.config import Rule
-from tracker.judgement import lines_of, update
+from tracker.regressions.judgement import lines_of, update
 from tracker.reports import render_message
 
 WORSE = Rule(channels=("worse",), severity="info")

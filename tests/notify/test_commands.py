@@ -31,7 +31,7 @@ def test_a_version_with_a_backtick_is_quoted(memory_store):
 def test_a_version_that_no_command_can_hold_is_named_by_its_runs(memory_store, version):
     commands = told_of(memory_store, version)
     assert commands["reproduce"] == "tracker diff run:1,run:2,run:3 run:4,run:5,run:6"
-    assert commands["acknowledge"] == "tracker ack incident:1 --reason ..."
+    assert commands["acknowledge"] == "tracker ack I-1 --reason ..."
 
 
 def test_without_a_workload_that_can_be_written_the_rest_still_says_what_to_do(memory_store):

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from tests.notify.made import DAY, HOUR, MINUTE, NOW, Box, alerts, recorded
 from tracker import notify
 from tracker.config import Rule
-from tracker.detectors.life import TRANSITIONS
 from tracker.notify import composing, enqueueing, seen
 from tracker.notify.routes import SEVERITIES, Subject
 from tracker.notify.seen import LIVE, Incident, Seen
@@ -28,9 +27,9 @@ SETTINGS = alerts(
     channels=(*CHANNELS, "late"),
 )
 WITHOUT_REMINDERS = replace(SETTINGS, repeat="5000w")
-STATES = ("persisting", "acknowledged", "muted", "recovering", "recovered", "reopened", "expected", "invalid")
-OF_USERS = {"acknowledged", "persisting"}
-"""What a finding that was interrupted (muted, recovering) goes back to is what it was."""
+STATES = ("persisting", "acknowledged", "muted", "recovered", "vanished", "expected", "invalid")
+OPEN = {"new", "persisting", "acknowledged"}
+"""What a finding can leave; a mute ends by itself."""
 
 
 @dataclass
@@ -40,8 +39,6 @@ class Made:
     number: int
     incident: int
     state: str = "new"
-    opened: int = 1
-    worsened: int = 0
     before: str = "new"
     muted_until: int | None = None
 
@@ -50,7 +47,7 @@ class Made:
 
     def seen(self) -> Seen:
         name = f"{self.number}"
-        over = self.state == "recovered"
+        over = self.state in {"recovered", "vanished"}
         return Seen(
             row={
                 "state": self.state, "name": f"op{name}", "kind": "op", "unit": "ns", "contribution": 0.1,
@@ -59,11 +56,8 @@ class Made:
             group=("op", name),
             is_top=True,
             is_silent=self.state == "muted",
-            opened=f"{name}.opened.{self.opened}",
-            came_back=self.opened > 1,
-            worsened=tuple(f"{name}.worsened.{count}" for count in range(self.worsened)),
-            ended=f"{name}.ended.{self.opened}" if over else None,
-            ended_in="v9" if over else None,
+            began=f"{name}.began",
+            ended=f"{name}.{self.state}" if over else None,
         )  # fmt: skip
 
 
@@ -83,11 +77,11 @@ class World:
 
 
 class PlainComposer(composing.Composer):
-    """Messages without numbers: only their life is looked at. What got worse is more severe, for as long as it is."""
+    """Messages without numbers: only their life is looked at. An incident of two findings is more severe."""
 
     def subject(self, key):
-        worst = max((len(one.worsened) for one in self.incidents[key].findings if one.is_measured), default=0)
-        return Subject("gpt", "cpu", SEVERITIES[min(1 + worst, 2)], "regression", ["op"])
+        count = sum(one.is_open for one in self.incidents[key].findings)
+        return Subject("gpt", "cpu", SEVERITIES[min(1 + count, 2)], "regression", ["op"])
 
     def is_part_of_another(self, key):
         return False
@@ -101,7 +95,7 @@ class PlainComposer(composing.Composer):
 
 
 class Life(RuleBasedStateMachine):
-    """Findings come, get worse, are muted, end; time goes by; watchers look; channels fail, and senders are killed."""
+    """Findings come, are muted, end; time goes by; watchers look; channels fail, and senders are killed."""
 
     def __init__(self):
         super().__init__()
@@ -133,22 +127,12 @@ class Life(RuleBasedStateMachine):
     @rule(place=st.integers(0, 7), state=st.sampled_from(STATES))
     def change(self, place, state):
         found = self.world.findings[place % len(self.world.findings)]
-        if found.state == "muted" or state not in TRANSITIONS[found.state]:
+        if found.state not in OPEN:
             return
-        if found.state == "recovering" and state in OF_USERS and found.before in OF_USERS:
-            state = found.before
-        if state in {"muted", "recovering"}:
+        if state == "muted":
             found.before = found.state
-        found.opened += state == "reopened"
         found.state = state
         found.muted_until = self.now + DAY if state == "muted" else None
-
-    @precondition(lambda self: self.world.findings)
-    @rule(place=st.integers(0, 7))
-    def worsen(self, place):
-        found = self.world.findings[place % len(self.world.findings)]
-        if found.state in LIVE | {"acknowledged"}:
-            found.worsened += 1
 
     @rule(pause=st.sampled_from([MINUTE, 5 * MINUTE, HOUR, 7 * HOUR, DAY, 8 * DAY]))
     def wait(self, pause):
@@ -223,7 +207,7 @@ class Life(RuleBasedStateMachine):
                 break
         assert quiet == 2, "there is always more to tell"
         told = {event for one in records if one.channel == "sound" and one.state == "sent" for event in one.covers}
-        live = {found.seen().opened for found in self.world.findings if found.state in LIVE}
+        live = {found.seen().began for found in self.world.findings if found.state in LIVE}
         assert live <= told
 
 

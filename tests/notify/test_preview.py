@@ -56,5 +56,4 @@ def test_what_is_over_is_shown_with_what_it_is_now(store):
     same(store, "v3", 6, count=5)
     ((_, message),) = preview(store, team.alerts, now_ns=team.now_ns + DAY)
     (line,) = [line for line in render_message(message).body.splitlines() if line.startswith("- op07")]
-    (now,) = re.findall(r"1.00 ms -> 1.50 ms \(\+49.3 %\), now (.*?) %,", line)
-    assert abs(float(now)) < 2, "it is what it was, but for noise"
+    assert re.search(r"1.00 ms -> 1.50 ms \(\+49.\d %\), now as before,", line)

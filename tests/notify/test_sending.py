@@ -87,7 +87,7 @@ def test_wecom_gets_no_more_bytes_than_it_takes(services, server):
     assert send(services, "wecom", long) is None
     text = max(texts(server.got[0][1]), key=len)
     assert len(text.encode()) <= 2048
-    assert "tracker opened incident:12" in text
+    assert "tracker opened I-12" in text
 
 
 def test_a_name_that_would_ping_everybody_in_slack_does_not(server, monkeypatch):

@@ -38,16 +38,16 @@ def test_without_a_known_step_the_findings_speak():
     assert headline(unknown, []) == "3 findings"
 
 
-def test_what_came_back_says_with_which_version():
-    row = {"state": "recovered", "reopened_in": None, "effect": 0.0, "ratio": 0.4}
-    assert standing(row) == "recovered"
-    assert standing({**row, "reopened_in": "v10"}) == "recovered, reopened in v10"
-    assert standing({**row, "state": "persisting", "effect": 0.9}) == "persisting, now +90.0 %"
+def test_what_is_over_says_since_which_version():
+    assert standing({"state": "persisting", "ended_version": None}) == "persisting"
+    assert standing({"state": "recovered", "ended_version": "v10"}) == "recovered in v10"
+    muted = {"state": "muted", "until_version": "v12", "until_ns": None, "ended_version": None}
+    assert standing(muted) == "muted until v12"
 
 
 def test_runs_that_are_left_out_are_told_at_their_own_end():
     """40 runs from old to new, of which 30 are shown: up to the newest, from two before the first that was judged."""
-    numbers = {"version": "v1", "value": 1e6, "calls": 1.0, "shared_factor": 0.0, "effect": 0.0}
+    numbers = {"version": "v1", "value": 1e6, "calls": 1.0, "shared_factor": 0.0, "change": 0.0}
 
     def table(judged: int) -> object:
         rows = [{"run_id": at, "side": "candidate" if at >= judged else "", **numbers} for at in range(1, 41)]

@@ -112,11 +112,18 @@ def test_a_suspicion_fails_only_the_gate_that_asks_for_it():
 def test_findings_have_a_case_per_line_and_one_per_finding():
     found = ends(parsed(reports.render_findings(builders.findings(), "junit")))
     assert found == {
-        "gpt batch=32 on NVIDIA H100 v42": "passed", "step": "failure", "aten::mm": "failure", "aten::add": "passed",
+        "gpt batch=32 on NVIDIA H100 v42": "passed", "step": "failure", "aten::mm": "skipped", "aten::add": "passed",
         "aten::mul": "skipped",
     }  # fmt: skip
-    new_line = builders.findings(rows=[], incidents=[], lines=[builders.line(runs=3)])
-    assert ends(parsed(reports.render_findings(new_line, "junit"))) == {"gpt batch=32 on NVIDIA H100 v42": "skipped"}
+
+
+@pytest.mark.parametrize(
+    ("code", "cause", "end"), [(0, "", "passed"), (4, "runs", "skipped"), (1, "peak memory", "failure")]
+)
+def test_line_without_findings_ends_as_its_gate(code, cause, end):
+    line = builders.line(gate_new=code, gate_new_cause=cause, peak=0.2)
+    found = builders.findings(rows=[], incidents=[], lines=[line])
+    assert ends(parsed(reports.render_findings(found, "junit"))) == {"gpt batch=32 on NVIDIA H100 v42": end}
 
 
 @pytest.mark.parametrize("name", HOSTILE)

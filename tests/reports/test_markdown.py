@@ -60,7 +60,7 @@ def test_findings_fit_a_comment_too_and_older_incidents_are_folded():
     assert len(text) <= MAX_LENGTH and told
     assert text.count("<details>") == text.count("</details>") > 5
     assert text.splitlines()[0].startswith("### New: since v0, ")
-    assert [line for line in text.splitlines() if line.startswith("**Incident")][-1].startswith("**Incident 2: ")
+    assert [line for line in text.splitlines() if line.startswith("**I-")][-1].startswith("**I-2: ")
 
 
 def test_what_no_number_of_rows_makes_short_loses_its_last_parts():
@@ -70,7 +70,7 @@ def test_what_no_number_of_rows_makes_short_loses_its_last_parts():
     text = render_findings(builders.findings(rows, incidents), "markdown", tell=told.append)
     assert len(text) <= MAX_LENGTH
     assert " more parts are left out, to stay below 60,000 characters." in text and len(told) == 2
-    assert text.splitlines()[-1].startswith("Why, gate by gate: tracker explain ")
+    assert text.splitlines()[-1].startswith("Why, test by test: tracker explain ")
 
 
 def test_long_tables_are_folded():

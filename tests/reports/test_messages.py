@@ -19,7 +19,6 @@ CASES = {
     "opened": messages.message(),
     "recovered": messages.recovered(),
     "two_devices": messages.two_devices(),
-    "worsened": messages.worsened(),
     "held_back": messages.held_back(),
     "alarm": messages.alarm(),
 }
@@ -62,25 +61,10 @@ def test_what_got_better_is_not_announced_with_a_step_that_got_slower():
     assert title == "[info] gpt: aten::gelu -66.7 %, v41 -> v42, NVIDIA H100"
 
 
-def test_what_is_called_more_often_says_so_once():
-    more = messages.finding("aten::cat", 6, 7, change="calls", ratio=1.0, baseline_calls=3.0, candidate_calls=6.0)
-    found = render_message(messages.message("opened", messages.told(by_step=False, shown=(more,), more=0)))
-    assert "aten::cat calls +100.0 %" in found.title
-    assert "aten::cat (op, all shapes): 6.00 ms -> 7.00 ms (calls +100.0 %), +1.00 ms" in found.body
-
-
 def test_the_explanation_adds_up():
     body = render_message(CASES["opened"]).body
-    parts = [float(part) for part in re.findall(r"(?:found|shapes|time|communication|rest) \+?(-?[0-9.]+) ms", body)]
+    parts = [float(part) for part in re.findall(r"(?:found|shapes|operators) \+?(-?[0-9.]+) ms", body)]
     assert sum(parts) == pytest.approx(30.0)
-    assert "96.7 % explained" in body
-
-
-@pytest.mark.parametrize("direction", ["regression", "improvement"])
-def test_losses_and_gains_that_cancel_are_both_told(direction):
-    told = messages.told(direction=direction, explained_share=None, gain_ns=-3e6, loss_ns=7e6)
-    body = render_message(messages.message("opened", told)).body
-    assert "Gains and losses cancel; losses +7.00 ms, gains -3.00 ms." in " ".join(body.split())
 
 
 def test_a_channel_without_titles_gets_it_as_its_first_line():
@@ -92,7 +76,7 @@ def test_a_channel_without_titles_gets_it_as_its_first_line():
 def test_every_form_names_incident_and_event_so_that_a_repetition_is_recognised():
     for form, limits in (("long", Limits()), ("short", Limits(1000, 100)), ("short", Limits(300, 0))):
         assert render_message(CASES["opened"], form, limits=limits).body.endswith(
-            "tracker opened incident:12 [1.1.1.42.regression:opened:1]"
+            "tracker opened I-12 [1.1.1.42.regression:opened:1]"
         )
 
 

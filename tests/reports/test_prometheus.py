@@ -37,7 +37,8 @@ def test_findings_give_where_each_line_stands_and_what_is_open():
     assert only(found["tracker_compute_seconds"], **line) == pytest.approx(0.090)
     assert only(found["tracker_free_seconds"], **line) == pytest.approx(0.008)
     assert only(found["tracker_peak_allocated_bytes"], **line) == 3 * 2**30
-    assert only(found["tracker_step_diff_ratio"], against="pinned") == 0.12
+    assert only(found["tracker_step_change_ratio"], **line) == 0.1
+    assert only(found["tracker_exit_code"], **line) == 1
     assert "tracker_data_loading_seconds" not in found  # nobody says
     regression = {"direction": "regression", "severity": "critical"}
     assert only(found["tracker_findings"], state="new", **regression) == 1

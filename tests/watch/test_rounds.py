@@ -17,7 +17,8 @@ from tracker.cli.demo import samples
 from tracker.config import Prune
 from tracker.detectors import rule
 from tracker.errors import NewerStoreError, StoreError, TrackerError
-from tracker.judgement import Wish, act
+from tracker.regressions.actions import Wish, act
+from tracker.regressions.inbox import found_rows
 from tracker.store import inbox, leases, open_store, queries, watchers
 from tracker.watch import rounds
 
@@ -256,16 +257,15 @@ def test_a_round_over_the_samples_finds_what_is_known_of_them_and_ends_a_mute(st
     assert set(states.values()) == {"ingested"}
     assert sorted(set(world.runs())) == [("small_gpt", "v01"), ("small_gpt", "v08")]
     assert world.runs() == sorted(world.runs())
-    found = queries.findings(store)
-    slower = found[found["direction"] == "regression"]
-    assert "aten::mul" in set(slower["name"])
-    number = int(slower["finding_id"].iloc[0])
+    slower = [row for row in found_rows(store) if row["direction"] == "regression"]
+    assert "aten::mul" in {row["name"] for row in slower}
+    number = slower[0]["finding_id"]
     now = world.now_ns
     act(store, Wish("mute", "li", now, "known", until_ns=now + HOUR), finding_ids=[number])
 
     def state() -> str:
-        rows = queries.findings(store)
-        return str(rows[rows["finding_id"] == number]["state"].iloc[0])
+        rows = found_rows(store, now_ns=world.now_ns)
+        return next(row["state"] for row in rows if row["finding_id"] == number)
 
     world.after(HOUR - MINUTE).round()
     assert state() == "muted"

@@ -79,7 +79,7 @@ def findings(
     Without `store`, the database of the command line. The other arguments are the fields of
     `tracker.results.FindingsOptions`.
     """
-    from tracker.judgement import findings as findings_of
+    from tracker.regressions.inbox import findings as findings_of
     from tracker.results import FindingsOptions
 
     options = chosen(FindingsOptions, locals())
@@ -96,19 +96,21 @@ def explain(finding_id: str, *, store: Store | None = None) -> ExplainedFinding 
 
 
 def explain(finding_id: int | str, *, store: Store | None = None) -> ExplainedFinding | list[ExplainedFinding]:
-    """Return one finding with every gate, its runs and its events, as `tracker explain` does.
+    """Return one finding with every test, its runs and its events, as `tracker explain` does.
 
-    `finding_id`: a number, or as text what the command line takes: "12", or "incident:3" for a list of all findings of
+    `finding_id`: a number, or as text what the command line takes: "12", or "I-3" for a list of all findings of
     an incident that no other one covers, the whole run first. Without `store`, the database of the command line.
     UsageError where there is no such finding or incident.
     """
-    from tracker import judgement
+    from tracker.regressions.actions import numbers_of
+    from tracker.regressions.explain import explain as explain_one
+    from tracker.regressions.explain import findings_of
 
-    numbers, incidents = judgement.numbers_of([str(finding_id)])
+    numbers, incidents = numbers_of([str(finding_id)])
     with reading(store) as opened, opened.reading():
         if numbers:
-            return judgement.explain(opened, numbers[0])
-        return [judgement.explain(opened, number) for number in judgement.findings_of(opened, incidents[0])]
+            return explain_one(opened, numbers[0])
+        return [explain_one(opened, number) for number in findings_of(opened, incidents[0])]
 
 
 def calibrate(

@@ -6,7 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tracker.units import counted
 
@@ -122,37 +122,32 @@ def recovered(store: Store) -> frozenset[int]:
     """The findings of regressions that have recovered."""
     from tracker.store import queries
 
-    return frozenset(one.finding_id for one in queries.regressions(store) if one.state == "recovered")
+    rows = queries.found_changes(store)
+    return frozenset(row["finding_id"] for row in rows if row["base_state"] == "recovered")
 
 
 def newly_recovered(store: Store, before: Collection[int]) -> list[str]:
     """The workload of each finding that has recovered since, and that no other one covers."""
-    from tracker.judgement import tell
-    from tracker.results import FindingsOptions
+    from tracker.regressions.inbox import found_rows
 
     new = recovered(store) - frozenset(before)
-    rows = tell.found_rows(store, FindingsOptions()) if new else []
+    rows = found_rows(store) if new else []
     return [str(row["workload"]) for row in rows if row["finding_id"] in new and row["under"] is None]
 
 
 def new_regressions(store: Store, results: Sequence[IngestResult]) -> dict[str, int]:
-    """Workload -> findings of regressions that the runs of this ingest confirmed, whatever version began them."""
+    """Workload -> regressions that the runs of this ingest decided, whatever version began them."""
+    from tracker.regressions.inbox import found_rows
     from tracker.store import queries
 
-    numbers = {result.run_id for result in results if result.created or result.joined}
-    touched = {one.workload for one in queries.regressions(store) if not numbers.isdisjoint(one.candidate_runs)}
-    if not touched:
-        return {}
-    from tracker import judgement
-    from tracker.results import FindingsOptions
+    added = {str(result.run_id) for result in results if result.created or result.joined}
 
-    added = {str(run_id) for run_id in numbers}
+    def is_new(row: dict[str, Any]) -> bool:
+        return row["direction"] == "regression" and not added.isdisjoint(str(row["candidate_runs"]).split())
+
+    touched = {row["workload"] for row in queries.found_changes(store) if is_new(row)}
     found: dict[str, int] = {}
-    for workload in dict.fromkeys(result.workload for result in results if result.workload in touched):
-        chosen = FindingsOptions(workload=workload, only_new=True, direction="regression")
-        rows = judgement.findings(store, options=chosen).findings
-        confirmed = rows[rows["is_new"].astype(bool)] if len(rows) else rows
-        count = sum(not added.isdisjoint(str(runs).split()) for runs in confirmed["candidate_runs"])
-        if count:
-            found[workload] = count
+    for row in found_rows(store) if touched else ():
+        if is_new(row) and row["is_new"] and row["under"] is None and row["finding_id"] is not None:
+            found[row["workload"]] = found.get(row["workload"], 0) + 1
     return found

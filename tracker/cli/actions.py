@@ -10,14 +10,14 @@ import typer
 from tracker.cli import _options as options
 
 if TYPE_CHECKING:
-    from tracker.detectors.life import Action
+    from tracker.regressions.words import Action
     from tracker.store import Store
 
 Targets = Annotated[
     list[str],
     typer.Argument(
         metavar="ID...",
-        help="Numbers of findings, as tracker findings lists them; incident:N stands for all of an incident.",
+        help="Numbers of findings, as tracker findings lists them; I-N stands for all of an incident.",
         show_default=False,
     ),
 ]
@@ -34,28 +34,28 @@ _LAST_NS: Final = 2**63 - 1
 
 
 def ack(targets: Targets, reason: Reason, by: By = None, db: options.Database = None) -> None:
-    """Seen: somebody works on it. It is measured on, and told again only if it gets worse or comes back.
+    """Seen: somebody works on it. It is measured on, and no reminder is sent of it.
 
     \b
     Example:
       tracker ack 12 13 --reason "ticket 4711"
-      tracker ack incident:3 --reason "the new driver; asked the vendor"
+      tracker ack I-3 --reason "the new driver; asked the vendor"
     """
     _act("ack", targets, reason, by, db)
 
 
 def expect(targets: Targets, reason: Reason, by: By = None, db: options.Database = None) -> None:
-    """Meant so: the change is the price of something. The baseline is reset to it.
+    """Meant so: the change is the price of something. No gate counts it, and nothing more is told of it.
 
     \b
     Example:
-      tracker expect incident:3 --reason "layer norm in float64, decided in review 88"
+      tracker expect I-3 --reason "layer norm in float64, decided in review 88"
     """
     _act("expect", targets, reason, by, db)
 
 
 def invalid(targets: Targets, reason: Reason, by: By = None, db: options.Database = None) -> None:
-    """Wrong: this is no finding. Its runs count as normal ones.
+    """Wrong: this is no finding. No gate counts it, and nothing more is told of it.
 
     \b
     Example:
@@ -79,7 +79,7 @@ def mute(
         list[str] | None,
         typer.Argument(
             metavar="[ID...]",
-            help="Numbers of findings, or incident:N. Without any, --op says what is muted, now and later.",
+            help="Numbers of findings, or I-N. Without any, --op says what is muted, now and later.",
             show_default=False,
         ),
     ] = None,
@@ -101,7 +101,7 @@ def mute(
     by: By = None,
     db: options.Database = None,
 ) -> None:
-    """Not now: nothing is told of it until END. It is measured on, and unmutes early where it gets worse or recovers.
+    """Not now: nothing is told of it until END. It is judged on; that it recovered is told all the same.
 
     A mute by pattern (--op) holds for what is found until then, too, and does not end early; tracker notify --list
     names it, tracker unmute silence:N ends it.
@@ -109,7 +109,7 @@ def mute(
     \b
     Example:
       tracker mute 12 --until 2w --reason "fix is planned for the next release"
-      tracker mute incident:3 --until future:v2.4 --reason "fixed there"
+      tracker mute I-3 --until future:v2.4 --reason "fixed there"
       tracker mute --op 'aten::copy_*' --workload gpt --until 3d --reason "the copies are being rewritten"
     """
     from tracker.errors import UsageError
@@ -131,7 +131,7 @@ def unmute(
         list[str],
         typer.Argument(
             metavar="ID...",
-            help="Numbers of findings, incident:N, or silence:N for a mute by pattern.",
+            help="Numbers of findings, I-N, or silence:N for a mute by pattern.",
             show_default=False,
         ),
     ],
@@ -198,31 +198,31 @@ def _act(
     import getpass
     import time
 
-    from tracker import config, judgement
+    from tracker import config
     from tracker.cli import _store
     from tracker.cli._output import emit
+    from tracker.regressions import actions
     from tracker.units import counted, format_numbers
 
-    finding_ids, incident_ids = judgement.numbers_of(targets)
+    finding_ids, incident_ids = actions.numbers_of(targets)
     now = time.time_ns()
     until_ns, until_version = _end(until, now)
     who = by or getpass.getuser()
-    wish = judgement.Wish(action, who, now, reason, until_ns, until_version)
+    wish = actions.Wish(action, who, now, reason, until_ns, until_version)
     with _store.writing(config.load(db)) as store:
         if until_version is not None and not (until or "").startswith(_FUTURE):
             _check_version(store, until_version)
         muted = _muted(store) if action == "mute" else frozenset()
-        done = judgement.act(store, wish, finding_ids=finding_ids, incident_ids=incident_ids)
+        done = actions.act(store, wish, finding_ids=finding_ids, incident_ids=incident_ids)
     again = muted.intersection(done)
     replaced = f"; {len(again)} had a mute already, which ends with the new one" if again else ""
     emit(f"{counted(len(done), 'finding')}: {action} ({format_numbers(done)}){replaced}")
 
 
 def _muted(store: Store) -> frozenset[int]:
-    from tracker.store import queries
+    from tracker.regressions.inbox import found_rows
 
-    found = queries.findings(store)
-    return frozenset(int(number) for number in found[found["state"] == "muted"]["finding_id"])
+    return frozenset(row["finding_id"] for row in found_rows(store) if row["state"] == "muted")
 
 
 def _check_version(store: Store, label: str) -> None:

@@ -21,14 +21,13 @@ class FindingState(StrEnum):
     NEW = "new"
     PERSISTING = "persisting"
     ACKNOWLEDGED = "acknowledged"
-    RECOVERING = "recovering"
     MUTED = "muted"
-    REOPENED = "reopened"
     RECOVERED = "recovered"
-    EXPECTED = "expected"
+    TAKEN_BACK = "taken-back"
+    ACCEPTED = "accepted"
     VANISHED = "vanished"
+    EXPECTED = "expected"
     INVALID = "invalid"
-    NORMAL = "normal"
 
 
 class Direction(StrEnum):
@@ -43,15 +42,15 @@ def findings(
         bool,
         typer.Option(
             "--new",
-            help="Only what the runs of the newest version confirmed, whichever version began it, and what they made "
-            "suspicious; not what somebody acknowledged or muted. Default: all open ones.",
+            help="Only what the runs of the newest version decided, whichever version began it, and its suspects; not "
+            "what somebody acknowledged. Default: all open ones.",
         ),
     ] = False,
     state: Annotated[
         list[FindingState] | None,
         typer.Option(
-            help="Only findings in this state; may be given again. open: suspect to reopened; all: every one that ever "
-            "was, with suspicions that were cleared (normal). Default: open.",
+            help="Only findings in this state; may be given again. open: suspect to muted; all: every one that ever "
+            "was. Default: open.",
             show_default=False,
         ),
     ] = None,
@@ -92,25 +91,21 @@ def findings(
         options.FailOn | None,
         typer.Option(
             "--fail-on",
-            help="End with an exit code that says what is open, among the findings asked for. any: 1 for every "
-            "confirmed regression that is new, persisting, acknowledged or reopened (not for muted ones, nor for those "
-            "that recover); new: 1 for those that the newest version of their line began; suspect: 1 also for "
-            "suspicions. 0: nothing of it; 4: too little data to say (suspicions that the next runs decide, or no line "
-            "has the 4 runs from which on one can be judged). The last line on stderr says why. Default: 0 whatever is "
-            "found.",
+            help="End with an exit code that says how the newest version of each track came out. new: 1 where its step "
+            "got slower, peak memory rose by 10 %, or (no finding of the step) its operators got slower by 1 % of the "
+            "step, net; any: also for what began earlier and is open. What people expect, muted or called invalid does "
+            "not count. 4: the step has no verdict, or is a suspect; 0: else. The last line on stderr says why. "
+            "Default: 0 whatever is found.",
             show_default=False,
         ),
     ] = None,
-    net_loss: options.NetLoss = None,
     db: options.Database = None,
 ) -> None:
     """What became slower or faster for good, told from noise: incidents by version, each explained by its findings.
 
-    The runs of a version are judged together, against the accepted ones before it; where
-    a version has one run, that is a suspicion, which the next runs decide (tracker
-    thresholds can say how many). A confirmed finding stays open until it recovers
-    or somebody says what it is (tracker ack, expect, mute, invalid). What got better becomes the new baseline by
-    itself, what got worse never does.
+    The runs of a version are judged together, against the newest runs of the level before it; where a version has one
+    run, what changed is a suspect, which the next runs decide. A regression stays open until it recovers; what users
+    say of it (tracker ack, expect, mute, invalid) changes what is shown, told and gated.
 
     \b
     Example:
@@ -122,14 +117,15 @@ def findings(
     """
     from msgspec.structs import replace
 
-    from tracker import compare, config, judgement, reports
+    from tracker import compare, config, reports
     from tracker.cli import _store
     from tracker.cli._output import finish, plan, screen, tell
+    from tracker.regressions.gates import gate_of_findings
+    from tracker.regressions.inbox import findings as findings_of
     from tracker.results import OPEN_STATES, STATES, FindingsOptions
 
-    limit = options.net_loss(net_loss, fail_on)
     delivery = plan(format, output, f"findings_{workload or ''}".rstrip("_"), "findings")
-    words = {FindingState.OPEN: OPEN_STATES, FindingState.ALL: STATES}
+    words = {FindingState.OPEN: OPEN_STATES, FindingState.ALL: STATES, FindingState.TAKEN_BACK: ("taken back",)}
     states = [word for one in state or () for word in words.get(one, (one.value,))]
     chosen = FindingsOptions(
         workload=workload,
@@ -144,10 +140,10 @@ def findings(
     with _store.reading(config.load(db)) as store, store.reading():
         if version is not None:
             chosen = replace(chosen, version=compare.label_of(store, version, workload))
-        found = judgement.findings(store, options=chosen)
+        found = findings_of(store, options=chosen)
         incidents = found.incidents.to_dict("records")
         found = replace(found, notes=(*found.notes, *compare.notes_between(store, incidents)))
-    gate = judgement.gate_of_findings(found, fail_on.value if fail_on else "any", net_loss=limit)
+    gate = gate_of_findings(found, fail_on.value if fail_on else "new")
     look = screen()
     delivery.deliver(
         lambda wanted: reports.render_findings(
@@ -163,7 +159,7 @@ def explain(
         str,
         typer.Argument(
             metavar="ID",
-            help="The number of a finding, as tracker findings lists it; incident:N for all of an incident.",
+            help="The number of a finding, as tracker findings lists it; I-N for all of an incident.",
             show_default=False,
         ),
     ],
@@ -171,28 +167,31 @@ def explain(
     output: options.Output = None,
     db: options.Database = None,
 ) -> None:
-    """Why something is a finding, or why it is none any more: every gate with its value, its runs, its life.
+    """Why something is a finding, or why it is none any more: every test with its value, its runs, its life.
 
     \b
     Example:
       tracker explain 12
-      tracker explain incident:3
+      tracker explain I-3
       tracker explain 12 --format json
     """
     from msgspec.structs import replace
 
-    from tracker import compare, config, judgement, reports
+    from tracker import compare, config, reports
     from tracker.cli import _store
     from tracker.cli._output import plan, screen, tell
+    from tracker.regressions.actions import numbers_of
+    from tracker.regressions.explain import explain as explain_one
+    from tracker.regressions.explain import findings_of
 
-    numbers, incidents = judgement.numbers_of([finding])
+    numbers, incidents = numbers_of([finding])
     delivery = plan(format, output, f"finding_{finding}", "explained")
     if incidents:
         for one in (delivery.shown, delivery.written):
             _check_several(one)
     with _store.reading(config.load(db)) as store, store.reading():
-        numbers += [number for incident in incidents for number in judgement.findings_of(store, incident)]
-        found = [judgement.explain(store, number) for number in numbers]
+        numbers += [number for incident in incidents for number in findings_of(store, incident)]
+        found = [explain_one(store, number) for number in numbers]
         notes = compare.notes_between(store, [one.finding for one in found])
         found = [replace(one, notes=(*one.notes, *notes)) for one in found]
     look = screen()

@@ -227,8 +227,8 @@ def _take_in(
     from tracker.cli import _store
     from tracker.cli._output import emit, tell
     from tracker.cli._progress import progress
-    from tracker.judgement import findings  # noqa: F401
     from tracker.readers import not_recognised_line
+    from tracker.regressions.inbox import findings  # noqa: F401
     from tracker.reports.shared import command  # noqa: F401
     from tracker.reports.signs import encodable  # noqa: F401
     from tracker.store.order import seems_older_than  # noqa: F401

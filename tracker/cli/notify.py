@@ -119,7 +119,6 @@ def _test(channels: Sequence[Channel]) -> None:
 def _round(settings: Settings) -> None:
     import time
 
-    from tracker import judgement
     from tracker import notify as room
     from tracker.cli import _store
     from tracker.cli._output import emit, tell
@@ -129,7 +128,6 @@ def _round(settings: Settings) -> None:
     _chosen(settings, ())
     now = time.time_ns()
     with _store.writing(settings) as store:
-        judgement.settle(store, judgement.lines_of(store), now)  # a mute that is over is none
         made = room.enqueue(store, settings.alerts, now_ns=now)
         done = room.deliver(store, settings.alerts, now_ns=now)
         waiting = notifications.listed.columns(store)

@@ -17,9 +17,9 @@ from tracker.detectors import rule
 from tracker.detectors.life import LifeRule
 from tracker.errors import EXIT_NOT_COMPARABLE, EXIT_TOO_LITTLE_DATA
 from tracker.judgement import known_at
-from tracker.judgement.gates import key_of_finding
 from tracker.judgement.stored import kept_version
 from tracker.lazy import pd
+from tracker.regressions.gates import key_of_finding
 from tracker.results import ADDED, REMOVED, Cause, Diff
 from tracker.results.gates import FAIL_ON, NET_SHARE, Gate, GatedRow, Key, Outcome, decided, without_small_losses
 from tracker.results.options import check_words

@@ -9,10 +9,10 @@ from typing import Any, Final
 from msgspec import Struct
 
 from tracker.config import Alerts
-from tracker.judgement.incidents import Teller, Told
-from tracker.judgement.netting import as_one
 from tracker.notify.routes import SEVERITIES, Route, Subject, matches, owner_of
 from tracker.notify.seen import Incident, Seen
+from tracker.regressions.environment import changed_between
+from tracker.regressions.inbox import causes_of, incident_of, share_of
 from tracker.reports.fitting import is_pasteable
 from tracker.reports.message import changes
 from tracker.reports.shared import exact_command, plain
@@ -31,14 +31,20 @@ _CAUSES: Final = re.compile(r", (?!was |is )")
 
 _INCIDENT: Final = (
     "incident_id", "workload", "configuration", "device", "version", "good_version", "direction", "severity",
-    "baseline_step_ns", "candidate_step_ns", "step_delta_ns", "operators_ns", "new_ns", "gone_ns", "drift_ns",
-    "others_ns", "free_ns", "exposed_communication_ns", "exposed_copy_ns", "explained_share", "rest_ns",
-    "gain_ns", "loss_ns", "shared_factor",
+    "baseline_step_ns", "candidate_step_ns", "step_delta_ns", "operators_ns", "new_ns", "gone_ns", "machine_ns",
+    "other_operators_ns", "beside_ns", "shared_factor",
 )  # fmt: skip
 _FINDING: Final = (
     "finding_id", "kind", "name", "input_shapes", "part", "change", "direction", "state", "unit", "ratio",
-    "baseline_value", "candidate_value", "delta", "effect", "baseline_calls", "candidate_calls", "cause",
+    "baseline_value", "candidate_value", "delta", "baseline_calls", "candidate_calls", "cause",
 )  # fmt: skip
+
+
+class Told(Struct, frozen=True):
+    """An incident: `row` as in FINDINGS_COLUMNS["incidents"]; `environment`: what else changed."""
+
+    row: dict[str, Any]
+    environment: list[dict[str, Any]]
 
 
 class Composer:
@@ -48,7 +54,6 @@ class Composer:
         self.incidents = {incident.key: incident for incident in incidents}
         self._store, self.alerts = store, alerts
         everything = [row for incident in incidents for row in incident.rows]
-        self._teller = Teller(store, everything)
         self._of: dict[Any, list[dict[str, Any]]] = {}
         for row in everything:
             self._of.setdefault(row["incident_id"], []).append(row)
@@ -56,10 +61,13 @@ class Composer:
         self._devices: dict[str, int] = {}
 
     def told(self, key: str) -> Told:
-        """An incident as `judgement` explains it, with what went the other way in its version."""
+        """An incident, with what went the other way in its version."""
         number = self.incidents[key].number
         if number not in self._told:
-            self._told[number] = self._teller.told(self._of[number])
+            row = incident_of(self._of[number])
+            environment = changed_between(self._store, row)
+            row["causes"] = ", ".join(causes_of(self._of[number], environment))
+            self._told[number] = Told(row, environment)
         return self._told[number]
 
     def is_part_of_another(self, key: str) -> bool:
@@ -142,10 +150,10 @@ class Composer:
         )[:_BESIDE]
 
     def _finding(self, finding: Seen, found: Told, wish: Wish) -> ToldFinding:
-        row = as_one(dict(finding.row))
+        row = dict(finding.row)
         return ToldFinding(
             **{name: plain(row[name]) for name in _FINDING},
-            share_of_change=plain(found.share_of(row)),
+            share_of_change=plain(share_of(row, found.row)),
             owner=owner_of(self.alerts, row["workload"], finding.row["name"]),
             is_news=not finding.events.isdisjoint(wish.covers),
         )
@@ -156,7 +164,7 @@ class Composer:
         if event == "recovered":
             over = exact_command("tracker", "findings", "--state", "recovered", *where, "--version", row["version"])
             return {"look": over} if over else {}
-        named = [f"incident:{one.incident_id}" for one in incidents]
+        named = [f"I-{one.incident_id}" for one in incidents]
         shown = incidents[0].shown
         found = {
             "reproduce": self._reproduce(row, incidents[0]),
@@ -222,9 +230,10 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 def _end_of(findings: Sequence[Seen]) -> dict[str, Any]:
     """When an incident ended, and what is left of it."""
-    last = max(findings, key=lambda one: one.ended_run)
-    left = dict.fromkeys(str(one.row["name"]) for one in findings if one.is_measured)
-    return {"recovered_in": last.ended_in, "left": tuple(left)[:_SHOWN]}
+    ends = [one for one in findings if one.ended and one.row["ended_version"]]
+    last = max(ends, key=lambda one: one.row["ended_by_version_id"]) if ends else None
+    left = dict.fromkeys(str(one.row["name"]) for one in findings if one.is_open)
+    return {"recovered_in": last.row["ended_version"] if last else None, "left": tuple(left)[:_SHOWN]}
 
 
 def _is_shown(finding: Seen, wish: Wish) -> bool:
@@ -233,8 +242,8 @@ def _is_shown(finding: Seen, wish: Wish) -> bool:
         return False
     if wish.event == "recovered":
         return finding.ended in wish.covers
-    if wish.event in {"added", "worsened"}:
-        return finding.is_measured and not finding.events.isdisjoint(wish.covers)
+    if wish.event == "added":
+        return finding.is_open and not finding.events.isdisjoint(wish.covers)
     return finding.is_live
 
 
@@ -242,7 +251,7 @@ def _counts(finding: Seen, wish: Wish) -> bool:
     """Whether it is among those of which a message shows the largest."""
     if finding.is_whole:
         return False
-    return finding.ended in wish.covers if wish.event == "recovered" else finding.is_measured
+    return finding.ended in wish.covers if wish.event == "recovered" else finding.is_open
 
 
 def _rank(finding: Seen) -> tuple[Any, ...]:

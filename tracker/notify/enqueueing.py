@@ -164,11 +164,8 @@ def _unwanted(
         if record.event not in OPENING | {"reminder"}:
             continue
         findings = [own for key in record.incidents if key in incidents for own in incidents[key].findings]
-        measured = record.event == "worsened"
-        if any(one.is_measured if measured else one.is_live for one in findings):
+        if any(one.is_live for one in findings):
             continue
-        if any(one.state == "recovering" and not one.is_silent for one in findings):
-            continue  # one good run is no end: should it be as slow again with the next, that would be no news
         if record.attempts and any(one.is_over for one in findings):
             continue  # it may have arrived; that it is over will be told after it
         silent = frozenset(event for one in findings if one.is_silent for event in one.events)
@@ -210,7 +207,7 @@ def _routed(incident: Incident, want: Want, listener: _Listener) -> _Due | None:
     if want.event == "recovered":
         # who was told that it began is told that it is over, whatever the rules say by now
         return _Due(incident, want, want.event, route or Route(default_when(subject.severity)))
-    if route is None or (composer.held_back(incident.key) and want.event not in {"opened", "reopened"}):
+    if route is None or (composer.held_back(incident.key) and want.event != "opened"):
         return None
     return _Due(incident, want, want.event, route)
 
@@ -275,7 +272,7 @@ def _made(keys: Sequence[str], wish: Wish, counter: int, listener: _Listener) ->
 
 def _next_try(route: Route, event: str, alerts: Alerts, now_ns: int) -> int:
     """When a new message is due; what comes after the first one has waited already."""
-    waits = route.when == "grouped" and event in {"opened", "reopened", "recovered"}
+    waits = route.when == "grouped" and event in {"opened", "recovered"}
     return now_ns + (alerts.wait_ns if waits else 0)
 
 

@@ -1,8 +1,8 @@
 """What a channel should hear of an incident now, from what it was told before. Pure.
 
-Opened once; what is confirmed later, or gets worse, once per event and no more often than `interval`; a reminder while
-somebody should act, at growing distances; recovered once, to those who were told. What nobody wants to hear now (muted,
-silenced, acknowledged) is no news later either, unless it is still there when the mute ends.
+Opened once; what is found later, once and no more often than `interval`; a reminder while somebody should act, at
+growing distances; recovered once, to those who were told. What nobody wants to hear now (muted, silenced, acknowledged)
+is no news later either, unless it is still there when the mute ends.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tracker.config import Alerts
 from tracker.notify.seen import Incident, Seen
 from tracker.store.notifications import TOLD, Record
 
-OPENING: Final = frozenset({"opened", "added", "worsened", "reopened"})
+OPENING: Final = frozenset({"opened", "added"})
 """Events that say that something is wrong; messages of these events on one version join."""
 
 _MOST: Final = 0.75
@@ -93,37 +93,27 @@ class Want:
 
 def wanted(incident: Incident, heard: Heard, alerts: Alerts, now_ns: int) -> Want | None:
     """What is due of an incident to a channel that was told `heard`; None: nothing."""
-    settled, told = heard.settled, heard.told
     live = [finding for finding in incident.findings if finding.is_live]
-    back = [finding for finding in live if _is_back(finding, settled, told)]
-    fresh = [finding for finding in live if finding.opened not in settled or finding in back]
-    measured = (finding for finding in incident.findings if finding.is_measured)
-    worse = frozenset(event for finding in measured for event in finding.worsened) - settled
-    known = {finding.group for finding in incident.findings if finding.opened in told}
-    news = [finding for finding in fresh if finding.is_top and (finding.group not in known or finding in back)]
-    covers = frozenset(event for finding in fresh for event in finding.openings) | worse
-    if not known and (news or worse):
-        return Want("reopened" if news and all(one.came_back for one in news) else "opened", covers)
-    if worse or news:
-        event = "worsened" if worse else "reopened" if all(one.came_back or one in back for one in news) else "added"
-        return _more(event, covers, heard.of(incident), alerts)
+    fresh = [finding for finding in live if finding.began not in heard.settled]
+    known = {finding.group for finding in incident.findings if finding.began in heard.told}
+    news = [finding for finding in fresh if finding.is_top and finding.group not in known]
+    covers = frozenset(finding.began for finding in fresh)
+    if news and not known:
+        return Want("opened", covers)
+    if news:
+        return _more(covers, heard.of(incident), alerts)
     if covers and known:
         return Want(None, covers)
     over = _over(incident, heard)
     return over or _reminder(live, heard.of(incident, TOLD | {"dead"}), alerts, now_ns)
 
 
-def _is_back(finding: Seen, settled: frozenset[str], told: frozenset[str]) -> bool:
-    """Whether it was said to be over because it was in no run, and is in some again."""
-    return finding.was_gone in told and finding.returned is not None and finding.returned not in settled
-
-
-def _more(event: str, covers: frozenset[str], mine: list[Record], alerts: Alerts) -> Want:
+def _more(covers: frozenset[str], mine: list[Record], alerts: Alerts) -> Want:
     """More of an incident that was told: at once where it joins a message that nobody has tried yet."""
-    if not mine or event == "reopened" or any(is_untried(record) for record in mine):
-        return Want(event, covers)
+    if not mine or any(is_untried(record) for record in mine):
+        return Want("added", covers)
     last = max(mine, key=_when)
-    return Want(event, covers, _when(last) + alerts.interval_ns, last.severity)
+    return Want("added", covers, _when(last) + alerts.interval_ns, last.severity)
 
 
 def is_untried(record: Record) -> bool:
@@ -132,16 +122,16 @@ def is_untried(record: Record) -> bool:
 
 
 def _over(incident: Incident, heard: Heard) -> Want | None:
-    """The end of what was told: three quarters of it, and the step if that was told, are over, and nothing wavers.
+    """The end of what was told: three quarters of it, and the step if that was told, are over.
 
     What is left and ends later is no message of its own.
     """
-    if incident.direction != "regression" or any(one.state == "recovering" for one in incident.findings):
+    if incident.direction != "regression":
         return None
     over = [one for one in incident.findings if one.is_over and one.ended]
     # what says the same as others ends with them, so that nothing is left to look at
     ended = frozenset(one.ended for one in over if one.ended) - heard.settled
-    if not ended or not any(one.opened in heard.told for one in over):
+    if not ended or not any(one.began in heard.told for one in over):
         return None
     tops = [one for one in incident.findings if one.is_top and one.state not in {"expected", "invalid"}]
     if all(one.ended not in ended for one in over if one.is_top):
@@ -151,7 +141,7 @@ def _over(incident: Incident, heard: Heard) -> Want | None:
 
 def _end(incident: Incident, heard: Heard, ended: frozenset[str], tops: list[Seen]) -> Want | None:
     gone = [one for one in tops if one.is_over and one.ended]
-    if not any(one.opened in heard.told for one in gone):
+    if not any(one.began in heard.told for one in gone):
         return None
     if any(one.is_whole and one not in gone for one in tops) or _weight(gone, tops) < _MOST:
         return None
@@ -178,7 +168,7 @@ def _weight(part: Collection[Seen], whole: Collection[Seen]) -> float:
 def _reminder(live: list[Seen], mine: list[Record], alerts: Alerts, now_ns: int) -> Want | None:
     """A reminder of what is open: after `repeat`, then after twice as long, and so on. Also of what never arrived."""
     covered = frozenset(event for record in mine for event in record.covers)
-    if not any(finding.opened in covered for finding in live) or any(record.settled_ns is None for record in mine):
+    if not any(finding.began in covered for finding in live) or any(record.settled_ns is None for record in mine):
         return None
     since = 0
     for record in sorted(mine, key=_when):

@@ -52,20 +52,34 @@ def gate_of(
     kind = track.series.kind
     found = [one for one in (state.open if every else result.found) if one.state == "open" and one.key not in excused]
     steps = np.flatnonzero(kind == KindCode.STEP)
-    net = sum(one.contribution for one in found if track.series.leaf[one.series])
     silenced = {key[0] for key in excused}
     rises = [rise_of_peak(result, row) for row in np.flatnonzero(kind == KindCode.PEAK).tolist() if row not in silenced]
-    peak = max(rises, default=0.0)
-    step_found = any(one.series in steps for one in found)
-    if any(one.series in steps and one.sign > 0 for one in found):
+    verdicts = result.judged.verdict[steps]
+    return code_of(
+        [one.sign for one in found if one.series in steps],
+        net=sum(one.contribution for one in found if track.series.leaf[one.series]),
+        peak=max(rises, default=0.0),
+        suspect=bool((result.judged.suspect[steps] > 0).any()),
+        decided=judgeable and len(steps) > 0 and not (verdicts == Verdict.TOO_FEW_RUNS).any(),
+        limits=limits,
+    )
+
+
+def code_of(
+    steps: Collection[int], *, net: float, peak: float, suspect: bool, decided: bool, limits: Thresholds = DEFAULTS
+) -> GateResult:
+    """The exit code of a version that may be compared, by the first rule that holds.
+
+    `steps`: the sign of each finding of the step; `net`: change by the operators that were found; `peak`: rise of peak
+    memory; `suspect`: whether the step may be slower; `decided`: whether it has a verdict.
+    """
+    if any(sign > 0 for sign in steps):
         return GateResult(FAIL, "step", net, peak)
     if peak >= limits.gate_peak:
         return GateResult(FAIL, "peak memory", net, peak)
-    if not step_found and net >= limits.gate_net:
+    if not steps and net >= limits.gate_net:
         return GateResult(FAIL, "net of the operators", net, peak)
-    verdicts = result.judged.verdict[steps]
-    suspect = bool((result.judged.suspect[steps] > 0).any())
-    if not judgeable or suspect or (verdicts == Verdict.TOO_FEW_RUNS).any() or not len(steps):
+    if suspect or not decided:
         return GateResult(UNDECIDED, "suspect" if suspect else "runs", net, peak)
     return GateResult(PASS, "", net, peak)
 

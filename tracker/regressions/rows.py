@@ -169,6 +169,7 @@ def finding_row(
         for table in (data.values, data.calls)
         for side in (base, new)
     ]
+    counted = not np.isnan(data.calls[one.series, base | new]).all()
     return FindingRow(
         series_id=int(ids[one.series]),
         direction=DIRECTIONS[one.sign],
@@ -183,8 +184,8 @@ def finding_row(
         contribution=one.contribution,
         value_before=numbers[0],
         value_after=numbers[1],
-        calls_before=numbers[2],
-        calls_after=numbers[3],
+        calls_before=numbers[2] if counted else None,
+        calls_after=numbers[3] if counted else None,
         is_leaf=bool(data.series.leaf[one.series]),
         was_faster=one.faster,
         state=one.state,

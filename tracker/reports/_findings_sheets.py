@@ -1,4 +1,4 @@
-"""The workbook of findings: incidents, what is in them, what else changed; and of one finding with its gates."""
+"""The workbook of findings: incidents, what is in them, what else changed; and of one finding with its tests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def write(found: Findings, style: Style) -> bytes:
 
 
 def write_explained(found: ExplainedFinding, style: Style) -> bytes:
-    """The finding, its gates, its runs and its life, a sheet each."""
+    """The finding, its tests, its runs, its life and facts, a sheet each."""
     book = Book(style.tell)
     frames = {"finding": pd.DataFrame([found.finding], dtype=object)}
     frames |= {name: getattr(found, name) for name in EXPLAIN_COLUMNS}

@@ -21,7 +21,7 @@ _UNITS: Final = {"per_second": "count"}
 def gate_of(result: Diff | Findings, style: Style) -> Gate:
     """The gate that the result was measured by; without one, whether anything regressed."""
     from tracker.compare.gates import gate_of_diff
-    from tracker.judgement.gates import gate_of_findings
+    from tracker.regressions.gates import gate_of_findings
 
     if style.gate is not None:
         return style.gate

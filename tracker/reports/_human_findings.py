@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from tracker.detectors import rule
 from tracker.reports._human import (
     NAME,
     UNDER,
@@ -37,37 +36,28 @@ KINDS: Final = {
 _VERDICTS: Final = {("regression", "presence"): "ADDED", ("improvement", "presence"): "REMOVED"}
 _CHANGED: Final = {"regression": "REGRESSED", "improvement": "IMPROVED"}
 _PARTS: Final = {
-    "operators_ns": "operators found", "new_ns": "new ops or shapes", "gone_ns": "gone ops or shapes",
-    "drift_ns": "machine drift", "others_ns": "other operators", "free_ns": "idle time",
-    "exposed_communication_ns": "exposed communication", "exposed_copy_ns": "exposed copies", "rest_ns": "rest",
+    "operators_ns": "operators found", "new_ns": "new operators or shapes", "gone_ns": "gone operators or shapes",
+    "machine_ns": "machine-wide drift", "other_operators_ns": "other operators", "beside_ns": "beside operators",
 }  # fmt: skip
-"""Parts of the change of a step; `others_ns`: too little for a finding, or too noisy."""
+"""Parts of the change of a step; `other_operators_ns`: too little for a finding, or too noisy; `beside_ns`:
+communication, copies and idle time.
+"""
 
-_SEEN: Final = frozenset({"suspect", "muted", "vanished"})
-_WITHOUT_INCIDENT: Final = {
-    "Suspicions: seen in one run, {decide}": True,
-    "Suspicions of before, which the next runs cleared or a user settled": False,
-}
 _RUNS_SHOWN: Final = 30
-_RECOVERS: Final = f"recovered with {2 * rule.RECOVERING} good runs in a row, or with {rule.RECOVERING} of one version"
-_GOING_ON: Final = frozenset({"persisting", "acknowledged"})
 
 
 def summary(findings: Findings) -> str:
     """How much there is."""
     rows = records(findings.findings)
-    suspicions = sum(row["state"] == "suspect" for row in rows)
-    cleared = sum(row["state"] == "normal" for row in rows)
+    suspects = sum(row["state"] == "suspect" for row in rows)
     new = sum(bool(row["is_new"]) for row in rows)
     parts = [
         counted(len(findings.incidents), "incident"),
-        f"{counted(len(rows) - suspicions - cleared, 'finding')} ({number(new)} new)",
-        f"{counted(suspicions, 'suspicion')} that the next runs decide" if suspicions else "",
-        f"{counted(cleared, 'suspicion')} that {'was' if cleared == 1 else 'were'} cleared" if cleared else "",
+        f"{counted(len(rows) - suspects, 'finding')} ({number(new)} new)",
+        f"{counted(suspects, 'suspect')} that the next runs decide" if suspects else "",
     ]
     hidden = f"; {number(findings.hidden)} more that these cover: --all" if findings.hidden else ""
-    centred = ". DIFF of operators is without what all of them share: the machine, not the code." if rows else ""
-    return ", ".join(filter(None, parts)) + hidden + centred
+    return ", ".join(filter(None, parts)) + hidden
 
 
 def tables(findings: Findings, limit: int | None) -> list[Table]:
@@ -79,22 +69,10 @@ def tables(findings: Findings, limit: int | None) -> list[Table]:
         own = [row for row in rows if row["incident_id"] == incident["incident_id"]]
         changed = [row for row in environment if row["incident_id"] == incident["incident_id"]]
         found.append(_incident(incident, own, changed, limit))
-    for title, wanted in _WITHOUT_INCIDENT.items():
-        own = [row for row in rows if row["incident_id"] is None and (row["state"] in _SEEN) == wanted]
-        if own:
-            confirm = {row["confirm"] for row in own}
-            decide = next_runs(confirm.pop()) if len(confirm) == 1 else "the next runs decide"
-            found.append(_rows(title.format(decide=decide), own, limit, suspicion=True))
+    own = [row for row in rows if row["incident_id"] is None]
+    if own:
+        found.append(_rows("Suspects: seen in one run, the next runs decide", own, limit, suspicion=True))
     return found
-
-
-def next_runs(count: int) -> str:
-    """How many runs decide on a suspicion.
-
-    >>> next_runs(1), next_runs(2)
-    ('the next run decides', 'the next 2 runs decide')
-    """
-    return "the next run decides" if count == 1 else f"the next {count} runs decide"
 
 
 def answer(findings: Findings) -> str:
@@ -109,7 +87,7 @@ def answer(findings: Findings) -> str:
     waiting = sum(row["state"] == "suspect" for row in records(findings.findings))
     if waiting:
         decided = "Nothing new is confirmed" if findings.options.only_new else "Nothing new got worse for sure"
-        return f"{decided}; {counted(waiting, 'suspicion')} that the next runs decide."
+        return f"{decided}; {counted(waiting, 'suspect')} that the next runs decide."
     if findings.options.only_new:
         return "Nothing new got worse; tracker findings lists what is open."
     if any(row["direction"] == "regression" for row in incidents):
@@ -138,7 +116,10 @@ def hint(findings: Findings) -> str:
     rows = records(findings.findings)
     if not rows:
         return "Everything that ever was: " + command("tracker", "findings", *_where(findings), "--state", "all")
-    return "Why, gate by gate: " + command("tracker", "explain", str(rows[0]["finding_id"]))
+    first = next((row["finding_id"] for row in rows if row["finding_id"] is not None), None)
+    if first is None:
+        return "How it goes on: " + command("tracker", "history", str(rows[0]["series_id"]))
+    return "Why, test by test: " + command("tracker", "explain", str(first))
 
 
 def headline(incident: Row, own: Sequence[Row], *, whole: bool = True) -> str:
@@ -171,7 +152,7 @@ def _incident(incident: Row, rows: Sequence[Row], environment: Sequence[Row], li
     good = incident["good_version"]
     since = f" (good until {good})" if good and good != incident["version"] else ""
     title = (
-        f"Incident {incident['incident_id']}: {_CHANGED[incident['direction']]} in {incident['version']}{since}, "
+        f"I-{incident['incident_id']}: {_CHANGED[incident['direction']]} in {incident['version']}{since}, "
         f"{new}{incident['severity']}: {where}"
     )
     lines = [explanation(incident)]
@@ -202,7 +183,7 @@ def explanation(incident: Row) -> str:
     )
     shared = incident["shared_factor"]
     if shared is not None and abs(shared) >= 0.005:
-        text += f" All operators together {format_diff(shared)}: the machine, left out of the findings."
+        text += f" All operators together {format_diff(shared)}: the machine, left out of the verdicts."
     return text
 
 
@@ -210,7 +191,7 @@ def _rows(title: str, rows: Sequence[Row], limit: int | None, *, suspicion: bool
     columns = [
         Column("id"), Column("finding", **NAME), Column("of", **UNDER),
         Column("since" if suspicion else "state", left=True), Column("calls", drop=3),
-        Column("before", drop=2), Column("after", drop=2), Column("change"), Column("DIFF"),
+        Column("before", drop=2), Column("after", drop=2), Column("change"), Column("change %"),
         Column("of the change", drop=1), Column("cause", **WORDS, fold=True),
     ]  # fmt: skip
     shown = rows if limit is None else rows[:limit]
@@ -224,29 +205,25 @@ def _cells(row: Row, *, suspicion: bool) -> list[str]:
     covers = f"covers {number(row['covers'])}" if row["covers"] else ""
     of = ", ".join(filter(None, (KINDS[row["kind"]], row["input_shapes"], row["part"], covers)))
     return [
-        str(row["finding_id"]), series_name(row), of, row["version"] if suspicion else standing(row),
+        "" if row["finding_id"] is None else str(row["finding_id"]), series_name(row), of,
+        row["version"] if suspicion else standing(row),
         calls_cell(row["baseline_calls"], row["candidate_calls"]), shown(before), shown(after),
         signed(shown(row["delta"]), row["delta"]), diff_cell(row), share(row["share_of_change"]), row["cause"] or "",
     ]  # fmt: skip
 
 
 def standing(row: Mapping[str, Any]) -> str:
-    """Where a finding stands: until when it is muted, and how bad it is now where that is much else than at first."""
+    """Where a finding stands: until when it is muted, or since when it is over."""
     if row["state"] == "muted":
         end = row["until_version"] or (_when(row["until_ns"])[:10] if row["until_ns"] else "")
         return f"muted until {end}" if end else "muted"
-    if row["reopened_in"]:
-        return f"{row['state']}, reopened in {row['reopened_in']}"
-    effect, ratio = row["effect"], row["ratio"]
-    if row["state"] in _GOING_ON and None not in (effect, ratio) and abs(effect - ratio) > max(0.05, abs(ratio) / 2):
-        return f"{row['state']}, now {format_diff(effect)}"
+    if row["ended_version"]:
+        return f"{row['state']} in {row['ended_version']}"
     return str(row["state"])
 
 
 def diff_cell(row: Mapping[str, Any]) -> str:
-    """DIFF of a finding, or that it came or went."""
-    if row["change"] == "calls":
-        return f"calls {format_diff(row['ratio'])}"
+    """The change of a finding, or that it came or went."""
     return _VERDICTS.get((row["direction"], row["change"])) or format_diff(row["ratio"])
 
 
@@ -263,7 +240,7 @@ def explained_header(found: ExplainedFinding) -> list[str]:
     word = _VERDICTS.get((row["direction"], row["change"])) or _CHANGED[row["direction"]]
     good = row["good_version"]
     since = f", good until {good}" if good and good != row["version"] else ""
-    incident = f", incident {row['incident_id']}" if row["incident_id"] is not None else ""
+    incident = f", I-{row['incident_id']}" if row["incident_id"] is not None else ""
     before, after = shown(row["baseline_value"]), shown(row["candidate_value"])
     lines = [
         f"Finding {row['finding_id']}: {name} ({KINDS[row['kind']]}) {word} in {row['version']}{since}{incident}",
@@ -277,18 +254,27 @@ def explained_header(found: ExplainedFinding) -> list[str]:
             f"calls {calls_cell(row['baseline_calls'], row['candidate_calls'])}: "
             f"{signed(split(calls), calls)} by their number, {signed(split(each), each)} by the time of each"
         )
-    if row["state"] == "suspect":
-        lines.append(f"seen in one run: {next_runs(row['confirm'])}")
-    if row["state"] == "recovering":
-        lines.append(_RECOVERS)
-    if row["effect"] is not None:
-        lines.append(f"the newest run that has it: {format_diff(row['effect'])} against the same baseline")
     return lines
 
 
 def explained_tables(found: ExplainedFinding) -> list[Table]:
-    """The gates, the runs, the life, and what else changed."""
-    tables = [_gates(records(found.gates)), _runs(found), _events(records(found.events))]
+    """The tests, the runs, the life, what is certain, and what else changed."""
+    tables = [_tests(records(found.tests)), _runs(found), _events(records(found.events))]
+    facts = records(found.facts)
+    if facts:
+        columns = [Column("what", **NAME), Column("of", **UNDER), Column("before"), Column("after")]
+        shown = {"calls": number, "bytes": form("bytes", [row["after"] for row in facts if row["what"] == "bytes"])}
+        cells = [
+            (
+                "",
+                [
+                    f"{row['what']} of {series_name(row)}", row["input_shapes"], shown[row["what"]](row["before"]),
+                    shown[row["what"]](row["after"]),
+                ],
+            )
+            for row in facts
+        ]  # fmt: skip
+        tables.append(make(f"Certain in {found.finding['version']}, without a test", columns, cells))
     changes = records(found.environment)
     if changes:
         columns = [Column("what", **NAME), Column("before", left=True), Column("after", left=True)]
@@ -297,30 +283,28 @@ def explained_tables(found: ExplainedFinding) -> list[Table]:
     return tables
 
 
-def _gates(rows: Sequence[Row]) -> Table:
+def _tests(rows: Sequence[Row]) -> Table:
     columns = [
-        Column("gate", left=True), Column("value"), Column("limit"), Column("passes", left=True),
+        Column("test", left=True), Column("value"), Column("limit"), Column("passes", left=True),
         Column("meaning", left=True, elastic=True),
     ]  # fmt: skip
     cells = []
     for row in rows:
         passes = {None: "", True: "yes", False: "no"}[row["passes"]]
-        shown = partial(_gate, row["gate"])
+        shown = partial(_number, row["test"])
         tone = "worse" if row["passes"] is False else ""
-        set_by = f"; {row['limit_from']}" if row["limit_from"] not in (None, "usual") else ""
+        set_by = f"; {row['limit_from']}" if row["limit_from"] not in (None, "default") else ""
         meaning = f"{row['meaning']}{set_by}"
-        cells.append((tone, [row["gate"], shown(row["value"]), shown(row["limit"]), passes, meaning]))
-    return make("Gates", columns, cells)
+        cells.append((tone, [row["test"], shown(row["value"]), shown(row["limit"]), passes, meaning]))
+    return make("Tests", columns, cells)
 
 
-def _gate(gate: str, value: float | None) -> str:
+def _number(test: str, value: float | None) -> str:
     if value is None:
         return ""
-    if gate.endswith("runs"):
+    if test.startswith("runs"):
         return number(value)
-    if gate in {"p", "q"}:
-        return f"{value:.3g}"
-    return f"{value * 100:.2f} %"
+    return f"{value:.3g}" if test == "q" else f"{value * 100:.2f} %"
 
 
 def _runs(found: ExplainedFinding) -> Table:
@@ -331,14 +315,14 @@ def _runs(found: ExplainedFinding) -> Table:
     part = rows[start : start + _RUNS_SHOWN]
     columns = [
         Column("run"), Column("version", left=True), Column("part", left=True), Column("value"),
-        Column("calls", drop=2), Column("all operators", drop=1), Column("against the baseline"),
+        Column("calls", drop=2), Column("all operators", drop=1), Column("change %"),
     ]  # fmt: skip
     cells = [
         (
             "strong" if row["side"] == "candidate" else "",
             [
                 str(row["run_id"]), row["version"], row["side"] or MISSING_TEXT, shown(row["value"]),
-                number(row["calls"]), format_diff(row["shared_factor"]), format_diff(row["effect"]),
+                number(row["calls"]), format_diff(row["shared_factor"]), format_diff(row["change"]),
             ],
         )
         for row in part
@@ -351,20 +335,10 @@ def _runs(found: ExplainedFinding) -> Table:
 
 def _events(rows: Sequence[Row]) -> Table:
     columns = [
-        Column("when", left=True), Column("state", left=True), Column("by", left=True), Column("run"),
-        Column("version", left=True),
+        Column("version", left=True), Column("state", left=True), Column("by", left=True), Column("when", left=True),
     ]  # fmt: skip
-    cells = [
-        (
-            "strong" if row["notifies"] else "",
-            [
-                _when(row["when_ns"]), row["target"], row["who"], "" if row["run_id"] is None else str(row["run_id"]),
-                row["version"] or "",
-            ],
-        )
-        for row in rows
-    ]  # fmt: skip
-    return replace(make("Life", columns, cells), below=tuple(row["reason"] for row in rows))
+    cells = [("", [row["version"] or "", row["state"], row["who"], _when(row["when_ns"])]) for row in rows]
+    return replace(make("Life", columns, cells), below=tuple(row["reason"] or "" for row in rows))
 
 
 def _when(when_ns: int | None) -> str:
@@ -375,7 +349,7 @@ def explained_hint(found: ExplainedFinding) -> str:
     """What one can do about it."""
     finding = found.finding
     line = command("tracker", "history", str(finding["series_id"]))
-    if finding["state"] not in {"new", "persisting", "reopened"}:
+    if finding["state"] not in {"new", "persisting"}:
         return f"Its line over the versions: {line}"
     act = command("tracker", "ack", str(finding["finding_id"]), "--reason", "...")
     return f"Its line over the versions: {line}  Seen: {act}"

@@ -20,7 +20,7 @@ from tracker.results import REPLACED_BY, Message, ToldFinding, ToldIncident, sho
 from tracker.units import MISSING_TEXT, counted, format_diff, format_ns, ranges, time_unit
 
 _EVENTS: Final = {
-    "added": "more is found: ", "worsened": "worse: ", "reopened": "back again: ", "reminder": "still open: ",
+    "added": "more is found: ", "reminder": "still open: ",
 }  # fmt: skip
 _COMMANDS: Final = {
     "reproduce": ("Reproduce", 8.0), "acknowledge": ("Seen", 7.5), "mute": ("Not now", 5.0),
@@ -120,9 +120,6 @@ def title_of(message: Message, *, markdown: bool = False, longest: int = LONGEST
         brought = f"what {named(first.version)} brought is over"
         what = _what(first, named)
         return f"[recovered] {named(message.workload)}{now}: {brought}: {what}, {where}"
-    if message.event == "worsened" and first.shown:
-        worse = _worse(first, named)
-        return f"{start} {_EVENTS['worsened']}{worse}, since {named(first.version)}, {where}"
     kind = "held back: " if message.held_back else _EVENTS.get(message.event, "")
     return f"{start} {kind}{_what(first, named)}, {versions}, {where}"
 
@@ -147,14 +144,6 @@ def _what(incident: ToldIncident, named: Callable[[str], str]) -> str:
     agrees = ((incident.step_delta_ns or 0.0) > 0) == (incident.direction == "regression")
     beside = f", {step}" if step and agrees else ""
     return f"{_headed(largest[0], named)}{others}{beside}"
-
-
-def _worse(incident: ToldIncident, named: Callable[[str], str]) -> str:
-    """The finding that got worse most, then and now."""
-    first = incident.shown[0]
-    now = "" if first.effect is None else f" -> {format_diff(first.effect)}"
-    more = len(incident.shown) - 1
-    return f"{_headed(first, named)}{now}" + (f" and {more:,} more" if more else "")
 
 
 def _headed(finding: ToldFinding, named: Callable[[str], str]) -> str:
@@ -203,8 +192,7 @@ def _of_incidents(message: Message, *, short: bool, markdown: bool) -> list[Line
     if not short:
         lines.append(Line("", 1.0))
     if message.event != "recovered":
-        then = "At first: " if message.event == "worsened" else ""
-        lines += _explained(first, markdown=markdown, then=then, short=short)
+        lines += _explained(first, markdown=markdown, short=short)
     elif first.left:
         left = ", ".join(said(name, markdown=markdown) for name in first.left)
         lines.append(Line(f"Still open: {left}.", 6.8))
@@ -237,7 +225,7 @@ def _beside(incident: ToldIncident, *, markdown: bool) -> str:
 def _where(incident: ToldIncident, *, markdown: bool) -> str:
     place = ", ".join(said(part, markdown=markdown) for part in (incident.device, incident.configuration) if part)
     step = _step(incident)
-    return f"{place}: {step + ' ' if step else ''}(incident {incident.incident_id})"
+    return f"{place}: {step + ' ' if step else ''}(I-{incident.incident_id})"
 
 
 def _finding(finding: ToldFinding, *, short: bool, markdown: bool) -> str:
@@ -247,9 +235,9 @@ def _finding(finding: ToldFinding, *, short: bool, markdown: bool) -> str:
     name = said(readable(shown_name(finding.kind, finding.name)), markdown=markdown, longest=longest)
     before, after = shown(finding.baseline_value), shown(finding.candidate_value)
     # the change is history where it is over: how it is now comes first
-    is_over = finding.state in {"recovered", "vanished", "normal"}
-    now = _now(finding) if is_over else ""
-    parts = [f"{name}: {before} -> {after} ({diff_cell(asdict(finding))}){now and f', now {now}'}"]
+    is_over = finding.state in {"recovered", "vanished"}
+    now = f", now {'gone' if finding.state == 'vanished' else 'as before'}" if is_over else ""
+    parts = [f"{name}: {before} -> {after} ({diff_cell(asdict(finding))}){now}"]
     if finding.share_of_change is not None:
         parts.append(f"{share(finding.share_of_change)} of the change")
     if not short:
@@ -258,8 +246,6 @@ def _finding(finding: ToldFinding, *, short: bool, markdown: bool) -> str:
             parts.insert(1, signed(shown(finding.delta), finding.delta))
         if finding.baseline_calls is not None or finding.candidate_calls is not None:
             parts.append(f"calls {calls_cell(finding.baseline_calls, finding.candidate_calls)}")
-        if finding.effect is not None and not is_over:
-            parts.append(f"newest run {format_diff(finding.effect)}")
         if finding.cause:
             parts.append(said(finding.cause, markdown=markdown))
     if finding.owner:
@@ -267,32 +253,17 @@ def _finding(finding: ToldFinding, *, short: bool, markdown: bool) -> str:
     return ", ".join(parts)
 
 
-def _now(finding: ToldFinding) -> str:
-    """How what is over is now, against what it was before it began; empty: nobody knows."""
-    if finding.effect is not None:
-        return format_diff(finding.effect)
-    if finding.change != "presence":
-        return ""
-    return "gone" if finding.baseline_value is None else "back"
-
-
 def _kind(finding: ToldFinding, *, markdown: bool) -> str:
     outside = (said(text, markdown=markdown) for text in (finding.input_shapes, finding.part) if text)
     return ", ".join((KINDS[finding.kind], *outside))
 
 
-def _explained(incident: ToldIncident, *, markdown: bool, then: str, short: bool) -> list[Line]:
+def _explained(incident: ToldIncident, *, markdown: bool, short: bool) -> list[Line]:
     row: dict[str, Any] = asdict(incident)
     lines = []
     text = explanation(row)
     if text:
-        explained, gain, loss = incident.explained_share, incident.gain_ns, incident.loss_ns
-        if explained is not None:
-            text += f" {share(explained)} explained."
-        elif gain:
-            losses = f"losses +{format_ns(loss)}, " if loss else ""
-            text += f" Gains and losses cancel; {losses}gains {format_ns(gain)}."
-        lines.append(Line(f"{then}{text}", 6.8))
+        lines.append(Line(text, 6.8))
     if incident.causes and not short:
         lines.append(Line(f"Causes: {', '.join(said(cause, markdown=markdown) for cause in incident.causes)}.", 6.6))
     if incident.environment:
@@ -332,5 +303,5 @@ def _commands(message: Message, *, markdown: bool, short: bool) -> list[Line]:
 def _signature(message: Message) -> str:
     """By which a message that comes twice is recognised."""
     incidents: Sequence[ToldIncident] = message.incidents
-    of = "".join(f" incident:{one.incident_id}" for one in incidents[:8])
+    of = "".join(f" I-{one.incident_id}" for one in incidents[:8])
     return f"tracker {message.event}{of} [{harmless(message.key)}]"

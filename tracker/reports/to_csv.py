@@ -76,7 +76,7 @@ def findings(found: Findings, style: Style) -> str:
 
 
 def explained(found: ExplainedFinding, style: Style) -> str:
-    """The gates, runs and events of one finding."""
+    """The tests, runs, events and facts of one finding."""
     return written({name: table(getattr(found, name)) for name in EXPLAIN_COLUMNS})
 
 

@@ -125,7 +125,7 @@ def findings(found: Found, style: Style) -> str:
 
 
 def explained(found: ExplainedFinding, style: Style) -> str:
-    """One finding with its gates, runs and events, and what else changed."""
+    """One finding with its tests, runs, events and facts, and what else changed."""
     document: dict[str, Any] = {
         "schema": SCHEMA,
         "finding": plain(dict(found.finding)),

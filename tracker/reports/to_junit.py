@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from typing import Final
 from xml.etree import ElementTree
 
-from tracker.errors import EXIT_NOT_COMPARABLE, EXIT_TOO_LITTLE_DATA
+from tracker.errors import EXIT_FINDINGS, EXIT_NOT_COMPARABLE, EXIT_TOO_LITTLE_DATA
+from tracker.regressions.gates import reason_of
 from tracker.reports import _gated
 from tracker.reports.shared import Style, records
 from tracker.results import Diff, Findings
@@ -21,8 +22,6 @@ SUFFIX = ".xml"
 BINARY = False
 
 _ROOM: Final = "tracker"
-_FEW: Final = 3
-"""Runs of a line with which nothing of it can be judged yet."""
 
 
 def diff(diff: Diff, style: Style) -> str:
@@ -44,8 +43,11 @@ def findings(found: Findings, style: Style) -> str:
     for row in records(found.lines):
         where = " ".join(filter(None, (row["workload"], row["configuration"], f"on {row['device']}", row["version"])))
         case = _case(suite, f"{_ROOM}.line", where, row["step_ns"] or row["e2e_ns"])
-        if row["runs"] <= _FEW:
-            ElementTree.SubElement(case, "skipped", message=f"{row['runs']} runs: too few to judge one by the others")
+        code, why = row[f"gate_{gate.word}"], reason_of(row, gate.word)
+        if code == EXIT_TOO_LITTLE_DATA:
+            ElementTree.SubElement(case, "skipped", message=why)
+        elif code == EXIT_FINDINGS and not gate.of("failed"):
+            ElementTree.SubElement(case, "failure", message=why, type="REGRESSED")
     _cases(suite, gate.rows, gate)
     return _document(suite)
 

@@ -85,7 +85,7 @@ def findings(found: Findings, style: Style) -> str:
 
 
 def explained(found: ExplainedFinding, style: Style) -> str:
-    """One finding: its gates, its runs, its life."""
+    """One finding: its tests, its runs, its life."""
     first, *lines = _human_findings.explained_header(found)
     blocks = [f"### {_paragraph(first)}", "\n".join(f"- {_paragraph(line)}" for line in lines)]
     blocks += [_titled(table) for table in _human_findings.explained_tables(found)]

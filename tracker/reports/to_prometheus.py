@@ -21,7 +21,7 @@ BINARY = False
 
 _MOST: Final = 20
 """Operators and the like that have labels of their own: each is a time series for ever."""
-_BAD: Final = frozenset({"new", "persisting", "acknowledged", "reopened"})
+_BAD: Final = frozenset({"new", "persisting", "acknowledged"})
 _TIMES: Final = {
     "step": "Step time", "e2e": "Time from the first to the last device activity of a step", "compute": "Compute",
     "exposed_communication": "Communication that no compute hides", "free": "Idle time: no device activity",
@@ -125,9 +125,8 @@ def _line(page: _Page, line: Labels) -> None:
         page.add(f"tracker_{part}_seconds", about, labels, None if time is None else time / NS_PER_S)
     page.add("tracker_peak_allocated_bytes", "Peak memory of the newest version.", labels, line["peak_allocated_bytes"])
     page.add("tracker_samples_per_second", "Throughput of the newest version.", labels, line["samples_per_second"])
-    for against in ("baseline", "pinned", "best"):
-        words = "DIFF of the step of the newest version against an earlier one."
-        page.add("tracker_step_diff_ratio", words, {**labels, "against": against}, line[f"{against}_diff"])
+    page.add("tracker_step_change_ratio", "Change of the step of the newest version.", labels, line["step_change"])
+    page.add("tracker_exit_code", "What --fail-on new would end with.", own, line["gate_new"])
 
 
 class _Page:

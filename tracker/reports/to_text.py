@@ -160,7 +160,7 @@ def findings(found: Found, style: Style) -> str:
 
 
 def explained(found: ExplainedFinding, style: Style) -> str:
-    """One finding: its gates, its runs, its life."""
+    """One finding: its tests, its runs, its life."""
     from tracker.reports import _human_findings
 
     page = _Page(style)

@@ -26,6 +26,7 @@ from .diff import (
 from .findings import (
     CONFIRMED_STATES,
     DIRECTIONS,
+    ENDED_STATES,
     EXPLAIN_COLUMNS,
     FINDINGS_COLUMNS,
     OPEN_STATES,
@@ -119,6 +120,7 @@ __all__ = [
     "CYCLES",
     "DIFF_COLUMNS",
     "DIRECTIONS",
+    "ENDED_STATES",
     "EXPLAIN_COLUMNS",
     "FINDINGS_COLUMNS",
     "GRAINS",

@@ -16,48 +16,45 @@ if TYPE_CHECKING:
     import pandas as pd
 
 STATES: Final = (
-    "suspect", "new", "persisting", "acknowledged", "recovering", "muted", "reopened", "recovered", "expected",
-    "vanished", "invalid", "normal",
+    "suspect", "new", "persisting", "acknowledged", "muted", "recovered", "taken back", "accepted", "vanished",
+    "expected", "invalid",
 )  # fmt: skip
-"""States of a finding, the open ones first; a suspicion that was cleared, or closed long ago, is normal again."""
+"""States of a finding, the open ones first. A suspect is no finding yet; an improvement is taken back, or accepted once
+it held for two versions; of what vanished, no run has the series any more.
+"""
 
-OPEN_STATES: Final = STATES[:7]
-CONFIRMED_STATES: Final = ("new", "persisting", "acknowledged", "recovering", "muted", "reopened")
+OPEN_STATES: Final = STATES[:5]
+CONFIRMED_STATES: Final = STATES[1:5]
+ENDED_STATES: Final = STATES[5:10]
 DIRECTIONS: Final = ("regression", "improvement")
 
 FINDINGS_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "incidents": (
         "incident_id", "workload", "configuration", "device", "version", "good_version", "direction", "severity",
         "is_new", "findings", "open", "baseline_runs", "candidate_runs", "baseline_step_ns", "candidate_step_ns",
-        "step_delta_ns", "operators_ns", "new_ns", "gone_ns", "drift_ns", "others_ns", "free_ns",
-        "exposed_communication_ns", "exposed_copy_ns", "explained_share", "rest_ns", "gain_ns", "loss_ns",
+        "step_delta_ns", "operators_ns", "new_ns", "gone_ns", "machine_ns", "other_operators_ns", "beside_ns",
         "shared_factor", "causes",
     ),
     "findings": (
         "finding_id", "incident_id", "workload", "configuration", "device", "version", "good_version", "series_id",
         "kind", "metric", "unit", "name", "input_shapes", "part", "direction", "change", "state", "is_new", "verdict",
         "ratio", "q", "contribution", "baseline_value", "candidate_value", "delta", "share_of_change", "baseline_calls",
-        "candidate_calls", "by_calls", "by_time_per_call", "cause", "effect", "under", "covers", "replacement",
-        "baseline_runs", "candidate_runs", "until_ns", "until_version", "confirm", "reopened_in",
+        "candidate_calls", "by_calls", "by_time_per_call", "cause", "under", "covers", "baseline_runs",
+        "candidate_runs", "until_ns", "until_version", "ended_version",
     ),
     "environment": ("incident_id", "key", "before", "after"),
-    "replacements": (
-        "incident_id", "finding_id", "parent", "gone", "come", "before_ns", "after_ns", "delta_ns", "ratio", "q",
-        "contribution", "verdict",
-    ),
     "lines": (
         "workload", "configuration", "device", "version", "version_runs", "runs", "last_run_id", "last_run_ns",
         "step_ns", "e2e_ns", "compute_ns", "exposed_communication_ns", "free_ns", "data_loading_ns",
-        "peak_allocated_bytes", "samples_per_second", "baseline_diff", "pinned_diff", "best_diff",
+        "peak_allocated_bytes", "samples_per_second", "step_verdict", "step_change", "net", "peak", "gate_new",
+        "gate_new_cause", "gate_any", "gate_any_cause",
     ),
 }  # fmt: skip
 EXPLAIN_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
-    "gates": ("gate", "value", "limit", "passes", "limit_from", "meaning"),
-    "runs": ("run_id", "version", "side", "started_at_ns", "value", "calls", "shared_factor", "effect"),
-    "events": (
-        "position", "when_ns", "source", "target", "kind", "who", "run_id", "version", "rule_version", "reason",
-        "notifies",
-    ),
+    "tests": ("test", "value", "limit", "passes", "limit_from", "meaning"),
+    "runs": ("run_id", "version", "side", "started_at_ns", "value", "calls", "shared_factor", "change"),
+    "events": ("when_ns", "state", "who", "version", "reason"),
+    "facts": ("kind", "name", "input_shapes", "what", "before", "after"),
 }  # fmt: skip
 
 
@@ -65,7 +62,7 @@ class FindingsOptions(Struct, frozen=True):
     """Which findings to show; None lets all through.
 
     `states`: words of STATES; None: the open ones, and with a `version` those of it that are over. `only_new`: those
-    that the runs of the newest version of their line confirmed, and its suspicions unless `states` leaves them out.
+    that the runs of the newest version of their track decided, and its suspects unless `states` leaves them out.
     `device`: part of vendor and model. `every`: also those that others of the incident cover.
     """
 
@@ -89,35 +86,27 @@ class FindingsOptions(Struct, frozen=True):
 class Findings(Result, frozen=True, eq=False):
     """Incidents with their findings. Frames have exactly the columns of FINDINGS_COLUMNS.
 
-    - incidents: what began with one version of a line, for the worse and for the better, the newest first.
-      `direction`, `severity`: of the net effect on the step. The step of its baseline runs and of its candidate runs,
-      and how its change adds up: `step_delta_ns` = `operators_ns` (findings of ops, or of kernels where no op is known,
-      that both sides have) + `new_ns` + `gone_ns` (of those that came and went) + `drift_ns` (what the machine changed
-      of all other operators) + `others_ns` (what these changed beside that, too little for a finding) + what changed of
-      `free_ns`, `exposed_communication_ns` and `exposed_copy_ns` + `rest_ns`; NA: not known, and part of the rest.
-      `explained_share`: all but the others and the rest; NA where gains and losses cancel. `gain_ns`, `loss_ns`:
-      savings and losses of findings and of what is beside the operators. `shared_factor`: how much slower all operators
-      are together, as a ratio: the machine, not the code. `causes`: words, the largest first, joined by ", "
-    - findings: the rows of incidents, the largest contribution first, then suspicions that belong to none
-      (`incident_id` NA). `delta`: candidate - baseline value, in `unit`; `share_of_change`: of the step's. `by_calls` +
-      `by_time_per_call` = `delta`: more calls or slower calls. `effect`: of the last run, as a ratio. `confirm`: how
-      many runs after a suspicion decide. `reopened_in`: of what recovered, the version that brought it back. `under`:
-      the finding that says the same one level up, or NA; `covers`: how many it covers itself
-      `replacement`: the finding that stands for the replacement which it is part of, or NA
+    - incidents: what began with one version of a track, for the worse and for the better, the newest first.
+      `direction`, `severity`: of the net effect on the step. The step before and after, and how its change adds up
+      exactly: `step_delta_ns` = `operators_ns` (operators found slower or faster) + `new_ns` + `gone_ns` (operators
+      found on one side only) + `machine_ns` (the common-mode shift of all other operators) + `other_operators_ns` (what
+      else these changed by) + `beside_ns` (communication, copies, idle time). `shared_factor`: how much slower all
+      operators are together, as a ratio: the machine, not the code. `causes`: words, the largest first
+    - findings: the rows of incidents, the largest contribution first, then suspects, which have no number yet
+      (`finding_id`, `incident_id` NA). `delta`: candidate - baseline value, in `unit`; `ratio`: candidate / baseline
+      - 1; `share_of_change`: of the step's. `by_calls` + `by_time_per_call` = `delta`: more calls or slower calls.
+      `under`: the finding that says the same one level up, or NA; `covers`: how many it covers itself;
+      `ended_version`: in which it was over
     - environment: what else changed with the version of an incident
-    - replacements: operators that went, and those that came in their place (`gone`, `come`: names joined by ", ") below
-      one `parent`, as one change: ns per step `before_ns` of what went, `after_ns` of what came, `delta_ns`, and what
-      is judged of both as one series. `finding_id`: the finding that stands for it and covers the others: it has these
-      numbers, unless `every` finding is asked for by itself
     - lines: where each workload, configuration and device stands, whatever was found: its newest `version` with so many
-      runs, all active `runs`, when the last run started (UTC ns), the medians of its whole-run numbers, and DIFF of its
-      step against the version before, the pinned one and the best one; NA: not known
+      runs, all active `runs`, when the last run started (UTC ns), its whole-run numbers; the verdict and change of its
+      step; `net`, `peak`: change by the operators found in it, and of peak memory, as shares; `gate_new`, `gate_any`:
+      the exit codes of `--fail-on`, and what gave them
     """
 
     incidents: pd.DataFrame
     findings: pd.DataFrame
     environment: pd.DataFrame
-    replacements: pd.DataFrame
     lines: pd.DataFrame
     hidden: int = 0
     options: FindingsOptions = field(default_factory=FindingsOptions)
@@ -133,19 +122,21 @@ class ExplainedFinding(Result, frozen=True, eq=False):
     """One finding with everything that decided. `finding`: a row of FINDINGS_COLUMNS["findings"] by name; frames have
     exactly the columns of EXPLAIN_COLUMNS.
 
-    - gates: each with its value, its limit and whether it passes; NA where the way of judging does not have it.
-      limit_from: "usual", or the threshold that a user set, who did and why
-    - runs: the runs of its line that have the series, with their part in the judgement (`side`: baseline, candidate,
-      later, or "" for none), value and calls per step, the factor that all operators share, and the effect against the
-      baseline, as a ratio
-    - events: its life, transition by transition
+    - tests: each with its value, its limit and whether it passes; NA where it has none. limit_from: "default", or the
+      threshold that a user set, who did and why
+    - runs: the runs of its track that have the series, with their part in the verdict (`side`: baseline, candidate,
+      later, or "" for none), value and calls per step, the factor that all operators share, and the change against the
+      baseline without it, as a ratio
+    - events: when it began and ended, and what users said, in order
+    - facts: what changed for certain with its version
     - environment: what else changed with its version (columns of FINDINGS_COLUMNS["environment"])
     """
 
     finding: Mapping[str, object]
-    gates: pd.DataFrame
+    tests: pd.DataFrame
     runs: pd.DataFrame
     events: pd.DataFrame
+    facts: pd.DataFrame
     environment: pd.DataFrame
     notes: tuple[str, ...] = ()
 

@@ -29,7 +29,6 @@ class ToldFinding(Struct, frozen=True, kw_only=True):
     baseline_value: float | None
     candidate_value: float | None
     delta: float | None
-    effect: float | None
     share_of_change: float | None
     baseline_calls: float | None
     candidate_calls: float | None
@@ -63,14 +62,9 @@ class ToldIncident(Struct, frozen=True, kw_only=True):
     operators_ns: float | None
     new_ns: float | None = None
     gone_ns: float | None = None
-    drift_ns: float | None = None
-    others_ns: float | None = None
-    free_ns: float | None
-    exposed_communication_ns: float | None
-    exposed_copy_ns: float | None
-    explained_share: float | None
-    rest_ns: float | None
-    gain_ns: float | None
+    machine_ns: float | None = None
+    other_operators_ns: float | None = None
+    beside_ns: float | None = None
     shared_factor: float | None
     causes: tuple[str, ...]
     environment: tuple[tuple[str, str | None, str | None], ...]
@@ -80,14 +74,13 @@ class ToldIncident(Struct, frozen=True, kw_only=True):
     silenced: int = 0
     recovered_in: str | None = None
     left: tuple[str, ...] = ()
-    loss_ns: float | None = None
     beside: tuple[ToldFinding, ...] = ()
 
 
 class Message(Struct, frozen=True, kw_only=True):
     """What happened. `key`: the same for every delivery of it, so that a repetition is recognised.
 
-    `event`: opened, added, worsened, reopened, reminder or recovered, of incidents; missing_runs, quarantined or
+    `event`: opened, added, reminder or recovered, of incidents; missing_runs, quarantined or
     watcher, of what is none; test.
     `incidents`: of one version and direction, the most severe first: one line each. `held_back`: why its details are
     not told; empty: they are. `narrowed_to`: the patterns of operators that this channel answers for; empty: all.

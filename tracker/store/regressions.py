@@ -135,6 +135,33 @@ _PUT_INCIDENT: Final = text(
 )
 
 
+class Word(Struct, frozen=True):
+    """What a user said of a finding. `until_ns`, `until_version`: end of a mute."""
+
+    finding_id: int
+    action: str
+    who: str
+    reason: str
+    when_ns: int
+    until_ns: int | None = None
+    until_version: str | None = None
+
+
+_SAID: Final = ("action", "who", "reason", "when_ns", "until_ns", "until_version")
+_ADD_WORD: Final = text(
+    f"INSERT INTO new_finding_action ({', '.join((*_LINE, *_KEY, *_SAID))}) "  # noqa: S608 the same
+    f"SELECT {', '.join((*_LINE, *_KEY))}, {', '.join(f':{name}' for name in _SAID)} "
+    "FROM new_finding WHERE id = :finding_id"
+)
+
+
+def add_words(connection: Connection, words: Sequence[Word]) -> None:
+    """Keep what a user said of findings."""
+    for word in words:
+        own = asdict(word)
+        connection.execute(_ADD_WORD, own | {name: bulk.clean(own[name]) for name in ("who", "reason")})
+
+
 def lock(connection: Connection, line: Line) -> None:
     """Let one transaction at a time judge a track."""
     labels.lock(connection, "judges", *line.parameters.values())

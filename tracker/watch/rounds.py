@@ -12,7 +12,7 @@ from typing import Final
 
 from tracker import judgement, notify
 from tracker.errors import NewerStoreError, StoreError, TrackerError
-from tracker.store import failures, findings, inbox, pruning, watchers
+from tracker.store import failures, inbox, pruning, watchers
 from tracker.units import NS_PER_DAY, NS_PER_HOUR, counted
 from tracker.watch.alarms import raise_alarms
 from tracker.watch.failing import described, each, is_of_database, one_line
@@ -33,15 +33,12 @@ def ingest(work: Work, *, until_ns: int | None = None) -> None:
 
 
 def judge(work: Work) -> None:
-    """Judge the lines of the runs that came, and end the mutes whose time is over.
+    """Judge the tracks of the runs that came.
 
     Needs no lease: each line is locked while it is judged, and one that is up to date costs a look.
     """
     runs, work.to_judge = work.to_judge, None  # should this fail, everything is looked at the next time
-    with work.store.connect() as connection:
-        ended = findings.lines_to_settle(connection, work.now())
-    count = judgement.update(work.store, [*judgement.lines_of(work.store, runs), *ended])
-    judgement.settle(work.store, ended, work.now())
+    count = judgement.update(work.store, judgement.lines_of(work.store, runs))
     work.to_judge = set()
     if count:
         work.say(Event("judged", counted(count, "version")))

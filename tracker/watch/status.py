@@ -8,6 +8,7 @@ from typing import Final
 
 from tracker import intake
 from tracker.config import Folder
+from tracker.regressions.inbox import found_rows
 from tracker.results.status import (
     ExpectedStatus,
     FolderStatus,
@@ -19,7 +20,7 @@ from tracker.results.status import (
     Status,
     WatcherStatus,
 )
-from tracker.store import Store, findings, inbox, notifications, watchers
+from tracker.store import Store, inbox, notifications, queries, watchers
 from tracker.store.leases import LIFETIME_NS
 from tracker.store.watchers import Expectation, LastRun, WatchedFolder, Watcher
 from tracker.units import NS_PER_DAY
@@ -41,8 +42,11 @@ def status(store: Store, *, now_ns: int, spools: Sequence[Path] = (), shut: Sequ
     last = watchers.last_runs(store)
     counts = inbox.counts(store)
     profiles = sorted(inbox.entries(store, open_only=True), key=lambda one: (_ORDER.index(one.state), one.path))
-    with store.connect() as connection:
-        muted = findings.muted(connection)
+    muted = (
+        sum(row["state"] == "muted" for row in found_rows(store, now_ns=now_ns))
+        if len(queries.lines.columns(store))
+        else 0
+    )
     return Status(
         database=store.url,
         now_ns=now_ns,

@@ -27,7 +27,18 @@ from tracker.store.queries.details import (
     run_groups,
 )
 from tracker.store.queries.filters import check_filters, on_device, unknown, with_values
-from tracker.store.queries.findings import Regression, finding_events, findings, lives, regressions
+from tracker.store.queries.findings import (
+    Regression,
+    finding_events,
+    finding_words,
+    findings,
+    found_changes,
+    lives,
+    of_version,
+    regressions,
+    standings,
+    version_gates,
+)
 from tracker.store.queries.history import (
     decided_suspicions,
     drifted,
@@ -76,7 +87,9 @@ __all__ = [
     "drifted",
     "facts",
     "finding_events",
+    "finding_words",
     "findings",
+    "found_changes",
     "kernel_metrics",
     "kernels",
     "labels_of",
@@ -90,6 +103,7 @@ __all__ = [
     "memory_curve",
     "memory_owners",
     "memory_peaks",
+    "of_version",
     "on_device",
     "op_tree",
     "ops",
@@ -115,10 +129,12 @@ __all__ = [
     "series_runs",
     "settings_of",
     "sources",
+    "standings",
     "steps",
     "thresholds",
     "told",
     "unknown",
+    "version_gates",
     "version_notes",
     "versions",
     "with_values",

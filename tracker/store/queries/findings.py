@@ -54,3 +54,36 @@ def regressions(store: Store) -> list[Regression]:
         Regression(row.finding_id, row.workload, row.state, frozenset(map(int, (row.candidate_runs or "").split())))
         for row in rows(store, "regressions")
     ]
+
+
+def found_changes(store: Store, finding_ids: Sequence[int] | None = None, *, workload: str | None = None) -> list[Row]:
+    """These findings, or all, of a workload, as dicts with the columns of sql/found_changes.sql."""
+    ids = [] if finding_ids is None else whole(finding_ids)
+    every = finding_ids is None or len(ids) > LISTED
+    asked = {"all_findings": int(every), "finding_ids": [] if every else ids, "workload": workload}
+    found = [dict(row._mapping) for row in rows(store, "found_changes", **asked)]
+    return [row for row in found if row["finding_id"] in {*ids}] if len(ids) > LISTED else found
+
+
+def finding_words(store: Store) -> dict[int, list[Row]]:
+    """Finding -> what users said of it, in order, with the columns of sql/finding_words.sql."""
+    found: dict[int, list[Row]] = {}
+    for row in rows(store, "finding_words"):
+        found.setdefault(row.finding_id, []).append(dict(row._mapping))
+    return found
+
+
+def of_version(store: Store, question: str, line: Line, version_id: int) -> list[Row]:
+    """What is kept of a version of a track: `suspects` or `version_facts`, with the columns of that question."""
+    asked = {**line.parameters, "version_id": version_id}
+    return [dict(row._mapping) for row in rows(store, question, **asked)]
+
+
+def version_gates(store: Store, line: Line) -> list[Row]:
+    """How the versions of a track came out, in their order, with the columns of sql/version_gates.sql."""
+    return [dict(row._mapping) for row in rows(store, "version_gates", **line.parameters)]
+
+
+def standings(store: Store) -> list[Row]:
+    """Where findings stand, in their order, with the columns of sql/standings.sql."""
+    return [dict(row._mapping) for row in rows(store, "standings")]

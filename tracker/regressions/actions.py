@@ -1,0 +1,94 @@
+"""What users say of findings: acknowledged, expected, muted until an end, wrong. Kept for ever."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final
+
+from msgspec import Struct
+from sqlalchemy import Connection
+
+from tracker.errors import UsageError
+from tracker.regressions.inbox import found_rows, line_of
+from tracker.regressions.words import Action, refusal
+from tracker.results import CONFIRMED_STATES
+from tracker.store import Store, judged, regressions
+from tracker.store.regressions import Word
+
+_LIST: Final = "tracker findings --state all --all lists them"
+_NONE: Final = "there are none yet: tracker runs lists what there is"
+_INCIDENT: Final = re.compile(r"(?:I-|incident:)(\d{1,18})", re.ASCII)
+_FINDING: Final = re.compile(r"\d{1,18}", re.ASCII)
+
+
+class Wish(Struct, frozen=True):
+    """What a user wants of findings, and why. A mute ends at `until_ns`, or with the first run of `until_version`."""
+
+    action: Action
+    who: str
+    when_ns: int
+    reason: str
+    until_ns: int | None = None
+    until_version: str | None = None
+
+
+def numbers_of(targets: Sequence[str]) -> tuple[list[int], list[int]]:
+    """The findings (`12`) and incidents (`I-3`) that texts name; UsageError for any other text."""
+    findings, incidents = [], []
+    for target in targets:
+        if found := _INCIDENT.fullmatch(target):
+            incidents.append(int(found[1]))
+        elif _FINDING.fullmatch(target):
+            findings.append(int(target))
+        else:
+            raise UsageError(f"{target!r} is no finding", remedy="give numbers, or I-N; tracker findings lists them")
+    return findings, incidents
+
+
+def act(store: Store, wish: Wish, *, finding_ids: Sequence[int] = (), incident_ids: Sequence[int] = ()) -> list[int]:
+    """Say of these findings, and of those of these incidents that can take it, what a user wants; their numbers.
+
+    All or nothing. What a finding covers takes the same word. UsageError names a finding that there is not, or that
+    cannot be changed so, and an incident of which no finding can.
+    """
+    if not wish.reason.strip():
+        raise UsageError("a reason is missing", remedy="--reason TEXT")
+    if wish.action == "mute" and wish.until_ns is not None and wish.until_ns <= wish.when_ns:
+        raise UsageError("a mute needs an end that lies ahead", remedy="give a later one")
+    rows = {row["finding_id"]: row for row in found_rows(store, now_ns=wish.when_ns) if row["finding_id"] is not None}
+    chosen: dict[int, dict[str, Any]] = {}
+    for number in dict.fromkeys(finding_ids):
+        if number not in rows:
+            raise UsageError(f"there is no finding {number}", remedy=_LIST if rows else _NONE)
+        why = refusal(rows[number]["state"], wish.action)
+        if why:
+            raise UsageError(f"finding {number}: {why}", remedy=f"tracker explain {number}")
+        chosen[number] = rows[number]
+    for number in dict.fromkeys(incident_ids):
+        own = [row for row in rows.values() if row["incident_id"] == number]
+        if not own:
+            raise UsageError(f"there is no incident I-{number}", remedy=_LIST if rows else _NONE)
+        open_ones = (row for row in own if row["state"] in (*CONFIRMED_STATES, "expected"))
+        able = [row for row in open_ones if not refusal(row["state"], wish.action)]
+        if not able:
+            raise UsageError(f"I-{number}: no finding of it can be changed by {wish.action}", remedy=_LIST)
+        chosen |= {row["finding_id"]: row for row in able}
+    below = set(chosen)
+    while more := {number for number, row in rows.items() if row["under"] in below} - below:
+        below |= more
+    chosen |= {n: rows[n] for n in below - chosen.keys() if not refusal(rows[n]["state"], wish.action)}
+    store.transact(partial(_write, wish=wish, rows=list(chosen.values())))
+    return sorted(chosen)
+
+
+def _write(connection: Connection, *, wish: Wish, rows: Sequence[dict[str, Any]]) -> None:
+    for line in dict.fromkeys(map(line_of, rows)):
+        if wish.until_version in {run.version for run in judged.runs_of(connection, line)}:
+            raise UsageError(f"version {wish.until_version!r} is here already", remedy="name a later one, or a date")
+    words = [
+        Word(row["finding_id"], wish.action, wish.who, wish.reason, wish.when_ns, wish.until_ns, wish.until_version)
+        for row in rows
+    ]
+    regressions.add_words(connection, words)

@@ -1,0 +1,63 @@
+"""What else changed: the facts of the runs of two sides, and how their profilers were set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tracker.lazy import pd
+from tracker.profile import OF_A_RUN, OF_THE_CODE
+from tracker.store import Store, queries
+
+Row = dict[str, Any]
+
+
+def changed_between(store: Store, incident: Row) -> list[Row]:
+    """The facts and profiler settings that no run of one side of an incident shares with any run of the other."""
+    sides = [[int(run) for run in incident[side].split()] for side in ("baseline_runs", "candidate_runs")]
+    captures = queries.captures(store, [run for side in sides for run in side])
+    facts = facts_of(store, [run for side in sides for run in side])
+    known: list[dict[str, set[str]]] = []
+    for side in sides:
+        own: dict[str, set[str]] = {}
+        for fact in facts[facts["run_id"].isin(side)].itertuples():
+            own.setdefault(fact.key, set()).add(fact.value)
+        for capture in captures[captures["run_id"].isin(side)].itertuples():
+            for key, value in (queries.settings_of(capture.settings) | {"steps": str(capture.steps)}).items():
+                own.setdefault(f"profiler {key}", set()).add(value)
+        known.append(own)
+    return [
+        {"incident_id": incident["incident_id"], "key": key, "before": before, "after": after}
+        for key, before, after in differing(*known)
+    ]
+
+
+def facts_of(store: Store, run_ids: Sequence[int]) -> pd.DataFrame:
+    """The environment of runs: run_id, key, value; without what names the run and its code."""
+    facts = queries.facts(store, list(run_ids), kind="fact")
+    return facts[~facts["key"].isin(OF_A_RUN | OF_THE_CODE)]
+
+
+def differing(
+    before: Mapping[str, set[str]], after: Mapping[str, set[str]]
+) -> list[tuple[str, str | None, str | None]]:
+    """Keys of which the two sides share no value, with what each says; None for nothing.
+
+    What only one side says is no change where the other one does not know: it counts for settings of the profiler, and
+    for a variable of a job that stated its variables.
+
+    >>> differing({"driver": {"535"}}, {"driver": {"550"}, "python_version": {"3.11"}, "NCCL_ALGO": {"Ring"}})
+    [('driver', '535', '550')]
+    >>> differing({"python_version": {"3.11"}}, {"python_version": {"3.11"}, "NCCL_ALGO": {"Ring"}})
+    [('NCCL_ALGO', None, 'Ring')]
+    """
+    found = []
+    for key in sorted(before.keys() | after.keys()):
+        one, other = before.get(key, set()), after.get(key, set())
+        counts = bool(one and other) or key.startswith("profiler ")
+        states_variables = "python_version" in (after if one else before) or any(
+            name[:1].isupper() for name in (after if one else before)
+        )
+        if not one & other and (counts or (key[:1].isupper() and states_variables)):
+            found.append((key, " | ".join(sorted(one)) or None, " | ".join(sorted(other)) or None))
+    return found

@@ -1,0 +1,100 @@
+"""Whether findings fail a build."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from tracker.errors import EXIT_FINDINGS, EXIT_OK, EXIT_TOO_LITTLE_DATA
+from tracker.lazy import pd
+from tracker.results import Findings
+from tracker.results.gates import FAIL_ON, Gate, GatedRow, Key, Outcome
+from tracker.results.options import check_words
+from tracker.units import format_diff
+
+Row = Mapping[str, Any]
+
+_WHY: Final = {
+    "step": "the step got slower",
+    "peak memory": "peak memory rose by {peak}",
+    "net of the operators": "the operators found got slower by {net} of the step",
+    "suspect": "the step may be slower: the next runs decide",
+    "runs": "the step has no verdict: too few runs before or in it",
+}
+"""What gave an exit code -> why, in words."""
+
+
+def gate_of_findings(found: Findings, word: str = "new") -> Gate:
+    """Whether the newest version of any track fails, whatever findings were asked for.
+
+    Exit codes: 1 where the step of one got slower, its peak memory rose by `gate_peak`, or (no finding of the step) the
+    net of its operators is at least `gate_net`; else 4 where the step of one is a suspect or has no verdict; else 0.
+    `any` counts what began with older versions and is open, too.
+    """
+    check_words("gate", (word,), FAIL_ON)
+    rows = found.findings.astype(object).where(found.findings.notna(), None).to_dict("records")
+    lines = found.lines.astype(object).where(found.lines.notna(), None).to_dict("records")
+    codes = [line[f"gate_{word}"] for line in lines]
+    code = (
+        EXIT_FINDINGS if EXIT_FINDINGS in codes else EXIT_TOO_LITTLE_DATA if EXIT_TOO_LITTLE_DATA in codes else EXIT_OK
+    )
+    code = code if lines else EXIT_TOO_LITTLE_DATA
+    reasons = [
+        f"{line['workload']} {line['version']}: {reason_of(line, word)}".removeprefix(
+            "" if len(lines) > 1 else f"{line['workload']} "
+        )
+        for line in lines
+        if line[f"gate_{word}"] == code and line[f"gate_{word}_cause"]
+    ]
+    because = "; ".join(reasons) or ("there are no runs" if not lines else "nothing fails")
+    failing = {tuple(line[name] for name in ("workload", "configuration", "device")): line for line in lines}
+    return Gate(word, code, because, tuple(_row(row, word, failing) for row in rows))
+
+
+def reason_of(line: Row, word: str) -> str:
+    """What gave the exit code of a track, a row of FINDINGS_COLUMNS["lines"], in words; "" for 0."""
+    cause = line[f"gate_{word}_cause"]
+    return (
+        _WHY[cause].format(peak=format_diff(line["peak"] or 0.0), net=format_diff(line["net"] or 0.0)) if cause else ""
+    )
+
+
+def _row(row: Row, word: str, lines: Mapping[tuple[Any, ...], Row]) -> GatedRow:
+    line = lines.get(tuple(row[name] for name in ("workload", "configuration", "device")), {})
+    outcome, remark = _outcome(row, word, line)
+    incident = f", I-{row['incident_id']}" if row["incident_id"] is not None else ""
+    number = f"finding {row['finding_id']}{incident}: " if row["finding_id"] is not None else ""
+    detail = ", ".join(filter(None, (row["input_shapes"], row["part"])))
+    ratio = None if row["ratio"] is None or pd.isna(row["ratio"]) else float(row["ratio"])
+    return GatedRow(
+        "finding", row["name"], detail, row["verdict"] or "", outcome, row["unit"], row["baseline_value"],
+        row["candidate_value"], ratio, row["q"], f"{number}{remark}", key_of_finding(row),
+    )  # fmt: skip
+
+
+def key_of_finding(row: Row) -> Key:
+    """The series of a finding."""
+    if row["kind"] == "run":
+        return ("run", row["metric"], "", "", "")
+    return (row["kind"], row["metric"], row["name"], row["input_shapes"], row["part"])
+
+
+def _outcome(row: Row, word: str, line: Row) -> tuple[Outcome, str]:
+    """What becomes of a finding at the gate `word`, and why."""
+    state, since = row["state"], f"since {row['version']}"
+    cause = line.get(f"gate_{word}_cause", "")
+    if row["direction"] != "regression":
+        return "passed", f"better {since}"
+    if state == "suspect":
+        return "suspect", f"suspected {since}"
+    if state not in ("new", "persisting", "acknowledged"):
+        return "passed", f"{state}, {since}"
+    if word == "new" and not row["is_new"]:
+        return "known", f"{state}, {since}"
+    is_step = row["kind"] == "run" and row["name"] in ("step", "e2e", "compute")
+    is_peak = row["kind"] == "run" and row["unit"] == "bytes"
+    fails = line.get(f"gate_{word}") == EXIT_FINDINGS and (
+        (cause == "step" and not is_peak) or (cause == "peak memory" and is_peak)
+        or (cause == "net of the operators" and row["unit"] == "ns" and not is_step)
+    )  # fmt: skip
+    return ("failed" if fails else "passed"), f"{state}, {since}"

@@ -1,0 +1,344 @@
+"""What was found, for the reader: findings under their incident, rolled up, with an explanation that adds up."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, Final
+
+from tracker.errors import FIRST_INGEST, UsageError
+from tracker.lazy import pd
+from tracker.regressions.causes import cause_of, mark_new_shapes, mark_renamed, split_of
+from tracker.regressions.environment import changed_between
+from tracker.regressions.gate import GateResult, code_of
+from tracker.regressions.rows import SIGNS, verdict_word
+from tracker.regressions.tracks import TrackNow, Tracks, settings_note, standing
+from tracker.regressions.words import EXCUSED, state_of
+from tracker.results import (
+    CONFIRMED_STATES,
+    ENDED_STATES,
+    FINDINGS_COLUMNS,
+    OPEN_STATES,
+    Findings,
+    FindingsOptions,
+)
+from tracker.store import Store, judged, queries
+from tracker.store.chosen import Known
+from tracker.store.judged import Line
+from tracker.units import device_part, unit_of_metric
+
+Row = dict[str, Any]
+
+STEP: Final = frozenset({"step", "e2e", "compute"})
+"""Series of whole runs that are the step, or what it computes."""
+
+_OF_NO_FINDING: Final = {
+    "finding_id": None, "incident_id": None, "state": "suspect", "base_state": "suspect", "verdict": "SUSPECT",
+    "ordinal": 0, "is_new": False, "is_newest": True, "q": None, "baseline_calls": None, "candidate_calls": None,
+    "until_ns": None, "until_version": None, "ended_version": None, "is_leaf": False,
+}  # fmt: skip
+"""What a suspect has in place of what a finding has."""
+_PARTS: Final = ("operators_ns", "new_ns", "gone_ns", "machine_ns", "other_operators_ns", "beside_ns")
+_SAME: Final = {"e2e": "step"}
+"""Series of whole runs -> the one that says the same of markers."""
+_ABOVE: Final = {"op": ("op_name",), "memory": ("op_name", "op"), "run": ("run",)}
+"""Kind -> kinds that say the same one level up."""
+_ORDER: Final = ("run", "op_name", "op", "kernel", "communication", "memory", "module", "phase", "api")
+_MATTERS: Final = 0.01
+"""Part of the step from which a finding is more than a remark."""
+_CRITICAL: Final = 0.05
+"""Change of the step from which a regression of it is critical."""
+
+
+def findings(store: Store, *, options: FindingsOptions | None = None) -> Findings:
+    """The findings that `options` leave, under their incidents. Reads only.
+
+    UsageError where a workload, a device or a version is named that has no runs.
+    """
+    options, tracks = options or FindingsOptions(), Tracks(store)
+    rows = found_rows(store, options, tracks=tracks)
+    chosen = [row for row in rows if is_wanted(row, options)]
+    numbers = dict.fromkeys(row["incident_id"] for row in chosen if row["incident_id"] is not None)
+    incidents = [incident_of([row for row in rows if row["incident_id"] == number]) for number in numbers]
+    incidents.sort(key=lambda one: (-one["ordinal"], one["incident_id"]))
+    environment = [row for one in incidents for row in changed_between(store, one)]
+    for one in incidents:
+        own = [row for row in environment if row["incident_id"] == one["incident_id"]]
+        one["causes"] = ", ".join(causes_of([row for row in rows if row["incident_id"] == one["incident_id"]], own))
+    place = {one["incident_id"]: at for at, one in enumerate(incidents)}
+    roll_up(chosen)  # under what is shown, not under what the options leave out
+    shown = chosen if options.every else [row for row in chosen if row["under"] is None]
+    for row in shown:
+        if row["incident_id"] is not None:
+            row["share_of_change"] = share_of(row, incidents[place[row["incident_id"]]])
+    shown.sort(key=lambda row: (place.get(row["incident_id"], len(place)), *rank_of(row)))
+    known, lines, notes = Known(), [], []
+    for track in tracks.chosen(options):
+        lines.append(standing(store, track) | gates_of(track, rows))
+        note = settings_note(store, track, known)
+        notes += [note] if note else []
+    if len(lines) > 1:
+        notes = list(dict.fromkeys(notes))
+    return Findings(
+        _frame(incidents, "incidents"),
+        _frame(shown, "findings"),
+        _frame(environment, "environment"),
+        _frame(lines, "lines"),
+        hidden=len(chosen) - len(shown),
+        options=options,
+        notes=tuple(notes),
+    )
+
+
+def found_rows(
+    store: Store,
+    options: FindingsOptions | None = None,
+    *,
+    finding_ids: Sequence[int] | None = None,
+    tracks: Tracks | None = None,
+    now_ns: int | None = None,
+) -> list[Row]:
+    """All findings of the tracks that `options` name, whatever their state, then suspects of newest versions.
+
+    Keys: columns of FINDINGS_COLUMNS["findings"], of sql/found_changes.sql, and `is_newest`: its version is the newest
+    one. `finding_ids`: only these, without suspects; to come out the same, whole incidents.
+    """
+    options, tracks = options or FindingsOptions(), tracks or Tracks(store)
+    queries.check_filters(store, workload=options.workload, device=options.device, version=options.version)
+    if tracks.all.empty:
+        raise UsageError("there are no runs yet", remedy=FIRST_INGEST)
+    now_ns = time.time_ns() if now_ns is None else now_ns
+    words = queries.finding_words(store)
+    rows = []
+    for row in queries.found_changes(store, finding_ids, workload=options.workload):
+        row["device"] = f"{row['vendor']} {row['device']}".strip()
+        track = tracks.of(line_of(row))
+        if track is None or (options.device and device_part(options.device) not in device_part(row["device"])):
+            continue
+        newest = track.versions[-1]
+        row["is_newest"] = row["version_id"] == newest
+        is_new = row["decided_version_id"] == newest
+        said = state_of(
+            row["base_state"], is_new=is_new, words=words.get(row["finding_id"], ()),
+            versions=track.labels.values(), now_ns=now_ns,
+        )  # fmt: skip
+        row |= {"state": said.state, "until_ns": said.until_ns, "until_version": said.until_version}
+        row["is_new"] = said.state == "new" or (is_new and said.state == "muted")
+        row["good_version"] = track.before(row["version_id"])
+        row["verdict"] = verdict_word(SIGNS[row["direction"]], row["change"])
+        before, after = row["baseline_value"], row["candidate_value"]
+        row["ratio"] = after / before - 1 if before and after else None
+        rows.append(complete(row))
+    if finding_ids is None:
+        rows += [row for track in tracks.chosen(options) for row in suspects(store, track)]
+    mark_renamed(rows)
+    roll_up(rows)
+    mark_new_shapes(rows)
+    return rows
+
+
+def complete(row: Row) -> Row:
+    """A row with what follows from its numbers."""
+    row["unit"] = unit_of_metric(row["metric"])
+    row["delta"] = (row["candidate_value"] or 0.0) - (row["baseline_value"] or 0.0)
+    row["by_calls"], row["by_time_per_call"] = split_of(row)
+    row["cause"], row["share_of_change"] = cause_of(row), None
+    return row
+
+
+def suspects(store: Store, track: TrackNow) -> list[Row]:
+    """The suspects of the newest version of a track: no findings yet, without a number."""
+    runs, version = track.newest, track.versions[-1]
+    found = queries.of_version(store, "suspects", track.line, version)
+    if not found:
+        return []
+    with store.connect() as connection:
+        numbers = judged.values_in(connection, [run.run_id for run in runs], [row["series_id"] for row in found])
+    rows = []
+    for row, values in zip(found, numbers, strict=True):
+        after = math.exp(sum(map(math.log, values)) / len(values)) if (values > 0).all() else None
+        before = None if after is None else after / (1.0 + row["change"])
+        more_is_better = row["metric"].endswith("_per_second")
+        worse = (row["change"] > 0) != more_is_better
+        made = {
+            **row, **track.names, **track.line.parameters, **_OF_NO_FINDING, "ratio": row["change"],
+            "direction": "regression" if worse else "improvement", "change": "level", "version_id": version,
+            "version": track.labels[version], "good_version": track.before(version), "baseline_value": before,
+            "candidate_value": after, "baseline_runs": track.gates.get(version, {}).get("base_runs", ""),
+            "candidate_runs": " ".join(str(run.run_id) for run in runs),
+        }  # fmt: skip
+        rows.append(complete(made))
+    return rows
+
+
+def line_of(row: Row) -> Line:
+    """The track that a finding belongs to."""
+    return Line(row["workload_id"], row["configuration_id"], row["device_id"])
+
+
+def is_wanted(row: Row, options: FindingsOptions) -> bool:
+    """Whether the options leave a row of `found_rows`."""
+    states = options.states
+    if states is None and options.only_new:
+        states = (*CONFIRMED_STATES, "suspect")
+    elif states is None:
+        states = (*OPEN_STATES, *ENDED_STATES) if options.version is not None else OPEN_STATES
+    return (
+        row["state"] in states
+        and (not options.only_new or row["is_new"] or row["state"] == "suspect")
+        and options.version in (None, row["version"])
+        and options.kind in (None, row["kind"])
+        and options.direction in (None, row["direction"])
+    )
+
+
+def roll_up(rows: Sequence[Row]) -> None:
+    """Which finding says the same one level up (`under`): shapes under their operator, the whole capture under the
+    step; and how many each covers.
+    """
+
+    def together(row: Row) -> tuple[Any, ...]:
+        return row["incident_id"], row["direction"], row["workload_id"], row["configuration_id"], row["device_id"]
+
+    def way(row: Row) -> str:
+        return str(row["part"]) if row["kind"] == "run" else ""
+
+    above: dict[tuple[Any, ...], int] = {}
+    for at, row in enumerate(rows):
+        above.setdefault((*together(row), row["kind"], row["name"], way(row)), at)
+    for row in rows:
+        name = _SAME.get(row["name"]) if row["kind"] == "run" else row["name"]
+        places = [(*together(row), kind, name, way(row)) for kind in _ABOVE.get(row["kind"], ())]
+        found = [above[place] for place in places if place in above]
+        row["under"] = (rows[found[0]]["finding_id"] or -1) if found else None
+    covers = Counter(row["under"] for row in rows)
+    for row in rows:
+        row["covers"] = covers[row["finding_id"]] if row["finding_id"] is not None else 0
+
+
+def incident_of(own: Sequence[Row]) -> Row:
+    """An incident from all of its findings, as in FINDINGS_COLUMNS["incidents"], without its causes; and `ordinal`."""
+    first = own[0]
+    before, after = first["step_before_ns"], first["step_after_ns"]
+    counted = [row for row in own if row["state"] != "invalid"] or list(own)
+    tops = [row for row in own if row["under"] is None]
+    direction = direction_of(counted)
+    return {
+        **{name: first[name] for name in ("incident_id", "workload", "configuration", "device", "version", "ordinal")},
+        **{name: first[name] for name in ("good_version", "workload_id", "version_id")},
+        "direction": direction,
+        "severity": severity_of(counted, direction, before, after),
+        "is_new": any(row["is_new"] for row in own),
+        "findings": len(tops),
+        "open": sum(row["state"] in CONFIRMED_STATES for row in tops),
+        **{
+            side: Counter(row[side] for row in own).most_common(1)[0][0] for side in ("baseline_runs", "candidate_runs")
+        },
+        "baseline_step_ns": before,
+        "candidate_step_ns": after,
+        "step_delta_ns": None if before is None or after is None else after - before,
+        **{name: first[name] for name in _PARTS},
+        "shared_factor": None if first["shared_factor"] is None else math.expm1(first["shared_factor"]),
+        "causes": "",
+    }
+
+
+def direction_of(own: Sequence[Row]) -> str:
+    """What a version did to the step on the whole: what its own finding says; else the net of its operators, as long as
+    nothing else got worse; else a regression where anything did.
+    """
+    whole = {row["direction"] for row in own if row["kind"] == "run" and row["name"] in STEP}
+    if whole:
+        return "regression" if "regression" in whole else "improvement"
+    worse = [row for row in own if row["direction"] == "regression"]
+    if not worse or len(worse) == len(own):
+        return "regression" if worse else "improvement"
+    net = sum(row["contribution"] for row in own if row["is_leaf"])
+    is_time = all(row["unit"] == "ns" and row["kind"] != "run" for row in worse)
+    return "improvement" if net < 0 and is_time else "regression"
+
+
+def severity_of(own: Sequence[Row], direction: str, before: float | None, after: float | None) -> str:
+    """How loud an incident is: critical where the step itself regressed by 5 %, a warning where it did at all, or one
+    finding makes it 1 % slower; what got worse in a version that is faster on the whole is for information.
+    """
+    if direction == "improvement":
+        return "info"
+    worse = [row for row in own if row["direction"] == "regression"]
+    whole = any(row["kind"] == "run" and row["name"] in STEP for row in worse)
+    if whole and before and after and after / before - 1 >= _CRITICAL:
+        return "critical"
+    largest = max((row["contribution"] or 0.0 for row in worse), default=0.0)
+    return "warning" if whole or largest >= _MATTERS else "info"
+
+
+def causes_of(own: Sequence[Row], environment: Sequence[Row]) -> list[str]:
+    """The causes of an incident, the largest part of the step first, then of memory, then what else changed."""
+    weights: dict[str, float] = {}
+    first = own[0]
+    delta = (first["step_after_ns"] or 0.0) - (first["step_before_ns"] or 0.0)
+    if delta and first["beside_ns"] and first["beside_ns"] / delta >= 0.5:
+        weights["beside the operators"] = 1.0
+    for row in own:
+        if row["cause"] and row["under"] is None:
+            part = abs(row["contribution"] or 0.0) if row["unit"] == "ns" else 0.0
+            weights[row["cause"]] = weights.get(row["cause"], 0.0) + part
+    words = sorted(weights, key=lambda cause: -weights[cause])
+    words += ["profiler settings"] * any(row["key"].startswith("profiler ") for row in environment)
+    return words + ["environment"] * any(not row["key"].startswith("profiler ") for row in environment)
+
+
+def share_of(row: Row, incident: Row) -> float | None:
+    """The part of the step's change that a finding makes; None where gains and losses cancel, or it is no time."""
+    delta = incident["step_delta_ns"]
+    if not delta or row["unit"] != "ns" or row["kind"] == "run":
+        return None
+    moved = sum(abs(incident[name] or 0.0) for name in _PARTS)
+    return None if abs(delta) < 0.3 * moved else float(row["delta"] / delta)
+
+
+def gates_of(track: TrackNow, rows: Sequence[Row]) -> Row:
+    """The exit codes of the newest version of a track for `--fail-on new` and `any`, and what gave them."""
+    version = track.versions[-1]
+    own = [row for row in rows if line_of(row) == track.line]
+    known = track.gates.get(version)
+    found: Row = {}
+    for word in ("new", "any"):
+        of_word = [row for row in own if row["base_state"] == "open" and (word == "any" or row["is_new"])]
+        counted = [row for row in of_word if row["state"] not in EXCUSED | {"muted"}]
+        excused = any(row["unit"] == "bytes" and row["kind"] == "run" and row["state"] in EXCUSED for row in own)
+        steps = [SIGNS[row["direction"]] for row in counted if row["kind"] == "run" and row["name"] == "step"]
+        suspect = any(
+            row["state"] == "suspect" and row["kind"] == "run" and row["name"] == "step"
+            and row["direction"] == "regression"
+            for row in own
+        )  # fmt: skip
+        code = GateResult(4, "runs", 0.0, 0.0)
+        if known is not None:
+            code = code_of(
+                steps,
+                net=sum(row["contribution"] for row in counted if row["is_leaf"]),
+                peak=0.0 if excused else known["peak"],
+                suspect=suspect,
+                decided=known["step_verdict"] not in (None, "TOO_FEW_RUNS"),
+                limits=track.limits,
+            )
+        found |= {f"gate_{word}": code.code, f"gate_{word}_cause": code.cause}
+    return found
+
+
+def rank_of(row: Row) -> tuple[Any, ...]:
+    """Whole runs first, the step before all, then what is in them, the largest part of the step first."""
+    is_step = row["kind"] == "run" and row["name"] == "step"
+    return (
+        not is_step, _ORDER.index(row["kind"]), -abs(row["contribution"] or 0.0), -abs(row["delta"] or 0.0),
+        row["finding_id"] or row["series_id"],
+    )  # fmt: skip
+
+
+def _frame(rows: Sequence[Row], name: str) -> pd.DataFrame:
+    columns = list(FINDINGS_COLUMNS[name])
+    frame = pd.DataFrame([[row.get(column) for column in columns] for row in rows], columns=columns, dtype=object)
+    return frame.where(frame.notna(), pd.NA)
