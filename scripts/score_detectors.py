@@ -1,6 +1,6 @@
 """Prints how often the judge is wrong and how much it finds, on real runs: the labelled nightly series and repeats.
 
-    .venv/bin/python scripts/score_judge.py FOLDER    # FOLDER/torch_cpu has nightly_gpt and repeats_gpt
+    .venv/bin/python scripts/score_detectors.py FOLDER    # FOLDER/torch_cpu has nightly_gpt and repeats_gpt
 
 The captures are ingested once, into the file `--store` if it is given. Injected changes multiply the times of operators
 in the matrix of a track, and lengthen its step by as much.

@@ -13,6 +13,7 @@ from tracker.notify.routes import SEVERITIES, Route, Subject, matches, owner_of
 from tracker.notify.seen import Incident, Seen
 from tracker.regressions.environment import changed_between
 from tracker.regressions.inbox import causes_of, incident_of, share_of
+from tracker.regressions.replaced import as_one
 from tracker.reports.fitting import is_pasteable
 from tracker.reports.message import changes
 from tracker.reports.shared import exact_command, plain
@@ -150,7 +151,7 @@ class Composer:
         )[:_BESIDE]
 
     def _finding(self, finding: Seen, found: Told, wish: Wish) -> ToldFinding:
-        row = dict(finding.row)
+        row = as_one(dict(finding.row))
         return ToldFinding(
             **{name: plain(row[name]) for name in _FINDING},
             share_of_change=plain(share_of(row, found.row)),

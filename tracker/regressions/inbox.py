@@ -13,6 +13,7 @@ from tracker.lazy import pd
 from tracker.regressions.causes import cause_of, mark_new_shapes, mark_renamed, split_of
 from tracker.regressions.environment import changed_between
 from tracker.regressions.gate import GateResult, code_of
+from tracker.regressions.replaced import as_one, mark_replaced, net_contribution
 from tracker.regressions.rows import SIGNS, verdict_word
 from tracker.regressions.tracks import TrackNow, Tracks, settings_note, standing
 from tracker.regressions.words import EXCUSED, state_of
@@ -69,7 +70,9 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
         one["causes"] = ", ".join(causes_of([row for row in rows if row["incident_id"] == one["incident_id"]], own))
     place = {one["incident_id"]: at for at, one in enumerate(incidents)}
     roll_up(chosen)  # under what is shown, not under what the options leave out
-    shown = chosen if options.every else [row for row in chosen if row["under"] is None]
+    mark_replaced(store, chosen, numbers.keys())
+    count_covered(chosen)
+    shown = chosen if options.every else [as_one(row) for row in chosen if row["under"] is None]
     for row in shown:
         if row["incident_id"] is not None:
             row["share_of_change"] = share_of(row, incidents[place[row["incident_id"]]])
@@ -136,6 +139,9 @@ def found_rows(
     mark_renamed(rows)
     roll_up(rows)
     mark_new_shapes(rows)
+    wanted = {row["incident_id"] for row in rows if is_wanted(row, options)}
+    mark_replaced(store, rows, wanted if finding_ids is None else {row["incident_id"] for row in rows})
+    count_covered(rows)
     return rows
 
 
@@ -196,7 +202,7 @@ def is_wanted(row: Row, options: FindingsOptions) -> bool:
 
 def roll_up(rows: Sequence[Row]) -> None:
     """Which finding says the same one level up (`under`): shapes under their operator, the whole capture under the
-    step; and how many each covers.
+    step.
     """
 
     def together(row: Row) -> tuple[Any, ...]:
@@ -213,6 +219,10 @@ def roll_up(rows: Sequence[Row]) -> None:
         places = [(*together(row), kind, name, way(row)) for kind in _ABOVE.get(row["kind"], ())]
         found = [above[place] for place in places if place in above]
         row["under"] = (rows[found[0]]["finding_id"] or -1) if found else None
+
+
+def count_covered(rows: Sequence[Row]) -> None:
+    """How many other findings each covers."""
     covers = Counter(row["under"] for row in rows)
     for row in rows:
         row["covers"] = covers[row["finding_id"]] if row["finding_id"] is not None else 0
@@ -270,7 +280,7 @@ def severity_of(own: Sequence[Row], direction: str, before: float | None, after:
     whole = any(row["kind"] == "run" and row["name"] in STEP for row in worse)
     if whole and before and after and after / before - 1 >= _CRITICAL:
         return "critical"
-    largest = max((row["contribution"] or 0.0 for row in worse), default=0.0)
+    largest = max((net_contribution(row) for row in worse), default=0.0)
     return "warning" if whole or largest >= _MATTERS else "info"
 
 
@@ -283,8 +293,9 @@ def causes_of(own: Sequence[Row], environment: Sequence[Row]) -> list[str]:
         weights["beside the operators"] = 1.0
     for row in own:
         if row["cause"] and row["under"] is None:
-            part = abs(row["contribution"] or 0.0) if row["unit"] == "ns" else 0.0
-            weights[row["cause"]] = weights.get(row["cause"], 0.0) + part
+            part = abs(net_contribution(row)) if row["unit"] == "ns" else 0.0
+            cause = "replaced operators" if row["replaced"] else row["cause"]
+            weights[cause] = weights.get(cause, 0.0) + part
     words = sorted(weights, key=lambda cause: -weights[cause])
     words += ["profiler settings"] * any(row["key"].startswith("profiler ") for row in environment)
     return words + ["environment"] * any(not row["key"].startswith("profiler ") for row in environment)

@@ -288,6 +288,8 @@ def gradual_slowdowns(state: TrackState, now: VersionRuns, settled: BOOL) -> Ite
     if not len(past):
         return
     new = now.since(int(now.versions[past[-1]]))
+    if int(now.new.sum()) == 1 and new.sum() > 2:
+        return  # more runs of this version are to come
     if new.sum() < limits.least_gradual:
         last = np.flatnonzero(now.new | now.looked_back)[-limits.least_gradual :]
         new = np.isin(np.arange(len(new)), last)
