@@ -261,7 +261,8 @@ def verdict_columns(
         "change": np.expm1(sign * own.raw_change), "judged_change": np.expm1(sign * own.change), "p": own.p, "q": own.q,
         "contribution": own.contribution, "detectable": np.expm1(least),
     }  # fmt: skip
-    suspect = own.verdict[rows] == Verdict.SUSPECT
+    # of a version of one run: that of more, where still more are to decide, does not wait for other versions
+    suspect = (own.verdict[rows] == Verdict.SUSPECT) & (result.evidence.new.sum() == 1)
     pairs = zip(rows.tolist(), suspect.tolist(), strict=True)
     return [
         bulk.integers("series_id", ids[rows]),

@@ -69,6 +69,7 @@ from .status import Status
 from .thresholds import (
     THRESHOLDS,
     Bounds,
+    TriedThresholds,
 )
 from .verdicts import (
     VERDICT_COLUMNS,
@@ -185,6 +186,7 @@ __all__ = [
     "Status",
     "ToldFinding",
     "ToldIncident",
+    "TriedThresholds",
     "check_matrix",
     "check_sections",
     "shown_name",
