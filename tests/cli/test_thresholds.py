@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tests.regressions.made import runs
-from tracker.judgement import lines_of, update
+from tracker.regressions.judgement import lines_of, update
 from tracker.store import open_store
 
 
@@ -23,28 +23,43 @@ def changed(tmp_path):
 
 
 def found(tracker, db):
-    rows = json.loads(tracker("findings", "--kind", "op", "--format", "json", "--db", db).out)["findings"]
-    return [row["name"] for row in rows]
+    rows = json.loads(tracker("history", "op*", "--kind", "op", "--format", "json", "--db", db).out)
+    slower = {row["series_id"] for row in rows["points"] if row["verdict"] == "REGRESSED"}
+    return [row["name"] for row in rows["series"] if row["series_id"] in slower]
 
 
 def test_a_threshold_is_set_listed_and_taken_back(tracker, changed):
     assert found(tracker, changed) == ["op07"]
     where = ("--kind", "op", "--series", "op0*", "--db", changed)
-    done = tracker("thresholds", "set", "min_ratio=10%", *where, "--reason", "bistable", "--by", "ann").plain
-    assert done.out == "min_ratio 10 % of op op0* set; 2 versions judged anew.  Next: tracker findings\n"
+    done = tracker("thresholds", "set", "min_ratio=10%", *where, "--reason", "bimodal", "--by", "ann").plain
+    assert done.out == "min_ratio 10 % of op op0* set; 2 versions judged again.  Next: tracker findings\n"
     assert found(tracker, changed) == []
     head, row, last = tracker("thresholds", "--db", changed).out.splitlines()
     assert head.split() == [
         "threshold", "value", "kind", "series", "workload", "device", "configuration", "by", "when", "(UTC)", "reason"
     ]  # fmt: skip
     assert row.split()[:8] == ["min_ratio", "10", "%", "op", "op0*", "gpt", "all", "all"]
-    assert last == "1 threshold set; all else as usual: tracker thresholds --help"
+    assert last == "1 threshold set; all others have their defaults: tracker thresholds --help"
     (listed,) = json.loads(tracker("thresholds", "--format", "json", "--db", changed).out)["thresholds"]
-    assert (listed["threshold"], listed["who"], listed["reason"]) == (0.1, "ann", "bistable")
+    assert (listed["threshold"], listed["who"], listed["reason"]) == (0.1, "ann", "bimodal")
     done = tracker("thresholds", "unset", "min_ratio", *where).plain
-    assert done.out == "min_ratio as usual; 2 versions judged anew.  Next: tracker thresholds\n"
+    assert done.out == "min_ratio: the default holds again; 2 versions judged again.  Next: tracker thresholds\n"
     assert found(tracker, changed) == ["op07"]
-    assert tracker("thresholds", "--db", changed).out.startswith("no thresholds are set; all is as usual")
+    assert tracker("thresholds", "--db", changed).out.startswith("no thresholds are set, all have their defaults")
+
+
+def test_try_shows_what_would_come_and_go_and_sets_nothing(tracker, changed):
+    where = ("--kind", "op", "--series", "op0*", "--db", changed)
+    lines = tracker("thresholds", "try", "min_ratio=10%", *where).out.splitlines()
+    assert lines[1].split()[:5] == ["goes", "v2", "regression", "op", "op07"]
+    assert lines[-1].startswith(
+        "with min_ratio 10 % of op op0*: 0 findings would come, 1 would go, 1 would stay; nothing is set.  "
+        "Next: tracker thresholds set"
+    )
+    assert found(tracker, changed) == ["op07"]
+    assert tracker("thresholds", "--db", changed).out.startswith("no thresholds are set")
+    (row,) = json.loads(tracker("thresholds", "try", "min_ratio=10%", *where, "--format", "json").out)["findings"]
+    assert (row["movement"], row["name"], row["version"]) == ("goes", "op07", "v2")
 
 
 @pytest.mark.parametrize(
@@ -52,6 +67,14 @@ def test_a_threshold_is_set_listed_and_taken_back(tracker, changed):
     [
         (("set", "min_ratio", "--reason", "x"), "'min_ratio' is no threshold; write NAME=VALUE, as in min_ratio=5%"),
         (("set", "min_ratio=20", "--reason", "x"), "min_ratio cannot be 20; give a fraction (0.03, or 3%) between"),
+        (("set", "window=2", "--reason", "x"), "least_base can be at most window, and window at most look_back"),
+        (
+            ("set", "alpha=0.01", "--kind", "op", "--reason", "x"),
+            "alpha is a limit of a whole track, not of some of its",
+        ),
+        (("try", "gate_net=1%", "--series", "mm"), "gate_net is a limit of a whole track, not of some of its series"),
+        (("try", "creep_ratio=5%"), "there is no threshold 'creep_ratio'; choose from min_ratio, min_contribution,"),
+        (("try", "confirm=1.5"), "confirm cannot be 1.5; give a whole number between 1 and 10"),
         (("set", "confirm=2", "--reason", " "), "a reason is missing; --reason TEXT"),
         (("set", "confirm=2", "--reason", "x", "--workload", "bert"), "there is no workload 'bert'"),
         (("unset", "confirm"), "no threshold confirm is set for just these series and this place"),
@@ -67,15 +90,6 @@ def test_a_diff_says_by_which_limits_it_was_judged(tracker, changed):
     tracker("thresholds", "set", "confirm=4", "--reason", "noisy cluster", "--db", changed)
     out = tracker("diff", "v1", "v2", "--db", changed).out
     assert "Judged by thresholds of your own: confirm 4." in " ".join(out.split())
-
-
-def test_suspicions_say_how_many_runs_decide(tracker, changed):
-    with open_store(str(changed)) as store:
-        runs(store, "v3", {"op09": 1.3}, count=1, start=11)
-        update(store, lines_of(store))
-    assert "Suspicions: seen in one run, the next 2 runs decide" in tracker("findings", "--db", changed).out
-    tracker("thresholds", "set", "confirm=3", "--reason", "noisy", "--db", changed)
-    assert "Suspicions: seen in one run, the next 3 runs decide" in tracker("findings", "--db", changed).out
 
 
 def test_what_a_calibration_proposes_is_set_with_a_reason(tracker, changed):

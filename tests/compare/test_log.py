@@ -10,8 +10,9 @@ from msgspec.structs import replace
 from tests.factories import capture, record, same_table, save
 from tracker.compare import log
 from tracker.errors import UsageError
-from tracker.judgement import history, lines_of, update
 from tracker.profile import Device
+from tracker.regressions.history import history
+from tracker.regressions.judgement import lines_of, update
 from tracker.results import LOG_COLUMNS, HistoryOptions, LogOptions
 from tracker.store import runs as edits
 from tracker.store import save_run
@@ -225,10 +226,11 @@ def test_a_version_has_the_verdict_that_history_gives_it(store, settings):
     options = HistoryOptions(metric="samples_per_second", kind="run", key="*")
     points = history(store, options=options).points.set_index("version")
     assert cells.loc["v3", "verdict"] == "REGRESSED"
-    assert cells.loc["v4", "verdict"] == "UNCHANGED", "it is what it was before the regression"
-    said = points["baseline_verdict"].reindex(cells.index)
+    assert cells.loc["v4", "verdict"] == "IMPROVED", "against v3: it is back at the level of v1"
+    assert points.loc["v4", "back_to"] == "v1"
+    said = points["verdict"].reindex(cells.index)
     assert cells["verdict"].fillna("").tolist() == said.fillna("").tolist()
-    assert cells.loc["v3", "judged_diff"] == pytest.approx(points.loc["v3", "baseline_diff"])
+    assert cells.loc["v3", "judged_diff"] == pytest.approx(points.loc["v3", "change"])
 
 
 def test_what_was_not_judged_has_no_verdict(store):

@@ -189,3 +189,15 @@ def test_those_who_judge_at_once_judge_each_version_once(store, database_url):
 
     with ThreadPoolExecutor(3) as pool:
         assert sum(pool.map(work, range(3))) == 4
+
+
+def words_of(store, name, kind="op"):
+    return [row[4] or row[3] for row in rows(store, TABLES[0]) if row[1:3] == (kind, name)]
+
+
+def test_suspects_that_came_back_are_decided_in_each_version(store):
+    """op07 is slow in v5 to v8 and back since v9, a run each: one regression, one improvement, no suspect left."""
+    for at in range(12):
+        runs(store, f"v{at:02}", {"op07": 1.5} if 5 <= at < 9 else None, start=at, count=1)
+        judge(store)
+    assert words_of(store, "op07")[-7:] == ["REGRESSED", *["UNCHANGED"] * 3, "IMPROVED", *["UNCHANGED"] * 2]

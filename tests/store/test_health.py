@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from sqlalchemy import text
+from tests.judgement.test_update import judge
 
 from tests.factories import save
-from tests.judgement.test_update import judge
 from tests.regressions.made import runs
 from tracker.errors import StoreError
 from tracker.store import health, queries, schema

@@ -27,13 +27,14 @@ def history(
 ) -> History:
     """Return series over versions, as `tracker history` shows them.
 
-    `key`: a name, a pattern, or the number of a series. Without `store`, the database of the command line. The other
-    arguments are the fields of `tracker.results.HistoryOptions`.
+    `key`: a name, a pattern, or the number of a series; the step where nothing else is named. Without `store`, the
+    database of the command line. The other arguments are the fields of `tracker.results.HistoryOptions`.
     """
-    from tracker.judgement import history as history_of
+    from tracker.regressions.history import history as history_of
     from tracker.results import HistoryOptions
 
-    options = chosen(HistoryOptions, {**locals(), "key": str(key) if isinstance(key, int) else key})
+    named = "step" if key is None and top is None and module is None else key
+    options = chosen(HistoryOptions, {**locals(), "key": str(named) if isinstance(named, int) else named})
     with reading(store) as opened:
         return history_of(opened, options=options)
 

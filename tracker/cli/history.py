@@ -30,7 +30,7 @@ def history(
         typer.Argument(
             metavar="KEY",
             help="What to follow: a name such as aten::addmm, step, free or all_reduce; a pattern such as "
-            "'aten::*norm*'; or the number of a series. Default: with --top or --module, none is needed.",
+            "'aten::*norm*'; or the number of a series. Default: step; with --top or --module, none is needed.",
             show_default=False,
         ),
     ] = None,
@@ -66,8 +66,8 @@ def history(
         typer.Option(
             metavar="N",
             min=1,
-            help="Instead of a key: the N series that drifted most from the pinned version, by their part of the step. "
-            "Default: the key.",
+            help="Instead of a key: the N series that changed most since the pinned version, by their part of the "
+            "step. Default: the key.",
             show_default=False,
         ),
     ] = None,
@@ -85,27 +85,28 @@ def history(
     output: options.Output = None,
     db: options.Database = None,
 ) -> None:
-    """Since when is it slower: the line of an op, or of anything else that is followed, over the versions.
+    """Show the numbers and verdicts of the step, an operator, or any other series over the versions.
 
-    A value is the median over the runs of a version, per step. DIFF is without what all operators of a run share, which
-    is the machine, not the code. Lasting changes stand between the rows, and so does what else changed: driver,
-    framework, environment.
+    The value of a version is the geometric mean of its runs, that of a run the median over its steps. A change is
+    against the newest 8 runs of the level before; a level begins with a lasting change. What changed for certain
+    (calls, peak memory), and what else changed (driver, framework, environment), stands between the rows.
 
     \b
     Example:
+      tracker history
       tracker history aten::addmm
       tracker history 'aten::*norm*' --kind op --format xlsx -o norms.xlsx
       tracker history --top 20
     """
     from tracker import config as configuration
-    from tracker import judgement, reports
+    from tracker import reports
     from tracker.cli import _store
     from tracker.cli._output import plan, screen, tell
-    from tracker.errors import UsageError
+    from tracker.regressions.history import history as history_of
     from tracker.results import HistoryOptions
 
     if key is None and top is None and module is None:
-        raise UsageError("nothing is named", remedy="give a name such as step, a pattern, --module or --top N")
+        key = "step"
     delivery = plan(format, output, f"history_{key or module or 'top'}", "history")
     chosen = HistoryOptions(
         key=key,
@@ -119,7 +120,7 @@ def history(
         top=top,
     )
     with _store.reading(configuration.load(db)) as store:
-        found = judgement.history(store, options=chosen)
+        found = history_of(store, options=chosen)
     look = screen()
     delivery.deliver(
         lambda wanted: reports.render_history(found, wanted.value, width=look.width, color=look.color, tell=tell)

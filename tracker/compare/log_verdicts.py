@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from tracker.judgement.stored import with_decided
 from tracker.lazy import pd
 from tracker.store import queries
 from tracker.store.samples import SUMMARY, UNPROFILED
@@ -27,7 +26,7 @@ class RunSeries(Struct, frozen=True):
 
 
 class Said(Struct, frozen=True):
-    """The verdict, and the change that was judged, as DIFF; None for neither."""
+    """The verdict, and the change against the level before, as DIFF; None for neither."""
 
     verdict: str | None
     diff: float | None
@@ -38,13 +37,13 @@ NOTHING = Said(None, None)
 
 def said_of_runs(store: Store, workload: str) -> dict[RunSeries, Said]:
     """Every whole-run number of every version of a workload that was judged."""
-    rows = with_decided(store, queries.run_verdicts(store, workload))
-    names = ("version", "configuration_id", "device_id", "metric", "part", "baseline_verdict", "baseline_diff")
+    rows = queries.run_verdicts(store, workload)
+    names = ("version", "configuration_id", "device_id", "metric", "part", "verdict", "raw_change")
     return {
         RunSeries(str(version), int(configuration), int(device), str(metric), str(part)): Said(
-            None if pd.isna(verdict) else str(verdict), None if pd.isna(diff) else float(diff)
+            str(verdict), None if pd.isna(change) else float(change)
         )
-        for version, configuration, device, metric, part, verdict, diff in rows[list(names)].itertuples(index=False)
+        for version, configuration, device, metric, part, verdict, change in rows[list(names)].itertuples(index=False)
     }
 
 

@@ -2,7 +2,6 @@ from .accepted import Acceptance, acceptance_of, known_at, size_of, words_of
 from .calibrating import calibrate
 from .recorded import has_shapes
 from .setting import Where, apply_calibration, overruled, set_thresholds, unset_thresholds
-from .show import history
 from .stored import KeptVersion, kept_version
 from .thresholds import Thresholds
 from .update import lines_of, update
@@ -19,7 +18,6 @@ __all__ = [
     "apply_calibration",
     "calibrate",
     "has_shapes",
-    "history",
     "kept_version",
     "known_at",
     "lines_of",

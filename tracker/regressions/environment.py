@@ -7,6 +7,8 @@ from typing import Any
 
 from tracker.lazy import pd
 from tracker.profile import OF_A_RUN, OF_THE_CODE
+from tracker.regressions.places import Place
+from tracker.results import HISTORY_COLUMNS
 from tracker.store import Store, queries
 
 Row = dict[str, Any]
@@ -30,6 +32,24 @@ def changed_between(store: Store, incident: Row) -> list[Row]:
         {"incident_id": incident["incident_id"], "key": key, "before": before, "after": after}
         for key, before, after in differing(*known)
     ]
+
+
+def changes(store: Store, place: Place) -> pd.DataFrame:
+    """The facts that no run of a version shares with any run of the version before; columns as in HISTORY_COLUMNS.
+
+    Several values of a version join with ` | `; what differs from run to run is no change of the version.
+    """
+    version_of = {run.run_id: run.version for run in place.runs}
+    known: dict[str, dict[str, set[str]]] = {run.version: {} for run in place.runs}
+    for fact in facts_of(store, list(version_of)).itertuples():
+        known[version_of[int(fact.run_id)]].setdefault(fact.key, set()).add(fact.value)
+    rows = []
+    before: dict[str, set[str]] | None = None
+    for version, after in known.items():
+        changed = [] if before is None else differing(before, after)
+        rows += [(place.workload, place.configuration, place.device, version, *change) for change in changed]
+        before = after
+    return pd.DataFrame(rows, columns=list(HISTORY_COLUMNS["environment"]), dtype=object)
 
 
 def facts_of(store: Store, run_ids: Sequence[int]) -> pd.DataFrame:

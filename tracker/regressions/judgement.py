@@ -119,7 +119,7 @@ def _update_line(store: Store, line: Line) -> int:
     for run in track.runs:
         if run.stale:
             store.transact(partial(_make_samples, run_id=run.run_id))
-    reader = _Reader(line)
+    reader = TrackReader(line)
     count = 0
     for _ in range(len(track.order) + 2 - first):
         done = _judge_apart(store, reader)
@@ -152,7 +152,7 @@ class Made(Struct, frozen=True):
     incidents: list[IncidentRow]
 
 
-def _judge_apart(store: Store, reader: _Reader) -> int | None:
+def _judge_apart(store: Store, reader: TrackReader) -> int | None:
     """Judge the first version that is out of date; None where there is none, else how many were judged.
 
     Judging takes long and writing does not. On SQLite, where a writer keeps all others out, what is read and worked
@@ -201,7 +201,7 @@ def _write(connection: Connection, line: Line, made: Made) -> int:
     return 1
 
 
-class _Reader(Struct):
+class TrackReader(Struct):
     """Reads and judges the next version of a track. What a run says is read once."""
 
     line: Line
@@ -241,7 +241,7 @@ class _Reader(Struct):
             data, keep = self.track(connection, track, state, first, limits)
             result = judge_next(data, state, first, limits)
             own_levels = stored_levels(state, first, keep, series.ids, track.order)
-            verdicts = verdict_columns(data, result, series.ids, track.order, limits)
+            verdicts = verdict_columns(data, state, result, series.ids, track.order, limits)
             facts = facts_of(data, result, series.ids)
             row = judged_row(data, state, result, version, track.rests_on[version])
             incidents = [incident_row(one, track.order) for one in incidents_of(data, state, result)]

@@ -107,17 +107,26 @@ def changed_levels(before: TrackState, after: TrackState, at: int) -> bool:
 def decided_in(before: TrackState, after: TrackState, at: int, ids: I64) -> list[tuple[int, str | None]]:
     """What became of the series of a version that waited, or wait again (None)."""
     rows = np.flatnonzero(before.levels[at] != after.levels[at])
-    found = {one.series: one for one in after.findings if one.first_version == at and one.state != "withdrawn"}
-    words: list[tuple[int, str | None]] = []
-    for row in rows.tolist():
-        if after.levels[at][row] == UNDECIDED:
-            words.append((int(ids[row]), None))
-        elif row in found:
-            one = found[row]
-            words.append((int(ids[row]), verdict_word(one.sign, one.how)))
-        else:
-            words.append((int(ids[row]), Verdict.UNCHANGED.name))
-    return words
+    return [(int(ids[row]), decided_word(after, at, row)) for row in rows.tolist()]
+
+
+def decided_word(state: TrackState, at: int, row: int) -> str | None:
+    """What became of a series that was suspect in a version; None while it waits.
+
+    A change where a level begins with the version, or where an open finding is over in it; else UNCHANGED: the version
+    belongs to a level that began before, or was no change after all.
+    """
+    level, sign = int(state.levels[at][row]), int(state.waits[at][row])
+    if level == UNDECIDED:
+        return None
+    own = [one for one in state.findings if one.series == row and one.state != "withdrawn"]
+    how = next((one.how for one in own if one.first_version == at), "level")
+    if level == at and sign:
+        return verdict_word(sign, how)
+    for one in own:
+        if one.ended_version == at and one.state in ("recovered", "taken back"):
+            return verdict_word(-one.sign, one.how)
+    return Verdict.UNCHANGED.name
 
 
 def verdict_word(sign: int, how: str) -> str:
@@ -233,10 +242,10 @@ def judged_row(data: Track, state: TrackState, result: VersionResult, version: i
 
 
 def verdict_columns(
-    data: Track, result: VersionResult, ids: I64, order: Sequence[int], limits: Thresholds
+    data: Track, state: TrackState, result: VersionResult, ids: I64, order: Sequence[int], limits: Thresholds
 ) -> list[Column]:
     """The columns of the table `verdict`, of series of which something is to be said: all that were there before and
-    that are the step or large enough to be tested, and all that changed.
+    that are the step or large enough to be tested, and all that changed. `state`: after the version.
     """
     own = result.judged
     said = ~np.isnan(own.p) | np.isin(own.verdict, CHANGES) | (own.suspect != 0)
@@ -253,10 +262,16 @@ def verdict_columns(
         "change": np.expm1(sign * own.raw_change), "judged_change": np.expm1(sign * own.change), "p": own.p, "q": own.q,
         "contribution": own.contribution, "detectable": np.expm1(least),
     }  # fmt: skip
+    # of a version of one run: that of more, where still more are to decide, does not wait for other versions
+    suspect = (own.verdict[rows] == Verdict.SUSPECT) & (result.evidence.new.sum() == 1)
+    pairs = zip(rows.tolist(), suspect.tolist(), strict=True)
     return [
         bulk.integers("series_id", ids[rows]),
         bulk.integers("level_version_id", number[np.maximum(result.evidence.current[rows], 0)]),
         Column("verdict", "text", [Verdict(code).name for code in own.verdict[rows].tolist()]),
+        Column(
+            "decided", "text", [decided_word(state, result.version, row) if is_one else None for row, is_one in pairs]
+        ),
         Column("reason", "text", [Reason(code).name for code in reasons[rows].tolist()]),
         *(bulk.floats(name, numbers[rows]) for name, numbers in columns.items()),
         bulk.integers("base_runs", own.base_runs[rows]),

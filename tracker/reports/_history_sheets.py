@@ -20,7 +20,7 @@ _MOST: Final = 20
 
 _KINDS: Final = {"ns": ("ms", " (ms)"), "bytes": ("mb", " (MiB)"), "per_second": ("mean", " (per second)")}
 _SHEET_NAME: Final = 31  # characters: Excel specifications and limits
-_VALUES: Final = (("Median", "value"), ("Smallest run", "minimum"), ("Largest run", "maximum"))
+_VALUES: Final = (("Mean of the runs", "value"), ("Smallest run", "minimum"), ("Largest run", "maximum"))
 
 
 def write(history: History, style: Style) -> bytes:
@@ -45,22 +45,24 @@ def _fields(series: Row, history: History) -> list[Field]:
 
     def change(key: str) -> Any:
         def value(row: Row) -> Any:
-            tone = {"REGRESSED": "worse", "IMPROVED": "better"}.get(row[f"{key}_verdict"] or "", "")
-            return (f"percent {tone}" if tone else "percent", row[f"{key}_diff"])
+            tone = {"REGRESSED": "worse", "IMPROVED": "better"}.get(row["verdict"] or "", "")
+            return (f"percent {tone}" if tone else "percent", row[key])
 
         return value
 
-    against = history.pinned or "the pinned version"
+    pinned = [field(f"Change since {history.pinned}", "percent", "pinned_change", 12)] if history.pinned else []
     return [
         field("Version", "text", "version", 18),
         *(field(f"{name}{unit}", kind, key) for name, key in _VALUES),
-        field("DIFF against the baseline", "percent", change("baseline"), 12),
-        field("Verdict", "text", "baseline_verdict", 16),
-        field(f"DIFF against {against}", "percent", change("pinned"), 12),
-        field(f"Verdict against {against}", "text", "pinned_verdict", 16),
+        field("Change", "percent", change("change"), 12),
+        field("Change without drift", "percent", change("judged_change"), 12),
+        field("Verdict", "text", "verdict", 16),
+        *pinned,
         field("Runs", "count", "runs", 8),
         field("Calls", "count", "calls", 8),
         field("Lasting change", "text", lambda row: "from here on" if row["change_point"] else None, 14),
+        field("Back to the level of", "text", "back_to", 14),
+        field("Facts", "text", lambda row: row["facts"] or None, 24),
         field("What else changed", "text", lambda row: row["environment"] or None, 40),
     ]
 

@@ -8,7 +8,6 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from tracker.detectors import rule
 from tracker.reports._human import (
     NAME,
     PAIR,
@@ -25,7 +24,6 @@ from tracker.reports._human import (
 from tracker.reports._human_verdicts import TONES
 from tracker.reports.shared import command, records
 from tracker.results import PROFILERS, History
-from tracker.results.verdicts import BACK
 from tracker.units import MISSING_TEXT, counted, format_bytes, format_diff, format_ns, size_unit, time_unit
 
 _BARS: Final = "▁▂▃▄▅▆▇█"
@@ -39,8 +37,8 @@ KINDS: Final = {
     "communication": "communication", "module": "module", "phase": "phase", "memory": "memory of an op",
 }  # fmt: skip
 NOTE: Final = (
-    "A run's value is the median over its steps (tracker diff shows means), a version's the median over its runs. "
-    "DIFF: of geometric means; but for whole runs, without what all operators share."
+    "A run's value is the median over its steps, a version's the geometric mean of its runs. Changes are against the "
+    "newest 8 runs of the level before; a level begins with a lasting change."
 )
 
 _PROFILER: Final = "profiler"
@@ -61,7 +59,9 @@ def header(history: History) -> list[str]:
         shared.pop(_PROFILER, None)  # its title says it
     where = ", ".join(filter(None, (*names, " ".join(f"{key}={value}" for key, value in shared.items()))))
     if history.options.top:
-        return [f"{where}: the {len(series)} series that drifted most from {history.pinned}, by their part of the step"]
+        return [
+            f"{where}: the {len(series)} series that changed most since {history.pinned}, by their part of the step"
+        ]
     if len(series) > 1:
         return [f"{where}: {len(series)} series"]
     counts = f"{counted(first['versions'], 'version')}, {counted(first['runs'], 'run')}"
@@ -129,7 +129,7 @@ def sparkline(values: Sequence[float | None]) -> str:
     known = [value for value in values if value is not None]
     low, high = min(known, default=0.0), max(known, default=0.0)
     scale = (len(_BARS) - 1) / (high - low) if high > low else 0.0
-    return "".join(_GAP if value is None else _BARS[int((value - low) * scale)] for value in values)
+    return "".join(_GAP if value is None else _BARS[int((value - low) * scale + 1e-9)] for value in values)
 
 
 def form(unit: str, values: Sequence[float | None]) -> Callable[[float | None], str]:
@@ -144,64 +144,61 @@ def form(unit: str, values: Sequence[float | None]) -> Callable[[float | None], 
 def _line(history: History, series: Row, points: Sequence[Row]) -> Table:
     shown = form(series["unit"], [point["value"] for point in points])
     pinned = [point["version"] for point in points if point["pinned"]]
-    columns = [Column("version", left=True), Column("value"), Column("vs baseline"), Column("verdict", left=True)]
-    if pinned:
-        columns += [Column(f"vs {pinned[0]}"), Column("verdict", left=True, drop=1)]
+    corrected = any(_corrected(point) for point in points)
     counted_calls = any(point["calls"] is not None for point in points)
-    columns += [Column("runs", drop=2), *([Column("calls", drop=3)] if counted_calls else [])]
+    columns = [Column("version", left=True), Column("value"), Column("change")]
+    columns += [Column("without drift", drop=1)] if corrected else []
+    columns += [Column("verdict", left=True), *([Column(f"vs {pinned[0]}", drop=2)] if pinned else [])]
+    columns += [Column("runs", drop=3), *([Column("calls", drop=4)] if counted_calls else [])]
     rows: list[tuple[str, list[str]]] = []
     for point in points:
-        cells = [
-            f"{point['version']}{' (pinned)' if point['pinned'] else ''}",
-            shown(point["value"]),
-            _diff(point, "baseline"),
-            _verdict(point["baseline_verdict"]),
-        ]
-        if pinned:
-            cells += [_diff(point, "pinned"), _verdict(point["pinned_verdict"])]
-        cells += [_runs(point), *([_calls(point)] if counted_calls else [])]
-        rows.append((TONES.get(point["baseline_verdict"] or "", ""), cells))
+        cells = [f"{point['version']}{' (pinned)' if point['pinned'] else ''}", shown(point["value"]), _change(point)]
+        cells += [_corrected(point)] if corrected else []
+        cells += [_verdict(point), *([format_diff(point["pinned_change"])] if pinned else [])]
+        cells += [_runs(point), *([number(point["calls"])] if counted_calls else [])]
+        rows.append((TONES.get(point["verdict"] or "", ""), cells))
     below = tuple(_between(points, place) for place in range(len(points)))
     values = [point["value"] for point in points]
     known = [value for value in values if value is not None]
     lead = f"{sparkline(values)}  {shown(min(known, default=None))} to {shown(max(known, default=None))}"
-    return replace(make("", columns, rows), below=below, lead=lead)
+    note = "without drift: the change without the machine-wide drift, by which the verdict is" if corrected else ""
+    return replace(make("", columns, rows, note=note), below=below, lead=lead)
 
 
 def _between(points: Sequence[Row], place: int) -> str:
-    """What stands under a row: of it that it crept up, or is back at a level of before; of the next one that it begins
-    a lasting change, and what else changed.
+    """What stands under a row: that it slowed down gradually, or is back at an older level; of the next one that a
+    level begins with it, what changed of it for certain, and what else changed.
     """
     point = points[place]
     found = []
-    if point["best_verdict"] == "REGRESSED":
-        found.append(f"crept up {format_diff(point['best_diff'])} from the best level, around {point['best_version']}")
-    _, back, level = (point["reason"] or "").partition(BACK)
-    found += [f"{back}{level}"] if back else []
+    if point["gradual_change"] is not None:
+        found.append(f"gradual slowdown: {format_diff(point['gradual_change'])} against the first runs of its level")
+    if point["back_to"] is not None:
+        found.append(f"back to the level of {point['back_to']}")
     if place + 1 < len(points):
         following = points[place + 1]
         if following["change_point"]:
-            found.append(f"lasting change from {following['version']} on{_part_of_step(following)}")
-        if following["environment"]:
-            found.append(f"with {following['version']}: {following['environment']}")
+            found.append(f"lasting change from {following['version']} on")
+        also = "; ".join(filter(None, (following["facts"], following["environment"])))
+        if also:
+            found.append(f"with {following['version']}: {also}")
     return "; ".join(found)
 
 
-def _part_of_step(point: Row) -> str:
-    """Why a lasting change has no verdict that says so: what it is of the step; "" where that is not the reason."""
-    part = point["baseline_contribution"]
-    if point["baseline_verdict"] != "BELOW_LIMIT" or part is None or abs(part) >= rule.MIN_CONTRIBUTION:
+def _change(point: Row) -> str:
+    return MISSING_TEXT if point["verdict"] in ("ADDED", "REMOVED") else format_diff(point["change"])
+
+
+def _corrected(point: Row) -> str:
+    """The change without machine-wide drift, where that differs from the raw one by more than rounding; else ""."""
+    if point["judged_change"] is None or point["verdict"] in ("ADDED", "REMOVED"):
         return ""
-    return f", {part * 100:+.3g} % of the step: too little for a finding"
+    text = format_diff(point["judged_change"])
+    return text if text != format_diff(point["change"]) else ""
 
 
-def _diff(point: Row, against: str) -> str:
-    verdict = point[f"{against}_verdict"]
-    return format_diff(point[f"{against}_diff"]) if verdict not in ("ADDED", "REMOVED") else ""
-
-
-def _verdict(word: str | None) -> str:
-    return word or MISSING_TEXT
+def _verdict(point: Row) -> str:
+    return point["verdict"] or MISSING_TEXT
 
 
 def _runs(point: Row) -> str:
@@ -211,19 +208,12 @@ def _runs(point: Row) -> str:
     return f"{point['runs']}, ±{share((point['maximum'] - point['minimum']) / 2 / point['value'])}"
 
 
-def _calls(point: Row) -> str:
-    more = {"REGRESSED": " (more)", "IMPROVED": " (fewer)", "SUSPECT": " (other?)"}
-    return number(point["calls"]) + more.get(point["calls_verdict"] or "", "")
-
-
 def _overview(history: History, series: Sequence[Row], points: dict[int, list[Row]]) -> Table:
-    against = "pinned" if history.pinned else "baseline"
     columns = [
         Column("series"), Column("name", **NAME), Column("of", **UNDER), Column("versions", left=True, drop=2),
-        Column("first"), Column("last"), Column(f"vs {history.pinned or 'baseline'}"), Column("verdict", left=True),
+        Column("first"), Column("last"), *([Column(f"vs {history.pinned}")] if history.pinned else []),
+        Column("change"), Column("verdict", left=True),
     ]  # fmt: skip
-    if history.pinned:
-        columns.insert(-2, Column("step", drop=1))
     keys = _differing(series)
     columns[3:3] = [Column(key.replace("_", "\n", 1), left=True) for key in keys]
     rows: list[tuple[str, list[str]]] = []
@@ -238,42 +228,31 @@ def _overview(history: History, series: Sequence[Row], points: dict[int, list[Ro
             str(one["series_id"]), series_name(one), " ".join(filter(None, of)),
             *(place.get(key) or MISSING_TEXT for key in keys),
             sparkline(values), shown(next((value for value in values if value is not None), None)), shown(values[-1]),
-            _diff(last, against), _verdict(last[f"{against}_verdict"]),
+            *([format_diff(last["pinned_change"])] if history.pinned else []), _change(last), _verdict(last),
         ]  # fmt: skip
-        if history.pinned:
-            cells.insert(-2, _part(last["pinned_contribution"]))
-        rows.append((TONES.get(last[f"{against}_verdict"] or "", ""), cells))
+        rows.append((TONES.get(last["verdict"] or "", ""), cells))
     return make("", level(columns), rows)
 
 
-def _part(contribution: float | None) -> str:
-    """The change of the step by a series, in per cent of the step.
-
-    >>> _part(0.0123), _part(None)
-    ('+1.23 %', '-')
-    """
-    return MISSING_TEXT if contribution is None else f"{contribution * 100:+.2f} %"
-
-
 def answer(history: History) -> str:
-    """Where the newest version stands, and with which version the last lasting change came."""
+    """Where the newest version stands, and with which versions lasting changes came."""
     series = records(history.series)
     points = points_of(history)
     if len(series) > 1:
-        against = "pinned" if history.pinned else "baseline"
-        last = [points[one["series_id"]][-1][f"{against}_verdict"] for one in series]
+        last = [points[one["series_id"]][-1]["verdict"] for one in series]
+        if not any(last):
+            return f"{len(series)} series; the newest version is not judged."
         words = [f"{last.count(word)} {word}" for word in ("REGRESSED", "ADDED", "SUSPECT", "IMPROVED", "REMOVED")]
-        told = ", ".join(word for word in words if not word.startswith("0 ")) or "no finding"
-        return f"{told} among {len(series)} series against {history.pinned or 'the accepted runs before'}."
+        found = ", ".join(word for word in words if not word.startswith("0 ")) or "no change"
+        return f"{found} among {len(series)} series in the newest version."
     own = points[series[0]["series_id"]]
     shown = form(series[0]["unit"], [point["value"] for point in own])
     newest = next((point for point in reversed(own) if point["value"] is not None), own[-1])
     changes = [point["version"] for point in own if point["change_point"]]
-    since = f" lasting changes with {', '.join(changes)}." if changes else " no lasting change."
-    diff = (
-        f" ({format_diff(newest['pinned_diff'])} against {history.pinned})" if newest["pinned_diff"] is not None else ""
-    )
-    return f"{title(series[0])}: {shown(newest['value'])} in {newest['version']}{diff};{since}"
+    since = f"lasting changes with {', '.join(changes)}" if changes else "no lasting change"
+    if not any(point["verdict"] for point in own):
+        since = "not judged" if len(own) > 1 else "one version, nothing before it"
+    return f"{title(series[0])}: {shown(newest['value'])} in {newest['version']}; {since}."
 
 
 def hint(history: History) -> str:

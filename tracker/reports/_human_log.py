@@ -69,8 +69,8 @@ def header(log: Log) -> list[str]:
     lines.append("Medians over the runs of a version; DIFF against the baseline and against the version before.")
     if any(column["profiler"] == "off" for column in columns):
         lines.append("Of a training log the median of its lines counts: the first ones hold the start-up.")
-    if log.cells["verdict"].notna().any():
-        lines.append("verdict: of all runs of a version against the accepted ones before, as in history and findings.")
+    if any(map(_is_judged, records(log.cells))):
+        lines.append("verdict: of the runs of a version against the level before, as in history and findings.")
     if log.cells["expected"].notna().any():
         lines.append("gain: how much faster than the version before; expected: the tag expected of its runs.")
     return [line for line in lines if line]
@@ -189,7 +189,7 @@ def _block(column: Row, head: Sequence[str], cells: Sequence[Row], baseline: str
         parts.append(("gain / expected", _gain, ""))
     if any(cell["runs"] > 1 for cell in cells):
         parts.append(("runs", _runs, ""))
-    if any(cell["verdict"] for cell in cells):
+    if any(map(_is_judged, cells)):
         parts.append(("verdict", lambda cell: cell["verdict"] or MISSING_TEXT, ""))
     texts = {cell["version"]: tuple(text(cell) for _, text, _ in parts) for cell in cells}
     better = bool(column["higher_is_better"])
@@ -233,6 +233,11 @@ def _runs(cell: Row) -> str:
     if cell["runs"] < 2 or not cell["value"]:
         return str(cell["runs"])
     return f"{cell['runs']}, ±{share((cell['maximum'] - cell['minimum']) / 2 / cell['value'])}"
+
+
+def _is_judged(cell: Row) -> bool:
+    """Whether the verdict of a cell says more than that there are not enough runs for one."""
+    return cell["verdict"] not in (None, "TOO_FEW_RUNS")
 
 
 def cell_tone(diff: float | None, higher_is_better: bool) -> str:
@@ -324,7 +329,9 @@ def answer(log: Log) -> str:
         newest[cell["column"]] = cell
     known = {number: cell for number, cell in newest.items() if cell["baseline_diff"] is not None}
     if not known:
-        return f"{log.workload}: nothing to compare yet."
+        words = sorted({str(cell["verdict"]) for cell in newest.values() if _is_judged(cell)})
+        judged = f"; the newest version is {' and '.join(words)}" if words else ""
+        return f"{log.workload}: no other version to compare with in the same column{judged}."
     if len(columns) == 1:
         ((number, cell),) = known.items()
         value = _form(columns[number], [cell])(cell["value"])

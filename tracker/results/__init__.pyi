@@ -70,6 +70,7 @@ from .status import Status
 from .thresholds import (
     THRESHOLDS,
     Bounds,
+    TriedThresholds,
 )
 from .verdicts import (
     VERDICT_COLUMNS,
@@ -187,6 +188,7 @@ __all__ = [
     "Status",
     "ToldFinding",
     "ToldIncident",
+    "TriedThresholds",
     "check_matrix",
     "check_sections",
     "shown_name",

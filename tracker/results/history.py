@@ -21,9 +21,8 @@ HISTORY_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "points": (
         "series_id", "version", "pinned", "commit", "note", "runs", "value", "minimum", "maximum", "calls",
-        "baseline_diff", "baseline_p", "baseline_q", "baseline_contribution", "baseline_verdict", "calls_verdict",
-        "reason", "pinned_diff", "pinned_p", "pinned_q", "pinned_contribution", "pinned_verdict",
-        "best_version", "best_diff", "best_p", "best_q", "best_verdict", "rule_version", "change_point", "environment",
+        "level_version", "change", "judged_change", "q", "contribution", "verdict", "reason", "change_point", "back_to",
+        "gradual_change", "facts", "pinned_change", "environment",
     ),
     "runs": (
         "series_id", "version", "run_id", "started_at_ns", "value", "minimum", "maximum", "calls", "rank_spread",
@@ -43,7 +42,7 @@ class HistoryOptions(Struct, frozen=True):
     `key`: the name of a series, a pattern (`*`, `?`), or the number of one; with `top` it is None. `kind`: a word of
     SERIES_KINDS; None is the first in which `key` is found, of an op with `shape` that of ops with shapes. `shape`,
     `module`: patterns; a module is a series of its own. `metric`: `exposed_ns`, ... `device`: part of vendor and model.
-    `top`: instead, the N series that drifted most from the pinned version.
+    `top`: instead, the N series that changed most since the pinned version.
     """
 
     key: str | None = None
@@ -64,12 +63,15 @@ class HistoryOptions(Struct, frozen=True):
 class History(Result, frozen=True, eq=False):
     """Series over versions. Frames have exactly the columns of HISTORY_COLUMNS.
 
-    - series: what is followed, the largest or most drifted first; metric and unit (ns, bytes, per_second) of its values
-    - points: one row per series and version in their order: the median, smallest and largest of its runs, per step (NA:
-      no run has it); DIFF and verdict against the baseline (the last 8 accepted runs before the version, on the level
-      that holds), the pinned and the best version, without what all operators share, so that it may differ a little
-      from the quotient of the values; reason: of the first verdict; NA where nothing was judged.
-      change_point: a lasting change begins here; environment: what else changed here, as text
+    - series: what is followed, the largest or most changed first; metric and unit (ns, bytes, per_second) of its values
+    - points: one row per series and version in their order. value, calls: geometric mean of its runs, per step (NA: no
+      run has it), minimum and maximum. level_version: with which the level began that it was judged against, "" for the
+      first one; change: ratio against the newest 8 runs of that level, judged_change: without what all operators of a
+      run share, by which the verdict is; contribution: share of the step; verdict, reason: words of the judge; NA where
+      nothing was judged. change_point: a level begins with this version; back_to: the version that began the older
+      level to which it came back; gradual_change: of a gradual slowdown that was found in it, against the first runs of
+      the level. facts: what changed for certain, as text; pinned_change: against the pinned version; environment: what
+      else changed here, as text
     - runs: one row per series and active run: its number, and over its steps minimum and maximum
     - environment: facts that differ between a version and the one before; None where one does not say
     - pinned: the pinned version, None: there is none

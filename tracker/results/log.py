@@ -29,7 +29,7 @@ class Log(Result, frozen=True, eq=False):
       `baseline_diff`, `previous_diff`: DIFF against the baseline and the version before in this column. `gain`: how
       much faster than that one, in speed (a throughput, or 1 / time; smaller for memory). `expected`: what the tag
       `expected` of the runs says; `expected_gain`: as a number, if it is one. `verdict`, `judged_diff`: of the number
-      against the accepted runs before the version, as `history` and `findings` say it; NA: not judged
+      against the level before, as `history` and `findings` have it; NA: not judged
     - directions: what the versions of a direction gained together, per column
     """
 

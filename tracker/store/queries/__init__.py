@@ -48,8 +48,10 @@ from tracker.store.queries.history import (
     run_verdicts,
     samples,
     series_diffs,
+    series_facts,
     series_lines,
     series_runs,
+    series_verdicts,
     thresholds,
 )
 from tracker.store.queries.recordings import Recorded, recorded, recorded_of, recordings
@@ -125,8 +127,10 @@ __all__ = [
     "runs_of_versions",
     "samples",
     "series_diffs",
+    "series_facts",
     "series_lines",
     "series_runs",
+    "series_verdicts",
     "settings_of",
     "sources",
     "standings",

@@ -65,6 +65,16 @@ def series_runs(store: Store, series_ids: Sequence[int], runs: Sequence[LineRun]
     )
 
 
+def series_verdicts(store: Store, series_ids: Sequence[int]) -> pd.DataFrame:
+    """How series were judged, version by version. Columns: see sql/series_verdicts.sql."""
+    return answer_of(store, "series_verdicts", "series_ids", series_ids).frame
+
+
+def series_facts(store: Store, series_ids: Sequence[int]) -> pd.DataFrame:
+    """What changed of series for certain, version by version. Columns: see sql/series_facts.sql."""
+    return answer_of(store, "series_facts", "series_ids", series_ids).frame
+
+
 def series_diffs(store: Store, series_ids: Sequence[int]) -> pd.DataFrame:
     """How series differed, version by version. Columns: see sql/series_diffs.sql."""
     return answer_of(store, "series_diffs", "series_ids", series_ids).frame

@@ -1,7 +1,7 @@
 -- How were the whole-run numbers of a workload judged? One row per run-level series and version that was judged.
 -- Parameters: workload (name)
 -- Columns: series_id, version_id; configuration_id, device_id, metric, part: of the series; version: its label;
---   baseline_diff, baseline_verdict, reason: against the accepted runs before that version, NULL: not judged
+--   verdict: what later runs made of it where they did; raw_change: see the table verdict
 SELECT
     d.series_id,
     d.version_id,
@@ -10,14 +10,13 @@ SELECT
     s.metric,
     s.part,
     v.label AS version,
-    d.baseline_diff,
-    d.baseline_verdict,
-    d.reason
+    COALESCE(d.decided, d.verdict) AS verdict,
+    d.change AS raw_change
 FROM workload AS w
--- in this order: rows lie together by version, and a line has few of those
+-- in this order: rows lie together by version, and a track has few of those
 CROSS JOIN series AS s
-CROSS JOIN judged AS j
-CROSS JOIN diff_history AS d
+CROSS JOIN judged_version AS j
+CROSS JOIN verdict AS d
 CROSS JOIN version AS v
 WHERE
     w.name = :workload
