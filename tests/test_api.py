@@ -140,18 +140,18 @@ def everything():
 
 
 def test_explain_takes_what_the_command_takes():
-    """A number, its text, or an incident: the findings that `tracker explain incident:1` prints, in its order."""
+    """A number, its text, or an incident: the findings that `tracker explain I-1` prints, in its order."""
     with tracker.open_store("sqlite://") as store:
         for label in ("v01", "v08"):
             tracker.ingest(SAMPLES / label, version=label, workload="small_gpt", store=store)
         found = tracker.findings(store=store)
         number = int(found.findings["finding_id"][0])
         assert tracker.explain(str(number), store=store).finding == tracker.explain(number, store=store).finding
-        every = tracker.explain("incident:1", store=store)
+        every = tracker.explain("I-1", store=store)
         own = found.findings[found.findings["incident_id"] == 1]
         assert [one.finding["finding_id"] for one in every] == own["finding_id"].tolist()
         assert all(one.finding["incident_id"] == 1 for one in every) and len(every) > 1
-        for wrong, words in (("incident:99", "no incident 99"), ("x", "'x' is no finding"), ("-1", "no finding")):
+        for wrong, words in (("I-99", "no incident I-99"), ("x", "'x' is no finding"), ("-1", "no finding")):
             with pytest.raises(UsageError, match=words):
                 tracker.explain(wrong, store=store)
 
@@ -184,7 +184,7 @@ def test_to_pandas_gives_one_table_or_all(everything):
     assert compared.to_pandas("ops").equals(compared.ops)
     whole = compared.to_pandas()
     assert {*results.DIFF_COLUMNS, "tree"} <= set(whole)
-    assert {"incidents", "findings", "environment", "replacements", "lines"} == set(everything[6].to_pandas())
+    assert {"incidents", "findings", "environment", "lines"} == set(everything[6].to_pandas())
     for result in everything:
         tables = result.to_pandas()
         assert all(isinstance(frame, pd.DataFrame) for frame in tables.values()), type(result)
