@@ -6,28 +6,17 @@ from collections.abc import Collection
 from typing import Final
 
 import numpy as np
-from msgspec import Struct
 
 from tracker.detect import DEFAULTS, KindCode, Thresholds, Verdict
 from tracker.regressions.state import TrackState
 from tracker.regressions.track import Track
 from tracker.regressions.walk import VersionResult
+from tracker.results.gates import GateResult
 
 PASS: Final = 0
 FAIL: Final = 1
 NOT_COMPARABLE: Final = 3
 UNDECIDED: Final = 4
-
-
-class GateResult(Struct, frozen=True):
-    """An exit code, and what gave it: step, peak memory, net of the operators, or runs; "" for 0. `net`: change of the
-    step by the operators that the version changed, as a share of it; `peak`: change of peak memory, 0.1 for 10 % more.
-    """
-
-    code: int
-    cause: str
-    net: float
-    peak: float
 
 
 def gate_of(
@@ -52,20 +41,34 @@ def gate_of(
     kind = track.series.kind
     found = [one for one in (state.open if every else result.found) if one.state == "open" and one.key not in excused]
     steps = np.flatnonzero(kind == KindCode.STEP)
-    net = sum(one.contribution for one in found if track.series.leaf[one.series])
     silenced = {key[0] for key in excused}
     rises = [rise_of_peak(result, row) for row in np.flatnonzero(kind == KindCode.PEAK).tolist() if row not in silenced]
-    peak = max(rises, default=0.0)
-    step_found = any(one.series in steps for one in found)
-    if any(one.series in steps and one.sign > 0 for one in found):
+    verdicts = result.judged.verdict[steps]
+    return code_of(
+        [one.sign for one in found if one.series in steps],
+        net=sum(one.contribution for one in found if track.series.leaf[one.series]),
+        peak=max(rises, default=0.0),
+        suspect=bool((result.judged.suspect[steps] > 0).any()),
+        decided=judgeable and len(steps) > 0 and not (verdicts == Verdict.TOO_FEW_RUNS).any(),
+        limits=limits,
+    )
+
+
+def code_of(
+    steps: Collection[int], *, net: float, peak: float, suspect: bool, decided: bool, limits: Thresholds = DEFAULTS
+) -> GateResult:
+    """The exit code of a version that may be compared, by the first rule that holds.
+
+    `steps`: the sign of each finding of the step; `net`: change by the operators that were found; `peak`: rise of peak
+    memory; `suspect`: whether the step may be slower; `decided`: whether it has a verdict.
+    """
+    if any(sign > 0 for sign in steps):
         return GateResult(FAIL, "step", net, peak)
     if peak >= limits.gate_peak:
         return GateResult(FAIL, "peak memory", net, peak)
-    if not step_found and net >= limits.gate_net:
+    if not steps and net >= limits.gate_net:
         return GateResult(FAIL, "net of the operators", net, peak)
-    verdicts = result.judged.verdict[steps]
-    suspect = bool((result.judged.suspect[steps] > 0).any())
-    if not judgeable or suspect or (verdicts == Verdict.TOO_FEW_RUNS).any() or not len(steps):
+    if suspect or not decided:
         return GateResult(UNDECIDED, "suspect" if suspect else "runs", net, peak)
     return GateResult(PASS, "", net, peak)
 
@@ -80,3 +83,6 @@ def rise_of_peak(result: VersionResult, row: int) -> float:
     if last.any():
         rises.append(float(logs[now.new].mean() - logs[last].mean()))
     return float(np.nan_to_num(np.expm1(min(rises))))
+
+
+__all__ = ["FAIL", "NOT_COMPARABLE", "PASS", "UNDECIDED", "GateResult", "code_of", "gate_of", "rise_of_peak"]
