@@ -26,7 +26,7 @@ _NUMBERS: Final = ("baseline_ns", "candidate_ns", "baseline_calls", "candidate_c
 
 
 def find_renames(baseline: Loaded, candidate: Loaded, ops: Columns) -> tuple[Rename, ...]:
-    """What replaced what, of at least 0.1 % of all op time, with its net. Largest first.
+    """What replaced what, both of at least 0.1 % of all op time, with its net. Largest first.
 
     An op of which only one side can have recorded anything neither went nor came.
     """
@@ -44,7 +44,7 @@ def find_renames(baseline: Loaded, candidate: Loaded, ops: Columns) -> tuple[Ren
     ]
     smallest = float(np.nansum(ops["baseline_ns"])) * _SMALLEST_SHARE
     found = [_rename(one, names, moved, where) for one in replacements(moved)]
-    found = [one for one in found if max(one.removed_ns, one.added_ns) >= smallest]
+    found = [one for one in found if min(one.removed_ns, one.added_ns) >= smallest]
     return tuple(sorted(found, key=lambda one: (-max(one.removed_ns, one.added_ns), one.parent)))
 
 

@@ -22,7 +22,7 @@ from tracker.regressions.rows import WAYS
 from tracker.regressions.sides import STEP, SideVerdicts, verdicts_of_sides
 from tracker.results import VERDICT_COLUMNS, DiffOptions, Judgement
 from tracker.results.gates import GateResult
-from tracker.results.verdicts import EXCUSED, REASONS, TOO_FEW
+from tracker.results.verdicts import EXCUSED, TOO_FEW, reason_words
 from tracker.store.chosen import Known
 from tracker.units import counted, format_bytes, format_diff, format_numbers
 
@@ -80,7 +80,8 @@ class Judged(Struct, frozen=True, eq=False):
         assert self.found is not None
         if key in self.found.excused:
             return EXCUSED
-        return self.found.still.get(key) or REASONS.get(self.found.columns["reason"][place] or "")
+        said = self.found.columns
+        return self.found.still.get(key) or reason_words(said["verdict"][place], said["reason"][place]) or None
 
     def filled(self, table: Columns, keys: Sequence[Key]) -> Columns:
         """The rows with their VERDICT_COLUMNS filled from the series `keys`, one per row; NO_SERIES for none, and a row

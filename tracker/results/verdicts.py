@@ -26,6 +26,8 @@ REASONS: Final[Mapping[str, str]] = {
 }
 """Code of a reason -> why a verdict is no change, in words."""
 
+_NEARLY: Final = "the change is smaller than the limit, but the runs differ too much to call it unchanged"
+
 EXCUSED: Final = "expected, or a false positive, as users said"
 """The reason of a verdict that no gate counts."""
 
@@ -48,6 +50,17 @@ INCOMPARABLE: Final = "incomparable"
 TOO_FEW: Final = "too few runs"
 SETTINGS: Final = "settings"
 """Why two sides were not judged."""
+
+
+def reason_words(verdict: str | None, reason: str | None) -> str:
+    """Why a verdict is no change, in words; "" for a change.
+
+    >>> reason_words("DRIFT", "MACHINE"), reason_words("REGRESSED", "NONE")
+    ('it moved with the machine', '')
+    """
+    if (verdict, reason) == ("INCONCLUSIVE", "RATIO"):
+        return _NEARLY
+    return REASONS.get(reason or "", "")
 
 
 class Judgement(Struct, frozen=True):
