@@ -54,7 +54,7 @@ def claim(judged: Judged, total_metric: str, findings: Sequence[Cause], renames:
     changed = row["verdict"] in _GROUPS
     because = "".join(f"; {text}" for text in (remark, *named) if text)
     nobody = judged.of_ops and not named and row["verdict"] != "TOO_FEW_RUNS"
-    moved = row["verdict"] not in ("UNCHANGED", "BELOW_LIMIT", "INCONCLUSIVE", "TOO_FEW_RUNS")
+    moved = row["verdict"] != "UNCHANGED" and phrase != "cannot be told from"
     rows = {metric: part for metric in PARTS if moved and (part := judged.of_total(metric)) is not None}
     parts = {metric: str(part["verdict"]) for metric, part in rows.items() if part["verdict"] in _GROUPS}
     return Claim(phrase, because, changed, sum(cause.delta_ns for cause in findings), nobody, parts)

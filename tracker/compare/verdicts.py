@@ -19,7 +19,7 @@ from tracker.compare.refusals import refused
 from tracker.detect import Key, Verdict
 from tracker.regressions.limits import traits_of, words_of_limits
 from tracker.regressions.rows import WAYS
-from tracker.regressions.sides import STEP, SideVerdicts, verdicts_of_sides
+from tracker.regressions.sides import STEP, SideVerdicts, stored_verdicts, verdicts_of_sides
 from tracker.results import VERDICT_COLUMNS, DiffOptions, Judgement
 from tracker.results.gates import GateResult
 from tracker.results.verdicts import EXCUSED, TOO_FEW, reason_words
@@ -172,12 +172,14 @@ def judge(baseline: Loaded, candidate: Loaded, options: DiffOptions, recorded: R
     by_name = options.match == "name"
     reason, refusal = refused(baseline, candidate, recorded)
     found = None
-    if not reason or refusal == TOO_FEW:
+    if not reason:
         found = verdicts_of_sides(
             baseline.store, baseline.run_ids, candidate.run_ids, candidate_store=candidate.store, known=known
         )
+    elif refusal == TOO_FEW and candidate.store is baseline.store:
         # the version before may have one run: what is stored rests on all of the level
-        found = None if reason and found.base_runs is None else found
+        with baseline.store.connect() as connection:
+            found = stored_verdicts(connection, baseline.run_ids, candidate.run_ids, known)
     if found is None:
         judgement, step_ratio = Judgement(judged=False, sentences=(reason,), refusal=refusal), None
         return Judged(judgement, None, own_time(candidate), by_name, left_out, whole_ops, step_ratio, recorded)
