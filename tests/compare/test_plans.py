@@ -100,9 +100,9 @@ def test_both_sides_of_a_diff_are_asked_about_together(filled, of_capture):
         diff = compare.diff(filled, "run:9,run:10", "run:11,run:12")
     assert diff.judgement.judged
     again = asked_again(asked)
-    # who is meant, run by run; the last runs before, where any changed, and how they were recorded; the texts of ops,
-    # and of what kernels are
-    allowed = ("WHERE r.id =", "FROM sample_array", "LEFT JOIN recording", "FROM detail_text AS t")
+    # who is meant, run by run; how they were recorded; the limits of the track, and whether it was judged with them; the
+    # texts of ops, and of what kernels are
+    allowed = ("WHERE r.id =", "LEFT JOIN recording", "FROM threshold AS t", "FROM detail_text AS t")
     assert [statement for statement in again if not any(words in statement for words in allowed)] == []
     of_memory = [statement for statement, _ in asked if "FROM memory_allocator AS d\n    INNER JOIN" in statement]
     assert of_memory == [], "they have no memory in common: nothing is compared, so nothing is asked"

@@ -163,7 +163,7 @@ def _outcome(verdict: str, key: Key, why: str, result: GateResult, *, is_worse: 
     if verdict in ("REGRESSED", "ADDED"):
         if why or (result.code == EXIT_FINDINGS and _is_cause(key, result.cause)):
             return ("passed", why) if why else ("failed", "")
-        return "passed", f"operators net {format_diff(result.net)} of the step: {DEFAULTS.gate_net * 100:g} % fails"
+        return "passed", f"operators net {format_diff(result.net)} of the step, below the limit (gate_net)"
     return ("unsure" if verdict in ("INCONCLUSIVE", "TOO_FEW_RUNS") else "passed"), why
 
 

@@ -113,9 +113,11 @@ def verdicts_of_sides(
     known = known or Known()
     if candidate_store is None or candidate_store is store:
         with store.connect() as connection:
+            known.told_of(connection, [*baseline, *candidate])
             found = stored_verdicts(connection, baseline, candidate, known)
-        if found is not None:
-            return found
+            if found is not None:
+                return found
+            known.read(connection, [*baseline, *candidate])
     return judge_sides(store, baseline, candidate, candidate_store or store, known)
 
 
@@ -165,13 +167,16 @@ def judge_sides(
     """Judge exactly these runs, by the limits of the track of the baseline, or where it has none of the candidate."""
     read = {candidate_store: Known(), store: known}
     sides: list[ChosenRuns] = []
-    recorded, limit_rows = [], []
+    recorded = []
+    limit_rows: dict[tuple[Store, Line], tuple[Threshold, ...]] = {}
     for side, run_ids in ((store, baseline), (candidate_store, candidate)):
         with side.connect() as connection:
             sides.append(values_of_runs(connection, run_ids, read[side]))
             recorded += read[side].recorded(connection, run_ids)
-            limit_rows += [thresholds.of_line(connection, line) for line in read[side].lines_of(connection, run_ids)]
-    rows = next(filter(None, limit_rows), ())
+            for line in read[side].lines_of(connection, run_ids):
+                if (side, line) not in limit_rows:
+                    limit_rows[side, line] = thresholds.of_line(connection, line)
+    rows = next(filter(None, limit_rows.values()), ())
     # a trace before a summary of it: what is first there stands for the step
     keys = sorted(all_keys([side.keys for side in sides]), key=lambda key: (_way((key, 0)), key))
     place = {key: at for at, key in enumerate(keys)}
