@@ -44,7 +44,7 @@ _TABLES: Final = ("run", "step", "capture", "source", "run_fact", "run_group")
 JUDGE: Final = """
 import json, resource, sys, time
 sys.path.insert(0, {root!r})
-from tracker.judgement import lines_of, update
+from tracker.regressions.judgement import lines_of, update
 import tracker.judgement.update, pandas
 from tracker.store import open_store
 with open_store({url!r}, create=False) as store:

@@ -26,7 +26,7 @@ ROOMS = {
     "tracker/doctor": (1_216, 9),
     "tracker/hooks": (1_150, 12),
     "tracker/intake": (2_232, 13),
-    "tracker/judgement": (7_789, 48),
+    "tracker.regressions.judgement": (7_789, 48),
     "tracker/notify": (1_894, 14),
     "tracker/profile": (812, 6),
     "tracker/readers": (15_497, 119),

@@ -148,7 +148,7 @@ def test_an_ingest_that_ends_before_it_judges_is_completed_by_the_next(
 ):
     path = write_trace(tmp_path / "a.pt.trace.json")
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr("tracker.judgement.update", interrupted)
+        patched.setattr("tracker.regressions.judgement.update", interrupted)
         ingest(store, [path], version="v1", workload="toy")
     assert (count_rows(store)["run"], "judged" in count_rows(store)) == (1, False)
     (again,) = ingest(store, [path], version="v1", workload="toy")

@@ -14,10 +14,10 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from tests.test_sidecar import beside, trace
-from tracker import judgement
 from tracker.errors import StoreError
 from tracker.hooks import spool
 from tracker.intake import spooled, take_spooled, waiting
+from tracker.regressions import judgement
 from tracker.store import Store, queries
 
 MINUTE = 60 * 10**9

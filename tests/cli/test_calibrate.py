@@ -7,7 +7,7 @@ import pytest
 from openpyxl import load_workbook
 
 from tests.regressions.made import runs
-from tracker.judgement import lines_of, update
+from tracker.regressions.judgement import lines_of, update
 from tracker.store import open_store
 
 

@@ -10,7 +10,7 @@ from tests.cli.test_run import job, queued, run  # noqa: F401 job is a fixture
 from tests.factories import save
 from tests.regressions import made
 from tests.test_sidecar import trace
-from tracker.judgement import lines_of, update
+from tracker.regressions.judgement import lines_of, update
 from tracker.store import open_store
 
 

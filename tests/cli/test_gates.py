@@ -18,13 +18,13 @@ def test_a_regression_is_printed_and_ends_with_1(tracker, db):
     done = tracker("diff", "v01", "v08", "--fail-on", "any", "--db", db)
     assert done.code == 1
     assert "Operators by change of host self time" in done.out
-    assert last(done).startswith("--fail-on any: exit 1, ") and "aten::mul +" in last(done)
+    assert last(done) == "--fail-on any: exit 1, the step got slower"
     assert tracker("diff", "v01", "v08", "--db", db).code == 0  # nobody asked
 
 
 def test_the_way_back_is_an_improvement_and_ends_with_0(tracker, db):
     done = tracker("diff", "v08", "v01", "--only", "operator", "--op", "aten::mul", "--fail-on", "any", "--db", db)
-    assert (done.code, last(done)) == (0, "--fail-on any: exit 0, nothing fails that could be judged")
+    assert (done.code, last(done).startswith("--fail-on any: exit 0, nothing fails")) == (0, True)
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_the_way_back_is_an_improvement_and_ends_with_0(tracker, db):
     [
         (("diff", "v01", "v01"), 3, "Not judged: both sides are the same runs"),
         (("diff", "v01", "v08", "--rank", "0"), 3, "Not judged: v01 is only chosen ranks of its runs"),
-        (("diff", "run:1", "run:2"), 4, "1 run against 1: ratios only; give 3 or more runs"),
+        (("diff", "run:1", "run:2"), 4, "1 run against 1: no verdicts; give 3 or more runs"),
         (("findings", "--new", "--kind", "memory", "--direction", "improvement"), 1, "v08: the step got slower"),
         (("findings", "--new"), 1, "v08: the step got slower"),
     ],
@@ -66,7 +66,7 @@ def test_paths_have_no_history_so_that_new_is_any(tracker, trace):
 
 
 def test_the_report_of_a_gate_agrees_with_its_exit_code(tracker, db, tmp_path):
-    for word in ("any", "suspect"):
+    for word in ("any", "new"):
         path = tmp_path / f"{word}.xml"
         done = tracker("diff", "v01", "v08", "--fail-on", word, "-o", path, "--db", db)
         (suite,) = ElementTree.parse(path).getroot()
@@ -110,19 +110,3 @@ def test_an_ending_that_a_command_cannot_write_is_refused_before_the_work(tracke
     done = tracker("show", "run:1", "-o", tmp_path / "run.xml", "--db", db)
     assert done.code == 2 and "junit is for diff and findings" in done.err
     assert not (tmp_path / "run.xml").exists()
-
-
-@pytest.mark.parametrize(
-    ("words", "problem"),
-    [
-        (("--net-loss", "2%"), "--net-loss says what --fail-on new lets pass; add --fail-on new, or leave it out"),
-        (("--fail-on", "any", "--net-loss", "2%"), "--net-loss says what --fail-on new lets pass; add"),
-        (("--fail-on", "new", "--net-loss", "much"), "--net-loss 'much' is no part of a step; write 2% or 0.02"),
-        (("--fail-on", "new", "--net-loss", "-1%"), "--net-loss '-1%' is no part of a step; write 2% or 0.02"),
-        (("--fail-on", "new", "--net-loss", "nan"), "--net-loss 'nan' is no part of a step; write 2% or 0.02"),
-    ],
-)
-def test_a_net_loss_that_is_none_is_refused(tracker, db, words, problem):
-    done = tracker("diff", "v01", "v08", *words, "--db", db)
-    assert (done.code, done.out) == (2, "")
-    assert problem in done.err

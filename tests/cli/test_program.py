@@ -105,7 +105,12 @@ print(*sys.modules)
 def test_readers_are_begun_before_what_saves_is_imported():
     loaded = run(BEFORE_READING).stdout.split()
     assert "tracker.intake.at_once" in loaded
-    assert not {"tracker.store", "tracker.judgement", "tracker.intake.ingesting", "tracker.intake.spooled"} & {*loaded}
+    assert not {
+        "tracker.store",
+        "tracker.regressions.judgement",
+        "tracker.intake.ingesting",
+        "tracker.intake.spooled",
+    } & {*loaded}
 
 
 ENDING = """

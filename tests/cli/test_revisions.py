@@ -12,7 +12,7 @@ import pytest
 from tests.regressions import made
 from tracker import compare
 from tracker.cli.demo import samples
-from tracker.judgement import lines_of, update
+from tracker.regressions.judgement import lines_of, update
 from tracker.store import open_store
 
 

@@ -6,13 +6,10 @@ import pytest
 
 from tests.regressions.made import runs
 from tracker.compare import baseline_of
-from tracker.compare.baselines import window
 from tracker.errors import EXIT_COULD_NOT_RUN, EXIT_TOO_LITTLE_DATA, UsageError
-from tracker.judgement import Acceptance, lines_of, update
-from tracker.judgement.accepted import Span
 from tracker.profile import Device
+from tracker.regressions.judgement import lines_of, update
 from tracker.store import runs as edits
-from tracker.store.judged import LineRun
 from tracker.store.runs import pin
 
 
@@ -25,18 +22,25 @@ def line(store):
     return store
 
 
-def test_the_window_is_the_last_8_accepted_runs_of_earlier_versions(line):
+def judge(store):
+    update(store, lines_of(store))
+
+
+def test_a_version_is_compared_with_the_level_that_it_was_judged_against(line):
     edits.exclude_all(line, [6], "noisy")
+    judge(line)
     side, note = baseline_of(line, "v4")
     assert side == "run:2,run:3,run:4,run:5,run:7,run:8,run:9,run:10"
-    assert note == (
-        "The baseline is the last 8 accepted runs of earlier versions: v1 (run 2-4), v2 (run 5,7), v3 (run 8-10)."
-    )
-
-
-def test_a_version_in_the_middle_is_compared_with_what_came_before_it(line):
+    assert note == ("The baseline is the level that v4 was judged against: v1 (run 2-4), v2 (run 5,7), v3 (run 8-10).")
     assert baseline_of(line, "v2")[0] == "run:1,run:2,run:3,run:4"
-    assert baseline_of(line, "run:9")[0].split(",")[-1] == "run:7"
+
+
+def test_what_was_not_judged_is_compared_with_the_version_before(line):
+    assert baseline_of(line, "v4") == ("v3@NVIDIA H100", "The baseline is the version before: v3 (run 8-10).")
+    judge(line)
+    runs(line, "v4", count=1, start=40)
+    assert baseline_of(line, "v4")[0] == "v3@NVIDIA H100", "v4 was judged without its newest run"
+    assert baseline_of(line, "run:9")[0] == "v2", "a run of a version is no version"
 
 
 def test_the_version_before_and_the_pinned_one(line):
@@ -65,48 +69,14 @@ def test_without_runs_before_it_the_baseline_must_be_named(line):
 SLOW = {f"op{at:02}": 2.0 for at in range(4)}  # 4 of 40 ops twice as slow: the step takes 10 % longer
 
 
-def followed(store, *versions):
-    """Versions v1, v2, ... of three runs each, with what is changed in them, and their findings."""
-    for number, changed in enumerate(versions):
+def test_after_a_slower_version_the_level_is_its_own(store):
+    """v3 is slower and v4 as slow: v4 is judged against the runs of v3, and v5 is back at the level of v1 and v2."""
+    for number, changed in enumerate([None, None, SLOW, SLOW, None]):
         runs(store, f"v{number + 1}", changed, start=3 * number)
-    update(store, lines_of(store))
-
-
-def test_runs_with_an_open_regression_are_left_out_and_the_note_says_so(store):
-    followed(store, None, None, SLOW, None)
-    side, note = baseline_of(store, "v4")
-    assert side == "run:1,run:2,run:3,run:4,run:5,run:6"
-    assert " Left out: run 7-9 (open: finding " in note and "(step +10." in note
-    (beyond,) = {baseline_of(store, "run:12")[0]}
-    assert beyond == side
-
-
-def test_a_window_has_three_runs_where_there_are_three(store):
-    followed(store, None, SLOW, SLOW)
-    side, note = baseline_of(store, "v3")
-    assert side == "run:1,run:2,run:3"
-    edits.exclude_all(store, [1, 2], "noisy")  # and nothing is followed again
-    side, note = baseline_of(store, "v3")
-    assert side == "run:3,run:5,run:6"
-    assert "Fewer than 3 are accepted, so that others stand in: run 5,6 (open: finding " in note
-
-
-def test_small_regressions_in_the_window_are_told(store):
-    followed(store, None, {"op07": 1.2}, {"op07": 1.2}, None)
-    side, note = baseline_of(store, "v3")
-    assert side == "run:1,run:2,run:3,run:4,run:5,run:6"
-    assert "Open in these runs already, and too small to leave them out: finding " in note
-    assert "(op07 +19." in note and "Left out" not in note
-
-
-def test_many_reasons_are_told_in_short(store):
-    line = tuple(LineRun(number, 1, "v1", False, False, 1, "device", 0) for number in range(1, 10))
-
-    def span(place):
-        row = {"finding_id": place, "name": "step", "change": "level", "direction": "regression", "ratio": 0.1}
-        return Span({**row, "kind": "run", "contribution": None}, place, place + 1, True)
-
-    bad = tuple((span(place),) if place < 6 else () for place in range(9))
-    places, note = window(Acceptance(line, 0, (), bad, ((),) * 9))
-    assert places == [6, 7, 8]
-    assert note.startswith(" Left out: 2 more reasons before; run 3 (open: finding 2 (step +10.0 %)); run 4 (")
+    judge(store)
+    assert baseline_of(store, "v3")[0] == "run:1,run:2,run:3,run:4,run:5,run:6"
+    assert baseline_of(store, "v4")[0] == "run:7,run:8,run:9"
+    assert baseline_of(store, "v5")[0] == "run:7,run:8,run:9,run:10,run:11,run:12"
+    runs(store, "v6", start=15)
+    judge(store)
+    assert baseline_of(store, "v6")[0] == "run:2,run:3,run:4,run:5,run:6,run:13,run:14,run:15"

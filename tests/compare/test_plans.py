@@ -13,11 +13,11 @@ from sqlalchemy import event
 
 from tests.factories import save
 from tracker import compare, judgement
-from tracker.judgement import lines_of, update
+from tracker.regressions.judgement import lines_of, update
 from tracker.results import DiffOptions, HistoryOptions
 from tracker.store.partitions import DETAIL_TABLES
 
-GROWING = {*DETAIL_TABLES, "sample", "sample_array", "diff_history", "capture", "source", "run_fact", "detail_text"}
+GROWING = {*DETAIL_TABLES, "sample", "sample_array", "verdict", "capture", "source", "run_fact", "detail_text"}
 FROM = re.compile(r"\b(?:FROM|JOIN) (\w+)(?: AS (\w+))?")
 
 
@@ -25,9 +25,8 @@ FROM = re.compile(r"\b(?:FROM|JOIN) (\w+)(?: AS (\w+))?")
 def filled(store):
     """Five versions with two runs each, the last one slower, all judged."""
     for version in range(1, 6):
-        save(
-            store, f"v{version}", runs=2, ops=[("mm", 100 + 50 * (version == 5)), ("relu", 10)], kernels=[("gemm", 90)]
-        )
+        ops = [("mm", 100 + 50 * (version == 5)), ("relu", 10, {"input_shapes": "[2]"})]
+        save(store, f"v{version}", runs=2, ops=ops, kernels=[("gemm", 90)])
     update(store, lines_of(store))
     return store
 
@@ -60,7 +59,7 @@ def read_whole(store, statement, parameters):
 
 
 ASKS = {
-    "one run against one": lambda store: compare.diff(store, "run:9", "run:10"),
+    "chosen runs": lambda store: compare.diff(store, "run:5,run:6", "run:9,run:10"),
     "two versions": lambda store: compare.diff(store, "v4", "v5"),
     "a tree": lambda store: compare.diff(store, "v4", "v5", options=DiffOptions(by=("op",))),
     "the history of an op": lambda store: judgement.history(store, options=HistoryOptions(key="mm")),
@@ -72,7 +71,8 @@ ASKS = {
 def test_no_question_reads_a_growing_table_whole(filled, ask):
     with questions(filled) as asked:
         ask(filled)
-    assert any("FROM sample" in statement for statement, _ in asked), "what runs say was asked for"
+    words = ("FROM sample", "FROM verdict")
+    assert any(word in statement for statement, _ in asked for word in words), "what runs say was asked for"
     whole = {
         (table, statement) for statement, parameters in asked for table in read_whole(filled, statement, parameters)
     }
@@ -81,15 +81,6 @@ def test_no_question_reads_a_growing_table_whole(filled, ask):
 
 def test_a_question_without_an_index_would_be_told(filled):
     assert read_whole(filled, "SELECT d.run_id FROM sample AS d WHERE d.value > 5", ()) == {"sample"}
-
-
-def test_one_run_against_one_reads_no_more_than_thirty_older_runs(filled):
-    for version in range(6, 16):
-        save(filled, f"v{version}", runs=4, ops=[("mm", 100), ("relu", 10)])
-    with questions(filled) as asked:
-        compare.diff(filled, "run:49", "run:50")
-    read = sum(len(parameters) for statement, parameters in asked if "FROM sample_array" in statement)
-    assert read == 2 + 28, "v8 to v14 have 4 runs each; with v7 they would be 32"
 
 
 MEMORY = {"memory": [("mm", 512)], "curve": [("PTA", 1, 512)]}
@@ -106,15 +97,15 @@ def asked_again(asked):
 def test_both_sides_of_a_diff_are_asked_about_together(filled, of_capture):
     save(filled, "v6", runs=2, ops=[("mm", 300), ("relu", 10)], kernels=[("gemm", 90)], **of_capture)
     with questions(filled) as asked:
-        diff = compare.diff(filled, "run:10", "run:12")
+        diff = compare.diff(filled, "run:9,run:10", "run:11,run:12")
     assert diff.judgement.judged
     again = asked_again(asked)
-    # who is meant, run by run; the last runs before, where any changed, and how they were recorded; the texts of ops,
-    # and of what kernels are
-    allowed = ("WHERE r.id =", "FROM sample_array", "LEFT JOIN recording", "FROM detail_text AS t")
+    # who is meant, run by run; how they were recorded; the limits of the track, and whether it was judged with them;
+    # the texts of ops, and of what kernels are
+    allowed = ("WHERE r.id =", "LEFT JOIN recording", "FROM threshold AS t", "FROM detail_text AS t")
     assert [statement for statement in again if not any(words in statement for words in allowed)] == []
     of_memory = [statement for statement, _ in asked if "FROM memory_allocator AS d\n    INNER JOIN" in statement]
-    assert of_memory == [], "run:10 has no memory: nothing is compared, so nothing is asked"
+    assert of_memory == [], "they have no memory in common: nothing is compared, so nothing is asked"
     assert len(asked) <= 28, [statement for statement, _ in asked]
 
 
@@ -133,7 +124,7 @@ def test_what_was_asked_of_a_run_is_not_asked_again_to_show_it(store, of_capture
 
 def test_the_trees_of_both_sides_are_asked_for_once(filled):
     """Where ops went and others came, for a diff of trees as well."""
-    save(filled, "v6", runs=2, ops=[("mm", 150), ("gelu", 10)], kernels=[("gemm", 90)])
+    save(filled, "v6", runs=2, ops=[("mm", 150), ("gelu", 10, {"input_shapes": "[2]"})], kernels=[("gemm", 90)])
     for by in ((), ("op",)):
         with questions(filled) as asked:
             diff = compare.diff(filled, "v5", "v6", options=DiffOptions(by=by))

@@ -9,6 +9,7 @@ from tracker.compare import diff, log
 from tracker.compare.baselines import baseline_of
 from tracker.compare.gates import gate_of_diff
 from tracker.profile import Device
+from tracker.regressions.judgement import lines_of, update
 from tracker.results import UNMATCHED, DiffOptions, LogOptions
 
 OPS = [(f"op{at}", 1_000_000) for at in range(30)]
@@ -106,7 +107,7 @@ def test_sides_with_and_without_steps_are_not_comparable(store):
         save(store, "v2", steps=1, step_ns=120_000_000, ops=whole, started_at_ns=EPOCH_NS + 10**15 + at * 10**12)
     found = diff(store, "v1", "v2")
     assert not found.judgement.judged
-    assert found.judgement.sentences[0].startswith("Not judged: step markers marked -> unmarked")
+    assert found.judgement.sentences[0].startswith("Not comparable: step markers marked -> unmarked")
     assert (gate_of_diff(found).code, statuses(found, "kernels") <= {"both", UNMATCHED}) == (3, True)
 
 
@@ -157,9 +158,10 @@ def test_the_window_of_a_version_holds_runs_recorded_alike(store):
     recorded(store, "v1")
     recorded(store, "v2", settings={"with_stack": "on"}, slower=1.5)
     recorded(store, "v3")
-    side, because = baseline_of(store, "v3")
+    update(store, lines_of(store))
+    side, which = baseline_of(store, "v3")
     assert side == "run:1,run:2,run:3"
-    assert because.endswith("Recorded differently, so not in it: run 4-6 (with_stack).")
+    assert which == "The baseline is the level that v3 was judged against: v1 (run 1-3)."
 
 
 def test_a_log_compares_steps_that_were_recorded_alike(store):

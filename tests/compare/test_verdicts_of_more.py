@@ -62,16 +62,16 @@ def test_rows_of_a_tree_have_the_verdict_of_the_series_that_they_are(store):
     def ops(mm: int) -> list[Any]:
         return [
             ("mm", mm, {"module": "A_0/B_0", **FORWARD}),
-            ("add", 400, {"module": "A_0", **FORWARD}),
-            ("twice", 500, {"module": "A_0/B_0", **FORWARD}),
-            ("twice", 500, {"module": "C_0", **BACKWARD}),
+            ("add", 4000, {"module": "A_0", **FORWARD}),
+            ("twice", 5000, {"module": "A_0/B_0", **FORWARD}),
+            ("twice", 5000, {"module": "C_0", **BACKWARD}),
         ]
 
-    three_runs_each(store, ops=(ops(1000), ops(2000)))
+    three_runs_each(store, ops=(ops(10_000), ops(20_000)))
     tree = diff(store, "v1", "v2", options=DiffOptions(by=("module",))).tree
     found = {(row.kind, row.path): row.verdict for row in tree.fillna({"verdict": ""}).itertuples()}
     assert found["op", "A_0/B_0 > mm"] == "REGRESSED"
-    assert found["module", "A_0/B_0"] == "REGRESSED"  # 1500 -> 2500, all of it its own
+    assert found["module", "A_0/B_0"] == "REGRESSED"  # 15 -> 25 of 100 us, all of it its own
     assert found["module", "C_0"] == "UNCHANGED"
     # A_0 holds B_0, so that its row sums up two series; `twice` has its time in two places
     assert found["module", "A_0"] == found["op", "C_0 > twice"] == ""
@@ -84,7 +84,7 @@ def test_a_tree_cut_short_does_not_take_a_part_for_the_whole(store):
     def ops(mm: int) -> list[Any]:
         return [("mm", mm), ("mm", mm, {"module": "A_0"})]
 
-    three_runs_each(store, ops=(ops(1000), ops(2000)))
+    three_runs_each(store, ops=(ops(10_000), ops(20_000)))
     options = DiffOptions(by=("module",), depth=1)
     tree = diff(store, "v1", "v2", options=options).tree
     assert tree.set_index("name")["verdict"].fillna("").to_dict() == {"(no module)": "", "A_0": "REGRESSED"}

@@ -16,9 +16,9 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from tracker import judgement
 from tracker.errors import TrackerError
 from tracker.intake import ingest
+from tracker.regressions import judgement
 from tracker.store import open_store
 
 WORKLOAD = "load"

@@ -17,7 +17,7 @@ from tracker.reports import _human, render_diff, render_matrix, render_show
 from tracker.reports._layout import shorten, shorten_place
 from tracker.reports.to_markdown import escape
 from tracker.results import DiffOptions, ShowOptions
-from tracker.results.verdicts import BELOW_FLOOR
+from tracker.results.verdicts import REASONS
 
 
 def line_of(text, start):
@@ -309,9 +309,9 @@ def test_the_file_name_of_a_cause_is_there_on_every_terminal(width):
 
 def test_verdicts_stand_in_a_column_of_the_tables_that_have_any_and_above_them():
     text = render_diff(builders.judged(), "text", width=140)
-    assert text.index("5 runs against 3. Operators by name and shapes: 1 REGRESSED") < text.index("What else changed")
+    assert text.index("Judged for this comparison alone: 3 runs against 5.") < text.index("What else changed")
     operators = text.partition("Operators by change")[2]
-    assert line_of(operators, "aten::mm").split()[-2:] == ["REGRESSED", "<0.001"]
+    assert line_of(operators, "aten::mm").split()[-4:] == ["REGRESSED", "+25.0", "%", "<0.001"]
     assert "verdict" not in text.partition("Kernels by change")[2].partition("Why")[0]
     assert "verdict" not in render_diff(builders.diff(), "text", width=140)
     why = text.partition("Why: operators")[2]
@@ -320,16 +320,16 @@ def test_verdicts_stand_in_a_column_of_the_tables_that_have_any_and_above_them()
 
 def test_what_is_sure_and_too_small_says_why_once_below_the_table():
     told = builders.judged()
-    assert "BELOW_LIMIT: sure" not in render_diff(told, "text", width=140)
+    assert "BELOW_LIMIT: significant" not in render_diff(told, "text", width=140)
     small = told.ops["verdict"] == "UNCHANGED"
     ops = told.ops.assign(
         verdict=told.ops["verdict"].mask(small, "BELOW_LIMIT"),
-        reason=told.ops["reason"].mask(small, BELOW_FLOOR),
+        reason=told.ops["reason"].mask(small, REASONS["CONTRIBUTION"]),
         q=told.ops["q"].mask(small, 1e-5),
     )
     told = replace(told, tables={**told.tables, "ops": Columns.of_frame(ops)})
     text = render_diff(told, "text", width=140)
-    assert text.count("BELOW_LIMIT: sure, but too small a part of the step") == 1
+    assert text.count("BELOW_LIMIT: significant, but too small a part of the step") == 1
 
 
 def test_the_command_for_details_asks_the_same_question_again():

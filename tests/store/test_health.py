@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from sqlalchemy import text
-from tests.judgement.test_update import judge
 
 from tests.factories import save
 from tests.regressions.made import runs
+from tests.regressions.test_judgement import judge
 from tracker.errors import StoreError
 from tracker.store import health, queries, schema
 from tracker.store.samples import arrays_of

@@ -13,8 +13,8 @@ import pytest
 
 from tests.test_intake import write_trace
 from tests.watch.world import SETTLED, World
-from tracker import judgement
 from tracker.intake import ingest
+from tracker.regressions import judgement
 from tracker.store import leases, open_store, queries
 
 ROOT = Path(__file__).parents[2]

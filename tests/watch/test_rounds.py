@@ -12,11 +12,12 @@ from sqlalchemy import text
 
 from tests.store.test_turns import until, waiting
 from tests.watch.world import DAY, HOUR, MINUTE, SECOND, SETTLED, World
-from tracker import intake, judgement, notify
+from tracker import intake, notify
 from tracker.cli.demo import samples
 from tracker.config import Prune
 from tracker.detectors import rule
 from tracker.errors import NewerStoreError, StoreError, TrackerError
+from tracker.regressions import judgement
 from tracker.regressions.actions import Wish, act
 from tracker.regressions.inbox import found_rows
 from tracker.store import inbox, leases, open_store, queries, watchers

@@ -11,12 +11,13 @@ import pytest
 
 from tests.test_intake import write_trace
 from tests.watch.world import DAY, HOUR, MINUTE, SETTLED, World
-from tracker import intake, judgement
+from tracker import intake
 from tracker.config import Watch
 from tracker.errors import SourceError, StoreError, TrackerError, UsageError
 from tracker.hooks import spool
 from tracker.intake import spooled
 from tracker.intake.spooled import ATTEMPTS
+from tracker.regressions import judgement
 from tracker.store import inbox, leases, queries
 from tracker.watch import retry, rounds, status, take
 from tracker.watch.take import in_order

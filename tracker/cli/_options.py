@@ -247,7 +247,6 @@ class FailOn(StrEnum):
 
     NEW = "new"
     ANY = "any"
-    SUSPECT = "suspect"
 
 
 NetLoss = Annotated[

@@ -57,10 +57,9 @@ def diff(
         Baseline | None,
         typer.Option(
             "--baseline",
-            help="What one side alone is compared with: the last 8 accepted runs of earlier versions (window: none "
-            "with an open regression that matters, none before a step that was accepted; a note says which), those of "
-            "the version before (previous), or of the pinned version. Always of its workload, configuration and "
-            "device. Default: window.",
+            help="What one side alone is compared with: the runs that its version was judged against, at most 8 of the "
+            "current level (window; of the version before where it was not judged), all of the version before "
+            "(previous), or of the pinned version. Always of its workload, configuration and device. Default: window.",
             show_default=False,
         ),
     ] = None,
@@ -129,17 +128,16 @@ def diff(
         options.FailOn | None,
         typer.Option(
             "--fail-on",
-            help="End with an exit code that says how the candidate did. any: 1 where something is REGRESSED, ADDED or "
-            "called more often, in any judged row of the sections and filters above; new: 1 where that was not found "
-            "before (open or expected in tracker findings, since the baseline and before the candidate, and no worse "
-            "now; for paths the same as any); suspect: 1 also for what is SUSPECT and worse. 0: nothing of it; 3: the "
-            "sides are never judged (another device, configuration or workload, the same runs, a part of the runs); 4: "
-            "too little data to say (one run against one without older runs, or suspicions that the next runs decide). "
-            "The last line on stderr says why. Default: 0 whatever is found.",
+            help="End with an exit code that says how the candidate did, whatever sections and filters show. 1: the "
+            "step is REGRESSED, or peak memory rose by 10 %, or (the step has no finding) the operators found make it "
+            "1 % slower on the whole (tracker thresholds: gate_peak, gate_net). new: what the candidate began; any: "
+            "what began with older versions and is open, too. 3: the sides are never judged (another device, "
+            "configuration or workload, the same runs, a part of the runs); 4: the step is a suspect that the next "
+            "runs decide, or has no verdict (too few runs, other settings); 0: else. The last line on stderr says why. "
+            "Default: 0 whatever is found.",
             show_default=False,
         ),
     ] = None,
-    net_loss: options.NetLoss = None,
     input_format: options.InputFormat = None,
     flow_category: options.FlowCategory = None,
     allow_partial: options.AllowPartial = False,
@@ -177,7 +175,6 @@ def diff(
     stem = "_".join(["diff", *(Path(side).name for side in sides)])
     delivery = plan(format, output, stem, "matrix" if several else "diff")
     chosen = options.sections(only)
-    limit = options.net_loss(net_loss, fail_on)
     if several and fail_on:
         raise UsageError("--fail-on with several candidates", remedy="name two sides: BASELINE CANDIDATE")
     if by is Tree.COMMUNICATION and not several:
@@ -219,12 +216,9 @@ def diff(
             result = replace(found, notes=(note, *found.notes))
         else:
             result = compare.diff(store, *sides, options=asked)
-        known = (
-            compare.known_before(store, result) if isinstance(result, Diff) and fail_on is options.FailOn.NEW else ()
-        )
     gate = None
     if isinstance(result, Diff) and fail_on:
-        gate = compare.gate_of_diff(result, fail_on.value, known, net_loss=limit)
+        gate = compare.gate_of_diff(result, fail_on.value)
     look = screen()
 
     def render(wanted: options.Format) -> str | bytes:

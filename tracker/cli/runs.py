@@ -272,9 +272,10 @@ def delete(
 
 def _apply(runs: list[str], change: Callable[[Store, list[int]], None], done: str, db: str | None) -> None:
     """`change` all of `runs`, or none where one of them cannot be changed, and say so; what rests on them follows."""
-    from tracker import config, judgement
+    from tracker import config
     from tracker.cli import _store
     from tracker.cli._output import emit
+    from tracker.regressions import judgement
 
     run_ids = options.run_ids(runs)
     with _store.writing(config.load(db)) as store:

@@ -82,10 +82,11 @@ def pin(label: Label, workload: options.Workload = None, db: options.Database = 
       tracker versions pin v1
       tracker diff pinned latest
     """
-    from tracker import compare, config, judgement
+    from tracker import compare, config
     from tracker.cli import _next as proposals
     from tracker.cli import _store
     from tracker.cli._output import emit
+    from tracker.regressions import judgement
     from tracker.store import runs as edits
 
     with _store.writing(config.load(db)) as store:
@@ -104,9 +105,10 @@ def unpin(label: Label, workload: options.Workload = None, db: options.Database 
     Example:
       tracker versions unpin v1
     """
-    from tracker import compare, config, judgement
+    from tracker import compare, config
     from tracker.cli import _store
     from tracker.cli._output import emit
+    from tracker.regressions import judgement
     from tracker.store import runs as edits
 
     with _store.writing(config.load(db)) as store:
@@ -160,11 +162,12 @@ def order(
       tracker versions order v1 v2 v3 --workload resnet50
       tracker versions order --from-git ~/src/model
     """
-    from tracker import compare, config, judgement
+    from tracker import compare, config
     from tracker.cli import _git, _store
     from tracker.cli import _next as proposals
     from tracker.cli._output import emit, tell
     from tracker.errors import UsageError
+    from tracker.regressions import judgement
     from tracker.store import queries
     from tracker.store import runs as edits
     from tracker.store.order import order_versions
@@ -210,9 +213,10 @@ def judge(workload: options.Workload = None, db: options.Database = None) -> Non
     Example:
       tracker versions judge
     """
-    from tracker import config, judgement
+    from tracker import config
     from tracker.cli import _store
     from tracker.cli._output import emit
+    from tracker.regressions import judgement
     from tracker.reports.shared import command
     from tracker.store import queries
 

@@ -1,6 +1,6 @@
 from .baselines import baseline_of
 from .diff import diff
-from .gates import gate_of_diff, known_before
+from .gates import gate_of_diff
 from .log import log
 from .matrix import matrix
 from .references import names_path, needs_store, resolve
@@ -11,7 +11,6 @@ __all__ = [
     "baseline_of",
     "diff",
     "gate_of_diff",
-    "known_before",
     "label_of",
     "log",
     "matrix",

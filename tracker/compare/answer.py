@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from tracker.compare.spread import overlap
+from tracker.detect import DEFAULTS
+from tracker.regressions.incidents import cause_words
 from tracker.results import ADDED, REMOVED, Cause, Part
 from tracker.units import format_diff, format_ns, format_numbers, steps_words, time_unit
 
@@ -25,7 +27,7 @@ PARTS: Final = {
     "free_ns": "idle time",
 }
 """The parts of a step beside its operators that are judged, and their names in the answer."""
-_HOST_DRIFT: Final = 0.05  # JUDGEMENT section 4, step 9: below this a host-timed step change is no finding
+_HOST_DRIFT: Final = DEFAULTS.ratio_step_host
 
 
 class Reasons(Struct, frozen=True):
@@ -195,12 +197,13 @@ def _carries(part_ns: float, delta: float) -> bool:
 
 
 def how(cause: Cause) -> str:
-    """Whether more or slower calls make the change, in brackets; ADDED or REMOVED."""
+    """What makes the change, in brackets: more or slower calls; ADDED or REMOVED."""
     if cause.status in (ADDED, REMOVED):
         return f" ({cause.status})"
     if cause.calls_delta_ns is None or cause.per_call_delta_ns is None:
         return ""
-    return " (calls)" if abs(cause.calls_delta_ns) > abs(cause.per_call_delta_ns) else " (per call)"
+    numbers = (cause.baseline_ns, cause.candidate_ns, cause.baseline_calls, cause.candidate_calls)
+    return f" ({cause_words(*(value or 0.0 for value in numbers))[0]})"
 
 
 def _percent(share: float) -> str:

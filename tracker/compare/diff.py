@@ -89,6 +89,7 @@ def diff(store: Store | None, baseline: str, candidate: str, *, options: DiffOpt
             bottlenecks=(bottleneck(left), bottleneck(right)),
             tree_table=recorded.tree(levels.compared(left, right, options, judged)) if options.tree else None,
             judgement=judged.judgement,
+            gates=judged.gates,
             notes=(*recorded.notes(), *notes(left, right, found, options), *memory.note(left, right), *measured.notes),
         )
 

@@ -17,7 +17,7 @@ from tracker.compare.claims import claim
 from tracker.compare.keys import among, numbered, places, ranks
 from tracker.compare.metrics import op_reasons
 from tracker.compare.overall import run_numbers, step_numbers
-from tracker.compare.refusals import not_comparable, other_line
+from tracker.compare.refusals import not_comparable, other_track
 from tracker.compare.renames import find_renames, status_of_names
 from tracker.compare.spread import standing_out, total_range
 from tracker.results import Cause, Explanation, Part
@@ -75,7 +75,7 @@ def explain(
         for found in _causes(baseline, candidate, operators, delta, judged)
     )
     findings = _findings(operators.everything, delta, judged)
-    renames = find_renames(baseline, candidate, ops, judged)
+    renames = find_renames(baseline, candidate, ops)
     parts = _parts(baseline, candidate, before, after, metric)
     ranges = (total_range(baseline, metric), total_range(candidate, metric))
     cancelling = delta is not None and (loss - gain) > 0 and abs(delta) < _CANCELLING_SHARE * (loss - gain)
@@ -116,9 +116,9 @@ def _caveat(baseline: Loaded, candidate: Loaded, recorded: Recorded) -> Caveat |
     other = not_comparable(baseline, candidate)
     if other:
         return Caveat(other, with_numbers=False)
-    line = other_line(baseline, candidate)
-    if line:
-        return Caveat(line, with_reason=True)
+    other = other_track(baseline, candidate)
+    if other:
+        return Caveat(other, with_reason=True)
     unlike = recorded.of("run", "duration_ns")
     if not unlike:
         return None

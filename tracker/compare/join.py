@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tracker.compare.keys import Arrays
     from tracker.compare.sides import Loaded
 
-_JUDGED_TEXTS = ("verdict", "calls_verdict", "reason")
+_JUDGED_TEXTS = ("verdict", "reason")
 _TEXTS = frozenset(
     {
         "allocator", "attribute", "baseline_call_stack", "baseline_name", "call_stack", "candidate_call_stack",

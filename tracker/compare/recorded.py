@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from tracker.columns import Columns, objects
 from tracker.compare import knowing
 from tracker.compare.keys import ranks
-from tracker.judgement import has_shapes
 from tracker.profile import NOT_LISTED, NOT_LISTED_COLLECTIVES
+from tracker.regressions.comparable import has_shapes
 from tracker.results import ADDED, BOTH, REMOVED, UNMATCHED
 from tracker.results.recording import (
     ALLOCATIONS,

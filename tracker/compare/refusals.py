@@ -2,40 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from tracker.compare.operators import own_time
 from tracker.compare.references import FILES
-from tracker.detectors.baseline import ENOUGH
+from tracker.detect import DEFAULTS
 from tracker.results.recording import remedies
+from tracker.results.verdicts import INCOMPARABLE, SETTINGS, TOO_FEW
 from tracker.store import queries
-from tracker.units import format_numbers
+from tracker.units import counted, format_numbers
 
 if TYPE_CHECKING:
     from tracker.compare.recorded import Recorded
     from tracker.compare.sides import Loaded
 
-TOO_FEW_RUNS: Final = f"1 run against 1: ratios only; give {ENOUGH} or more runs of each version for verdicts."
 _MODEL: Final = frozenset({"model", "model_name", "arch", "architecture"})
 """Keys of a configuration whose values name another program."""
 
 
-def why_not(baseline: Loaded, candidate: Loaded, older: Sequence[Sequence[int]], recorded: Recorded) -> str:
-    """One sentence, or "" where the two sides can be judged."""
-    refusals = (
-        _overlap(baseline, candidate),
-        *(_part(side) for side in (baseline, candidate)),
-        *(_mixture(side) for side in (baseline, candidate)),
-        not_comparable(baseline, candidate),
-        other_line(baseline, candidate),
+def refused(baseline: Loaded, candidate: Loaded, recorded: Recorded) -> tuple[str, str]:
+    """Why the two sides have no verdicts, a sentence and the word of `Judgement.refusal`; "" twice where they have."""
+    found = [
+        (_overlap(baseline, candidate), INCOMPARABLE),
+        *((_part(side), INCOMPARABLE) for side in (baseline, candidate)),
+        *((_mixture(side), INCOMPARABLE) for side in (baseline, candidate)),
+        (not_comparable(baseline, candidate), INCOMPARABLE),
+        (other_track(baseline, candidate), INCOMPARABLE),
         _otherwise_recorded(recorded),
-        "Not judged: one side was timed on the device, the other on the host."
-        if own_time(baseline) != own_time(candidate)
-        else "",
-        TOO_FEW_RUNS if baseline.side.runs == candidate.side.runs == 1 and not older else "",
-    )
-    return next(filter(None, refusals), "")
+        (_timed_otherwise(baseline, candidate), SETTINGS),
+        (_too_few(baseline, candidate), TOO_FEW),
+    ]
+    return next(((sentence, word) for sentence, word in found if sentence), ("", ""))
+
+
+def _timed_otherwise(baseline: Loaded, candidate: Loaded) -> str:
+    if own_time(baseline) == own_time(candidate):
+        return ""
+    return "Not judged: one side was timed on the device, the other on the host."
+
+
+def _too_few(baseline: Loaded, candidate: Loaded) -> str:
+    if baseline.side.runs > 1:
+        return ""
+    runs = f"{counted(candidate.side.runs, 'run')} against 1"
+    return f"{runs}: no verdicts; give {DEFAULTS.least_base} or more runs of the baseline."
 
 
 def _overlap(baseline: Loaded, candidate: Loaded) -> str:
@@ -76,16 +86,21 @@ def _models(side: Loaded) -> set[str]:
     return {value for kind, key, value in facts if kind == "configuration" and key.lower() in _MODEL}
 
 
-def _otherwise_recorded(recorded: Recorded) -> str:
+def _otherwise_recorded(recorded: Recorded) -> tuple[str, str]:
+    """What in the settings leaves nothing to judge; without step markers a step is something else."""
     found = recorded.of_everything
-    return f"Not judged: {'; '.join(one.sentence for one in found)}. {remedies(found)}" if found else ""
+    if not found:
+        return "", ""
+    is_step = any(one.aspect.field == "steps" for one in found)
+    sentence = f"Not {'comparable' if is_step else 'judged'}: {'; '.join(one.sentence for one in found)}."
+    return f"{sentence} {remedies(found)}".rstrip(), INCOMPARABLE if is_step else SETTINGS
 
 
-def other_line(baseline: Loaded, candidate: Loaded) -> str:
-    """The sentence that says that two sides are of different lines, "" where they are of one."""
+def other_track(baseline: Loaded, candidate: Loaded) -> str:
+    """The sentence that says that two sides are of different tracks, "" where they are of one."""
     other = [_different(baseline, candidate, what) for what in ("device", "configuration")]
-    told = " and ".join(filter(None, other))
-    return f"Never judged as a regression: {told}." if told else ""
+    words = " and ".join(filter(None, other))
+    return f"Compared, not judged: {words}." if words else ""
 
 
 _LINE: Final = {"workload": "workload", "device": "device", "vendor": "device", "configuration": "configuration"}

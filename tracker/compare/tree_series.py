@@ -10,7 +10,8 @@ from tracker.compare.leaves import OTHER
 
 if TYPE_CHECKING:
     from tracker.compare.tree import Tree
-    from tracker.compare.verdicts import Judged, Key
+    from tracker.compare.verdicts import Judged
+    from tracker.detect import Key
     from tracker.results import DiffOptions
 
 Found = Iterator[tuple[int, "Key"]]

@@ -1,13 +1,12 @@
 """Whether two sides can be judged, and the verdicts of the rows of a diff where they can.
 
-Each row of a table is one series of JUDGEMENT section 1, judged from one number per run; the times in the row are the
-diff's own (means over the steps, not medians).
+Each row of a table is one series; its verdict may rest on other runs than the row shows: see `regressions.sides`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -16,30 +15,27 @@ from msgspec import Struct
 from tracker.columns import Columns, objects
 from tracker.compare.operators import own_time
 from tracker.compare.recorded import stated_recordings
-from tracker.compare.refusals import TOO_FEW_RUNS, why_not
-from tracker.detectors import rule
-from tracker.detectors.baseline import ENOUGH
-from tracker.judgement import Thresholds, Verdicts, older_runs, verdicts_of
-from tracker.judgement.families import WAYS
-from tracker.judgement.verdicts import SERIES_KEY
+from tracker.compare.refusals import refused
+from tracker.detect import Key, Verdict
+from tracker.regressions.limits import traits_of, words_of_limits
+from tracker.regressions.rows import WAYS
+from tracker.regressions.sides import STEP, SideVerdicts, stored_verdicts, verdicts_of_sides
 from tracker.results import VERDICT_COLUMNS, DiffOptions, Judgement
-from tracker.results.verdicts import INCOMPARABLE, JUMPS, TOO_FEW
+from tracker.results.gates import GateResult
+from tracker.results.verdicts import EXCUSED, TOO_FEW, reason_words
 from tracker.store.chosen import Known
-from tracker.units import counted, format_bytes, format_diff
+from tracker.units import counted, format_bytes, format_diff, format_numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tracker.columns import Flags, Texts
+    from tracker.columns import Flags
     from tracker.compare.recorded import Recorded
     from tracker.compare.sides import Loaded
 
-_NAMED: Final = 3
-_FINDINGS: Final = (rule.REGRESSED, rule.ADDED, rule.SUSPECT, rule.IMPROVED, rule.REMOVED)
+_FINDINGS: Final = ("REGRESSED", "ADDED", "SUSPECT", "IMPROVED", "REMOVED")
 FIELD_OF: Final = {"step_ns": "duration_ns"}
 """Metric of an overall row -> metric of its series, where they differ."""
 _RUN: Final = "run"
-Key = tuple[str, str, str, str, str]
+_KEY: Final = ("kind", "metric", "name", "input_shapes", "part")
 Row = Mapping[str, Any]
 NO_SERIES: Final[Key] = ("", "", "", "", "")
 
@@ -52,13 +48,19 @@ class Judged(Struct, frozen=True, eq=False):
     """
 
     judgement: Judgement
-    found: Verdicts | None
+    found: SideVerdicts | None
     metric: str
     by_name: bool
     left_out: frozenset[str]
     of_ops: bool
     step_ratio: float | None = None
     recorded: Recorded | None = None
+
+    @property
+    def gates(self) -> Mapping[str, GateResult]:
+        """How each word of `--fail-on` ends; empty where nothing was judged."""
+        found = self.found
+        return {} if found is None else {word: facts.result(found.limits) for word, facts in found.gates.items()}
 
     def into(self, name: str, table: Columns) -> Columns:
         """The rows `name` of a Diff with their VERDICT_COLUMNS filled; a row that shares its series with others is not
@@ -73,6 +75,14 @@ class Judged(Struct, frozen=True, eq=False):
         words = zip(found.listed("verdict"), found.listed("reason"), why, strict=True)
         return found.having(reason=objects([own if word or own else other or None for word, own, other in words]))
 
+    def _words_of(self, place: int, key: Key) -> str | None:
+        """Why a verdict is no change, or what an older finding says, in words."""
+        assert self.found is not None
+        if key in self.found.excused:
+            return EXCUSED
+        said = self.found.columns
+        return self.found.still.get(key) or reason_words(said["verdict"][place], said["reason"][place]) or None
+
     def filled(self, table: Columns, keys: Sequence[Key]) -> Columns:
         """The rows with their VERDICT_COLUMNS filled from the series `keys`, one per row; NO_SERIES for none, and a row
         that shares its series with others is not judged.
@@ -81,12 +91,17 @@ class Judged(Struct, frozen=True, eq=False):
             return table
         rows_of = Counter(keys)
         rows = np.array([self.found.places.get(key, -1) if rows_of[key] == 1 else -1 for key in keys])
-        filled: dict[str, Any] = {}
-        for column in VERDICT_COLUMNS:
-            said = self.found.columns["diff" if column == "judged_diff" else column]
-            is_number = said.dtype == np.float64
-            taken = np.where(rows < 0, np.nan if is_number else None, said[rows])
-            filled[column] = taken if is_number else _texts(taken)
+        if not len(self.found.places):
+            return table
+        said = self.found.columns
+        filled: dict[str, Any] = {
+            column: np.where(rows < 0, np.nan, said["judged_change" if column == "judged_diff" else column][rows])
+            for column in VERDICT_COLUMNS
+            if column not in ("verdict", "reason")
+        }
+        filled["verdict"] = objects([None if row < 0 else said["verdict"][row] for row in rows.tolist()])
+        reasons = [None if row < 0 else self._words_of(row, key) for row, key in zip(rows.tolist(), keys, strict=True)]
+        filled["reason"] = objects(reasons)
         if self.recorded is not None and self.recorded.found:
             pairs = {key[:2]: self.recorded.why_not(*key[:2]) for key in set(keys) if key != NO_SERIES}
             why = [pairs.get(key[:2]) or None for key in keys]
@@ -122,7 +137,7 @@ class Judged(Struct, frozen=True, eq=False):
             return {}
         kinds = ("op_name",) if self.by_name else ("op_name", "op")
         rows = _rows(self.found, np.isin(self.found.columns["verdict"], _FINDINGS), kinds, self.metric)
-        rows.sort(key=lambda row: (row["verdict"] == rule.SUSPECT, row["kind"] == "op", *_by_contribution(row)))
+        rows.sort(key=lambda row: (row["verdict"] == "SUSPECT", row["kind"] == "op", *_by_contribution(row)))
         of_name: dict[str, Row] = {}
         for row in rows:
             of_name.setdefault(row["name"], row)
@@ -131,20 +146,14 @@ class Judged(Struct, frozen=True, eq=False):
     def _row(self, key: Key) -> Row | None:
         if self.found is None or key not in self.found.places:
             return None
-        row = _said(self.found, self.found.places[key])
+        row = self.found.of(key)
         return None if row["verdict"] is None else row
 
 
-def _rows(found: Verdicts, chosen: Flags, kinds: Sequence[str], metric: str) -> list[Row]:
+def _rows(found: SideVerdicts, chosen: Flags, kinds: Sequence[str], metric: str) -> list[Row]:
     """What is said of the `chosen` series of some kinds and a metric, and their keys, in the order of these."""
-    keys = list(found.places)
-    own = [at for at in np.flatnonzero(chosen).tolist() if keys[at][0] in kinds and keys[at][1] == metric]
-    return [{**dict(zip(SERIES_KEY, keys[at], strict=True)), **_said(found, at)} for at in own]
-
-
-def _said(found: Verdicts, at: int) -> dict[str, Any]:
-    """What is said of the series at a place."""
-    return {name: column.item(at) for name, column in found.columns.items()}
+    own = [key for key, at in found.places.items() if chosen[at] and key[0] in kinds and key[1] == metric]
+    return [{**dict(zip(_KEY, key, strict=True)), **found.of(key)} for key in sorted(own)]
 
 
 def _by_contribution(row: Row) -> tuple[bool, float, str]:
@@ -160,37 +169,38 @@ def judge(baseline: Loaded, candidate: Loaded, options: DiffOptions, recorded: R
     known = Known(recordings=stated_recordings(baseline))
     if candidate.store is baseline.store:
         known.recordings.update(stated_recordings(candidate))
-    older = _older(baseline, candidate, known)
-    reason = why_not(baseline, candidate, older, recorded)
-    refusal = TOO_FEW if reason == TOO_FEW_RUNS else INCOMPARABLE
-    judgement, found = Judgement(judged=False, sentences=(reason,), refusal=refusal), None
-    step_ratio = None
+    by_name = options.match == "name"
+    reason, refusal = refused(baseline, candidate, recorded)
+    found = None
     if not reason:
-        found = verdicts_of(
-            baseline.store,
-            baseline.run_ids,
-            candidate.run_ids,
-            candidate_store=candidate.store,
-            older=older,
-            known=known,
+        found = verdicts_of_sides(
+            baseline.store, baseline.run_ids, candidate.run_ids, candidate_store=candidate.store, known=known
         )
-        by_name = options.match == "name"
-        counts = _counts(found, own_time(candidate), "op_name" if by_name else "op")
-        told = _told("by name" if by_name else "by name and shapes", counts)
-        runs = _strength(baseline.side.runs, candidate.side.runs, older, found.thresholds.confirm)
-        jumps = _jumps(found, own_time(candidate), "op_name" if by_name else "op")
-        limits = _set(found.thresholds)
-        step = recorded.why_not(_RUN, "duration_ns")
-        not_judged = [f"The step and all that the host timed are not judged: {step}."] if step else []
-        sentences = (f"{runs}.{told}", *not_judged, _shared(found), *jumps, *limits, *_not_told(left_out, options))
-        centre = found.centre
-        shared = float(np.expm1(centre.shift)) if centre.series else None
-        judgement = Judgement(True, sentences, shared, centre.series, tuple(counts.items()))
-        of_step = found.thresholds.limits((_RUN, ""), ["step"], device_timed=candidate.side.timeline == "device")
-        step_ratio = float(np.max(of_step.min_ratio))
-    return Judged(
-        judgement, found, own_time(candidate), options.match == "name", left_out, whole_ops, step_ratio, recorded
+    elif refusal == TOO_FEW and candidate.store is baseline.store:
+        # the version before may have one run: what is stored rests on all of the level
+        with baseline.store.connect() as connection:
+            found = stored_verdicts(connection, baseline.run_ids, candidate.run_ids, known)
+    if found is None:
+        judgement, step_ratio = Judgement(judged=False, sentences=(reason,), refusal=refusal), None
+        return Judged(judgement, None, own_time(candidate), by_name, left_out, whole_ops, step_ratio, recorded)
+    counts = _counts(found, own_time(candidate), "op_name" if by_name else "op")
+    step = recorded.why_not(_RUN, "duration_ns")
+    not_judged = [f"The step and all that the host timed are not judged: {step}."] if step else []
+    limits = words_of_limits(found.rows)
+    sentences = (
+        _judged_against(found, baseline, candidate),
+        *([f"Operators by {'name' if by_name else 'name and shapes'}: {_listed(counts)}."] if counts else []),
+        *not_judged,
+        _shared(found),
+        *_still(found),
+        *([f"Judged by thresholds of your own: {limits}."] if limits else []),
+        *_without_verdicts(left_out, options),
     )
+    judgement = Judgement(True, sentences, found.shift, tuple(counts.items()), stored=found.base_runs is not None)
+    key: Key = (_RUN, "duration_ns", "step", "", "")
+    traits = traits_of([key], found.rows, device_timed=candidate.side.timeline == "device")
+    step_ratio = float(np.expm1(traits.ratio[0]))
+    return Judged(judgement, found, own_time(candidate), by_name, left_out, whole_ops, step_ratio, recorded)
 
 
 def _left_out(options: DiffOptions, whole_ops: bool) -> frozenset[str]:
@@ -200,71 +210,50 @@ def _left_out(options: DiffOptions, whole_ops: bool) -> frozenset[str]:
     return frozenset([*of_ops, *of_memory, *(["kernels"] if options.op else [])])
 
 
-def _older(baseline: Loaded, candidate: Loaded, known: Known) -> tuple[tuple[int, ...], ...]:
-    """For one run against one: the older runs whose noise is the yardstick, by version; none in all other cases."""
-    if not baseline.side.runs == candidate.side.runs == 1 or baseline.store is not candidate.store:
-        return ()
-    return older_runs(baseline.store, (*baseline.run_ids, *candidate.run_ids), known)
+def _counts(found: SideVerdicts, metric: str, kind: str) -> dict[str, int]:
+    """Verdict -> series of `kind` that have it, changes first."""
+    verdicts = found.columns["verdict"]
+    own = Counter(verdicts[at] for key, at in found.places.items() if key[:2] == (kind, metric))
+    order = (*_FINDINGS, *(one.name for one in Verdict if one.name not in _FINDINGS))
+    return {word: own[word] for word in order if word in own}
 
 
-def _counts(found: Verdicts, metric: str, kind: str) -> dict[str, int]:
-    """Verdict -> series of `kind` that have it, in the order of rule.VERDICTS; none below 0.01 % of the step counts."""
-    said = zip(found.places, found.columns["verdict"].tolist(), found.columns["large"].tolist(), strict=True)
-    own = Counter(word for key, word, large in said if large and key[:2] == (kind, metric))
-    return {word: own[word] for word in rule.VERDICTS if word in own}
+def _listed(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{number} {word}" for word, number in counts.items())
 
 
-def _strength(a: int, b: int, older: Sequence[Sequence[int]], confirm: int) -> str:
-    """How much so many runs can tell."""
-    runs = f"{counted(a, 'run')} against {b}"
-    if older:
-        noise = f"{counted(sum(map(len, older)), 'older run')} of {counted(len(older), 'version')}"
-        next_runs = counted(confirm, "run")
-        return f"{runs}: the noise of {noise} is the yardstick; suspicions only, the next {next_runs} confirm"
-    if b == 1:
-        return f"{runs}: suspicions only, the next {counted(confirm, 'run')} confirm"
-    if a == 1:
-        return f"{runs}: suspicions only; give {ENOUGH} or more runs of the baseline for verdicts"
-    if min(a, b) < ENOUGH:
-        return f"{runs}: only large changes show; {ENOUGH} or more runs of each version tell more"
-    return runs
+def _judged_against(found: SideVerdicts, baseline: Loaded, candidate: Loaded) -> str:
+    """Which runs the verdicts rest on, and what so many runs can tell."""
+    new, confirming = candidate.side.runs, counted(found.limits.confirming, "run")
+    if found.base_runs is not None:
+        base = len(found.base_runs)
+        numbers = f" (run {format_numbers(sorted(found.base_runs))})" if base else ""
+        runs = f"Judged as in history and findings: {counted(new, 'run')} against {base} of the level before{numbers}"
+    else:
+        base = baseline.side.runs
+        runs = f"Judged for this comparison alone: {counted(new, 'run')} against {base}"
+    if base < found.limits.least_base:
+        return f"{runs}: too few; give {found.limits.least_base} or more runs of the baseline."
+    if new < found.limits.least_new:
+        return f"{runs}: suspects only, the next {confirming} decide."
+    return f"{runs}."
 
 
-def _told(grain: str, counts: Mapping[str, int]) -> str:
-    """What the runs told of the operators, as a sentence behind another; "" without any."""
-    told = ", ".join(f"{number} {word}" for word, number in counts.items())
-    return f" Operators {grain}: {told}." if told else ""
+def _shared(found: SideVerdicts) -> str:
+    if found.shift is None:
+        return "Too few operators are in all runs to estimate machine-wide drift."
+    return f"Machine-wide drift {format_diff(found.shift)}, removed from the verdicts."
 
 
-def _shared(found: Verdicts) -> str:
-    centre = found.centre
-    if not centre.series:
-        return "Too few operators are in all runs to tell a slower machine from slower code."
-    change = f"All operators together {format_diff(float(np.expm1(centre.shift)))}"
-    if centre.doubtful:
-        return f"{change}: taken out of the verdicts, though so many moved on their own that it may be the code."
-    return f"{change}: machine or clock, taken out of the verdicts."
+def _still(found: SideVerdicts) -> Iterator[str]:
+    """What an older finding says of the step."""
+    keys = {key[2]: key for key in found.still if key[0] == _RUN and key[2] in STEP}
+    if keys:
+        name = next(name for name in STEP if name in keys)
+        yield f"{'Step' if name == 'step' else 'E2E'} {found.still[keys[name]]}."
 
 
-def _jumps(found: Verdicts, metric: str, kind: str) -> Iterator[str]:
-    """Which changes of operators are INCONCLUSIVE since older runs jump so; the parts of a step follow from these."""
-    unclear = _rows(found, found.columns["verdict"] == rule.INCONCLUSIVE, (kind,), metric)
-    rows = sorted((row for row in unclear if row["reason"].startswith(JUMPS)), key=_by_contribution)
-    if rows:
-        named = [
-            f"{row['name']} {format_diff(row['diff'])} ({row['reason'].rpartition(', ')[2]})" for row in rows[:_NAMED]
-        ]
-        more = f" and {len(rows) - _NAMED} more" if len(rows) > _NAMED else ""
-        yield f"INCONCLUSIVE, since older runs jump between two levels as well: {', '.join(named)}{more}."
-
-
-def _set(thresholds: Thresholds) -> Iterator[str]:
-    """The limits that users set, which these verdicts rest on."""
-    if limits := thresholds.told():
-        yield f"Judged by thresholds of your own: {limits}."
-
-
-def _not_told(left_out: frozenset[str], options: DiffOptions) -> Iterator[str]:
+def _without_verdicts(left_out: frozenset[str], options: DiffOptions) -> Iterator[str]:
     if "ops" in left_out:
         option = "--module" if options.module else "--max-kernels" if options.max_kernels is not None else "--op-map"
         yield f"Operators are listed without verdicts: with {option} a row is not what was judged."
@@ -313,10 +302,10 @@ def _api(judged: Judged, table: Columns) -> list[Key]:
 
 def _overall(judged: Judged, table: Columns) -> list[Key]:
     assert judged.found is not None
-    said = zip(judged.found.places, judged.found.columns["verdict"].tolist(), strict=True)
-    judged_runs = [key for key, word in said if word is not None and key[0] == _RUN]
+    verdicts = judged.found.columns["verdict"]
+    judged_runs = [key for key, at in judged.found.places.items() if key[0] == _RUN and verdicts[at] is not None]
     # what both sides measured in the same way, a trace before the others
-    run = {key[1]: key for way in reversed(WAYS) for key in judged_runs if key[4] == way}
+    run = {key[1]: key for way in reversed(WAYS) for key in judged_runs if key[4] == way and key[2] != "mean step"}
     return [run.get(FIELD_OF.get(metric, metric), NO_SERIES) for metric in table["metric"]]
 
 
@@ -329,7 +318,3 @@ _SERIES: Final[Mapping[str, Callable[[Judged, Columns], list[Key]]]] = {
     "modules": _modules,
     "api": _api,
 }
-
-
-def _texts(said: Iterable[Any]) -> Texts:
-    return objects([text if isinstance(text, str) and text else None for text in said])

@@ -163,13 +163,13 @@ def _ready_to_save(options: IngestOptions) -> SaveRuns:
     from tracker.store.save import save_runs
 
     if options.judge:
-        from tracker.judgement import lines_of, update  # noqa: F401
+        from tracker.regressions.judgement import lines_of, update  # noqa: F401
     return save_runs
 
 
 def judge_runs(store: Store, run_ids: Sequence[int]) -> None:
     """Judge the versions of runs that came, each in a transaction of its own."""
-    from tracker import judgement
+    from tracker.regressions import judgement
 
     if run_ids:
         judgement.update(store, judgement.lines_of(store, run_ids))

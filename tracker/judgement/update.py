@@ -30,7 +30,6 @@ from tracker.judgement.recorded import one_per_key, split_runs
 from tracker.judgement.stored import numbers_of
 from tracker.lazy import pd
 from tracker.profile import known_medians
-from tracker.regressions import judgement
 from tracker.store import Store, bulk, judged, judgements
 from tracker.store.bulk import Column
 from tracker.store.judged import JudgedVersion, Line, LineRun
@@ -67,7 +66,6 @@ def update(store: Store, lines: Iterable[Line]) -> int:
     interrupted goes on the next time.
     """
     count, wanted = 0, list(dict.fromkeys(lines))
-    judgement.update(store, wanted)  # what will stand in place of all this
     for line in wanted:
         count += update_line(store, line, now_ns=time.time_ns())
     return count

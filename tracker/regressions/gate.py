@@ -6,28 +6,17 @@ from collections.abc import Collection
 from typing import Final
 
 import numpy as np
-from msgspec import Struct
 
 from tracker.detect import DEFAULTS, KindCode, Thresholds, Verdict
 from tracker.regressions.state import TrackState
 from tracker.regressions.track import Track
 from tracker.regressions.walk import VersionResult
+from tracker.results.gates import GateResult
 
 PASS: Final = 0
 FAIL: Final = 1
 NOT_COMPARABLE: Final = 3
 UNDECIDED: Final = 4
-
-
-class GateResult(Struct, frozen=True):
-    """An exit code, and what gave it: step, peak memory, net of the operators, or runs; "" for 0. `net`: change of the
-    step by the operators that the version changed, as a share of it; `peak`: change of peak memory, 0.1 for 10 % more.
-    """
-
-    code: int
-    cause: str
-    net: float
-    peak: float
 
 
 def gate_of(
@@ -94,3 +83,6 @@ def rise_of_peak(result: VersionResult, row: int) -> float:
     if last.any():
         rises.append(float(logs[now.new].mean() - logs[last].mean()))
     return float(np.nan_to_num(np.expm1(min(rises))))
+
+
+__all__ = ["FAIL", "NOT_COMPARABLE", "PASS", "UNDECIDED", "GateResult", "code_of", "gate_of", "rise_of_peak"]

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from tracker.detect import CHANGES, KindCode, Reason, SeriesTraits, Thresholds, Verdict
+from tracker.detect import CHANGES, JudgedSeries, KindCode, Reason, SeriesTraits, Thresholds, Verdict
 from tracker.detect.power import detectable_change
 from tracker.detect.presence import exact_changes
 from tracker.regressions import comparable
@@ -248,20 +248,11 @@ def verdict_columns(
     that are the step or large enough to be tested, and all that changed. `state`: after the version.
     """
     own = result.judged
-    said = ~np.isnan(own.p) | np.isin(own.verdict, CHANGES) | (own.suspect != 0)
-    said |= data.series.of_step & (own.verdict != Verdict.ABSENT)
-    settings = (own.base_runs == 0) & (own.new_runs > 0) & ~data.alike.all(axis=1)
-    said |= settings & data.series.leaf
+    said, reasons = stated(data, own)
     rows = np.flatnonzero(said)
     rows = rows[np.argsort(ids[rows])]
     number = np.array([BEGINNING, *order], dtype=np.int64)
-    reasons = np.where(settings & (own.reason == Reason.FEW_BASE), Reason.SETTINGS, own.reason)
-    sign = np.where(data.series.more_is_better, -1.0, 1.0)
-    least = detectable_change(own, data.series.family, limits)
-    columns = {
-        "change": np.expm1(sign * own.raw_change), "judged_change": np.expm1(sign * own.change), "p": own.p, "q": own.q,
-        "contribution": own.contribution, "detectable": np.expm1(least),
-    }  # fmt: skip
+    columns = numbers_of(data, own, limits)
     # of a version of one run: that of more, where still more are to decide, does not wait for other versions
     suspect = (own.verdict[rows] == Verdict.SUSPECT) & (result.evidence.new.sum() == 1)
     pairs = zip(rows.tolist(), suspect.tolist(), strict=True)
@@ -276,6 +267,25 @@ def verdict_columns(
         *(bulk.floats(name, numbers[rows]) for name, numbers in columns.items()),
         bulk.integers("base_runs", own.base_runs[rows]),
     ]
+
+
+def stated(data: Track, own: JudgedSeries) -> tuple[BOOL, I64]:
+    """Of which series something is to be said, and the reason of each verdict."""
+    said = ~np.isnan(own.p) | np.isin(own.verdict, CHANGES) | (own.suspect != 0)
+    said |= data.series.of_step & (own.verdict != Verdict.ABSENT)
+    settings = (own.base_runs == 0) & (own.new_runs > 0) & ~data.alike.all(axis=1)
+    said |= settings & data.series.leaf
+    return said, np.where(settings & (own.reason == Reason.FEW_BASE), Reason.SETTINGS, own.reason)
+
+
+def numbers_of(data: Track, own: JudgedSeries, limits: Thresholds) -> dict[str, F64]:
+    """The numbers of verdicts as ratios and shares, by the columns of the table `verdict`."""
+    sign = np.where(data.series.more_is_better, -1.0, 1.0)
+    least = detectable_change(own, data.series.family, limits)
+    return {
+        "change": np.expm1(sign * own.raw_change), "judged_change": np.expm1(sign * own.change), "p": own.p, "q": own.q,
+        "contribution": own.contribution, "detectable": np.expm1(least),
+    }  # fmt: skip
 
 
 def facts_of(data: Track, result: VersionResult, ids: I64) -> list[tuple[int, str, float, float]]:

@@ -23,7 +23,7 @@ _NOTES = (
     "DIFF = (candidate - baseline) / baseline; empty without a baseline.",
     "DIFF Filter: worse, better, same (DIFF shows as 0.0 %), ADDED, REMOVED; red where the candidate needs more.",
     "DIFF Filter small, never red: a change below 1 %; in OverallMetrics also one of a time below 0.1 % of E2E.",
-    "Verdict: by one number per run, without what all operators share; q: the share of false findings to expect.",
+    "Verdict: by one number per run, without machine-wide drift; q: false discovery rate.",
     "1 KiB = 1024 bytes, 1 MiB = 1024 KiB. An empty cell: the source does not say.",
 )
 
@@ -119,8 +119,6 @@ def _rename_fields() -> list[Field]:
         field("Under", "text", "parent"),
         field("Removed (us)", "us", "removed_ns"),
         field("Added (us)", "us", "added_ns"),
-        field("Verdict", "text", "verdict"),
-        field("Contribution", "percent", "contribution"),
     ]
 
 

@@ -223,7 +223,11 @@ def side_columns(what: str = "", calls: str = "calls") -> list[Column]:
 
 def verdict_columns(table: Columns | pd.DataFrame) -> list[Column]:
     """The columns over `_human_verdicts.cells`."""
-    return [Column("verdict", left=True), Column("q", drop=3)] if _human_verdicts.judged(table) else []
+    return (
+        [Column("verdict", left=True), Column("judged", drop=2), Column("q", drop=3)]
+        if _human_verdicts.judged(table)
+        else []
+    )
 
 
 def side_cells(row: Row, of: str = "ns", unit: str = "ns") -> list[str]:

@@ -111,7 +111,7 @@ def operators(diff: Diff, limit: int | None) -> Table:
         line = [_op_name(row), _shapes(row), *side_cells(row), *_human_verdicts.cells(ops, row)]
         cells.append((tone(row, row["delta_ns"]), line))
     table = make(f"Operators by change of {metric_words(diff)}", columns, cells, more=more)
-    below = tuple(map(_human_verdicts.doubt, rows))
+    below = tuple(map(_human_verdicts.still_open, rows))
     table = replace(table, below=below, note=_human_verdicts.too_small(rows))
     chosen = filters(diff)
     return replace(table, lead=f"Only what {chosen} lets through; Why counts all operators.") if chosen else table
@@ -155,7 +155,7 @@ def kernels(diff: Diff, limit: int | None) -> Table:
         cells.append((tone(row, row["delta_ns"]), line))
     columns += [*side_columns(), *verdict_columns(found)]
     table = make("Kernels by change of total time", columns, cells, more=more)
-    below = (filter(None, (str(row["why"] or ""), _human_verdicts.doubt(row))) for row in rows)
+    below = (filter(None, (str(row["why"] or ""), _human_verdicts.still_open(row))) for row in rows)
     told = tuple("; ".join(each) for each in below)
     return replace(table, below=told, note=_human_verdicts.too_small(rows))
 
@@ -342,7 +342,7 @@ def renames(explanation: Explanation) -> list[str]:
         unit = time_unit(rename.removed_ns, rename.added_ns)
         times = f"{format_ns(rename.removed_ns, unit)} -> {format_ns(rename.added_ns, unit)}"
         diff = format_diff(rename.added_ns / rename.removed_ns - 1.0) if rename.removed_ns else ""
-        said = ", ".join(filter(None, (times, diff, rename.verdict)))
+        said = ", ".join(filter(None, (times, diff)))
         names = " => ".join(some_of(names.split(" + "), " + ") for names in (rename.removed, rename.added))
         under = f" under {rename.parent}" if rename.parent != TOP_LEVEL else ""
         lines.append(f"{'Replaced' if rename.is_worse else 'Renamed or fused'}{under}: {names} ({said})")

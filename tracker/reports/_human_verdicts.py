@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from tracker.detectors import rule
+from tracker.detect import DEFAULTS
 from tracker.reports.shared import has
 from tracker.results import ADDED, REMOVED, Diff
-from tracker.results.verdicts import BELOW_FLOOR, JUMPS
+from tracker.results.verdicts import REASONS, STILL
+from tracker.units import format_diff
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,6 +21,7 @@ TONES: Final[Mapping[str, str]] = {
 }  # fmt: skip
 """Tone of a row by its verdict; the others have none."""
 _SMALLEST_Q: Final = 0.001
+_ROUNDING: Final = 0.001
 
 
 def line(diff: Diff) -> str:
@@ -33,35 +35,42 @@ def judged(rows: Columns | pd.DataFrame) -> bool:
 
 
 def word(row: Mapping[str, Any]) -> str:
-    """The verdict of a row, with `(calls)` where the number of calls is a finding too; what came or went and is too
-    small to matter has none.
+    """The verdict of a row; what came or went and is too small to matter has none.
 
-    >>> word({"verdict": "REGRESSED", "calls_verdict": "REGRESSED"}), word({"verdict": None})
-    ('REGRESSED (calls)', '')
+    >>> word({"verdict": "REGRESSED"}), word({"verdict": "UNCHANGED", "status": "ADDED"}), word({"verdict": None})
+    ('REGRESSED', '', '')
     """
-    verdict, calls = row.get("verdict") or "", row.get("calls_verdict") or ""
-    if row.get("status") in (ADDED, REMOVED) and verdict not in TONES:
+    verdict = row.get("verdict") or ""
+    return "" if row.get("status") in (ADDED, REMOVED) and verdict not in TONES else str(verdict)
+
+
+def judged_text(row: Mapping[str, Any]) -> str:
+    """The change that the verdict rests on, where it is another than the row shows by more than rounding.
+
+    >>> judged_text({"diff": 0.3, "judged_diff": 0.25}), judged_text({"diff": 0.3, "judged_diff": 0.3004})
+    ('+25.0 %', '')
+    """
+    shown, judged_on = row.get("diff"), row.get("judged_diff")
+    if judged_on is None or (shown is not None and abs(judged_on - shown) <= _ROUNDING):
         return ""
-    if calls not in TONES:
-        return str(verdict)
-    return f"{verdict} (calls)" if verdict == calls else f"{verdict}, calls {calls}"
+    return format_diff(judged_on)
 
 
-def doubt(row: Mapping[str, Any]) -> str:
-    """What else is known of an INCONCLUSIVE row that changed enough: that it jumps anyway; "" for nothing."""
+def still_open(row: Mapping[str, Any]) -> str:
+    """What an older finding of the row says; "" for nothing."""
     reason = str(row.get("reason") or "")
-    return reason if row.get("verdict") == "INCONCLUSIVE" and reason.startswith(JUMPS) else ""
+    return reason if reason.startswith(STILL) else ""
 
 
 def too_small(rows: Sequence[Mapping[str, Any]]) -> str:
     """Why rows are BELOW_LIMIT that have a clear change and a small q; "" where none is."""
-    told = any(row.get("verdict") == "BELOW_LIMIT" and row.get("reason") == BELOW_FLOOR for row in rows)
-    least = f"{rule.MIN_CONTRIBUTION * 100:g} %"
-    return f"BELOW_LIMIT: sure, but too small a part of the step, usually below {least}." if told else ""
+    found = any(row.get("verdict") == "BELOW_LIMIT" and row.get("reason") == REASONS["CONTRIBUTION"] for row in rows)
+    least = f"{DEFAULTS.floor * 100:g} %"
+    return f"BELOW_LIMIT: significant, but too small a part of the step, usually below {least}." if found else ""
 
 
 def q_text(q: float | None) -> str:
-    """The share of false discoveries, as short as it decides.
+    """The false discovery rate, as short as it decides.
 
     >>> q_text(0.0312), q_text(1e-9), q_text(None)
     ('0.031', '<0.001', '')
@@ -72,5 +81,5 @@ def q_text(q: float | None) -> str:
 
 
 def cells(rows: Columns | pd.DataFrame, row: Mapping[str, Any]) -> list[str]:
-    """The cells of the verdict and q of a row of `rows`; none where nothing of them was judged."""
-    return [word(row), q_text(row.get("q"))] if row.get("verdict") or judged(rows) else []
+    """The cells of the verdict of a row of `rows`; none where nothing of them was judged."""
+    return [word(row), judged_text(row), q_text(row.get("q"))] if row.get("verdict") or judged(rows) else []

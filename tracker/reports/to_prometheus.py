@@ -58,7 +58,7 @@ def diff(diff: Diff, style: Style) -> str:
         page.measured("tracker_diff_regression", row.unit, labels, row.delta)
         page.add(
             "tracker_diff_regression_ratio",
-            "DIFF by which what regressed was judged, without what all operators share.",
+            "Change that the verdict of what regressed rests on, without machine-wide drift.",
             labels,
             row.diff,
         )

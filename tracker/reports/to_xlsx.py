@@ -151,7 +151,6 @@ def _verdict_fields(table: Columns) -> list[Field]:
         return []
     return [
         field("Verdict", "filter", lambda row: (row.get("verdict"), row.get("verdict") in ("REGRESSED", "ADDED")), 18),
-        field("Verdict of Calls", "text", "calls_verdict", 14),
         field("Judged DIFF", "percent", "judged_diff", 10),
         field("q", "number", "q", 10),
         field("Detectable DIFF", "percent", "detectable", 12),

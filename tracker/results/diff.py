@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, overload
 
 from msgspec import Struct, field
 
+from tracker.results.gates import GateResult
 from tracker.results.options import DiffOptions
 from tracker.results.screens import Result
 from tracker.results.verdicts import Judgement
@@ -122,7 +123,7 @@ class Rename(Struct, frozen=True):
     " + ", those that changed most first.
 
     `removed_ns`: what the first took more than now, per step; `added_ns`: what the others take more than before.
-    `verdict`, `q`, `contribution`: of both as one series; None where it was not judged. `is_worse`: it is a loss.
+    `is_worse`: it is a loss, and no other name for the same work.
     """
 
     removed: str
@@ -130,9 +131,6 @@ class Rename(Struct, frozen=True):
     parent: str
     removed_ns: float
     added_ns: float
-    verdict: str | None = None
-    q: float | None = None
-    contribution: float | None = None
     is_worse: bool = False
 
     @property
@@ -259,6 +257,7 @@ class Diff(Result, frozen=True, eq=False):
       names
     - judgement: what the runs can tell; overall, ops, kernels, communication, memory, modules, api (by its self time)
       and tree (rows whose time is that of one series) end with VERDICT_COLUMNS
+    - gates: how each word of `--fail-on` ends, empty where nothing was judged
     - bottlenecks: of the baseline and of the candidate
     - tree, as rows `tree_table`: what `options.by` asks for, None without; the rows of NODE, below each row those with
       the largest change first. `ns` and `self_ns` are times of the kind that `metric` says, with and without the rows
@@ -276,6 +275,7 @@ class Diff(Result, frozen=True, eq=False):
     bottlenecks: tuple[Bottleneck, Bottleneck] | None = None
     tree_table: Columns | None = None
     judgement: Judgement | None = None
+    gates: Mapping[str, GateResult] = field(default_factory=dict)
 
     environment = Frame()
     overall = Frame()

@@ -12,7 +12,7 @@ from tracker.errors import EXIT_FINDINGS, EXIT_OK, EXIT_TOO_LITTLE_DATA
 from tracker.results.words import shown_name
 from tracker.units import counted, format_bytes, format_diff, format_ns
 
-FAIL_ON: Final = ("new", "any", "suspect")
+FAIL_ON: Final = ("new", "any")
 """The words of `--fail-on`."""
 
 Outcome = Literal["failed", "suspect", "known", "unsure", "passed"]
@@ -30,6 +30,18 @@ NET_SHARE: Final = 0.01
 
 _NAMED: Final = 3
 _STEP: Final = ("duration_ns", "e2e_ns")
+
+
+class GateResult(Struct, frozen=True):
+    """An exit code, and what gave it: step, peak memory, net of the operators, suspect, or runs; "" for 0. `net`:
+    change of the step by the operators that the version changed, as a share of it; `peak`: change of peak memory, 0.1
+    for 10 % more.
+    """
+
+    code: int
+    cause: str
+    net: float
+    peak: float
 
 
 class GatedRow(Struct, frozen=True):

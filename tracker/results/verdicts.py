@@ -2,15 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from msgspec import Struct
 
-VERDICT_COLUMNS: Final = ("verdict", "calls_verdict", "judged_diff", "q", "detectable", "reason")
-"""verdict: a word of DESIGN section 1 for the time (of overall rows: the number); calls_verdict: for the calls per
-step; judged_diff: DIFF over all runs without what all operators share (of overall rows with it); q: the share of false
-discoveries among all that are as sure; detectable: the smallest DIFF that these runs would have shown; reason: of the
-verdict. All NA where nothing was judged."""
+VERDICT_COLUMNS: Final = ("verdict", "judged_diff", "q", "detectable", "reason")
+"""verdict: of the time (of overall rows: the number); judged_diff: the change that it rests on, a ratio without the
+common-mode shift (of overall rows with it), against the runs that it was judged against; q: the false discovery rate of
+all that are as significant; detectable: the smallest change that these runs would have shown; reason: of the verdict,
+in words. All NA where nothing was judged."""
+
+REASONS: Final[Mapping[str, str]] = {
+    "RATIO": "the change is smaller than the limit",
+    "CONTRIBUTION": "too small a part of the step",
+    "OVERLAP": "some of its runs are within the range of the baseline runs",
+    "SIGNIFICANCE": "not significant: the runs differ too much",
+    "FEW_BASE": "too few runs of the baseline",
+    "FEW_NEW": "too few runs to decide",
+    "MACHINE": "it moved with the machine",
+    "PRESENCE": "only in some runs of a side",
+    "SETTINGS": "the baseline runs were recorded with other settings",
+}
+"""Code of a reason -> why a verdict is no change, in words."""
+
+_NEARLY: Final = "the change is smaller than the limit, but the runs differ too much to call it unchanged"
+
+EXCUSED: Final = "expected, or a false positive, as users said"
+"""The reason of a verdict that no gate counts."""
+
+STILL: Final = "still "
+"""What the reason of a verdict begins with where a finding of the series began with an older version and is open."""
 
 JUMPS: Final = "jumps between two levels in older runs"
 """What the reason of a verdict begins with where a change is one of the jumps that older runs show."""
@@ -26,21 +48,34 @@ TOO_NOISY: Final = "varies too much to say"
 
 INCOMPARABLE: Final = "incomparable"
 TOO_FEW: Final = "too few runs"
+SETTINGS: Final = "settings"
 """Why two sides were not judged."""
+
+
+def reason_words(verdict: str | None, reason: str | None) -> str:
+    """Why a verdict is no change, in words; "" for a change.
+
+    >>> reason_words("DRIFT", "MACHINE"), reason_words("REGRESSED", "NONE")
+    ('it moved with the machine', '')
+    """
+    if (verdict, reason) == ("INCONCLUSIVE", "RATIO"):
+        return _NEARLY
+    return REASONS.get(reason or "", "")
 
 
 class Judgement(Struct, frozen=True):
     """What the runs of both sides can tell. `judged`: whether rows have verdicts.
 
-    `sentences`: how much the runs can tell, or why there are no verdicts; what was taken out; which tables have none.
-    `shared`: how much slower all operators of the candidate are together, a quotient, which the verdicts leave out;
-    None where nothing was taken out. `operators`: on how many that rests. `counts`: verdict -> operators. `refusal`: ""
-    where it was judged; INCOMPARABLE where no number of runs would do, else TOO_FEW.
+    `sentences`: what was judged against what, or why there are no verdicts; what was removed; which tables have none.
+    `shared`: the machine-wide drift that the verdicts leave out, a ratio: how much slower all operators together are;
+    None where too few operators are in all runs. `counts`: verdict -> operators. `refusal`: "" where it was judged;
+    INCOMPARABLE where no number of runs would do, SETTINGS where other settings of the profiler forbid it, else
+    TOO_FEW. `stored`: whether the verdicts are those that history and findings show, and not of this comparison alone.
     """
 
     judged: bool
     sentences: tuple[str, ...]
     shared: float | None = None
-    operators: int = 0
     counts: tuple[tuple[str, int], ...] = ()
     refusal: str = ""
+    stored: bool = False

@@ -19,6 +19,7 @@ from sqlalchemy import Connection, bindparam, text
 from tracker.store import bulk, labels
 from tracker.store.bulk import Column
 from tracker.store.judged import Line
+from tracker.store.sql import statement
 
 I64 = NDArray[np.int64]
 
@@ -71,6 +72,12 @@ class JudgedRow(Struct, frozen=True):
     step_verdict: str | None
     net: float
     peak: float
+
+
+_JUDGED: Final = text(
+    f"SELECT {', '.join(JudgedRow.__struct_fields__)} FROM judged_version WHERE {_OF_LINE} "  # noqa: S608 the same
+    "AND version_id = :version_id"
+)
 
 
 class FindingRow(Struct, frozen=True):
@@ -172,6 +179,22 @@ def rests_on(connection: Connection, line: Line) -> dict[int, bytes]:
     return {row[0]: bytes(row[1]) for row in connection.execute(_RESTS_ON, line.parameters)}
 
 
+def judged_row(connection: Connection, line: Line, version_id: int) -> JudgedRow | None:
+    """How a version came out as a whole; None where it was not judged."""
+    row = connection.execute(_JUDGED, {**line.parameters, "version_id": version_id}).first()
+    return None if row is None else JudgedRow(*row)
+
+
+def verdicts_of(connection: Connection, line: Line, version_id: int) -> list[Any]:
+    """The verdicts of the series of a version, with the columns of sql/stored_verdicts.sql."""
+    return list(connection.execute(statement("stored_verdicts"), {**line.parameters, "version_id": version_id}))
+
+
+def findings_of_track(connection: Connection, line: Line) -> list[Any]:
+    """What was found in a track, with the columns of sql/findings_of_track.sql."""
+    return list(connection.execute(statement("findings_of_track"), line.parameters))
+
+
 def levels_of(connection: Connection, line: Line, version_ids: Sequence[int]) -> dict[int, Levels]:
     """The levels of these versions, of those that were judged."""
     asked = {**line.parameters, "version_ids": list(version_ids) or [-1]}
@@ -186,8 +209,8 @@ def findings_of(connection: Connection, line: Line) -> list[FindingRow]:
 def forget(connection: Connection, line: Line, version_ids: Iterable[int]) -> None:
     """Remove the verdicts, facts and levels of versions; findings stay."""
     for version_id in version_ids:
-        for statement in _FORGET:
-            connection.execute(statement, {**line.parameters, "version_id": version_id})
+        for question in _FORGET:
+            connection.execute(question, {**line.parameters, "version_id": version_id})
 
 
 def write_version(

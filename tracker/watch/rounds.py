@@ -10,8 +10,9 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
-from tracker import judgement, notify
+from tracker import notify
 from tracker.errors import NewerStoreError, StoreError, TrackerError
+from tracker.regressions import judgement
 from tracker.store import failures, inbox, pruning, watchers
 from tracker.units import NS_PER_DAY, NS_PER_HOUR, counted
 from tracker.watch.alarms import raise_alarms

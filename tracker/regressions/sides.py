@@ -1,0 +1,296 @@
+"""The verdicts of candidate runs against baseline runs.
+
+Where the candidate is a version as it was judged, and the baseline the version before it, or the runs that its step was
+judged against, they are the stored ones. Else the same judge compares exactly these runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+from msgspec import Struct, field
+from numpy.typing import NDArray
+from sqlalchemy import Connection
+
+from tracker.columns import objects
+from tracker.detect import CHANGES, JudgedSeries, Key, KindCode, Reason, Thresholds, Verdict, judge_version
+from tracker.regressions.comparable import alike, recordings_of
+from tracker.regressions.gate import GateResult, code_of
+from tracker.regressions.judgement import TrackRuns, runs_of_track
+from tracker.regressions.limits import track_limits, traits_of
+from tracker.regressions.rows import SIGNS, WAYS, numbers_of, stated
+from tracker.regressions.track import Track
+from tracker.store import Store, judged, regressions, thresholds
+from tracker.store.chosen import ChosenRuns, Known, all_keys, values_of_runs
+from tracker.store.judged import Line
+from tracker.store.regressions import JudgedRow
+from tracker.store.thresholds import Threshold
+from tracker.units import format_diff
+
+NUMBERS: Final = ("change", "judged_change", "q", "contribution", "detectable")
+STEP: Final = ("step", "e2e")
+"""Names of the series that are the step: that of the whole capture where no step is marked."""
+
+
+class GateFacts(Struct, frozen=True):
+    """What a gate looks at. `steps`: the sign of each finding of the step; `net`: change by the operators that were
+    found, as a share of the step; `peak`: rise of peak memory, as a ratio; `suspect`: whether the step may be slower;
+    `decided`: whether it has a verdict.
+    """
+
+    steps: tuple[int, ...] = ()
+    net: float = 0.0
+    peak: float = 0.0
+    suspect: bool = False
+    decided: bool = False
+
+    def result(self, limits: Thresholds) -> GateResult:
+        """The exit code, and what gave it."""
+        return code_of(
+            self.steps, net=self.net, peak=self.peak, suspect=self.suspect, decided=self.decided, limits=limits
+        )
+
+
+class SideVerdicts(Struct, frozen=True, eq=False):
+    """`places`: a series -> its place in `columns`: verdict (None: none), reason, and NUMBERS (nan: unknown), of which
+    `change` and `judged_change` are ratios, with and without the common-mode shift.
+
+    `rows`: the limits that users set, with which `limits` were made; `shift`: how much slower all operators together
+    are, a ratio, None where too few of them are in all runs; `base_runs`: that a stored verdict of the step rests on,
+    None where exactly these sides were judged; `gates`: by the words of `--fail-on`; `still`: what was found before the
+    candidate and is open in it, in words; `excused`: series that users said expect or invalid to.
+    """
+
+    places: Mapping[Key, int]
+    columns: Mapping[str, NDArray[Any]]
+    rows: tuple[Threshold, ...]
+    limits: Thresholds
+    shift: float | None
+    gates: Mapping[str, GateFacts]
+    base_runs: tuple[int, ...] | None = None
+    still: Mapping[Key, str] = field(default_factory=dict)
+    excused: frozenset[Key] = frozenset()
+
+    def of(self, key: Key) -> dict[str, Any]:
+        """What is said of a series."""
+        return {name: column.item(self.places[key]) for name, column in self.columns.items()}
+
+
+def judged_version_of(connection: Connection, line: Line, run_ids: Iterable[int]) -> tuple[TrackRuns, JudgedRow] | None:
+    """The track, and how the version came out that is exactly these runs; None where they are none, or where it was
+    judged from something else than what is there now.
+    """
+    track, own = runs_of_track(connection, line), set(run_ids)
+    versions = {run.version_id for run in track.runs if run.run_id in own}
+    if len(versions) != 1 or {run.run_id for run in track.runs if run.version_id in versions} != own:
+        return None
+    (version,) = versions
+    row = regressions.judged_row(connection, line, version)
+    return None if row is None or row.rests_on != track.rests_on[version] else (track, row)
+
+
+def runs_before(track: TrackRuns, version_id: int) -> list[int]:
+    """The runs of the version right before this one in its track; none for the first."""
+    at = track.place[version_id] - 2
+    return [run.run_id for run in track.runs if at >= 0 and run.version_id == track.order[at]]
+
+
+def verdicts_of_sides(
+    store: Store,
+    baseline: Sequence[int],
+    candidate: Sequence[int],
+    *,
+    candidate_store: Store | None = None,
+    known: Known | None = None,
+) -> SideVerdicts:
+    """The verdicts of candidate runs against baseline runs, at least one each, of one track. Reads only.
+
+    `candidate_store`: where the candidate runs are, if in another database. `known`: what was read of `store` before.
+    Whether the sides may be judged at all is for the caller to know.
+    """
+    known = known or Known()
+    if candidate_store is None or candidate_store is store:
+        with store.connect() as connection:
+            known.told_of(connection, [*baseline, *candidate])
+            found = stored_verdicts(connection, baseline, candidate, known)
+            if found is not None:
+                return found
+            known.read(connection, [*baseline, *candidate])
+    return judge_sides(store, baseline, candidate, candidate_store or store, known)
+
+
+def stored_verdicts(
+    connection: Connection, baseline: Sequence[int], candidate: Sequence[int], known: Known
+) -> SideVerdicts | None:
+    """The verdicts that history and findings show; None where other sides than they have are compared."""
+    lines = known.lines_of(connection, candidate)
+    found = judged_version_of(connection, lines[0], candidate) if len(lines) == 1 else None
+    if found is None:
+        return None
+    track, row = found
+    base = tuple(map(int, row.base_runs.split()))
+    if {*baseline} not in ({*base}, {*runs_before(track, row.version_id)}):
+        return None
+    said = regressions.verdicts_of(connection, lines[0], row.version_id)
+    limits = track_limits(track.limits)
+    columns: dict[str, NDArray[Any]] = {
+        "verdict": objects([None if one.reason == Reason.SETTINGS.name else one.verdict for one in said]),
+        "reason": objects([one.reason for one in said]),
+        **{name: np.array([getattr(one, name) for one in said], dtype=np.float64) for name in NUMBERS},
+    }
+    places: dict[Key, int] = {tuple(one[:5]): at for at, one in enumerate(said)}
+    rows = _open_in(track, row.version_id, regressions.findings_of_track(connection, lines[0]))
+    excused = frozenset(_key(one) for one in rows if one.excused)
+    gates = {}
+    for word in ("new", "any"):
+        counted = [
+            one for one in rows
+            if not one.excused and (word == "any" or row.version_id in (one.version_id, one.decided_version_id))
+        ]  # fmt: skip
+        gates[word] = _facts(
+            places, columns,
+            findings=[(one.kind, one.name, SIGNS[one.direction]) for one in counted],
+            net=sum(one.contribution for one in counted if one.is_leaf),
+            peak=0.0 if any(key[0] == "run" and key[1].endswith("bytes") for key in excused) else row.peak,
+        )  # fmt: skip
+    shift = None if not row.shared_factor else float(np.expm1(row.shared_factor))
+    older = [one for one in rows if not one.excused and one.version_id != row.version_id and SIGNS[one.direction] > 0]
+    still = _still(connection, track, older, candidate)
+    return SideVerdicts(places, columns, track.limits, limits, shift, gates, base, still, excused)
+
+
+def judge_sides(
+    store: Store, baseline: Sequence[int], candidate: Sequence[int], candidate_store: Store, known: Known
+) -> SideVerdicts:
+    """Judge exactly these runs, by the limits of the track of the baseline, or where it has none of the candidate."""
+    read = {candidate_store: Known(), store: known}
+    sides: list[ChosenRuns] = []
+    recorded = []
+    limit_rows: dict[tuple[Store, Line], tuple[Threshold, ...]] = {}
+    for side, run_ids in ((store, baseline), (candidate_store, candidate)):
+        with side.connect() as connection:
+            sides.append(values_of_runs(connection, run_ids, read[side]))
+            recorded += read[side].recorded(connection, run_ids)
+            for line in read[side].lines_of(connection, run_ids):
+                if (side, line) not in limit_rows:
+                    limit_rows[side, line] = thresholds.of_line(connection, line)
+    rows = next(filter(None, limit_rows.values()), ())
+    # a trace before a summary of it: what is first there stands for the step
+    keys = sorted(all_keys([side.keys for side in sides]), key=lambda key: (_way((key, 0)), key))
+    place = {key: at for at, key in enumerate(keys)}
+    count = len(baseline)
+    values, calls = np.full((2, len(keys), count + len(candidate)), np.nan)
+    for one, columns in zip(sides, (slice(0, count), slice(count, None)), strict=True):
+        at = [place[key] for key in one.keys]
+        values[at, columns], calls[at, columns] = one.values, one.calls
+    limits = track_limits(rows)
+    traits = traits_of(keys, rows, device_timed=all(timeline == "device" for timeline in sides[1].timelines))
+    versions = np.repeat([1, 2], [count, len(candidate)])
+    same = alike(keys, recordings_of(keys, values, recorded), len(versions) - 1)
+    track = Track(values, versions, traits, calls=calls, alike=same)
+    new = versions == 2
+    window, _ = track.window(2, np.flatnonzero(~new), np.flatnonzero(new), limits)
+    own = judge_version(window, traits, window.recorded & ~new, new, limits=limits)
+    found, reasons = _as_columns(track, own, limits)
+    leaf, changed = traits.leaf, np.isin(own.verdict, CHANGES)
+    peaks = np.expm1(own.raw_change[traits.kind == KindCode.PEAK])
+    shift = float(np.expm1(window.shift[new].mean())) if window.shift.any() else None
+    facts = _facts(
+        place, found,
+        findings=[(keys[row][0], keys[row][2], int(own.sign[row])) for row in np.flatnonzero(own.sign).tolist()],
+        net=float(own.contribution[leaf & changed].sum()),
+        peak=float(np.nan_to_num(peaks).max(initial=0.0)),
+    )  # fmt: skip
+    gates = dict.fromkeys(("new", "any"), facts)
+    return SideVerdicts(place, {**found, "reason": reasons}, rows, limits, shift, gates)
+
+
+def _as_columns(track: Track, own: JudgedSeries, limits: Thresholds) -> tuple[dict[str, NDArray[Any]], NDArray[Any]]:
+    """Verdicts as they are stored, and the reasons; None where nothing is to be said."""
+    said, reasons = stated(track, own)
+    is_judged = said & (reasons != Reason.SETTINGS)
+    numbers = numbers_of(track, own, limits)
+    columns = {name: np.where(is_judged, numbers[name], np.nan) for name in NUMBERS}
+    verdicts, words = (
+        objects([kind(code).name if one else None for code, one in zip(codes.tolist(), there.tolist(), strict=True)])
+        for kind, codes, there in ((Verdict, own.verdict, is_judged), (Reason, reasons, said))
+    )
+    return {"verdict": verdicts, **columns}, words
+
+
+def _facts(
+    places: Mapping[Key, int],
+    columns: Mapping[str, NDArray[Any]],
+    *,
+    findings: Iterable[tuple[str, str, int]],
+    net: float,
+    peak: float,
+) -> GateFacts:
+    """`findings`: kind, name and sign of what was found."""
+    verdicts = {
+        name: (columns["verdict"][at], columns["change"][at])
+        for (kind, _, name, _, _), at in sorted(places.items(), key=_way, reverse=True)
+        if kind == "run" and name in STEP and columns["verdict"][at] is not None
+    }
+    step = next((name for name in STEP if name in verdicts), "")
+    verdict, change = verdicts.get(step, (None, np.nan))
+    return GateFacts(
+        steps=tuple(sign for kind, name, sign in findings if kind == "run" and name == step),
+        net=net,
+        peak=peak,
+        suspect=verdict == Verdict.SUSPECT.name and change > 0,
+        decided=verdict not in (None, Verdict.TOO_FEW_RUNS.name),
+    )
+
+
+def _way(item: tuple[Key, int]) -> int:
+    """The place of a series of whole runs in WAYS: a trace before a summary of it."""
+    return WAYS.index(item[0][4]) if item[0][4] in WAYS else len(WAYS)
+
+
+def _open_in(track: TrackRuns, version_id: int, rows: Iterable[Any]) -> list[Any]:
+    """The findings that were open in a version, those that it began with them."""
+    place, last = track.place, len(track.order) + 1
+    at = place[version_id]
+    return [
+        row for row in rows
+        if place.get(row.version_id, last) <= at
+        and (row.ended_version_id is None or place.get(row.ended_version_id, last) > at)
+    ]  # fmt: skip
+
+
+def _key(row: Any) -> Key:
+    return row.kind, row.metric, row.name, row.input_shapes, row.part
+
+
+def _still(connection: Connection, track: TrackRuns, rows: Sequence[Any], run_ids: Sequence[int]) -> dict[Key, str]:
+    """Series -> how far it is above what it was before an older finding of it, in words."""
+    label = {run.run_id: run.version for run in track.runs}
+    series = sorted({row.series_id for row in rows})
+    values = judged.values_in(connection, run_ids, series) if series else np.zeros((0, len(run_ids)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        now = dict(zip(series, np.exp(np.nanmean(np.log(values), axis=1)).tolist(), strict=True))
+    found: dict[Key, str] = {}
+    for row in rows:
+        since = f"I-{row.incident_id}, open since {row.version}"
+        before = [label[run] for run in map(int, row.reference_runs.split()) if run in label]
+        size = now[row.series_id] / row.value_before - 1.0 if row.value_before else np.nan
+        if np.isnan(size) or not before:
+            found[_key(row)] = f"still there ({since})"
+        else:
+            where = "above" if size > 0 else "below"
+            found[_key(row)] = f"still {format_diff(abs(size)).lstrip('+')} {where} {before[-1]} ({since})"
+    return found
+
+
+__all__ = [
+    "GateFacts",
+    "SideVerdicts",
+    "judge_sides",
+    "judged_version_of",
+    "runs_before",
+    "stored_verdicts",
+    "verdicts_of_sides",
+]

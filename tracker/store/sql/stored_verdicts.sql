@@ -1,0 +1,26 @@
+-- What was said of the series of a version? One row per verdict.
+-- Parameters: workload_id, configuration_id, device_id, version_id
+-- Columns: kind, metric, name, input_shapes, part: of the series; verdict: what later runs made of it, else what its
+--   own runs did; reason; change, judged_change (ratios: with and without the common-mode shift), q, contribution
+--   (share of the step), detectable (ratio)
+SELECT
+    s.kind,
+    s.metric,
+    s.name,
+    s.input_shapes,
+    s.part,
+    COALESCE(d.decided, d.verdict) AS verdict,
+    d.reason,
+    d.change,
+    d.judged_change,
+    d.q,
+    d.contribution,
+    d.detectable
+FROM verdict AS d
+INNER JOIN series AS s ON d.series_id = s.id
+WHERE
+    d.version_id = :version_id
+    AND s.workload_id = :workload_id
+    AND s.configuration_id = :configuration_id
+    AND s.device_id = :device_id
+ORDER BY s.id
