@@ -45,7 +45,7 @@ JUDGE: Final = """
 import json, resource, sys, time
 sys.path.insert(0, {root!r})
 from tracker.regressions.judgement import lines_of, update
-import tracker.judgement.update, pandas
+import pandas
 from tracker.store import open_store
 with open_store({url!r}, create=False) as store:
     lines = lines_of(store, {runs!r})

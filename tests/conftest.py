@@ -28,7 +28,7 @@ from tracker.store import Store, open_store
 
 DATABASES = ("sqlite", "postgres")
 RUN = os.environ.get("TRACKER_TESTS", "")
-SAMPLED = ("cli", "compare", "judgement", "load", "notify", "real", "reports", "store", "watch")
+SAMPLED = ("cli", "compare", "regressions", "load", "notify", "real", "reports", "store", "watch")
 """Folders whose tests go through a database, whole commands or files."""
 
 # The same examples every time, so that a run that failed fails again.
