@@ -150,10 +150,10 @@ def test_an_ingest_that_ends_before_it_judges_is_completed_by_the_next(
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
         patched.setattr("tracker.regressions.judgement.update", interrupted)
         ingest(store, [path], version="v1", workload="toy")
-    assert (count_rows(store)["run"], "judged" in count_rows(store)) == (1, False)
+    assert (count_rows(store)["run"], "judged_version" in count_rows(store)) == (1, False)
     (again,) = ingest(store, [path], version="v1", workload="toy")
     assert again.already
-    assert count_rows(store)["judged"] == 1
+    assert count_rows(store)["judged_version"] == 1
 
 
 def interrupted(*_: object) -> None:

@@ -29,15 +29,13 @@ def listed(tracker, db, *words):
 
 def test_findings_are_incidents_whose_change_adds_up(tracker, db):
     lines = tracker("findings", "--new", "--direction", "regression", "--db", db).out.splitlines()
-    assert lines[0].startswith("1 incident, 10 findings (10 new); 22 more that these cover: --all")
+    assert lines[0].startswith("1 incident, 14 findings (14 new); 18 more that these cover: --all")
     title = next(at for at, line in enumerate(lines) if line.startswith("I-"))
     assert "REGRESSED in v08 (good until v01), new, critical: small_gpt" in lines[title]
     said = " ".join(" ".join(lines[title + 1 : title + 4]).split())
     assert "operators found +" in said and "new operators or shapes +" in said and "machine-wide drift" in said
-    (replaced,) = (line for line in lines if "aten::gelu_backw" in line and "more" in line)
-    assert "3.48 ms" in replaced or "3.29 ms" in replaced, "the operators of it are one change, by their net"
     assert lines[-1].startswith(
-        "New: since v08, step 94.88 ms -> 123.72 ms (+30.4 %).  Why, test by test: tracker explain "
+        "New: since v08, step 94.81 ms -> 123.70 ms (+30.5 %).  Why, test by test: tracker explain "
     )
 
 

@@ -23,7 +23,7 @@ def test_three_paths_make_a_matrix_without_a_database(tracker):
     assert (step["name"], len(step["cells"])) == ("Step time", 3)
     mul = next(row for row in document["rows"] if row["name"] == "aten::mul")
     assert mul["cells"][2]["diff"] > 3  # the op that v08 calls with larger inputs
-    assert document["judged"] == ["1 run against 1: ratios only; give 3 or more runs of each version for verdicts."] * 2
+    assert document["judged"] == ["1 run against 1: no verdicts; give 3 or more runs of the baseline."] * 2
 
 
 def test_the_matrix_on_screen_fits_and_chooses_rows(tracker, monkeypatch):
@@ -54,7 +54,7 @@ def test_what_makes_no_sense_is_refused(tracker, words, message):
 def test_one_side_is_compared_with_the_runs_before_it(tracker, db):
     document = json.loads(tracker("diff", "v08", "--db", db, "--format", "json").out)
     assert (document["baseline"]["runs"], document["candidate"]["label"]) == (3, "v08")
-    assert document["notes"][0] == "The baseline is the last 3 accepted runs of earlier versions: v01 (run 1-3)."
+    assert document["notes"][0] == "The baseline is the level that v08 was judged against: v01 (run 1-3)."
     assert document["judgement"]["judged"]
     assert any(row["verdict"] in ("REGRESSED", "ADDED") for row in document["ops"])
     refused = tracker("diff", "v01", "v08", "--db", db, "--baseline", "previous")

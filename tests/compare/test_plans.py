@@ -12,7 +12,8 @@ import pytest
 from sqlalchemy import event
 
 from tests.factories import save
-from tracker import compare, judgement
+from tracker import compare
+from tracker.regressions.history import history
 from tracker.regressions.judgement import lines_of, update
 from tracker.results import DiffOptions, HistoryOptions
 from tracker.store.partitions import DETAIL_TABLES
@@ -62,8 +63,8 @@ ASKS = {
     "chosen runs": lambda store: compare.diff(store, "run:5,run:6", "run:9,run:10"),
     "two versions": lambda store: compare.diff(store, "v4", "v5"),
     "a tree": lambda store: compare.diff(store, "v4", "v5", options=DiffOptions(by=("op",))),
-    "the history of an op": lambda store: judgement.history(store, options=HistoryOptions(key="mm")),
-    "the history of the step": lambda store: judgement.history(store, options=HistoryOptions(key="step")),
+    "the history of an op": lambda store: history(store, options=HistoryOptions(key="mm")),
+    "the history of the step": lambda store: history(store, options=HistoryOptions(key="step")),
 }
 
 

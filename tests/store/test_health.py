@@ -6,8 +6,6 @@ import pytest
 from sqlalchemy import text
 
 from tests.factories import save
-from tests.regressions.made import runs
-from tests.regressions.test_judgement import judge
 from tracker.errors import StoreError
 from tracker.store import health, queries, schema
 from tracker.store.samples import arrays_of
@@ -95,15 +93,3 @@ def test_damaged_samples_whose_rows_are_gone_stay_a_problem(store):
         connection.execute(text("DELETE FROM sample"))
     problem = "the samples of run 1 are damaged; the rows that they were made of are gone, too"
     assert (health.repair(store), health.check(store)) == ([], [problem])
-
-
-def test_what_a_rule_says_of_a_finding_belongs_to_no_run_and_is_sound(store):
-    """An operator becomes faster for good: that it is the new baseline is an event without a run."""
-    runs(store, "v1", count=5)
-    for number in range(2, 7):
-        runs(store, f"v{number}", {"op07": 0.7}, start=3 * number)
-    judge(store)
-    with store.connect() as connection:
-        without = "SELECT COUNT(*) FROM finding_event WHERE run_id IS NULL"
-        assert connection.execute(text(without)).scalar_one() > 0
-    assert health.check(store) == []

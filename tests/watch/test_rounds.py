@@ -15,7 +15,6 @@ from tests.watch.world import DAY, HOUR, MINUTE, SECOND, SETTLED, World
 from tracker import intake, notify
 from tracker.cli.demo import samples
 from tracker.config import Prune
-from tracker.detectors import rule
 from tracker.errors import NewerStoreError, StoreError, TrackerError
 from tracker.regressions import judgement
 from tracker.regressions.actions import Wish, act
@@ -224,7 +223,7 @@ def test_the_work_of_a_night_judges_what_is_out_of_date_once(world, monkeypatch)
     world.profile("gpt/v1/a.json")
     world.profile("gpt/v2/b.json")
     world.settle()
-    monkeypatch.setattr(rule, "RULE_VERSION", rule.RULE_VERSION + 1)  # tracker was upgraded
+    monkeypatch.setattr(judgement, "RULE_VERSION", judgement.RULE_VERSION + 1)  # tracker was upgraded
     world.after(19 * HOUR).round()
     assert world.lines("judged") == ["2 versions"]  # when they came
     world.after(HOUR).round()

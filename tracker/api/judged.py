@@ -128,7 +128,7 @@ def calibrate(
     `references`: the label of a version, or its runs (`run:41`). Without `store`, the database of the command line. The
     other arguments are the fields of `tracker.results.CalibrateOptions`.
     """
-    from tracker.judgement import calibrate as calibrate_runs
+    from tracker.regressions.calibrate import calibrate as calibrate_runs
     from tracker.results import CalibrateOptions
 
     options = chosen(CalibrateOptions, locals())

@@ -249,36 +249,6 @@ class FailOn(StrEnum):
     ANY = "any"
 
 
-NetLoss = Annotated[
-    str | None,
-    typer.Option(
-        "--net-loss",
-        metavar="SHARE",
-        help="With --fail-on new: operators fail where they lose this part of the step, net of what others gained; "
-        "2% or 0.02. Default: 1 %.",
-        show_default=False,
-    ),
-]
-
-
-def net_loss(text: str | None, fail_on: FailOn | None) -> float:
-    """What --net-loss says, as a fraction; UsageError for what is no part of a step, or where nothing asks for it."""
-    from tracker.results.gates import NET_SHARE
-
-    if text is None:
-        return NET_SHARE
-    if fail_on is not FailOn.NEW:
-        raise UsageError("--net-loss says what --fail-on new lets pass", remedy="add --fail-on new, or leave it out")
-    number = text.strip().removesuffix("%")
-    try:
-        share = float(number) / (100 if number != text.strip() else 1)
-    except ValueError:
-        share = -1.0
-    if not 0 <= share <= 1:
-        raise UsageError(f"--net-loss {text!r} is no part of a step", remedy="write 2% or 0.02")
-    return share
-
-
 def one_line(what: str, text: str | None) -> str | None:
     """`text` as it is; UsageError for control characters, which would act on the terminals that show it."""
     if text is not None and not is_plain(text):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tracker.detect.judge import JudgedSeries
@@ -35,6 +38,45 @@ def detectable_change(judged: JudgedSeries, family: I64, limits: Thresholds = DE
     t = t_exceeded(needed[known], freedom[known]) + t_exceeded(CHANCE_OF_MISSING, freedom[known])
     least[known] = t * judged.se[known]
     return least
+
+
+def detectable_with(judged: JudgedSeries, family: I64, ratio: F64, runs: int, limits: Thresholds = DEFAULTS) -> F64:
+    """The smallest change of each series (a log) that a version of `runs` runs shows in four of five cases, against a
+    full window, where runs vary like those that were judged; nan where untested, or where so few runs decide nothing.
+
+    By the test, and so that all runs lie beyond those before, and the change beyond `ratio` (logs), the smallest one
+    that counts.
+    """
+    if runs < limits.least_new:
+        return np.full(len(ratio), np.nan)
+    base = limits.window
+    with np.errstate(divide="ignore", invalid="ignore"):
+        deviation = judged.se / np.sqrt(1.0 / judged.base_runs + 1.0 / judged.new_runs)
+    se = deviation * np.sqrt(1.0 / base + 1.0 / runs)
+    freedom = np.maximum(judged.freedom - (judged.base_runs + judged.new_runs) + base + runs, 1.0)
+    like = replace(judged, se=se, freedom=freedom, q=np.where(np.isnan(judged.p), np.nan, 1.0))
+    missed = t_exceeded(CHANCE_OF_MISSING, freedom) * se
+    by_test = detectable_change(like, family, limits)
+    return np.asarray(np.maximum(by_test, np.fmax(ratio + missed, separation(base, runs) * deviation)))
+
+
+@cache
+def separation(base: int, new: int) -> float:
+    """How far apart two normal samples must be, in their deviations, to overlap in one case of five at most.
+
+    >>> round(separation(1, 1), 3), round(separation(8, 3), 1)
+    (1.19, 3.1)
+    """
+    x = np.linspace(-9.0, 9.0, 1801)
+    above = t_above(x, np.array(np.inf))
+    smallest = -np.diff(above**new)  # of the new runs: how probably it is in each bin
+    middle = 0.5 * (x[1:] + x[:-1])
+    low, high = 0.0, 20.0
+    while high - low > 1e-4:
+        distance = 0.5 * (low + high)
+        below = (1.0 - t_above(middle + distance, np.array(np.inf))) ** base
+        low, high = (distance, high) if (smallest * below).sum() < 1.0 - CHANCE_OF_MISSING else (low, distance)
+    return high
 
 
 def runs_to_decide(judged: JudgedSeries, family: I64, limits: Thresholds = DEFAULTS, most: int = 16) -> I64:

@@ -221,13 +221,8 @@ class TrackReader(Struct):
         series, place, limits = self.series, track.place, track_limits(track.limits)
         forgets = sorted(version for version in known if place.get(version, GONE) >= first)
         before = track.order[max(0, first - 1 - limits.look_back) : first - 1]
-        stored = regressions.levels_of(connection, self.line, before)
         rows = regressions.findings_of(connection, self.line)
-        at = {own: row for row, own in enumerate(series.ids.tolist())}
-        loaded = TrackState(len(at))
-        for version in before:
-            load_levels(loaded, place[version], stored[version], series.ids, place)
-        loaded.findings = [finding_of(row, at, place) for row in rows if row.series_id in at]
+        loaded = self.load(connection, track, before, rows)
         state = loaded.before(first)
         row: JudgedRow | None = None
         own_levels: Levels | None = None
@@ -246,7 +241,7 @@ class TrackReader(Struct):
             row = judged_row(data, state, result, version, track.rests_on[version])
             incidents = [incident_row(one, track.order) for one in incidents_of(data, state, result)]
         changed = [own for own in before if changed_levels(loaded, state, place[own])]
-        all_rows = np.ones(len(at), dtype=bool)
+        all_rows = np.ones(len(series.ids), dtype=bool)
         return Made(
             first=first,
             rests_on=track.rests_on.get(version, b""),
@@ -260,6 +255,21 @@ class TrackReader(Struct):
             findings=self.changed_findings(rows, state, data, first, track.order),
             incidents=incidents,
         )
+
+    def load(
+        self, connection: Connection, track: TrackRuns, versions: Sequence[int], findings: Sequence[FindingRow]
+    ) -> TrackState:
+        """The stored levels of these versions, and these findings."""
+        if self.series is None:
+            self.series = series_in_order(judged.series_of(connection, self.line))
+        ids, place = self.series.ids, track.place
+        stored = regressions.levels_of(connection, self.line, versions)
+        at = {own: row for row, own in enumerate(ids.tolist())}
+        state = TrackState(len(at))
+        for version in versions:
+            load_levels(state, place[version], stored[version], ids, place)
+        state.findings = [finding_of(row, at, place) for row in findings if row.series_id in at]
+        return state
 
     def track(
         self, connection: Connection, track: TrackRuns, state: TrackState, first: int, limits: Thresholds

@@ -8,10 +8,13 @@ from tracker.reports._workbook import Book, field
 from tracker.reports.shared import Style, records
 from tracker.results import Calibration
 
-_PERCENT: Final = ("ratio", "share", "spread", "change", "recall")
-_MEAN: Final = ("_false", "value", "low", "high")
-_TEXT: Final = ("device", "kind", "metric", "unit", "name", "input_shapes", "part")
-_TITLES: Final = {"ratios": "False findings", "proposals": "Proposals", "series": "Noisy series", "recall": "Recall"}
+_PERCENT: Final = ("ratio", "share", "spread", "change", "contribution", "detectable")
+_MEAN: Final = ("_false", "value", "tested")
+_TEXT: Final = ("device", "kind", "metric", "unit", "name", "input_shapes", "part", "version")
+_TITLES: Final = {
+    "ratios": "False verdicts", "proposals": "Proposals", "power": "Smallest change found", "suspects": "Suspects",
+    "series": "Noisy series",
+}  # fmt: skip
 
 
 def write(calibration: Calibration, style: Style) -> bytes:

@@ -8,13 +8,16 @@ from tracker.reports._human import NAME, UNDER, Column, Row, Table, make, series
 from tracker.reports._human_history import KINDS, form
 from tracker.reports.shared import command, records
 from tracker.results import Calibration
-from tracker.units import MISSING_TEXT, counted
+from tracker.units import MISSING_TEXT, counted, format_diff
 
-NOTE = "Nothing changed between these runs, so every finding is false. Cells: false findings per split, in the mean."
+_MOST = 10
+"""Suspects that are named."""
+
+NOTE = "Nothing changed between these runs, so every change that is found is false."
 
 
 def header(calibration: Calibration) -> list[str]:
-    """Whose repeats these are, and how they were parted."""
+    """Whose repeats these are, and how they were split."""
     where = ", ".join(filter(None, (calibration.workload, calibration.device, calibration.configuration)))
     sides = f"{calibration.baseline} against {calibration.candidate}"
     return [
@@ -25,9 +28,9 @@ def header(calibration: Calibration) -> list[str]:
 
 
 def tables(calibration: Calibration) -> list[Table]:
-    """False findings by the smallest change that counts, and the series that make the noise."""
-    found = [_ratios(calibration)]
-    found += [_recall(calibration)] if len(calibration.recall) else []
+    """False verdicts by the smallest change that counts, what is found, suspects, and the series that vary most."""
+    found = [_ratios(calibration), _power(calibration)]
+    found += [_suspects(calibration)] if len(calibration.suspects) else []
     return found + ([_noisy(calibration)] if len(calibration.series) else [])
 
 
@@ -36,7 +39,7 @@ def _ratios(calibration: Calibration) -> Table:
     ratios = list(dict.fromkeys(row["min_ratio"] for row in rows))
     cells = {(row["kind"], row["min_ratio"]): row for row in rows}
     # the smaller changes decide; what is left out first are the largest ones
-    columns = [Column("series", left=True), Column("number"), Column("in use"), Column("proposed")]
+    columns = [Column("series", left=True), Column("number"), Column("in use"), Column("false"), Column("proposed")]
     columns += [Column(_percent(ratio), drop=place) for place, ratio in enumerate(ratios)]
     columns += [Column("windows", drop=len(ratios) + 1)]
     shown: list[tuple[str, list[str]]] = []
@@ -44,70 +47,77 @@ def _ratios(calibration: Calibration) -> Table:
     for row in records(calibration.proposals):
         own = [cells[row["kind"], ratio] for ratio in ratios]
         used = cells[row["kind"], row["used_ratio"]]
-        tone = "worse" if row in loud else ""
-        shown.append(
-            (
-                tone,
-                [
-                    KINDS[row["kind"]], str(row["series"]),
-                    _percent(row["used_ratio"]), _percent(row["proposed_ratio"]),
-                    *(f"{cell['mean_false']:.2f}" for cell in own), str(used["windows_false"]),
-                ],
-            )
-        )  # fmt: skip
-    note = "windows: findings of all windows of neighbouring runs together, at the change in use"
-    return make("Smallest change that counts", columns, shown, note=note)
+        cell = [
+            KINDS[row["kind"]], str(row["series"]), _percent(row["used_ratio"]), _share(row["used_share"]),
+            _percent(row["proposed_ratio"]), *(f"{one['mean_false']:.2f}" for one in own), str(used["windows_false"]),
+        ]  # fmt: skip
+        shown.append(("worse" if row in loud else "", cell))
+    note = (
+        "false: share of the tested series, at the change in use; columns: false verdicts per split, in the mean, by "
+        "the smallest change that counts; windows: of all windows of neighbouring runs together"
+    )
+    return make("False verdicts", columns, shown, note=note)
 
 
-def _recall(calibration: Calibration) -> Table:
-    """A row per series; of each change, how probably it is found with more and more runs of a version."""
-    rows = records(calibration.recall)
-    changes, runs = (sorted({row[name] for row in rows}) for name in ("change", "runs"))
-    columns = [Column("name", **NAME), Column("step", drop=2)]
-    columns += [Column(f"+{_percent(change)}", drop=int(change == changes[0])) for change in changes]
+def _power(calibration: Calibration) -> Table:
+    """A row per series, a column per number of runs."""
+    rows = records(calibration.power)
+    runs = sorted({row["runs"] for row in rows})
+    columns = [Column("name", **NAME), Column("of", **UNDER), Column("step", drop=2)]
+    columns += [Column(counted(count, "run")) for count in runs]
     shown: list[tuple[str, list[str]]] = []
     for number in dict.fromkeys(row["series_id"] for row in rows):
         own = [row for row in rows if row["series_id"] == number]
-        chances = {(row["change"], row["runs"]): _chance(row["recall"]) for row in own}
-        cells = [", ".join(chances[change, count] for count in runs) for change in changes]
-        shown.append(("", [series_name(own[0]), share(own[0]["share"]), *cells]))
-    table = make(f"What would be found, with {', '.join(map(str, runs))} runs of a version", columns, shown)
-    return replace(table, note="how probably it is found that a series is slower by so much, against the 8 runs before")
+        least = {row["runs"]: row["detectable"] for row in own}
+        of = str(own[0]["input_shapes"])
+        part = MISSING_TEXT if own[0]["share"] is None else share(own[0]["share"])
+        shown.append(("", [series_name(own[0]), of, part, *(format_diff(least[count]) for count in runs)]))
+    table = make("Smallest slowdown that is found", columns, shown)
+    return replace(table, note="in four of five cases, by the runs of a version, against the 8 runs before it")
 
 
-def _chance(recall: float | None) -> str:
-    return MISSING_TEXT if recall is None else f"{recall * 100:.0f} %"
+def _suspects(calibration: Calibration) -> Table:
+    rows = records(calibration.suspects)
+    columns = [Column("series"), Column("name", **NAME), Column("of", **UNDER), Column("change"), Column("more runs")]
+    shown: list[tuple[str, list[str]]] = []
+    for row in rows[:_MOST]:
+        of = " ".join(filter(None, (KINDS[row["kind"]], row["input_shapes"], row["part"])))
+        more = "more than 16" if row["more_runs"] is None else str(row["more_runs"])
+        shown.append(("strong", [str(row["series_id"]), series_name(row), of, format_diff(row["change"]), more]))
+    left = f"; {len(rows) - _MOST} more" if len(rows) > _MOST else ""
+    note = f"more runs: how many more runs like its own would decide{left}"
+    return make(f"Suspects of {rows[0]['version']}", columns, shown, note=note)
 
 
 def _noisy(calibration: Calibration) -> Table:
     columns = [
         Column("series"), Column("name", **NAME), Column("of", **UNDER), Column("per step"), Column("step", drop=2),
-        Column("spread"), Column("two levels", drop=1),
+        Column("spread"),
     ]  # fmt: skip
     rows: list[tuple[str, list[str]]] = []
     for row in records(calibration.series):
-        shown = form(row["unit"], [row["value"], row["low"], row["high"]])
         of = " ".join(filter(None, (KINDS[row["kind"]], row["input_shapes"], row["part"])))
-        levels = f"{shown(row['low'])}, {shown(row['high'])} ({share(row['upper_share'])})" if row["low"] else ""
-        cells = [
-            str(row["series_id"]), series_name(row), of, shown(row["value"]),
-            MISSING_TEXT if row["share"] is None else share(row["share"]), f"±{share(row['spread'])}", levels,
-        ]  # fmt: skip
-        rows.append(("strong" if row["low"] else "", cells))
-    table = make("What varies most", columns, rows)
-    return replace(table, note="two levels: the run is on one or the other (how many on the upper one)")
+        part = MISSING_TEXT if row["share"] is None else share(row["share"])
+        shown = form(row["unit"], [row["value"]])(row["value"])
+        rows.append(("", [str(row["series_id"]), series_name(row), of, shown, part, f"±{share(row['spread'])}"]))
+    return make("What varies most", columns, rows)
 
 
 def answer(calibration: Calibration) -> str:
-    """Whether the rule is quiet enough on this device."""
-    loud = _loud(calibration)
-    if not loud:
-        return f"On {calibration.device} the rule is quiet: at most one false finding per comparison for every kind."
-    words = [
+    """How small a change of the step is found, and whether few enough verdicts are false on this device."""
+    steps = [row for row in records(calibration.power) if row["kind"] == "run" and row["detectable"] is not None]
+    found = ", ".join(f"{row['detectable'] * 100:.1f} % with {row['runs']} runs" for row in steps)
+    words = [f"A slower step is found from {found}."] if found else []
+    loud = [
         f"{KINDS[row['kind']]}: {_percent(row['proposed_ratio'])} instead of {_percent(row['used_ratio'])}"
-        for row in loud
+        for row in _loud(calibration)
     ]
-    return f"On {calibration.device} smaller changes are noise. Proposed: {'; '.join(words)}."
+    words.append(
+        f"On {calibration.device} smaller changes are noise. Proposed: {'; '.join(loud)}."
+        if loud
+        else f"On {calibration.device} there is at most one false verdict per comparison for every kind."
+    )
+    return " ".join(words)
 
 
 def hint(calibration: Calibration) -> str:
@@ -123,9 +133,18 @@ def hint(calibration: Calibration) -> str:
 
 
 def _loud(calibration: Calibration) -> list[Row]:
-    """The kinds of series for which the change in use lets too many false findings through."""
+    """The kinds of series for which the change in use lets too many false verdicts through."""
     rows = records(calibration.proposals)
     return [row for row in rows if row["proposed_ratio"] is None or row["proposed_ratio"] > row["used_ratio"]]
+
+
+def _share(part: float | None) -> str:
+    """A small share, with as many places as it takes.
+
+    >>> _share(0.0004), _share(0.0), _share(None)
+    ('0.04 %', '0 %', '-')
+    """
+    return MISSING_TEXT if part is None else f"{part * 100:.2g} %"
 
 
 def _percent(ratio: float | None) -> str:

@@ -15,19 +15,23 @@ if TYPE_CHECKING:
     import pandas as pd
 
 CALIBRATION_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
-    "ratios": ("kind", "min_ratio", "splits", "mean_false", "worst_false", "splits_with_false", "windows_false"),
-    "proposals": ("device", "kind", "series", "used_ratio", "used_false", "proposed_ratio"),
-    "series": (
-        "series_id", "kind", "metric", "unit", "name", "input_shapes", "part", "value", "share", "spread", "low",
-        "high", "upper_share",
+    "ratios": (
+        "kind", "min_ratio", "splits", "tested", "false_share", "mean_false", "worst_false", "splits_with_false",
+        "windows_false",
     ),
-    "recall": ("series_id", "kind", "metric", "name", "input_shapes", "part", "share", "change", "runs", "recall"),
+    "proposals": ("device", "kind", "series", "used_ratio", "used_false", "used_share", "proposed_ratio"),
+    "power": ("series_id", "kind", "metric", "name", "input_shapes", "part", "share", "runs", "detectable"),
+    "suspects": (
+        "series_id", "kind", "metric", "name", "input_shapes", "part", "version", "change", "contribution", "runs",
+        "more_runs",
+    ),
+    "series": ("series_id", "kind", "metric", "unit", "name", "input_shapes", "part", "value", "share", "spread"),
 }  # fmt: skip
 
 
 class CalibrateOptions(Struct, frozen=True, kw_only=True):
-    """Which repeats, and how many ways to part them. `device`: part of vendor and model. `splits`: random ones, at most
-    so many. `noisiest`: how many series are named.
+    """Which repeats, and in how many ways they are split. `device`: part of vendor and model. `splits`: random ones, at
+    most so many. `noisiest`: how many series are named.
     """
 
     workload: str | None = None
@@ -41,25 +45,27 @@ class CalibrateOptions(Struct, frozen=True, kw_only=True):
 
 
 class Calibration(Result, frozen=True, eq=False):
-    """What the rule would have said of repeats between which nothing changed. Frames have CALIBRATION_COLUMNS.
+    """What is found among repeats between which nothing changed. Frames have CALIBRATION_COLUMNS.
 
-    - ratios: per kind of series and smallest change that counts (0.03 = 3 %), the false findings of a split: in the
-      mean, in the worst one, in how many; windows_false: those of all windows of neighbouring runs together
-    - proposals: per kind how many series it has, the smallest change in use with its false findings per split, and the
-      smallest one from which on there is at most one in the mean; NA: none that was tried
-    - series: the noisiest ones, and all that jump between two levels. value: median per step in unit (ns, bytes,
-      per_second); share of the step, NA for what is no time; spread: standard deviation of the logs without what all
-      operators of a run share; low, high, upper_share: the two levels, and how many of the runs are on the upper one;
-      NA: one level
-    - recall: of the whole step and of the largest operators, how probably a version of so many `runs` is found to be
-      slower, where it is slower by `change` (0.1 = 10 %), against the 8 runs before it
+    - ratios: per kind of series and smallest change that counts (0.03 = 3 %), the false verdicts of a split: as a share
+      of the series that are tested (`tested`, in the mean), in the mean, in the worst one, in how many; windows_false:
+      those of all windows of neighbouring runs together
+    - proposals: per kind how many series it has, the smallest change in use with its false verdicts per split and their
+      share, and the smallest one from which on there is at most one in the mean; NA: none that was tried
+    - power: of the step and of the largest operators, the smallest change that is found in four of five cases
+      (`detectable`, a ratio) with a version of so many `runs`, against the 8 runs before it; NA: so few decide nothing
+    - suspects: of the newest version of the track; how many more runs like its own would decide (`more_runs`; NA: more
+      than 16)
+    - series: the noisiest ones. value: geometric mean per step in unit (ns, bytes, per_second); share of the step, NA
+      for what is no time; spread: standard deviation of the logs without what all operators of a run share
     - baseline, candidate: runs on either side of a split; windows, splits: how many of each kind were made
     """
 
     ratios: pd.DataFrame
     proposals: pd.DataFrame
     series: pd.DataFrame
-    recall: pd.DataFrame
+    power: pd.DataFrame
+    suspects: pd.DataFrame
     workload: str
     configuration: str
     device: str
