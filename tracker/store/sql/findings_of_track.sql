@@ -2,8 +2,8 @@
 -- Parameters: workload_id, configuration_id, device_id
 -- Columns: incident_id; series_id, kind, metric, name, input_shapes, part: of the series; direction; version: its
 --   label; version_id: that it is dated to; decided_version_id: whose runs decided it; ended_version_id: in which it
---   was over, NULL: it is open; contribution (share of the step); value_before; reference_runs: numbers; is_leaf: an operator;
---   excused: 1 where users said expect or invalid
+--   was over, NULL: it is open; contribution (share of the step); value_before; reference_runs: numbers; is_leaf: an
+--   operator; excused: 1 where users said expect or invalid
 SELECT
     i.id AS incident_id,
     f.series_id,
