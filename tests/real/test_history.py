@@ -47,6 +47,6 @@ def test_the_step_tells_v08_and_v11_and_late_batches_change_no_operator(nightly)
 
 def test_kept_activations_are_memory_and_copies_in_v10(nightly):
     memory = line(nightly, "peak memory")
-    assert called(memory, "REGRESSED") == ["v08", "v10"]
-    assert memory["change"]["v10"] == pytest.approx(0.28, abs=0.01)
+    assert called(memory, "REGRESSED") == ["v05", "v08", "v10"], "float64 takes 1.7 MiB in v05 and v06"
+    assert memory["change"]["v10"] == pytest.approx(0.295, abs=0.005)
     assert "v10" in called(line(nightly, "aten::copy_"), "REGRESSED")
