@@ -200,7 +200,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "threshold.device_id": "the hardware model it holds on; 0: all",
     "threshold.kind": "kind of the series it is for, as in series; empty: all",
     "pattern": "names of the series it is for (`*` any characters, `?` one); empty: all",
-    "threshold.name": "min_ratio, min_contribution, alpha, creep_ratio or confirm",
+    "threshold.name": "min_ratio, min_contribution, or a limit of a whole track: alpha, confirm, window, ...",
     "threshold.value": "the limit that holds in place of the usual one: a fraction, of confirm a number of runs",
     # findings
     "direction": "regression or improvement",
