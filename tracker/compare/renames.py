@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -11,6 +11,7 @@ from tracker.columns import Columns
 from tracker.compare import means
 from tracker.compare.keys import places
 from tracker.regressions.incidents import Moved, Replacement, replacements
+from tracker.regressions.replaced import places_of
 from tracker.results import ADDED, BOTH, REMOVED, TOP_LEVEL, Rename
 from tracker.store import queries
 
@@ -33,13 +34,13 @@ def find_renames(baseline: Loaded, candidate: Loaded, ops: Columns) -> tuple[Ren
     changed = _changed(ops)
     if len({calls1 > calls0 for _, _, calls0, calls1 in changed.values()}) < 2:
         return ()
-    where: dict[str, dict[str, float]] = {}
-    for side, own in ((baseline, 2), (candidate, 3)):
-        _add_places(where, side, {name for name, numbers in changed.items() if numbers[own] > 0}, changed.keys())
-    shapes = {name: " ".join(dict.fromkeys(texts)) for name, texts in _shapes(ops, changed.keys()).items()}
+    where = _places(baseline, candidate, changed)
+    shapes = {name: " ".join(dict.fromkeys(texts)) for name, texts in _shapes(ops, changed.keys() - where).items()}
     names = list(changed)
     moved = [
-        Moved(at, after - before, calls0, calls1, shapes.get(name, ""), frozenset(where.get(name, ())))
+        Moved(
+            at, after - before, calls0, calls1, shapes.get(name, ""), frozenset([where[name]] if name in where else ())
+        )
         for at, (name, (before, after, calls0, calls1)) in enumerate(changed.items())
     ]
     smallest = float(np.nansum(ops["baseline_ns"])) * _SMALLEST_SHARE
@@ -73,45 +74,43 @@ def _shapes(ops: Columns, names: Collection[str]) -> dict[str, list[str]]:
     return found
 
 
-def _add_places(
-    where: dict[str, dict[str, float]], side: Loaded, names: Collection[str], moved: Collection[str]
-) -> None:
-    """Add to each of the `names` where a side calls it from, and how often: the nearest op above that did not come or
-    go itself, else its module.
-    """
-    tree = side.op_tree()
-    above: dict[tuple[int, int, int], tuple[str, tuple[int, int, int]]] = {}
-    rows = tree.rows("run_id", "rank", "node", "parent", "name", "calls") if len(tree) else ()
-    for run, rank, node, parent, name, calls in rows:
-        above[run, rank, node] = (name, (run, rank, parent))
-        if name not in names:
-            continue
-        at = above.get((run, rank, parent))
-        while at is not None and at[0] in moved:
-            at = above.get(at[1])
-        if at is not None:
-            own = where.setdefault(name, {})
-            own[at[0]] = own.get(at[0], 0.0) + (calls or 0.0)
-    for name, module, calls in side.ask(queries.ops).rows("name", "module", "calls"):
-        if name in names and module and name not in where:
-            where[name] = {module: calls or 0.0}
+def _places(
+    baseline: Loaded, candidate: Loaded, changed: Mapping[str, tuple[float, float, float, float]]
+) -> dict[str, str]:
+    """Operator -> where most of its calls changed, by a run of each side; see `places_of`."""
+    trees = []
+    for side in (baseline, candidate):
+        own = []
+        for table in (side.op_tree(), side.ask(queries.ops)):
+            runs = table.integers("run_id")
+            own.append(table.taken(runs == runs.min()) if len(table) else table)
+        trees.append(own)
+    both = set.intersection(*({*tree["name"]} for tree, _ in trees)) - changed.keys()
+    found = [places_of(tree, ops, changed.keys(), both) for tree, ops in trees]
+    where = {}
+    for name, (_, _, *calls) in changed.items():
+        moved: dict[str, float] = {}
+        for sign, of_side, number in zip((-1.0, 1.0), found, calls, strict=True):
+            total = sum(of_side.get(name, {}).values())
+            for place, count in of_side.get(name, {}).items():
+                moved[place] = moved.get(place, 0.0) + sign * number * (count / total if total else 0.0)
+        if moved:
+            where[name] = max(moved, key=lambda place: (abs(moved[place]), place))
+    return where
 
 
-def _rename(one: Replacement, names: list[str], moved: list[Moved], where: dict[str, dict[str, float]]) -> Rename:
+def _rename(one: Replacement, names: list[str], moved: list[Moved], where: Mapping[str, str]) -> Rename:
     gone, come = (
-        sorted((moved[row] for row in rows), key=lambda one: -abs(one.change)) for rows in (one.gone, one.come)
+        sorted((moved[row] for row in rows), key=lambda own: -abs(own.change)) for rows in (one.gone, one.come)
     )
     removed_ns, added_ns = (
         sum(max(sign * own.change, 0.0) for own in side) for side, sign in ((gone, -1.0), (come, 1.0))
     )
-    calls: dict[str, float] = {}
-    for own in (*gone, *come):
-        for place, count in where.get(names[own.series], {}).items():
-            calls[place] = calls.get(place, 0.0) + count
+    place = where.get(names[gone[0].series], TOP_LEVEL)
     return Rename(
         " + ".join(names[own.series] for own in gone),
         " + ".join(names[own.series] for own in come),
-        max(calls, key=lambda place: (calls[place], place), default=TOP_LEVEL),
+        TOP_LEVEL if place.startswith(TOP_LEVEL) else place,
         removed_ns,
         added_ns,
         added_ns - removed_ns > _WORSE * removed_ns,

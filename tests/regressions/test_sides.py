@@ -1,0 +1,137 @@
+"""Candidate runs against baseline runs: stored verdicts of neighbours, the same judge for all other sides."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.regressions.made import OPS, runs
+from tests.regressions.test_judgement import judge, rows
+from tracker.compare import diff
+from tracker.regressions.sides import NUMBERS, judge_sides, verdicts_of_sides
+from tracker.store import open_store
+from tracker.store import runs as edits
+from tracker.store.chosen import Known
+from tracker.store.order import order_versions
+
+SLOW = {"op07": 1.5}
+OF_OP = ("op", "device_self_ns", "op07", "", "")
+
+
+def three(store):
+    """op07 is slow in v2 and v3; v4 has it as v1."""
+    for number, changed in enumerate((None, SLOW, SLOW, None)):
+        runs(store, f"v{number + 1}", changed, start=3 * number)
+    judge(store)
+
+
+def verdict(found, key=OF_OP):
+    return found.of(key)["verdict"]
+
+
+@pytest.mark.postgres
+def test_neighbours_have_the_stored_verdicts(store):
+    three(store)
+    for version, own in (("v2", (4, 5, 6)), ("v3", (7, 8, 9)), ("v4", (10, 11, 12))):
+        found = verdicts_of_sides(store, [own[0] - 3, own[0] - 2, own[0] - 1], own)
+        assert found.base_runs is not None
+        stored = rows(
+            store,
+            "SELECT s.kind, s.metric, s.name, s.input_shapes, s.part, COALESCE(d.decided, d.verdict), d.change "
+            "FROM verdict AS d INNER JOIN series AS s ON d.series_id = s.id INNER JOIN version AS v "
+            f"ON d.version_id = v.id WHERE v.label = '{version}'",
+        )
+        assert {(*key, verdict(found, key), found.of(key)["change"]) for key in found.places} == {*stored}
+    assert [verdict(verdicts_of_sides(store, base, new)) for base, new in (
+        ((1, 2, 3), (4, 5, 6)), ((4, 5, 6), (7, 8, 9)), ((7, 8, 9), (10, 11, 12)),
+    )] == ["REGRESSED", "UNCHANGED", "IMPROVED"]  # fmt: skip
+
+
+def test_the_level_of_the_step_is_a_baseline_with_stored_verdicts_too(store):
+    three(store)
+    level = verdicts_of_sides(store, [1, 2, 3, 4, 5, 6], [7, 8, 9])
+    assert level.base_runs == (1, 2, 3, 4, 5, 6), "one op of 40 leaves the step as it was"
+    assert verdict(level) == "UNCHANGED"
+
+
+def test_sides_that_are_no_neighbours_are_judged_by_themselves(store):
+    three(store)
+    for base, new, word in (
+        ((1, 2, 3), (7, 8, 9), "REGRESSED"),
+        ((7, 8, 9), (1, 2, 3), "IMPROVED"),
+        ((1, 2, 3), (10, 11, 12), "UNCHANGED"),
+        ((4, 5), (7, 8, 9), "TOO_FEW_RUNS"),
+        ((4, 5, 6), (7,), "UNCHANGED"),
+        ((1, 2, 3), (7,), "SUSPECT"),
+    ):
+        found = verdicts_of_sides(store, base, new)
+        assert (found.base_runs, verdict(found)) == (None, word)
+
+
+def test_a_version_is_judged_by_itself_until_its_newest_run_is_judged(store):
+    three(store)
+    runs(store, "v4", count=1, start=20)
+    assert verdicts_of_sides(store, [7, 8, 9], [10, 11, 12, 13]).base_runs is None
+    judge(store)
+    assert verdicts_of_sides(store, [7, 8, 9], [10, 11, 12, 13]).base_runs is not None
+    edits.exclude_all(store, [9], "noisy")
+    assert verdicts_of_sides(store, [7, 8], [10, 11, 12, 13]).base_runs is None, "the version before is another"
+
+
+def test_the_order_of_versions_says_who_is_a_neighbour(store):
+    three(store)
+    workload = rows(store, "SELECT name FROM workload")[0][0]
+    order_versions(store, ["v1", "v3", "v2", "v4"], workload=workload)
+    judge(store)
+    assert verdicts_of_sides(store, [1, 2, 3], [7, 8, 9]).base_runs is not None
+    assert verdicts_of_sides(store, [1, 2, 3], [4, 5, 6]).base_runs is None
+
+
+def test_the_order_in_which_series_came_does_not_matter(tmp_path):
+    """In the second database the ops of v2 come first, so that their series have other numbers."""
+    found = []
+    for name, order in (("one", ("v1", "v2")), ("other", ("v2", "v1"))):
+        store = open_store(str(tmp_path / f"{name}.db"))
+        ids = {}
+        for version in order:
+            is_new = version == "v2"
+            ids[version] = runs(store, version, {**SLOW, "gelu": 2_000_000} if is_new else None, start=3 * is_new)
+        result = judge_sides(store, ids["v1"], ids["v2"], store, Known())
+        found.append({key: result.of(key) for key in result.places})
+    one, other = found
+    assert one.keys() == other.keys()
+    for key, row in one.items():
+        assert row["verdict"] == other[key]["verdict"]
+        np.testing.assert_allclose([row[name] for name in NUMBERS], [other[key][name] for name in NUMBERS])
+
+
+def test_runs_recorded_with_other_settings_have_no_verdict_of_the_step(store):
+    """With stacks the host is slower: the step has no verdict, times on the device have one."""
+    runs(store, "v1")
+    runs(store, "v2", SLOW, start=3, settings={"with_stack": "on"})
+    found = verdicts_of_sides(store, [1, 2, 3], [4, 5, 6])
+    step = next(key for key in found.places if key[2] == "step")
+    assert (found.of(step)["verdict"], found.of(step)["reason"]) == (None, "SETTINGS")
+    assert verdict(found) == "REGRESSED"
+    assert not found.gates["new"].decided
+
+
+def test_two_databases_are_judged_as_one(tmp_path):
+    stores = [open_store(str(tmp_path / f"{name}.db")) for name in ("one", "other")]
+    runs(stores[0], "v1")
+    runs(stores[1], "v1", SLOW, start=3)
+    found = verdicts_of_sides(stores[0], [1, 2, 3], [1, 2, 3], candidate_store=stores[1])
+    assert (found.base_runs, verdict(found)) == (None, "REGRESSED")
+    unchanged = [key for key in found.places if key[0] == "op" and found.of(key)["verdict"] == "UNCHANGED"]
+    assert len(unchanged) == OPS - 1
+
+
+def test_rows_say_what_an_older_finding_left(store):
+    """v3 is as v2: op07 is as before, and half again above v1."""
+    three(store)
+    found = diff(store, "v2", "v3")
+    (row,) = found.ops[found.ops["name"] == "op07"].to_dict("records")
+    assert row["verdict"] == "UNCHANGED"
+    assert row["reason"].startswith("still 49.") or row["reason"].startswith("still 50.")
+    assert row["reason"].endswith(" % above v1 (I-1, open since v2)")
+    assert "still" not in str(diff(store, "v3", "v4").ops["reason"].tolist()), "v4 has recovered"
