@@ -95,7 +95,7 @@ def format_page(name: str) -> str:
 
 def columns() -> str:
     """The data dictionary: all tables of the database and their columns."""
-    from tracker.store.tables import details, dimensions, findings, judgement, notifications, regressions, runs, watch
+    from tracker.store.tables import details, dimensions, judgement, notifications, regressions, runs, watch
     from tracker.store.tables.meanings import meaning
 
     parts = [
@@ -104,7 +104,7 @@ def columns() -> str:
         "(absolute ones since 1970 UTC), sizes bytes. What identifies a row is never NULL (empty text, or -1, for\n"
         "none); a number that the profile does not hold is NULL, never 0.",
     ]
-    rooms = (runs, details, dimensions, judgement, regressions, findings, notifications, watch)
+    rooms = (runs, details, dimensions, judgement, regressions, notifications, watch)
     for found in (each for module in rooms for each in vars(module).values()):
         table = getattr(found, "__table__", None)
         if table is None:

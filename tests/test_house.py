@@ -31,17 +31,17 @@ ROOMS = {
     "tracker/regressions": (4_496, 25),
     "tracker/reports": (7_780, 45),
     "tracker/results": (2_108, 18),
-    "tracker/store": (13_491, 179),
+    "tracker/store": (12_317, 162),
     "tracker/timeline": (4_259, 32),
     "tracker/watch": (1_800, 12),
-    "migrations": (576, 3),
+    "migrations": (491, 3),
     "scripts": (3_001, 12),
-    "tests": (43_486, 298),
+    "tests": (43_480, 298),
 }
 """Room -> lines and files of Python and SQL."""
 
 README_BYTES = 12_000
-SHARED_CLASS_NAMES = 65
+SHARED_CLASS_NAMES = 62
 FILES_THAT_IMPORT_PANDAS = 22
 
 

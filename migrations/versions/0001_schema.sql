@@ -146,69 +146,6 @@ CREATE TABLE call_stack (
     CONSTRAINT uq_call_stack_parent_id_frame_id UNIQUE (parent_id, frame_id)
 );
 
-CREATE TABLE finding (
-    id BIGSERIAL NOT NULL, workload_id BIGINT NOT NULL, configuration_id BIGINT NOT NULL, device_id BIGINT NOT NULL,
-    series_id BIGINT NOT NULL, direction TEXT COLLATE "C" NOT NULL, change TEXT COLLATE "C" NOT NULL,
-    first_run_id BIGINT NOT NULL, first_version_id BIGINT NOT NULL, good_version_id BIGINT, incident_id BIGINT,
-    state TEXT COLLATE "C" NOT NULL, number INTEGER NOT NULL, reopened INTEGER NOT NULL,
-    rule_version INTEGER NOT NULL, effect DOUBLE PRECISION, last_run_id BIGINT NOT NULL, ratio DOUBLE PRECISION,
-    low DOUBLE PRECISION, high DOUBLE PRECISION, p DOUBLE PRECISION, q DOUBLE PRECISION,
-    contribution DOUBLE PRECISION, detectable DOUBLE PRECISION, effect_passes BOOLEAN, q_passes BOOLEAN,
-    contribution_passes BOOLEAN, verdict TEXT COLLATE "C", reason TEXT COLLATE "C", baseline_value DOUBLE PRECISION,
-    candidate_value DOUBLE PRECISION, baseline_calls DOUBLE PRECISION, candidate_calls DOUBLE PRECISION,
-    baseline_runs TEXT COLLATE "C" NOT NULL, candidate_runs TEXT COLLATE "C" NOT NULL, until_ns BIGINT,
-    until_version TEXT COLLATE "C", step_runs TEXT COLLATE "C",
-    CONSTRAINT pk_finding PRIMARY KEY (id),
-    CONSTRAINT uq_finding_series_id_direction_change_first_run_id UNIQUE (series_id, direction, change, first_run_id)
-);
-CREATE INDEX ix_finding_workload_id_configuration_id_device_id_state ON finding (workload_id, configuration_id, device_id, state);
-
-CREATE TABLE finding_number (
-    id BIGSERIAL NOT NULL, -- postgresql
-    id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, -- sqlite
-    workload_id BIGINT NOT NULL, configuration_id BIGINT NOT NULL, device_id BIGINT NOT NULL,
-    series_id BIGINT NOT NULL, direction TEXT COLLATE "C" NOT NULL, change TEXT COLLATE "C" NOT NULL,
-    version_id BIGINT NOT NULL, first_run_id BIGINT NOT NULL
-    , CONSTRAINT pk_finding_number PRIMARY KEY (id) -- postgresql
-);
-CREATE INDEX ix_finding_number_workload_id_configuration_id_device_id ON finding_number (workload_id, configuration_id, device_id);
-
-CREATE TABLE finding_event (
-    finding_id BIGINT NOT NULL, position BIGINT NOT NULL, source TEXT COLLATE "C" NOT NULL,
-    target TEXT COLLATE "C" NOT NULL, kind TEXT COLLATE "C" NOT NULL, who TEXT COLLATE "C" NOT NULL, when_ns BIGINT,
-    run_id BIGINT, rule_version INTEGER NOT NULL, reason TEXT COLLATE "C" NOT NULL, notifies BOOLEAN NOT NULL,
-    CONSTRAINT pk_finding_event PRIMARY KEY (finding_id, position)
-)
-WITHOUT ROWID -- sqlite
-;
-
-CREATE TABLE finding_action (
-    id BIGSERIAL NOT NULL, workload_id BIGINT NOT NULL, configuration_id BIGINT NOT NULL, device_id BIGINT NOT NULL,
-    series_id BIGINT NOT NULL, direction TEXT COLLATE "C" NOT NULL, change TEXT COLLATE "C" NOT NULL,
-    first_run_id BIGINT NOT NULL, after_run_id BIGINT, action TEXT COLLATE "C" NOT NULL,
-    who TEXT COLLATE "C" NOT NULL, reason TEXT COLLATE "C" NOT NULL, when_ns BIGINT NOT NULL, until_ns BIGINT,
-    until_version TEXT COLLATE "C",
-    CONSTRAINT pk_finding_action PRIMARY KEY (id)
-);
-CREATE INDEX ix_finding_action_workload_id_configuration_id_device_id ON finding_action (workload_id, configuration_id, device_id);
-
-CREATE TABLE incident (
-    id BIGSERIAL NOT NULL, -- postgresql
-    id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, -- sqlite
-    workload_id BIGINT NOT NULL, configuration_id BIGINT NOT NULL, device_id BIGINT NOT NULL,
-    version_id BIGINT NOT NULL,
-    CONSTRAINT pk_incident PRIMARY KEY (id), -- postgresql
-    CONSTRAINT uq_incident_line_version UNIQUE (workload_id, configuration_id, device_id, version_id)
-);
-
-CREATE TABLE followed (
-    workload_id BIGINT NOT NULL, configuration_id BIGINT NOT NULL, device_id BIGINT NOT NULL,
-    fingerprint BYTEA NOT NULL, checkpoint_runs BIGINT, checkpoint_key BYTEA, checkpoint BYTEA,
-    CONSTRAINT pk_followed PRIMARY KEY (workload_id, configuration_id, device_id)
-)
-WITHOUT ROWID -- sqlite
-;
-
 CREATE TABLE sample (
     run_id BIGINT NOT NULL, series_id BIGINT NOT NULL, value DOUBLE PRECISION NOT NULL,
     mean DOUBLE PRECISION NOT NULL, sd DOUBLE PRECISION, min DOUBLE PRECISION, p10 DOUBLE PRECISION,
@@ -226,28 +163,6 @@ CREATE TABLE sample_array (
     numbers BYTEA NOT NULL,
     CONSTRAINT pk_sample_array PRIMARY KEY (run_id)
 );
-
-CREATE TABLE judged (
-    workload_id BIGINT NOT NULL, configuration_id BIGINT NOT NULL, device_id BIGINT NOT NULL,
-    version_id BIGINT NOT NULL, fingerprint BYTEA NOT NULL, rule_version BIGINT NOT NULL, previous_version_id BIGINT,
-    pinned_version_id BIGINT, centre DOUBLE PRECISION, judged_runs TEXT COLLATE "C", baseline_runs TEXT COLLATE "C",
-    CONSTRAINT pk_judged PRIMARY KEY (workload_id, configuration_id, device_id, version_id)
-)
-WITHOUT ROWID -- sqlite
-;
-
-CREATE TABLE diff_history (
-    version_id BIGINT NOT NULL, series_id BIGINT NOT NULL, value DOUBLE PRECISION, calls DOUBLE PRECISION,
-    runs INTEGER NOT NULL, rule_version INTEGER NOT NULL, baseline_diff DOUBLE PRECISION, baseline_p DOUBLE PRECISION,
-    baseline_q DOUBLE PRECISION, baseline_contribution DOUBLE PRECISION, baseline_verdict TEXT COLLATE "C",
-    calls_verdict TEXT COLLATE "C", pinned_diff DOUBLE PRECISION, pinned_p DOUBLE PRECISION,
-    pinned_q DOUBLE PRECISION, pinned_contribution DOUBLE PRECISION, pinned_verdict TEXT COLLATE "C",
-    best_version_id BIGINT, best_diff DOUBLE PRECISION, best_p DOUBLE PRECISION, best_q DOUBLE PRECISION,
-    best_verdict TEXT COLLATE "C", detectable DOUBLE PRECISION, reason TEXT COLLATE "C",
-    CONSTRAINT pk_diff_history PRIMARY KEY (version_id, series_id)
-)
-WITHOUT ROWID -- sqlite
-;
 
 CREATE TABLE threshold (
     id BIGSERIAL NOT NULL, workload_id BIGINT NOT NULL, configuration_id BIGINT NOT NULL, device_id BIGINT NOT NULL,
@@ -453,7 +368,7 @@ CREATE TABLE fact (
 WITHOUT ROWID -- sqlite
 ;
 
-CREATE TABLE new_finding (
+CREATE TABLE finding (
     id BIGSERIAL NOT NULL, -- postgresql
     id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, -- sqlite
     workload_id BIGINT NOT NULL, configuration_id BIGINT NOT NULL, device_id BIGINT NOT NULL,
@@ -463,29 +378,29 @@ CREATE TABLE new_finding (
     q DOUBLE PRECISION, contribution DOUBLE PRECISION NOT NULL, value_before DOUBLE PRECISION, value_after DOUBLE PRECISION,
     calls_before DOUBLE PRECISION, calls_after DOUBLE PRECISION, is_leaf BOOLEAN NOT NULL, was_faster BOOLEAN NOT NULL,
     state TEXT COLLATE "C" NOT NULL, ended_version_id BIGINT, ended_by_version_id BIGINT,
-    CONSTRAINT pk_new_finding PRIMARY KEY (id), -- postgresql
-    CONSTRAINT uq_new_finding_series_id_direction_how_first_version_id UNIQUE (series_id, direction, how, first_version_id)
+    CONSTRAINT pk_finding PRIMARY KEY (id), -- postgresql
+    CONSTRAINT uq_finding_series_id_direction_how_first_version_id UNIQUE (series_id, direction, how, first_version_id)
 );
 
-CREATE INDEX ix_new_finding_workload_id_configuration_id_device_id_state ON new_finding (workload_id, configuration_id, device_id, state);
+CREATE INDEX ix_finding_workload_id_configuration_id_device_id_state ON finding (workload_id, configuration_id, device_id, state);
 
-CREATE TABLE new_finding_action (
+CREATE TABLE finding_action (
     id BIGSERIAL NOT NULL, workload_id BIGINT NOT NULL, configuration_id BIGINT NOT NULL, device_id BIGINT NOT NULL,
     series_id BIGINT NOT NULL, direction TEXT COLLATE "C" NOT NULL, how TEXT COLLATE "C" NOT NULL,
     first_version_id BIGINT NOT NULL, action TEXT COLLATE "C" NOT NULL, who TEXT COLLATE "C" NOT NULL,
     reason TEXT COLLATE "C" NOT NULL, when_ns BIGINT NOT NULL, until_ns BIGINT, until_version TEXT COLLATE "C",
-    CONSTRAINT pk_new_finding_action PRIMARY KEY (id)
+    CONSTRAINT pk_finding_action PRIMARY KEY (id)
 );
 
-CREATE INDEX ix_new_finding_action_workload_id_configuration_id_device_id ON new_finding_action (workload_id, configuration_id, device_id);
+CREATE INDEX ix_finding_action_workload_id_configuration_id_device_id ON finding_action (workload_id, configuration_id, device_id);
 
-CREATE TABLE new_incident (
+CREATE TABLE incident (
     id BIGSERIAL NOT NULL, -- postgresql
     id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, -- sqlite
     workload_id BIGINT NOT NULL, configuration_id BIGINT NOT NULL, device_id BIGINT NOT NULL,
     first_version_id BIGINT NOT NULL, before_ns DOUBLE PRECISION, after_ns DOUBLE PRECISION,
     operators_ns DOUBLE PRECISION, new_ns DOUBLE PRECISION, gone_ns DOUBLE PRECISION, machine_ns DOUBLE PRECISION,
     other_operators_ns DOUBLE PRECISION, beside_ns DOUBLE PRECISION,
-    CONSTRAINT pk_new_incident PRIMARY KEY (id), -- postgresql
+    CONSTRAINT pk_incident PRIMARY KEY (id), -- postgresql
     CONSTRAINT uq_incident_first UNIQUE (workload_id, configuration_id, device_id, first_version_id)
 );

@@ -166,11 +166,11 @@ def test_a_mute_by_pattern_holds_until_its_end_and_can_be_ended(told, server, db
 
 def test_a_mute_of_findings_that_is_over_is_told_by_the_next_round(told, db):
     with open_store(str(db)) as store, store.connect() as connection:
-        (number,) = connection.exec_driver_sql("SELECT id FROM new_incident").scalars()
+        (number,) = connection.exec_driver_sql("SELECT id FROM incident").scalars()
     told("mute", f"I-{number}", "--until", "3d", "--reason", "moving machines")
     assert told("notify").out.startswith("0 messages made")
     with open_store(str(db)) as store, store.begin() as connection:
-        connection.exec_driver_sql("UPDATE new_finding_action SET until_ns = when_ns + 1")
+        connection.exec_driver_sql("UPDATE finding_action SET until_ns = when_ns + 1")
     assert told("notify").out.startswith("1 message made; 1 sent")
 
 

@@ -156,8 +156,8 @@ def test_what_users_expected_or_called_invalid_does_not_count(store, action):
         columns = "workload_id, configuration_id, device_id, series_id, direction, how, first_version_id"
         connection.execute(
             text(
-                f"INSERT INTO new_finding_action ({columns}, action, who, reason, when_ns) "
-                f"SELECT {columns}, '{action}', 'ann', 'meant so', 1 FROM new_finding"
+                f"INSERT INTO finding_action ({columns}, action, who, reason, when_ns) "
+                f"SELECT {columns}, '{action}', 'ann', 'meant so', 1 FROM finding"
             )
         )
     found = gate(store, "v1", "v2")

@@ -256,7 +256,7 @@ def test_messages_survive_that_findings_are_made_again(team):
     team.round()
     before = [record.key for record in recorded(team.store)]
     with team.store.begin() as connection:
-        for table in ("verdict", "fact", "judged_version", "new_finding", "new_incident"):
+        for table in ("verdict", "fact", "judged_version", "finding", "incident"):
             connection.exec_driver_sql(f"DELETE FROM {table}")
     slower(team.store, start=6, count=0)
     assert team.round(2 * MINUTE) == ["team opened"]

@@ -18,7 +18,7 @@ TABLES = (
     "l.label FROM verdict AS d INNER JOIN series AS s ON d.series_id = s.id INNER JOIN version AS v "
     "ON d.version_id = v.id LEFT JOIN version AS l ON d.level_version_id = l.id ORDER BY v.ordinal, s.id",
     "SELECT s.kind, s.name, f.direction, f.how, v.label, f.state, f.reference_runs, f.new_runs, f.value_before, "
-    "f.value_after FROM new_finding AS f INNER JOIN series AS s ON f.series_id = s.id INNER JOIN version AS v "
+    "f.value_after FROM finding AS f INNER JOIN series AS s ON f.series_id = s.id INNER JOIN version AS v "
     "ON f.first_version_id = v.id WHERE f.state <> 'withdrawn' ORDER BY v.ordinal, s.id, f.direction, f.how",
     "SELECT v.label, j.runs, j.base_runs, j.step_verdict, j.net, j.peak, j.levels FROM judged_version AS j "
     "INNER JOIN version AS v ON j.version_id = v.id ORDER BY v.ordinal",
@@ -80,7 +80,7 @@ def test_version_by_version_gives_what_one_look_gives(store):
     judge(store)
     whole = everything(store)
     with store.begin() as connection:
-        for table in ("verdict", "fact", "judged_version", "new_finding", "new_incident"):
+        for table in ("verdict", "fact", "judged_version", "finding", "incident"):
             connection.execute(text(f"DELETE FROM {table}"))
     late = rows(store, "SELECT id FROM run ORDER BY id")
     edits.exclude_all(store, [row[0] for row in late], "all at first")
@@ -101,14 +101,14 @@ def test_doing_it_again_judges_nothing(store):
 def test_excluded_run_counts_again_when_it_is_restored(store):
     story(store)
     judge(store)
-    before, numbers = everything(store), rows(store, "SELECT id FROM new_finding ORDER BY id")
+    before, numbers = everything(store), rows(store, "SELECT id FROM finding ORDER BY id")
     second = rows(store, "SELECT MIN(id) + 3 FROM run")[0][0]
     edits.exclude_all(store, [second], "another job on the node")
     assert judge(store) == 3, "v2, and those after it"
     edits.restore_all(store, [second])
     judge(store)
     assert everything(store) == before
-    assert rows(store, "SELECT id FROM new_finding ORDER BY id") == numbers
+    assert rows(store, "SELECT id FROM finding ORDER BY id") == numbers
 
 
 def test_moved_version_comes_back_as_it_was(store):
@@ -141,13 +141,13 @@ def test_withdrawn_finding_gets_its_number_back(store):
     runs(store, "v1")
     late = runs(store, "v2", {"op07": 1.5}, start=3)
     judge(store)
-    numbers = rows(store, "SELECT id, state FROM new_finding ORDER BY id")
+    numbers = rows(store, "SELECT id, state FROM finding ORDER BY id")
     edits.exclude_all(store, late, "a wrong build")
     assert judge(store) == 0
-    assert {state for _, state in rows(store, "SELECT id, state FROM new_finding")} == {"withdrawn"}
+    assert {state for _, state in rows(store, "SELECT id, state FROM finding")} == {"withdrawn"}
     edits.restore_all(store, late)
     judge(store)
-    assert rows(store, "SELECT id, state FROM new_finding ORDER BY id") == numbers
+    assert rows(store, "SELECT id, state FROM finding ORDER BY id") == numbers
 
 
 def test_relabelled_run_leaves_its_track(store):

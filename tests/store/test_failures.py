@@ -10,7 +10,7 @@ from sqlalchemy.exc import OperationalError
 from tests.factories import save
 from tracker.compare import show
 from tracker.errors import StoreError
-from tracker.store import findings, open_store, queries
+from tracker.store import open_store, queries
 from tracker.store.failures import explain, is_connection_lost, is_crowded
 
 QUOTE = 'value "too many connections" of a note'
@@ -60,10 +60,8 @@ def test_more_numbers_than_a_statement_takes_are_asked_for_in_portions(store):
     """70,000 findings of which none is there, among them the only one that is."""
     save(store)
     many = range(1, 70_001)
-    assert queries.findings(store, many).empty and queries.finding_events(store, many).empty
-    assert queries.series_diffs(store, many).empty
-    with store.begin() as connection:
-        assert findings.incident_events(connection, many) == {}
+    assert queries.findings(store, many) == []
+    assert queries.series_verdicts(store, many).empty and queries.series_facts(store, many).empty
 
 
 @pytest.mark.parametrize("names", [("mm",), ("aa", "mm")])

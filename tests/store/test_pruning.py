@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
-from sqlalchemy import insert
 
 from tests.conftest import count_rows
 from tests.factories import EPOCH_NS, capture, record, save
+from tests.regressions import made
 from tracker.compare import diff, show
 from tracker.errors import UsageError
 from tracker.profile import Device
+from tracker.regressions import judgement
 from tracker.store import pruning, queries, save_run
 from tracker.store import runs as edits
 from tracker.store.pruning import Policy
-from tracker.store.tables.findings import Finding
 
 DAY_NS = 86_400 * 10**9
 NOW_NS = EPOCH_NS + 100 * DAY_NS
@@ -179,17 +179,13 @@ def test_room_is_given_back_when_asked(tmp_path):
             assert connection.exec_driver_sql("PRAGMA freelist_count").scalar_one() == 0
 
 
-def test_the_runs_that_the_step_of_a_finding_was_judged_against_are_in_use(store):
-    old, _ = aged(store, "v1", 60), aged(store, "v2", 1)
-    assert taken(store) == [old]
-    with store.begin() as connection:
-        columns = {column.name: 0 for column in Finding.__table__.columns if not column.nullable}
-        words = {
-            "direction": "regression",
-            "change": "level",
-            "state": "new",
-            "baseline_runs": "",
-            "candidate_runs": "",
-        }
-        connection.execute(insert(Finding), [columns | words | {"id": 1, "step_runs": f"{old}"}])
-    assert taken(store) == []
+@pytest.mark.postgres
+def test_the_runs_that_an_open_finding_rests_on_stay_until_it_recovers(store):
+    before = made.runs(store, "v1", workload="made")
+    after = made.runs(store, "v2", {"op07": 1.5}, start=3, workload="made")
+    lines = judgement.lines_of(store)
+    assert judgement.update(store, lines) == 2
+    assert taken(store, workload="made") == []
+    made.runs(store, "v3", start=6, workload="made")
+    judgement.update(store, lines)
+    assert set(taken(store, workload="made")) >= {*before, *after}, "op07 is back"

@@ -122,7 +122,7 @@ def recovered(store: Store) -> frozenset[int]:
     """The findings of regressions that have recovered."""
     from tracker.store import queries
 
-    rows = queries.found_changes(store)
+    rows = queries.findings(store)
     return frozenset(row["finding_id"] for row in rows if row["base_state"] == "recovered")
 
 
@@ -145,7 +145,7 @@ def new_regressions(store: Store, results: Sequence[IngestResult]) -> dict[str, 
     def is_new(row: dict[str, Any]) -> bool:
         return row["direction"] == "regression" and not added.isdisjoint(str(row["candidate_runs"]).split())
 
-    touched = {row["workload"] for row in queries.found_changes(store) if is_new(row)}
+    touched = {row["workload"] for row in queries.findings(store) if is_new(row)}
     found: dict[str, int] = {}
     for row in found_rows(store) if touched else ():
         if is_new(row) and row["is_new"] and row["under"] is None and row["finding_id"] is not None:

@@ -105,7 +105,7 @@ def found_rows(
 ) -> list[Row]:
     """All findings of the tracks that `options` name, whatever their state, then suspects of newest versions.
 
-    Keys: columns of FINDINGS_COLUMNS["findings"], of sql/found_changes.sql, and `is_newest`: its version is the newest
+    Keys: columns of FINDINGS_COLUMNS["findings"], of sql/findings.sql, and `is_newest`: its version is the newest
     one. `finding_ids`: only these, without suspects; to come out the same, whole incidents.
     """
     options, tracks = options or FindingsOptions(), tracks or Tracks(store)
@@ -115,7 +115,7 @@ def found_rows(
     now_ns = time.time_ns() if now_ns is None else now_ns
     words = queries.finding_words(store)
     rows = []
-    for row in queries.found_changes(store, finding_ids, workload=options.workload):
+    for row in queries.findings(store, finding_ids, workload=options.workload):
         row["device"] = f"{row['vendor']} {row['device']}".strip()
         track = tracks.of(line_of(row))
         if track is None or (options.device and device_part(options.device) not in device_part(row["device"])):

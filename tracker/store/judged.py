@@ -1,4 +1,4 @@
-"""What is judged of the versions of a line, and what that rests on; `judgements` writes it.
+"""The runs of a line, its series, and what its runs say of them.
 
 A line is what forms one history: a workload, in one configuration, on one device.
 """
@@ -7,29 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from tracker.store import bulk, samples
-from tracker.store.bulk import as_keys
 from tracker.store.samples import SAMPLE_RULES
 from tracker.store.samples.arrays import SampleArray
 from tracker.store.sql import statement
 
 F64 = NDArray[np.float64]
-
-_RUNS: Final = text(
-    "SELECT id, version_id FROM run WHERE workload_id = :workload_id AND configuration_id = :configuration_id "
-    "AND device_id = :device_id AND state = 'active' AND id IN (SELECT CAST(e.key AS BIGINT) FROM JSON_EACH(:ids) AS e)"
-)
-_JUDGED: Final = text(
-    "SELECT fingerprint FROM judged WHERE workload_id = :workload_id AND configuration_id = :configuration_id "
-    "AND device_id = :device_id AND version_id = :version_id"
-)
 
 
 class Line(Struct, frozen=True):
@@ -70,21 +60,6 @@ class SeriesTable(Struct, frozen=True):
     keys: Sequence[tuple[str, str, str, str, str]]
 
 
-class JudgedVersion(Struct, frozen=True):
-    """How a version of a line was judged; None where there was nothing to compare with. `judged_runs`: the numbers of
-    its runs, as text; `baseline_runs`: of those that the step, and most series with it, was judged against.
-    """
-
-    version_id: int
-    fingerprint: bytes
-    rule_version: int
-    previous_version_id: int | None
-    judged_runs: str | None
-    baseline_runs: str | None
-    pinned_version_id: int | None
-    centre: float | None
-
-
 def lines(connection: Connection, run_ids: Iterable[int] | None = None, workload: str | None = None) -> list[Line]:
     """The lines of these runs, or all of them, in order."""
     wanted = [] if run_ids is None else sorted(set(run_ids))
@@ -103,12 +78,6 @@ def runs_of(connection: Connection, line: Line) -> list[LineRun]:
         for number, of, version, pinned, rules, pruned, *others in rows
     ]
     return [run for _, own in groupby(runs, lambda run: run.version_id) for run in _as_started(list(own))]
-
-
-def versions_of_runs(connection: Connection, line: Line, run_ids: Iterable[int]) -> set[tuple[int, int]]:
-    """Those of these runs that are active and in the line, each with its version."""
-    asked = {**line.parameters, "ids": as_keys(run_ids)}
-    return set(map(tuple, bulk.fetch(connection.execute(_RUNS, asked))))
 
 
 def _as_started(runs: list[LineRun]) -> list[LineRun]:
@@ -152,40 +121,6 @@ def _places(ids: NDArray[np.int64], own: NDArray[np.int64]) -> NDArray[np.int64]
     return np.where(np.append(own, -1)[place] == ids, place, len(own))
 
 
-def ids_of(connection: Connection, line: Line, kind: str) -> dict[str, list[int]]:
-    """Metric -> the series of a line that are of this kind, ascending."""
-    found: dict[str, list[int]] = {}
-    asked = {**line.parameters, "kind": kind}
-    for number, metric in bulk.fetch(connection.execute(statement("series_of_kind"), asked)):
-        found.setdefault(metric, []).append(number)
-    return found
-
-
 def values_in(connection: Connection, run_ids: Sequence[int], series_ids: Sequence[int]) -> F64:
     """What is judged of these series, ascending, in these runs: (series, runs), nan for what is not there."""
     return values_of(connection, run_ids, SeriesTable(np.array(series_ids, dtype=np.int64), ()))[0]
-
-
-def judged_of(connection: Connection, line: Line) -> dict[int, JudgedVersion]:
-    """The versions of a line that were judged, by number."""
-    rows = connection.execute(statement("judged"), line.parameters).all()
-    return {
-        row.version_id: JudgedVersion(
-            row.version_id, bytes(row.fingerprint), row.rule_version, row.previous_version_id, row.judged_runs,
-            row.baseline_runs,
-            row.pinned_version_id, row.centre,
-        )
-        for row in rows
-    }  # fmt: skip
-
-
-def fingerprint_of(connection: Connection, line: Line, version_id: int) -> bytes | None:
-    """What the judgement of one version rests on; None where there is none."""
-    found = connection.execute(_JUDGED, {**line.parameters, "version_id": version_id}).scalar()
-    return None if found is None else bytes(found)
-
-
-def verdicts_of(connection: Connection, line: Line, version_id: int) -> list[tuple[Any, ...]]:
-    """How a version of a line was judged, series by series. Columns: see sql/version_verdicts.sql."""
-    asked = {**line.parameters, "version_id": version_id}
-    return bulk.fetch(connection.execute(statement("version_verdicts"), asked))

@@ -63,29 +63,18 @@ _UNUSED: Final = {
 
 _RESTS_ON: Final[dict[str, tuple[str, ...]]] = {
     "version": (
-        "DELETE FROM diff_history WHERE version_id = :id",
-        "DELETE FROM judged WHERE version_id = :id",
         "DELETE FROM verdict WHERE version_id = :id",
         "DELETE FROM fact WHERE version_id = :id",
         "DELETE FROM judged_version WHERE version_id = :id",
     ),
     "configuration": (
         "DELETE FROM configuration_value WHERE configuration_id = :id",
-        "DELETE FROM diff_history WHERE version_id IN (SELECT version_id FROM judged WHERE configuration_id = :id) "
-        "AND series_id IN (SELECT id FROM series WHERE configuration_id = :id)",
-        "DELETE FROM judged WHERE configuration_id = :id",
         "DELETE FROM verdict WHERE series_id IN (SELECT id FROM series WHERE configuration_id = :id)",
         "DELETE FROM fact WHERE series_id IN (SELECT id FROM series WHERE configuration_id = :id)",
         "DELETE FROM judged_version WHERE configuration_id = :id",
-        "DELETE FROM new_finding WHERE configuration_id = :id",
-        "DELETE FROM new_finding_action WHERE configuration_id = :id",
-        "DELETE FROM new_incident WHERE configuration_id = :id",
-        "DELETE FROM finding_event WHERE finding_id IN (SELECT id FROM finding WHERE configuration_id = :id)",
         "DELETE FROM finding WHERE configuration_id = :id",
         "DELETE FROM finding_action WHERE configuration_id = :id",
-        "DELETE FROM finding_number WHERE configuration_id = :id",
         "DELETE FROM incident WHERE configuration_id = :id",
-        "DELETE FROM followed WHERE configuration_id = :id",
         "DELETE FROM series WHERE configuration_id = :id",
         "DELETE FROM threshold WHERE configuration_id = :id",
     ),

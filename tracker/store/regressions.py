@@ -45,7 +45,7 @@ _DECIDE: Final = text(
     "UPDATE verdict SET decided = :decided "
     "WHERE version_id = :version_id AND series_id = :series_id AND verdict = 'SUSPECT'"
 )
-_INCIDENTS: Final = text(f"SELECT id, first_version_id FROM new_incident WHERE {_OF_LINE}")  # noqa: S608 the same
+_INCIDENTS: Final = text(f"SELECT id, first_version_id FROM incident WHERE {_OF_LINE}")  # noqa: S608 the same
 
 
 class Levels(Struct, frozen=True):
@@ -111,9 +111,9 @@ class FindingRow(Struct, frozen=True):
 
 
 _COLUMNS: Final = FindingRow.__struct_fields__
-_FINDINGS: Final = text(f"SELECT {', '.join(_COLUMNS)} FROM new_finding WHERE {_OF_LINE} ORDER BY id")  # noqa: S608 the same
+_FINDINGS: Final = text(f"SELECT {', '.join(_COLUMNS)} FROM finding WHERE {_OF_LINE} ORDER BY id")  # noqa: S608 the same
 _PUT_FINDING: Final = text(
-    f"INSERT INTO new_finding ({', '.join((*_LINE, *_COLUMNS))}) "  # noqa: S608 the same
+    f"INSERT INTO finding ({', '.join((*_LINE, *_COLUMNS))}) "  # noqa: S608 the same
     f"VALUES ({', '.join(f':{name}' for name in (*_LINE, *_COLUMNS))}) ON CONFLICT ({', '.join(_KEY)}) "
     f"DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in _COLUMNS if name not in _KEY)}"
 )
@@ -135,7 +135,7 @@ class IncidentRow(Struct, frozen=True):
 
 _PARTS: Final = IncidentRow.__struct_fields__
 _PUT_INCIDENT: Final = text(
-    f"INSERT INTO new_incident ({', '.join((*_LINE, *_PARTS))}) "  # noqa: S608 the same
+    f"INSERT INTO incident ({', '.join((*_LINE, *_PARTS))}) "  # noqa: S608 the same
     f"VALUES ({', '.join(f':{name}' for name in (*_LINE, *_PARTS))}) "
     f"ON CONFLICT ({', '.join(_LINE)}, first_version_id) "
     f"DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in _PARTS if name != 'first_version_id')}"
@@ -156,9 +156,9 @@ class Word(Struct, frozen=True):
 
 _SAID: Final = ("action", "who", "reason", "when_ns", "until_ns", "until_version")
 _ADD_WORD: Final = text(
-    f"INSERT INTO new_finding_action ({', '.join((*_LINE, *_KEY, *_SAID))}) "  # noqa: S608 the same
+    f"INSERT INTO finding_action ({', '.join((*_LINE, *_KEY, *_SAID))}) "  # noqa: S608 the same
     f"SELECT {', '.join((*_LINE, *_KEY))}, {', '.join(f':{name}' for name in _SAID)} "
-    "FROM new_finding WHERE id = :finding_id"
+    "FROM finding WHERE id = :finding_id"
 )
 
 

@@ -75,24 +75,6 @@ def series_facts(store: Store, series_ids: Sequence[int]) -> pd.DataFrame:
     return answer_of(store, "series_facts", "series_ids", series_ids).frame
 
 
-def series_diffs(store: Store, series_ids: Sequence[int]) -> pd.DataFrame:
-    """How series differed, version by version. Columns: see sql/series_diffs.sql."""
-    return answer_of(store, "series_diffs", "series_ids", series_ids).frame
-
-
-def decided_suspicions(store: Store, series_ids: Sequence[int]) -> Columns:
-    """What became of suspicions of these series. Columns: see sql/decided_suspicions.sql."""
-    return answer_of(store, "decided_suspicions", "series_ids", series_ids)
-
-
-def drifted(store: Store, line: Line, version_id: int) -> pd.DataFrame:
-    """The series of a version of a line that have a verdict against the pinned one, the largest contribution first.
-
-    Columns: see sql/drifted.sql.
-    """
-    return frame(store, "drifted", {**line.parameters, "version_id": version_id})
-
-
 @Question
 def thresholds(store: Store, workload: str | None = None) -> Columns:
     """The limits that users set for a workload, or for all. Columns: see sql/thresholds.sql."""

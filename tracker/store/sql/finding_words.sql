@@ -9,8 +9,8 @@ SELECT
     a.when_ns,
     a.until_ns,
     a.until_version
-FROM new_finding_action AS a
-INNER JOIN new_finding AS f
+FROM finding_action AS a
+INNER JOIN finding AS f
     ON
         a.series_id = f.series_id
         AND a.direction = f.direction

@@ -1,16 +1,17 @@
--- Which findings are there? One row per finding.
+-- Which changes were found? One row per finding that is not withdrawn.
 -- Parameters: all_findings (1: yes), finding_ids (list, read when all_findings = 0: only these);
 --   workload (name, NULL = all)
--- Columns: finding_id, incident_id (NULL: not confirmed); workload, configuration: its values; vendor, device: model;
---   workload_id, configuration_id, device_id; series_id, kind, metric, name, input_shapes, part: of the series;
---   direction, change, state, number, reopened; first_run_id, version, version_id, ordinal: that began it;
---   good_version: the last one before that was good; last_run_id; effect: DIFF of that run;
---   ratio, low, high, p, q, contribution, detectable, effect_passes, q_passes, contribution_passes, verdict, reason,
---   baseline_value, candidate_value, baseline_calls, candidate_calls, baseline_runs, candidate_runs, step_runs,
---   rule_version: what decided; until_ns, until_version: end of a mute
+-- Columns: finding_id, incident_id; workload, configuration: its values; vendor, device: model; workload_id,
+--   configuration_id, device_id; series_id, kind, metric, name, input_shapes, part: of the series; direction; change:
+--   how it was found (level, presence, gradual); base_state: as the judgement says, without the words of users;
+--   version, version_id, ordinal: that it is dated to; decided_version_id: whose runs decided it; ended_version,
+--   ended_by_version_id: that in which it was over, and whose runs decided that, NULL: neither; size (a log); q,
+--   contribution, baseline_value, candidate_value, baseline_calls, candidate_calls, baseline_runs, candidate_runs:
+--   what decided; is_leaf: an operator; step_before_ns to beside_ns: of the incident; shared_factor: of the version
+--   that decided it
 SELECT
     f.id AS finding_id,
-    f.incident_id,
+    i.id AS incident_id,
     w.name AS workload,
     g.title AS configuration,
     d.vendor,
@@ -25,47 +26,54 @@ SELECT
     s.input_shapes,
     s.part,
     f.direction,
-    f.change,
-    f.state,
-    f.number,
-    f.reopened,
-    f.first_run_id,
+    f.how AS change,
+    f.state AS base_state,
     v.label AS version,
     f.first_version_id AS version_id,
     v.ordinal,
-    b.label AS good_version,
-    f.last_run_id,
-    f.effect,
-    f.ratio,
-    f.low,
-    f.high,
-    f.p,
+    f.decided_version_id,
+    e.label AS ended_version,
+    f.ended_by_version_id,
+    f.size,
     f.q,
     f.contribution,
-    f.detectable,
-    f.effect_passes,
-    f.q_passes,
-    f.contribution_passes,
-    f.verdict,
-    f.reason,
-    f.baseline_value,
-    f.candidate_value,
-    f.baseline_calls,
-    f.candidate_calls,
-    f.baseline_runs,
-    f.candidate_runs,
-    f.step_runs,
-    f.rule_version,
-    f.until_ns,
-    f.until_version
+    f.value_before AS baseline_value,
+    f.value_after AS candidate_value,
+    f.calls_before AS baseline_calls,
+    f.calls_after AS candidate_calls,
+    f.reference_runs AS baseline_runs,
+    f.new_runs AS candidate_runs,
+    f.is_leaf,
+    i.before_ns AS step_before_ns,
+    i.after_ns AS step_after_ns,
+    i.operators_ns,
+    i.new_ns,
+    i.gone_ns,
+    i.machine_ns,
+    i.other_operators_ns,
+    i.beside_ns,
+    j.shared_factor
 FROM finding AS f
 INNER JOIN workload AS w ON f.workload_id = w.id
 INNER JOIN configuration AS g ON f.configuration_id = g.id
 INNER JOIN device AS d ON f.device_id = d.id
 INNER JOIN series AS s ON f.series_id = s.id
 INNER JOIN version AS v ON f.first_version_id = v.id
-LEFT JOIN version AS b ON f.good_version_id = b.id
+INNER JOIN incident AS i
+    ON
+        f.workload_id = i.workload_id
+        AND f.configuration_id = i.configuration_id
+        AND f.device_id = i.device_id
+        AND f.first_version_id = i.first_version_id
+LEFT JOIN version AS e ON f.ended_version_id = e.id
+LEFT JOIN judged_version AS j
+    ON
+        f.workload_id = j.workload_id
+        AND f.configuration_id = j.configuration_id
+        AND f.device_id = j.device_id
+        AND f.decided_version_id = j.version_id
 WHERE
-    (:all_findings = 1 OR f.id IN :finding_ids)
+    f.state <> 'withdrawn'
+    AND (:all_findings = 1 OR f.id IN :finding_ids)
     AND (CAST(:workload AS TEXT) IS NULL OR w.name = :workload)
 ORDER BY w.name, g.title, d.vendor, d.model, v.ordinal, f.direction, f.id

@@ -24,7 +24,7 @@ SELECT
     CASE
         WHEN EXISTS (
             SELECT 1
-            FROM new_finding_action AS a
+            FROM finding_action AS a
             WHERE
                 a.series_id = f.series_id
                 AND a.direction = f.direction
@@ -34,10 +34,10 @@ SELECT
         ) THEN 1
         ELSE 0
     END AS excused
-FROM new_finding AS f
+FROM finding AS f
 INNER JOIN series AS s ON f.series_id = s.id
 INNER JOIN version AS v ON f.first_version_id = v.id
-LEFT JOIN new_incident AS i
+LEFT JOIN incident AS i
     ON
         f.workload_id = i.workload_id
         AND f.configuration_id = i.configuration_id

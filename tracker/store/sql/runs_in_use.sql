@@ -1,7 +1,7 @@
 -- On which runs do open findings rest? One row per finding.
 -- Parameters: none
 -- Columns: runs: numbers with blanks between them
-SELECT f.baseline_runs || ' ' || f.candidate_runs || ' ' || COALESCE(f.step_runs, '') AS runs
+SELECT f.reference_runs || ' ' || f.new_runs AS runs
 FROM finding AS f
-WHERE f.state IN ('suspect', 'new', 'persisting', 'acknowledged', 'recovering', 'muted', 'reopened')
+WHERE f.state = 'open'
 ORDER BY f.id

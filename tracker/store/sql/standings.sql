@@ -9,6 +9,6 @@ SELECT
     f.direction,
     f.how AS change,
     f.state
-FROM new_finding AS f
+FROM finding AS f
 WHERE f.state <> 'withdrawn'
 ORDER BY f.id

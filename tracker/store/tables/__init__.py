@@ -26,8 +26,7 @@ from tracker.store.tables.details import (
     Step,
 )
 from tracker.store.tables.dimensions import CallStack, DetailText, KernelKey, OpKey, ProcessGroup
-from tracker.store.tables.findings import Finding, FindingAction, FindingEvent, FindingNumber, Followed, Incident
-from tracker.store.tables.judgement import DiffHistory, Judged, Sample, SampleArray, Series, Threshold
+from tracker.store.tables.judgement import Sample, SampleArray, Series, Threshold
 from tracker.store.tables.notifications import Notification, Silence
 from tracker.store.tables.regressions import (
     ExactFact,
@@ -65,19 +64,11 @@ __all__ = [
     "Counter",
     "DetailText",
     "Device",
-    "DiffHistory",
     "ExactFact",
     "Expectation",
-    "Finding",
-    "FindingAction",
-    "FindingEvent",
-    "FindingNumber",
     "FindingWord",
-    "Followed",
     "FoundChange",
     "Inbox",
-    "Incident",
-    "Judged",
     "Kernel",
     "KernelKey",
     "KernelMetric",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final, TypeAlias
 
-from sqlalchemy import BigInteger, Double, Integer, LargeBinary, MetaData, Text
+from sqlalchemy import BigInteger, Boolean, Double, Integer, LargeBinary, MetaData, Text
 from sqlalchemy.orm import registry
 from sqlmodel import Field, SQLModel
 
@@ -86,6 +86,16 @@ def packed() -> Any:
 def value() -> Any:
     """A whole number (ns, bytes or a count) that may be missing."""
     return Field(default=None, sa_type=BigInteger, nullable=True)
+
+
+def flag(*, nullable: bool = True) -> Any:
+    """Yes or no; with `nullable`, it may be missing."""
+    return Field(default=None, sa_type=Boolean, nullable=nullable)
+
+
+def count() -> Any:
+    """A small whole number that is always there."""
+    return Field(sa_type=Integer, nullable=False)
 
 
 def real() -> Any:

@@ -8,8 +8,7 @@ from __future__ import annotations
 from sqlalchemy import Boolean, Double, Index, Integer, UniqueConstraint
 from sqlmodel import Field
 
-from tracker.store.tables.base import ID, Base, Binary, digest, key, packed, real, row_id, text_key, text_value
-from tracker.store.tables.base import value as number
+from tracker.store.tables.base import ID, Base, Binary, digest, key, packed, real, row_id, text_key
 
 
 class Series(Base, table=True):
@@ -59,56 +58,6 @@ class SampleArray(Base, table=True):
     __tablename__ = "sample_array"
     run_id: int = Field(sa_type=ID, primary_key=True, nullable=False, sa_column_kwargs={"autoincrement": False})
     numbers: Binary = packed()
-
-
-class Judged(Base, table=True):
-    """A version that was judged in one configuration on one device: from what, by which rule."""
-
-    __tablename__ = "judged"
-    __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012 what SQLAlchemy wants
-    workload_id: int = key()
-    configuration_id: int = key()
-    device_id: int = key()
-    version_id: int = key()
-    fingerprint: Binary = digest()
-    rule_version: int = key(primary=False)
-    previous_version_id: int | None = number()
-    pinned_version_id: int | None = number()
-    centre: float | None = real()
-    judged_runs: str | None = text_value()
-    baseline_runs: str | None = text_value()
-
-
-class DiffHistory(Base, table=True):
-    """How one series of one version differs from its baseline, from the pinned version, and from the best one."""
-
-    __tablename__ = "diff_history"
-    # none by series: a row of each would take a page for every version; the versions of a line are few, and known
-    __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012 as SQLModel takes it
-    version_id: int = key()
-    series_id: int = key()
-    value: float | None = real()
-    calls: float | None = real()
-    runs: int = Field(sa_type=Integer, nullable=False)
-    rule_version: int = Field(sa_type=Integer, nullable=False)
-    baseline_diff: float | None = real()
-    baseline_p: float | None = real()
-    baseline_q: float | None = real()
-    baseline_contribution: float | None = real()
-    baseline_verdict: str | None = text_value()
-    calls_verdict: str | None = text_value()
-    pinned_diff: float | None = real()
-    pinned_p: float | None = real()
-    pinned_q: float | None = real()
-    pinned_contribution: float | None = real()
-    pinned_verdict: str | None = text_value()
-    best_version_id: int | None = number()
-    best_diff: float | None = real()
-    best_p: float | None = real()
-    best_q: float | None = real()
-    best_verdict: str | None = text_value()
-    detectable: float | None = real()
-    reason: str | None = text_value()
 
 
 class Threshold(Base, table=True):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from sqlalchemy import Index, UniqueConstraint
 
-from tracker.store.tables.base import Base, row_id, text_key, text_value, value
+from tracker.store.tables.base import Base, count, row_id, text_key, text_value, value
 from tracker.store.tables.base import key as number
-from tracker.store.tables.findings import count
 
 
 class Notification(Base, table=True):

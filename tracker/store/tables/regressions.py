@@ -85,7 +85,7 @@ class ExactFact(Base, table=True):
 class FoundChange(Base, TrackColumns, table=True):
     """A confirmed change of a series, with what decided it; `state`: withdrawn where its runs are gone."""
 
-    __tablename__ = "new_finding"
+    __tablename__ = "finding"
     # people know findings by their numbers: none may ever mean another one
     __table_args__: Any = (
         UniqueConstraint("series_id", "direction", "how", "first_version_id"),
@@ -117,7 +117,7 @@ class FoundChange(Base, TrackColumns, table=True):
 class FindingWord(Base, TrackColumns, table=True):
     """What a user said of a finding: named by what makes it, not by its number. Changes no verdict."""
 
-    __tablename__ = "new_finding_action"
+    __tablename__ = "finding_action"
     __table_args__ = (Index(None, "workload_id", "configuration_id", "device_id"),)
     series_id: int = key(primary=False)
     direction: str = text_key()
@@ -134,7 +134,7 @@ class FindingWord(Base, TrackColumns, table=True):
 class VersionIncident(Base, TrackColumns, table=True):
     """The findings of one first version, and the change of its step in parts that add up (ns per step)."""
 
-    __tablename__ = "new_incident"
+    __tablename__ = "incident"
     __table_args__: Any = (
         UniqueConstraint("workload_id", "configuration_id", "device_id", "first_version_id", name="uq_incident_first"),
         {"sqlite_autoincrement": True},

@@ -5,8 +5,7 @@ from __future__ import annotations
 from sqlalchemy import UniqueConstraint
 from sqlmodel import Field
 
-from tracker.store.tables.base import TEXT, Base, Binary, digest, key, row_id, text_key, text_value, value
-from tracker.store.tables.findings import count, flag
+from tracker.store.tables.base import TEXT, Base, Binary, count, digest, flag, key, row_id, text_key, text_value, value
 
 
 class Lease(Base, table=True):
