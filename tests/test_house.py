@@ -28,15 +28,15 @@ ROOMS = {
     "tracker/notify": (1_842, 14),
     "tracker/profile": (812, 6),
     "tracker/readers": (15_497, 119),
-    "tracker/regressions": (4_496, 25),
+    "tracker/regressions": (4_475, 25),
     "tracker/reports": (7_780, 45),
-    "tracker/results": (2_108, 18),
-    "tracker/store": (12_317, 162),
+    "tracker/results": (2_037, 18),
+    "tracker/store": (12_316, 162),
     "tracker/timeline": (4_259, 32),
     "tracker/watch": (1_800, 12),
     "migrations": (491, 3),
     "scripts": (3_001, 12),
-    "tests": (43_480, 298),
+    "tests": (43_546, 299),
 }
 """Room -> lines and files of Python and SQL."""
 

@@ -151,7 +151,7 @@ def test_without_channels_it_says_what_to_add(tracker, db):
 
 def test_a_mute_by_pattern_holds_until_its_end_and_can_be_ended(told, server, db):
     out = told("mute", "--op", "*", "--workload", "small*", "--until", "3d", "--reason", "moving machines").out
-    assert out.startswith("silence:1: nothing is told of * until 20")
+    assert out.startswith("silence:1: no alerts of * until 20")
     assert "0 messages made" in told("notify").out
     listed = told("notify", "--list").out
     assert "small*" in listed

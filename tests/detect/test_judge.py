@@ -177,3 +177,20 @@ def test_inverse_numbers_mirror_the_verdicts(values):
     # a step of nothing: every contribution passes
     verdicts, mirrored = (of(own, weights=1e-9)[0] for own in (values, 1 / values))
     assert [mirror.get(word, word) for word in verdicts] == mirrored
+
+
+@pytest.mark.parametrize("names", [("free", "exposed communication"), ("exposed communication", "free")])
+def test_largest_wait_explains_the_step_whichever_series_is_older(names):
+    """All operators are 6 % slower: the machine. The step is 7 % slower, and idle time makes 4.8 % of it."""
+    machine = {key: [*STEADY, 106.0, 107.0, 105.0] for key in MACHINE}
+    waits = {"free": (20.0, 68.0), "exposed communication": (20.0, 46.0)}
+    rows = {**machine, STEP: [value * 10 for value in STEADY] + [1070.0, 1080.0, 1060.0]}
+    for name in names:
+        before, after = waits[name]
+        rows["run", f"{name}_ns", name] = [value * before / 100 for value in STEADY] + [
+            after,
+            after * 1.01,
+            after * 0.99,
+        ]
+    verdicts, _, _ = judged(rows, 3)
+    assert verdicts[len(machine)] == "REGRESSED"

@@ -45,7 +45,7 @@ def ack(targets: Targets, reason: Reason, by: By = None, db: options.Database = 
 
 
 def expect(targets: Targets, reason: Reason, by: By = None, db: options.Database = None) -> None:
-    """Meant so: the change is the price of something. No gate counts it, and nothing more is told of it.
+    """Meant so: the change is the price of something. No gate counts it, and no more alerts are sent.
 
     \b
     Example:
@@ -55,7 +55,7 @@ def expect(targets: Targets, reason: Reason, by: By = None, db: options.Database
 
 
 def invalid(targets: Targets, reason: Reason, by: By = None, db: options.Database = None) -> None:
-    """Wrong: this is no finding. No gate counts it, and nothing more is told of it.
+    """Wrong: this is no finding. No gate counts it, and no more alerts are sent.
 
     \b
     Example:
@@ -101,7 +101,7 @@ def mute(
     by: By = None,
     db: options.Database = None,
 ) -> None:
-    """Not now: nothing is told of it until END. It is judged on; that it recovered is told all the same.
+    """Not now: no alert is sent until END. It is still judged, shown and counted by gates.
 
     A mute by pattern (--op) holds for what is found until then, too, and does not end early; tracker notify --list
     names it, tracker unmute silence:N ends it.
@@ -176,7 +176,7 @@ def _silence(op: str, workload: str, device: str, *, reason: str, by: str | None
     silence = notifications.Silence(0, op, workload, device, by or getpass.getuser(), reason, now, until_ns)
     with _store.writing(config.load(db)) as store:
         number = store.transact(lambda connection: notifications.add_silence(connection, silence))
-    emit(f"silence:{number}: nothing is told of {op} until {moment_of('until')({'until': until_ns})} UTC")
+    emit(f"silence:{number}: no alerts of {op} until {moment_of('until')({'until': until_ns})} UTC")
 
 
 def _end_silence(number: int, db: str | None) -> None:

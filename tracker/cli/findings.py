@@ -93,8 +93,8 @@ def findings(
             "--fail-on",
             help="End with an exit code that says how the newest version of each track came out. new: 1 where its step "
             "got slower, peak memory rose by 10 %, or (no finding of the step) its operators got slower by 1 % of the "
-            "step, net; any: also for what began earlier and is open. What people expect, muted or called invalid does "
-            "not count. 4: the step has no verdict, or is a suspect; 0: else. The last line on stderr says why. "
+            "step, net; any: also for what began earlier and is open. What people expect or called invalid does not "
+            "count. 4: the step has no verdict, or is a suspect; 0: else. The last line on stderr says why. "
             "Default: 0 whatever is found.",
             show_default=False,
         ),
@@ -105,7 +105,7 @@ def findings(
 
     The runs of a version are judged together, against the newest runs of the level before it; where a version has one
     run, what changed is a suspect, which the next runs decide. A regression stays open until it recovers; what users
-    say of it (tracker ack, expect, mute, invalid) changes what is shown, told and gated.
+    mark it as (tracker ack, expect, mute, invalid) changes what is shown, alerted and gated.
 
     \b
     Example:

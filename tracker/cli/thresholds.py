@@ -149,7 +149,7 @@ def set_(
 ) -> None:
     """Set thresholds in place of the defaults, or of those that were set for the same place and series.
 
-    All versions that they can change are judged again at once. What users said of findings stays.
+    All versions that they can change are judged again at once. Marks that users gave to findings stay.
 
     \b
     Example:

@@ -221,7 +221,7 @@ def without_drift(
     """Turn changes of the step and its parts that the machine explains into DRIFT: JUDGEMENT, section 4, rule 6.
 
     A change stays if it passes without the common-mode shift too; or, of the step as a whole, if changed operators and
-    the first wait that passes make up half of it; or if new and removed operators make up 1 % of the step.
+    the largest wait that passes make up half of it; or if new and removed operators make up 1 % of the step.
     """
     part = series.of_step
     moved = part & np.isin(found.verdict, (Verdict.REGRESSED, Verdict.IMPROVED, Verdict.SUSPECT))
@@ -238,7 +238,7 @@ def without_drift(
     leaves = found.contribution[series.leaf & changed].sum()
     exact = found.contribution[series.leaf & np.isin(found.verdict, (Verdict.ADDED, Verdict.REMOVED))].sum()
     waits = np.flatnonzero((series.kind == KindCode.WAIT) & changed & holds)
-    leaves += found.contribution[waits[0]] if len(waits) else 0.0
+    leaves += found.contribution[waits[np.argmax(np.abs(found.contribution[waits]))]] if len(waits) else 0.0
     sign = np.sign(found.change)
     is_whole = np.isin(series.kind, (KindCode.STEP, KindCode.WHOLE))
     with np.errstate(invalid="ignore"):

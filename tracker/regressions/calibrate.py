@@ -21,12 +21,13 @@ from tracker.lazy import pd
 from tracker.regressions import comparable
 from tracker.regressions.judgement import TrackReader
 from tracker.regressions.limits import MIN_RATIO, limit_of, track_limits, traits_of
-from tracker.regressions.places import Place, places, unit_of
+from tracker.regressions.places import Place, places
 from tracker.regressions.rows import series_in_order, track_of_runs
 from tracker.regressions.track import Track, geometric_mean
 from tracker.regressions.walk import judge_next
 from tracker.results import CALIBRATION_COLUMNS, SERIES_KINDS, CalibrateOptions, Calibration, HistoryOptions
 from tracker.store import Store, judged, queries, regressions
+from tracker.units import unit_of_metric
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -280,7 +281,7 @@ def _naming(repeats: Repeats, rows: I64) -> pd.DataFrame:
     frame = pd.DataFrame(keys, columns=["kind", "metric", "name", "input_shapes", "part"])
     return frame.assign(
         series_id=repeats.ids[rows],
-        unit=[unit_of(metric) for metric in frame["metric"]],
+        unit=[unit_of_metric(metric) for metric in frame["metric"]],
         value=value[rows],
         share=share[rows],
     )

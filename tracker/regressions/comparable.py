@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -11,7 +11,8 @@ from sqlalchemy import Connection
 
 from tracker.detect import Key
 from tracker.results.recording import Recording, differences, remedies, rests_on
-from tracker.store.judged import LineRun
+from tracker.store import judged, samples
+from tracker.store.judged import Line, LineRun
 from tracker.store.queries.recordings import Recorded, contents
 from tracker.units import format_numbers
 
@@ -69,18 +70,29 @@ def recorded_runs(connection: Connection, runs: Sequence[LineRun]) -> dict[int, 
     return {run.run_id: nothing if run.recording_id is None else said[run.recording_id] for run in runs}
 
 
-def settings_sentence(
-    version: str, before: Sequence[Recording], own: Collection[Recording], run_ids: Sequence[int]
-) -> str:
-    """Why a version is compared with none, or only with some, of the runs before it; "" where all were recorded alike.
+def settings_note(connection: Connection, line: Line, runs: Sequence[LineRun], look_back: int) -> str:
+    """Why the newest version of a track is compared with none, or only with some, of the newest `look_back` runs before
+    it; "" where all were recorded alike. `runs`: all of the track, in their order.
 
-    `before`: how the runs `run_ids` before it were recorded; `own`: its own recordings.
+    What captures say counts, and what series show, where these are not the same as before.
     """
-    other = [one for one in before if one not in own]
-    differing = differences(other[-1:], own) if other else ()
+    newest = [run for run in runs if run.version_id == runs[-1].version_id]
+    before = [run for run in runs if run.version_id != runs[-1].version_id][-look_back:]
+    if not before:
+        return ""
+    known = recorded_runs(connection, [*before, *newest])
+    stated = [known[run.run_id] for run in (*before, *newest)]
+    ids = [array.series_ids for array in samples.arrays_of(connection, (before[-1].run_id, newest[-1].run_id)).values()]
+    if all(one == stated[0] for one in stated) and np.array_equal(ids[0], ids[-1]):
+        return ""  # the texts of all series take longer to read than the rest
+    series = judged.series_of(connection, line)
+    values, _ = judged.values_of(connection, [run.run_id for run in (*before, *newest)], series)
+    found = recordings_of(series.keys, values, stated)
+    earlier, own = found[: len(before)], found[len(before) :]
+    differing = differences([one for one in earlier if one not in own][-1:], own)
     if not differing:
         return ""
-    like = sorted(run for run, one in zip(run_ids, before, strict=True) if one in own)
+    like = sorted(run.run_id for run, one in zip(before, earlier, strict=True) if one in own)
     alike = f"only with run {format_numbers(like)}, recorded alike" if like else "with no run before it"
     what = "; ".join(one.sentence for one in differing)
-    return f"{version} is compared {alike} where the settings matter: {what}. {remedies(differing)}"
+    return f"{newest[0].version} is compared {alike} where the settings matter: {what}. {remedies(differing)}"

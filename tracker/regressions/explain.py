@@ -20,10 +20,9 @@ from tracker.regressions.inbox import found_rows, incident_of, line_of, rank_of,
 from tracker.regressions.limits import MIN_CONTRIBUTION, MIN_RATIO, limit_of, traits_of, words_of_limit
 from tracker.regressions.rows import series_in_order, track_of_runs
 from tracker.regressions.track import Track
-from tracker.regressions.tracks import TrackNow, Tracks, settings_note
+from tracker.regressions.tracks import TrackNow, Tracks
 from tracker.results import EXPLAIN_COLUMNS, FINDINGS_COLUMNS, ExplainedFinding, FindingsOptions
 from tracker.store import Store, judged, queries, thresholds
-from tracker.store.chosen import Known
 from tracker.store.thresholds import Threshold
 
 Row = dict[str, Any]
@@ -49,7 +48,7 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
     incident = incident_of([row for row in everything if row["incident_id"] == finding["incident_id"]])
     finding["share_of_change"] = share_of(finding, incident)
     sides = [{int(run) for run in finding[side].split()} for side in ("baseline_runs", "candidate_runs")]
-    data, keys, limits = _data(store, track, sides[0] | sides[1])
+    data, keys, limits = _data(store, track, sides[0] | sides[1], max(sides[1]))
     row = keys.index((finding["kind"], finding["metric"], finding["name"], finding["input_shapes"], finding["part"]))
     base, new = (np.isin(data.run_ids, list(side)) for side in sides)
     columns = data.window(
@@ -58,7 +57,8 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
     window, order = columns
     own = judge_version(window, data.series, np.tile(base[order], (len(keys), 1)), new[order], limits=track.limits)
     beyond = sides_of(window.centred(data.series.shares_shift), np.tile(base[order], (len(keys), 1)), new[order]).beyond
-    sentence = settings_note(store, track, Known())
+    with store.connect() as connection:
+        sentence = comparable.settings_note(connection, track.line, track.runs, track.limits.look_back)
     facts = queries.of_version(store, "version_facts", track.line, finding["version_id"])
     centred = window.centred(data.series.shares_shift)[row]
     return ExplainedFinding(
@@ -184,9 +184,9 @@ def events_of(store: Store, finding: Row, track: TrackNow) -> list[Row]:
 
 
 def _data(
-    store: Store, track: TrackNow, wanted: set[int]
+    store: Store, track: TrackNow, wanted: set[int], like: int
 ) -> tuple[Track, list[tuple[str, str, str, str, str]], tuple[Threshold, ...]]:
-    """The runs that decided and the newest ones, as a track in memory."""
+    """The runs that decided and the newest ones, as a track in memory: those that were recorded like the run `like`."""
     newest = {run.run_id for run in track.runs[-_MOST_RUNS:]}
     runs = [run for run in track.runs if run.run_id in newest | wanted]
     with store.connect() as connection:
@@ -197,7 +197,9 @@ def _data(
     device_timed = all(run.timeline == "device" for run in runs if run.run_id in wanted)
     traits = traits_of(series.keys, limits, device_timed=device_timed)
     place = {version: at for at, version in enumerate(track.versions, 1)}
-    return track_of_runs(series.keys, values, calls, runs, place, recorded, traits), list(series.keys), limits
+    at = [run.run_id for run in runs].index(like)
+    data = track_of_runs(series.keys, values, calls, runs, place, recorded, traits, at)
+    return data, list(series.keys), limits
 
 
 def _runs(

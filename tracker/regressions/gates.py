@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from tracker.errors import EXIT_FINDINGS, EXIT_OK, EXIT_TOO_LITTLE_DATA
 from tracker.lazy import pd
-from tracker.results import Findings
+from tracker.results import CONFIRMED_STATES, Findings
 from tracker.results.gates import FAIL_ON, Gate, GatedRow, Key, Outcome
 from tracker.results.options import check_words
 from tracker.units import format_diff
@@ -87,7 +87,7 @@ def _outcome(row: Row, word: str, line: Row) -> tuple[Outcome, str]:
         return "passed", f"better {since}"
     if state == "suspect":
         return "suspect", f"suspected {since}"
-    if state not in ("new", "persisting", "acknowledged"):
+    if state not in CONFIRMED_STATES:
         return "passed", f"{state}, {since}"
     if word == "new" and not row["is_new"]:
         return "known", f"{state}, {since}"

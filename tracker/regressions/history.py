@@ -14,15 +14,15 @@ from tracker.errors import UsageError
 from tracker.lazy import pd
 from tracker.regressions import comparable
 from tracker.regressions.environment import changes
-from tracker.regressions.limits import traits_of, words_of_limits
-from tracker.regressions.places import Place, named, places, unit_of
+from tracker.regressions.limits import track_limits, traits_of, words_of_limits
+from tracker.regressions.places import Place, named, places
 from tracker.regressions.rows import series_in_order, track_of_runs
 from tracker.regressions.state import UNDECIDED
 from tracker.regressions.track import BEGINNING, geometric_mean
 from tracker.results import HISTORY_COLUMNS, SERIES_KINDS, History, HistoryOptions
-from tracker.store import Store, judged, queries, regressions, samples
+from tracker.store import Store, judged, queries, regressions
 from tracker.store.judged import Line, LineRun
-from tracker.units import format_bytes, size_unit
+from tracker.units import format_bytes, size_unit, unit_of_metric
 
 _MOST: Final = 500
 """Series that one history may hold."""
@@ -85,28 +85,8 @@ def notes_of(connection: Connection, place: Place) -> list[str]:
         notes.append(
             f"The judgement of {late} is out of date and left out; tracker versions judge brings it up to date."
         )
-    return [*notes, *filter(None, [_settings_sentence(connection, place)])]
-
-
-def _settings_sentence(connection: Connection, place: Place) -> str:
-    """Why the newest version is compared with none, or only with some, of the runs before it; "" for nothing to say."""
-    runs = place.runs
-    newest = [run for run in runs if run.version_id == runs[-1].version_id]
-    before = [run for run in runs if run.version_id != runs[-1].version_id][-DEFAULTS.look_back :]
-    if not before:
-        return ""
-    own = [*before, *newest]
-    known = comparable.recorded_runs(connection, own)
-    stated = [known[run.run_id] for run in own]
-    ids = [array.series_ids for array in samples.arrays_of(connection, [before[-1].run_id, newest[-1].run_id]).values()]
-    if all(one == stated[0] for one in stated) and np.array_equal(ids[0], ids[-1]):
-        return ""  # the texts of all series take longer to read than the rest of a history
-    series = judged.series_of(connection, place.line)
-    values, _ = judged.values_of(connection, [run.run_id for run in own], series)
-    found = comparable.recordings_of(series.keys, values, stated)
-    return comparable.settings_sentence(
-        runs[-1].version, found[: len(before)], found[len(before) :], [run.run_id for run in before]
-    )
+    note = comparable.settings_note(connection, place.line, place.runs, track_limits(place.track.limits).look_back)
+    return [*notes, note] if note else notes
 
 
 def _levels(connection: Connection, place: Place, series_ids: Sequence[int]) -> dict[int, dict[int, int]]:
@@ -298,7 +278,7 @@ def _series(place: Place, frame: pd.DataFrame, numbers: pd.DataFrame) -> pd.Data
         workload=place.workload,
         configuration=place.configuration,
         device=place.device,
-        unit=[unit_of(metric) for metric in frame["metric"]],
+        unit=[unit_of_metric(metric) for metric in frame["metric"]],
         versions=counted["versions"].reindex(frame["series_id"]).fillna(0).to_numpy(dtype=int),
         runs=counted["runs"].reindex(frame["series_id"]).fillna(0).to_numpy(dtype=int),
     )

@@ -11,12 +11,14 @@ from typing import Any, Final
 from tracker.errors import FIRST_INGEST, UsageError
 from tracker.lazy import pd
 from tracker.regressions.causes import cause_of, mark_new_shapes, mark_renamed, split_of
+from tracker.regressions.comparable import settings_note
 from tracker.regressions.environment import changed_between
-from tracker.regressions.gate import GateResult, code_of
+from tracker.regressions.gate import UNDECIDED, GateResult
 from tracker.regressions.replaced import as_one, mark_replaced, net_contribution
 from tracker.regressions.rows import SIGNS, verdict_word
-from tracker.regressions.tracks import TrackNow, Tracks, settings_note, standing
-from tracker.regressions.words import EXCUSED, state_of
+from tracker.regressions.sides import newest_gates
+from tracker.regressions.tracks import TrackNow, Tracks, standing
+from tracker.regressions.words import state_of
 from tracker.results import (
     CONFIRMED_STATES,
     ENDED_STATES,
@@ -26,7 +28,6 @@ from tracker.results import (
     FindingsOptions,
 )
 from tracker.store import Store, judged, queries
-from tracker.store.chosen import Known
 from tracker.store.judged import Line
 from tracker.units import device_part, unit_of_metric
 
@@ -77,13 +78,11 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
         if row["incident_id"] is not None:
             row["share_of_change"] = share_of(row, incidents[place[row["incident_id"]]])
     shown.sort(key=lambda row: (place.get(row["incident_id"], len(place)), *rank_of(row)))
-    known, lines, notes = Known(), [], []
+    lines, notes = [], []
     for track in tracks.chosen(options):
-        lines.append(standing(store, track) | gates_of(track, rows))
-        note = settings_note(store, track, known)
-        notes += [note] if note else []
-    if len(lines) > 1:
-        notes = list(dict.fromkeys(notes))
+        lines.append(standing(store, track) | gates_of(store, track))
+        with store.connect() as connection:
+            notes.append(settings_note(connection, track.line, track.runs, track.limits.look_back))
     return Findings(
         _frame(incidents, "incidents"),
         _frame(shown, "findings"),
@@ -91,7 +90,7 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
         _frame(lines, "lines"),
         hidden=len(chosen) - len(shown),
         options=options,
-        notes=tuple(notes),
+        notes=tuple(filter(None, dict.fromkeys(notes))),
     )
 
 
@@ -310,34 +309,18 @@ def share_of(row: Row, incident: Row) -> float | None:
     return None if abs(delta) < 0.3 * moved else float(row["delta"] / delta)
 
 
-def gates_of(track: TrackNow, rows: Sequence[Row]) -> Row:
+def gates_of(store: Store, track: TrackNow) -> Row:
     """The exit codes of the newest version of a track for `--fail-on new` and `any`, and what gave them."""
-    version = track.versions[-1]
-    own = [row for row in rows if line_of(row) == track.line]
-    known = track.gates.get(version)
-    found: Row = {}
-    for word in ("new", "any"):
-        of_word = [row for row in own if row["base_state"] == "open" and (word == "any" or row["is_new"])]
-        counted = [row for row in of_word if row["state"] not in EXCUSED | {"muted"}]
-        excused = any(row["unit"] == "bytes" and row["kind"] == "run" and row["state"] in EXCUSED for row in own)
-        steps = [SIGNS[row["direction"]] for row in counted if row["kind"] == "run" and row["name"] == "step"]
-        suspect = any(
-            row["state"] == "suspect" and row["kind"] == "run" and row["name"] == "step"
-            and row["direction"] == "regression"
-            for row in own
-        )  # fmt: skip
-        code = GateResult(4, "runs", 0.0, 0.0)
-        if known is not None:
-            code = code_of(
-                steps,
-                net=sum(row["contribution"] for row in counted if row["is_leaf"]),
-                peak=0.0 if excused else known["peak"],
-                suspect=suspect,
-                decided=known["step_verdict"] not in (None, "TOO_FEW_RUNS"),
-                limits=track.limits,
-            )
-        found |= {f"gate_{word}": code.code, f"gate_{word}_cause": code.cause}
-    return found
+    with store.connect() as connection:
+        found = newest_gates(connection, track.line, [run.run_id for run in track.newest])
+    nothing = GateResult(UNDECIDED, "runs", 0.0, 0.0)
+    return {
+        name: value
+        for word in ("new", "any")
+        for name, value in (
+            (f"gate_{word}", found.get(word, nothing).code), (f"gate_{word}_cause", found.get(word, nothing).cause),
+        )
+    }  # fmt: skip
 
 
 def rank_of(row: Row) -> tuple[Any, ...]:

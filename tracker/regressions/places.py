@@ -191,12 +191,3 @@ def _nothing(all_of: Sequence[pd.DataFrame], options: HistoryOptions) -> UsageEr
     close = get_close_matches(wanted, names, n=3)
     meant = f"did you mean {' or '.join(close)}? " if close else ""
     return UsageError(f"no series is called {wanted!r}", remedy=f"{meant}{_LIST}")
-
-
-def unit_of(metric: str) -> str:
-    """The unit of a metric: ns, bytes or per_second.
-
-    >>> unit_of("device_self_ns"), unit_of("peak_allocated_bytes"), unit_of("samples_per_second")
-    ('ns', 'bytes', 'per_second')
-    """
-    return "per_second" if metric.endswith("_per_second") else "bytes" if metric.endswith("bytes") else "ns"

@@ -55,10 +55,11 @@ def track_of_runs(
     place: dict[int, int],
     recorded: dict[int, Recorded],
     traits: SeriesTraits,
+    like: int = -1,
 ) -> Track:
-    """A track of these runs, of which those recorded otherwise than the last one do not count where it matters."""
+    """A track of these runs, of which those recorded otherwise than the run at `like` do not count where it matters."""
     said = [recorded[run.run_id] for run in runs]
-    alike = comparable.alike(keys, comparable.recordings_of(keys, values, said), len(runs) - 1) if runs else None
+    alike = comparable.alike(keys, comparable.recordings_of(keys, values, said), like) if runs else None
     return Track(
         values, np.array([place[run.version_id] for run in runs], dtype=np.int64), traits, calls=calls,
         run_ids=np.array([run.run_id for run in runs], dtype=np.int64), alike=alike,

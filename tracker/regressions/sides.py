@@ -142,7 +142,37 @@ def stored_verdicts(
     }
     places: dict[Key, int] = {tuple(one[:5]): at for at, one in enumerate(said)}
     rows = _open_in(track, row.version_id, regressions.findings_of_track(connection, lines[0]))
+    gates = _gates(row, rows, places, columns)
     excused = frozenset(_key(one) for one in rows if one.excused)
+    shift = None if not row.shared_factor else float(np.expm1(row.shared_factor))
+    older = [one for one in rows if not one.excused and one.version_id != row.version_id and SIGNS[one.direction] > 0]
+    still = _still(connection, track, older, candidate)
+    return SideVerdicts(places, columns, track.limits, limits, shift, gates, base, still, excused)
+
+
+def newest_gates(connection: Connection, line: Line, run_ids: Iterable[int]) -> dict[str, GateResult]:
+    """How each word of `--fail-on` ends for the version of a track that is exactly these runs, as in a diff of it with
+    the version before; empty where its judgement is out of date.
+    """
+    found = judged_version_of(connection, line, run_ids)
+    if found is None:
+        return {}
+    track, row = found
+    said = [one for one in regressions.verdicts_of(connection, line, row.version_id) if one.kind == "run"]
+    columns = {name: np.array([getattr(one, name) for one in said], dtype=object) for name in ("verdict", "change")}
+    columns["verdict"][[one.reason == Reason.SETTINGS.name for one in said]] = None
+    rows = _open_in(track, row.version_id, regressions.findings_of_track(connection, line))
+    facts = _gates(row, rows, {tuple(one[:5]): at for at, one in enumerate(said)}, columns)
+    return {word: own.result(track_limits(track.limits)) for word, own in facts.items()}
+
+
+def _gates(
+    row: JudgedRow, rows: Sequence[Any], places: Mapping[Key, int], columns: Mapping[str, NDArray[Any]]
+) -> dict[str, GateFacts]:
+    """What each word of `--fail-on` looks at, without findings that users called expected or invalid. `rows`: findings
+    that are open in the version; `places`, `columns`: its verdicts, see `SideVerdicts`.
+    """
+    is_peak_excused = any(one.excused and one.kind == "run" and one.metric.endswith("bytes") for one in rows)
     gates = {}
     for word in ("new", "any"):
         counted = [
@@ -153,12 +183,9 @@ def stored_verdicts(
             places, columns,
             findings=[(one.kind, one.name, SIGNS[one.direction]) for one in counted],
             net=sum(one.contribution for one in counted if one.is_leaf),
-            peak=0.0 if any(key[0] == "run" and key[1].endswith("bytes") for key in excused) else row.peak,
+            peak=0.0 if is_peak_excused else row.peak,
         )  # fmt: skip
-    shift = None if not row.shared_factor else float(np.expm1(row.shared_factor))
-    older = [one for one in rows if not one.excused and one.version_id != row.version_id and SIGNS[one.direction] > 0]
-    still = _still(connection, track, older, candidate)
-    return SideVerdicts(places, columns, track.limits, limits, shift, gates, base, still, excused)
+    return gates
 
 
 def judge_sides(
@@ -290,6 +317,7 @@ __all__ = [
     "SideVerdicts",
     "judge_sides",
     "judged_version_of",
+    "newest_gates",
     "runs_before",
     "stored_verdicts",
     "verdicts_of_sides",

@@ -100,13 +100,20 @@ def oldest(chosen: BOOL, count: int) -> BOOL:
 
 
 def geometric_mean(values: F64, columns: Any) -> F64:
-    """Of these columns, per series; 0 where none of them has it."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        logs = np.log(np.where(values[:, columns] > 0, values[:, columns], np.nan))
-    there = ~np.isnan(logs)
+    """Of these columns, per series; of equal numbers exactly these; 0 where none of them has it.
+
+    >>> geometric_mean(np.array([[49831688.0, 49831688.0], [1.0, 4.0], [np.nan, np.nan]]), slice(None)).tolist()
+    [49831688.0, 2.0, 0.0]
+    """
+    chosen = values[:, columns]
+    there = chosen > 0
     count = there.sum(axis=1)
-    mean = np.where(there, logs, 0.0).sum(axis=1) / np.maximum(count, 1)
-    return np.where(count > 0, np.exp(mean), 0.0)
+    logs = np.log(np.where(there, chosen, 1.0)).sum(axis=1) / np.maximum(count, 1)
+    least, most = (
+        np.where(there, chosen, np.inf).min(axis=1, initial=np.inf),
+        np.where(there, chosen, 0.0).max(axis=1, initial=0.0),
+    )
+    return np.where(count == 0, 0.0, np.where(least == most, most, np.exp(logs)))
 
 
 __all__ = ["BEGINNING", "Track", "geometric_mean", "newest", "oldest"]

@@ -10,12 +10,10 @@ from typing import Any, Final
 
 from tracker.detect import Thresholds
 from tracker.lazy import pd
-from tracker.regressions.comparable import recordings_of, settings_sentence
 from tracker.regressions.limits import track_limits
 from tracker.regressions.rows import WAYS
 from tracker.results import FindingsOptions
-from tracker.store import Store, judged, queries, samples, thresholds
-from tracker.store.chosen import Known
+from tracker.store import Store, judged, queries, thresholds
 from tracker.store.judged import Line, LineRun
 from tracker.units import device_part
 
@@ -127,23 +125,3 @@ def standing(store: Store, track: TrackNow) -> Row:
     found |= {name: gate.get(name) for name in ("step_verdict", "net", "peak")}
     found["step_change"] = after / before - 1 if before and after else None
     return found
-
-
-def settings_note(store: Store, track: TrackNow, known: Known) -> str:
-    """Why the newest version is compared with none, or only with some, of the runs before it; "" where all were
-    recorded alike. What captures say counts, and what series show, where these are not the same as before.
-    """
-    newest, before = track.newest, track.runs[: len(track.runs) - len(track.newest)][-track.limits.look_back :]
-    if not before:
-        return ""
-    asked = [run.run_id for run in (*before, *newest)]
-    with store.connect() as connection:
-        stated = known.recorded(connection, asked)
-        last = samples.arrays_of(connection, (before[-1].run_id, newest[-1].run_id)).values()
-        same = len({one.series_ids.tobytes() for one in last}) == 1
-        if same and all(one == stated[0] for one in stated):
-            return ""  # the texts of all series take longer to read than the rest
-        series = known.series_of(connection, track.line)
-        values, _ = known.values_of(connection, asked, series)
-    found = recordings_of(series.keys, values, stated)
-    return settings_sentence(newest[0].version, found[: len(before)], found[len(before) :], asked[: len(before)])

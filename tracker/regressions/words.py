@@ -1,18 +1,14 @@
-"""What users say of findings: it changes what is shown, told and gated, never a verdict, a level, or an end."""
+"""What users say of findings: it changes what is shown, alerted and gated, never a verdict, a level, or an end."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any, Final, Literal, get_args
+from typing import Any, Literal
 
 from msgspec import Struct
 
 Row = dict[str, Any]
 Action = Literal["ack", "expect", "mute", "unmute", "invalid"]
-ACTIONS: Final = get_args(Action)
-
-EXCUSED: Final = frozenset({"expected", "invalid"})
-"""States that no gate counts and no message names."""
 
 
 class Said(Struct, frozen=True):

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from typing import Final, Literal
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from tracker.errors import EXIT_FINDINGS, EXIT_OK, EXIT_TOO_LITTLE_DATA
 from tracker.results.words import shown_name
-from tracker.units import counted, format_bytes, format_diff, format_ns
+from tracker.units import format_bytes, format_diff, format_ns
 
 FAIL_ON: Final = ("new", "any")
 """The words of `--fail-on`."""
@@ -21,15 +18,6 @@ or it is as it should be."""
 
 Key = tuple[str, str, str, str, str]
 """Kind, metric, name, input shapes and part of a series; those of a whole run have a metric alone."""
-
-BY_THEMSELVES: Final = ("duration_ns", "e2e_ns", "samples_per_second", "peak_allocated_bytes")
-"""Metrics of a whole run that fail `new`, however the operators add up."""
-
-NET_SHARE: Final = 0.01
-"""Net loss of the operators, as a part of the step, from which on they fail `new`."""
-
-_NAMED: Final = 3
-_STEP: Final = ("duration_ns", "e2e_ns")
 
 
 class GateResult(Struct, frozen=True):
@@ -109,50 +97,3 @@ class Gate(Struct, frozen=True):
         for row in ranked:
             found.setdefault((row.section, row.name), row)
         return list(found.values())
-
-
-def without_small_losses(
-    rows: Sequence[GatedRow], net_share: float, kinds: Sequence[str], limit: float = NET_SHARE
-) -> list[GatedRow]:
-    """What fails `new`: nothing of the time of operators where it makes less than `limit` of the step net of what
-    other operators gained. `net_share`: that net loss; `kinds`: of series that say how long operators take.
-    """
-    if net_share >= limit:
-        return list(rows)
-    why = f"operators net {format_diff(net_share)} of the step: {limit * 100:g} % fails"
-    return [
-        replace(row, outcome="passed", remark=why)
-        if row.outcome == "failed" and row.key[0] in kinds and row.unit == "ns"
-        else row
-        for row in rows
-    ]
-
-
-def decided(word: str, rows: Iterable[GatedRow], *, nothing: str) -> Gate:
-    """The gate of what was judged. `nothing`: why nothing can be told where no row passes; "": then all is well.
-
-    A suspicion that the next runs decide is too little data; under `new` only one of the step itself.
-    """
-    gate = Gate(word, EXIT_OK, "", tuple(rows))
-    failed, suspects, passed = gate.of("failed"), gate.of("suspect"), gate.of("passed", "known")
-    known = len(gate.of("known"))
-    beside = f"; {counted(known, 'regression')} known from before" if known else ""
-    if failed:
-        what = "regression or suspicion" if word == "suspect" else "regression"
-        return Gate(word, EXIT_FINDINGS, f"{_listed(failed, what)}{beside}", gate.rows)
-    blocking = [row for row in suspects if word != "new" or (row.key[0] == "run" and row.key[1] in _STEP)]
-    waiting = f"{_listed(suspects, 'suspicion')}: the next runs confirm or clear them" if suspects else ""
-    if blocking:
-        return Gate(word, EXIT_TOO_LITTLE_DATA, f"{waiting}{beside}", gate.rows)
-    if nothing and not passed:
-        return Gate(word, EXIT_TOO_LITTLE_DATA, nothing, gate.rows)
-    beside += f"; {waiting}" if waiting else ""
-    return Gate(word, EXIT_OK, f"nothing fails that could be judged{beside}", gate.rows)
-
-
-def _listed(rows: Sequence[GatedRow], what: str) -> str:
-    """How many there are, and the first ones."""
-    named = ", ".join(row.words for row in rows[:_NAMED])
-    more = f" and {len(rows) - _NAMED} more" if len(rows) > _NAMED else ""
-    plural = {"regression or suspicion": "regressions or suspicions", "suspicion": "suspicions"}.get(what, f"{what}s")
-    return f"{len(rows)} {what if len(rows) == 1 else plural}: {named}{more}"

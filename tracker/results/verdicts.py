@@ -34,18 +34,6 @@ EXCUSED: Final = "expected, or a false positive, as users said"
 STILL: Final = "still "
 """What the reason of a verdict begins with where a finding of the series began with an older version and is open."""
 
-JUMPS: Final = "jumps between two levels in older runs"
-"""What the reason of a verdict begins with where a change is one of the jumps that older runs show."""
-
-BACK: Final = "back to the level of "
-"""What the reason of a verdict says, before the version, where a series is at a level that it had before."""
-
-BELOW_FLOOR: Final = "below the contribution floor"
-"""The reason of a change that is sure and large enough, but of too small a part of the step."""
-
-TOO_NOISY: Final = "varies too much to say"
-"""The reason of a change of which the runs do not say whether it is large enough."""
-
 INCOMPARABLE: Final = "incomparable"
 TOO_FEW: Final = "too few runs"
 SETTINGS: Final = "settings"

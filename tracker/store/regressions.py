@@ -45,7 +45,6 @@ _DECIDE: Final = text(
     "UPDATE verdict SET decided = :decided "
     "WHERE version_id = :version_id AND series_id = :series_id AND verdict = 'SUSPECT'"
 )
-_INCIDENTS: Final = text(f"SELECT id, first_version_id FROM incident WHERE {_OF_LINE}")  # noqa: S608 the same
 
 
 class Levels(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""The verdicts of versions, what was found in them, and what users said of it.
+"""The verdicts of versions, what was found in them, and the marks that users gave to it.
 
 All but the words of users follows from the samples: it can be made again at any time, and findings and incidents keep
 their numbers then.
@@ -115,7 +115,7 @@ class FoundChange(Base, TrackColumns, table=True):
 
 
 class FindingWord(Base, TrackColumns, table=True):
-    """What a user said of a finding: named by what makes it, not by its number. Changes no verdict."""
+    """A mark that a user gave to a finding, which is named by what makes it, not by its number. Changes no verdict."""
 
     __tablename__ = "finding_action"
     __table_args__ = (Index(None, "workload_id", "configuration_id", "device_id"),)
