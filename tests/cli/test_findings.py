@@ -28,7 +28,7 @@ def listed(tracker, db, *words):
 
 def test_findings_are_incidents_whose_change_adds_up(tracker, db):
     lines = tracker("findings", "--new", "--direction", "regression", "--db", db).out.splitlines()
-    assert lines[0].startswith("1 incident, 9 findings (9 new); 21 more that these cover: --all.")
+    assert lines[0].startswith("1 incident, 10 findings (10 new); 21 more that these cover: --all.")
     assert "DIFF of operators is without what all of them share" in " ".join(lines[:2])
     title = next(at for at, line in enumerate(lines) if line.startswith("Incident "))
     assert "REGRESSED in v08 (good until v01), new, critical: small_gpt" in lines[title]
@@ -90,7 +90,7 @@ def test_explain_says_every_reason_whole(tracker, own):
 def test_a_user_says_what_findings_are(tracker, own):
     (incident,) = [row["incident_id"] for row in listed(tracker, own, "--direction", "regression")["incidents"]]
     out = tracker("ack", f"incident:{incident}", "--reason", "ticket 7", "--by", "ann", "--db", own).out
-    assert out.startswith("36 findings: ack (")
+    assert out.startswith("37 findings: ack (")
     assert listed(tracker, own, "--direction", "regression", "--state", "new")["findings"] == []
     number = str(listed(tracker, own, "--state", "acknowledged")["findings"][0]["finding_id"])
     tracker("mute", number, "--until", "2w", "--reason", "later", "--db", own)

@@ -78,7 +78,7 @@ def test_a_suspicion_is_exit_4_or_1_where_suspicions_count(store):
     assert gate(store, "v1", "v2", "suspect").code == 1
     new = gate(store, "v1", "v2", "new")
     assert (new.code, names(new, "suspect")) == (0, ["op07"]), "a suspicion alone blocks nothing"
-    assert new.because.endswith("1 suspicion: op07 +494.38 us: the next runs confirm or clear them")
+    assert new.because.endswith("1 suspicion: op07 +494.42 us: the next runs confirm or clear them")
     assert gate(store, "v2", "v1", "suspect").code == 0  # a suspicion that it is faster
 
 

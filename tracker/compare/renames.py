@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tracker.columns import Columns
-from tracker.compare import means
+from tracker.compare import reduction
 from tracker.compare.keys import places
 from tracker.judgement.netting import MOVED, contexts_in
 from tracker.judgement.replaced import Calls, Net, Replacement, replacements
@@ -46,7 +46,7 @@ def find_renames(baseline: Loaded, candidate: Loaded, ops: Columns, judged: Judg
 def _changed(ops: Columns) -> dict[str, tuple[Calls, float, float]]:
     """Name -> calls, and ns per step on both sides, of the ops that came, went, or are called more or less often."""
     place, first = places([ops["name"]])
-    sums = [np.nan_to_num(means.exact_sums(ops[name], place, len(first))).tolist() for name in _NUMBERS]
+    sums = [np.nan_to_num(reduction.exact_sums(ops[name], place, len(first))).tolist() for name in _NUMBERS]
     statuses = status_of_names(ops)
     found = {}
     for name, before, after, calls0, calls1 in zip(ops["name"][first].tolist(), *sums, strict=True):

@@ -1,7 +1,7 @@
 """Whether two sides can be judged, and the verdicts of the rows of a diff where they can.
 
-Each row of a table is one series of JUDGEMENT section 1, judged from one number per run; the times in the row are the
-diff's own (means over the steps, not medians).
+Each row of a table is one series of JUDGEMENT section 1, judged from one number per run, of which the row shows the
+geometric mean.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ KINDS: Final = {
     "communication": "communication", "module": "module", "phase": "phase", "memory": "memory of an op",
 }  # fmt: skip
 NOTE: Final = (
-    "A run's value is the median over its steps (tracker diff shows means), a version's the median over its runs. "
+    "A run's value is the median over its steps, a version's the median over its runs. "
     "DIFF: of geometric means; but for whole runs, without what all operators share."
 )
 

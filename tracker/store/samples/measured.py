@@ -60,27 +60,18 @@ def measure(rows: RankRows) -> Measured:
 
 def _run_level(rows: RankRows) -> Measured:
     """The series of the rank as a whole: step time, what it consists of, memory, throughput."""
-    found: list[tuple[SeriesKey, list[float]]] = []
-    for name, field in RUN_LEVEL.items():
+    weights = np.array([row.steps for row in rows.steps] or [1], dtype=np.float64)
+    table = np.full((len(RUN_LEVEL) + 1, len(weights)), np.nan)
+    for at, field in enumerate(RUN_LEVEL.values()):
         values = [getattr(row.breakdown, field) for row in rows.steps]
         whole = getattr(rows.overall, field)
         if field in WHOLE_CAPTURE and (all(value is None for value in values) or (field == PEAK and whole is not None)):
             values = [whole]
-        key = SeriesKey(RUN, field, name, part=rows.way)
-        found.append((key, [np.nan if value is None else float(value) for value in values]))
-    width = max(len(values) for _, values in found)
-    table = np.array([values + [np.nan] * (width - len(values)) for _, values in found]).reshape(len(found), width)
-    weights = np.array([row.steps for row in rows.steps] or [1.0] * width, dtype=np.float64)
-    steps = table[[key.name == "step" for key, _ in found]]
-    mean = mean_over_steps(steps, weights)[:, None]
-    own = _kept([key for key, _ in found], table, None, weights)
-    of_mean = _kept([SeriesKey(RUN, *MEAN_STEP, part=rows.way)], mean, None, np.ones(1))
-    return Measured(
-        [*own.keys, *of_mean.keys],
-        np.concatenate([own.numbers, of_mean.numbers]),
-        np.concatenate([own.intermittent, of_mean.intermittent]),
-        0,
-    )
+        table[at, : len(values)] = [np.nan if value is None else value for value in values]
+    step = list(RUN_LEVEL).index("step")
+    table[-1, 0] = mean_over_steps(table[step : step + 1], weights)[0]
+    found = [*((field, name) for name, field in RUN_LEVEL.items()), MEAN_STEP]
+    return _kept([SeriesKey(RUN, *key, part=rows.way) for key in found], table, None, weights)
 
 
 def _summed(family: Family, steps: Sequence[StepRow]) -> Iterator[Measured]:
@@ -108,7 +99,7 @@ def _known(values: I64) -> F64:
 
 
 def _kept(keys: Sequence[SeriesKey], sums: F64, counts: F64 | None, weights: F64) -> Measured:
-    """The statistics over the steps of the series that are above 0 in any. `weights`: steps that a column stands for."""
+    """The statistics over the steps of the series that are above 0 in any. `weights`: as in `statistic.over_steps`."""
     numbers = np.full((len(keys), len(STATISTICS)), np.nan)
     numbers[:, MEAN] = mean_over_steps(sums, weights)
     above = np.nan_to_num(numbers[:, MEAN]) > 0
