@@ -19,7 +19,7 @@ ROOMS = {
     "tracker": (740, 6),
     "tracker/api": (636, 6),
     "tracker/cli": (5_423, 35),
-    "tracker/compare": (8_091, 53),
+    "tracker/compare": (8_093, 53),
     "tracker/config": (763, 7),
     "tracker/detect": (884, 9),
     "tracker/detectors": (2_742, 27),

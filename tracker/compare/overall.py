@@ -92,9 +92,11 @@ def compare(baseline: Loaded, candidate: Loaded) -> Columns:
         *peak_metrics(key for of_side in peaks for key in of_side),
     ]
     rows = [_row(metric, numbers, found) for metric in metrics]
-    values = [(row, (row["baseline_value"], row["candidate_value"])) for row in rows]
-    # medians that add up leave no rest
-    known = [row for row, own in values if own != (None, None) and (row["metric"] != "rest_ns" or any(own))]
+    values = {row["metric"]: (row["baseline_value"], row["candidate_value"]) for row in rows}
+    idle = {name for name in ("rest_ns", "slow_steps") if not any(values[name])}
+    if values["mean_step_ns"] == values["step_ns"]:
+        idle.add("mean_step_ns")
+    known = [row for row in rows if values[row["metric"]] != (None, None) and row["metric"] not in idle]
     columns: dict[str, Any] = {name: objects([row[name] for row in known]) for name in ("metric", "title", "unit")}
     columns["level"] = np.array([row["level"] for row in known], dtype=np.int64)
     for number in ("value", "share", "calls"):
