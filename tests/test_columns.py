@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tracker.columns import Column, Columns, objects, stacked
-from tracker.compare import means
-from tracker.compare.keys import numbered, places, ranks
+from tracker.compare import reduction
+from tracker.compare.keys import places, ranks
 
 ROWS = Columns(
     {
@@ -92,38 +92,7 @@ def test_places_and_ranks_are_those_of_pandas(names, data):
 def test_sums_do_not_depend_on_the_order_and_what_cancels_leaves_nothing():
     numbers, place = np.array([0.1, 1e16, 0.2, -1e16, -0.3, np.nan]), np.array([0, 1, 0, 1, 0, 2])
     there, back = (
-        means.exact_sums(numbers[order], place[order], 3).tolist() for order in (slice(None), slice(None, None, -1))
+        reduction.exact_sums(numbers[order], place[order], 3).tolist() for order in (slice(None), slice(None, None, -1))
     )
     assert there == pytest.approx([2.7755575615628914e-17, 0.0, math.nan], nan_ok=True)
     assert there[:2] == back[:2]
-
-
-entries = st.lists(
-    st.tuples(st.sampled_from([1, 2, 3]), st.sampled_from("ab"), st.sampled_from([None, 0, 10, 70])),
-    min_size=1,
-    max_size=12,
-)
-
-
-@given(entries)
-def test_the_median_over_runs_is_that_of_a_table_of_runs_by_names(rows):
-    weights = {1: 1, 2: 2, 3: 5}
-    side = type("Side", (), {"run_ids": tuple(weights), "weights": weights})
-    table = Columns(
-        {
-            "run_id": np.array([row[0] for row in rows]),
-            "name": objects([row[1] for row in rows]),
-            "ns": Column.of([row[2] for row in rows], np.int64),
-        }
-    )
-    sums = table.frame.groupby(["run_id", "name"])["ns"].sum(min_count=1).unstack("run_id")
-    there = table.frame.groupby(["run_id", "name"]).size().unstack("run_id").reindex(columns=[1, 2, 3]).notna()
-    per_step = sums.astype("Float64").reindex(columns=[1, 2, 3]) / pd.Series(weights)
-    expected = per_step.where(there, 0.0).astype("float64").median(axis=1)
-    found = means.median_over_runs(side, means.per_run(side, table, ["name"], ["ns"]), ["name"])
-    assert dict(found.rows("name", "ns")) == pytest.approx(
-        {name: None if math.isnan(value) else value for name, value in expected.items()}
-    )
-    (own,), keys = numbered([table], ["name"])
-    direct = means.per_step(side, own, ["ns"])
-    assert dict(Columns({**keys, **direct}).rows("name", "ns")) == dict(found.rows("name", "ns"))

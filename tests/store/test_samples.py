@@ -83,6 +83,30 @@ def test_missing_is_not_zero(store):
     same_table(samples(store, kind="op"), "name per_step min\n mm 25 20")
 
 
+def of_steps(*steps):
+    """A rank with step times: a time, or (time, how many steps it is the mean of)."""
+    found = [step if isinstance(step, tuple) else (step, 1) for step in steps]
+    rows = tuple(StepRow(at, at, breakdown(duration_ns=ns), count) for at, (ns, count) in enumerate(found))
+    return replace(capture(0), rows=Rows(overall=breakdown(), steps=rows, tables={}))
+
+
+def test_one_slow_step_is_in_the_mean_step_and_not_in_the_step(store):
+    keep(store, of_steps(10, 20, 90))
+    same_table(samples(store, kind="run"), "name per_step\n step 20\n mean_step 40")
+
+
+def test_the_mean_of_many_steps_counts_as_many_times(store):
+    keep(store, of_steps(80, 80, (20, 8)))
+    same_table(samples(store, kind="run"), "name per_step\n step 20\n mean_step 32")
+
+
+def test_a_peak_is_the_largest_of_all_steps_and_ranks(store):
+    first = [capture(0, world_size=2, peak_allocated_bytes=64), capture(1, world_size=2, peak_allocated_bytes=32)]
+    keep(store, *first)
+    (peak,) = samples(store, kind="run")[lambda rows: rows["name"] == "peak memory"]["per_step"]
+    assert peak == 64
+
+
 def test_a_row_that_stands_for_several_steps_counts_as_their_mean(store):
     keep(store, with_ops(0, {0: {"mm": 300}}, steps={0: 10}))
     same_table(samples(store, kind="op"), "name per_step\n mm 30")
@@ -152,6 +176,7 @@ def test_the_run_as_a_whole_has_series_too(store):
         duration_ns          step        1000   1
         e2e_ns               e2e         500    0.5
         free_ns              free        400    0.4
+        mean_step_ns         mean_step   1000   1
         peak_allocated_bytes peak_memory 64     -
         """,
     )

@@ -146,9 +146,10 @@ def diff(
 ) -> None:
     """Compare two sides: what became slower, by how much, and why.
 
-    Every number is the mean per step and rank, the median over the runs of a side. DIFF = candidate / baseline - 1. The
-    explanation at the end adds up to the change, and the last line answers the question. Where runs repeat, rows have
-    verdicts; where they do not, a line says what is missing. Paths need no database.
+    Every number is per step: the median over the steps, then over the ranks, the geometric mean over the runs of a
+    side. DIFF = candidate / baseline - 1. The explanation at the end adds up to the change, and the last line answers
+    the question. Where runs repeat, rows have verdicts; where they do not, a line says what is missing. Paths need no
+    database.
 
     \b
     Example:

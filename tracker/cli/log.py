@@ -76,11 +76,11 @@ def log(
 ) -> None:
     """The optimisation log: a row per version, a column per configuration, and what each step brought.
 
-    A cell is the throughput or the step time (median over runs), with DIFF against the baseline and the version before.
-    What was measured without a profiler and what under one never share a column. The number of a training log is the
-    median of its lines, since the first ones hold the start-up; a step time under a profiler is the mean over its
-    steps, as in a diff. The tags `direction` (input, operator, ...) and `expected` (+10%, 1.2x) of an ingest group the
-    rows and stand beside the measured gain.
+    A cell is the throughput or the step time, with DIFF against the baseline and the version before: the median over
+    the steps of a run (the intervals of a log, of which the first ones hold the start-up), the geometric mean over the
+    runs of a version, as in a diff. What was measured without a profiler and what under one never share a column. The
+    tags `direction` (input, operator, ...) and `expected` (+10%, 1.2x) of an ingest group the rows and stand beside the
+    measured gain.
 
     \b
     Example:

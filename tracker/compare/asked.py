@@ -5,7 +5,7 @@ message and a plan.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct, field
@@ -17,20 +17,16 @@ from tracker.store import queries
 if TYPE_CHECKING:
     from tracker.store import Store
 
-FEW: Final = 4
-"""Rows of an op in a run, one per rank and step, up to which summing them up costs a database more than giving them."""
-
 Named = tuple[tuple[int, ...], int | None]
 """The runs that a reference names, and the one rank."""
 
 
 class Asked(Struct, frozen=True, eq=False):
-    """Answers about `run_ids`, which are asked about together; about others each asks alone. `few`: see `queries.ops`.
+    """Answers about `run_ids`, which are asked about together; about others each asks alone.
     `named`: what references name.
     """
 
     run_ids: frozenset[int] = frozenset()
-    few: bool = False
     named: dict[str, Named] = field(default_factory=dict)
     answers: dict[Hashable, Columns] = field(default_factory=dict)
 
@@ -51,12 +47,6 @@ class Asked(Struct, frozen=True, eq=False):
             return Columns({"run_id": np.array(sorted(queries.pruned(store, asked)), dtype=np.int64)})
 
         return set(self.about(run_ids, "pruned", ask).listed("run_id"))
-
-
-def few_rows(*tables: Columns) -> bool:
-    """Whether none of the `tables`, with a row per run, rank and step, has more than FEW of a run."""
-    counts = [np.unique(table.integers("run_id"), return_counts=True)[1] for table in tables]
-    return all(int(count.max(initial=0)) <= FEW for count in counts)
 
 
 def named(store: Store | None, references: Sequence[str], resolve: Callable[[Store, str], Named]) -> Asked:

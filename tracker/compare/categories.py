@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tracker.columns import Columns, objects
-from tracker.compare import knowing, means
+from tracker.compare import reduction
 from tracker.compare.fused import CATEGORY, KERNEL, fused_metrics, fused_sums
 from tracker.compare.keys import Numbered, among, places
-from tracker.compare.sums import Metric, Sum, Sums
+from tracker.compare.metric import Metric, Sum, Sums
 from tracker.store import queries
 
 if TYPE_CHECKING:
@@ -57,7 +57,6 @@ def category_sums(side: Loaded, *, by_rules: bool = False) -> Sums:
     `operator_vector_ns`; per fused kernel what `fused_sums` says. `by_rules`: on a GPU the rules of categories split
     cube and vector work, for a comparison with an NPU that does.
     """
-    side = side.that_knows(knowing.TIMES)
     kernels, compute = side.ask(queries.kernels), _compute_kernels(side)
     cores = kinds_by_rules(compute) if by_rules and not _on_npu(compute) else _cores_in_all_runs(side, compute)
     split = cores != ""
@@ -86,7 +85,7 @@ def category_sums(side: Loaded, *, by_rules: bool = False) -> Sums:
 def _sums_by_name(side: Loaded, kernels: Columns, names: Texts) -> dict[str, Sum]:
     """The sums of kernels by the names of the rows of the overall table in which they count."""
     number, first = places([names])
-    numbers = means.per_step(side, Numbered(kernels, number, len(first)), ["total_ns", "calls"])
+    numbers = reduction.of_side(side, Numbered(kernels, number, len(first)), ["total_ns", "calls"])
     rows = Columns({"name": names[first], **numbers}).rows("name", *numbers)
     return {name: Sum(ns, calls) for name, ns, calls in rows}
 
@@ -101,7 +100,6 @@ def _compute_kernels(side: Loaded) -> Columns:
 
 def is_split(side: Loaded) -> bool | None:
     """Whether the kernel time of `side` is told apart into cube and vector; None where it has none on an NPU."""
-    side = side.that_knows(knowing.TIMES)
     compute = _compute_kernels(side)
     if not _on_npu(compute):
         return None

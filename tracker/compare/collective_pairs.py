@@ -75,7 +75,7 @@ def paired(table: Columns, names: Mapping[Key, Key]) -> Columns:
 
 def calls_of(side: Loaded, table: Columns) -> Calls:
     """The collectives of a side (sizes -1 where unknown), with the calls per step and rank over all of its runs."""
-    steps = sum(side.weights.values())
+    steps = sum(max(steps, 1) for steps in side.captures.listed("steps"))
     found: dict[Key, float] = {}
     for calls, *key in table.rows("calls", *COMMUNICATION_KEY):
         name: Key = (key[0], key[1], key[2], key[3], key[4])

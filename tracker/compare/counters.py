@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tracker.columns import Columns
-from tracker.compare import join, means
+from tracker.compare import join, reduction
 from tracker.compare.keys import Numbered, among, numbered, taken
 from tracker.profile import MODULE_CALLS
 from tracker.results import BOTH, COUNTER_KEY, REPEATED_COUNTERS
@@ -51,7 +51,7 @@ def of_side(side: Loaded, by: Sequence[str]) -> Columns:
 def _medians(rows: Numbered) -> dict[str, F64]:
     """Of each key means over all values of a run, the median over the runs; and the extremes."""
     found = {name: _median(rows, name) for name in ("calls", "mean")}
-    return found | means.extremes(rows, "min", "max")
+    return found | reduction.extremes(rows, "min", "max")
 
 
 def _median(rows: Numbered, name: str) -> F64:

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 def diff(store: Store | None, baseline: str, candidate: str, *, options: DiffOptions | None = None) -> Diff:
     """Candidate against baseline: what became slower, by how much, and why. `store` may be None for paths alone.
 
-    Every number is the mean per step and rank, the median over the runs of its side; a rank counts where it knows what
-    is asked. diff(a, a) is all zero; diff(a, b) mirrors diff(b, a). All sections are there, whatever `options.only`.
+    Every number is per step, by samples/statistic.py, of the ranks that report it. diff(a, a) is all zero; diff(a, b)
+    mirrors diff(b, a). All sections are there, whatever `options.only`.
     """
     options = options or DiffOptions()
     with ExitStack() as stack:

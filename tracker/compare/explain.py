@@ -5,13 +5,14 @@ question.
 from __future__ import annotations
 
 import re
+from math import fsum
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from msgspec.structs import replace
 
 from tracker.columns import Columns, objects
-from tracker.compare import means
+from tracker.compare import reduction
 from tracker.compare.answer import Caveat, Reasons, answer
 from tracker.compare.claims import claim
 from tracker.compare.keys import among, numbered, places, ranks
@@ -38,7 +39,7 @@ _SUMMED: Final = ("baseline_ns", "candidate_ns", "delta_ns", "baseline_calls", "
 _OF_A_CAUSE: Final = ("name", "input_shapes", "status", *_SUMMED, "calls_delta_ns", "per_call_delta_ns")
 _FRAMEWORK: Final = re.compile(r"(^|/)(torch|torch_npu|site-packages|dist-packages|lib/python3?[.\d]*)/")
 _CANCELLING_SHARE: Final = 0.3  # JUDGEMENT section 7: |T1 - T0| below 30 % of the sum of |delta| is a cancellation
-_NO_SUMS: Final = "medians over runs do not add up"
+_NO_SUMS: Final = "medians do not add up"
 _PARTS: Final = (
     ("compute_ns", "Computing"),
     ("exposed_communication_ns", "Exposed communication"),
@@ -132,11 +133,7 @@ def _rest_title(baseline: Loaded, candidate: Loaded) -> str:
     """What the total changed by beyond its operators: no operator ran, or on a device several at the same time."""
     host = _host_only(baseline, candidate)
     what = "idle time: no operator runs" if host else "idle time, less what runs at the same time"
-    return f"rest ({what}; {_NO_SUMS})" if _several_runs(baseline, candidate) else f"rest ({what})"
-
-
-def _several_runs(baseline: Loaded, candidate: Loaded) -> bool:
-    return max(baseline.side.runs, candidate.side.runs) > 1
+    return f"rest ({what}; {_NO_SUMS})"
 
 
 def _causes(
@@ -204,9 +201,7 @@ def _with_reasons(
 def _parts(
     baseline: Loaded, candidate: Loaded, before: dict[str, float], after: dict[str, float], metric: str
 ) -> tuple[Part, ...]:
-    """Parts of the total whose deltas sum to its delta exactly; what the medians over runs leave over is a part of
-    its own.
-    """
+    """Parts of the total whose deltas sum to its delta exactly; what medians leave over is a part of its own."""
     host = _host_only(baseline, candidate)
     parts = [
         Part(name, title, before[name], after[name], after[name] - before[name])
@@ -228,10 +223,9 @@ def _parts(
                 outside1 - outside0,
             )
         )
-    rest = (after[metric] - before[metric]) - sum(part.delta_ns for part in parts)
-    if abs(rest) >= 1:
-        why = _NO_SUMS if _several_runs(baseline, candidate) else "in no part that both sources know"
-        parts.append(Part("rest_ns", f"Rest ({why})", None, None, rest))
+    rest = fsum([after[metric], -before[metric], *(-part.delta_ns for part in parts)])
+    if rest:
+        parts.append(Part("rest_ns", f"Rest ({_NO_SUMS})", None, None, rest))
     return tuple(parts)
 
 
@@ -273,7 +267,7 @@ def _host_only(baseline: Loaded, candidate: Loaded) -> bool:
 def _by_name(ops: Columns, most: int | None = None) -> Columns:
     """Ops summed over shapes, the `most` that changed most: the roll-up that a reader must see first."""
     place, first = places([ops["name"]])
-    sums = {name: means.exact_sums(ops[name], place, len(first)) for name in _SUMMED}
+    sums = {name: reduction.exact_sums(ops[name], place, len(first)) for name in _SUMMED}
     names = ops["name"][first]
     order = np.lexsort([ranks(names), -np.abs(sums["delta_ns"])])[:most]
     rolled = Columns({"name": names, **sums}).taken(order)
@@ -299,7 +293,7 @@ def _places(operators: Operators, names: Set[str]) -> dict[tuple[Any, ...], str]
         chosen = rows.only(["name", "input_shapes", "own_ns", *columns]).taken(among(rows["name"], names))
         (own,), keys = numbered([chosen], ["name", "input_shapes"])
         for column in columns:
-            for *key, text in zip(*keys.values(), means.dominant(own, column, "own_ns"), strict=True):
+            for *key, text in zip(*keys.values(), reduction.dominant(own, column, "own_ns"), strict=True):
                 place = text if column == "module" else code_line(text)
                 if place:
                     found.setdefault(tuple(key), {})[place] = None

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tracker.columns import Columns
-from tracker.compare import means
+from tracker.compare import reduction
 from tracker.compare.keys import Numbered, places
-from tracker.compare.sums import Metric, Sum, Sums
+from tracker.compare.metric import Metric, Sum, Sums
 from tracker.units import NS_PER_US
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def fused_sums(side: Loaded, compute: Columns) -> Sums:
     parts = ["computing", "rest"]
     found: dict[str, Sum] = {}
     number, first = places([fused["canonical_name"]])
-    numbers = means.per_step(side, Numbered(table, number, len(first)), ["ns", "calls", *parts], parts)
+    numbers = reduction.of_side(side, Numbered(table, number, len(first)), ["ns", "calls", *parts], parts)
     names = fused["canonical_name"][first]
     for name, *row in Columns({"name": names, **numbers}).rows("name", *numbers):
         ns, calls, computing_ns, rest_ns = row

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tracker.columns import Columns, objects
-from tracker.compare import knowing, means, sums
+from tracker.compare import reduction
 from tracker.compare.call_splits import one_split, split_of_groups, split_otherwise
 from tracker.compare.group_pairs import Names, with_roles
-from tracker.compare.keys import places
-from tracker.compare.sums import Metric, Sum, Sums
+from tracker.compare.keys import Numbered, numbered
+from tracker.compare.metric import Metric, Sum, Sums
 from tracker.store import queries
 
 if TYPE_CHECKING:
     from tracker.compare.sides import Loaded
 
-EXPOSED: Final = knowing.EXPOSED
+EXPOSED: Final = "exposed_communication_ns"
 AT_ONCE: Final = "groups_at_once_ns"
 _WAIT: Final = "exposed_wait_ns"
 _TRANSMIT: Final = "exposed_transmit_ns"
@@ -49,23 +49,28 @@ def group_sums(side: Loaded, exposed_ns: float | None, roles: Names) -> Sums | N
     `group_transit_ns:<group>`, `group_idle_ns:<group>`, beside `group_total_ns:<group>`.
 
     Time in which collectives of several groups (or several of one) are exposed at once counts in each of them.
-    `groups_at_once_ns` takes that back: it is what the groups lack to sum to `exposed_ns`, the exposed communication
-    of the side; with several runs also what their medians leave over. It is left out where the exposed time is not
+    `groups_at_once_ns`, the rest, takes that back: it is what the groups lack to sum to `exposed_ns`, the exposed
+    communication of the side, and what their medians leave over. It is left out where the exposed time is not
     computed from the same events (host timeline). None where no rank knows its exposed time.
     """
-    if not side.steps.known(knowing.EXPOSED).any():
+    if not side.steps.known(EXPOSED).any():
         return None
-    side = side.that_knows(knowing.EXPOSED)
     if side.lacks(queries.communication):
         return {}
     table = one_split(_grouped(side, roles), ["group"])
     found: dict[str, Sum] = {}
-    for group, row in sums.medians(side, _per_run(side, table), "group"):
-        found[f"{EXPOSED}:{group}"] = Sum(row["exposed_ns"], row["calls"])
-        found |= {f"{name}:{group}": Sum(row[name]) for name in (*_STATED, _TRANSMIT)}
+    stated = table.having(**{name: table[column] for name, column in _STATED.items()})
+    (own,), keys = numbered([stated], ["group"])
+    numbers = reduction.of_side(side, own, ["exposed_ns", "calls", *_STATED], list(_STATED))
+    numbers[_TRANSMIT] = numbers["exposed_ns"] - numbers[_WAIT]
+    for group, *row in Columns({**keys, **numbers}).rows("group", *numbers):
+        of_group = dict(zip(numbers, row, strict=True))
+        found[f"{EXPOSED}:{group}"] = Sum(of_group["exposed_ns"], of_group["calls"])
+        found |= {f"{name}:{group}": Sum(of_group[name]) for name in (*_STATED, _TRANSMIT)}
     of_groups = [summed.ns or 0.0 for key, summed in found.items() if key.startswith(f"{EXPOSED}:")]
-    every = means.per_run(side, table.having(group=objects(["all"] * len(table))), ["group"], ["calls"])
-    found["communication_ns"] = Sum(None, next((row["calls"] for _, row in sums.medians(side, every, "group")), 0.0))
+    every = Numbered(table, np.zeros(len(table), dtype=np.int64), 1)
+    (calls,) = reduction.of_side(side, every, ["calls"])["calls"].tolist()
+    found["communication_ns"] = Sum(None, calls)
     if side.side.timeline == "device":
         told = table.known("exposed_ns").all()
         found[AT_ONCE] = Sum(exposed_ns - sum(of_groups) if exposed_ns is not None and told else None)
@@ -74,7 +79,6 @@ def group_sums(side: Loaded, exposed_ns: float | None, roles: Names) -> Sums | N
 
 def group_splits(side: Loaded, roles: Names) -> dict[str, str]:
     """Where wait and transit of each process group come from: see `call_splits`."""
-    side = side.that_knows(knowing.EXPOSED)
     return {} if side.lacks(queries.communication) else split_of_groups(_grouped(side, roles))
 
 
@@ -89,21 +93,6 @@ def _grouped(side: Loaded, roles: Names) -> Columns:
     table = with_roles(side.ask(queries.communication), roles)
     names = [group_name(role, size) for role, size in table.rows("group_role", "group_size")]
     return table.having(group=objects(names))
-
-
-def _per_run(side: Loaded, table: Columns) -> Columns:
-    """Exposed time and collectives of each group in each run; parts of it where every run that has the group says them
-    of all its collectives.
-    """
-    stated = table.having(**{name: table[column] for name, column in _STATED.items()})
-    per_run = means.per_run(side, stated, ["group"], ["exposed_ns", "calls", *_STATED])
-    groups, _ = places([np.concatenate([table["group"], per_run["group"]])])
-    own, of_run = groups[: len(table)], groups[len(table) :]
-    parts = {}
-    for name in _STATED:
-        partly = np.bincount(own, ~stated.known(name)) > 0
-        parts[name] = np.where(partly[of_run], np.nan, per_run[name])
-    return per_run.having(**parts, **{_TRANSMIT: per_run["exposed_ns"] - parts[_WAIT]})
 
 
 def group_name(role: str, size: int | None) -> str:
@@ -147,8 +136,8 @@ def _parts(sides: Sequence[Sums], group: str) -> list[Metric]:
     ]
 
 
-def group_metrics(sides: Sequence[Sums], *, several_runs: bool) -> list[Metric]:
-    """The rows of the groups that either side has, the largest first; `several_runs`: some side has more than one."""
+def group_metrics(sides: Sequence[Sums]) -> list[Metric]:
+    """The rows of the groups that either side has, the largest first."""
     size: dict[str, float] = {}
     for side in sides:
         for key, found in side.items():
@@ -160,6 +149,6 @@ def group_metrics(sides: Sequence[Sums], *, several_runs: bool) -> list[Metric]:
         rows.append(Metric(f"{EXPOSED}:{group}", group, 2, in_e2e=True))
         rows += _parts(sides, group)
     if any(side[AT_ONCE].ns for side in sides if AT_ONCE in side):
-        title = "Collectives at the same time (counted twice above)"
-        rows.append(Metric(AT_ONCE, f"{title}, rest of medians" if several_runs else title, 2, in_e2e=True))
+        title = "Rest (collectives at the same time count twice above; medians do not add up)"
+        rows.append(Metric(AT_ONCE, title, 2, in_e2e=True))
     return rows

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tracker.columns import Column, Columns, objects
-from tracker.compare import means
+from tracker.compare import reduction
 from tracker.compare.keys import Numbered, length, numbered, places, ranks, taken
 from tracker.results import ADDED, BOTH, DIFF_COLUMNS, REMOVED, VERDICT_COLUMNS
 
@@ -76,9 +76,9 @@ def _placed(rows: Numbered, name: str) -> F64:
 
 
 def summed(sides: Sequence[Loaded], parts: Sequence[Columns], key: Sequence[str], sums: Sequence[str]) -> Arrays:
-    """The rows of both sides `matched` by `key`, with their `sums`; see `means.per_step`."""
+    """The rows of both sides `matched` by `key`, with their `sums`; see `reduction.of_side`."""
     rows, keys = numbered(parts, key)
-    return matched(keys, rows, [means.per_step(*own, sums) for own in zip(sides, rows, strict=True)])
+    return matched(keys, rows, [reduction.of_side(*own, sums) for own in zip(sides, rows, strict=True)])
 
 
 def matched(keys: Arrays, rows: Sequence[Numbered], tables: Sequence[Mapping[str, F64]]) -> Arrays:

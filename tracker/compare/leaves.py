@@ -185,8 +185,7 @@ def _ops(tree: Tree, source: _Source) -> None:
     if source.wanted.flat:
         _flat_ops(tree, source)
     else:
-        for steps in _asked_steps(source):
-            _contexts(tree, source, steps)
+        _contexts(tree, source)
     if source.under:
         outside = tree.below(source.under)
         for group in list(tree.values):
@@ -197,33 +196,24 @@ def _ops(tree: Tree, source: _Source) -> None:
                     outer[place] = plus(outer[place], numbers[place])
 
 
-def _asked_steps(source: _Source) -> list[Sequence[int] | None]:
-    """What to ask for one after the other: the question about contexts sums over steps."""
-    if "step" not in source.wanted.grains:
-        return [source.steps]
-    steps = sorted(set(source.side.steps.listed("step")))
-    return [(step,) for step in (steps if source.in_steps else [NO_STEP, *steps])]
-
-
-def _contexts(tree: Tree, source: _Source, steps: Sequence[int] | None) -> None:
+def _contexts(tree: Tree, source: _Source) -> None:
     """Ops where they were called, with the time of their calls."""
-    side, grains = source.side, source.wanted.grains
-    if source.under or "step" in grains:
-        table = queries.op_tree.columns(
-            side.store, side.run_ids, ranks=side.ranks, steps=steps, in_steps=source.in_steps
-        )
+    side, by_step = source.side, "step" in source.wanted.grains
+    if source.in_steps:
+        table = side.op_tree(by_step=by_step)
     else:
-        table = side.op_tree()
-    step = steps[0] if steps and "step" in grains else NO_STEP
-    rows = [row | {"step": step} for row in _plain(table)]
-    inner: dict[tuple[int, int, int], Value] = {}
+        table = queries.op_tree.columns(
+            side.store, side.run_ids, ranks=side.ranks, steps=source.steps, in_steps=False, by_step=by_step
+        )
+    rows = list(_plain(table))
+    inner: dict[tuple[int, ...], Value] = {}
     for row in rows:
-        above = (row["run_id"], row["rank"], row["parent"])
+        above = (row["run_id"], row["rank"], row["step"], row["parent"])
         inner[above] = plus(inner.get(above), row["host_total_ns"])
-    here: dict[tuple[int, int, int], int] = {}
+    here: dict[tuple[int, ...], int] = {}
     top = tree.below(source.under)
     for row in rows:
-        capture = (row["run_id"], row["rank"])
+        capture = (row["run_id"], row["rank"], row["step"])
         own = tree.at(here.get((*capture, row["parent"]), top), source.name(row["name"], row["input_shapes"]))
         here[*capture, row["node"]] = own
         numbers = tree.numbers(source.group(row), own)

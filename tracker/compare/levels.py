@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from msgspec import Struct
 
-from tracker.columns import Column, Columns, objects
+from tracker.columns import Column, Columns, listed, objects
 from tracker.compare import join, knowing
+from tracker.compare.keys import Numbered
 from tracker.compare.leaves import Wanted, plant
 from tracker.compare.operators import own_time
+from tracker.compare.overall import step_numbers
+from tracker.compare.reduction import GRAIN, of_side
 from tracker.compare.tree import (
     DEVICE_SELF,
     DEVICE_TOTAL,
@@ -77,13 +80,14 @@ def _columns(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> Columns:
 
 def compared(baseline: Loaded, candidate: Loaded, options: DiffOptions, verdicts: Judged) -> Columns:
     """`Diff.tree`, with verdicts where a row is what one series is."""
-    tree, sides = Tree(), knowing.both(baseline, candidate, knowing.OPS, part=knowing.TIMES)
-    flat = bool(options.op or options.module) or _lacks_contexts(sides)
+    tree, sides = Tree(), knowing.both(baseline, candidate, knowing.OPS)
+    flat = bool(options.op or options.module) or _lacks_contexts(sides, by_step=True)
     numbered = []
     for position, side in enumerate(sides):
         tree.values = {}
         wanted = Wanted(
             options.tree,
+            GRAIN,
             op=options.op,
             module=options.module,
             with_shapes=options.match == "shape",
@@ -91,8 +95,9 @@ def compared(baseline: Loaded, candidate: Loaded, options: DiffOptions, verdicts
             flat=flat,
         )
         plant(tree, side, wanted)
-        means = _means(side, tree)
-        numbered.append(_Numbered.of(tree, means, own_time(side), _mean_step_time(side)))
+        step = step_numbers(side)
+        step_ns = step.get("step_ns") if side.has_markers else step.get("e2e_ns", step.get("step_ns"))
+        numbered.append(_Numbered.of(tree, _reduced(side, tree), own_time(side), step_ns))
     pair = _Pair(numbered[0], numbered[1])
     rows: list[list[Any]] = []
     place: dict[int, int] = {}
@@ -206,27 +211,18 @@ def _complete(tree: Tree, values: Mapping[int, Numbers]) -> None:
                     numbers[self_at] = 0
 
 
-def _means(side: Loaded, tree: Tree) -> dict[int, Numbers]:
-    """Per row the mean over all steps and ranks of a run, the median over runs; a run without the row counts as 0."""
-    nodes = sorted({node for values in tree.values.values() for node in values})
+def _reduced(side: Loaded, tree: Tree) -> dict[int, Numbers]:
+    """Of each row of trees at GRAIN its numbers."""
     for values in tree.values.values():
         _complete(tree, values)
-    absent: Numbers = [0.0] * len(NUMBERS)
-    found: dict[int, Numbers] = {}
-    for node in nodes:
-        runs = [(tree.values.get((run_id,), {}).get(node, absent), side.weights[run_id]) for run_id in side.run_ids]
-        found[node] = [
-            _median([value / weight for numbers, weight in runs if (value := numbers[place]) is not None])
-            for place in range(len(NUMBERS))
-        ]
-    return found
-
-
-def _median(values: Sequence[float]) -> float | None:
-    known, middle = sorted(values), len(values) // 2
-    if not known:
-        return None
-    return known[middle] if len(known) % 2 else (known[middle - 1] + known[middle]) / 2
+    rows = [(*group, node, *numbers) for group, values in tree.values.items() for node, numbers in values.items()]
+    names = ("run_id", *GRAIN, "node", *NUMBERS)
+    columns = dict(zip(names, np.array(rows, dtype=np.float64).reshape(-1, len(names)).T, strict=True))
+    whole = {name: columns.pop(name).astype(np.int64) for name in names[:4]}
+    nodes = whole.pop("node")
+    found = of_side(side, Numbered(Columns({**whole, **columns}), nodes, len(tree.names)), NUMBERS)
+    of_nodes = [listed(found[name]) for name in NUMBERS]
+    return {node: [column[node] for column in of_nodes] for node in sorted(set(nodes.tolist()))}
 
 
 def _identity(tree: Tree, node: int, level: int, place: Mapping[int, int]) -> list[Any]:
@@ -234,10 +230,10 @@ def _identity(tree: Tree, node: int, level: int, place: Mapping[int, int]) -> li
     return [place[node], place.get(tree.parents[node], -1), level, kind, tree.path(node), name, shapes]
 
 
-def _lacks_contexts(sides: Sequence[Loaded]) -> bool:
+def _lacks_contexts(sides: Sequence[Loaded], *, by_step: bool = False) -> bool:
     """Whether some run has ops of which nobody knows from where they were called."""
     for side in sides:
-        known = set(side.op_tree().listed("run_id"))
+        known = set(side.op_tree(by_step=by_step).listed("run_id"))
         if set(side.ask(queries.ops).listed("run_id")) - known:
             return True
     return False
@@ -255,8 +251,3 @@ def _step_time(side: Loaded, chosen: Mapping[str, int]) -> float | None:
     times = each * steps.integers("steps")
     known = times[~np.isnan(times)]
     return float(known.sum()) if len(known) else None
-
-
-def _mean_step_time(side: Loaded) -> float | None:
-    whole = _step_time(side, {})
-    return None if whole is None else whole / sum(side.weights.values())

@@ -9,14 +9,17 @@ import numpy as np
 from msgspec.structs import replace
 
 from tracker.columns import Columns
-from tracker.compare import join, knowing, means
+from tracker.compare import join, knowing, reduction
 from tracker.compare.filters import matching
 from tracker.compare.group_pairs import roles_by_size, with_roles
+from tracker.compare.keys import numbered
 from tracker.lazy import pd
 from tracker.results import DIFF_COLUMNS, LINK, LINK_KEY, PACKET, TRANSPORT
 from tracker.store import queries
 
 if TYPE_CHECKING:
+    from tracker.columns import F64
+    from tracker.compare.keys import Numbered
     from tracker.compare.sides import Loaded
     from tracker.results import DiffOptions, Selection
 
@@ -87,18 +90,18 @@ def _whole_sums(frame: pd.DataFrame, key: Sequence[str], columns: Sequence[str])
 
 
 def compare(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Columns:
-    """The `communication_links` of a Diff. Numbers are means per step and rank, of the ranks that use a link, the
-    median over the runs; a run that does not use it counts as 0.
-    """
+    """The `communication_links` of a Diff, of the ranks that use a link."""
     tables = []
     sides = knowing.both(baseline, candidate, knowing.COLLECTIVES)
     if all(side.lacks(queries.communication_links) for side in sides):
         return join.nothing("communication_links")
     for side, roles in zip(sides, roles_by_size(*sides), strict=True):
-        frame = of_side(side, replace(options, minimum_ns=None), ("run", "rank"), in_steps=True)
-        named = with_roles(Columns.of_frame(frame[frame["packet_bytes"].isna()]), roles)
-        tables.append(_per_step(side, named.frame))
-    joined = join.large(join.with_difference(join.outer(*tables), "transit_ns"), "transit_ns", options.minimum_ns)
+        frame = of_side(side, replace(options, minimum_ns=None), ("run", *reduction.GRAIN), in_steps=True)
+        tables.append(_with_shares(with_roles(Columns.of_frame(frame[frame["packet_bytes"].isna()]), roles)))
+    rows, keys = numbered(tables, _KEY)
+    numbers = [_numbers_of(side, own) for side, own in zip(sides, rows, strict=True)]
+    joined = join.with_difference(join.matched(keys, rows, numbers), "transit_ns")
+    joined = join.large(joined, "transit_ns", options.minimum_ns)
     joined = Columns(joined).frame
     for name in _NUMBERS:
         number = joined[name].astype("Int64")
@@ -106,19 +109,16 @@ def compare(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Column
     return Columns.of_frame(_by_level(joined)[list(DIFF_COLUMNS["communication_links"])])
 
 
-def _per_step(side: Loaded, frame: pd.DataFrame) -> pd.DataFrame:
-    numbers = {name: frame[name].astype("Float64").astype("float64") for name in (*_SUMS, "large_packet_ratio")}
-    frame = frame.assign(**numbers, **{name: frame[name].fillna(-1) for name in _NUMBERS})
-    frame["large"] = frame["large_packet_ratio"] * frame["bytes"]
-    frame["told"] = frame["bytes"].where(frame["large_packet_ratio"].notna())
-    captures = side.captures.frame
-    steps = captures[["run_id", "rank"]].assign(steps=captures["steps"].clip(lower=1).astype("float64"))
-    users = frame[["run_id", "rank", *_KEY]].drop_duplicates().merge(steps, on=["run_id", "rank"])
-    weight = users.groupby(["run_id", *_KEY])["steps"].sum()
-    shares = frame.groupby(["run_id", *_KEY])[["large", "told"]].sum(min_count=1)
-    sums = _whole_sums(frame, ["run_id", *_KEY], _SUMS).join(shares)
-    per_run = Columns.of_frame(sums.div(weight, axis=0).reset_index())
-    per_step = means.median_over_runs(side, per_run, _KEY).frame.set_index(_KEY)
-    per_step["bandwidth_gb_per_s"] = per_step["bytes"] / per_step["transit_ns"].replace(0.0, np.nan)
-    per_step["large_packet_ratio"] = per_step.pop("large") / per_step.pop("told").replace(0.0, np.nan)
-    return per_step
+def _with_shares(table: Columns) -> Columns:
+    """The rows with the bytes in `large` packets, those of which the share is `stated`, and -1 for unknown ends."""
+    ratio, size = table.reals("large_packet_ratio"), table.reals("bytes")
+    ends = {name: table.integers(name, missing=-1) for name in _NUMBERS}
+    return table.having(**ends, large=ratio * size, stated=np.where(np.isnan(ratio), np.nan, size))
+
+
+def _numbers_of(side: Loaded, rows: Numbered) -> dict[str, F64]:
+    found = reduction.of_side(side, rows, [*_SUMS, "large", "stated"], _SUMS)
+    transit, stated = found["transit_ns"], found.pop("stated")
+    found["bandwidth_gb_per_s"] = found["bytes"] / np.where(transit != 0, transit, np.nan)
+    found["large_packet_ratio"] = found.pop("large") / np.where(stated != 0, stated, np.nan)
+    return found

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 from msgspec import Struct
 
 from tracker.compare.log_verdicts import RunSeries, Said, part_of, said_of, said_of_runs
@@ -17,6 +17,7 @@ from tracker.profile import UNKNOWN_DEVICE
 from tracker.results import LOG_COLUMNS, LOG_TITLES, PROFILERS, Log, LogOptions
 from tracker.results.recording import Recording, rests_on
 from tracker.store import queries
+from tracker.store.samples.statistic import over_runs
 from tracker.units import device_part
 
 if TYPE_CHECKING:
@@ -36,30 +37,24 @@ _DIGITS: Final = re.compile(r"(\d+)")
 
 
 class _Measure(Struct, frozen=True):
-    """`source`: the column of sql/run_numbers.sql; `unit`: None where the profile names it.
-
-    `of_log`: the column for runs without a profiler, where it is another one. The first interval of a training log
-    holds the start-up, which can be a fifth of a mean; medians leave it out. Under a profiler steps are few and chosen,
-    and the mean is the number of a diff, whose parts must add up.
-    """
+    """`source`: the column of sql/run_numbers.sql; `unit`: None where the profile names it."""
 
     name: str
     source: str
     unit: str | None
     higher_is_better: bool = False
-    of_log: str = ""
 
     def of(self, run: _Run) -> float | None:
         """What `run` reached, None where it is not known."""
-        number = run.row[self.of_log if self.of_log and not run.is_profiled else self.source]
+        number = run.row[self.source]
         return None if number is None else float(number)
 
 
 _MEASURES: Final = {
     "throughput": _Measure("throughput", "samples_per_second", None, higher_is_better=True),
-    "step": _Measure("step", "mean_step_ns", "ns", of_log="median_step_ns"),
-    "e2e": _Measure("e2e", "mean_e2e_ns", "ns"),
-    "memory": _Measure("memory", "peak_allocated_bytes", "bytes"),
+    "step": _Measure("step", "run_step_ns", "ns"),
+    "e2e": _Measure("e2e", "run_e2e_ns", "ns"),
+    "memory": _Measure("memory", "run_peak_bytes", "bytes"),
 }
 
 
@@ -120,11 +115,6 @@ class _Run(Struct, frozen=True):
     tags: Mapping[str, str]
     settings: Mapping[str, str]
     recording: Recording
-
-    @property
-    def is_profiled(self) -> bool:
-        """Whether the numbers were measured under a profiler."""
-        return self.settings.get("profiler") != "off"
 
 
 def log(store: Store, *, options: LogOptions | None = None) -> Log:
@@ -294,7 +284,9 @@ def _column(
     for value in values:
         if value.key == key:
             of_version.setdefault(value.version, []).append(value)
-    medians = {name: median(value.number for value in own) for name, own in of_version.items()}
+    of_versions = {
+        name: float(over_runs(np.array([[value.number for value in own]]))[0]) for name, own in of_version.items()
+    }
     higher = _MEASURES[key.measure].higher_is_better
     present = [name for name in versions if name in of_version]
     signs = {name: {value.sign for value in own} for name, own in of_version.items()}
@@ -302,23 +294,23 @@ def _column(
         # what was recorded with other settings is another number
         alike = [other for other in present if signs[other] & signs[name]]
         first = baseline if baseline is not None else present[0]
-        start = medians[first] if first in alike else None
+        start = of_versions[first] if first in alike else None
         before = next((other for other in reversed(present[:at]) if other in alike), None)
         numbers = [value.number for value in of_version[name]]
         expected = " | ".join(dict.fromkeys(value.expected for value in of_version[name] if value.expected))
-        previous = None if before is None else medians[before]
+        previous = None if before is None else of_versions[before]
         said = said_of(found, (value.series for value in of_version[name]))
         yield {
             "version": name,
             "column": place,
-            "value": medians[name],
+            "value": of_versions[name],
             "runs": len(numbers),
             "minimum": min(numbers),
             "maximum": max(numbers),
-            "baseline_diff": _diff(start, medians[name]),
-            "previous_diff": _diff(previous, medians[name]),
+            "baseline_diff": _diff(start, of_versions[name]),
+            "previous_diff": _diff(previous, of_versions[name]),
             "previous_version": before,
-            "gain": _diff(previous, medians[name]) if higher else _diff(medians[name], previous),
+            "gain": _diff(previous, of_versions[name]) if higher else _diff(of_versions[name], previous),
             "expected": expected or None,
             "expected_gain": expected_gain(expected),
             "verdict": said.verdict,

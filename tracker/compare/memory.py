@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tracker.columns import Columns, objects
-from tracker.compare import join, knowing, means
+from tracker.compare import join, knowing, reduction
 from tracker.compare.filters import matching
 from tracker.compare.keys import numbered, places, together
 from tracker.profile import OWNER_SETTING
@@ -46,10 +46,10 @@ def compare(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> tuple[
     if not any(map(len, tables)):
         return join.nothing("memory"), join.nothing("memory_details")
     rows, _ = numbered(tables, OP_KEY[:2])
-    types = means.distinct_texts(together(rows, "input_types"), "input_types")
+    types = reduction.distinct_texts(together(rows, "input_types"), "input_types")
     tables = [own.rows.having(input_types=types[own.number]) for own in rows]
     rows, keys = numbered(tables, OP_KEY)
-    sums = [means.per_step(side, own, _SUMS[:2]) for side, own in zip(sides, rows, strict=True)]
+    sums = [reduction.of_side(side, own, _SUMS[:2]) for side, own in zip(sides, rows, strict=True)]
     whole = join.matched(keys, rows, sums) | _helpers(rows)
     parts = join.summed(sides, tables, [*OP_KEY, "component", "allocator"], _SUMS)
     whole, parts = (join.with_difference(joined, "bytes", unit="bytes") for joined in (whole, parts))
@@ -97,12 +97,11 @@ def _owners(side: Loaded) -> Columns:
 
 def _allocators(side: Loaded) -> Columns:
     """Rows whose name is that of the allocator, without shapes: an old row has no other name."""
-    by = ("run", "rank")
-    fine, coarse = (side.ask(question, by=by) for question in (queries.memory_allocators, queries.memory))
+    fine, coarse = (side.ask(question) for question in (queries.memory_allocators, queries.memory))
     old = {rank for rank, rule in _rules(side).items() if rule is None}
     kept = np.array([rank in old for rank in coarse.rows("run_id", "rank")], dtype=bool)
     coarse = coarse.taken(kept)
-    names = ["run_id", "rank", "name", "component", *_SUMS]
+    names = ["run_id", *reduction.GRAIN, "name", "component", *_SUMS]
     parts = (fine.renamed({"allocator": "name"}), coarse.renamed({"op": "name"}))
     table = Columns.stacked([part.only(names) for part in parts])
     empty = objects([""] * len(table))
@@ -112,7 +111,7 @@ def _allocators(side: Loaded) -> Columns:
 def _helpers(rows: Sequence[Numbered]) -> Arrays:
     """The allocator of most bytes of each key, and how many others there are."""
     every = together(rows, "allocator", "bytes")
-    found = means.dominant(every, "allocator", "bytes")
+    found = reduction.dominant(every, "allocator", "bytes")
     named = every.rows.texts("allocator") != ""
     _, first = places([every.number[named], every.rows.texts("allocator")[named]])
     more: F64 = np.maximum(np.bincount(every.number[named][first], minlength=every.count) - 1.0, 0.0)

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracker.columns import Columns, objects
-from tracker.compare import join, knowing
+from tracker.compare import join
 from tracker.compare.kernel_rows import canonical
 from tracker.compare.keys import among, ranks
 from tracker.compare.placed import core_names, with_cores
@@ -130,13 +130,13 @@ def op_reasons(
     if not measured.why or not asked:
         return [""] * len(causes)
     key = ["op"] if by_name else ["op", "op_input_shapes"]
-    timed, tables = [side.that_knows(knowing.TIMES) for side in sides], []
-    for side, renames in zip(timed, (options.op_map, {}), strict=True):
+    tables = []
+    for side, renames in zip(sides, (options.op_map, {}), strict=True):
         own = with_cores(canonical(side.ask(queries.kernels), renames), KERNEL[:-1], measured.cores)
         if options.match == "name":
             own = own.having(op_input_shapes=objects([""] * len(own)))
         tables.append(own.taken(among(own["op"], asked)))
-    joined = join.with_difference(join.summed(timed, tables, [*key, *KERNEL], ["ns"]), "ns")
+    joined = join.with_difference(join.summed(sides, tables, [*key, *KERNEL], ["ns"]), "ns")
     rows = list(Columns(joined).rows("delta_ns", *key, *KERNEL))
     return [_reason(cause, rows, len(key), measured) if _per_call(cause) else "" for cause in causes]
 

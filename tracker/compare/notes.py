@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tracker.compare import knowing, means, others
+from tracker.compare import knowing, others, reduction
 from tracker.compare.call_splits import notes_of_difference, notes_of_groups
 from tracker.compare.categories import is_split
 from tracker.compare.group_pairs import roles_by_size
 from tracker.compare.groups import group_splits
-from tracker.compare.keys import places
+from tracker.compare.keys import numbered
 from tracker.compare.references import FILES, needs_store
+from tracker.compare.slow_steps import note_on_slow_steps
 from tracker.profile import NO_STEP
 from tracker.results import BOTH, REPEATED_COUNTERS
 from tracker.store import queries
@@ -48,7 +49,7 @@ def notes(baseline: Loaded, candidate: Loaded, operators: Operators, options: Di
         for column, words in (("device", "devices"), ("configuration", "configurations")):
             values = [value for value in dict.fromkeys(side.runs.listed(column)) if value is not None]
             if len(values) > 1:
-                found.append(f"{label} mixes {words} ({', '.join(values)}): its median means little.")
+                found.append(f"{label} mixes {words} ({', '.join(values)}): its number means little.")
         found += _mixed_detail(side)
         if _common_share(side, table) < _COMMON_SHARE:
             one = "run:ID" if needs_store(label) else "of its files"
@@ -64,8 +65,9 @@ def notes(baseline: Loaded, candidate: Loaded, operators: Operators, options: Di
     splits = [group_splits(*one) for one in zip((baseline, candidate), roles_by_size(baseline, candidate), strict=True)]
     found += [*notes_of_difference(*splits), *notes_of_groups((baseline, candidate))]
     found += _paired_collectives(others.pairing_of(baseline, candidate, options))
+    slow = [note for side in (baseline, candidate) for note in note_on_slow_steps(side)]
     idle = _idle_entries(baseline, candidate, operators, options)
-    return (*found, *idle, *left_out((baseline, candidate)), *warnings((baseline, candidate)))
+    return (*found, *idle, *left_out((baseline, candidate)), *warnings((baseline, candidate)), *slow)
 
 
 def _mixed_detail(side: Loaded) -> Iterator[str]:
@@ -90,28 +92,15 @@ def _other_rules(baseline: Loaded, candidate: Loaded) -> list[str]:
 
 
 def _unknown(sides: Sequence[Loaded]) -> list[str]:
-    """Which ranks do not say where their time goes, and therefore count in nothing but what they do say."""
+    """Which ranks do not report where their time goes."""
     found = []
     for side in {side.side.label: side for side in sides}.values():
-        lacking = knowing.without(side.captures, side.that_knows(knowing.TIMES).captures)
-        if absent := sorted(set(lacking) - set(side.that_knows(knowing.TIMES).run_ids)):
-            runs = ", ".join(f"run:{run_id}" for run_id in absent)
-            found.append(
-                f"{side.side.label}: what the steps of {runs} consist of is not known; step, operators and kernels are "
-                "medians of the other runs, so that they add up."
-            )
-        for run_id, ranks in lacking.items():
-            if run_id in absent:
-                continue
+        for run_id, ranks in knowing.without(side.captures, knowing.ranks_that_report(side, knowing.TIMES)).items():
             of_run = f" of run:{run_id}" if len(side.run_ids) > 1 else ""
-            named = f"rank {format_numbers(ranks)}{of_run}"
             found.append(
-                f"{side.side.label}: not all times of {named} are known; step, operators and kernels are means of the "
-                "other ranks."
+                f"{side.side.label}: rank {format_numbers(ranks)}{of_run} does not report all times; each number is of "
+                "the ranks that report it."
             )
-        parts = (side.that_knows(knowing.COLLECTIVES), side.that_knows(knowing.EXPOSED))
-        if knowing.without(*(part.captures for part in parts)) and side.has_rows(queries.communication):
-            found.append(f"{side.side.label}: exposed times of a collective are told where all ranks know theirs.")
     return found
 
 
@@ -195,15 +184,13 @@ def left_out(sides: Sequence[Loaded]) -> tuple[str, ...]:
 
 def _common_share(side: Loaded, rows: Columns) -> float:
     """Share of the own time of a side's ops (by name) that lies in ops which all of its runs have."""
-    side = side.that_knows(knowing.TIMES)
     if side.side.runs < 2:
         return 1.0
-    of_runs = means.per_run(side, rows, ["name"], ["own_ns"])
-    times = np.nan_to_num(of_runs["own_ns"])
-    place, first = places([of_runs["name"]])
-    in_all = np.bincount(place, minlength=len(first))[place] == side.side.runs
-    total = float(times.sum())
-    return float(times[in_all].sum()) / total if total else 1.0
+    (own,), _ = numbered([rows], ["name"])
+    times = reduction.per_run(side, own, ["own_ns"])["own_ns"]
+    in_all = ~np.isnan(times).any(axis=1)
+    total = float(np.nansum(times))
+    return float(np.nansum(times[in_all])) / total if total else 1.0
 
 
 def _idle_entries(baseline: Loaded, candidate: Loaded, operators: Operators, options: DiffOptions) -> list[str]:

@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Struct
 
 from tracker.columns import Columns, known, objects
-from tracker.compare import join, knowing, means
+from tracker.compare import join, knowing, reduction
 from tracker.compare.filters import matching
 from tracker.compare.keys import Arrays, Numbered, numbered, taken
 from tracker.store import queries
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
 _MATCH: Final = ["name", "input_shapes"]
 _TIMES: Final = ["host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns"]
-_PARTS: Final = ("run_id", "op", "op_input_shapes", "canonical_name", "category", "calls", "total_ns")
-_PART_NAMES: Final = ("run_id", "name", "input_shapes", "kernel", "category", "calls", "ns")
+_PARTS: Final = ("run_id", "rank", "step", "op", "op_input_shapes", "canonical_name", "category", "calls", "total_ns")
+_PART_NAMES: Final = ("run_id", "rank", "step", "name", "input_shapes", "kernel", "category", "calls", "ns")
 _SUMS: Final = ["calls", "own_ns", *_TIMES]
 
 
 class Operators(Struct, frozen=True, eq=False):
     """`ops` and `op_details` of a Diff; `everything`: `ops` without the filters, which an explanation needs to add up.
 
-    `baseline_rows`, `candidate_rows`: what they were made of (grain run_id, op; column `own_ns`).
+    `baseline_rows`, `candidate_rows`: what they were made of (grain run_id, rank, step, op; column `own_ns`).
     """
 
     ops: Columns
@@ -56,12 +56,12 @@ def own_time_of(side: Side) -> str:
 
 def compare(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Operators:
     """The `ops` and `op_details` of a Diff."""
-    baseline, candidate = sides = knowing.both(baseline, candidate, knowing.OPS, part=knowing.TIMES)
+    baseline, candidate = sides = knowing.both(baseline, candidate, knowing.OPS)
     if options.max_kernels is None and not options.op_map:
         rows = [_self_rows(side) for side in sides]
         parts = [_kernel_parts(side) for side in sides]
     else:
-        trees = [side.op_tree() for side in sides]
+        trees = [side.op_tree(by_step=True) for side in sides]
         drilled = _drilled(trees, options.max_kernels)
         named = (set(options.op_map), set(options.op_map.values()))
         listed = [
@@ -112,7 +112,7 @@ def _rename(table: Columns, op_map: Mapping[str, str]) -> Columns:
 
 def _join_ops(sides: Sequence[Loaded], parts: Sequence[Columns]) -> Arrays:
     rows, keys = numbered(parts, _MATCH)
-    tables = [means.per_step(*own, _SUMS) for own in zip(sides, rows, strict=True)]
+    tables = [reduction.of_side(*own, _SUMS) for own in zip(sides, rows, strict=True)]
     for table, own in zip(tables, rows, strict=True):
         calls = np.bincount(own.number, np.nan_to_num(own.rows.reals("calls")), own.count)
         table["total_calls"] = np.where(np.bincount(own.number, minlength=own.count) > 0, calls, np.nan)
@@ -122,9 +122,9 @@ def _join_ops(sides: Sequence[Loaded], parts: Sequence[Columns]) -> Arrays:
         total = table[own_time(side).replace("self", "total")]
         table["average_ns"] = total / np.where(table["calls"] > 0, table["calls"], np.nan)
     joined = join.split_calls(join.matched(keys, rows, tables))
-    mapped = means.distinct_texts(rows[0], "baseline_name")
+    mapped = reduction.distinct_texts(rows[0], "baseline_name")
     joined["baseline_name"] = objects([name or None for name in mapped])
-    joined["input_types"] = _changed(*(means.distinct_texts(own, "input_types") for own in rows))
+    joined["input_types"] = _changed(*(reduction.distinct_texts(own, "input_types") for own in rows))
     before, after = joined["baseline_host_self_ns"], joined["candidate_host_self_ns"]
     joined |= {"host_delta_ns": after - before, "host_diff": join.ratio(before, after)}
     return join.with_difference(joined, "ns")
@@ -134,7 +134,7 @@ def _extremes(own: Numbered) -> dict[str, F64]:
     """The shortest and the longest call; nan where ops stand for everything below them, of which nobody knows it."""
     if "min_ns" not in own.rows.arrays:
         return {name: np.full(own.count, np.nan) for name in ("min_ns", "max_ns")}
-    return means.extremes(own, "min_ns", "max_ns")
+    return reduction.extremes(own, "min_ns", "max_ns")
 
 
 def _changed(before: Texts, after: Texts) -> Texts:
@@ -144,8 +144,8 @@ def _changed(before: Texts, after: Texts) -> Texts:
 
 
 def _kernel_parts(side: Loaded, keys: Set[tuple[str, str]] | None = None) -> Columns:
-    """The kernels of each op: rows run_id, name, input_shapes, kernel, category, calls, ns. `keys`: only these
-    ops.
+    """The kernels of each op: rows run_id, rank, step, name, input_shapes, kernel, category, calls, ns. `keys`: only
+    these ops.
     """
     table = side.ask(queries.kernels).only(_PARTS).renamed(dict(zip(_PARTS, _PART_NAMES, strict=True)))
     if keys is None:
@@ -200,7 +200,7 @@ def _context_rows(
     inner, head = tree.taken(~stands), tree.only(_MATCH).taken(owner[~stands])
     below = Columns(
         {
-            "run_id": inner["run_id"],
+            **{name: inner[name] for name in ("run_id", *reduction.GRAIN)},
             "name": head["name"], "input_shapes": head["input_shapes"],
             "kernel": inner["name"], "category": objects(["op"] * len(inner)),
             "calls": inner["calls"], "ns": inner[own],
@@ -211,7 +211,7 @@ def _context_rows(
 
 def _parents(tree: Columns) -> I64:
     """Of each row the place of the one above it, -1 for none."""
-    ranks = list(tree.rows("run_id", "rank"))
+    ranks = list(tree.rows("run_id", *reduction.GRAIN))
     place = {(*rank, node): at for at, (rank, node) in enumerate(zip(ranks, tree.listed("node"), strict=True))}
     above = zip(ranks, tree.listed("parent"), strict=True)
     return np.array([place.get((*rank, parent), -1) for rank, parent in above], dtype=np.int64)

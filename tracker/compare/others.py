@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tracker.columns import Column, Columns, objects
-from tracker.compare import join, knowing, means
+from tracker.compare import join, knowing, reduction
 from tracker.compare.call_splits import one_split
 from tracker.compare.collective_pairs import Pairing, calls_of, pair, paired
 from tracker.compare.filters import matching
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     from tracker.results import DiffOptions
 
 _KERNEL_MATCH: Final = ["name", "input_shapes", "category", "core_type"]
-_PARTS: Final = ["wait_ns", "transit_ns", "synchronization_ns", "idle_ns", "exposed_ns", "exposed_wait_ns"]
+_PARTS: Final = ["wait_ns", "transit_ns", "synchronization_ns", "idle_ns", "exposed_wait_ns"]
 """Parts of the time of collectives: no part of all of it where one of them does not say it."""
-_COMMUNICATION_SUMS: Final = ["calls", "bytes", "ns", *_PARTS]
+_COMMUNICATION_SUMS: Final = ["calls", "bytes", "ns", "exposed_ns", *_PARTS]
 
 
 def kernels(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> tuple[Columns, Columns]:
     """The `kernels` of a Diff: matched by canonical name, shapes, category and core type; `op` is the op that
     `_launching` names, `type` that of most of it; `why` is left empty. And its `kernel_types`.
     """
-    sides = knowing.both(baseline, candidate, knowing.KERNELS, part=knowing.TIMES)
+    sides = knowing.both(baseline, candidate, knowing.KERNELS)
     asked = [
         canonical(side.ask(queries.kernels), names) for side, names in zip(sides, (options.op_map, {}), strict=True)
     ]
@@ -44,7 +44,7 @@ def kernels(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> tuple[
     tables = paired_cores(found[0], found[1], _KERNEL_MATCH[:-1])
     rows, joined = _timed(sides, tables, _KERNEL_MATCH)
     joined["op"], joined["more_ops"] = _launching(sides, rows)
-    joined["type"] = means.dominant(together(rows, "type", "ns"), "type", "ns")
+    joined["type"] = reduction.dominant(together(rows, "type", "ns"), "type", "ns")
     joined["why"] = objects([""] * rows[0].count)
     large = join.large(join.with_difference(joined, "ns"), "ns", options.minimum_ns)
     return join.finished("kernels", large), _kernel_types(sides, found, options)
@@ -59,7 +59,7 @@ def _launching(sides: Sequence[Loaded], rows: Sequence[Numbered]) -> tuple[Texts
     place, first = places([every.number, ops])
     numbers = np.split(place, [len(rows[0].number)])
     before, after = (
-        np.nan_to_num(means.per_step(side, Numbered(own.rows, number, len(first)), ["ns"])["ns"])
+        np.nan_to_num(reduction.of_side(side, Numbered(own.rows, number, len(first)), ["ns"])["ns"])
         for side, own, number in zip(sides, rows, numbers, strict=True)
     )
     kernel, names = every.number[first], ops[first]
@@ -92,11 +92,11 @@ def _timed(
     whole: Sequence[str] = (),
 ) -> tuple[list[Numbered], Arrays]:
     """The rows of all `tables`, and those of both sides, the first two, matched by `key`, with `sums` (see
-    `means.per_step`), the average and the extremes of a call.
+    `reduction.of_side`), the average and the extremes of a call.
     """
     rows, keys = numbered(tables, key)
     numbers = [
-        means.per_step(side, own, sums, whole) | means.extremes(own, "min_ns", "max_ns")
+        reduction.of_side(side, own, sums, whole) | reduction.extremes(own, "min_ns", "max_ns")
         for side, own in zip(sides, rows[:2], strict=True)
     ]
     return rows, join.average(join.matched(keys, rows[:2], numbers), "ns", "calls", "average_ns")
@@ -127,7 +127,7 @@ def communication(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> 
 
 def _split_words(rows: Numbered) -> Texts:
     """Where transit and wait of each row come from, None where they are unknown."""
-    words = means.dominant(rows, "split_by", "ns")
+    words = reduction.dominant(rows, "split_by", "ns")
     words[words == ""] = None
     return words
 
@@ -169,7 +169,7 @@ def modules(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Column
     """The `modules` of a Diff: own time of the ops of each module and phase; ops outside all modules and phases
     are left out.
     """
-    sides = knowing.both(baseline, candidate, knowing.OPS, part=knowing.TIMES)
+    sides = knowing.both(baseline, candidate, knowing.OPS)
     asked = [side.ask(queries.ops) for side in sides]
     placed = [own.taken((own["module"] != "") | (own["phase"] != "")) for own in asked]
     tables = [matching(own, "module", options.module) for own in placed]

@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from statistics import median
+from math import fsum
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from tracker.columns import Columns, objects
-from tracker.compare import join, knowing, means
+from tracker.compare import join, reduction
 from tracker.compare.categories import category_metrics, category_sums, is_split
 from tracker.compare.group_pairs import roles_by_size
 from tracker.compare.groups import group_metrics, group_splits, group_sums, with_absent, without_other_splits
+from tracker.compare.metric import Metric, Sum, Sums
 from tracker.compare.peaks import component_peaks, peak_metrics
-from tracker.compare.sums import Metric, Sum, Sums
+from tracker.compare.slow_steps import slow_steps
+from tracker.store.samples.statistic import over_ranks, over_runs
 
 if TYPE_CHECKING:
     from tracker.columns import F64
     from tracker.compare.sides import Loaded
 
 
+PARTS: Final = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "free_ns")
+"""What the E2E time of a step consists of."""
+_PEAKS: Final = ("peak_allocated_bytes", "peak_reserved_bytes")
 _NOTHING: Final = Sum(None)
 _TIMES: Final = (
     Metric("step_ns", "Step time"),
+    Metric("mean_step_ns", "Mean step", 1),
+    Metric("slow_steps", "Slow steps (above 1.2 times the median)", 1, unit="count"),
     Metric("e2e_ns", "E2E", in_e2e=True),
     Metric("compute_ns", "Computing", 1, in_e2e=True),
 )
@@ -31,6 +38,7 @@ _EXPOSED: Final = Metric("exposed_communication_ns", "Exposed communication", 1,
 _REST: Final = (
     Metric("exposed_copy_ns", "Exposed copies (memcpy, SDMA)", 1, in_e2e=True),
     Metric("free_ns", "Idle time", 1, in_e2e=True),
+    Metric("rest_ns", "Rest (medians do not add up)", 1, in_e2e=True),
     Metric("free_share", "Idle time, share of E2E", 1, unit="ratio"),
     Metric("communication_ns", "Communication, overlapped or not", in_e2e=True),
     Metric("overlap_ns", "Communication overlapped with computing", 1, in_e2e=True),
@@ -79,78 +87,80 @@ def compare(baseline: Loaded, candidate: Loaded) -> Columns:
         *_TIMES,
         *category_metrics(kernels),
         _EXPOSED,
-        *group_metrics(groups, several_runs=max(side.side.runs for side in sides) > 1),
+        *group_metrics(groups),
         *(metric for metric in _REST if not (host and metric.name in _DEVICE_ONLY)),
         *peak_metrics(key for of_side in peaks for key in of_side),
     ]
     rows = [_row(metric, numbers, found) for metric in metrics]
-    known = [row for row in rows if row["baseline_value"] is not None or row["candidate_value"] is not None]
+    values = {row["metric"]: (row["baseline_value"], row["candidate_value"]) for row in rows}
+    idle = {name for name in ("rest_ns", "slow_steps") if not any(values[name])}
+    if values["mean_step_ns"] == values["step_ns"]:
+        idle.add("mean_step_ns")
+    known = [row for row in rows if values[row["metric"]] != (None, None) and row["metric"] not in idle]
     columns: dict[str, Any] = {name: objects([row[name] for row in known]) for name in ("metric", "title", "unit")}
     columns["level"] = np.array([row["level"] for row in known], dtype=np.int64)
     for number in ("value", "share", "calls"):
         for side in ("baseline", "candidate"):
             columns[f"{side}_{number}"] = np.array([row[f"{side}_{number}"] for row in known], dtype=np.float64)
     before, after = columns["baseline_value"], columns["candidate_value"]
-    columns |= {"delta": after - before, "diff": join.ratio(before, after)}
+    diff = np.where(columns["metric"] == "rest_ns", np.nan, join.ratio(before, after))
+    columns |= {"delta": after - before, "diff": diff}
     return join.finished("overall", columns)
 
 
 def step_numbers(side: Loaded) -> dict[str, float]:
-    """Each number of the breakdown: the mean over the steps and ranks of a run, the median over runs; peaks: the
-    largest of a run.
+    """Each number of the breakdown, by its name; peaks: the largest of a run. Each is of the ranks that report it.
 
-    All numbers are of the same steps and ranks, those whose times are known, so that they add up. `step_ns` is the
-    marker's duration (without markers the span of the capture). Keys are left out where the source does not say.
+    `step_ns` is the marker's duration (without markers the span of the capture), `rest_ns` what the parts lack to sum
+    to the E2E time. Keys are left out where the source does not say.
     """
-    found = {name: median(values) for name, values in run_numbers(side).items() if values}
+    found = {name: float(over_runs(np.array([values]))[0]) for name, values in run_numbers(side).items()}
     if found.get("e2e_ns") and "free_ns" in found:
         found["free_share"] = found["free_ns"] / found["e2e_ns"]
+    parts = [-found[name] for name in PARTS if name in found]
+    if "e2e_ns" in found and parts:
+        found["rest_ns"] = fsum([found["e2e_ns"], *parts])
     return found
 
 
 def run_numbers(side: Loaded) -> dict[str, list[float]]:
-    """The same for each run by itself, of the runs that know it."""
+    """The same for each run by itself, of the runs that report it."""
     return side.once("run_numbers", lambda: _run_numbers(side))
 
 
 def _run_numbers(side: Loaded) -> dict[str, list[float]]:
-    steps = side.that_knows(knowing.TIMES).steps
-    names = [name for name in steps.arrays if name not in ("run_id", "rank", "step", "start_ns", "timeline", "steps")]
-    numbers = _numbers(steps, names)
-    # a row may be the mean of several steps
-    weights = np.where(np.isnan(numbers), 0.0, _numbers(steps, ["steps"]))
-    sums = np.nan_to_num(numbers) * weights
-    peaks = _peaks(side)
-    rates = means.rate(steps, ["run_id"]) if steps.known("samples_per_second").any() else {}
-    outside = _outside_steps(side) if side.chosen_steps is None else {}
-    of_run = steps.integers("run_id")
-    found: dict[str, list[float]] = {"step_ns": []}
-    for run_id in sorted({*of_run.tolist(), *peaks}):
-        own = of_run == run_id
-        with np.errstate(invalid="ignore"):  # 0 / 0: nothing is known of it
-            row = dict(zip(names, (sums[own].sum(axis=0) / weights[own].sum(axis=0)).tolist(), strict=True))
-        row["step_ns"] = row.pop("duration_ns")
-        row["samples_per_second"] = rates.get((run_id,), np.nan)
-        row |= peaks.get(run_id, {}) | {"outside_steps_kernel_total_ns": outside.get(run_id, np.nan)}
-        for name, value in row.items():
-            found.setdefault(name, []).extend([] if np.isnan(value) else [value])
+    others = ("run_id", "rank", "step", "start_ns", "timeline", "steps", *_PEAKS)
+    names = [name for name in side.steps.arrays if name not in others]
+    numbers = reduction.of_steps(side, names)
+    slow = slow_steps(side)
+    numbers |= {"step_ns": numbers.pop("duration_ns"), "mean_step_ns": slow.mean_ns, "slow_steps": slow.count}
+    rates = numbers["samples_per_second"]
+    numbers["samples_per_second"] = np.where(np.isnan(rates), _rates_of_captures(side), rates)
+    numbers |= _peaks(side)
+    if side.chosen_steps is None:
+        outside = _outside_steps(side)
+        numbers["outside_steps_kernel_total_ns"] = np.array([outside.get(run_id, np.nan) for run_id in side.run_ids])
+    known = {name: values[~np.isnan(values)].tolist() for name, values in numbers.items()}
+    return {name: values for name, values in known.items() if values}
+
+
+def _rates_of_captures(side: Loaded) -> F64:
+    """Samples per second of each run, as its captures state it, not of chosen steps."""
+    found = np.full(len(side.run_ids), np.nan)
+    for at, run_id in enumerate(side.run_ids if side.chosen_steps is None else ()):
+        own = side.captures.taken(side.captures.integers("run_id") == run_id)
+        (found[at],) = over_ranks(own.reals("samples_per_second")[None, :], own.integers("stage"))
     return found
 
 
-def _numbers(table: Columns, names: Sequence[str]) -> F64:
-    """Columns as (rows, columns), nan for missing."""
-    return np.column_stack([table.reals(name) for name in names]) if names else np.zeros((len(table), 0))
-
-
-def _peaks(side: Loaded) -> dict[int, dict[str, float]]:
+def _peaks(side: Loaded) -> dict[str, F64]:
     """The largest memory of the ranks of each run, nan for unknown."""
-    names = ["peak_allocated_bytes", "peak_reserved_bytes"]
-    known = side.captures if side.chosen_steps is None else side.steps
-    found: dict[int, dict[str, float]] = {}
-    for run_id, own in zip(known.listed("run_id"), _numbers(known, names).tolist(), strict=True):
-        row = found.setdefault(run_id, dict.fromkeys(names, np.nan))
-        for name, value in zip(names, own, strict=True):
-            row[name] = float(np.fmax(row[name], value))
+    table = side.captures if side.chosen_steps is None else side.steps
+    place = {run_id: at for at, run_id in enumerate(side.run_ids)}
+    run = np.array([place[run_id] for run_id in table.listed("run_id")], dtype=np.int64)
+    found = {name: np.full(len(side.run_ids), np.nan) for name in _PEAKS}
+    for name, values in found.items():
+        np.fmax.at(values, run, table.reals(name))
     return found
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from statistics import median
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from tracker.compare import knowing
-from tracker.compare.sums import Metric
+from tracker.compare.metric import Metric
 from tracker.store import queries
+from tracker.store.samples.statistic import over_runs
 
 if TYPE_CHECKING:
     from tracker.compare.sides import Loaded
@@ -20,7 +22,7 @@ _WORDS: Final = {"APP": "APP: the whole process", "GE": "GE: the graph engine"}
 
 def component_peaks(side: Loaded) -> dict[str, float]:
     """`peak_allocated_bytes:<component>` and `peak_reserved_bytes:<component>` of a capture that names the components
-    of an NPU's memory: the largest of a run, the median over runs.
+    of an NPU's memory: the largest of a run.
 
     Nothing of chosen steps: the components were sampled over time.
     """
@@ -37,7 +39,7 @@ def component_peaks(side: Loaded) -> dict[str, float]:
                 largest[component, run_id] = max(largest.get((component, run_id), 0.0), float(value))
         for component in sorted({component for component, _ in largest}):
             of_runs = [value for (own, _), value in largest.items() if own == component]
-            found[f"{name}:{component}"] = median(of_runs)
+            found[f"{name}:{component}"] = float(over_runs(np.array([of_runs]))[0])
     return found
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tracker.columns import Columns
-from tracker.compare import means
+from tracker.compare import reduction
 from tracker.compare.keys import places
 from tracker.regressions.incidents import Moved, Replacement, replacements
 from tracker.regressions.replaced import places_of
@@ -52,7 +52,7 @@ def find_renames(baseline: Loaded, candidate: Loaded, ops: Columns) -> tuple[Ren
 def _changed(ops: Columns) -> dict[str, tuple[float, float, float, float]]:
     """Name -> ns, then calls per step on both sides, of the ops that came, went, or are called more or less often."""
     place, first = places([ops["name"]])
-    sums = [np.nan_to_num(means.exact_sums(ops[name], place, len(first))).tolist() for name in _NUMBERS]
+    sums = [np.nan_to_num(reduction.exact_sums(ops[name], place, len(first))).tolist() for name in _NUMBERS]
     statuses = status_of_names(ops)
     found = {}
     for name, before, after, calls0, calls1 in zip(ops["name"][first].tolist(), *sums, strict=True):

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tracker.compare import counters, knowing, levels, links, means
+from tracker.columns import Columns
+from tracker.compare import counters, knowing, levels, links
 from tracker.compare.bottleneck import bottleneck
 from tracker.compare.call_splits import notes_of_groups
 from tracker.compare.explain import code_line
@@ -16,8 +17,12 @@ from tracker.compare.filters import check_exchange, check_named, matching
 from tracker.compare.metrics import kind_of
 from tracker.compare.module_times import module_times
 from tracker.compare.notes import left_out, warnings
+from tracker.compare.operators import own_time
+from tracker.compare.overall import step_numbers
+from tracker.compare.per_step import of_rows, with_number
 from tracker.compare.references import needs_store, settled
 from tracker.compare.sides import load_all
+from tracker.compare.slow_steps import note_on_slow_steps
 from tracker.config.places import user_path
 from tracker.errors import UsageError
 from tracker.lazy import pd
@@ -25,15 +30,16 @@ from tracker.profile import NO_OP, STEP_SPREAD, UNLINKED_OP
 from tracker.readers import outside_ranges
 from tracker.results import GRAINS, Shown, ShowOptions
 from tracker.store import queries
+from tracker.store.samples.statistic import over_steps
 from tracker.units import NS_PER_MS
 
 if TYPE_CHECKING:
-    from tracker.columns import Columns
     from tracker.compare.sides import Loaded
     from tracker.store import Store
 
 _COPIES = ("copy", "memset")
 _METRIC_KERNEL = ("name", "canonical_name", "type", "core_type", "input_shapes")
+_NUMBERED = (queries.ops, queries.kernels, queries.communication, queries.api)
 _NAMED = 10
 _TYPE_NUMBERS = {"calls": "sum", "total_ns": "sum", "min_ns": "min", "max_ns": "max"}
 
@@ -60,11 +66,11 @@ def show(store: Store | None, reference: str, *, options: ShowOptions | None = N
         tables = _tables(side, options, by)
         captures = _captures(side)
         return Shown(
-            run={"reference": reference, **_plain(side.runs.frame.iloc[0]), **_chosen_times(side, captures)},
+            run={"reference": reference, **_plain(side.runs.frame.iloc[0]), **_times(side, captures)},
             overall=_drop_run(captures),
             steps=_with_spread(side),
             **tables,
-            modules=module_times(tables["ops"], options.grains),
+            modules=_modules(side, tables["ops"], options),
             memory_curve=_drop_run(_memory_curve(side)),
             facts=_drop_run(side.about(queries.facts).frame),
             sources=_drop_run(queries.sources(side.store, side.run_ids)),
@@ -81,10 +87,18 @@ def show(store: Store | None, reference: str, *, options: ShowOptions | None = N
             notes=(
                 *left_out((side,)),
                 *warnings((side,)),
+                *note_on_slow_steps(side),
                 *notes_of_groups((side,)),
                 *_without_range(side, tables["ops"], options),
             ),
         )
+
+
+def _modules(side: Loaded, ops: pd.DataFrame, options: ShowOptions) -> pd.DataFrame:
+    """The modules and phases of `ops`, with their number per step."""
+    table = Columns.of_frame(module_times(ops, options.grains))
+    fine = side.ask(queries.ops)
+    return of_rows(side, table, fine, ("module", "phase"), own_time(side)).frame
 
 
 def _with_spread(side: Loaded) -> pd.DataFrame:
@@ -137,6 +151,8 @@ def _tables(side: Loaded, options: ShowOptions, by: Sequence[str]) -> dict[str, 
 
     def asked(question: queries.Question[...], *patterns: tuple[str, str | None]) -> pd.DataFrame:
         table = side.ask(question, by=by, in_steps=False)
+        if question in _NUMBERED:
+            table = with_number(side, table, question)
         for column, pattern in patterns:
             table = matching(table, column, pattern)
         return _drop_run(table.frame)
@@ -196,7 +212,7 @@ def _kernel_types(kernels: pd.DataFrame, options: ShowOptions) -> pd.DataFrame:
 
 
 def _summed_steps(captures: pd.DataFrame, told: Columns) -> pd.DataFrame:
-    """`captures` with the numbers of its chosen steps: sums, the largest peaks, samples by time.
+    """`captures` with the numbers of its chosen steps: sums, the largest peaks, the median rate.
 
     A row that is the mean of several steps counts as so many.
     """
@@ -204,26 +220,28 @@ def _summed_steps(captures: pd.DataFrame, told: Columns) -> pd.DataFrame:
     how = {name: "sum" for name in steps.columns if name in captures and name.endswith(("_ns", "_count"))}
     how |= {name: "max" for name in steps.columns if name.startswith("peak_")}
     summed = [name for name, kind in how.items() if kind == "sum"]
-    rates = means.rate(told, ["run_id", "rank"])
+    rates = {}
+    for rank, own in steps.groupby(["run_id", "rank"]):
+        values, weights = (own[name].to_numpy(float, na_value=np.nan) for name in ("samples_per_second", "steps"))
+        (rates[rank],) = over_steps(values[None, :], weights)
     steps = steps.assign(**{name: steps[name] * steps["steps"] for name in summed})
     grouped = steps.groupby(["run_id", "rank"])
     at = pd.MultiIndex.from_frame(captures[["run_id", "rank"]])
-    found = {"samples_per_second": np.array([rates.get(rank, np.nan) for rank in at], dtype=np.float64)}
+    found = {"samples_per_second": np.array([rates.get(rank, np.nan) for rank in at])}
     for name, kind in how.items():
         values = grouped[name].sum(min_count=1) if kind == "sum" else grouped[name].agg(kind)
         found[name] = values.reindex(at).to_numpy()
     return captures.assign(**{name: pd.array(values, dtype=captures[name].dtype) for name, values in found.items()})
 
 
-def _chosen_times(side: Loaded, captures: pd.DataFrame) -> dict[str, Any]:
-    """The times of a run for its chosen steps; nothing where all are chosen."""
-    if side.chosen_steps is None:
-        return {}
-    timed = side.steps.frame.dropna(subset="duration_ns")
-    count = timed["steps"].sum()
-    step_ns = (timed["duration_ns"] * timed["steps"]).sum() / count if count else None
-    means = {"e2e_ns": captures["e2e_ns"].mean(), "step_ns": step_ns}
-    return {name: None if pd.isna(value) else int(value) for name, value in means.items()}
+def _times(side: Loaded, captures: pd.DataFrame) -> dict[str, Any]:
+    """The number of the step, and what the mean over all steps is; the E2E time of chosen steps."""
+    numbers = step_numbers(side)
+    times: dict[str, Any] = {name: numbers.get(name) for name in ("step_ns", "mean_step_ns")}
+    if side.chosen_steps is not None:
+        e2e_ns = captures["e2e_ns"].mean()
+        times["e2e_ns"] = None if pd.isna(e2e_ns) else int(e2e_ns)
+    return times
 
 
 def _memory_curve(side: Loaded) -> pd.DataFrame:

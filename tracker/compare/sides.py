@@ -17,7 +17,8 @@ from msgspec.structs import replace
 
 from tracker.columns import Columns
 from tracker.compare import knowing
-from tracker.compare.asked import Asked, Named, few_rows, named
+from tracker.compare.asked import Asked, Named, named
+from tracker.compare.reduction import GRAIN
 from tracker.compare.references import FILES, SIDES, exists, is_path, needs_store, resolve, settled
 from tracker.config.places import user_path
 from tracker.errors import UsageError
@@ -53,10 +54,9 @@ class Loaded(Struct, frozen=True, eq=False):
     with -1 for none, only the chosen ranks and steps.
 
     `chosen_steps`: None for all. `is_part`: the captures hold more steps than the chosen ones. `has_markers`: whether
-    the captures hold step markers; a capture without any is one step, 0, as long as the capture. `weights`: run_id
-    -> number of steps of its ranks, the denominator of a mean per step and rank. `warnings`: what the
+    the captures hold step markers; a capture without any is one step, 0, as long as the capture. `warnings`: what the
     readers of a path warned of. `is_selection`: only some ranks of some runs, which no list of ranks tells. `asked`:
-    what is asked together with other sides. `answers`, `parts`: what was asked before.
+    what is asked together with other sides. `answers`: what was asked before.
     """
 
     side: Side
@@ -65,7 +65,6 @@ class Loaded(Struct, frozen=True, eq=False):
     captures: Columns
     steps: Columns
     ranks: tuple[int, ...] | None
-    weights: Mapping[int, float]
     chosen_steps: tuple[int, ...] | None = None
     is_part: bool = False
     has_markers: bool = False
@@ -73,30 +72,28 @@ class Loaded(Struct, frozen=True, eq=False):
     is_selection: bool = False
     asked: Asked = field(default_factory=Asked)
     answers: dict[tuple[object, ...], Any] = field(default_factory=dict)
-    parts: dict[str, Loaded] = field(default_factory=dict)
 
     @property
     def run_ids(self) -> tuple[int, ...]:
         """The runs of this side."""
         return self.side.run_ids
 
-    def ask(self, question: queries.Question[...], *, by: Sequence[str] = ("run",), in_steps: bool = True) -> Columns:
+    def ask(self, question: queries.Question[...], *, by: Sequence[str] = GRAIN, in_steps: bool = True) -> Columns:
         """The answer to a `question` of `store.queries` about the runs, ranks and steps of this side; `by`: its grain,
         finer by the rank where this side is a selection of ranks.
 
-        `in_steps`: leave out what lies outside all steps, as the means per step must.
+        `in_steps`: leave out what lies outside all steps, as the numbers per step must.
         """
         if self.is_selection and "rank" not in by:
             by = (*by, "rank")
         asked = (question, tuple(by), in_steps)
         if asked not in self.answers:
             chosen = {"by": tuple(by), "ranks": self.ranks, "steps": self.chosen_steps, "in_steps": in_steps}
-            few = {"few": True} if self.asked.few and question in (queries.ops, queries.kernels) else {}
             if self.is_selection:  # finer than what others ask
                 run_ids = self._with_rows(question, self.run_ids)
                 self.answers[asked] = self._selected(question.columns(self.store, run_ids, **chosen))
             else:
-                self.answers[asked] = self.about(question, **chosen, **few)
+                self.answers[asked] = self.about(question, **chosen)
         found: Columns = self.answers[asked]
         return found
 
@@ -125,9 +122,9 @@ class Loaded(Struct, frozen=True, eq=False):
         told = self.asked.about(run_ids, (queries.told,), partial(queries.told.columns, self.store))
         return sorted(set(compress(told.listed("run_id"), told.integers(_TABLES[question]) == 1)))
 
-    def op_tree(self) -> Columns:
+    def op_tree(self, *, by_step: bool = False) -> Columns:
         """The calling contexts of this side, inside its steps; see `queries.op_tree`."""
-        tree = self.about(queries.op_tree, ranks=self.ranks, steps=self.chosen_steps, in_steps=True)
+        tree = self.about(queries.op_tree, ranks=self.ranks, steps=self.chosen_steps, in_steps=True, by_step=by_step)
         return self._selected(tree)
 
     def kernel_metrics(self) -> Columns:
@@ -144,12 +141,6 @@ class Loaded(Struct, frozen=True, eq=False):
             self.answers[name,] = make()
         found: T = self.answers[name,]
         return found
-
-    def that_knows(self, what: str) -> Loaded:
-        """The part of this side that knows `what`; see `knowing.part_that_knows`."""
-        if what not in self.parts:
-            self.parts[what] = knowing.part_that_knows(self, what)
-        return self.parts[what]
 
     def _selected(self, table: Columns) -> Columns:
         return knowing.of_captures(table, self.captures) if self.is_selection else table
@@ -233,7 +224,7 @@ def load_all(
 def _together(sides: Sequence[Loaded], before: Asked) -> Asked:
     """How `sides` with the same filter ask; `before`: what was asked when they were loaded."""
     run_ids = frozenset(run_id for side in sides for run_id in side.run_ids)
-    return Asked(run_ids, all(side.asked.few for side in sides), answers=dict(before.answers))
+    return Asked(run_ids, answers=dict(before.answers))
 
 
 def _filter_of(side: Loaded) -> Hashable:
@@ -300,12 +291,10 @@ def _loaded(
         captures=captures,
         steps=steps,
         ranks=ranks,
-        weights=knowing.weights(captures),
         is_selection=options.stage is not None and len(run_ids) > 1,
         chosen_steps=chosen_steps or None,
         is_part=is_part,
         has_markers=has_markers,
-        asked=Asked(few=few_rows(captures, steps)),
     )
 
 

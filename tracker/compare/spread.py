@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracker.columns import Columns
-from tracker.compare import knowing, means
-from tracker.compare.keys import places
+from tracker.compare import reduction
+from tracker.compare.keys import numbered
 from tracker.compare.overall import run_numbers
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def standing_out(
 
     `rows`: what `operators.Operators` holds per side. A run without the key took 0.
     """
-    sides = [side.that_knows(knowing.TIMES) for side in (baseline, candidate)]
+    sides = (baseline, candidate)
     if min(side.side.runs for side in sides) < 2:
         return None
     ranges = [_ranges(side, own, key) for side, own in zip(sides, rows, strict=True)]
@@ -50,12 +50,7 @@ def standing_out(
 
 
 def _ranges(side: Loaded, rows: Columns, key: Sequence[str]) -> dict[tuple[str, ...], tuple[float, float]]:
-    of_runs = means.per_run(side, rows, key, ["own_ns"])
-    values = np.nan_to_num(of_runs["own_ns"])
-    place, first = places([of_runs[name] for name in key])
-    lowest, highest = np.full(len(first), np.inf), np.full(len(first), -np.inf)
-    np.minimum.at(lowest, place, values)
-    np.maximum.at(highest, place, values)
-    lowest[np.bincount(place, minlength=len(first)) < len(side.run_ids)] = 0.0
-    ranges = zip(lowest.tolist(), highest.tolist(), strict=True)
-    return dict(zip(of_runs.taken(first).rows(*key), ranges, strict=True))
+    (own,), keys = numbered([rows], key)
+    values = np.nan_to_num(reduction.per_run(side, own, ["own_ns"])["own_ns"])
+    ranges = zip(values.min(axis=1).tolist(), values.max(axis=1).tolist(), strict=True)
+    return dict(zip(Columns(keys).rows(*key), ranges, strict=True))

@@ -17,8 +17,8 @@ from tracker.units import format_numbers
 Block = tuple[str, Sequence[Field], Sequence[Row]]
 
 _NOTES = (
-    "Numbers are means per step and rank, the median over the runs of a side; tracker history and findings show medians"
-    " over the steps instead.",
+    "Numbers are per step: the median over steps, then over ranks, the geometric mean over the runs of a side.",
+    "Medians do not add up: what they lack to a sum is its row Rest.",
     "Light blue rows sum up an operator; the rows below list its kernels, tasks or components.",
     "DIFF = (candidate - baseline) / baseline; empty without a baseline.",
     "DIFF Filter: worse, better, same (DIFF shows as 0.0 %), ADDED, REMOVED; red where the candidate needs more.",

@@ -44,7 +44,7 @@ def communication(shown: Shown, limit: int | None) -> Table:
     parts = [name for name in _PARTS if has(shown.communication, name)]
     is_split = has(shown.communication, "split_by")
     columns = [*grain_columns(rows), Column("communication", **NAME), Column("group", **UNDER), Column("calls")]
-    columns += [Column("bytes", drop=4), Column("total"), Column("exposed")]
+    columns += [Column("bytes", drop=4), Column("per step", drop=7), Column("total"), Column("exposed")]
     columns += [Column(_PARTS[name], drop=_DROPPED[name]) for name in parts]
     columns += [Column(_SPLIT_BY, drop=6)] * is_split
     columns += [Column(name, drop=5) for name in ("average", "minimum", "maximum")]
@@ -52,7 +52,7 @@ def communication(shown: Shown, limit: int | None) -> Table:
     for row in rows:
         times = [row[name] for name in ("total_ns", "exposed_ns", *parts)]
         line = [readable(row["kind"]), group_words(row), number(row["calls"]), cell(row["bytes"], "bytes")]
-        line += [cell(time, "ns", *times) for time in times]
+        line += [cell(row.get("per_step_ns"), "ns"), *(cell(time, "ns", *times) for time in times)]
         line += [row["split_by"] or MISSING_TEXT] * is_split
         cells.append(("", [*grain_cells(row), *line, *per_call(row)]))
     return make("Communication", columns, cells, more=more, note=_note(parts, [row["split_by"] for row in rows]))

@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from tracker.columns import Columns
 
 NOTE: Final = (
-    "Numbers are means per step and rank, the median over the runs of a side; op times are {metric}. "
-    "tracker history and findings show medians over the steps instead."
+    "Numbers are per step: the median over steps, then over ranks, the geometric mean over the runs of a side; "
+    "op times are {metric}."
 )
 
 SPAN: Final = "E2E is the device's span: from the first start to the last end of its activity, not the step's time."
@@ -90,7 +90,7 @@ def overall(diff: Diff, limit: int | None) -> Table:
         cells += (format_diff(row["diff"]), pair(share(row["baseline_share"]), share(row["candidate_share"])))
         calls = (calls_cell(row["baseline_calls"], row["candidate_calls"]),) if counted else ()
         rows.append((_overall_tone(row), [label, *cells, *calls, *_human_verdicts.cells(table, row)]))
-    return make("Overall, per step and rank", columns, rows)
+    return make("Overall, per step", columns, rows)
 
 
 def _overall_tone(row: Row) -> str:

@@ -23,7 +23,7 @@ from tracker.units import (
 )
 
 NOTE: Final = (
-    "Means per step and rank, the median over the runs of a side; DIFF against the first side. Marks against the side "
+    "Numbers are per step, as in tracker diff of two sides; DIFF against the first side. Marks against the side "
     "before: ▲ REGRESSED or ADDED, ▼ IMPROVED or REMOVED, ? SUSPECT."
 )
 _FOUND: Final = ("REGRESSED", "ADDED", "SUSPECT", "IMPROVED", "REMOVED")
@@ -104,7 +104,7 @@ def tables(matrix: Matrix, limit: int | None, width: int | None = None) -> list[
     made = []
     for is_overall in (True, False):
         own = [row for row in rows if (row["section"] == "overall") is is_overall]
-        title = "Overall, per step and rank" if is_overall else f"{_TITLES[matrix.by]} by their largest movement"
+        title = "Overall, per step" if is_overall else f"{_TITLES[matrix.by]} by their largest movement"
         columns = (Column("metric" if is_overall else "name", **NAME), *(Column(heads[at]) for at in kept))
         cells = tuple((_name(row), *(texts[row["row"]][at] for at in kept)) for row in own)
         tones = tuple(("", *(_tone(row["cells"][at]) for at in kept)) for row in own)

@@ -201,7 +201,7 @@ def operators(shown: Shown, limit: int | None) -> Table:
     whole = found[own].sum()
     rows, more = top(found, limit)
     columns = [*grain_columns(rows), Column("operator", **NAME), Column("input shapes", **UNDER)]
-    columns.append(Column("calls"))
+    columns += [Column("calls"), Column("per step")]
     names: list[str] = []
     for place in ("device", "host") if on_device(shown) else ("host",):
         columns += [Column(f"{place} self"), Column(f"{place} total", drop=3 if names else 2)]
@@ -210,12 +210,16 @@ def operators(shown: Shown, limit: int | None) -> Table:
     cells = []
     for row in rows:
         times = [row[name] for name in names]
-        line = [readable(row["name"]), row["input_shapes"] or "", number(row["calls"])]
+        line = [readable(row["name"]), row["input_shapes"] or "", *_per_step(row)]
         line += [cell(time, "ns", *times) for time in times]
         line.append(share(row[own] / whole if row[own] is not None and whole else None))
         total = {**row, "total_ns": row[own.replace("self", "total")]}
         cells.append(("", [*grain_cells(row), *line, *per_call(total)]))
     return make("Operators", columns, cells, more=more)
+
+
+def _per_step(row: Row) -> list[str]:
+    return [number(row["calls"]), cell(row.get("per_step_ns"), "ns")]
 
 
 def summed(shown: Shown, *keys: str) -> pd.DataFrame:
@@ -225,11 +229,13 @@ def summed(shown: Shown, *keys: str) -> pd.DataFrame:
     names = list(keys) or [*grain, "name", "input_shapes"]
     sums = ["calls", "host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns"]
     if not len(frame):
-        return frame[[*names, *sums, "min_ns", "max_ns"]]
+        return frame[[*names, *sums, "min_ns", "max_ns", "per_step_ns"]]
     # a sum of nothing but missing values is missing; where self times are, totals say which op is the largest
     grouped = frame.groupby(names, dropna=False, sort=False)
     found = grouped[sums].sum(min_count=1)
-    found = found.assign(min_ns=grouped["min_ns"].min(), max_ns=grouped["max_ns"].max()).reset_index()
+    found = found.assign(
+        min_ns=grouped["min_ns"].min(), max_ns=grouped["max_ns"].max(), per_step_ns=grouped["per_step_ns"].first()
+    ).reset_index()
     own = self_time(shown)
     sizes = list(dict.fromkeys((own, own.replace("self", "total"), "host_self_ns", "host_total_ns")))
     return found.sort_values([*sizes, *names], ascending=[False] * len(sizes) + [True] * len(names), kind="stable")
@@ -248,13 +254,14 @@ def kernels(shown: Shown, limit: int | None) -> Table:
     unlinked = bool(rows) and bool((shown.kernels["op"] == UNLINKED_OP).all())
     columns = [*grain_columns(rows), Column("kernel", **NAME), *([] if unlinked else [Column("launched by", **UNDER)])]
     columns += [Column("input shapes", **UNDER)] if any(shapes) else []
-    columns += [Column("category", left=True, drop=2), Column("calls"), Column("total"), Column("share")]
+    columns += [Column("category", left=True, drop=2), Column("calls")]
+    columns += [Column(name) for name in ("per step", "total", "share")]
     columns += [Column(name, drop=1) for name in ("average", "minimum", "maximum")]
     cells = []
     for row, name, shape in zip(rows, names, shapes, strict=True):
         total = row["total_ns"]
         line = [name, *([] if unlinked else [readable(row["op"])]), *([shape] if any(shapes) else [])]
-        line += [row["category"], number(row["calls"])]
+        line += [row["category"], *_per_step(row)]
         line += [cell(total, "ns"), share(total / whole if total is not None and whole else None)]
         cells.append(("", [*grain_cells(row), *line, *per_call(row)]))
     note = "Of none of them the capture has the launch, so no operator stands beside it." if unlinked else ""
@@ -312,11 +319,11 @@ def modules(shown: Shown, limit: int | None) -> Table:
     """Modules with the most time."""
     rows, more = top(shown.modules, limit)
     columns = [*grain_columns(rows), Column("module", **NAME), Column("phase", left=True), Column("op calls", drop=1)]
-    columns += [Column("device self"), Column("host self")]
+    columns += [Column("per step"), Column("device self"), Column("host self")]
     cells = []
     for row in rows:
         times = [row["device_self_ns"], row["host_self_ns"]]
-        line = [readable(row["module"]), readable(row["phase"]), number(row["calls"])]
+        line = [readable(row["module"]), readable(row["phase"]), *_per_step(row)]
         cells.append(("", [*grain_cells(row), *line, *(cell(time, "ns", *times) for time in times)]))
     return make("Modules", columns, cells, more=more)
 
@@ -325,11 +332,12 @@ def api(shown: Shown, limit: int | None) -> Table:
     """Host API calls with the most time."""
     rows, more = top(shown.api, limit)
     columns = [*grain_columns(rows), Column("API call", **NAME), Column("level", left=True), Column("calls")]
-    columns += [Column("total"), Column("self"), *(Column(name, drop=1) for name in ("average", "minimum", "maximum"))]
+    columns += [Column(name) for name in ("per step", "total", "self")]
+    columns += [Column(name, drop=1) for name in ("average", "minimum", "maximum")]
     cells = []
     for row in rows:
         times = [row["total_ns"], row["self_ns"]]
-        line = [readable(row["name"]), readable(row["level"]), number(row["calls"])]
+        line = [readable(row["name"]), readable(row["level"]), *_per_step(row)]
         line += [cell(time, "ns", *times) for time in times]
         cells.append(("", [*grain_cells(row), *line, *per_call(row)]))
     return make("Host API calls", columns, cells, more=more)

@@ -94,7 +94,7 @@ def diff(diff: Diff, limit: int | None, *, hide_small: bool) -> Table:
         cells += _human_verdicts.cells(table, row)
         rows.append(("sum" if row["node"] is None else tone(row, row["delta_ns"]), cells))
     words = metric_words(diff).replace(" self", "")
-    return make(f"{_TITLES[word]} by change of {words}, per step and rank", columns, rows, note=_note(word, table))
+    return make(f"{_TITLES[word]} by change of {words}, per step", columns, rows, note=_note(word, table))
 
 
 def _never(row: Row) -> bool:

@@ -70,7 +70,7 @@ class Bottleneck(Struct, frozen=True):
 
 class Part(Struct, frozen=True):
     """A share of the change of the total: compute, exposed communication, exposed copy, free, rest, or data loading and
-    what is left where a source says no more; mean ns per step."""
+    what is left where a source says no more; ns per step."""
 
     name: str
     title: str
@@ -80,7 +80,7 @@ class Part(Struct, frozen=True):
 
 
 class Cause(Struct, frozen=True):
-    """One op (or all shapes of one op name) and what it adds to the change, in mean ns per step and rank.
+    """One op (or all shapes of one op name) and what it adds to the change, in ns per step.
 
     `delta_ns` = `calls_delta_ns` (more or fewer calls) + `per_call_delta_ns` (slower or faster calls); both None where
     one side lacks the op. `share`: delta_ns / the total's delta, None where that is 0. `where`: modules, ranks, hosts
@@ -140,7 +140,7 @@ class Rename(Struct, frozen=True):
 
 
 class Explanation(Result, frozen=True):
-    """Why the total changed; it adds up: the `delta_ns` of `parts` sum to `delta_ns`, in mean ns per step and rank.
+    """Why the total changed; it adds up: the `delta_ns` of `parts` sum to `delta_ns`, in ns per step.
 
     `total_metric`: `step_ns` or `e2e_ns`. `causes`: the ops with the largest changes, at most 20, largest first.
     `explained_ns`: sum of the deltas of ALL ops, whatever the filters, not of `causes` alone; `rest_ns` = delta_ns -
@@ -199,11 +199,12 @@ class Diff(Result, frozen=True, eq=False):
     """Candidate against baseline.
 
     `tables`: the rows of each table, by its name in DIFF_COLUMNS; `diff.ops` and all other names are the same as frames
-    of pandas, which takes a while to import. Every number is the mean per step and rank, the median over the runs of
-    the side (float64, NA = missing). Tables have exactly the columns of DIFF_COLUMNS, rows ordered by |delta|
-    descending (`overall` and `environment` in reading order). `metric`: what `*_ns` of ops, modules and details is:
-    `device_self_ns`, or `host_self_ns` where there is no device activity. `status`: `both`, `ADDED`,
-    `REMOVED`, or `UNMATCHED` (on one side only, where the sides were recorded differently).
+    of pandas, which takes a while to import. Every number is per step: the median over the steps, the median over the
+    ranks of a stage, the mean over stages, the geometric mean over the runs of the side (float64, NA = missing). Tables
+    have exactly the columns of DIFF_COLUMNS, rows ordered by |delta| descending (`overall` and `environment` in reading
+    order). `metric`: what `*_ns` of ops, modules and details is: `device_self_ns`, or `host_self_ns` where there is no
+    device activity. `status`: `both`, `ADDED`, `REMOVED`, or `UNMATCHED` (on one side only, where the sides were
+    recorded differently).
 
     - environment: what differs, kind (device, configuration, fact, host, setting, ...), key, baseline, candidate (text)
     - overall: metric, title, level (0 main, 1, 2 below), unit (ns, bytes, count, ratio), values and delta in that unit,
@@ -248,7 +249,7 @@ class Diff(Result, frozen=True, eq=False):
       10 % or more, NA where the kernel takes as long as before (within 2 %) and for what is no time. Means over the
       calls of whole captures, so without rows where `options` chose some of several steps
     - communication_links: bytes over a transport, first for all links together (level `transport`; source_rank,
-      target_rank NA), then the same bytes from global rank to global rank (level `link`), per step and rank that uses
+      target_rank NA), then the same bytes from global rank to global rank (level `link`), of the ranks that use
       it; bandwidth in 10^9 bytes/s; delta_ns and diff are of transit_ns; large_packet_ratio: share of large packets.
       SDMA only where HCCS, PCIE, SIO, for which it stands, are not told apart
     - modules: `A_0/B_1`, phase (forward, backward, optimizer, ...); api: level (runtime, driver, ...), name
@@ -261,8 +262,8 @@ class Diff(Result, frozen=True, eq=False):
     - bottlenecks: of the baseline and of the candidate
     - tree, as rows `tree_table`: what `options.by` asks for, None without; the rows of NODE, below each row those with
       the largest change first. `ns` and `self_ns` are times of the kind that `metric` says, with and without the rows
-      below that are no ops; the other columns are as in `Shown.tree`. Means over all steps and ranks, so that a tree
-      adds up
+      below that are no ops; the other columns are as in `Shown.tree`. Medians do not add up: a
+      row is no sum of those below it
     """
 
     baseline: Side

@@ -23,9 +23,8 @@ class Log(Result, frozen=True, eq=False):
       (throughput, step, e2e, memory), `unit` (ns, bytes, or what is counted per second), `scope` (of a throughput:
       `per rank`, `total`, or that it is not stated; none where the job is one process), `profiler` (a key of
       PROFILERS), `device`, `configuration` (text), `higher_is_better`
-    - cells: one row per version and column that has runs. `value` is the median over `runs` of what a run reached: of
-      a throughput, and of a step time without a profiler, the median over its steps (the first interval of a log holds
-      the start-up), else the mean over steps and ranks as in a diff; `minimum` and `maximum` over runs.
+    - cells: one row per version and column that has runs. `value` is the geometric mean over `runs` of what a run
+      reached, its sample, as in a diff; `minimum` and `maximum` over runs.
       `baseline_diff`, `previous_diff`: DIFF against the baseline and the version before in this column. `gain`: how
       much faster than that one, in speed (a throughput, or 1 / time; smaller for memory). `expected`: what the tag
       `expected` of the runs says; `expected_gain`: as a number, if it is one. `verdict`, `judged_diff`: of the number

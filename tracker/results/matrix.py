@@ -33,9 +33,9 @@ class Matrix(Result, frozen=True, eq=False):
       title in overall), input_shapes, part (what else tells a row from others of its name), level (of overall rows);
       unit: ns, bytes, count, ratio; movement: largest - smallest value of the sides, a side without the row counting
       as 0, by which the rows behind overall are ordered
-    - cells: one per row and side (by its place), in the unit of the row, per step and rank, the median over the runs of
-      the side; NA: the side does not have the row. delta, diff: against the first side; previous_diff, verdict, q:
-      against the side before, NA for the first one and where nothing was judged
+    - cells: one per row and side (by its place), in the unit of the row, per step, as in `Diff`; NA: the side does not
+      have the row. delta, diff: against the first side; previous_diff, verdict, q: against the side before, NA for the
+      first one and where nothing was judged
     - judged: one sentence per side but the first, what its runs can tell against those of the side before
     """
 

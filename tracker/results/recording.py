@@ -27,7 +27,8 @@ RATE: Final = "numbers of the whole run"
 _EVERYTHING: Final = frozenset({SHAPES_IN_KEY, HOST_TIME, NAMES, API_NAMES, MODULES, ALLOCATIONS, RATE})
 _NAMED: Final = frozenset({"op", "op_name", "module", "phase", "kernel", "communication", "memory"})
 _TIMED_ON_HOST: Final = frozenset(
-    {"duration_ns", "e2e_ns", "free_ns", "data_loading_ns", "data_loading_idle_ns", "samples_per_second"}
+    {"duration_ns", "mean_step_ns", "e2e_ns", "free_ns", "data_loading_ns", "data_loading_idle_ns"}
+    | {"samples_per_second"}
 )
 _EXPOSED: Final = frozenset({"exposed_communication_ns", "exposed_copy_ns", "exposed_ns"})
 """Parts of a time line that grow and shrink with the gaps which the host leaves between kernels."""

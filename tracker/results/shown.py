@@ -28,6 +28,9 @@ class Shown(Result, frozen=True, eq=False):
       mean of, NA where the source does not name them
     - ops: name, input_shapes, input_types, module, phase, calls, host_total_ns, host_self_ns, device_total_ns,
       device_self_ns, min_ns, max_ns, sum_squares_ns2, kernel_count, call_stack
+    - per_step_ns, in ops, kernels, copies, communication, modules and api: the number of the series of a row (op and
+      shapes, canonical kernel and shapes, kind with role and size, module and phase, API call), as `diff` and `history`
+      print it; NA for what lies outside all steps
     - kernels: name, canonical_name, type, core_type, input_shapes, category, op, op_input_shapes, calls, total_ns,
       min_ns, max_ns, sum_squares_ns2, wait_ns, bytes; copies: the same columns, the rows with category `copy` and
       `memset`

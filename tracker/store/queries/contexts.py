@@ -9,7 +9,7 @@ import numpy as np
 
 from tracker.columns import I64, Column, Columns
 from tracker.errors import StoreError
-from tracker.profile import MISSING
+from tracker.profile import MISSING, NO_STEP
 from tracker.store.bulk import fetch
 from tracker.store.connect import Store
 from tracker.store.contexts import NUMBERS, Contexts, damaged, unpacked
@@ -18,26 +18,27 @@ from tracker.store.queries.keyed import Texts, groups, keys_of
 from tracker.store.queries.sums import sums
 from tracker.store.sql import statement
 
-_PLACE: Final = ("run_id", "rank", "stage", "node", "parent")
+_PLACE: Final = ("run_id", "rank", "stage", "step", "node", "parent")
 _LINES: Final = (*_PLACE, "op_key_id", *NUMBERS)
 _OP: Final = {"name": 0, "input_shapes": 1, "input_types": 2}
 
 Steps = Sequence[int] | None
 
 
-def op_tree(store: Store, parameters: Mapping[str, Any], steps: Steps, *, in_steps: bool) -> Columns:
-    """One row per run, rank and calling context, in the order of their numbers, summed over `steps` (None: all),
-    without step -1 where `in_steps`. `parameters`: those of sql/op_tree.sql.
+def op_tree(store: Store, parameters: Mapping[str, Any], steps: Steps, *, in_steps: bool, by_step: bool) -> Columns:
+    """One row per run, rank and calling context, in the order of their numbers, of `steps` (None: all), without step -1
+    where `in_steps`: their sum, or `by_step` a row for each. `parameters`: those of sql/op_tree.sql.
 
-    Columns: run_id, rank, stage (NA: none), node, parent (-1: none); name, input_shapes, input_types; calls;
-    host_total_ns: host time with the ops inside; device_total_ns: launched anywhere below; device_self_ns: by the op
-    itself; kernel_count: device events launched anywhere below. A sum is that of what is known, NA where nothing is.
+    Columns: run_id, rank, stage (NA: none), step (-1: summed), node, parent (-1: none); name, input_shapes,
+    input_types; calls; host_total_ns: host time with the ops inside; device_total_ns: launched anywhere below;
+    device_self_ns: by the op itself; kernel_count: device events launched anywhere below. A sum is that of what is
+    known, NA where nothing is.
     """
     nothing = np.zeros((len(_LINES), 0), dtype=np.int64)
-    lines = np.concatenate([nothing, *_ranks(store, parameters, steps, in_steps)], axis=1)
+    lines = np.concatenate([nothing, *_ranks(store, parameters, steps, in_steps, by_step)], axis=1)
     found = dict(zip(_LINES, lines, strict=True))
     texts = Texts.of(found["op_key_id"], keys_of(store, "op_key", found["op_key_id"]), _OP)
-    order, starts = groups([*(found[name] for name in ("run_id", "rank", "node", "parent")), texts.places])
+    order, starts = groups([*(found[name] for name in ("run_id", "rank", "step", "node", "parent")), texts.places])
     first = order[starts]
     numbers = dict(zip(NUMBERS, _sums(lines[-len(NUMBERS) :, order], starts), strict=True))
     return Columns(
@@ -49,7 +50,7 @@ def op_tree(store: Store, parameters: Mapping[str, Any], steps: Steps, *, in_ste
     )
 
 
-def _ranks(store: Store, parameters: Mapping[str, Any], steps: Steps, in_steps: bool) -> Iterator[I64]:
+def _ranks(store: Store, parameters: Mapping[str, Any], steps: Steps, in_steps: bool, by_step: bool) -> Iterator[I64]:
     """The _LINES of each rank."""
     if not parameters["run_ids"]:
         return
@@ -61,21 +62,21 @@ def _ranks(store: Store, parameters: Mapping[str, Any], steps: Steps, in_steps: 
         except ValueError as error:
             found = damaged(run_id, rank)
             raise StoreError(f"{store.url}: {found.what} are damaged", remedy=found.remedy) from error
-        summed = _summed(contexts, steps, in_steps)
+        summed = _summed(contexts, steps, in_steps, by_step)
         place = np.array([[run_id], [rank], [MISSING if stage is None else stage]], dtype=np.int64)
         yield np.vstack([place.repeat(summed.shape[1], axis=1), summed])
 
 
-def _summed(contexts: Contexts, steps: Steps, in_steps: bool) -> I64:
-    """Node, parent, op_key_id and NUMBERS of each context that is in one of the chosen steps."""
+def _summed(contexts: Contexts, steps: Steps, in_steps: bool, by_step: bool) -> I64:
+    """Step, node, parent, op_key_id and NUMBERS of each context that is in one of the chosen steps."""
     chosen = contexts.step >= (0 if in_steps else MISSING)
     if steps is not None:
         chosen &= np.isin(contexts.step, np.array(whole(steps), dtype=np.int64))
-    place = contexts.place[chosen]
-    starts = np.flatnonzero(np.diff(place, prepend=-1))
+    place, step = contexts.place[chosen], contexts.step[chosen] if by_step else np.full(int(chosen.sum()), NO_STEP)
+    starts = np.flatnonzero(np.diff(place, prepend=-1) | np.diff(step, prepend=MISSING))
     at = place[starts]
     numbers = _sums(contexts.numbers[:, chosen], starts)
-    return np.vstack([contexts.node[at], contexts.parent[at], contexts.op_key_id[at], numbers])
+    return np.vstack([step[starts], contexts.node[at], contexts.parent[at], contexts.op_key_id[at], numbers])
 
 
 def _sums(numbers: I64, starts: I64) -> I64:

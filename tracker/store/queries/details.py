@@ -23,15 +23,13 @@ class Filters(TypedDict, total=False):
     """The part of the runs that a question is about, and how fine its answer is; all optional.
 
     `by`: the grain, any of `stage`, `rank`, `step`; runs are always kept apart. Grain columns come first.
-    `ranks`, `steps`: only these, None for all. `in_steps`: leave out what lies outside all step markers. `few`: most
-    ops have a row or a few in each run (one per rank and step), which is faster so; the answer is the same.
+    `ranks`, `steps`: only these, None for all. `in_steps`: leave out what lies outside all step markers.
     """
 
     by: Sequence[str]
     ranks: Ranks
     steps: Steps
     in_steps: bool
-    few: bool
 
 
 @Question
@@ -39,8 +37,7 @@ def ops(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> Col
     """The ops of `run_ids`, summed over the grain, the largest device self time first. Columns: see
     `ops_and_kernels.ops`.
     """
-    by, few = filters.get("by", ()), filters.get("few", False)
-    return ops_and_kernels.ops(store, _parameters(run_ids, **filters), by, few=few)
+    return ops_and_kernels.ops(store, _parameters(run_ids, **filters), filters.get("by", ()))
 
 
 @Question
@@ -49,8 +46,7 @@ def kernels(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) ->
 
     Columns: see `ops_and_kernels.kernels`.
     """
-    by, few = filters.get("by", ()), filters.get("few", False)
-    return ops_and_kernels.kernels(store, _parameters(run_ids, **filters), by, few=few)
+    return ops_and_kernels.kernels(store, _parameters(run_ids, **filters), filters.get("by", ()))
 
 
 @Question
@@ -142,14 +138,21 @@ def counters(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -
 
 @Question
 def op_tree(
-    store: Store, run_ids: Sequence[int], *, ranks: Ranks = None, steps: Steps = None, in_steps: bool = False
+    store: Store,
+    run_ids: Sequence[int],
+    *,
+    ranks: Ranks = None,
+    steps: Steps = None,
+    in_steps: bool = False,
+    by_step: bool = False,
 ) -> Columns:
-    """The calling contexts of `run_ids`, summed over steps, parents before children. Columns: see `contexts.op_tree`.
+    """The calling contexts of `run_ids`, summed over steps unless `by_step`, parents before children. Columns: see
+    `contexts.op_tree`.
 
     With `steps` or `in_steps` a context may stay whose parent began in another step, or in none, and is left out.
     """
     parameters = {"run_ids": whole(run_ids), **ranks_parameters(ranks)}
-    return contexts.op_tree(store, parameters, steps, in_steps=in_steps)
+    return contexts.op_tree(store, parameters, steps, in_steps=in_steps, by_step=by_step)
 
 
 @Question
@@ -176,7 +179,6 @@ def _parameters(
     ranks: Ranks = None,
     steps: Steps = None,
     in_steps: bool = False,
-    few: bool = False,
 ) -> dict[str, Any]:
     """What a question about the details of runs takes."""
     _check_grain(by, _GRAIN)

@@ -31,18 +31,19 @@ _OF_KERNEL: Final = {
 _REAL: Final = "sum_squares_ns2"
 
 
-def ops(store: Store, parameters: Mapping[str, Any], by: Sequence[str], *, few: bool = False) -> Columns:
+def ops(store: Store, parameters: Mapping[str, Any], by: Sequence[str]) -> Columns:
     """One row per grain and op (name, shapes, types, module, phase), the largest device self time first, then the
     largest host self time, then by op and grain.
 
     Columns: run_id; the grain `by`; name, input_shapes, input_types, module, phase; the numbers of sql/ops.sql, summed
-    over call stacks; call_stack: that of most of its calls, NA where none was recorded. `few`: see `details.Filters`.
+    over call stacks; call_stack: that of most of its calls, NA where none was recorded.
     """
-    found = _columns(store, "op_rows" if _is_summed_here(by, few) else "ops", parameters)
-    grain = _integers(found, [name for name in _GRAIN if name in found])
+    found = _columns(store, "op_rows" if _is_of_rows(by) else "ops", parameters)
+    grain_of = [name for name in _GRAIN if name in found]
+    grain = _integers(found, grain_of)
     (op_keys,) = _integers(found, ("op_key_id",))
     stack, calls = (Column.of(found[name], np.int64) for name in ("call_stack_id", "calls"))
-    if _is_summed_here(by, few) and not stack.missing.all():
+    if _is_of_rows(by) and not stack.missing.all():
         calls = shared(calls, *groups([*grain, op_keys, stack.missing.astype(np.int64), stack.values]))
     often = np.where(calls.missing, -1, calls.values)
     order, starts = groups([*grain, op_keys], [stack.missing.astype(np.int64), -often, stack.values])
@@ -53,7 +54,7 @@ def ops(store: Store, parameters: Mapping[str, Any], by: Sequence[str], *, few: 
     rows = sorted_places([numbers["device_self_ns"], numbers["host_self_ns"]], [texts.places, *grain])
     return Columns(
         {
-            **_grain(grain, by, rows),
+            **_grain(dict(zip(grain_of, grain, strict=True)), by, rows),
             **texts.taken(rows),
             **{name: column[rows] for name, column in numbers.items()},
             "call_stack": stack_column(store, parameters["run_ids"], stack[first[rows]]),
@@ -71,21 +72,22 @@ def stack_column(store: Store, run_ids: Sequence[int], stack: Column) -> Any:
     return objects([None if number is None else known[number] for number in listed(stack)])
 
 
-def kernels(store: Store, parameters: Mapping[str, Any], by: Sequence[str], *, few: bool = False) -> Columns:
+def kernels(store: Store, parameters: Mapping[str, Any], by: Sequence[str]) -> Columns:
     """One row per grain, kernel (without types and formats), category and op (name and shapes), the largest total
     first, then by kernel, category, op and grain.
 
     Columns: run_id; the grain `by`; name, canonical_name, type, core_type, input_shapes; category; op,
-    op_input_shapes: the launching op; the numbers of sql/kernels.sql. `few`: see `details.Filters`.
+    op_input_shapes: the launching op; the numbers of sql/kernels.sql.
     """
-    found = _columns(store, "kernel_rows" if _is_summed_here(by, few) else "kernels", parameters)
+    found = _columns(store, "kernel_rows" if _is_of_rows(by) else "kernels", parameters)
     kernel_keys, op_keys, categories = _integers(found, ("kernel_key_id", "op_key_id", "category_id"))
     texts = [
         Texts.of(kernel_keys, keys_of(store, "kernel_key", kernel_keys), _KERNEL),
         Texts.single("category", categories, keys_of(store, "detail_text", categories)),
         Texts.of(op_keys, keys_of(store, "op_key", op_keys), _LAUNCHING_OP),
     ]
-    grain = _integers(found, [name for name in _GRAIN if name in found])
+    grain_of = [name for name in _GRAIN if name in found]
+    grain = _integers(found, grain_of)
     places = [own.places for own in texts]
     order, starts = groups([*grain, *places])
     numbers, first = _merged(found, _OF_KERNEL, order, starts), order[starts]
@@ -94,16 +96,16 @@ def kernels(store: Store, parameters: Mapping[str, Any], by: Sequence[str], *, f
     arrays = [own.taken(first[rows]) for own in texts]
     return Columns(
         {
-            **_grain(grain, by, rows),
+            **_grain(dict(zip(grain_of, grain, strict=True)), by, rows),
             **{name: array for own in arrays for name, array in own.items()},
             **{name: column[rows] for name, column in numbers.items()},
         }
     )
 
 
-def _is_summed_here(by: Sequence[str], few: bool) -> bool:
-    """Whether the rows themselves are asked for: to sum up few, a database takes as long as to give them all."""
-    return few and not set(by) - {"run"}
+def _is_of_rows(by: Sequence[str]) -> bool:
+    """Whether the rows themselves are asked for: a database takes longer to group them than to give them."""
+    return set(by) - {"run"} == {"rank", "step"}
 
 
 def _columns(store: Store, question: str, parameters: Mapping[str, Any]) -> dict[str, Sequence[Any]]:
@@ -129,7 +131,7 @@ def _merged(
     }
 
 
-def _grain(grain: Sequence[I64], by: Sequence[str], rows: I64) -> dict[str, Any]:
+def _grain(grain: Mapping[str, I64], by: Sequence[str], rows: I64) -> dict[str, Any]:
     """The columns of the grain that is asked for; run_id, the first one, always."""
-    wanted = {name: column[rows] for name, column in zip(_GRAIN, grain, strict=False) if name == "run_id" or name in by}
+    wanted = {name: column[rows] for name, column in grain.items() if name == "run_id" or name in by}
     return {name: Column(column, (column == -1) & (name == "stage")) for name, column in wanted.items()}

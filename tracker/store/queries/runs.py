@@ -33,7 +33,7 @@ def runs(
 
     `device`: part of vendor and model, in any case. `tag`: `key` or `key=value`. Columns: run_id, workload, version,
     device, vendor, configuration, state, state_reason, started_at_ns, ranks, ranks_expected, world_size, steps, format,
-    e2e_ns (mean of the ranks), step_ns (mean of ranks and steps), tags (`key=value, key`), paths (separated by `, `),
+    e2e_ns (mean of the ranks), step_ns (per step), tags (`key=value, key`), paths (separated by `, `),
     commit (of the version), note, rules_version (of the rules that made names and categories).
     """
     key, _, value = (tag or "").partition("=")

@@ -35,7 +35,13 @@ RUN_LEVEL: Final[Mapping[str, str]] = {
 }
 """Name of a run-level series -> the field of a breakdown that it follows."""
 
-WHOLE_CAPTURE: Final = frozenset({"peak_allocated_bytes", "samples_per_second"})
+MEAN_STEP: Final = ("mean_step_ns", "mean step")
+"""Metric and name of the series of the mean over all steps, in which slow steps show that the median leaves out."""
+
+PEAK: Final = "peak_allocated_bytes"
+"""No median: the largest of the whole capture and of all ranks."""
+
+WHOLE_CAPTURE: Final = frozenset({PEAK, "samples_per_second"})
 """Fields that the whole capture may know where its steps do not."""
 
 _WAYS: Final[Mapping[str, str]] = {"off": UNPROFILED, "summary": SUMMARY}

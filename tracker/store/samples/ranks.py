@@ -8,8 +8,10 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracker.store.samples.families import RUN, SeriesKey
-from tracker.store.samples.measured import MAX, MIN, STATISTICS, VALUE, Measured, quantile
+from tracker.profile import known_medians
+from tracker.store.samples.families import PEAK, RUN, SeriesKey
+from tracker.store.samples.measured import MAX, MIN, STATISTICS, VALUE, Measured
+from tracker.store.samples.statistic import over_ranks
 
 F64 = NDArray[np.float64]
 
@@ -32,52 +34,36 @@ class Samples(Struct, frozen=True):
 def combine(ranks: Sequence[tuple[int, Measured]]) -> Samples:
     """The samples of a run from (pipeline stage, measured rank) pairs.
 
-    Each number is the median over those ranks of a stage that have the series (a rank without it says nothing of how
-    long it takes), the mean over the stages that do; minimum and maximum are those of all ranks.
+    Each number as `statistic.over_ranks` says; minimum, maximum and a peak are those of all ranks.
     """
     places = {key: place for place, key in enumerate(sorted({key for _, rank in ranks for key in rank.keys}))}
-    stages = sorted({stage for stage, _ in ranks})
-    total, count = np.zeros((len(places), len(STATISTICS))), np.zeros((len(places), len(STATISTICS)))
-    low, high = np.full(len(places), np.inf), np.full(len(places), -np.inf)
-    spread = np.full(len(places), np.nan)
+    table = np.full((len(places), len(ranks), len(STATISTICS)), np.nan)
     intermittent = np.zeros(len(places), dtype=bool)
-    for stage in stages:
-        members = [rank for of, rank in ranks if of == stage]
-        table = np.full((len(places), len(members), len(STATISTICS)), np.nan)
-        for number, rank in enumerate(members):
-            at = np.array([places[key] for key in rank.keys], dtype=np.int64)
-            table[at, number] = rank.numbers
-            intermittent[at] |= rank.intermittent
-        middle = _over_ranks(table)
-        known = ~np.isnan(middle)
-        total, count = total + np.where(known, middle, 0.0), count + known
-        low = np.fmin(low, np.where(np.isnan(table[:, :, MIN]), np.inf, table[:, :, MIN]).min(axis=1))
-        high = np.fmax(high, np.where(np.isnan(table[:, :, MAX]), -np.inf, table[:, :, MAX]).max(axis=1))
-        spread = np.fmax(spread, _spread(table[:, :, VALUE], middle[:, VALUE]))
-    numbers = np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
-    numbers[:, MIN], numbers[:, MAX] = low, high
+    for number, (_, rank) in enumerate(ranks):
+        at = np.array([places[key] for key in rank.keys], dtype=np.int64)
+        table[at, number] = rank.numbers
+        intermittent[at] |= rank.intermittent
+    stages = np.array([stage for stage, _ in ranks], dtype=np.int64)
     keys = list(places)
+    numbers = np.full((len(places), len(STATISTICS)), np.nan)
+    for column in range(len(STATISTICS) if ranks else 0):
+        numbers[:, column] = over_ranks(table[:, :, column], stages)
+    numbers[:, MIN], numbers[:, MAX] = np.fmin.reduce(table[:, :, MIN], 1), np.fmax.reduce(table[:, :, MAX], 1)
+    peaks = np.array([key.metric == PEAK for key in keys], dtype=bool)
+    numbers[peaks, VALUE] = numbers[peaks, MAX]
+    spread = np.full(len(places), np.nan)
+    for stage in sorted(set(stages.tolist())):
+        spread = np.fmax(spread, _spread(table[:, stages == stage, VALUE]))
     steps = max((rank.steps for _, rank in ranks), default=0)
     return Samples(keys, numbers, _shares(keys, numbers[:, VALUE]), spread, steps, intermittent)
 
 
-def _over_ranks(table: F64) -> F64:
-    """The median over the ranks (second axis) that have a number."""
-    if table.shape[1] == 1:
-        return np.asarray(table[:, 0])
-    columns = []
-    for column in range(table.shape[2]):
-        numbers = table[:, :, column]
-        columns.append(quantile(np.sort(numbers, axis=1), (~np.isnan(numbers)).sum(axis=1), 0.5))
-    return np.column_stack(columns)
-
-
-def _spread(values: F64, middle: F64) -> F64:
+def _spread(values: F64) -> F64:
     known = ~np.isnan(values)
     low = np.where(known, values, np.inf).min(axis=1)
     high = np.where(known, values, -np.inf).max(axis=1)
     several = known.sum(axis=1) > 1
-    return np.asarray(np.divide(high - low, middle, out=np.full(len(values), np.nan), where=several))
+    return np.asarray(np.divide(high - low, known_medians(values), out=np.full(len(values), np.nan), where=several))
 
 
 def _shares(keys: Sequence[SeriesKey], values: F64) -> F64:

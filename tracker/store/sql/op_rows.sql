@@ -1,10 +1,12 @@
 -- Which ops ran? One row per run, rank, step and op: `ops.sql` before anything is summed up, by run.
 -- Parameters: run_ids (list); all_ranks (1: yes), ranks (list, read when all_ranks = 0); in_steps (1: without step -1);
 --   all_steps (1: yes), steps (list, read when all_steps = 0)
--- Columns: run_id, op_key_id, call_stack_id, calls, host_total_ns, host_self_ns, device_total_ns, device_self_ns,
---   min_ns, max_ns, sum_squares_ns2, kernel_count: as in ops.sql
+-- Columns: run_id, rank, step, op_key_id, call_stack_id, calls, host_total_ns, host_self_ns, device_total_ns,
+--   device_self_ns, min_ns, max_ns, sum_squares_ns2, kernel_count: as in ops.sql
 SELECT
     d.run_id,
+    d.rank,
+    d.step,
     d.op_key_id,
     d.call_stack_id,
     d.calls,

@@ -2,9 +2,8 @@
 -- Parameters: workload (name)
 -- Columns: run_id, configuration_id, device_id; version, ordinal: its place; commit_id, pinned, version_note: of the
 --   version; note: of the run; vendor, device (model); ranks: that came; world_size (NULL: unknown); settings: of the
---   profiler on one of its ranks, JSON; mean_step_ns, mean_e2e_ns: mean over the steps of all ranks; median_step_ns,
---   samples_per_second: the median over them, a row that is the mean of N steps N times, of the latter what the ranks
---   say on average where no step says it; NULL: not said; peak_allocated_bytes: of the rank with most
+--   profiler on one of its ranks, JSON; run_step_ns, run_e2e_ns, samples_per_second, run_peak_bytes: its samples,
+--   NULL: not stated
 WITH picked AS (
     SELECT
         r.id,
@@ -28,81 +27,27 @@ WITH picked AS (
         AND w.name = :workload
 ),
 
-of_steps AS (
+of_series AS (
     SELECT
-        s.run_id,
-        CAST(SUM(s.duration_ns * COALESCE(s.steps, 1)) AS DOUBLE PRECISION)
-        / SUM(CASE WHEN s.duration_ns IS NOT NULL THEN COALESCE(s.steps, 1) END) AS mean_step_ns,
-        CAST(SUM(s.e2e_ns * COALESCE(s.steps, 1)) AS DOUBLE PRECISION)
-        / SUM(CASE WHEN s.e2e_ns IS NOT NULL THEN COALESCE(s.steps, 1) END) AS mean_e2e_ns
-    FROM step AS s
-    WHERE s.run_id IN (SELECT p.id FROM picked AS p)
-    GROUP BY s.run_id
-),
-
-measured AS (
-    SELECT
-        s.run_id,
-        'step' AS measure,
-        CAST(s.duration_ns AS DOUBLE PRECISION) AS value,
-        COALESCE(s.steps, 1) AS steps
-    FROM step AS s
+        d.run_id,
+        MAX(CASE WHEN s.metric = 'duration_ns' THEN d.value END) AS run_step_ns,
+        MAX(CASE WHEN s.metric = 'e2e_ns' THEN d.value END) AS run_e2e_ns,
+        MAX(CASE WHEN s.metric = 'samples_per_second' THEN d.value END) AS samples_per_second,
+        MAX(CASE WHEN s.metric = 'peak_allocated_bytes' THEN d.value END) AS run_peak_bytes
+    FROM series AS s
+    INNER JOIN workload AS w ON s.workload_id = w.id
+    INNER JOIN sample AS d ON s.id = d.series_id
     WHERE
-        s.duration_ns IS NOT NULL
-        AND s.run_id IN (SELECT p.id FROM picked AS p)
-    UNION ALL
-    SELECT
-        s.run_id,
-        'throughput' AS measure,
-        s.samples_per_second AS value,
-        COALESCE(s.steps, 1) AS steps
-    FROM step AS s
-    WHERE
-        s.samples_per_second IS NOT NULL
-        AND s.run_id IN (SELECT p.id FROM picked AS p)
-),
-
-placed AS (
-    SELECT
-        o.run_id,
-        o.measure,
-        o.value,
-        SUM(o.steps) OVER (
-            PARTITION BY o.run_id, o.measure
-            ORDER BY o.value
-            ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
-        ) AS place,
-        SUM(o.steps) OVER (PARTITION BY o.run_id, o.measure) AS number
-    FROM measured AS o
-),
-
--- the one in the middle, or the two around it: a row stands for as many places as steps, the last of them `place`
-middle AS (
-    SELECT
-        m.run_id,
-        m.measure,
-        MIN(CASE WHEN 2 * m.place >= m.number THEN m.value END) AS lower_value,
-        MIN(CASE WHEN 2 * m.place > m.number THEN m.value END) AS upper_value
-    FROM placed AS m
-    GROUP BY m.run_id, m.measure
-),
-
-medians AS (
-    SELECT
-        m.run_id,
-        MAX(CASE WHEN m.measure = 'step' THEN (m.lower_value + m.upper_value) / 2 END) AS median_step_ns,
-        MAX(CASE WHEN m.measure = 'throughput' THEN (m.lower_value + m.upper_value) / 2 END) AS samples_per_second
-    FROM middle AS m
-    GROUP BY m.run_id
+        w.name = :workload
+        AND s.kind = 'run'
+    GROUP BY d.run_id
 ),
 
 of_captures AS (
     SELECT
         c.run_id,
         COUNT(*) AS ranks,
-        MIN(c.settings) AS settings,
-        AVG(c.samples_per_second) AS samples_per_second,
-        MAX(c.peak_allocated_bytes) AS peak_allocated_bytes
+        MIN(c.settings) AS settings
     FROM capture AS c
     WHERE c.run_id IN (SELECT p.id FROM picked AS p)
     GROUP BY c.run_id
@@ -123,13 +68,11 @@ SELECT
     c.ranks,
     p.world_size,
     c.settings,
-    s.mean_step_ns,
-    s.mean_e2e_ns,
-    m.median_step_ns,
-    COALESCE(m.samples_per_second, c.samples_per_second) AS samples_per_second,
-    c.peak_allocated_bytes
+    s.run_step_ns,
+    s.run_e2e_ns,
+    s.samples_per_second,
+    s.run_peak_bytes
 FROM picked AS p
 INNER JOIN of_captures AS c ON p.id = c.run_id
-LEFT JOIN of_steps AS s ON p.id = s.run_id
-LEFT JOIN medians AS m ON p.id = m.run_id
+LEFT JOIN of_series AS s ON p.id = s.run_id
 ORDER BY p.ordinal, p.version, p.id

@@ -4,7 +4,7 @@
 --   tag_key, tag_value (NULL = all); state (NULL = all); row_limit (-1 = all)
 -- Columns: run_id; workload, version, device (model), vendor, configuration (text); state, state_reason;
 --   started_at_ns: UTC, NULL: unknown; ranks: that came; ranks_expected; world_size (NULL: unknown);
---   steps: distinct ones; e2e_ns: mean of the ranks; step_ns: mean duration of a step of a rank, NULL: unknown;
+--   steps: distinct ones; e2e_ns: mean of the ranks; step_ns: its sample, in whole ns, NULL: unknown;
 --   commit_id (of the version); note; rules_version: of the rules that made names and categories, NULL: unknown
 WITH picked AS (
     SELECT
@@ -16,6 +16,9 @@ WITH picked AS (
         r.world_size,
         r.note,
         r.rules_version,
+        r.workload_id,
+        r.configuration_id,
+        r.device_id,
         w.name AS workload,
         v.label AS version,
         v.commit_id,
@@ -66,15 +69,12 @@ captures AS (
 markers AS (
     SELECT
         s.run_id,
-        CAST(SUM(s.steps) AS BIGINT) AS steps,
-        CAST(SUM(s.duration_ns) AS BIGINT) / CAST(SUM(s.timed) AS BIGINT) AS step_ns
+        CAST(SUM(s.steps) AS BIGINT) AS steps
     FROM (
         SELECT
             d.run_id,
             d.step,
-            MAX(COALESCE(d.steps, 1)) AS steps,
-            SUM(d.duration_ns * COALESCE(d.steps, 1)) AS duration_ns,
-            SUM(CASE WHEN d.duration_ns IS NOT NULL THEN COALESCE(d.steps, 1) END) AS timed
+            MAX(COALESCE(d.steps, 1)) AS steps
         FROM step AS d
         WHERE d.run_id IN (SELECT p.id FROM picked AS p)
         GROUP BY d.run_id, d.step
@@ -97,7 +97,18 @@ SELECT
     p.world_size,
     COALESCE(m.steps, 0) AS steps,
     t.e2e_ns,
-    m.step_ns,
+    (
+        SELECT CAST(ROUND(MAX(d.value)) AS BIGINT)
+        FROM series AS s
+        INNER JOIN sample AS d ON s.id = d.series_id
+        WHERE
+            s.workload_id = p.workload_id
+            AND s.configuration_id = p.configuration_id
+            AND s.device_id = p.device_id
+            AND s.kind = 'run'
+            AND s.name = 'step'
+            AND d.run_id = p.id
+    ) AS step_ns,
     p.commit_id,
     p.note,
     p.rules_version
