@@ -123,14 +123,14 @@ def test_what_was_asked_of_a_run_is_not_asked_again_to_show_it(store, of_capture
     assert bool(of_memory) == bool(of_capture), "a table without a row of this run is not asked"
 
 
-def test_the_trees_of_both_sides_are_asked_for_once(filled):
-    """Where ops went and others came, for a diff of trees as well."""
+def test_the_trees_of_both_sides_are_asked_for_together(filled):
+    """Where ops went and others came, for a diff of trees as well, which asks for each step."""
     save(filled, "v6", runs=2, ops=[("mm", 150), ("gelu", 10, {"input_shapes": "[2]"})], kernels=[("gemm", 90)])
     for by in ((), ("op",)):
         with questions(filled) as asked:
             diff = compare.diff(filled, "v5", "v6", options=DiffOptions(by=by))
         assert [(one.removed, one.added) for one in diff.explanation.renames] == [("relu", "gelu")]
-        assert len([statement for statement, _ in asked if "FROM op_tree AS t" in statement]) == 1
+        assert len([statement for statement, _ in asked if "FROM op_tree AS t" in statement]) == 1 + len(by)
 
 
 def test_a_matrix_asks_about_all_of_its_sides_together(filled):

@@ -33,7 +33,7 @@ from tracker.units import device_part, unit_of_metric
 
 Row = dict[str, Any]
 
-STEP: Final = frozenset({"step", "e2e", "compute"})
+STEP: Final = frozenset({"step", "mean step", "e2e", "compute"})
 """Series of whole runs that are the step, or what it computes."""
 
 _OF_NO_FINDING: Final = {
@@ -43,7 +43,7 @@ _OF_NO_FINDING: Final = {
 }  # fmt: skip
 """What a suspect has in place of what a finding has."""
 _PARTS: Final = ("operators_ns", "new_ns", "gone_ns", "machine_ns", "other_operators_ns", "beside_ns")
-_SAME: Final = {"e2e": "step"}
+_SAME: Final = {"e2e": "step", "mean step": "step"}
 """Series of whole runs -> the one that says the same of markers."""
 _ABOVE: Final = {"op": ("op_name",), "memory": ("op_name", "op"), "run": ("run",)}
 """Kind -> kinds that say the same one level up."""
