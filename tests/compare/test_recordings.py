@@ -135,6 +135,9 @@ def test_two_workloads_are_not_comparable_and_nothing_else_is_said(store):
     reason = "not comparable: different workload (gpt and bert)."
     assert found.explanation.answer == f"runs 4-6 against runs 1-3: {reason}"
     assert (gate_of_diff(found).code, gate_of_diff(found).because) == (3, reason.capitalize().rstrip("."))
+    assert [name for name, table in found.tables.items() if len(table)] == ["environment"]
+    forced = diff(store, "run:1,run:2,run:3", "run:4,run:5,run:6", options=DiffOptions(force=True))
+    assert (len(forced.tables["ops"]) > 0, gate_of_diff(forced).code) == (True, 3)
 
 
 def test_two_models_are_not_comparable(store):
@@ -142,6 +145,36 @@ def test_two_models_are_not_comparable(store):
         save(store, version, runs=3, steps=3, of_run={"configuration": {"model": model}})
     answer = diff(store, "v1", "v2").explanation.answer
     assert answer == "v2 against v1: not comparable: different model (gpt and bert)."
+
+
+def of_names(prefix, times):
+    return [(f"{prefix}{at}", ns * 1_000_000) for at, ns in enumerate(times)]
+
+
+def test_sides_with_other_operators_are_not_comparable(store):
+    """2 of 14 names are in both, with 2 of 8 ms on either side: two models under one workload."""
+    both = of_names("both", [1, 1])
+    save(store, "v1", ops=both + of_names("conv", [1] * 6))
+    save(store, "v2", ops=both + of_names("attention", [1] * 6))
+    said = diff(store, "v1", "v2").explanation.answer
+    assert said == (
+        "v2 against v1: not comparable: both sides have only 14 % of the operators by name, and 25 % of their time."
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (of_names("op", [1] * 6), [*of_names("op", [1] * 6), ("slow", 90_000_000)]),
+        ([*of_names("op", [1] * 6), ("attention", 90_000_000)], [*of_names("op", [1] * 6), ("fused", 60_000_000)]),
+        (of_names("a", [1] * 4), of_names("b", [1] * 4)),
+    ],
+    ids=["one is new", "one is replaced", "too few to say"],
+)
+def test_sides_with_most_names_in_common_are_compared(store, before, after):
+    save(store, "v1", ops=before)
+    save(store, "v2", ops=after)
+    assert len(diff(store, "v1", "v2").tables["ops"]) >= 6
 
 
 def test_another_device_is_compared_without_a_verdict(store):

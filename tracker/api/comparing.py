@@ -39,6 +39,7 @@ def diff(
     only: str | Iterable[str] = (),
     by: str | Iterable[str] = (),
     depth: int | None = None,
+    force: bool = False,
 ) -> Diff:
     """Compare candidate against baseline, as `tracker diff` does.
 

@@ -138,6 +138,14 @@ def diff(
             show_default=False,
         ),
     ] = None,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force",
+            help="Show the tables of sides that do different work, too: another workload, model or meaning of a step, "
+            "or less than half of the time in operators that both have. Default: only the reason.",
+        ),
+    ] = False,
     input_format: options.InputFormat = None,
     flow_category: options.FlowCategory = None,
     allow_partial: options.AllowPartial = False,
@@ -190,6 +198,7 @@ def diff(
         only=chosen,
         by=(rows,) if rows and not several else (),
         depth=None if several else depth,
+        force=force,
         workload=workload,
         module=module,
         op=op,

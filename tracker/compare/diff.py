@@ -39,7 +39,8 @@ def diff(store: Store | None, baseline: str, candidate: str, *, options: DiffOpt
     """Candidate against baseline: what became slower, by how much, and why. `store` may be None for paths alone.
 
     Every number is per step, by samples/statistic.py, of the ranks that report it. diff(a, a) is all zero; diff(a, b)
-    mirrors diff(b, a). All sections are there, whatever `options.only`.
+    mirrors diff(b, a). All sections are there, whatever `options.only`. Sides that do different work have empty tables,
+    unless `options.force`: the answer and the judgement say why.
     """
     options = options or DiffOptions()
     with ExitStack() as stack:
@@ -59,7 +60,7 @@ def diff(store: Store | None, baseline: str, candidate: str, *, options: DiffOpt
         measured = metrics.measure(left, right)
         kernels, kernel_types = others.kernels(left, right, options)
         kernels, kernel_metrics = metrics.of_kernels(measured, kernels)
-        judged = verdicts.judge(left, right, options, recorded)
+        judged = verdicts.judge(left, right, options, recorded, found)
         tables = {
             "environment": environment.compare(left, right),
             "overall": overall.compare(left, right),
@@ -79,7 +80,7 @@ def diff(store: Store | None, baseline: str, candidate: str, *, options: DiffOpt
             "api": others.api(left, right, options),
             "counters": counters.compare(left, right),
         }
-        return Diff(
+        result = Diff(
             baseline=left.side,
             candidate=right.side,
             metric=_metric(operators.own_time(left), operators.own_time(right)),
@@ -92,6 +93,14 @@ def diff(store: Store | None, baseline: str, candidate: str, *, options: DiffOpt
             gates=judged.gates,
             notes=(*recorded.notes(), *notes(left, right, found, options), *memory.note(left, right), *measured.notes),
         )
+        return _without_tables(result) if result.is_refused else result
+
+
+def _without_tables(found: Diff) -> Diff:
+    """A diff of sides that do different work: what differs between them, and no numbers."""
+    tables = {name: table if name == "environment" else table.head(0) for name, table in found.tables.items()}
+    answer = explain.answer_alone(found.explanation)
+    return replace(found, tables=tables, explanation=answer, bottlenecks=None, tree_table=None)
 
 
 def _op_names(found: operators.Operators) -> Iterator[str]:

@@ -18,11 +18,12 @@ from tracker.compare.claims import claim
 from tracker.compare.keys import among, numbered, places, ranks
 from tracker.compare.metrics import op_reasons
 from tracker.compare.overall import run_numbers, step_numbers
-from tracker.compare.refusals import not_comparable, other_track
+from tracker.compare.refusals import other_track
 from tracker.compare.renames import find_renames, status_of_names
 from tracker.compare.spread import standing_out, total_range
 from tracker.results import Cause, Explanation, Part
 from tracker.results.recording import remedies
+from tracker.results.verdicts import INCOMPARABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Set
@@ -101,7 +102,7 @@ def explain(
             _reasons(before, after, parts, rollup, explained, on_device=not _host_only(baseline, candidate)),
             ranges,
             claim(judged, metric, findings, renames),
-            _caveat(baseline, candidate, recorded),
+            _caveat(baseline, candidate, judged, recorded),
         ),
         other_causes_ns=explained - sum(cause.delta_ns for cause in causes),
         baseline_range_ns=ranges[0],
@@ -112,11 +113,19 @@ def explain(
     )
 
 
-def _caveat(baseline: Loaded, candidate: Loaded, recorded: Recorded) -> Caveat | None:
+def answer_alone(found: Explanation) -> Explanation:
+    """An explanation of which only the answer is left."""
+    return Explanation(
+        total_metric=found.total_metric, baseline_ns=None, candidate_ns=None, delta_ns=None, parts=(), causes=(),
+        rest_ns=None, explained_ns=0.0, cancelling=False, gross_loss_ns=0.0, gross_gain_ns=0.0, rollup=(), renames=(),
+        answer=found.answer,
+    )  # fmt: skip
+
+
+def _caveat(baseline: Loaded, candidate: Loaded, judged: Judged, recorded: Recorded) -> Caveat | None:
     """Why the answer may not say which side is faster; None where it may."""
-    other = not_comparable(baseline, candidate)
-    if other:
-        return Caveat(other, with_numbers=False)
+    if judged.judgement.refusal == INCOMPARABLE:
+        return Caveat(judged.judgement.sentences[0], with_numbers=False)
     other = other_track(baseline, candidate)
     if other:
         return Caveat(other, with_reason=True)
@@ -124,9 +133,7 @@ def _caveat(baseline: Loaded, candidate: Loaded, recorded: Recorded) -> Caveat |
     if not unlike:
         return None
     what = "; ".join(one.sentence for one in unlike)
-    return Caveat(
-        f"Not judged: {what}. {remedies(unlike)}", with_numbers=not any(one.aspect.field == "steps" for one in unlike)
-    )
+    return Caveat(f"Not judged: {what}. {remedies(unlike)}")
 
 
 def _rest_title(baseline: Loaded, candidate: Loaded) -> str:

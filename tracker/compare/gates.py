@@ -14,7 +14,7 @@ from tracker.errors import EXIT_FINDINGS, EXIT_NOT_COMPARABLE, EXIT_OK, EXIT_TOO
 from tracker.results import ADDED, REMOVED, Cause, Diff
 from tracker.results.gates import FAIL_ON, Gate, GatedRow, GateResult, Key, Outcome
 from tracker.results.options import check_words
-from tracker.results.verdicts import EXCUSED, INCOMPARABLE, STILL
+from tracker.results.verdicts import EXCUSED, INCOMPARABLE, NEVER_JUDGED, STILL
 from tracker.units import format_diff
 
 Row = Mapping[str, Any]
@@ -49,7 +49,7 @@ def gate_of_diff(diff: Diff, word: str = "new") -> Gate:
     check_words("gate", (word,), FAIL_ON)
     judgement = diff.judgement
     if judgement is None or not judgement.judged:
-        never = judgement is None or judgement.refusal == INCOMPARABLE
+        never = judgement is None or judgement.refusal in (INCOMPARABLE, NEVER_JUDGED)
         because = "nothing was judged" if judgement is None else judgement.sentences[0].rstrip(".")
         return Gate(word, EXIT_NOT_COMPARABLE if never else EXIT_TOO_LITTLE_DATA, because)
     result = diff.gates.get(word, GateResult(EXIT_TOO_LITTLE_DATA, "runs", 0.0, 0.0))

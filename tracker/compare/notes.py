@@ -12,7 +12,7 @@ from tracker.compare.categories import is_split
 from tracker.compare.group_pairs import roles_by_size
 from tracker.compare.groups import group_splits
 from tracker.compare.keys import numbered
-from tracker.compare.references import FILES, needs_store
+from tracker.compare.references import needs_store
 from tracker.compare.slow_steps import note_on_slow_steps
 from tracker.profile import NO_STEP
 from tracker.results import BOTH, REPEATED_COUNTERS
@@ -56,10 +56,6 @@ def notes(baseline: Loaded, candidate: Loaded, operators: Operators, options: Di
             found.append(
                 f"The runs of {label} have few operators in common: are they repeats of one job? Name one {one}."
             )
-    if not {baseline.side.workload, candidate.side.workload} & {FILES} and (
-        baseline.side.workload != candidate.side.workload
-    ):
-        found.append(f"Two workloads are compared: {baseline.side.workload} and {candidate.side.workload}.")
     found += [*_other_rules(baseline, candidate), *_unknown((baseline, candidate)), *_not_compared(baseline, candidate)]
     found += [*_not_split(baseline, candidate), *_paired_groups(baseline, candidate)]
     splits = [group_splits(*one) for one in zip((baseline, candidate), roles_by_size(baseline, candidate), strict=True)]

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tracker.compare.operators import own_time
+import numpy as np
+
+from tracker.compare.keys import places
+from tracker.compare.operators import Operators, own_time
 from tracker.compare.references import FILES
 from tracker.detect import DEFAULTS
 from tracker.results.recording import remedies
-from tracker.results.verdicts import INCOMPARABLE, SETTINGS, TOO_FEW
+from tracker.results.verdicts import INCOMPARABLE, NEVER_JUDGED, SETTINGS, TOO_FEW
 from tracker.store import queries
 from tracker.units import counted, format_numbers
 
@@ -20,14 +23,27 @@ _MODEL: Final = frozenset({"model", "model_name", "arch", "architecture"})
 """Keys of a configuration whose values name another program."""
 
 
-def refused(baseline: Loaded, candidate: Loaded, recorded: Recorded) -> tuple[str, str]:
+_IN_COMMON: Final = 0.5
+"""Share of the names of the operators, and of their time, that both sides have at least where they do the same work: of
+the names 0.85 and more between captures of one model, 0.35 and less between models. An operator that is replaced by
+another can take most of the time, but not most of the names; one that is new leaves all of the other side.
+"""
+_FEWEST_NAMES: Final = 5
+"""Operators of a side from which on their names say which model it is."""
+INSTEAD: Final = (
+    "Compare captures of the same work (--op-map says which operators are the same under another name), or see the "
+    "tables all the same with --force."
+)
+
+
+def refused(baseline: Loaded, candidate: Loaded, operators: Operators | None, recorded: Recorded) -> tuple[str, str]:
     """Why the two sides have no verdicts, a sentence and the word of `Judgement.refusal`; "" twice where they have."""
     found = [
-        (_overlap(baseline, candidate), INCOMPARABLE),
-        *((_part(side), INCOMPARABLE) for side in (baseline, candidate)),
-        *((_mixture(side), INCOMPARABLE) for side in (baseline, candidate)),
-        (not_comparable(baseline, candidate), INCOMPARABLE),
-        (other_track(baseline, candidate), INCOMPARABLE),
+        (_other_work(baseline, candidate, operators), INCOMPARABLE),
+        (_overlap(baseline, candidate), NEVER_JUDGED),
+        *((_part(side), NEVER_JUDGED) for side in (baseline, candidate)),
+        *((_mixture(side), NEVER_JUDGED) for side in (baseline, candidate)),
+        (other_track(baseline, candidate), NEVER_JUDGED),
         _otherwise_recorded(recorded),
         (_timed_otherwise(baseline, candidate), SETTINGS),
         (_too_few(baseline, candidate), TOO_FEW),
@@ -70,7 +86,7 @@ def _mixture(side: Loaded) -> str:
     return f"Not judged: {side.side.label} mixes {mixed[0]}s." if mixed else ""
 
 
-def not_comparable(baseline: Loaded, candidate: Loaded) -> str:
+def _other_work(baseline: Loaded, candidate: Loaded, operators: Operators | None) -> str:
     """The sentence that says that two sides do different work, "" where they do the same: nothing may be said of which
     one is faster.
     """
@@ -78,7 +94,27 @@ def not_comparable(baseline: Loaded, candidate: Loaded) -> str:
     other = _different(baseline, candidate, "workload")
     if not other and all(models) and not models[0] & models[1]:
         other = f"different model ({' | '.join(sorted(models[0]))} and {' | '.join(sorted(models[1]))})"
+    if not other and operators is not None and (shares := _in_common(operators)):
+        names, time = (f"{100 * share:.0f} %" for share in shares)
+        other = f"both sides have only {names} of the operators by name, and {time} of their time"
     return f"Not comparable: {other}." if other else ""
+
+
+def _in_common(operators: Operators) -> tuple[float, float] | None:
+    """The shares of the names of the operators, and of their time (the mean of both sides), that both sides have; None
+    where they have enough to do the same work, or too few operators for anybody to say.
+    """
+    ops = operators.everything
+    number, first = places([ops["name"]])
+    sides = [np.nan_to_num(ops.reals(name)) for name in ("baseline_ns", "candidate_ns")]
+    times = [np.bincount(number, own, len(first)) for own in sides]
+    there = [own > 0 for own in times]
+    if min(own.sum() for own in there) < _FEWEST_NAMES:
+        return None
+    both = there[0] & there[1]
+    names = float(both.sum() / (there[0] | there[1]).sum())
+    time = float(np.mean([own[both].sum() / own.sum() for own in times]))
+    return (names, time) if max(names, time) < _IN_COMMON else None
 
 
 def _models(side: Loaded) -> set[str]:

@@ -15,19 +15,20 @@ from msgspec import Struct
 from tracker.columns import Columns, objects
 from tracker.compare.operators import own_time
 from tracker.compare.recorded import stated_recordings
-from tracker.compare.refusals import refused
+from tracker.compare.refusals import INSTEAD, refused
 from tracker.detect import Key, Verdict
 from tracker.regressions.limits import traits_of, words_of_limits
 from tracker.regressions.rows import WAYS
 from tracker.regressions.sides import STEP, SideVerdicts, stored_verdicts, verdicts_of_sides
 from tracker.results import VERDICT_COLUMNS, DiffOptions, Judgement
 from tracker.results.gates import GateResult
-from tracker.results.verdicts import EXCUSED, TOO_FEW, reason_words
+from tracker.results.verdicts import EXCUSED, INCOMPARABLE, TOO_FEW, reason_words
 from tracker.store.chosen import Known
 from tracker.units import counted, format_bytes, format_diff, format_numbers
 
 if TYPE_CHECKING:
     from tracker.columns import Flags
+    from tracker.compare.operators import Operators
     from tracker.compare.recorded import Recorded
     from tracker.compare.sides import Loaded
 
@@ -162,15 +163,23 @@ def _by_contribution(row: Row) -> tuple[bool, float, str]:
     return bool(np.isnan(size)), -size, row["name"]
 
 
-def judge(baseline: Loaded, candidate: Loaded, options: DiffOptions, recorded: Recorded) -> Judged:
-    """The verdicts of `candidate` against `baseline`, or the sentence that says why there are none."""
+def judge(
+    baseline: Loaded,
+    candidate: Loaded,
+    options: DiffOptions,
+    recorded: Recorded,
+    operators: Operators | None = None,
+) -> Judged:
+    """The verdicts of `candidate` against `baseline`, or the sentence that says why there are none. `operators`: of
+    both, None where nobody compares them.
+    """
     whole_ops = options.max_kernels is None and not options.op_map
     left_out = _left_out(options, whole_ops)
     known = Known(recordings=stated_recordings(baseline))
     if candidate.store is baseline.store:
         known.recordings.update(stated_recordings(candidate))
     by_name = options.match == "name"
-    reason, refusal = refused(baseline, candidate, recorded)
+    reason, refusal = refused(baseline, candidate, operators, recorded)
     found = None
     if not reason:
         found = verdicts_of_sides(
@@ -181,7 +190,8 @@ def judge(baseline: Loaded, candidate: Loaded, options: DiffOptions, recorded: R
         with baseline.store.connect() as connection:
             found = stored_verdicts(connection, baseline.run_ids, candidate.run_ids, known)
     if found is None:
-        judgement, step_ratio = Judgement(judged=False, sentences=(reason,), refusal=refusal), None
+        why = [reason, *([INSTEAD] if refusal == INCOMPARABLE else [])]
+        judgement, step_ratio = Judgement(judged=False, sentences=tuple(why), refusal=refusal), None
         return Judged(judgement, None, own_time(candidate), by_name, left_out, whole_ops, step_ratio, recorded)
     counts = _counts(found, own_time(candidate), "op_name" if by_name else "op")
     step = recorded.why_not(_RUN, "duration_ns")

@@ -54,7 +54,9 @@ _TELLING: Final = 10.0
 
 
 def note(diff: Diff) -> str:
-    """How the numbers were made."""
+    """How the numbers were made; "" where there are none."""
+    if diff.is_refused:
+        return ""
     on_device = "device" in (diff.baseline.timeline, diff.candidate.timeline)
     return NOTE.format(metric=metric_words(diff)) + (f" {SPAN}" if on_device else "")
 
@@ -352,6 +354,8 @@ def renames(explanation: Explanation) -> list[str]:
 def hint(diff: Diff) -> str:
     """The command that gives all details."""
     sides = (diff.baseline.label, diff.candidate.label)
+    if diff.is_refused:
+        return f"All the same: {command_of(('tracker', 'diff'), sides, (*_asked(diff), '--force'))}"
     words = (*_asked(diff), "--format", "xlsx", "-o", "diff.xlsx")
     return f"Details: {command_of(('tracker', 'diff'), sides, words)}"
 
@@ -369,7 +373,7 @@ def _asked(diff: Diff) -> list[str]:
         ("--match", None if chosen.match == "shape" else chosen.match),
         ("--max-kernels", chosen.max_kernels),
         ("--op-map", json.dumps(dict(chosen.op_map)) if chosen.op_map else None),
-    )
+    ) + ["--force"] * (chosen.force and not diff.is_refused)
 
 
 def explanation(diff: Diff, limit: int | None, only: Sequence[str] = ()) -> list[Table]:
@@ -377,6 +381,8 @@ def explanation(diff: Diff, limit: int | None, only: Sequence[str] = ()) -> list
 
     The parts alone where `only` leaves out the operators.
     """
+    if diff.is_refused:
+        return []
     explanation, chosen = diff.explanation, filters(diff)
     lead = f"Why counts all operators; {chosen} chooses rows of the other tables only." if chosen else ""
     tables = [replace(parts(explanation), lead=lead)]

@@ -25,8 +25,8 @@ _ROUNDING: Final = 0.001
 
 
 def line(diff: Diff) -> str:
-    """What the runs can tell, or why there are no verdicts; "" where nobody asked."""
-    return " ".join(diff.judgement.sentences) if diff.judgement is not None else ""
+    """What the runs can tell, or why there are no verdicts; without the reason that the answer says."""
+    return " ".join(diff.judgement.sentences[diff.is_refused :]) if diff.judgement is not None else ""
 
 
 def judged(rows: Columns | pd.DataFrame) -> bool:

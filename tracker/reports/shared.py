@@ -70,6 +70,8 @@ class Style(Struct, frozen=True):
 
 def chosen_sections(result: Diff | Shown, style: Style, default: Sequence[str] = SECTIONS) -> tuple[str, ...]:
     """The sections to show, in reading order; a tree that is asked for stands alone, unless `only` names sections."""
+    if isinstance(result, Diff) and result.is_refused:
+        return ()
     return () if has_tree(result) and not style.only else style.sections(default)
 
 

@@ -43,7 +43,7 @@ def diff(diff: Diff, style: Style) -> str:
         tables["parts"] = _listed([asdict(part) for part in explanation.parts])
         tables["causes"] = _listed([asdict(cause) for cause in explanation.causes])
         tables["judgement"] = _listed([{"note": note} for note in diff.judgement.sentences] if diff.judgement else [])
-        tables["notes"] = _listed([{"note": note} for note in (*diff.notes, _human_diff.note(diff))])
+        tables["notes"] = _listed([{"note": note} for note in filter(None, (*diff.notes, _human_diff.note(diff)))])
     return written(tables)
 
 

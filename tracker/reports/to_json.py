@@ -49,7 +49,7 @@ def diff(diff: Diff, style: Style) -> str:
         "candidate": plain(diff.candidate),
         "metric": diff.metric,
         "options": _options(diff.options),
-        "notes": [*plain(diff.notes), _human_diff.note(diff)],
+        "notes": [*filter(None, (*plain(diff.notes), _human_diff.note(diff)))],
         "environment": records(diff.tables["environment"]),
     }
     document["bottleneck"] = _both_bottlenecks(diff)

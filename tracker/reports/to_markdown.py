@@ -137,7 +137,7 @@ def _diff_blocks(diff: Diff, style: Style, rows: int | None) -> Iterator[str]:
         if section != "overall":
             for table in _human_diff.tables(diff, section, rows, style.only):
                 yield _folded(table)
-    yield _paragraph(f"{_human_diff.note(diff)} {_human_diff.hint(diff)}")
+    yield _paragraph(f"{_human_diff.note(diff)} {_human_diff.hint(diff)}".strip())
 
 
 def _show_blocks(shown: Shown, style: Style, rows: int | None) -> Iterator[str]:

@@ -54,7 +54,8 @@ def diff(diff: Diff, style: Style) -> str:
     page, limit = _Page(style), style.rows(_ROWS)
     for line in side_lines(diff, ("baseline ", "candidate")):
         page.text(line)
-    page.text(_human_diff.note(diff), style="dim")
+    if note := _human_diff.note(diff):
+        page.text(note, style="dim")
     notes = [*filter(None, [_human_verdicts.line(diff)]), *(f"Note: {note}" for note in diff.notes)]
     for line in (*_human_bottleneck.of_diff(diff), *notes):
         page.text(line)

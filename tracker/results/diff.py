@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from tracker.results.gates import GateResult
 from tracker.results.options import DiffOptions
 from tracker.results.screens import Result
-from tracker.results.verdicts import Judgement
+from tracker.results.verdicts import INCOMPARABLE, Judgement
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -300,6 +300,11 @@ class Diff(Result, frozen=True, eq=False):
     def headline(self) -> str:
         """The line that answers the question."""
         return self.explanation.answer
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether there are no tables: the sides do different work, and nobody asked for them all the same."""
+        return self.judgement is not None and self.judgement.refusal == INCOMPARABLE and not self.options.force
 
     @property
     def tree(self) -> pd.DataFrame | None:

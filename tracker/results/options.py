@@ -63,8 +63,8 @@ class DiffOptions(Selection, frozen=True, kw_only=True):
     `match`: ops are the same by name and shapes, or by name alone. `max_kernels`: an op that launches more kernels per
     call is replaced by its children; None never. `op_map`: baseline name -> candidate name of equivalent ops.
     `only`: words of SECTIONS, empty for all. `baseline_steps`, `candidate_steps`: only these steps of the profiler's
-    markers, empty for all. `by`: at most one word of TREES, `depth`: how many levels of it, None for all. Raises
-    UsageError for a word that is none of the choices.
+    markers, empty for all. `by`: at most one word of TREES, `depth`: how many levels of it, None for all. `force`: show
+    the tables of sides that do different work, too. Raises UsageError for a word that is none of the choices.
     """
 
     baseline_steps: tuple[int, ...] = ()
@@ -75,6 +75,7 @@ class DiffOptions(Selection, frozen=True, kw_only=True):
     only: tuple[str, ...] = ()
     by: tuple[str, ...] = ()
     depth: int | None = None
+    force: bool = False
 
     def __post_init__(self) -> None:
         check_words("match", (self.match,), MATCHES)

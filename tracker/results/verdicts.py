@@ -35,6 +35,7 @@ STILL: Final = "still "
 """What the reason of a verdict begins with where a finding of the series began with an older version and is open."""
 
 INCOMPARABLE: Final = "incomparable"
+NEVER_JUDGED: Final = "never judged"
 TOO_FEW: Final = "too few runs"
 SETTINGS: Final = "settings"
 """Why two sides were not judged."""
@@ -57,8 +58,9 @@ class Judgement(Struct, frozen=True):
     `sentences`: what was judged against what, or why there are no verdicts; what was removed; which tables have none.
     `shared`: the machine-wide drift that the verdicts leave out, a ratio: how much slower all operators together are;
     None where too few operators are in all runs. `counts`: verdict -> operators. `refusal`: "" where it was judged;
-    INCOMPARABLE where no number of runs would do, SETTINGS where other settings of the profiler forbid it, else
-    TOO_FEW. `stored`: whether the verdicts are those that history and findings show, and not of this comparison alone.
+    INCOMPARABLE where the sides do different work, NEVER_JUDGED where no number of runs would do, SETTINGS where other
+    settings of the profiler forbid it, else TOO_FEW. `stored`: whether the verdicts are those that history and findings
+    show, and not of this comparison alone.
     """
 
     judged: bool
