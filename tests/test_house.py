@@ -16,10 +16,10 @@ ROOT = Path(__file__).parents[1]
 PRODUCT = sorted((ROOT / "tracker").rglob("*.py"))
 
 ROOMS = {
-    "tracker": (749, 6),
-    "tracker/api": (640, 6),
-    "tracker/cli": (5_480, 35),
-    "tracker/compare": (7_959, 53),
+    "tracker": (759, 6),
+    "tracker/api": (641, 6),
+    "tracker/cli": (5_510, 35),
+    "tracker/compare": (8_137, 54),
     "tracker/config": (763, 7),
     "tracker/detect": (928, 9),
     "tracker/doctor": (1_216, 9),
@@ -29,14 +29,14 @@ ROOMS = {
     "tracker/profile": (812, 6),
     "tracker/readers": (15_497, 119),
     "tracker/regressions": (4_475, 25),
-    "tracker/reports": (7_797, 45),
-    "tracker/results": (2_049, 18),
+    "tracker/reports": (7_798, 45),
+    "tracker/results": (2_051, 18),
     "tracker/store": (12_365, 163),
     "tracker/timeline": (4_259, 32),
     "tracker/watch": (1_800, 12),
     "migrations": (491, 3),
     "scripts": (3_001, 12),
-    "tests": (43_598, 300),
+    "tests": (43_698, 301),
 }
 """Room -> lines and files of Python and SQL."""
 

@@ -26,6 +26,7 @@ MAX_BYTES: Final = 64 * 1024**3
 # Seconds start at ten: parts of a step of 1.2 s would lose their digits.
 _TIME_UNITS = ((10 * NS_PER_S, NS_PER_S, "s"), (NS_PER_MS, NS_PER_MS, "ms"), (NS_PER_US, NS_PER_US, "us"), (1, 1, "ns"))
 _TOO_LARGE_US: Final = (1 << 63) // NS_PER_US
+_DIGITS: Final = re.compile(r"(\d+)")
 _VENDORS: Final = ("huawei", "ascend", "nvidia", "amd", "intel")
 _SIZE_UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
 
@@ -276,3 +277,12 @@ def unit_of_metric(metric: str) -> str:
     ('ns', 'bytes', 'per_second')
     """
     return "per_second" if metric.endswith("_per_second") else "bytes" if metric.endswith("bytes") else "ns"
+
+
+def natural(text: str) -> tuple[tuple[int, int, str], ...]:
+    """A sort key in which 96 comes before 128.
+
+    >>> sorted(["batch=128", "batch=96"], key=natural)
+    ['batch=96', 'batch=128']
+    """
+    return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in _DIGITS.split(text))

@@ -7,7 +7,9 @@ from xml.etree import ElementTree
 
 import pytest
 
+from tests.factories import save
 from tests.reports.prometheus import parse
+from tracker.store import open_store
 
 
 def last(done):
@@ -20,6 +22,30 @@ def test_a_regression_is_printed_and_ends_with_1(tracker, db):
     assert "Operators by change of host self time" in done.out
     assert last(done) == "--fail-on any: exit 1, the step got slower"
     assert tracker("diff", "v01", "v08", "--db", db).code == 0  # nobody asked
+
+
+def test_each_configuration_has_a_page_and_the_worst_one_the_exit_code(tracker, tmp_path):
+    """With a batch of 8 a step takes 10 ms as before, with one of 16 it takes 40 ms and not 20 ms."""
+    db = tmp_path / "own.db"
+    with open_store(str(db)) as store:
+        for version, batches in (("v1", {"8": 10, "16": 20}), ("v2", {"8": 10, "16": 40})):
+            for batch, milliseconds in batches.items():
+                of_run = {"configuration": {"batch": batch}}
+                save(store, version, runs=3, steps=2, step_ns=milliseconds * 1_000_000, of_run=of_run)
+    done = tracker("diff", "v1", "v2", "--fail-on", "new", "--db", db)
+    assert [line.split("; ")[0] for line in done.out.splitlines() if line.startswith("baseline")] == [
+        "baseline  v1: gpt, NVIDIA H100, batch=8",
+        "baseline  v1: gpt, NVIDIA H100, batch=16",
+    ]
+    assert (done.code, last(done)) == (1, "--fail-on new: exit 1, v2 batch=16: the step got slower")
+    alone = tracker("diff", "v1", "v2", "--config", "batch=8", "--format", "json", "--fail-on", "new", "--db", db)
+    assert (alone.code, alone.json["candidate"]["configuration"]) == (0, "batch=8")
+    both = tracker("diff", "v1", "v2", "--format", "json", "--db", db)
+    assert (both.code, both.err) == (
+        2,
+        "tracker: json holds one comparison, and there are 2: v2 batch=8, v2 batch=16; choose with --config KEY=VALUE or "
+        "VERSION@DEVICE\n",
+    )
 
 
 def test_the_way_back_is_an_improvement_and_ends_with_0(tracker, db):

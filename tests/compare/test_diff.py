@@ -295,10 +295,10 @@ def test_mixed_hardware_and_idle_map_entries_are_told(store: Store):
     save(store, "v1")
     save(store, "v1", device=Device("AMD", "MI300X"), started_at_ns=EPOCH_NS + 10**13)
     save(store, "v9", "resnet", started_at_ns=EPOCH_NS + 2 * 10**13)
-    notes = diff(store, "v1", "v9", options=DiffOptions(op_map={"nosuch": "aten::mm"})).notes
+    notes = diff(store, "run:1,run:2", "v9", options=DiffOptions(op_map={"nosuch": "aten::mm"})).notes
     assert [note.split(" (")[0] for note in notes] == [
-        "v1 mixes devices",
-        "The op map names 'nosuch', which v1 does not have.",
+        "run:1,run:2 mixes devices",
+        "The op map names 'nosuch', which run:1,run:2 does not have.",
     ]
     assert diff(store, "run:1", "run:1").notes == ()
 

@@ -7,7 +7,7 @@ from sqlalchemy import text
 
 from tests.factories import save
 from tests.regressions.made import runs
-from tracker.compare import baseline_of, diff, gate_of_diff
+from tracker.compare import diff, diffs, gate_of_diff
 from tracker.errors import UsageError
 from tracker.profile import Device
 from tracker.regressions.judgement import lines_of, update
@@ -197,5 +197,5 @@ def test_a_word_that_is_none_is_refused(store):
 def test_one_side_alone_ends_as_it_does_beside_the_version_before(store):
     judged(store, None, None, {"op07": 3.0}, None)
     for version, before in (("v2", "v1"), ("v3", "v2"), ("v4", "v3")):
-        alone = gate(store, baseline_of(store, version)[0], version)
+        alone = gate_of_diff(diffs(store, [version])[0])
         assert (alone.code, alone.because) == (gate(store, before, version).code, gate(store, before, version).because)

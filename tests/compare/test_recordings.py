@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.factories import EPOCH_NS, save
-from tracker.compare import diff, log
-from tracker.compare.baselines import baseline_of
+from tracker.compare import diff, diffs, log
 from tracker.compare.gates import gate_of_diff
 from tracker.profile import Device
 from tracker.regressions.judgement import lines_of, update
@@ -192,9 +191,9 @@ def test_the_window_of_a_version_holds_runs_recorded_alike(store):
     recorded(store, "v2", settings={"with_stack": "on"}, slower=1.5)
     recorded(store, "v3")
     update(store, lines_of(store))
-    side, which = baseline_of(store, "v3")
-    assert side == "run:1,run:2,run:3"
-    assert which == "The baseline is the level that v3 was judged against: v1 (run 1-3)."
+    (found,) = diffs(store, ["v3"])
+    assert found.baseline.label == "run:1,run:2,run:3"
+    assert found.notes[0] == "The baseline is the level that v3 was judged against: v1 (run 1-3)."
 
 
 def test_a_log_compares_steps_that_were_recorded_alike(store):

@@ -40,6 +40,7 @@ def diff(
     by: str | Iterable[str] = (),
     depth: int | None = None,
     force: bool = False,
+    config: Mapping[str, str] = EMPTY,
 ) -> Diff:
     """Compare candidate against baseline, as `tracker diff` does.
 

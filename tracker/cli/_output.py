@@ -104,9 +104,10 @@ def _rendered(render: Callable[[Format], str | bytes], format: Format) -> str | 
     return with_database(document) if own and isinstance(document, str) else document
 
 
-def finish(gate: Gate) -> NoReturn:
-    """Say on one line, the last one, how the gate ends, and end with its exit code."""
-    tell(f"--fail-on {gate.word}: exit {gate.code}, {printable(gate.because)}")
+def finish(gate: Gate, of: str = "") -> NoReturn:
+    """Say on one line, the last one, how the gate ends, and end with its exit code. `of`: which of several it is."""
+    because = f"{of}: {gate.because}" if of else gate.because
+    tell(f"--fail-on {gate.word}: exit {gate.code}, {printable(because)}")
     raise typer.Exit(gate.code)
 
 

@@ -5,16 +5,28 @@ from __future__ import annotations
 import json
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from tracker.cli import _options as options
-from tracker.errors import SourceError, TooLittleDataError, UsageError
+from tracker.errors import (
+    EXIT_FINDINGS,
+    EXIT_NOT_COMPARABLE,
+    EXIT_OK,
+    EXIT_TOO_LITTLE_DATA,
+    SourceError,
+    TooLittleDataError,
+    UsageError,
+)
 
 if TYPE_CHECKING:
+    from tracker.results import Diff, DiffOptions
     from tracker.store import Store
 
+_OF_SEVERAL: Final = ("text", "markdown", "github")
+"""Formats that hold several comparisons, one after the other."""
+_WORST_FIRST: Final = (EXIT_FINDINGS, EXIT_TOO_LITTLE_DATA, EXIT_NOT_COMPARABLE, EXIT_OK)
 _SIDE = "A version, VERSION@DEVICE, run:41, run:41,run:42, run:41:rank3, latest, latest~1, pinned, or a path on disk."
 
 
@@ -122,6 +134,15 @@ def diff(
     group: options.Group = None,
     min_us: options.MinimumUs = None,
     workload: options.Workload = None,
+    config: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE",
+            help="Only runs whose configuration has this value, such as batch=32; may be given again. Default: each "
+            "configuration that both sides have is compared by itself.",
+            show_default=False,
+        ),
+    ] = None,
     format: options.ReportFormat = None,
     output: options.Output = None,
     fail_on: Annotated[
@@ -176,7 +197,7 @@ def diff(
     from tracker.cli import _store
     from tracker.cli._output import finish, plan, screen, tell
     from tracker.cli._progress import progress
-    from tracker.results import Diff, DiffOptions, Matrix, check_matrix
+    from tracker.results import DiffOptions, check_matrix
 
     if against and len(sides) > 1:
         raise UsageError("--baseline with two sides", remedy="leave out --baseline, or name the candidate alone")
@@ -199,6 +220,7 @@ def diff(
         by=(rows,) if rows and not several else (),
         depth=None if several else depth,
         force=force,
+        config=options.pairs(config, "--config"),
         workload=workload,
         module=module,
         op=op,
@@ -218,43 +240,50 @@ def diff(
     with progress() as report, _store.opened_for(settings, sides) as store:
         asked = replace(asked, on_progress=report)
         if several:
-            result: Matrix | Diff = compare.matrix(store, sides, by=rows or "op", options=asked)
-        elif len(sides) == 1:
-            which = against.value if against else "window"
-            baseline, note = _baseline_of(store, sides[0], which, workload, gated=fail_on is not None)
-            found = compare.diff(store, baseline, sides[0], options=asked)
-            result = replace(found, notes=(note, *found.notes))
+            matrix = compare.matrix(store, sides, by=rows or "op", options=asked)
         else:
-            result = compare.diff(store, *sides, options=asked)
-    gate = None
-    if isinstance(result, Diff) and fail_on:
-        gate = compare.gate_of_diff(result, fail_on.value)
+            found = _diffs(store, sides, asked, against.value if against else "window", gated=fail_on is not None)
     look = screen()
+    look_of: dict[str, Any] = {"limit": top, "width": look.width, "color": look.color, "tell": tell}
+    if several:
+        delivery.deliver(lambda wanted: reports.render_matrix(matrix, wanted.value, **look_of))
+        return
+    gates = [compare.gate_of_diff(each, fail_on.value) if fail_on else None for each in found]
 
     def render(wanted: options.Format) -> str | bytes:
-        if isinstance(result, Matrix):
-            return reports.render_matrix(result, wanted.value, limit=top, width=look.width, color=look.color, tell=tell)
-        return reports.render_diff(
-            result, wanted.value, only=chosen, limit=top, width=look.width, color=look.color, tell=tell, gate=gate
-        )
+        if len(found) > 1 and wanted.value not in _OF_SEVERAL:
+            raise UsageError(
+                f"{wanted.value} holds one comparison, and there are {len(found)}: {', '.join(map(_name, found))}",
+                remedy="choose with --config KEY=VALUE or VERSION@DEVICE",
+            )
+        pages = [
+            reports.render_diff(each, wanted.value, only=chosen, gate=gate, **look_of)
+            for each, gate in zip(found, gates, strict=True)
+        ]
+        return pages[0] if len(pages) == 1 else "\n\n".join(str(page).rstrip("\n") for page in pages)
 
     delivery.deliver(render)
-    if gate is not None:
-        finish(gate)
+    ended = [(gate, _name(each)) for gate, each in zip(gates, found, strict=True) if gate is not None]
+    if ended:
+        gate, name = min(ended, key=lambda one: _WORST_FIRST.index(one[0].code))
+        finish(gate, of=name if len(ended) > 1 else "")
 
 
-def _baseline_of(
-    store: Store | None, candidate: str, which: str, workload: str | None, *, gated: bool
-) -> tuple[str, str]:
-    """As `compare.baseline_of`; that there is none is too little data (exit code 4) only for a gate."""
+def _diffs(store: Store | None, sides: list[str], asked: DiffOptions, against: str, *, gated: bool) -> list[Diff]:
+    """As `compare.diffs`; that there is no baseline is too little data (exit code 4) only for a gate."""
     from tracker import compare
 
     try:
-        return compare.baseline_of(store, candidate, which, workload=workload)
+        return compare.diffs(store, sides, options=asked, against=against)
     except TooLittleDataError as error:
         if gated:
             raise
         raise UsageError(error.problem, remedy=error.remedy) from error
+
+
+def _name(found: Diff) -> str:
+    """What tells a comparison from others of the same versions."""
+    return " ".join(filter(None, (found.candidate.label, found.candidate.configuration)))
 
 
 def read_op_map(text: str) -> dict[str, str]:

@@ -1,5 +1,4 @@
-from .baselines import baseline_of
-from .diff import diff
+from .diff import diff, diffs
 from .gates import gate_of_diff
 from .log import log
 from .matrix import matrix
@@ -8,8 +7,8 @@ from .revisions import label_of, notes_between, version_of
 from .show import show
 
 __all__ = [
-    "baseline_of",
     "diff",
+    "diffs",
     "gate_of_diff",
     "label_of",
     "log",

@@ -11,7 +11,6 @@ import numpy as np
 from msgspec import Struct, field
 
 from tracker.columns import Columns
-from tracker.errors import UsageError
 from tracker.store import queries
 
 if TYPE_CHECKING:
@@ -47,19 +46,6 @@ class Asked(Struct, frozen=True, eq=False):
             return Columns({"run_id": np.array(sorted(queries.pruned(store, asked)), dtype=np.int64)})
 
         return set(self.about(run_ids, "pruned", ask).listed("run_id"))
-
-
-def named(store: Store | None, references: Sequence[str], resolve: Callable[[Store, str], Named]) -> Asked:
-    """For loading the sides that these references name, as `resolve` finds them."""
-    found: dict[str, Named] = {}
-    if store is None:
-        return Asked()
-    for reference in references:
-        try:
-            found[reference] = resolve(store, reference)
-        except UsageError:
-            continue  # said when its turn comes
-    return Asked(frozenset(run_id for run_ids, _ in found.values() for run_id in run_ids), named=found)
 
 
 def _of_runs(table: Columns, run_ids: Sequence[int]) -> Columns:

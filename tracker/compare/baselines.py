@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tracker.compare.references import means, needs_store, resolve, settled
+from tracker.compare.references import means
 from tracker.errors import TooLittleDataError, UsageError
 from tracker.regressions.sides import judged_version_of
 from tracker.results import BASELINES
@@ -15,9 +15,10 @@ from tracker.units import format_numbers
 
 
 def baseline_of(
-    store: Store | None, candidate: str, against: str = "window", *, workload: str | None = None
-) -> tuple[str, str]:
-    """The side that `candidate` is compared with, as `diff` takes it, and a sentence that says which runs it is.
+    store: Store, candidate: str, run_ids: Sequence[int], against: str = "window", workload: str | None = None
+) -> tuple[str, tuple[int, ...], str]:
+    """The side that `candidate`, which are these runs of one track, is compared with: as `diff` takes it, its runs, and
+    a sentence that says which they are.
 
     `against`: `window`, the runs of the level that the step of this version was judged against, where it was judged,
     else those of the version before; `previous`, all runs of the version before; `pinned`, those of the pinned version.
@@ -25,12 +26,6 @@ def baseline_of(
     is a TooLittleDataError.
     """
     check_words("baseline", (against,), BASELINES)
-    if store is None or not needs_store(candidate):
-        raise UsageError(f"{candidate} has no earlier versions", remedy="name the baseline as well: BASELINE CANDIDATE")
-    candidate = settled(store, candidate, workload)
-    if not needs_store(candidate):
-        raise UsageError(f"{candidate} has no earlier versions", remedy="name the baseline as well: BASELINE CANDIDATE")
-    run_ids, _ = resolve(store, candidate, workload)
     with store.connect() as connection:
         lines = judged.lines(connection, run_ids)
         if len(lines) > 1:
@@ -70,7 +65,7 @@ def baseline_of(
         names = (chosen[0].version, f"{chosen[0].version}@{device}")
         # where a name means the same runs, people know them by it
         side = next((name for name in names if means(store, name, numbers, workload)), side)
-    return side, f"The baseline is {words}: {_by_version(chosen)}."
+    return side, tuple(numbers), f"The baseline is {words}: {_by_version(chosen)}."
 
 
 def _by_version(runs: Sequence[LineRun]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -25,12 +25,14 @@ from tracker.compare import recorded as recordings
 from tracker.compare.bottleneck import bottleneck
 from tracker.compare.filters import check_exchange, check_named
 from tracker.compare.notes import notes
-from tracker.compare.references import needs_store
+from tracker.compare.references import needs_store, words_of
 from tracker.compare.sides import load_all
+from tracker.compare.tracks import Pair, pairs
+from tracker.errors import UsageError
 from tracker.results import Diff, DiffOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from tracker.store import Store
 
@@ -41,13 +43,40 @@ def diff(store: Store | None, baseline: str, candidate: str, *, options: DiffOpt
     Every number is per step, by samples/statistic.py, of the ranks that report it. diff(a, a) is all zero; diff(a, b)
     mirrors diff(b, a). All sections are there, whatever `options.only`. Sides that do different work have empty tables,
     unless `options.force`: the answer and the judgement say why.
+
+    UsageError where both sides have runs of several devices and configurations; see `diffs`.
     """
-    options = options or DiffOptions()
+    with _reading(store, (baseline, candidate)):
+        found = pairs(store, (baseline, candidate), options or DiffOptions())
+        if len(found) > 1:
+            words = ", ".join(f"{pair.sides[1]} {words_of(pair.options.config.items())}".strip() for pair in found)
+            raise UsageError(
+                f"{baseline} and {candidate} have runs of several devices and configurations: {words}",
+                remedy="choose one: VERSION@DEVICE, or a value of the configuration (--config KEY=VALUE)",
+            )
+        return _diff(store, found[0])
+
+
+def diffs(
+    store: Store | None, sides: Sequence[str], *, options: DiffOptions | None = None, against: str = "window"
+) -> list[Diff]:
+    """As `diff`, for each device and configuration that both sides have runs of. `sides`: baseline and candidate, or
+    the candidate alone, which is compared with what `against` says (see `baseline_of`).
+    """
+    with _reading(store, sides):
+        return [_diff(store, pair) for pair in pairs(store, sides, options or DiffOptions(), against)]
+
+
+def _reading(store: Store | None, sides: Sequence[str]) -> AbstractContextManager[object]:
+    """One state of the database for all that is asked, where no side is read into another one meanwhile."""
+    return store.reading() if store is not None and all(map(needs_store, sides)) else nullcontext()
+
+
+def _diff(store: Store | None, pair: Pair) -> Diff:
+    options = pair.options
     with ExitStack() as stack:
-        if store is not None and needs_store(baseline) and needs_store(candidate):
-            stack.enter_context(store.reading())
         steps = (options.baseline_steps, options.candidate_steps)
-        left, right = load_all(store, (baseline, candidate), options, stack, steps=steps)
+        left, right = load_all(store, pair.sides, options, stack, runs=pair.runs, steps=steps)
         recorded, options = recordings.compared(left, right, options)
         found = recorded.operators(operators.compare(left, right, options))
         check_named("operator", options.op, _op_names(found), (left, right))
@@ -91,7 +120,13 @@ def diff(store: Store | None, baseline: str, candidate: str, *, options: DiffOpt
             tree_table=recorded.tree(levels.compared(left, right, options, judged)) if options.tree else None,
             judgement=judged.judgement,
             gates=judged.gates,
-            notes=(*recorded.notes(), *notes(left, right, found, options), *memory.note(left, right), *measured.notes),
+            notes=(
+                *pair.notes,
+                *recorded.notes(),
+                *notes(left, right, found, options),
+                *memory.note(left, right),
+                *measured.notes,
+            ),
         )
         return _without_tables(result) if result.is_refused else result
 

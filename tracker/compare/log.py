@@ -18,7 +18,7 @@ from tracker.results import LOG_COLUMNS, LOG_TITLES, PROFILERS, Log, LogOptions
 from tracker.results.recording import Recording, rests_on
 from tracker.store import queries
 from tracker.store.samples.statistic import over_runs
-from tracker.units import device_part
+from tracker.units import device_part, natural
 
 if TYPE_CHECKING:
     from tracker.store import Store
@@ -33,7 +33,6 @@ UNSAID: Final = "per rank or total: not stated"
 _UNIT: Final = "samples/s"  # where a profile does not say what it counts
 _PER_CENT: Final = re.compile(r"(?P<sign>[+-]?)\s*(?P<number>\d+(?:\.\d+)?)\s*%")
 _TIMES: Final = re.compile(r"x\s*(?P<before>\d+(?:\.\d+)?)|(?P<behind>\d+(?:\.\d+)?)\s*x")
-_DIGITS: Final = re.compile(r"(\d+)")
 
 
 class _Measure(Struct, frozen=True):
@@ -78,7 +77,7 @@ class _Key(Struct, frozen=True):
     def order(self) -> tuple[object, ...]:
         """Measures in their own order, then devices, then configurations with their numbers as numbers."""
         place = list(_MEASURES).index(self.measure)
-        return (place, self.profiler, self.device, _natural(self.words), self.unit, self.scope)
+        return (place, self.profiler, self.device, natural(self.words), self.unit, self.scope)
 
     @property
     def words(self) -> str:
@@ -382,11 +381,6 @@ def _directions(cells: Sequence[Mapping[str, Any]], direction_of: Mapping[str, s
         for factor in found:
             gain *= factor
         yield {"direction": direction, "column": column, "versions": len(found), "gain": gain - 1}
-
-
-def _natural(text: str) -> tuple[tuple[int, int, str], ...]:
-    """A sort key in which 96 comes before 128."""
-    return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in _DIGITS.split(text))
 
 
 _TYPES: Final = {

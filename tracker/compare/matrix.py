@@ -14,6 +14,7 @@ from tracker.compare import operators, others, overall, verdicts
 from tracker.compare import recorded as recordings
 from tracker.compare.filters import check_named
 from tracker.compare.notes import warnings
+from tracker.compare.references import named
 from tracker.compare.sides import load_all
 from tracker.errors import UsageError
 from tracker.lazy import pd
@@ -46,7 +47,8 @@ def matrix(
     check_matrix(options, by)
     whole = replace(options, minimum_ns=None)  # a row may be small in two neighbours and large in a third side
     with ExitStack() as stack:
-        sides = load_all(store, references, options, stack)
+        references, runs = named(store, references, options.workload, options.config)
+        sides = load_all(store, references, options, stack, runs=runs)
         found_of = [recordings.compared(*pair, whole)[0] for pair in pairwise(sides)]
         if any(found.by_name for found in found_of):
             whole = replace(whole, match="name")  # one key for all sides

@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
+from tracker.compare.asked import Named
 from tracker.compare.revisions import version_of
 from tracker.config.places import user_path
 from tracker.errors import UsageError
@@ -18,6 +20,9 @@ _LATEST: Final = re.compile(r"latest(?:~(?P<offset>\d+))?")
 _RUNS: Final = re.compile(r"run:\d+(,run:\d+)+")
 SIDES: Final = "a version, VERSION@DEVICE, run:ID, run:ID,run:ID, run:ID:rankN, latest, latest~N, pinned, or a path"
 _FEWEST_OF_HASH: Final = 7
+EMPTY: Final[Mapping[str, str]] = MappingProxyType({})
+Configuration = tuple[tuple[str, str], ...]
+"""Keys and their values, by key."""
 FILES: Final = "files"
 """What stands for the workload of a side that is a path."""
 
@@ -27,7 +32,7 @@ def needs_store(reference: str) -> bool:
     return not is_path(reference)
 
 
-def resolve(store: Store, reference: str, workload: str | None = None) -> tuple[tuple[int, ...], int | None]:
+def resolve(store: Store, reference: str, workload: str | None = None) -> Named:
     """The ids of the runs that `reference` names in `store`, oldest first, and the one rank it names, if any."""
     if _RUN.fullmatch(reference) or _RUNS.fullmatch(reference):
         return _by_number(store, reference, workload)
@@ -44,6 +49,41 @@ def resolve(store: Store, reference: str, workload: str | None = None) -> tuple[
             return resolve(store, f"run:{reference}", workload)
         return queries.run_ids_of_version(store, label, workload=workload, device=device), None
     return queries.run_ids_of_version(store, reference, workload=workload), None
+
+
+def named(
+    store: Store | None, references: Sequence[str], workload: str | None = None, config: Mapping[str, str] = EMPTY
+) -> tuple[list[str], dict[str, Named]]:
+    """The references settled, and what those in the database name, of which only runs with the values of `config`."""
+    references = [settled(store, reference, workload) for reference in references]
+    stored = [reference for reference in references if reference.strip() and needs_store(reference)]
+    return references, {} if store is None else {one: _chosen(store, one, workload, config) for one in stored}
+
+
+def _chosen(store: Store, reference: str, workload: str | None, config: Mapping[str, str]) -> Named:
+    run_ids, rank = resolve(store, reference, workload)
+    if not config:
+        return run_ids, rank
+    known = configurations(store, run_ids)
+    left = tuple(run_id for run_id in run_ids if config.items() <= dict(known[run_id]).items())
+    if not left:
+        others = [words_of(own) for own in known.values()]
+        raise queries.unknown("configuration", words_of(config.items()), others, f" of {reference}")
+    return left, rank
+
+
+def configurations(store: Store, run_ids: Sequence[int]) -> dict[int, Configuration]:
+    """Of each run what must be equal for runs to be compared, by key."""
+    found: dict[int, Configuration] = dict.fromkeys(run_ids, ())
+    facts = queries.facts.columns(store, run_ids, kind="configuration")
+    for run_id, key, value in sorted(facts.rows("run_id", "key", "value")):
+        found[run_id] = (*found[run_id], (key, value))
+    return found
+
+
+def words_of(configuration: Iterable[tuple[str, str]]) -> str:
+    """A configuration as people write it: `batch=16 precision=bf16`."""
+    return " ".join(f"{key}={value}" for key, value in configuration)
 
 
 def settled(store: Store | None, reference: str, workload: str | None = None) -> str:

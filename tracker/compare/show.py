@@ -20,7 +20,7 @@ from tracker.compare.notes import left_out, warnings
 from tracker.compare.operators import own_time
 from tracker.compare.overall import step_numbers
 from tracker.compare.per_step import of_rows, with_number
-from tracker.compare.references import needs_store, settled
+from tracker.compare.references import named, needs_store
 from tracker.compare.sides import load_all
 from tracker.compare.slow_steps import note_on_slow_steps
 from tracker.config.places import user_path
@@ -54,8 +54,8 @@ def show(store: Store | None, reference: str, *, options: ShowOptions | None = N
     with ExitStack() as stack:
         if store is not None and needs_store(reference):
             stack.enter_context(store.reading())
-        reference = settled(store, reference, options.workload)
-        (side,) = load_all(store, (reference,), options, stack, steps=(options.steps,), or_pruned=True)
+        (reference,), runs = named(store, (reference,), options.workload)
+        (side,) = load_all(store, (reference,), options, stack, runs=runs, steps=(options.steps,), or_pruned=True)
         if len(side.run_ids) > 1:
             more = f" or {len(side.run_ids) - _NAMED} others" if len(side.run_ids) > _NAMED else ""
             names = ", ".join(f"run:{run_id}" for run_id in side.run_ids[:_NAMED]) + more

@@ -17,9 +17,9 @@ from msgspec.structs import replace
 
 from tracker.columns import Columns
 from tracker.compare import knowing
-from tracker.compare.asked import Asked, Named, named
+from tracker.compare.asked import Asked, Named
 from tracker.compare.reduction import GRAIN
-from tracker.compare.references import FILES, SIDES, exists, is_path, needs_store, resolve, settled
+from tracker.compare.references import FILES, SIDES, exists, is_path
 from tracker.config.places import user_path
 from tracker.errors import UsageError
 from tracker.results import Selection, Side
@@ -182,7 +182,7 @@ def load(
         return replace(side, warnings=tuple(warned))
     if store is None:
         raise UsageError(f"{reference!r} is not a path on disk", remedy="check the path, or name a database with --db")
-    run_ids, rank = asked.named.get(reference) or resolve(store, reference, options.workload)
+    run_ids, rank = asked.named[reference]
     left, warnings = _with_details(store, run_ids, asked)
     if exists(reference):
         warnings = (*warnings, f"{reference} is the version; ./{reference} is the folder of that name.")
@@ -201,15 +201,15 @@ def load_all(
     options: Selection,
     stack: ExitStack,
     *,
+    runs: Mapping[str, Named],
     steps: Sequence[Sequence[int]] = (),
     or_pruned: bool = False,
 ) -> list[Loaded]:
-    """The sides that the `references` name, as `load` gives each; `steps`: of each side, empty for all of all. Those in
-    one database and of the same ranks and steps ask it together; what one asks again it knows.
+    """The sides that the `references` name, as `load` gives each; `runs`: what those in the database name, see
+    `references.named`; `steps`: of each side, empty for all of all. Those in one database and of the same ranks and
+    steps ask it together; what one asks again it knows.
     """
-    references = [settled(store, reference, options.workload) for reference in references]
-    stored = [reference for reference in references if reference.strip() and needs_store(reference)]
-    asked = named(store, stored, lambda store, reference: resolve(store, reference, options.workload))
+    asked = Asked(frozenset(run_id for run_ids, _ in runs.values() for run_id in run_ids), named=dict(runs))
     sides = [
         load(store, reference, options, stack, steps=own, or_pruned=or_pruned, asked=asked)
         for reference, own in zip(references, steps or [()] * len(references), strict=True)

@@ -372,6 +372,7 @@ def _asked(diff: Diff) -> list[str]:
         ("--candidate-step", format_numbers(chosen.candidate_steps) or None),
         ("--match", None if chosen.match == "shape" else chosen.match),
         ("--max-kernels", chosen.max_kernels),
+        *(("--config", f"{key}={value}") for key, value in chosen.config.items()),
         ("--op-map", json.dumps(dict(chosen.op_map)) if chosen.op_map else None),
     ) + ["--force"] * (chosen.force and not diff.is_refused)
 

@@ -64,7 +64,8 @@ class DiffOptions(Selection, frozen=True, kw_only=True):
     call is replaced by its children; None never. `op_map`: baseline name -> candidate name of equivalent ops.
     `only`: words of SECTIONS, empty for all. `baseline_steps`, `candidate_steps`: only these steps of the profiler's
     markers, empty for all. `by`: at most one word of TREES, `depth`: how many levels of it, None for all. `force`: show
-    the tables of sides that do different work, too. Raises UsageError for a word that is none of the choices.
+    the tables of sides that do different work, too. `config`: only runs whose configuration has these values. Raises
+    UsageError for a word that is none of the choices.
     """
 
     baseline_steps: tuple[int, ...] = ()
@@ -76,6 +77,7 @@ class DiffOptions(Selection, frozen=True, kw_only=True):
     by: tuple[str, ...] = ()
     depth: int | None = None
     force: bool = False
+    config: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_words("match", (self.match,), MATCHES)
