@@ -43,8 +43,8 @@ def test_each_configuration_has_a_page_and_the_worst_one_the_exit_code(tracker, 
     both = tracker("diff", "v1", "v2", "--format", "json", "--db", db)
     assert (both.code, both.err) == (
         2,
-        "tracker: json holds one comparison, and there are 2: v2 batch=8, v2 batch=16; choose with --config KEY=VALUE or "
-        "VERSION@DEVICE\n",
+        "tracker: json holds one comparison, and there are 2: v2 batch=8, v2 batch=16; choose with --config KEY=VALUE "
+        "or VERSION@DEVICE\n",
     )
 
 

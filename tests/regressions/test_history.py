@@ -230,3 +230,26 @@ def test_several_workloads_must_be_told_apart(followed):
 def test_an_empty_database_says_so(store):
     with pytest.raises(UsageError, match="no active runs"):
         tracker.history("step", store=store)
+
+
+def test_small_steps_add_up_against_the_pinned_version(store):
+    """op07 takes 2.5 % more with each version: no version changed by the 3 % that count, v5 is 10 % above v1."""
+    for number in range(1, 6):
+        runs(store, f"v{number}", {"op07": 1 + 0.025 * (number - 1)}, start=3 * number)
+    with pytest.raises(UsageError, match="no version is pinned; pin one: tracker versions pin LABEL"):
+        tracker.history("op07", store=store, against="pinned")
+    edits.pin(store, "v1")
+    points = line(store, "op07", against="pinned")
+    assert points["pinned_verdict"].isna().tolist() == [True, True, False, False, False], "v2 has 3 runs, 4 are needed"
+    assert points["pinned_verdict"].tolist()[3:] == ["INCONCLUSIVE", "REGRESSED"], "v3 and v4 together: 6 %"
+    assert points["pinned_change"]["v5"] == pytest.approx(0.1, abs=0.01)
+    assert line(store, "op08", against="pinned")["pinned_verdict"].tolist()[2:] == ["UNCHANGED"] * 3
+    assert line(store, "op07")["pinned_verdict"].isna().all()
+
+
+def test_a_pinned_version_of_few_runs_judges_nothing(store):
+    runs(store, "v1", count=2)
+    runs(store, "v2", start=3)
+    edits.pin(store, "v1")
+    with pytest.raises(UsageError, match="v1 has 2 of the 3 runs that a comparison takes"):
+        tracker.history("op07", store=store, against="pinned")

@@ -7,7 +7,7 @@ import pytest
 
 from tests.regressions.made import OPS, runs
 from tests.regressions.test_judgement import judge, rows
-from tracker.compare import diff
+from tracker.compare import diff, show
 from tracker.regressions.sides import NUMBERS, judge_sides, verdicts_of_sides
 from tracker.store import open_store
 from tracker.store import runs as edits
@@ -135,3 +135,10 @@ def test_rows_say_what_an_older_finding_left(store):
     assert row["reason"].startswith("still 49.") or row["reason"].startswith("still 50.")
     assert row["reason"].endswith(" % above v1 (I-1, open since v2)")
     assert "still" not in str(diff(store, "v3", "v4").ops["reason"].tolist()), "v4 has recovered"
+
+
+def test_a_run_says_what_is_still_slower_than_before_an_older_finding(store):
+    three(store)
+    notes = {version: show(store, f"run:{run}").notes for version, run in (("v1", 1), ("v3", 7), ("v4", 10))}
+    assert notes["v3"][0].endswith("above v1 (I-1, open since v2), and 1 other finding; tracker findings lists them.")
+    assert not any("I-1" in note for version in ("v1", "v4") for note in notes[version])

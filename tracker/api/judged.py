@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Literal, overload
 
 from tracker.api._chosen import EMPTY, chosen, reading
 
@@ -24,6 +24,7 @@ def history(
     device: str | None = None,
     config: Mapping[str, str] = EMPTY,
     top: int | None = None,
+    against: Literal["level", "pinned"] = "level",
 ) -> History:
     """Return series over versions, as `tracker history` shows them.
 

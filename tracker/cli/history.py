@@ -10,6 +10,13 @@ import typer
 from tracker.cli import _options as options
 
 
+class Against(StrEnum):
+    """What versions are judged against."""
+
+    LEVEL = "level"
+    PINNED = "pinned"
+
+
 class SeriesKind(StrEnum):
     """What is followed."""
 
@@ -71,6 +78,13 @@ def history(
             show_default=False,
         ),
     ] = None,
+    against: Annotated[
+        Against,
+        typer.Option(
+            help="pinned: judge each version, with the one before, against the pinned version as well. It finds "
+            "what got slower in steps too small for one version: 8 % by default (tracker thresholds: gradual_ratio)."
+        ),
+    ] = Against.LEVEL,
     workload: options.Workload = None,
     config: Annotated[
         list[str] | None,
@@ -97,6 +111,7 @@ def history(
       tracker history aten::addmm
       tracker history 'aten::*norm*' --kind op --format xlsx -o norms.xlsx
       tracker history --top 20
+      tracker history --against pinned
     """
     from tracker import config as configuration
     from tracker import reports
@@ -118,6 +133,7 @@ def history(
         device=device,
         config=options.pairs(config, "--config"),
         top=top,
+        against=against.value,
     )
     with _store.reading(configuration.load(db)) as store:
         found = history_of(store, options=chosen)

@@ -28,6 +28,7 @@ from tracker.errors import UsageError
 from tracker.lazy import pd
 from tracker.profile import NO_OP, STEP_SPREAD, UNLINKED_OP
 from tracker.readers import outside_ranges
+from tracker.regressions.sides import open_findings
 from tracker.results import GRAINS, Shown, ShowOptions
 from tracker.store import queries
 from tracker.store.samples.statistic import over_steps
@@ -85,6 +86,7 @@ def show(store: Store | None, reference: str, *, options: ShowOptions | None = N
             bottleneck=bottleneck(side),
             tree=levels.of_run(side, options).frame if options.tree else None,
             notes=(
+                *_open_findings(store, side),
                 *left_out((side,)),
                 *warnings((side,)),
                 *note_on_slow_steps(side),
@@ -92,6 +94,14 @@ def show(store: Store | None, reference: str, *, options: ShowOptions | None = N
                 *_without_range(side, tables["ops"], options),
             ),
         )
+
+
+def _open_findings(store: Store | None, side: Loaded) -> list[str]:
+    if store is None or side.store is not store:
+        return []
+    with store.connect() as connection:
+        said = open_findings(connection, side.run_ids[0])
+    return [said[:1].upper() + said[1:]] if said else []
 
 
 def _modules(side: Loaded, ops: pd.DataFrame, options: ShowOptions) -> pd.DataFrame:

@@ -15,6 +15,7 @@ from tracker.lazy import pd
 from tracker.regressions import comparable
 from tracker.regressions.environment import changes
 from tracker.regressions.limits import track_limits, traits_of, words_of_limits
+from tracker.regressions.pinned import against_pinned
 from tracker.regressions.places import Place, named, places
 from tracker.regressions.rows import series_in_order, track_of_runs
 from tracker.regressions.state import UNDECIDED
@@ -24,6 +25,7 @@ from tracker.store import Store, judged, queries, regressions
 from tracker.store.judged import Line, LineRun
 from tracker.units import format_bytes, size_unit, unit_of_metric
 
+_PIN: Final = "pin one: tracker versions pin LABEL --workload WORKLOAD"
 _MOST: Final = 500
 """Series that one history may hold."""
 
@@ -36,6 +38,8 @@ def history(store: Store, *, options: HistoryOptions) -> History:
     """
     with store.reading():
         found = places(store, options)
+        if options.against == "pinned" and all(place.pinned is None for place in found):
+            raise UsageError("no version is pinned", remedy=_PIN)
         chosen = _changed_most(store, found, options) if options.top is not None else named(store, found, options)
         pairs = [(place, frame) for place, frame in zip(found, chosen, strict=True) if not frame.empty]
         ids = [int(number) for _, frame in pairs for number in frame["series_id"]]
@@ -51,6 +55,7 @@ def history(store: Store, *, options: HistoryOptions) -> History:
             own = frame["series_id"].tolist()
             with store.connect() as connection:
                 notes += notes_of(connection, place)
+                pinned = against_pinned(connection, place) if options.against == "pinned" else {}
                 levels = _levels(connection, place, own)
                 gradual = {
                     (row.series_id, row.first_version_id): float(np.expm1(row.size))
@@ -59,7 +64,7 @@ def history(store: Store, *, options: HistoryOptions) -> History:
                 }
             environment.append(changes(store, place))
             said = queries.version_notes(store, place.line.workload_id).set_index("version_id")
-            known = _Tables(numbers, verdicts, facts, said, environment[-1], levels, gradual)
+            known = _Tables(numbers, verdicts, facts, said, environment[-1], levels, gradual, pinned)
             points += [_points(place, number, known) for number in own]
     series = pd.concat([_series(place, frame, numbers) for place, frame in pairs], ignore_index=True)
     if options.top is None:
@@ -105,7 +110,8 @@ def _levels(connection: Connection, place: Place, series_ids: Sequence[int]) -> 
 
 class _Tables(Struct, frozen=True, eq=False):
     """What is known of the series of a place. `said`: of versions; `changed`: what else changed with them; `levels`:
-    series -> version -> with which its level began; `gradual`: series and version -> a gradual slowdown found in it.
+    series -> version -> with which its level began; `gradual`: series and version -> a gradual slowdown found in it;
+    `pinned`: the verdict against the pinned version.
     """
 
     numbers: pd.DataFrame
@@ -115,6 +121,7 @@ class _Tables(Struct, frozen=True, eq=False):
     changed: pd.DataFrame
     levels: dict[int, dict[int, int]]
     gradual: dict[tuple[int, int], float]
+    pinned: dict[tuple[int, int], str]
 
 
 def _points(place: Place, number: int, known: _Tables) -> pd.DataFrame:
@@ -143,6 +150,7 @@ def _points(place: Place, number: int, known: _Tables) -> pd.DataFrame:
             "minimum": min(values, default=None), "maximum": max(values, default=None),
             "calls": _mean(runs["calls_per_step"]), "change_point": False, "facts": "",
             "pinned_change": None if is_pinned else _ratio(reference, value),
+            "pinned_verdict": known.pinned.get((number, version)),
             "environment": words.get(name, ""),
         }  # fmt: skip
         level = level_of.get(version, UNDECIDED)
@@ -220,7 +228,7 @@ def _changed_most(store: Store, found: Sequence[Place], options: HistoryOptions)
     if all(place.pinned is None for place in found):
         raise UsageError(
             "no version is pinned that series could have changed from",
-            remedy="pin one: tracker versions pin LABEL --workload WORKLOAD",
+            remedy=_PIN,
         )
     frames = []
     for place in found:

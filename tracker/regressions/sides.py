@@ -27,7 +27,7 @@ from tracker.store.chosen import ChosenRuns, Known, all_keys, values_of_runs
 from tracker.store.judged import Line
 from tracker.store.regressions import JudgedRow
 from tracker.store.thresholds import Threshold
-from tracker.units import format_diff
+from tracker.units import counted, format_diff
 
 NUMBERS: Final = ("change", "judged_change", "q", "contribution", "detectable")
 STEP: Final = ("step", "e2e")
@@ -164,6 +164,26 @@ def newest_gates(connection: Connection, line: Line, run_ids: Iterable[int]) -> 
     rows = _open_in(track, row.version_id, regressions.findings_of_track(connection, line))
     facts = _gates(row, rows, {tuple(one[:5]): at for at, one in enumerate(said)}, columns)
     return {word: own.result(track_limits(track.limits)) for word, own in facts.items()}
+
+
+def open_findings(connection: Connection, run_id: int) -> str:
+    """What is worse in the version of a run by findings that are open in it, a sentence; "" where there are none."""
+    lines = judged.lines(connection, [run_id])
+    track = runs_of_track(connection, lines[0]) if lines else None
+    version = next((run.version_id for run in track.runs if run.run_id == run_id), None) if track else None
+    if track is None or version is None:
+        return ""
+    own = [run.run_id for run in track.runs if run.version_id == version]
+    rows = [
+        row for row in _open_in(track, version, regressions.findings_of_track(connection, lines[0]))
+        if not row.excused and SIGNS[row.direction] > 0
+    ]  # fmt: skip
+    if not rows:
+        return ""
+    first = max(rows, key=lambda row: (row.kind == "run" and row.name in STEP, abs(row.contribution or 0.0)))
+    more = f", and {counted(len(rows) - 1, 'other finding')}" if len(rows) > 1 else ""
+    words = _still(connection, track, [first], own)[_key(first)]
+    return f"{first.name} {words}{more}; tracker findings lists them."
 
 
 def _gates(
@@ -318,6 +338,7 @@ __all__ = [
     "judge_sides",
     "judged_version_of",
     "newest_gates",
+    "open_findings",
     "runs_before",
     "stored_verdicts",
     "verdicts_of_sides",

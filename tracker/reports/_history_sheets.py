@@ -51,6 +51,8 @@ def _fields(series: Row, history: History) -> list[Field]:
         return value
 
     pinned = [field(f"Change since {history.pinned}", "percent", "pinned_change", 12)] if history.pinned else []
+    if pinned and history.options.against == "pinned":
+        pinned.append(field(f"Verdict against {history.pinned}", "text", "pinned_verdict", 16))
     return [
         field("Version", "text", "version", 18),
         *(field(f"{name}{unit}", kind, key) for name, key in _VALUES),

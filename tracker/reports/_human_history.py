@@ -149,12 +149,15 @@ def _line(history: History, series: Row, points: Sequence[Row]) -> Table:
     columns = [Column("version", left=True), Column("value"), Column("change")]
     columns += [Column("without drift", drop=1)] if corrected else []
     columns += [Column("verdict", left=True), *([Column(f"vs {pinned[0]}", drop=2)] if pinned else [])]
+    is_against = history.options.against == "pinned"
+    columns += [Column(f"verdict vs {pinned[0]}", left=True)] if pinned and is_against else []
     columns += [Column("runs", drop=3), *([Column("calls", drop=4)] if counted_calls else [])]
     rows: list[tuple[str, list[str]]] = []
     for point in points:
         cells = [f"{point['version']}{' (pinned)' if point['pinned'] else ''}", shown(point["value"]), _change(point)]
         cells += [_corrected(point)] if corrected else []
         cells += [_verdict(point), *([format_diff(point["pinned_change"])] if pinned else [])]
+        cells += [point["pinned_verdict"] or MISSING_TEXT] if pinned and is_against else []
         cells += [_runs(point), *([number(point["calls"])] if counted_calls else [])]
         rows.append((TONES.get(point["verdict"] or "", ""), cells))
     below = tuple(_between(points, place) for place in range(len(points)))
@@ -209,10 +212,12 @@ def _runs(point: Row) -> str:
 
 
 def _overview(history: History, series: Sequence[Row], points: dict[int, list[Row]]) -> Table:
+    is_against = history.options.against == "pinned" and history.pinned is not None
     columns = [
         Column("series"), Column("name", **NAME), Column("of", **UNDER), Column("versions", left=True, drop=2),
         Column("first"), Column("last"), *([Column(f"vs {history.pinned}")] if history.pinned else []),
         Column("change"), Column("verdict", left=True),
+        *([Column(f"verdict vs {history.pinned}", left=True)] if is_against else []),
     ]  # fmt: skip
     keys = _differing(series)
     columns[3:3] = [Column(key.replace("_", "\n", 1), left=True) for key in keys]
@@ -229,6 +234,7 @@ def _overview(history: History, series: Sequence[Row], points: dict[int, list[Ro
             *(place.get(key) or MISSING_TEXT for key in keys),
             sparkline(values), shown(next((value for value in values if value is not None), None)), shown(values[-1]),
             *([format_diff(last["pinned_change"])] if history.pinned else []), _change(last), _verdict(last),
+            *([last["pinned_verdict"] or MISSING_TEXT] if is_against else []),
         ]  # fmt: skip
         rows.append((TONES.get(last["verdict"] or "", ""), cells))
     return make("", level(columns), rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import Struct, field
 
@@ -22,7 +22,7 @@ HISTORY_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "points": (
         "series_id", "version", "pinned", "commit", "note", "runs", "value", "minimum", "maximum", "calls",
         "level_version", "change", "judged_change", "q", "contribution", "verdict", "reason", "change_point", "back_to",
-        "gradual_change", "facts", "pinned_change", "environment",
+        "gradual_change", "facts", "pinned_change", "pinned_verdict", "environment",
     ),
     "runs": (
         "series_id", "version", "run_id", "started_at_ns", "value", "minimum", "maximum", "calls", "rank_spread",
@@ -30,6 +30,8 @@ HISTORY_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "environment": ("workload", "configuration", "device", "version", "key", "before", "after"),
 }  # fmt: skip
+AGAINST: Final = ("level", "pinned")
+"""What a history judges versions against."""
 SERIES_KINDS: Final = (
     "run", "op_name", "op", "kernel", "communication", "module", "phase", "api", "memory",
 )  # fmt: skip
@@ -42,7 +44,8 @@ class HistoryOptions(Struct, frozen=True):
     `key`: the name of a series, a pattern (`*`, `?`), or the number of one; with `top` it is None. `kind`: a word of
     SERIES_KINDS; None is the first in which `key` is found, of an op with `shape` that of ops with shapes. `shape`,
     `module`: patterns; a module is a series of its own. `metric`: `exposed_ns`, ... `device`: part of vendor and model.
-    `top`: instead, the N series that changed most since the pinned version.
+    `top`: instead, the N series that changed most since the pinned version. `against`: `pinned` judges the versions
+    against the pinned one, too.
     """
 
     key: str | None = None
@@ -54,8 +57,10 @@ class HistoryOptions(Struct, frozen=True):
     device: str | None = None
     config: Mapping[str, str] = field(default_factory=dict)
     top: int | None = None
+    against: Literal["level", "pinned"] = "level"
 
     def __post_init__(self) -> None:
+        check_words("reference", [self.against], AGAINST)
         if self.kind is not None:
             check_words("kind", [self.kind], SERIES_KINDS)
 
@@ -70,8 +75,9 @@ class History(Result, frozen=True, eq=False):
       run share, by which the verdict is; contribution: share of the step; verdict, reason: words of the judge; NA where
       nothing was judged. change_point: a level begins with this version; back_to: the version that began the older
       level to which it came back; gradual_change: of a gradual slowdown that was found in it, against the first runs of
-      the level. facts: what changed for certain, as text; pinned_change: against the pinned version; environment: what
-      else changed here, as text
+      the level. facts: what changed for certain, as text; pinned_change: against the pinned version; pinned_verdict: of
+      this version and the one before together against it, where `options.against` asks for it; environment: what else
+      changed here, as text
     - runs: one row per series and active run: its number, and over its steps minimum and maximum
     - environment: facts that differ between a version and the one before; None where one does not say
     - pinned: the pinned version, None: there is none
