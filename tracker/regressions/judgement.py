@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import groupby
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct, field
@@ -61,8 +61,11 @@ _ATTEMPTS: Final = 3
 
 
 class TrackRuns(Struct, frozen=True):
-    """The active runs of a track and the limits that hold in it. `order`: its versions; `rests_on`: of each of them."""
+    """The active runs of a track and the limits that hold in it. `order`: its versions; `rests_on`: of each of them;
+    `rows`: what was read of the runs.
+    """
 
+    rows: Sequence[tuple[Any, ...]]
     runs: Sequence[LineRun]
     limits: tuple[Threshold, ...]
     order: list[int]
@@ -91,14 +94,15 @@ def lines_of(store: Store, run_ids: Iterable[int] | None = None, workload: str |
 
 def runs_of_track(connection: Connection, line: Line) -> TrackRuns:
     """What the judgement of a track rests on now."""
-    runs = judged.runs_of(connection, line)
+    rows = judged.rows_of_runs(connection, line)
+    runs = judged.runs_of(connection, line, rows)
     limits = thresholds.of_line(connection, line)
     chain = digest_of((SAMPLE_RULES, RULE_VERSION, *limits_key(limits)))
     found = {}
     for version, own in groupby(runs, lambda run: run.version_id):
         said = (f"{run.run_id} {run.ranks} {run.timeline} {run.recording_id}" for run in own)
         chain = found[version] = digest_of((chain.hex(), version, *said))
-    return TrackRuns(runs, limits, list(found), found)
+    return TrackRuns(rows, runs, limits, list(found), found)
 
 
 def update(store: Store, lines: Iterable[Line]) -> int:
@@ -116,12 +120,12 @@ def _update_line(store: Store, line: Line) -> int:
         first = track.first_difference(regressions.rests_on(connection, line))
     if first is None:
         return 0
-    for run in track.runs:
-        if run.stale:
-            store.transact(partial(_make_samples, run_id=run.run_id))
-    reader = TrackReader(line)
+    stale = [run.run_id for run in track.runs if run.stale]
+    for run_id in stale:
+        store.transact(partial(_make_samples, run_id=run_id))
+    reader = TrackReader(line, None if stale else track)
     count = 0
-    for _ in range(len(track.order) + 2 - first):
+    for _ in range(max(1, len(track.order) + 1 - first)):
         done = _judge_apart(store, reader)
         if done is None:
             break
@@ -135,12 +139,10 @@ def _make_samples(connection: Connection, run_id: int) -> None:
 
 
 class Made(Struct, frozen=True):
-    """How a version was judged, to be written. `first`: its place; `forgets`: the versions from it on that were judged
-    before; `row`: None where nothing is left to judge. `levels`, `decided`: of older versions that it decided.
+    """How a version was judged, to be written. `forgets`: the versions from it on that were judged before; `row`: None
+    where nothing is left to judge. `levels`, `decided`: of older versions that it decided.
     """
 
-    first: int
-    rests_on: bytes
     forgets: list[int]
     row: JudgedRow | None
     own_levels: Levels | None
@@ -162,16 +164,12 @@ def _judge_apart(store: Store, reader: TrackReader) -> int | None:
 
     def work(connection: Connection) -> int | None:
         regressions.lock(connection, reader.line)
+        reader.runs = None
         made = reader.make(connection)
         return None if made is None else _write(connection, reader.line, made)
 
     def write(connection: Connection, made: Made) -> int | None:
-        track = runs_of_track(connection, reader.line)
-        holds = track.first_difference(regressions.rests_on(connection, reader.line)) == made.first
-        version = track.order[made.first - 1] if made.first <= len(track.order) else 0
-        if not holds or track.rests_on.get(version, b"") != made.rests_on:
-            return None
-        return _write(connection, reader.line, made)
+        return _write(connection, reader.line, made) if reader.holds(connection) else None
 
     if store.dialect == "postgresql":
         return store.transact(work)
@@ -184,6 +182,7 @@ def _judge_apart(store: Store, reader: TrackReader) -> int | None:
             done = store.transact(partial(write, made=made))
             if done is not None:
                 return done
+            reader.runs = None
         return store.transact(work)
 
 
@@ -202,17 +201,32 @@ def _write(connection: Connection, line: Line, made: Made) -> int:
 
 
 class TrackReader(Struct):
-    """Reads and judges the next version of a track. What a run says is read once."""
+    """Reads and judges the next version of a track. What a run says is read once. `runs`: of the track, None to read
+    them again; `known`: what was judged.
+    """
 
     line: Line
+    runs: TrackRuns | None = None
     series: SeriesTable | None = None
     arrays: dict[int, SampleArray] = field(default_factory=dict)
     traits: dict[bool, SeriesTraits] = field(default_factory=dict)
+    known: dict[int, bytes] = field(default_factory=dict)
+
+    def holds(self, connection: Connection) -> bool:
+        """Whether what the last judgement was made of is as it was."""
+        return (
+            self.runs is not None
+            and self.known == regressions.rests_on(connection, self.line)
+            and self.runs.rows == judged.rows_of_runs(connection, self.line)
+            and self.runs.limits == thresholds.of_line(connection, self.line)
+        )
 
     def make(self, connection: Connection) -> Made | None:
         """The judgement of the first version that is out of date."""
-        known = regressions.rests_on(connection, self.line)
-        track = runs_of_track(connection, self.line)
+        known = self.known = regressions.rests_on(connection, self.line)
+        if self.runs is None:
+            self.runs = runs_of_track(connection, self.line)
+        track = self.runs
         first = track.first_difference(known)
         if first is None:
             return None
@@ -243,8 +257,6 @@ class TrackReader(Struct):
         changed = [own for own in before if changed_levels(loaded, state, place[own])]
         all_rows = np.ones(len(series.ids), dtype=bool)
         return Made(
-            first=first,
-            rests_on=track.rests_on.get(version, b""),
             forgets=forgets,
             row=row,
             own_levels=own_levels,

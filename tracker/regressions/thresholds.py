@@ -149,7 +149,7 @@ def _moved(store: Store, place: Place, track: TrackRuns) -> tuple[list[dict[str,
     with store.connect() as connection:
         stored = [one for one in regressions.findings_of(connection, place.line) if one.state != "withdrawn"]
         series = series_in_order(judged.series_of(connection, place.line))
-        reader, limits = TrackReader(place.line, series), track_limits(track.limits)
+        reader, limits = TrackReader(place.line, series=series), track_limits(track.limits)
         state = TrackState(len(series.ids))
         for at in range(1, len(track.order) + 1):
             data, _ = reader.track(connection, track, state, at, limits)

@@ -68,11 +68,17 @@ def lines(connection: Connection, run_ids: Iterable[int] | None = None, workload
     return [Line(row.workload_id, row.configuration_id, row.device_id) for row in rows]
 
 
-def runs_of(connection: Connection, line: Line) -> list[LineRun]:
+def rows_of_runs(connection: Connection, line: Line) -> list[tuple[Any, ...]]:
+    """What `runs_of` is made of: equal where nothing of the runs has changed meanwhile."""
+    return bulk.fetch(connection.execute(statement("line_runs"), line.parameters))
+
+
+def runs_of(connection: Connection, line: Line, rows: Sequence[tuple[Any, ...]] | None = None) -> list[LineRun]:
     """The active runs of a line in the order of versions; those of a version as they started, or by their numbers, as
-    they came in, where nobody knows when one of them did: with a clock for some no other order fits all.
+    they came in, where nobody knows when one of them did: with a clock for some no other order fits all. `rows`: as
+    they were read before.
     """
-    rows = bulk.fetch(connection.execute(statement("line_runs"), line.parameters))
+    rows = rows_of_runs(connection, line) if rows is None else rows
     runs = [
         LineRun(number, of, version, bool(pinned), rules != SAMPLE_RULES and pruned is None, *others)
         for number, of, version, pinned, rules, pruned, *others in rows
