@@ -19,7 +19,7 @@ from tracker.intake import IngestOptions, Sidecar
 
 ROOT = Path(__file__).parents[1]
 SAMPLES = ROOT / "tracker" / "samples"
-TWO_SIDES = {"baseline_steps", "candidate_steps", "max_kernels", "op_map", "only", "by", "depth"}
+TWO_SIDES = {"baseline_steps", "candidate_steps", "max_kernels", "op_map", "only", "by", "depth", "force"}
 READING = {"format", "flow_category", "allow_partial", "max_bytes", "on_progress"}
 FILLS = {
     tracker.diff: (results.DiffOptions, None),

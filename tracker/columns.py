@@ -71,6 +71,16 @@ class Columns(Struct, frozen=True, eq=False):
         return cls({str(name): _of_series(frame[name]) for name in frame})
 
     @classmethod
+    def of_rows(cls, rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Self:
+        """From rows by name, None or left out for missing; a column without any value is one of texts.
+
+        >>> rows = [{"name": "mm", "calls": 3}, {"name": None}]
+        >>> list(Columns.of_rows(rows, ["name", "calls"]).rows("name", "calls"))
+        [('mm', 3), (None, None)]
+        """
+        return cls({name: _of_values([row.get(name) for row in rows]) for name in names})
+
+    @classmethod
     def stacked(cls, parts: Sequence[Columns]) -> Self:
         """The rows of all `parts`, which have the same columns, one after the other."""
         return cls({name: stacked([part[name] for part in parts]) for name in parts[0].arrays})
@@ -118,6 +128,10 @@ class Columns(Struct, frozen=True, eq=False):
         """These columns row by row, as Python values, None for missing."""
         return zip(*(self.listed(name) for name in names), strict=True)
 
+    def records(self) -> list[dict[str, Any]]:
+        """The rows by name, as Python values, None for missing."""
+        return [dict(zip(self.arrays, row, strict=True)) for row in self.rows(*self.arrays)]
+
     def taken(self, rows: Chosen) -> Columns:
         """These rows."""
         return Columns({name: column[rows] for name, column in self.arrays.items()})
@@ -141,6 +155,16 @@ class Columns(Struct, frozen=True, eq=False):
     def renamed(self, names: Mapping[str, str]) -> Columns:
         """With the columns in `names`, old -> new, under their new ones."""
         return Columns({names.get(name, name): column for name, column in self.arrays.items()})
+
+
+def _of_values(values: Sequence[Any]) -> Any:
+    there = [value for value in values if value is not None]
+    for kind, dtype in ((bool, np.bool_), (int, np.int64)):
+        if there and all(isinstance(value, kind) for value in there):
+            return Column.of(values, dtype)
+    if there and all(isinstance(value, float | int) for value in there):
+        return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+    return objects(values)
 
 
 def objects(values: Sequence[Any]) -> Texts:

@@ -36,7 +36,7 @@ def test_interrupted_program_ends_without_a_traceback(tracker, db, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tracker.compare.diff", interrupted)
+    monkeypatch.setattr("tracker.compare.diffs", interrupted)
     done = tracker("diff", "v01", "v08", "--db", db)
     assert done.code == 130
     assert "Traceback" not in done.err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from xml.etree import ElementTree
 
@@ -39,7 +40,7 @@ def test_each_configuration_has_a_page_and_the_worst_one_the_exit_code(tracker, 
     ]
     assert (done.code, last(done)) == (1, "--fail-on new: exit 1, v2 batch=16: the step got slower")
     alone = tracker("diff", "v1", "v2", "--config", "batch=8", "--format", "json", "--fail-on", "new", "--db", db)
-    assert (alone.code, alone.json["candidate"]["configuration"]) == (0, "batch=8")
+    assert (alone.code, json.loads(alone.out)["candidate"]["configuration"]) == (0, "batch=8")
     both = tracker("diff", "v1", "v2", "--format", "json", "--db", db)
     assert (both.code, both.err) == (
         2,

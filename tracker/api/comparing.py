@@ -76,6 +76,7 @@ def matrix(
     max_bytes: int | None = None,
     on_progress: Callable[[str, int, int], None] | None = None,
     match: Literal["shape", "name"] = "shape",
+    config: Mapping[str, str] = EMPTY,
 ) -> Matrix:
     """Compare three or more sides, as `tracker diff` does when it gets that many.
 

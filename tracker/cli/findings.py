@@ -141,7 +141,7 @@ def findings(
         if version is not None:
             chosen = replace(chosen, version=compare.label_of(store, version, workload))
         found = findings_of(store, options=chosen)
-        incidents = found.incidents.to_dict("records")
+        incidents = found.tables["incidents"].records()
         found = replace(found, notes=(*found.notes, *compare.notes_between(store, incidents)))
     gate = gate_of_findings(found, fail_on.value if fail_on else "new")
     look = screen()

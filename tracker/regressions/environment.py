@@ -17,15 +17,17 @@ Row = dict[str, Any]
 def changed_between(store: Store, incident: Row) -> list[Row]:
     """The facts and profiler settings that no run of one side of an incident shares with any run of the other."""
     sides = [[int(run) for run in incident[side].split()] for side in ("baseline_runs", "candidate_runs")]
-    captures = queries.captures(store, [run for side in sides for run in side])
-    facts = facts_of(store, [run for side in sides for run in side])
+    both = [run for side in sides for run in side]
+    captures = list(queries.captures.columns(store, both).rows("run_id", "settings", "steps"))
+    facts = facts_of(store, both)
     known: list[dict[str, set[str]]] = []
     for side in sides:
         own: dict[str, set[str]] = {}
-        for fact in facts[facts["run_id"].isin(side)].itertuples():
-            own.setdefault(fact.key, set()).add(fact.value)
-        for capture in captures[captures["run_id"].isin(side)].itertuples():
-            for key, value in (queries.settings_of(capture.settings) | {"steps": str(capture.steps)}).items():
+        for run_id, key, value in facts:
+            if run_id in side:
+                own.setdefault(key, set()).add(value)
+        for run_id, settings, steps in captures:
+            for key, value in (queries.settings_of(settings) | {"steps": str(steps)}).items() if run_id in side else ():
                 own.setdefault(f"profiler {key}", set()).add(value)
         known.append(own)
     return [
@@ -41,8 +43,8 @@ def changes(store: Store, place: Place) -> pd.DataFrame:
     """
     version_of = {run.run_id: run.version for run in place.runs}
     known: dict[str, dict[str, set[str]]] = {run.version: {} for run in place.runs}
-    for fact in facts_of(store, list(version_of)).itertuples():
-        known[version_of[int(fact.run_id)]].setdefault(fact.key, set()).add(fact.value)
+    for run_id, key, value in facts_of(store, list(version_of)):
+        known[version_of[run_id]].setdefault(key, set()).add(value)
     rows = []
     before: dict[str, set[str]] | None = None
     for version, after in known.items():
@@ -52,10 +54,10 @@ def changes(store: Store, place: Place) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(HISTORY_COLUMNS["environment"]), dtype=object)
 
 
-def facts_of(store: Store, run_ids: Sequence[int]) -> pd.DataFrame:
-    """The environment of runs: run_id, key, value; without what names the run and its code."""
-    facts = queries.facts(store, list(run_ids), kind="fact")
-    return facts[~facts["key"].isin(OF_A_RUN | OF_THE_CODE)]
+def facts_of(store: Store, run_ids: Sequence[int]) -> list[tuple[int, str, str]]:
+    """The environment of runs: run, key, value; without what names the run and its code."""
+    facts = queries.facts.columns(store, list(run_ids), kind="fact").rows("run_id", "key", "value")
+    return [fact for fact in facts if fact[1] not in OF_A_RUN | OF_THE_CODE]
 
 
 def differing(

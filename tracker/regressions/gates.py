@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tracker.errors import EXIT_FINDINGS, EXIT_OK, EXIT_TOO_LITTLE_DATA
-from tracker.lazy import pd
 from tracker.results import CONFIRMED_STATES, Findings
 from tracker.results.gates import FAIL_ON, Gate, GatedRow, Key, Outcome
 from tracker.results.options import check_words
@@ -32,8 +31,7 @@ def gate_of_findings(found: Findings, word: str = "new") -> Gate:
     `any` counts what began with older versions and is open, too.
     """
     check_words("gate", (word,), FAIL_ON)
-    rows = found.findings.astype(object).where(found.findings.notna(), None).to_dict("records")
-    lines = found.lines.astype(object).where(found.lines.notna(), None).to_dict("records")
+    rows, lines = (found.tables[name].records() for name in ("findings", "lines"))
     codes = [line[f"gate_{word}"] for line in lines]
     code = (
         EXIT_FINDINGS if EXIT_FINDINGS in codes else EXIT_TOO_LITTLE_DATA if EXIT_TOO_LITTLE_DATA in codes else EXIT_OK
@@ -65,10 +63,9 @@ def _row(row: Row, word: str, lines: Mapping[tuple[Any, ...], Row]) -> GatedRow:
     incident = f", I-{row['incident_id']}" if row["incident_id"] is not None else ""
     number = f"finding {row['finding_id']}{incident}: " if row["finding_id"] is not None else ""
     detail = ", ".join(filter(None, (row["input_shapes"], row["part"])))
-    ratio = None if row["ratio"] is None or pd.isna(row["ratio"]) else float(row["ratio"])
     return GatedRow(
         "finding", row["name"], detail, row["verdict"] or "", outcome, row["unit"], row["baseline_value"],
-        row["candidate_value"], ratio, row["q"], f"{number}{remark}", key_of_finding(row),
+        row["candidate_value"], row["ratio"], row["q"], f"{number}{remark}", key_of_finding(row),
     )  # fmt: skip
 
 

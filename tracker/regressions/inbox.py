@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
+from tracker.columns import Columns
 from tracker.errors import FIRST_INGEST, UsageError
-from tracker.lazy import pd
 from tracker.regressions.causes import cause_of, mark_new_shapes, mark_renamed, split_of
 from tracker.regressions.comparable import settings_note
 from tracker.regressions.environment import changed_between
@@ -83,11 +83,9 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
         lines.append(standing(store, track) | gates_of(store, track))
         with store.connect() as connection:
             notes.append(settings_note(connection, track.line, track.runs, track.limits.look_back))
+    tables = {"incidents": incidents, "findings": shown, "environment": environment, "lines": lines}
     return Findings(
-        _frame(incidents, "incidents"),
-        _frame(shown, "findings"),
-        _frame(environment, "environment"),
-        _frame(lines, "lines"),
+        {name: Columns.of_rows(rows, FINDINGS_COLUMNS[name]) for name, rows in tables.items()},
         hidden=len(chosen) - len(shown),
         options=options,
         notes=tuple(filter(None, dict.fromkeys(notes))),
@@ -109,7 +107,7 @@ def found_rows(
     """
     options, tracks = options or FindingsOptions(), tracks or Tracks(store)
     queries.check_filters(store, workload=options.workload, device=options.device, version=options.version)
-    if tracks.all.empty:
+    if not tracks.names:
         raise UsageError("there are no runs yet", remedy=FIRST_INGEST)
     now_ns = time.time_ns() if now_ns is None else now_ns
     words = queries.finding_words(store)
@@ -330,9 +328,3 @@ def rank_of(row: Row) -> tuple[Any, ...]:
         not is_step, _ORDER.index(row["kind"]), -abs(row["contribution"] or 0.0), -abs(row["delta"] or 0.0),
         row["finding_id"] or row["series_id"],
     )  # fmt: skip
-
-
-def _frame(rows: Sequence[Row], name: str) -> pd.DataFrame:
-    columns = list(FINDINGS_COLUMNS[name])
-    frame = pd.DataFrame([[row.get(column) for column in columns] for row in rows], columns=columns, dtype=object)
-    return frame.where(frame.notna(), pd.NA)

@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Any, Final
 
 from tracker.detect import Thresholds
-from tracker.lazy import pd
 from tracker.regressions.limits import track_limits
 from tracker.regressions.rows import WAYS
 from tracker.results import FindingsOptions
@@ -66,20 +65,15 @@ class Tracks:
         self._tracks: dict[Line, TrackNow | None] = {}
 
     @cached_property
-    def all(self) -> pd.DataFrame:
-        """As `queries.lines` gives them."""
-        return queries.lines(self._store)
-
-    @cached_property
     def names(self) -> dict[Line, dict[str, str]]:
         """Track -> workload, configuration and device in words."""
+        found = queries.lines.columns(self._store)
+        ids = found.rows("workload_id", "configuration_id", "device_id")
+        words = found.rows("workload", "configuration", "vendor", "device")
         return {
-            Line(row["workload_id"], row["configuration_id"], row["device_id"]): {
-                "workload": row["workload"], "configuration": row["configuration"],
-                "device": f"{row['vendor']} {row['device']}".strip(),
-            }
-            for row in self.all.to_dict("records")
-        }  # fmt: skip
+            Line(*line): {"workload": workload, "configuration": own, "device": f"{vendor} {device}".strip()}
+            for line, (workload, own, vendor, device) in zip(ids, words, strict=True)
+        }
 
     def of(self, line: Line) -> TrackNow | None:
         """A track; None where no run of it is left."""
@@ -106,7 +100,7 @@ class Tracks:
 def standing(store: Store, track: TrackNow) -> Row:
     """Where a track stands: its newest version, with the numbers of it as a whole; NA where nothing is known."""
     newest = track.newest
-    known = queries.run_level(store, [run.run_id for run in newest])
+    known = list(queries.run_level(store, [run.run_id for run in newest]).rows("name", "part", "per_step"))
     found: Row = {
         **track.names,
         "version": newest[0].version,
@@ -116,9 +110,9 @@ def standing(store: Store, track: TrackNow) -> Row:
         "last_run_ns": max((run.started_at_ns for run in newest if run.started_at_ns is not None), default=None),
     }
     for name, column in _SERIES.items():
-        rows = known[known["name"] == name]
-        way = min(rows["part"], key=WAYS.index, default="")
-        values = [value for value in rows[rows["part"] == way]["per_step"] if value > 0]
+        rows = [(part, value) for own, part, value in known if own == name]
+        way = min((part for part, _ in rows), key=WAYS.index, default="")
+        values = [value for part, value in rows if part == way and value is not None and value > 0]
         found[column] = math.exp(sum(map(math.log, values)) / len(values)) if values else None
     gate = track.gates.get(newest[0].version_id, {})
     before, after = gate.get("step_before_ns"), gate.get("step_after_ns")

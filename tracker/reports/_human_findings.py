@@ -48,11 +48,11 @@ _RUNS_SHOWN: Final = 30
 
 def summary(findings: Findings) -> str:
     """How much there is."""
-    rows = records(findings.findings)
+    rows = records(findings.tables["findings"])
     suspects = sum(row["state"] == "suspect" for row in rows)
     new = sum(bool(row["is_new"]) for row in rows)
     parts = [
-        counted(len(findings.incidents), "incident"),
+        counted(len(findings.tables["incidents"]), "incident"),
         f"{counted(len(rows) - suspects, 'finding')} ({number(new)} new)",
         f"{counted(suspects, 'suspect')} that the next runs decide" if suspects else "",
     ]
@@ -62,10 +62,10 @@ def summary(findings: Findings) -> str:
 
 def tables(findings: Findings, limit: int | None) -> list[Table]:
     """A table per incident, then the suspicions."""
-    rows = records(findings.findings)
-    environment = records(findings.environment)
+    rows = records(findings.tables["findings"])
+    environment = records(findings.tables["environment"])
     found = []
-    for incident in records(findings.incidents):
+    for incident in records(findings.tables["incidents"]):
         own = [row for row in rows if row["incident_id"] == incident["incident_id"]]
         changed = [row for row in environment if row["incident_id"] == incident["incident_id"]]
         found.append(_incident(incident, own, changed, limit))
@@ -77,14 +77,14 @@ def tables(findings: Findings, limit: int | None) -> list[Table]:
 
 def answer(findings: Findings) -> str:
     """What matters, in a sentence."""
-    incidents = records(findings.incidents)
+    incidents = records(findings.tables["incidents"])
     new = [row for row in incidents if row["is_new"] and row["direction"] == "regression"]
     if new:
         worst = new[0]
-        own = [row for row in records(findings.findings) if row["incident_id"] == worst["incident_id"]]
+        own = [row for row in records(findings.tables["findings"]) if row["incident_id"] == worst["incident_id"]]
         whole = findings.options.states is None and findings.options.kind is None
         return f"New: since {worst['version']}, {headline(worst, own, whole=whole)}."
-    waiting = sum(row["state"] == "suspect" for row in records(findings.findings))
+    waiting = sum(row["state"] == "suspect" for row in records(findings.tables["findings"]))
     if waiting:
         decided = "Nothing new is confirmed" if findings.options.only_new else "Nothing new got worse for sure"
         return f"{decided}; {counted(waiting, 'suspect')} that the next runs decide."
@@ -113,7 +113,7 @@ def _where(findings: Findings) -> list[str]:
 
 def hint(findings: Findings) -> str:
     """The command for more."""
-    rows = records(findings.findings)
+    rows = records(findings.tables["findings"])
     if not rows:
         return "Everything that ever was: " + command("tracker", "findings", *_where(findings), "--state", "all")
     first = next((row["finding_id"] for row in rows if row["finding_id"] is not None), None)

@@ -72,7 +72,7 @@ def history(history: History, style: Style) -> str:
 
 def findings(found: Findings, style: Style) -> str:
     """One row per finding."""
-    return written({"findings": table(found.findings)})
+    return written({"findings": table(found.tables["findings"])})
 
 
 def explained(found: ExplainedFinding, style: Style) -> str:

@@ -12,7 +12,6 @@ from tracker.reports.shared import Style, chosen_sections, command, plain, recor
 from tracker.results import (
     CALIBRATION_COLUMNS,
     EXPLAIN_COLUMNS,
-    FINDINGS_COLUMNS,
     HISTORY_COLUMNS,
     LOG_COLUMNS,
     MATRIX_COLUMNS,
@@ -120,7 +119,7 @@ def findings(found: Found, style: Style) -> str:
         "hidden": found.hidden,
         "notes": list(plain(found.notes)),
     }
-    document.update((name, records(getattr(found, name))) for name in FINDINGS_COLUMNS)
+    document.update((name, records(rows)) for name, rows in found.tables.items())
     return _dump(document)
 
 

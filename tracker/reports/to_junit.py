@@ -40,7 +40,7 @@ def findings(found: Findings, style: Style) -> str:
     """A case per line that runs were judged of, and one per finding."""
     gate = _gated.gate_of(found, style)
     suite = _suite(_gated.title(found))
-    for row in records(found.lines):
+    for row in records(found.tables["lines"]):
         where = " ".join(filter(None, (row["workload"], row["configuration"], f"on {row['device']}", row["version"])))
         case = _case(suite, f"{_ROOM}.line", where, row["step_ns"] or row["e2e_ns"])
         code, why = row[f"gate_{gate.word}"], reason_of(row, gate.word)

@@ -101,7 +101,7 @@ def _findings_blocks(found: Findings, rows: int | None) -> Iterator[str]:
     yield f"### {_paragraph(_human_findings.answer(found))}"
     yield _paragraph(_human_findings.summary(found))
     yield from (_paragraph(f"Note: {note}") for note in found.notes)
-    incidents = len(found.incidents)
+    incidents = len(found.tables["incidents"])
     for place, table in enumerate(_human_findings.tables(found, rows)):
         yield _titled(table) if place < min(_OPEN_INCIDENTS, incidents) else _folded(table)
     yield _paragraph(_human_findings.hint(found))

@@ -67,11 +67,11 @@ def diff(diff: Diff, style: Style) -> str:
 
 def findings(found: Findings, style: Style) -> str:
     """Where every line stands, and the findings that are open by severity and state."""
-    page, rows = _Page(), records(found.findings)
-    severity = {row["incident_id"]: row["severity"] for row in records(found.incidents)}
+    page, rows = _Page(), records(found.tables["findings"])
+    severity = {row["incident_id"]: row["severity"] for row in records(found.tables["incidents"])}
     for row in rows:
         row["severity"] = severity.get(row["incident_id"], "undecided")
-    for line in records(found.lines):
+    for line in records(found.tables["lines"]):
         _line(page, line)
         own = [row for row in rows if _where(row) == _where(line)]
         _found(page, _where(line), own, style.rows(_MOST))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, overload
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
 
 from tracker.results.gates import GateResult
 from tracker.results.options import DiffOptions
-from tracker.results.screens import Result
+from tracker.results.screens import Frame, Result
 from tracker.results.verdicts import INCOMPARABLE, Judgement
 
 if TYPE_CHECKING:
@@ -177,22 +177,6 @@ class Explanation(Result, frozen=True):
     def headline(self) -> str:
         """The line that answers the question."""
         return self.answer
-
-
-class Frame:
-    """An attribute of a Diff: the frame of its table of this name, made anew for everybody who asks, who may change it
-    as they like.
-    """
-
-    def __set_name__(self, owner: type[Diff], name: str) -> None:
-        self._name = name
-
-    @overload
-    def __get__(self, diff: None, owner: type[Diff]) -> Frame: ...
-    @overload
-    def __get__(self, diff: Diff, owner: type[Diff]) -> pd.DataFrame: ...
-    def __get__(self, diff: Diff | None, owner: type[Diff]) -> pd.DataFrame | Frame:
-        return self if diff is None else diff.tables[self._name].frame.copy()
 
 
 class Diff(Result, frozen=True, eq=False):

@@ -9,11 +9,13 @@ from msgspec import Struct, field
 
 from tracker.results.history import SERIES_KINDS
 from tracker.results.options import check_words
-from tracker.results.screens import Result
+from tracker.results.screens import Frame, Result
 from tracker.units import counted
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from tracker.columns import Columns
 
 STATES: Final = (
     "suspect", "new", "persisting", "acknowledged", "muted", "recovered", "taken back", "accepted", "vanished",
@@ -84,7 +86,8 @@ class FindingsOptions(Struct, frozen=True):
 
 
 class Findings(Result, frozen=True, eq=False):
-    """Incidents with their findings. Frames have exactly the columns of FINDINGS_COLUMNS.
+    """Incidents with their findings. `tables`: the rows of each table of FINDINGS_COLUMNS, with exactly these columns;
+    `found.incidents` and all other names are the same as frames of pandas, which takes a while to import.
 
     - incidents: what began with one version of a track, for the worse and for the better, the newest first.
       `direction`, `severity`: of the net effect on the step. The step before and after, and how its change adds up
@@ -104,18 +107,21 @@ class Findings(Result, frozen=True, eq=False):
       the exit codes of `--fail-on`, and what gave them
     """
 
-    incidents: pd.DataFrame
-    findings: pd.DataFrame
-    environment: pd.DataFrame
-    lines: pd.DataFrame
+    tables: Mapping[str, Columns]
     hidden: int = 0
     options: FindingsOptions = field(default_factory=FindingsOptions)
     notes: tuple[str, ...] = ()
 
+    incidents = Frame()
+    findings = Frame()
+    environment = Frame()
+    lines = Frame()
+
     @property
     def headline(self) -> str:
         """How many incidents and findings there are."""
-        return f"{counted(len(self.incidents), 'incident')}, {counted(len(self.findings), 'finding')}"
+        incidents, findings = (len(self.tables[name]) for name in ("incidents", "findings"))
+        return f"{counted(incidents, 'incident')}, {counted(findings, 'finding')}"
 
 
 class ExplainedFinding(Result, frozen=True, eq=False):

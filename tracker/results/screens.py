@@ -112,6 +112,22 @@ class Result(Struct, frozen=True, eq=False):
         return None
 
 
+class Frame:
+    """An attribute of a result with `tables`: the frame of its table of this name, made anew for everybody who asks,
+    who may change it as they like.
+    """
+
+    def __set_name__(self, owner: type[Result], name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, result: None, owner: type[Result]) -> Frame: ...
+    @overload
+    def __get__(self, result: Result, owner: type[Result]) -> pandas_of_types.DataFrame: ...
+    def __get__(self, result: Any, owner: type[Result]) -> pandas_of_types.DataFrame | Frame:
+        return self if result is None else result.tables[self._name].frame.copy()
+
+
 class _Rows(Struct, frozen=True):
     kind: type[Struct]
     rows: tuple[Struct, ...]

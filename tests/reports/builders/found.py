@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
 from tests.reports.builders.diffs import MS
+from tracker.columns import Columns
 from tracker.results import FINDINGS_COLUMNS, Findings
 
 LINE = {"workload": "gpt", "configuration": "batch=32", "device": "NVIDIA H100"}
@@ -32,8 +31,7 @@ ROWS = (
 
 
 def frame(name, rows):
-    return pd.DataFrame([{**dict.fromkeys(FINDINGS_COLUMNS[name]), **row} for row in rows],
-                        columns=list(FINDINGS_COLUMNS[name]), dtype=object)  # fmt: skip
+    return Columns.of_rows(rows, FINDINGS_COLUMNS[name])
 
 
 def line(**more):
@@ -60,10 +58,10 @@ def incident(**more):
 
 def findings(rows=ROWS, incidents=None, lines=None, **changes):
     """What was found; `rows`, `incidents` and `lines` as dicts."""
-    content = {
+    tables = {
         "incidents": frame("incidents", [incident()] if incidents is None else incidents),
         "findings": frame("findings", rows),
         "environment": frame("environment", []),
         "lines": frame("lines", [line()] if lines is None else lines),
     }
-    return Findings(**(content | changes))
+    return Findings(tables, **changes)

@@ -34,9 +34,9 @@ def series_lines(store: Store, series_ids: Sequence[int]) -> pd.DataFrame:
     return answer_of(store, "series_lines", "series_ids", series_ids).frame
 
 
-def run_level(store: Store, run_ids: Sequence[int]) -> pd.DataFrame:
+def run_level(store: Store, run_ids: Sequence[int]) -> Columns:
     """What runs say of their run-level series. Columns: see sql/run_level.sql."""
-    return answer_of_runs(store, "run_level", run_ids).frame
+    return answer_of_runs(store, "run_level", run_ids)
 
 
 def run_verdicts(store: Store, workload: str) -> pd.DataFrame:
