@@ -28,7 +28,7 @@ ROOMS = {
     "tracker/notify": (1_842, 14),
     "tracker/profile": (812, 6),
     "tracker/readers": (15_497, 119),
-    "tracker/regressions": (4_575, 26),
+    "tracker/regressions": (4_580, 26),
     "tracker/reports": (7_805, 45),
     "tracker/results": (2_064, 18),
     "tracker/store": (12_371, 163),
@@ -36,7 +36,7 @@ ROOMS = {
     "tracker/watch": (1_800, 12),
     "migrations": (491, 3),
     "scripts": (3_001, 12),
-    "tests": (43_727, 301),
+    "tests": (43_728, 301),
 }
 """Room -> lines and files of Python and SQL."""
 

@@ -81,8 +81,8 @@ def history(
     against: Annotated[
         Against,
         typer.Option(
-            help="pinned: judge each version, with the one before, against the pinned version as well. It finds "
-            "what got slower in steps too small for one version: 8 % by default (tracker thresholds: gradual_ratio)."
+            help="pinned: judge each version against the pinned one as well, and where that finds nothing the version and "
+            "the one before together (tracker thresholds: gradual_ratio)."
         ),
     ] = Against.LEVEL,
     workload: options.Workload = None,

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
+from msgspec.structs import replace
 from sqlalchemy import Connection
 
-from tracker.detect import SeriesTraits, Thresholds, Verdict, judge_version
+from tracker.detect import CHANGES, SeriesTraits, Thresholds, Verdict, judge_version
 from tracker.errors import UsageError
 from tracker.regressions import comparable
 from tracker.regressions.limits import track_limits, traits_of
 from tracker.regressions.places import Place
 from tracker.regressions.rows import series_in_order, track_of_runs
-from tracker.regressions.track import Track, newest
+from tracker.regressions.track import I64, Track, newest
 from tracker.store import judged
 
 
 def against_pinned(connection: Connection, place: Place) -> dict[tuple[int, int], str]:
     """Series and version -> REGRESSED, IMPROVED or the other words of the judge, against the pinned version.
 
-    The test of a gradual slowdown: the runs of a version and the one before, at least 4, against those of the pinned
-    version. Without it are the pinned version, those before it, and those with fewer runs. UsageError where the pinned
-    version has too few.
+    As in a diff of the two; where that is no change, by the test of a gradual slowdown: the runs of the version and the
+    one before, at least 4, against those of the pinned version. Without it are the pinned version and those before it.
+    UsageError where the pinned version has too few runs.
     """
     pinned = place.pinned
     if pinned is None:
@@ -52,21 +50,28 @@ def against_pinned(connection: Connection, place: Place) -> dict[tuple[int, int]
 
 
 def _verdicts(track: Track, traits: SeriesTraits, first: int, at: int, limits: Thresholds) -> list[str]:
-    """Of each series the word of a version against the first one; none where there are too few runs."""
-    base = np.flatnonzero(track.versions == first)
-    new = _newest_runs(track, first, at, limits.least_gradual)
-    if len(new) < limits.least_gradual:
+    """Of each series the word of a version against the first one; none of the first one itself."""
+    if at == first:
         return []
-    window, columns = track.window(at, base, new, limits)
+    own = _judged(track, traits, first, np.flatnonzero(track.versions == at), at, limits)
+    both = _newest_runs(track, first, at, limits.least_gradual)
+    if len(both) >= limits.least_gradual:
+        gradual = replace(limits, alpha=limits.alpha_gradual)
+        slow = _judged(track, traits, first, both, at, gradual, ratio=limits.gradual)
+        own = np.where(np.isin(slow, CHANGES) & ~np.isin(own, CHANGES), slow, own)
+    return [Verdict(code).name for code in own.tolist()]
+
+
+def _judged(
+    track: Track, traits: SeriesTraits, first: int, new: I64, at: int, limits: Thresholds, ratio: float | None = None
+) -> I64:
+    window, columns = track.window(at, np.flatnonzero(track.versions == first), new, limits)
     is_new = np.isin(columns, new)
-    reference = newest(window.recorded & ~is_new, limits.window)
-    own = judge_version(
-        window, traits, reference, is_new, ratio=limits.gradual, alpha=limits.alpha_gradual, limits=limits
-    )
-    return [Verdict(code).name for code in own.verdict.tolist()]
+    base = newest(window.recorded & ~is_new, limits.window)
+    return judge_version(window, traits, base, is_new, ratio=ratio, alpha=limits.alpha, limits=limits).verdict
 
 
-def _newest_runs(track: Track, first: int, at: int, least: int) -> NDArray[Any]:
+def _newest_runs(track: Track, first: int, at: int, least: int) -> I64:
     """The columns of a version and of the one before; where these are fewer, the last `least` since the first one."""
     since = np.flatnonzero((track.versions > first) & (track.versions <= at))
     before = track.versions[since][track.versions[since] < at]
