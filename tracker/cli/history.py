@@ -81,8 +81,8 @@ def history(
     against: Annotated[
         Against,
         typer.Option(
-            help="pinned: judge each version against the pinned one as well, and where that finds nothing the version and "
-            "the one before together (tracker thresholds: gradual_ratio)."
+            help="pinned: judge each version against the pinned one as well, and where that finds nothing the version "
+            "and the one before together (tracker thresholds: gradual_ratio)."
         ),
     ] = Against.LEVEL,
     workload: options.Workload = None,
