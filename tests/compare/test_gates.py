@@ -104,6 +104,15 @@ def test_peak_memory_that_rises_by_a_tenth_is_exit_1(store):
     assert gate(store, "v1", "v3").because == "peak memory rose by +30.0 %", "judged for this comparison alone"
 
 
+def test_peak_memory_fails_beside_a_slower_step(store):
+    for number, (changed, size) in enumerate(((None, 1000), ({"op07": 3.0}, 1300))):
+        runs(store, f"v{number + 1}", changed, start=3 * number, peak_allocated_bytes=size)
+    update(store, lines_of(store))
+    found = gate(store, "v1", "v2")
+    assert found.because == "the step got slower"
+    assert {"Step time", "Peak memory allocated"} <= {*names(found)}
+
+
 def test_what_is_open_since_an_older_version_counts_for_any_alone(store):
     judged(store, None, {"op07": 3.0}, {"op07": 3.0})
     found = gate(store, "v2", "v3")

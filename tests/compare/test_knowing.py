@@ -275,3 +275,15 @@ def test_synchronization_and_idle_time_of_collectives_are_known_of_both_sides_or
         broadcast   -                            -                             -                 -
         """,
     )
+
+
+def test_a_rank_that_waits_for_nobody_counts_in_the_wait(store: Store):
+    """Rank 0 is late and waits for nobody, rank 1 waits 290 of its 300 ns for it: 145 of 155 ns, and 10 to transmit."""
+    ranks = [
+        capture(rank, world_size=2, communication=[("all_reduce", ns, {"exposed_wait_ns": wait})])
+        for rank, (ns, wait) in enumerate([(10, 0), (300, 290)])
+    ]
+    save_run(store, record("v1"), ranks, formats=["t"])
+    found = of_baseline(diff(store, "v1", "v1"))
+    names = ("exposed_communication", "exposed_wait", "exposed_transmit")
+    assert [found[f"{name}_ns:dp x2"] for name in names] == [155, 145, 10]

@@ -157,7 +157,8 @@ def test_sides_with_other_operators_are_not_comparable(store):
     save(store, "v2", ops=both + of_names("attention", [1] * 6))
     said = diff(store, "v1", "v2").explanation.answer
     assert said == (
-        "v2 against v1: not comparable: both sides have only 14 % of the operators by name, and 25 % of their time."
+        "v2 against v1: not comparable: only 14 % of the operators are on both sides, by their names, with 25 % of the "
+        "time of one."
     )
 
 

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from tests.factories import breakdown, capture, record
+from tests.factories import EPOCH_NS, breakdown, capture, record
 from tracker.compare import diff, show
 from tracker.profile import StepRow
 from tracker.store import Store, save_run
 
 
-def save_steps(store: Store, *parts: tuple[int, int]) -> None:
+def save_steps(store: Store, *parts: tuple[int, int], number: int = 0) -> None:
     """A run whose steps compute and idle for so many ns."""
     rows = tuple(
         StepRow(at, at, breakdown(duration_ns=sum(own), e2e_ns=sum(own), compute_ns=own[0], free_ns=own[1]), 1)
         for at, own in enumerate(parts)
     )
     made = capture(steps=len(parts), ops=(), kernels=())
-    save_run(store, record("v1"), [replace(made, rows=replace(made.rows, steps=rows))], formats=["t"])
+    save_run(
+        store,
+        record("v1", started_at_ns=EPOCH_NS + number),
+        [replace(made, rows=replace(made.rows, steps=rows))],
+        formats=["t"],
+    )
 
 
 def test_a_slow_step_is_named_with_its_cost(memory_store: Store):
@@ -28,6 +33,14 @@ def test_a_slow_step_is_named_with_its_cost(memory_store: Store):
     note = "v1: 1 step took more than 1.2 times the median, up to 4.5 times; the mean step is 20 ns longer."
     assert note in found.notes
     assert note in show(memory_store, "v1").notes
+
+
+def test_a_run_without_slow_steps_counts_in_their_number(memory_store: Store):
+    """One run has 1 slow step, one has none: half a step."""
+    save_steps(memory_store, (10, 0), (20, 0), (90, 0))
+    save_steps(memory_store, (20, 0), (20, 0), (20, 0), number=1)
+    values = diff(memory_store, "v1", "v1").overall.set_index("metric")["baseline_value"]
+    assert values["slow_steps"] == 0.5
 
 
 def test_parts_and_rest_sum_to_the_step(memory_store: Store):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tests.factories import EPOCH_NS, save
+from tests.factories import EPOCH_NS, capture, record, save
 from tracker.compare import diff, diffs, matrix
 from tracker.errors import UsageError
 from tracker.profile import Device
 from tracker.results import DiffOptions
+from tracker.store import save_run
 
 
 @pytest.fixture
@@ -64,6 +65,25 @@ def test_what_is_nowhere_is_refused(store):
     add(store, "v3", 80, of_run={"configuration": {"batch": "64"}})
     with pytest.raises(UsageError, match="no device and configuration is on both sides: v2 has NVIDIA H100 batch=8; "):
         diff(store, "v2", "v3")
+
+
+def test_a_rank_stays_chosen_beside_a_version_of_several(store):
+    for rank, milliseconds in ((0, 10), (1, 30)):
+        made = capture(rank, world_size=2, step_ns=milliseconds * 1_000_000, steps=2)
+        save_run(store, record("v0", configuration={"batch": "8"}, started_at_ns=EPOCH_NS), [made], formats=["t"])
+    (found,) = diffs(store, ["run:11:rank1", "v1"])
+    assert (found.baseline.ranks, found.explanation.baseline_ns) == (1, 30e6)
+    assert found.candidate.configuration == "batch=8"
+
+
+def test_three_versions_of_several_configurations_are_no_matrix(store):
+    with pytest.raises(UsageError, match=r"v1 has runs of several devices and configurations: .*; choose with --"):
+        matrix(store, ["v1", "v2", "v1"])
+
+
+def test_a_path_has_no_configuration_to_choose(store):
+    with pytest.raises(UsageError, match=r"--config chooses runs of a database, and .* is a path"):
+        diff(store, __file__, "v1", options=DiffOptions(config={"batch": "8"}))
 
 
 def test_runs_named_by_their_numbers_are_taken_as_they_are(store):

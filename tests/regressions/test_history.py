@@ -252,5 +252,16 @@ def test_a_pinned_version_of_few_runs_judges_nothing(store):
     runs(store, "v1", count=2)
     runs(store, "v2", start=3)
     edits.pin(store, "v1")
-    with pytest.raises(UsageError, match="v1 has 2 of the 3 runs that a comparison takes"):
-        tracker.history("op07", store=store, against="pinned")
+    found = tracker.history("op07", store=store, against="pinned")
+    assert "Not judged against the pinned version: v1 has 2 of 3 runs on NVIDIA H100." in found.notes
+    assert found.points["pinned_verdict"].isna().all()
+
+
+def test_two_versions_together_are_judged_against_the_pinned_one(store):
+    """v2 and v3 have one run each, which decides nothing; v4 has 2: with that of v3 and v2 there are 4, 10 % slower."""
+    runs(store, "v1")
+    for number, count in ((2, 1), (3, 1), (4, 2)):
+        runs(store, f"v{number}", {"op07": 1.1}, count=count, start=10 * number)
+    edits.pin(store, "v1")
+    words = line(store, "op07", against="pinned")["pinned_verdict"].tolist()[1:]
+    assert words[0] in ("SUSPECT", "TOO_FEW_RUNS") and words[-1] == "REGRESSED"

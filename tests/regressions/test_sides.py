@@ -138,7 +138,11 @@ def test_rows_say_what_an_older_finding_left(store):
 
 
 def test_a_run_says_what_is_still_slower_than_before_an_older_finding(store):
-    three(store)
-    notes = {version: show(store, f"run:{run}").notes for version, run in (("v1", 1), ("v3", 7), ("v4", 10))}
-    assert notes["v3"][0].endswith("above v1 (I-1, open since v2), and 1 other finding; tracker findings lists them.")
-    assert not any("I-1" in note for version in ("v1", "v4") for note in notes[version])
+    for number, changed in enumerate((None, SLOW, SLOW)):
+        runs(store, f"v{number + 1}", changed, start=3 * number)
+    judge(store)
+    first, third = (show(store, f"run:{run}").notes for run in (1, 7))
+    assert third[0].endswith("above v1 (I-1, open since v2), and 1 other finding; tracker findings lists them.")
+    runs(store, "v4", start=9)
+    judge(store)
+    assert not any("I-1" in note for note in (*first, *show(store, "run:7").notes)), "v4 has recovered"

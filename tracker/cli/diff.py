@@ -164,7 +164,7 @@ def diff(
         typer.Option(
             "--force",
             help="Show the tables of sides that do different work, too: another workload, model or meaning of a step, "
-            "or less than half of the time in operators that both have. Default: only the reason.",
+            "or less than half of the operators in common, by name and by time. Default: only the reason.",
         ),
     ] = False,
     input_format: options.InputFormat = None,

@@ -10,6 +10,7 @@ import numpy as np
 
 from tracker.compare import knowing
 from tracker.compare.keys import places
+from tracker.compare.overall import step_numbers
 from tracker.profile import median
 from tracker.results import Bottleneck
 from tracker.store import queries
@@ -83,30 +84,31 @@ def _bound(loading: float | None, exposed: float | None, utilisation: float | No
 
 
 def _data_loading(side: Loaded) -> float | None:
-    """Over the rows of steps that know both; the median over the runs."""
-    runs, times, steps = _known(side.steps, "data_loading_ns", "duration_ns")
-    return _median_quotient(runs, times[0] * steps, times[1] * steps)
+    return _share(side, "data_loading_ns", "step_ns")
 
 
 def _to_be_won(side: Loaded, loading: float | None) -> float | None:
     """The part of data loading in which the device idles: in the rest a faster loader changes nothing. All of it where
     the work of the device is not known.
     """
-    runs, (idle, duration), steps = _known(side.steps, "data_loading_idle_ns", "duration_ns")
-    idles = _median_quotient(runs, idle * steps, duration * steps)
+    idles = _share(side, "data_loading_idle_ns", "step_ns")
     return loading if idles is None else idles
 
 
 def _exposed(side: Loaded, of: str) -> float | None:
-    """Exposed communication as a share of what the utilisation is a share of; the median over the runs."""
-    if of == "capture_e2e_ns":
-        if side.is_part:
-            return None
-        runs, (exposed, whole), _ = _known(side.captures, "exposed_communication_ns", "e2e_ns")
-        return _median_quotient(runs, exposed, whole)
-    whole_name = "duration_ns" if of == "step_ns" else of
-    runs, (exposed, whole), steps = _known(side.steps, "exposed_communication_ns", whole_name)
-    return _median_quotient(runs, exposed * steps, whole * steps)
+    """Exposed communication as a share of what the utilisation is a share of."""
+    if of != "capture_e2e_ns":
+        return _share(side, "exposed_communication_ns", of)
+    if side.is_part:
+        return None
+    runs, (exposed, whole), _ = _known(side.captures, "exposed_communication_ns", "e2e_ns")
+    return _median_quotient(runs, exposed, whole)
+
+
+def _share(side: Loaded, part: str, whole: str) -> float | None:
+    """Of the numbers that the overall table shows."""
+    numbers = step_numbers(side)
+    return numbers[part] / numbers[whole] if part in numbers and numbers.get(whole) else None
 
 
 def _utilisation(side: Loaded, times: _Times) -> float | None:

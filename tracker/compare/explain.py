@@ -17,7 +17,7 @@ from tracker.compare.answer import Caveat, Reasons, answer
 from tracker.compare.claims import claim
 from tracker.compare.keys import among, numbered, places, ranks
 from tracker.compare.metrics import op_reasons
-from tracker.compare.overall import run_numbers, step_numbers
+from tracker.compare.overall import ROUNDING, run_numbers, step_numbers
 from tracker.compare.refusals import other_track
 from tracker.compare.renames import find_renames, status_of_names
 from tracker.compare.spread import standing_out, total_range
@@ -231,8 +231,10 @@ def _parts(
             )
         )
     rest = fsum([after[metric], -before[metric], *(-part.delta_ns for part in parts)])
-    if rest:
-        parts.append(Part("rest_ns", f"Rest ({_NO_SUMS})", None, None, rest))
+    if abs(rest) > ROUNDING * after[metric]:
+        known = all(name in own for name in ("compute_ns", "free_ns") for own in (before, after))
+        why = _NO_SUMS if known else "in no part that both sources know"
+        parts.append(Part("rest_ns", f"Rest ({why})", None, None, rest))
     return tuple(parts)
 
 

@@ -47,7 +47,9 @@ def fused_sums(side: Loaded, compute: Columns) -> Sums:
     parts = ["computing", "rest"]
     found: dict[str, Sum] = {}
     number, first = places([fused["canonical_name"]])
-    numbers = reduction.of_side(side, Numbered(table, number, len(first)), ["ns", "calls", *parts], parts)
+    numbers = reduction.of_side(
+        side, Numbered(table, number, len(first)), ["ns", "calls", *parts], parts, dict.fromkeys(parts, "ns")
+    )
     names = fused["canonical_name"][first]
     for name, *row in Columns({"name": names, **numbers}).rows("name", *numbers):
         ns, calls, computing_ns, rest_ns = row

@@ -161,8 +161,14 @@ def _outcome(verdict: str, key: Key, why: str, result: GateResult, *, is_worse: 
     if is_peak and result.cause == "peak memory":
         return "failed", ""
     if verdict in ("REGRESSED", "ADDED"):
-        if why or (result.code == EXIT_FINDINGS and _is_cause(key, result.cause)):
-            return ("passed", why) if why else ("failed", "")
+        if why:
+            return "passed", why
+        if result.code == EXIT_FINDINGS and (is_peak or _is_cause(key, result.cause)):
+            return "failed", ""
+        if key[1].endswith("bytes"):
+            return "passed", f"peak memory {format_diff(result.peak)}, which the limit (gate_peak) is for"
+        if result.code == EXIT_FINDINGS:
+            return "passed", f"the gate fails by the {result.cause}"
         return "passed", f"operators net {format_diff(result.net)} of the step, below the limit (gate_net)"
     return ("unsure" if verdict in ("INCONCLUSIVE", "TOO_FEW_RUNS") else "passed"), why
 

@@ -34,6 +34,10 @@ _STATED: Final = {
     _IDLE: "idle_ns",
 }
 """Key of the overall table -> column of the collectives that it sums, where that is known of all of them."""
+_WHOLE: Final = {
+    _WAIT: "exposed_ns", _SYNCHRONIZATION: _TOTAL, _TRANSIT: _TOTAL, _IDLE: _TOTAL,
+}  # fmt: skip
+"""Part of the time of a group -> the time that it is a part of."""
 
 _PARTS: Final = (_WAIT, _TRANSMIT, _SYNCHRONIZATION, _TRANSIT, _IDLE)
 """Those that depend on where wait and transit come from."""
@@ -61,7 +65,7 @@ def group_sums(side: Loaded, exposed_ns: float | None, roles: Names) -> Sums | N
     found: dict[str, Sum] = {}
     stated = table.having(**{name: table[column] for name, column in _STATED.items()})
     (own,), keys = numbered([stated], ["group"])
-    numbers = reduction.of_side(side, own, ["exposed_ns", "calls", *_STATED], list(_STATED))
+    numbers = reduction.of_side(side, own, ["exposed_ns", "calls", *_STATED], list(_STATED), _WHOLE)
     numbers[_TRANSMIT] = numbers["exposed_ns"] - numbers[_WAIT]
     for group, *row in Columns({**keys, **numbers}).rows("group", *numbers):
         of_group = dict(zip(numbers, row, strict=True))

@@ -117,7 +117,9 @@ def _with_shares(table: Columns) -> Columns:
 
 
 def _numbers_of(side: Loaded, rows: Numbered) -> dict[str, F64]:
-    found = reduction.of_side(side, rows, [*_SUMS, "large", "stated"], _SUMS)
+    found = reduction.of_side(
+        side, rows, [*_SUMS, "large", "stated"], _SUMS, dict.fromkeys(("large", "stated"), "bytes")
+    )
     transit, stated = found["transit_ns"], found.pop("stated")
     found["bandwidth_gb_per_s"] = found["bytes"] / np.where(transit != 0, transit, np.nan)
     found["large_packet_ratio"] = found.pop("large") / np.where(stated != 0, stated, np.nan)

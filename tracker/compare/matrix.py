@@ -16,6 +16,7 @@ from tracker.compare.filters import check_named
 from tracker.compare.notes import warnings
 from tracker.compare.references import named
 from tracker.compare.sides import load_all
+from tracker.compare.tracks import check_one_track
 from tracker.errors import UsageError
 from tracker.lazy import pd
 from tracker.results import MATRIX_COLUMNS, DiffOptions, Matrix, check_matrix
@@ -48,6 +49,8 @@ def matrix(
     whole = replace(options, minimum_ns=None)  # a row may be small in two neighbours and large in a third side
     with ExitStack() as stack:
         references, runs = named(store, references, options.workload, options.config)
+        if store is not None:
+            check_one_track(store, runs)
         sides = load_all(store, references, options, stack, runs=runs)
         found_of = [recordings.compared(*pair, whole)[0] for pair in pairwise(sides)]
         if any(found.by_name for found in found_of):

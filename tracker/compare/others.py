@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -27,8 +28,10 @@ if TYPE_CHECKING:
     from tracker.results import DiffOptions
 
 _KERNEL_MATCH: Final = ["name", "input_shapes", "category", "core_type"]
-_PARTS: Final = ["wait_ns", "transit_ns", "synchronization_ns", "idle_ns", "exposed_wait_ns"]
-"""Parts of the time of collectives: no part of all of it where one of them does not say it."""
+_PARTS: Final = {
+    "wait_ns": "ns", "transit_ns": "ns", "synchronization_ns": "ns", "idle_ns": "ns", "exposed_wait_ns": "exposed_ns",
+}  # fmt: skip
+"""Parts of the time of collectives, and of which: no part of all of it where one of them does not say it."""
 _COMMUNICATION_SUMS: Final = ["calls", "bytes", "ns", "exposed_ns", *_PARTS]
 
 
@@ -89,14 +92,14 @@ def _timed(
     tables: Sequence[Columns],
     key: Sequence[str],
     sums: Sequence[str] = ("calls", "ns"),
-    whole: Sequence[str] = (),
+    parts: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[list[Numbered], Arrays]:
     """The rows of all `tables`, and those of both sides, the first two, matched by `key`, with `sums` (see
     `reduction.of_side`), the average and the extremes of a call.
     """
     rows, keys = numbered(tables, key)
     numbers = [
-        reduction.of_side(side, own, sums, whole) | reduction.extremes(own, "min_ns", "max_ns")
+        reduction.of_side(side, own, sums, list(parts), parts) | reduction.extremes(own, "min_ns", "max_ns")
         for side, own in zip(sides, rows[:2], strict=True)
     ]
     return rows, join.average(join.matched(keys, rows[:2], numbers), "ns", "calls", "average_ns")

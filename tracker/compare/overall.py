@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import fsum
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 PARTS: Final = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "free_ns")
 """What the E2E time of a step consists of."""
+ROUNDING: Final = 1e-9
+"""Part of a time below which a rest is none of medians."""
 _PEAKS: Final = ("peak_allocated_bytes", "peak_reserved_bytes")
 _NOTHING: Final = Sum(None)
 _TIMES: Final = (
@@ -111,15 +114,17 @@ def compare(baseline: Loaded, candidate: Loaded) -> Columns:
 def step_numbers(side: Loaded) -> dict[str, float]:
     """Each number of the breakdown, by its name; peaks: the largest of a run. Each is of the ranks that report it.
 
-    `step_ns` is the marker's duration (without markers the span of the capture), `rest_ns` what the parts lack to sum
-    to the E2E time. Keys are left out where the source does not say.
+    `step_ns` is the marker's duration (without markers the span of the capture), `rest_ns` what the medians of the
+    parts lack to sum to the E2E time. Keys are left out where the source does not say.
     """
     found = {name: float(over_runs(np.array([values]))[0]) for name, values in run_numbers(side).items()}
     if found.get("e2e_ns") and "free_ns" in found:
         found["free_share"] = found["free_ns"] / found["e2e_ns"]
-    parts = [-found[name] for name in PARTS if name in found]
-    if "e2e_ns" in found and parts:
-        found["rest_ns"] = fsum([found["e2e_ns"], *parts])
+    if "slow_steps" in found:  # no time: a run without any counts
+        found["slow_steps"] = fmean(run_numbers(side)["slow_steps"])
+    if {"e2e_ns", "compute_ns", "free_ns"} <= found.keys():
+        rest = fsum([found["e2e_ns"], *(-found[name] for name in PARTS if name in found)])
+        found["rest_ns"] = rest if abs(rest) > ROUNDING * found["e2e_ns"] else 0.0
     return found
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from msgspec.structs import replace
 
-from tracker.columns import Column, Columns
+from tracker.columns import Columns
 from tracker.compare import reduction
 from tracker.compare.keys import Numbered, numbered
 from tracker.compare.operators import own_time
@@ -45,10 +45,6 @@ def with_number(side: Loaded, table: Columns, question: queries.Question[...]) -
 def of_rows(side: Loaded, table: Columns, fine: Columns, key: Sequence[str], value: str) -> Columns:
     """`table` with NUMBER: of the rows in `fine`, at reduction.GRAIN, that are equal in `key` and grain."""
     grain = [name for name in GRAINS if name in table]
-    if "stage" in grain:
-        stage_of = {(run, rank): stage for run, rank, stage in side.captures.rows("run_id", "rank", "stage")}
-        stages = np.array([stage_of[rank] for rank in fine.rows("run_id", "rank")], dtype=np.int64)
-        fine = fine.having(stage=Column(stages, stages < 0))
     names = [*grain, *key]
     (shown, own), _ = numbered([table.only(names), fine.only(names)], names)
     found = np.full(own.count, np.nan)

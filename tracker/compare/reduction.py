@@ -6,6 +6,7 @@ Each column has ranks of its own: those that state it. What medians hide of a su
 from __future__ import annotations
 
 from math import fsum
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -15,7 +16,7 @@ from tracker.compare.keys import places, ranks
 from tracker.store.samples.statistic import over_ranks, over_runs, over_steps, sums_per_step
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from tracker.columns import F64, I64, Texts
     from tracker.compare.keys import Numbered
@@ -28,17 +29,26 @@ Steps = tuple["I64", "F64"]
 """The numbers of the steps of a rank, ascending, and of how many steps each is the mean."""
 
 
-def of_side(side: Loaded, rows: Numbered, columns: Sequence[str], whole: Sequence[str] = ()) -> dict[str, F64]:
+def of_side(
+    side: Loaded,
+    rows: Numbered,
+    columns: Sequence[str],
+    whole: Sequence[str] = (),
+    parts: Mapping[str, str] = MappingProxyType({}),
+) -> dict[str, F64]:
     """The number of each key per column; nan where no row states it. `rows`: at GRAIN; several of one key add up, as
-    far as they are known. In `whole` a key is nan where any row of it is unknown.
+    far as they are known. In `whole` a key is nan where any row of it is unknown. `parts`: a column -> the one that it
+    is a part of, so that it is of the same ranks.
     """
-    found = {name: over_runs(table) for name, table in per_run(side, rows, columns).items()}
+    found = {name: over_runs(table) for name, table in per_run(side, rows, columns, parts).items()}
     for name in whole:
         found[name][rows.number[~rows.rows.known(name)]] = np.nan
     return found
 
 
-def per_run(side: Loaded, rows: Numbered, columns: Sequence[str]) -> dict[str, F64]:
+def per_run(
+    side: Loaded, rows: Numbered, columns: Sequence[str], parts: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, F64]:
     """The same before the mean over runs: (keys, runs) per column, in the order of `side.run_ids`."""
     run, rank, step = (rows.rows.integers(name) for name in ("run_id", *GRAIN))
     order = np.lexsort([rank, run])
@@ -56,8 +66,9 @@ def per_run(side: Loaded, rows: Numbered, columns: Sequence[str]) -> dict[str, F
             there, numbers = _of_rank(local[start - first : end - first], step[start:end], own, steps)
             table[:, there, place] = numbers
         stages = np.array([stage for _, stage, _ in members], dtype=np.int64)
-        for name, numbers in zip(columns, table, strict=True):
-            found[name][keys, at] = over_ranks(numbers, stages)
+        of = dict(zip(columns, table, strict=True))
+        for name, numbers in of.items():
+            found[name][keys, at] = over_ranks(numbers, stages, of.get(parts.get(name, "")))
     return found
 
 

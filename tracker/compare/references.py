@@ -56,6 +56,8 @@ def named(
 ) -> tuple[list[str], dict[str, Named]]:
     """The references settled, and what those in the database name, of which only runs with the values of `config`."""
     references = [settled(store, reference, workload) for reference in references]
+    if config and (path := next((one for one in references if one.strip() and not needs_store(one)), None)):
+        raise UsageError(f"--config chooses runs of a database, and {path} is a path", remedy="leave out --config")
     stored = [reference for reference in references if reference.strip() and needs_store(reference)]
     return references, {} if store is None else {one: _chosen(store, one, workload, config) for one in stored}
 

@@ -24,9 +24,9 @@ _MODEL: Final = frozenset({"model", "model_name", "arch", "architecture"})
 
 
 _IN_COMMON: Final = 0.5
-"""Share of the names of the operators, and of their time, that both sides have at least where they do the same work: of
-the names 0.85 and more between captures of one model, 0.35 and less between models. An operator that is replaced by
-another can take most of the time, but not most of the names; one that is new leaves all of the other side.
+"""Share of the names of the operators, and of the time of either side, that both have at least where they do the same
+work: of the names 0.85 and more between captures of one model, 0.35 and less between models. An operator that is new,
+or in the place of another, can take most of the time, but not most of the names.
 """
 _FEWEST_NAMES: Final = 5
 """Operators of a side from which on their names say which model it is."""
@@ -96,13 +96,13 @@ def _other_work(baseline: Loaded, candidate: Loaded, operators: Operators | None
         other = f"different model ({' | '.join(sorted(models[0]))} and {' | '.join(sorted(models[1]))})"
     if not other and operators is not None and (shares := _in_common(operators)):
         names, time = (f"{100 * share:.0f} %" for share in shares)
-        other = f"both sides have only {names} of the operators by name, and {time} of their time"
+        other = f"only {names} of the operators are on both sides, by their names, with {time} of the time of one"
     return f"Not comparable: {other}." if other else ""
 
 
 def _in_common(operators: Operators) -> tuple[float, float] | None:
-    """The shares of the names of the operators, and of their time (the mean of both sides), that both sides have; None
-    where they have enough to do the same work, or too few operators for anybody to say.
+    """The shares of the names of the operators, and of the time of that side which has less of it in common, that both
+    sides have; None where they have enough to do the same work, or too few operators for anybody to say.
     """
     ops = operators.everything
     number, first = places([ops["name"]])
@@ -113,7 +113,7 @@ def _in_common(operators: Operators) -> tuple[float, float] | None:
         return None
     both = there[0] & there[1]
     names = float(both.sum() / (there[0] | there[1]).sum())
-    time = float(np.mean([own[both].sum() / own.sum() for own in times]))
+    time = min(float(own[both].sum() / own.sum()) for own in times)
     return (names, time) if max(names, time) < _IN_COMMON else None
 
 

@@ -50,6 +50,8 @@ def pairs(store: Store | None, sides: Sequence[str], options: DiffOptions, again
     if store is None or len(runs) < len({*sides}) or not any(_is_several(store, *own) for own in runs.items()):
         return [Pair((one, other), runs, options)]
     tracks = {side: _tracks(store, own) for side, own in runs.items()}
+    if any(side.startswith("run:") and len(own) > 1 for side, own in tracks.items()):
+        return [Pair((one, other), runs, options)]  # a mixture that was asked for
     both = tracks[one].keys() & tracks[other].keys()
     if not both:
         has = ", ".join(f"{side} has {_listed(own)}" for side, own in tracks.items())
@@ -62,9 +64,19 @@ def pairs(store: Store | None, sides: Sequence[str], options: DiffOptions, again
     found = []
     for track in sorted(both, key=_order):
         names = [_name(side, track, tracks[side]) for side in sides]
-        own = {name: (tracks[side][track], None) for name, side in zip(names, sides, strict=True)}
+        own = {name: (tracks[side][track], runs[side][1]) for name, side in zip(names, sides, strict=True)}
         found.append(Pair((names[0], names[1]), own, replace(options, config=dict(track[1])), notes))
     return found
+
+
+def check_one_track(store: Store, runs: Mapping[str, Named]) -> None:
+    """UsageError for the first version with runs of several tracks: one number would be of a mixture."""
+    for side, named_runs in runs.items():
+        if _is_several(store, side, named_runs):
+            raise UsageError(
+                f"{side} has runs of several devices and configurations: {_listed(_tracks(store, named_runs))}",
+                remedy="choose with --config KEY=VALUE, VERSION@DEVICE or run:ID,run:ID",
+            )
 
 
 def _is_several(store: Store, side: str, of_side: Named) -> bool:

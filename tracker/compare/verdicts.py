@@ -315,7 +315,7 @@ def _overall(judged: Judged, table: Columns) -> list[Key]:
     verdicts = judged.found.columns["verdict"]
     judged_runs = [key for key, at in judged.found.places.items() if key[0] == _RUN and verdicts[at] is not None]
     # what both sides measured in the same way, a trace before the others
-    run = {key[1]: key for way in reversed(WAYS) for key in judged_runs if key[4] == way and key[2] != "mean step"}
+    run = {key[1]: key for way in reversed(WAYS) for key in judged_runs if key[4] == way}
     return [run.get(FIELD_OF.get(metric, metric), NO_SERIES) for metric in table["metric"]]
 
 

@@ -55,7 +55,8 @@ def history(store: Store, *, options: HistoryOptions) -> History:
             own = frame["series_id"].tolist()
             with store.connect() as connection:
                 notes += notes_of(connection, place)
-                pinned = against_pinned(connection, place) if options.against == "pinned" else {}
+                pinned, why = against_pinned(connection, place) if options.against == "pinned" else ({}, "")
+                notes += [why] if why else []
                 levels = _levels(connection, place, own)
                 gradual = {
                     (row.series_id, row.first_version_id): float(np.expm1(row.size))

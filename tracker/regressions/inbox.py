@@ -127,6 +127,7 @@ def found_rows(
         row |= {"state": said.state, "until_ns": said.until_ns, "until_version": said.until_version}
         row["is_new"] = said.state == "new" or (is_new and said.state == "muted")
         row["good_version"] = track.before(row["version_id"])
+        row["level_runs"] = track.gates.get(row["version_id"], {}).get("base_runs", "")
         row["verdict"] = verdict_word(SIGNS[row["direction"]], row["change"])
         before, after = row["baseline_value"], row["candidate_value"]
         row["ratio"] = after / before - 1 if before and after else None
@@ -240,9 +241,8 @@ def incident_of(own: Sequence[Row]) -> Row:
         "is_new": any(row["is_new"] for row in own),
         "findings": len(tops),
         "open": sum(row["state"] in CONFIRMED_STATES for row in tops),
-        **{
-            side: Counter(row[side] for row in own).most_common(1)[0][0] for side in ("baseline_runs", "candidate_runs")
-        },
+        "baseline_runs": first["level_runs"] or first["baseline_runs"],
+        "candidate_runs": Counter(row["candidate_runs"] for row in own).most_common(1)[0][0],
         "baseline_step_ns": before,
         "candidate_step_ns": after,
         "step_delta_ns": None if before is None or after is None else after - before,

@@ -55,11 +55,24 @@ def incidents_of(track: Track, state: TrackState, result: VersionResult) -> Iter
         own.sort(key=lambda one: (kind[one.series] != KindCode.STEP, -abs(one.contribution)))
         now = result.evidence
         new = np.isin(track.run_ids, now.run_ids[now.since(first)])
-        runs = next((one.reference for one in own if one.reference), ())
+        runs = step_reference(track, result)
         base = np.isin(track.run_ids, runs)
         before = now.window.shift[np.isin(now.run_ids, runs)]
         shift = now.window.shift[now.since(first)].mean() - (before.mean() if len(before) else 0.0)
         yield incident_of(track, own, first, base, new, float(shift))
+
+
+def step_row(track: Track, result: VersionResult) -> int:
+    """The series that is the step of a version: its own, else end to end; the first one where it has neither."""
+    kind = track.series.kind
+    rows = [*np.flatnonzero(kind == KindCode.STEP), *np.flatnonzero(kind == KindCode.WHOLE)]
+    return next((int(row) for row in rows if result.judged.new_runs[row] > 0), 0)
+
+
+def step_reference(track: Track, result: VersionResult) -> tuple[int, ...]:
+    """Ids of the runs that the step of a version is compared with."""
+    now, row = result.evidence, step_row(track, result)
+    return now.reference(row, int(now.current[row])) if len(track.series.kind) else ()
 
 
 def incident_of(

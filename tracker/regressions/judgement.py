@@ -54,7 +54,7 @@ F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 BOOL = NDArray[np.bool_]
 
-RULE_VERSION: Final = 5
+RULE_VERSION: Final = 6
 """Changes with the rules, so that all versions are judged again."""
 
 _ATTEMPTS: Final = 3
@@ -164,7 +164,7 @@ def _judge_apart(store: Store, reader: TrackReader) -> int | None:
 
     def work(connection: Connection) -> int | None:
         regressions.lock(connection, reader.line)
-        reader.runs = None
+        reader.renew(connection)
         made = reader.make(connection)
         return None if made is None else _write(connection, reader.line, made)
 
@@ -182,7 +182,7 @@ def _judge_apart(store: Store, reader: TrackReader) -> int | None:
             done = store.transact(partial(write, made=made))
             if done is not None:
                 return done
-            reader.runs = None
+            reader.renew(connection=None)
         return store.transact(work)
 
 
@@ -214,12 +214,20 @@ class TrackReader(Struct):
 
     def holds(self, connection: Connection) -> bool:
         """Whether what the last judgement was made of is as it was."""
+        return self.known == regressions.rests_on(connection, self.line) and self.is_current(connection)
+
+    def is_current(self, connection: Connection) -> bool:
+        """Whether the runs and limits are as they were read."""
         return (
             self.runs is not None
-            and self.known == regressions.rests_on(connection, self.line)
             and self.runs.rows == judged.rows_of_runs(connection, self.line)
             and self.runs.limits == thresholds.of_line(connection, self.line)
         )
+
+    def renew(self, connection: Connection | None) -> None:
+        """Forget all that was read, samples as well, unless `connection` sees that it is as it was."""
+        if connection is None or not self.is_current(connection):
+            self.runs, self.series, self.arrays, self.traits = None, None, {}, {}
 
     def make(self, connection: Connection) -> Made | None:
         """The judgement of the first version that is out of date."""

@@ -71,7 +71,7 @@ def places(store: Store, options: HistoryOptions) -> list[Place]:
     if len(workloads) > 1:
         raise UsageError(f"there are several workloads: {', '.join(workloads)}", remedy="choose one with --workload")
     if not workloads:
-        raise UsageError("no active runs are left to show", remedy="tracker runs lists what there is")
+        raise UsageError("no active runs are left to show", remedy="tracker runs --state all lists what there is")
     with store.connect() as connection:
         found = []
         texts = rows.rows("workload", "configuration", "vendor", "device")

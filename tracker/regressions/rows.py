@@ -14,7 +14,7 @@ from tracker.detect.power import detectable_change
 from tracker.detect.presence import exact_changes
 from tracker.regressions import comparable
 from tracker.regressions.gate import rise_of_peak
-from tracker.regressions.incidents import IncidentParts
+from tracker.regressions.incidents import IncidentParts, step_reference, step_row
 from tracker.regressions.state import UNDECIDED, Finding, TrackState
 from tracker.regressions.track import BEGINNING, Track, geometric_mean
 from tracker.regressions.walk import VersionResult
@@ -218,11 +218,7 @@ def judged_row(data: Track, state: TrackState, result: VersionResult, version: i
 
     `net`: change by the operators that were found in it, as a share of the step; `peak`: rise of peak memory.
     """
-    now, kind = result.evidence, data.series.kind
-    steps = [*np.flatnonzero(kind == KindCode.STEP), *np.flatnonzero(kind == KindCode.WHOLE)]
-    steps = [row for row in steps if result.judged.new_runs[row] > 0] or [0]
-    row = int(steps[0])
-    base = now.reference(row, int(now.current[row])) if len(kind) else ()
+    kind, row, base = data.series.kind, step_row(data, result), step_reference(data, result)
     sides = [np.isin(data.run_ids, base), data.versions == result.version]
     step = [float(geometric_mean(data.step[None, :], side)[0]) or None for side in sides]
     found = [one for one in result.found if one.state == "open" and data.series.leaf[one.series]]

@@ -167,7 +167,7 @@ def newest_gates(connection: Connection, line: Line, run_ids: Iterable[int]) -> 
 
 
 def open_findings(connection: Connection, run_id: int) -> str:
-    """What is worse in the version of a run by findings that are open in it, a sentence; "" where there are none."""
+    """What is worse in the version of a run by findings that are open to this day, a sentence; "" without any."""
     lines = judged.lines(connection, [run_id])
     track = runs_of_track(connection, lines[0]) if lines else None
     version = next((run.version_id for run in track.runs if run.run_id == run_id), None) if track else None
@@ -176,7 +176,7 @@ def open_findings(connection: Connection, run_id: int) -> str:
     own = [run.run_id for run in track.runs if run.version_id == version]
     rows = [
         row for row in _open_in(track, version, regressions.findings_of_track(connection, lines[0]))
-        if not row.excused and SIGNS[row.direction] > 0
+        if not row.excused and SIGNS[row.direction] > 0 and row.ended_version_id is None
     ]  # fmt: skip
     if not rows:
         return ""

@@ -69,9 +69,13 @@ def tables(findings: Findings, limit: int | None) -> list[Table]:
         own = [row for row in rows if row["incident_id"] == incident["incident_id"]]
         changed = [row for row in environment if row["incident_id"] == incident["incident_id"]]
         found.append(_incident(incident, own, changed, limit))
-    own = [row for row in rows if row["incident_id"] is None]
-    if own:
-        found.append(_rows("Suspects: seen in one run, the next runs decide", own, limit, suspicion=True))
+    suspects: dict[tuple[str, ...], list[Row]] = {}
+    for row in rows:
+        if row["incident_id"] is None:
+            suspects.setdefault(tuple(row[name] for name in ("workload", "device", "configuration")), []).append(row)
+    for where, own in suspects.items():
+        of = f"{', '.join(filter(None, where))}: " if len(suspects) > 1 else ""
+        found.append(_rows(f"Suspects: {of}seen in one run, the next runs decide", own, limit, suspicion=True))
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -66,7 +67,9 @@ def header(log: Log) -> list[str]:
     elif columns:
         shared = _sentence(_shared(columns))
         lines.append(f"{counted(len(columns), 'column')}, all of them: {shared}" if shared else "")
-    lines.append("Medians over the runs of a version; DIFF against the baseline and against the version before.")
+    lines.append(
+        "Geometric means over the runs of a version; DIFF against the baseline and against the version before."
+    )
     if any(column["profiler"] == "off" for column in columns):
         lines.append("Of a training log the median of its lines counts: the first ones hold the start-up.")
     if any(map(_is_judged, records(log.cells))):
@@ -337,13 +340,9 @@ def answer(log: Log) -> str:
         value = _form(columns[number], [cell])(cell["value"])
         unit = "" if columns[number]["unit"] in ("ns", "bytes") else f" {columns[number]['unit']}"
         return f"{cell['version']}: {value}{unit}, {format_diff(cell['baseline_diff'])} against {_against(log)}."
-    tones = [
-        cell_tone(cell["baseline_diff"], bool(columns[number]["higher_is_better"])) for number, cell in known.items()
-    ]
-    words = [
-        f"{tones.count(tone)} {word}" for tone, word in (("better", "better"), ("worse", "worse"), ("", "the same"))
-    ]
-    return f"The newest version of {counted(len(known), 'column')} against {_against(log)}: {', '.join(words)}."
+    verdicts = Counter(str(cell["verdict"]) if _is_judged(cell) else "not judged" for cell in newest.values())
+    words = [f"{count} {verdict}" for verdict, count in sorted(verdicts.items())]
+    return f"The newest version of {counted(len(columns), 'column')}: {', '.join(words)}."
 
 
 def _against(log: Log) -> str:

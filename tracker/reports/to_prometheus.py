@@ -121,7 +121,7 @@ def _line(page: _Page, line: Labels) -> None:
     )  # fmt: skip
     for part, words in _TIMES.items():
         time = line[f"{part}_ns"]
-        about = f"{words}, per step, median over the runs of the newest version."
+        about = f"{words}, per step, geometric mean over the runs of the newest version."
         page.add(f"tracker_{part}_seconds", about, labels, None if time is None else time / NS_PER_S)
     page.add("tracker_peak_allocated_bytes", "Peak memory of the newest version.", labels, line["peak_allocated_bytes"])
     page.add("tracker_samples_per_second", "Throughput of the newest version.", labels, line["samples_per_second"])
@@ -142,7 +142,7 @@ class _Page:
             "per_second": ("per_second", 1.0),
         }.get(unit, ("count", 1.0))  # fmt: skip
         what = "Change of what regressed" if name != "tracker_diff" else "A part of a step of either side"
-        self.add(f"{name}_{ending}", f"{what}, per step and rank.", labels, None if value is None else value * factor)
+        self.add(f"{name}_{ending}", f"{what}, per step.", labels, None if value is None else value * factor)
 
     def add(self, name: str, about: str, labels: Labels, value: float | None) -> None:
         """A sample; none where the value is not known. The same labels twice: the first one counts."""

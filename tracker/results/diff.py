@@ -49,8 +49,9 @@ class Bottleneck(Struct, frozen=True):
     `utilisation_of` names. `device_utilisation`: the union of compute, communication and copies / step time (E2E in a
     capture without step markers), or what the profiler itself says. `possible_gain_share`: how much of the step time
     would go if data loading cost nothing, at most: the part of it in which the device idles, all of it where that is
-    not known. All are quotients of means over steps and ranks, the median over runs; None where the source does not
-    say, and then `missing` says what is missing. `thresholds`: name -> quotient.
+    not known. Those of the step are quotients of the numbers in `overall`, device_utilisation and those of captures one
+    of sums over steps and ranks, the median over runs; None where the source does not say, and then `missing` says what
+    is missing. `thresholds`: name -> quotient.
     `utilisation_of`: what device_utilisation is a share of: `step_ns`, `e2e_ns`, or `capture_e2e_ns` where the device
     did more than the steps launched (its queue was filled before), so that their own numbers would make it look idle.
     `outside_steps_share`: of the capture's E2E, how much lies in none of its steps; None where only some steps were

@@ -75,9 +75,8 @@ class History(Result, frozen=True, eq=False):
       run share, by which the verdict is; contribution: share of the step; verdict, reason: words of the judge; NA where
       nothing was judged. change_point: a level begins with this version; back_to: the version that began the older
       level to which it came back; gradual_change: of a gradual slowdown that was found in it, against the first runs of
-      the level. facts: what changed for certain, as text; pinned_change: against the pinned version; pinned_verdict: of
-      this version and the one before together against it, where `options.against` asks for it; environment: what else
-      changed here, as text
+      the level. facts: what changed for certain, as text; pinned_change: against the pinned version;
+      pinned_verdict: against it, where `options.against` asks for it; environment: what else changed here, as text
     - runs: one row per series and active run: its number, and over its steps minimum and maximum
     - environment: facts that differ between a version and the one before; None where one does not say
     - pinned: the pinned version, None: there is none

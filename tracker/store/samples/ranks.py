@@ -46,8 +46,8 @@ def combine(ranks: Sequence[tuple[int, Measured]]) -> Samples:
     stages = np.array([stage for stage, _ in ranks], dtype=np.int64)
     keys = list(places)
     numbers = np.full((len(places), len(STATISTICS)), np.nan)
-    for column in range(len(STATISTICS) if ranks else 0):
-        numbers[:, column] = over_ranks(table[:, :, column], stages)
+    for column in range(len(STATISTICS)):
+        numbers[:, column] = over_ranks(table[:, :, column], stages, table[:, :, VALUE])
     numbers[:, MIN], numbers[:, MAX] = np.fmin.reduce(table[:, :, MIN], 1), np.fmax.reduce(table[:, :, MAX], 1)
     peaks = np.array([key.metric == PEAK for key in keys], dtype=bool)
     numbers[peaks, VALUE] = numbers[peaks, MAX]

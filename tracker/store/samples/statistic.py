@@ -61,18 +61,19 @@ def _weighted_medians(table: F64, weights: F64) -> F64:
     return np.asarray((ordered[row, low] + ordered[row, high]) / 2)
 
 
-def over_ranks(table: F64, stages: I64) -> F64:
+def over_ranks(table: F64, stages: I64, whole: F64 | None = None) -> F64:
     """The median of each row of (rows, ranks) over the ranks of a stage that have it, the mean over the stages that do.
 
-    A rank in which it is 0 does not have it; 0 where no rank has it and some state it, nan where none does.
+    A rank in which it is 0 does not have it; 0 where no rank has it and some state it, nan where none does. `whole`:
+    of what these numbers are a part; a rank then has them where that is not 0.
 
-    >>> table = np.array([[10.0, 20.0, 90.0, 40.0], [0.0, np.nan, 6.0, np.nan]])
-    >>> over_ranks(table, np.array([0, 0, 0, 1])).tolist()
-    [30.0, 6.0]
+    >>> table, stages = np.array([[10.0, 20.0, 90.0, 40.0], [0.0, np.nan, 6.0, np.nan]]), np.array([0, 0, 0, 1])
+    >>> over_ranks(table, stages).tolist(), over_ranks(table, stages, np.ones((2, 4))).tolist()
+    ([30.0, 6.0], [30.0, 3.0])
     """
     if table.shape[1] == 1:
         return np.asarray(table[:, 0])
-    having = np.where(table == 0, np.nan, table)
+    having = np.where((table if whole is None else whole) == 0, np.nan, table)
     total, count = np.zeros(len(table)), np.zeros(len(table))
     for stage in sorted(set(stages.tolist())):
         middle = known_medians(having[:, stages == stage])
