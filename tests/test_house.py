@@ -18,7 +18,7 @@ PRODUCT = sorted((ROOT / "tracker").rglob("*.py"))
 ROOMS = {
     "tracker": (783, 6),
     "tracker/api": (643, 6),
-    "tracker/cli": (5_526, 35),
+    "tracker/cli": (5_524, 35),
     "tracker/compare": (8_197, 54),
     "tracker/config": (763, 7),
     "tracker/detect": (928, 9),
@@ -36,7 +36,7 @@ ROOMS = {
     "tracker/watch": (1_800, 12),
     "migrations": (491, 3),
     "scripts": (3_001, 12),
-    "tests": (43_798, 301),
+    "tests": (43_809, 301),
 }
 """Room -> lines and files of Python and SQL."""
 

@@ -13,6 +13,7 @@ from tests.cli.proposals import FILLED, proposed
 from tests.cli.states import STATES, make
 from tests.cli.test_doctor import rank
 from tests.conftest import RUN, slow
+from tests.factories import EPOCH_NS, save
 from tests.notify.test_commands import told_of
 from tracker.cli.demo import samples
 from tracker.hooks import places, spool
@@ -279,3 +280,13 @@ def test_what_waits_in_a_spool_proposes_runs(call, tracker, databases, tmp_path)
         for words in proposed(done.out + done.err):
             assert tracker(*words).code == 0, f"`{asked}` proposed `{shlex.join(words)}`"
     assert tracker("ingest", "--spooled", "--version", "v1", "--workload", "gpt").out.startswith("run:1  already in")
+
+
+def test_the_runs_that_came_last_are_compared_with_the_last_of_their_configuration(call, tmp_path):
+    """v1 and v3 have a batch of 8, v2 one of 4 and v3 last of all one of 4 as well."""
+    db = tmp_path / "made.db"
+    with open_store(str(db)) as store:
+        for number, (version, batch) in enumerate((("v1", "8"), ("v2", "4"), ("v3", "8"), ("v3", "4"))):
+            started = EPOCH_NS + number * 10**12
+            save(store, version, started_at_ns=started, of_run={"configuration": {"batch": batch}})
+    assert call(db, ["versions"]).out.endswith("Next: tracker diff v2 run:4 --workload gpt\n")

@@ -44,12 +44,10 @@ def _newest_two(
     for candidate in reversed(candidates):
         before = order[: order.index(candidate)]
         baselines = [label for label in order if is_pinned[label] and label != candidate] if pinned else before
-        for baseline in reversed(baselines):
-            shared = [line for line in lines[candidate] if line in lines[baseline]]
-            if shared:
-                # that of the newest run
-                newest = max(shared, key=lambda one: max(lines[candidate][one]))
-                return [(label, sorted(lines[label][newest])) for label in (baseline, candidate)]
+        for line in sorted(lines[candidate], key=lambda one: -max(lines[candidate][one])):  # that of the newest run
+            found = next((label for label in reversed(baselines) if line in lines[label]), None)
+            if found is not None:
+                return [(label, sorted(lines[label][line])) for label in (found, candidate)]
     return None
 
 
