@@ -42,10 +42,15 @@ def test_each_configuration_has_a_page_and_the_worst_one_the_exit_code(tracker, 
     alone = tracker("diff", "v1", "v2", "--config", "batch=8", "--format", "json", "--fail-on", "new", "--db", db)
     assert (alone.code, json.loads(alone.out)["candidate"]["configuration"]) == (0, "batch=8")
     both = tracker("diff", "v1", "v2", "--format", "json", "--db", db)
-    assert (both.code, both.err) == (
+    assert [one["candidate"]["configuration"] for one in json.loads(both.out)["diffs"]] == ["batch=8", "batch=16"]
+    suites = ElementTree.fromstring(tracker("diff", "v1", "v2", "--format", "junit", "--db", db).out)
+    assert [suite.get("name") for suite in suites] == [
+        f"tracker diff v1 v2 --config batch={batch}" for batch in (8, 16)
+    ]
+    table = tracker("diff", "v1", "v2", "--format", "csv", "--db", db)
+    assert (table.code, table.err) == (
         2,
-        "tracker: json holds one comparison, and there are 2: v2 batch=8, v2 batch=16; choose with --config KEY=VALUE "
-        "or VERSION@DEVICE\n",
+        "tracker: csv holds one comparison, and there are 2; choose with --config KEY=VALUE or VERSION@DEVICE\n",
     )
 
 

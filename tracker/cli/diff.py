@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from tracker.results import Diff, DiffOptions
     from tracker.store import Store
 
-_OF_SEVERAL: Final = ("text", "markdown", "github")
-"""Formats that hold several comparisons, one after the other."""
 _WORST_FIRST: Final = (EXIT_FINDINGS, EXIT_TOO_LITTLE_DATA, EXIT_NOT_COMPARABLE, EXIT_OK)
 _SIDE = "A version, VERSION@DEVICE, run:41, run:41,run:42, run:41:rank3, latest, latest~1, pinned, or a path on disk."
 
@@ -251,16 +249,11 @@ def diff(
     gates = [compare.gate_of_diff(each, fail_on.value) if fail_on else None for each in found]
 
     def render(wanted: options.Format) -> str | bytes:
-        if len(found) > 1 and wanted.value not in _OF_SEVERAL:
-            raise UsageError(
-                f"{wanted.value} holds one comparison, and there are {len(found)}: {', '.join(map(_name, found))}",
-                remedy="choose with --config KEY=VALUE or VERSION@DEVICE",
-            )
         pages = [
             reports.render_diff(each, wanted.value, only=chosen, gate=gate, **look_of)
             for each, gate in zip(found, gates, strict=True)
         ]
-        return pages[0] if len(pages) == 1 else "\n\n".join(str(page).rstrip("\n") for page in pages)
+        return pages[0] if len(pages) == 1 else reports.joined([str(page) for page in pages], wanted.value)
 
     delivery.deliver(render)
     ended = [(gate, _name(each)) for gate, each in zip(gates, found, strict=True) if gate is not None]

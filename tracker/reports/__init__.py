@@ -7,7 +7,7 @@ To add a format: write `to_<name>.py` with `TITLE`, `SUFFIX`, `BINARY` and a fun
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, TypedDict, Unpack
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from tracker.results.gates import Gate
     from tracker.results.screens import Result
 
+_FOLLOWING = ("github", "markdown", "text")
+"""Formats of which several documents follow each other."""
 NAMES = ("csv", "github", "json", "junit", "markdown", "prometheus", "text", "xlsx")
 
 
@@ -62,6 +64,19 @@ class Gated(Sections, total=False):
 def render_diff(diff: Diff, format: str = "text", **look: Unpack[Gated]) -> str | bytes:
     """The document of `diff`: text of a format, or bytes where `binary(format)`."""
     return _render("diff", diff, format, **look)
+
+
+def joined(pages: Sequence[str], format: str) -> str:
+    """Several documents of one format as one; UsageError for formats that cannot."""
+    if format in _FOLLOWING:
+        return "\n\n".join(page.rstrip("\n") for page in pages) + "\n"
+    if not hasattr(_module(format), "joined"):
+        raise UsageError(
+            f"{format} holds one comparison, and there are {len(pages)}",
+            remedy="choose with --config KEY=VALUE or VERSION@DEVICE",
+        )
+    document: str = _module(format).joined(pages)
+    return document
 
 
 def render_message(

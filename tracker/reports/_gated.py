@@ -33,6 +33,7 @@ def title(result: Diff | Findings) -> str:
     workload = result.options.workload
     where = ["--workload", workload] if workload else []
     if isinstance(result, Diff):
+        where += [word for key, value in result.options.config.items() for word in ("--config", f"{key}={value}")]
         return command_of(("tracker", "diff"), [result.baseline.label, result.candidate.label], where)
 
     return command("tracker", "findings", *where)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import asdict
@@ -56,6 +57,12 @@ def diff(diff: Diff, style: Style) -> str:
     document["explanation"] = plain(diff.explanation)
     document["judgement"] = None if diff.judgement is None else _judgement(diff.judgement)
     return _dump(document)
+
+
+def joined(pages: Sequence[str]) -> str:
+    """Several documents as the list `diffs` of one."""
+    documents = ",\n".join(page.rstrip() for page in pages)
+    return f'{{"schema": {SCHEMA}, "diffs": [\n{documents}\n]}}\n'
 
 
 def show(shown: Shown, style: Style) -> str:

@@ -5,7 +5,7 @@ What fails the gate is a failure, what the runs cannot tell is skipped, sides th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 from xml.etree import ElementTree
 
@@ -100,5 +100,17 @@ def _document(suite: ElementTree.Element) -> str:
         suite.set(name, count)
     root = ElementTree.Element("testsuites")
     root.append(suite)
+    return _written(root)
+
+
+def joined(pages: Sequence[str]) -> str:
+    """The test suites of several documents in one."""
+    root = ElementTree.Element("testsuites")
+    for page in pages:
+        root.extend(ElementTree.fromstring(page))
+    return _written(root)
+
+
+def _written(root: ElementTree.Element) -> str:
     ElementTree.indent(root)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
