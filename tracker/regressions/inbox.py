@@ -9,11 +9,10 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from tracker.columns import Columns
-from tracker.errors import FIRST_INGEST, UsageError
+from tracker.errors import EXIT_TOO_LITTLE_DATA, FIRST_INGEST, UsageError
 from tracker.regressions.causes import cause_of, mark_new_shapes, mark_renamed, split_of
 from tracker.regressions.comparable import settings_note
 from tracker.regressions.environment import changed_between
-from tracker.regressions.gate import UNDECIDED, GateResult
 from tracker.regressions.replaced import as_one, mark_replaced, net_contribution
 from tracker.regressions.rows import SIGNS, verdict_word
 from tracker.regressions.sides import newest_gates
@@ -27,6 +26,7 @@ from tracker.results import (
     Findings,
     FindingsOptions,
 )
+from tracker.results.gates import GateResult
 from tracker.store import Store, judged, queries
 from tracker.store.judged import Line
 from tracker.units import device_part, unit_of_metric
@@ -311,7 +311,7 @@ def gates_of(store: Store, track: TrackNow) -> Row:
     """The exit codes of the newest version of a track for `--fail-on new` and `any`, and what gave them."""
     with store.connect() as connection:
         found = newest_gates(connection, track.line, [run.run_id for run in track.newest])
-    nothing = GateResult(UNDECIDED, "runs", 0.0, 0.0)
+    nothing = GateResult(EXIT_TOO_LITTLE_DATA, "runs", 0.0, 0.0)
     return {
         name: value
         for word in ("new", "any")

@@ -13,7 +13,6 @@ from tracker.detect import CHANGES, JudgedSeries, KindCode, Reason, SeriesTraits
 from tracker.detect.power import detectable_change
 from tracker.detect.presence import exact_changes
 from tracker.regressions import comparable
-from tracker.regressions.gate import rise_of_peak
 from tracker.regressions.incidents import IncidentParts, step_reference, step_row
 from tracker.regressions.state import UNDECIDED, Finding, TrackState
 from tracker.regressions.track import BEGINNING, Track, geometric_mean
@@ -222,7 +221,7 @@ def judged_row(data: Track, state: TrackState, result: VersionResult, version: i
     sides = [np.isin(data.run_ids, base), data.versions == result.version]
     step = [float(geometric_mean(data.step[None, :], side)[0]) or None for side in sides]
     found = [one for one in result.found if one.state == "open" and data.series.leaf[one.series]]
-    peaks = [rise_of_peak(result, row) for row in np.flatnonzero(kind == KindCode.PEAK).tolist()]
+    peaks = [_rise_of_peak(result, row) for row in np.flatnonzero(kind == KindCode.PEAK).tolist()]
     is_step = len(kind) > 0 and kind[row] == KindCode.STEP
     return JudgedRow(
         version_id=version,
@@ -236,6 +235,18 @@ def judged_row(data: Track, state: TrackState, result: VersionResult, version: i
         net=sum(one.contribution for one in found),
         peak=max(peaks, default=0.0),
     )
+
+
+def _rise_of_peak(result: VersionResult, row: int) -> float:
+    """How far the peak memory of a version is above its level and above the version before: the smaller rise."""
+    now = result.evidence
+    logs = now.window.logs[row]
+    before = now.versions[now.looked_back]
+    last = now.looked_back & (now.versions == (before[-1] if len(before) else -1))
+    rises = [float(result.judged.change[row])]
+    if last.any():
+        rises.append(float(logs[now.new].mean() - logs[last].mean()))
+    return float(np.nan_to_num(np.expm1(min(rises))))
 
 
 def verdict_columns(

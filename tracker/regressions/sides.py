@@ -16,12 +16,13 @@ from sqlalchemy import Connection
 
 from tracker.columns import objects
 from tracker.detect import CHANGES, JudgedSeries, Key, KindCode, Reason, Thresholds, Verdict, judge_version
+from tracker.errors import EXIT_FINDINGS, EXIT_OK, EXIT_TOO_LITTLE_DATA
 from tracker.regressions.comparable import alike, recordings_of
-from tracker.regressions.gate import GateResult, code_of
 from tracker.regressions.judgement import TrackRuns, runs_of_track
 from tracker.regressions.limits import track_limits, traits_of
 from tracker.regressions.rows import SIGNS, WAYS, numbers_of, stated
 from tracker.regressions.track import Track
+from tracker.results.gates import GateResult
 from tracker.store import Store, judged, regressions, thresholds
 from tracker.store.chosen import ChosenRuns, Known, all_keys, values_of_runs
 from tracker.store.judged import Line
@@ -47,10 +48,16 @@ class GateFacts(Struct, frozen=True):
     decided: bool = False
 
     def result(self, limits: Thresholds) -> GateResult:
-        """The exit code, and what gave it."""
-        return code_of(
-            self.steps, net=self.net, peak=self.peak, suspect=self.suspect, decided=self.decided, limits=limits
-        )
+        """The exit code, by the first rule that holds, and what gave it: JUDGEMENT, section 7."""
+        if any(sign > 0 for sign in self.steps):
+            return GateResult(EXIT_FINDINGS, "step", self.net, self.peak)
+        if self.peak >= limits.gate_peak:
+            return GateResult(EXIT_FINDINGS, "peak memory", self.net, self.peak)
+        if not self.steps and self.net >= limits.gate_net:
+            return GateResult(EXIT_FINDINGS, "net of the operators", self.net, self.peak)
+        if self.suspect or not self.decided:
+            return GateResult(EXIT_TOO_LITTLE_DATA, "suspect" if self.suspect else "runs", self.net, self.peak)
+        return GateResult(EXIT_OK, "", self.net, self.peak)
 
 
 class SideVerdicts(Struct, frozen=True, eq=False):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from tracker.store import judged, samples
-from tracker.store.judged import Line, LineRun, SeriesTable
+from tracker.store.judged import Line, SeriesTable
 from tracker.store.queries.recordings import Recorded, recorded
 from tracker.store.samples import SAMPLE_RULES
 from tracker.store.sql import statement
@@ -45,14 +45,13 @@ class _Told(Struct, frozen=True):
 
 
 class Known(Struct, frozen=True, eq=False):
-    """What was read before of a database: the runs, the lines of runs, the series of lines, and per run what it says of
-    these, and how it was recorded.
+    """What was read before of a database: the runs, the series of lines, and per run what it says of these, and how it
+    was recorded.
     """
 
     told: dict[int, _Told] = field(default_factory=dict)
     series: dict[Line, SeriesTable] = field(default_factory=dict)
     runs: dict[int, tuple[F64, F64]] = field(default_factory=dict)
-    lines: dict[frozenset[int], tuple[Line | None, list[LineRun]]] = field(default_factory=dict)
     recordings: dict[int, Recorded] = field(default_factory=dict)
 
     def recorded(self, connection: Connection, run_ids: Sequence[int]) -> list[Recorded]:
@@ -60,17 +59,6 @@ class Known(Struct, frozen=True, eq=False):
         missing = [run_id for run_id in run_ids if run_id not in self.recordings]
         self.recordings.update(recorded(connection, missing))
         return [self.recordings[run_id] for run_id in run_ids]
-
-    def line_of_runs(self, connection: Connection, run_ids: Iterable[int]) -> tuple[Line | None, list[LineRun]]:
-        """The line that all these runs belong to, with its active runs as in `judged.runs_of`; None and no runs where
-        they belong to several.
-        """
-        asked = frozenset(run_ids)
-        if asked not in self.lines:
-            own = self.lines_of(connection, asked)
-            self.lines[asked] = (None, []) if len(own) > 1 else (own[0], judged.runs_of(connection, own[0]))
-            self.told.update({run.run_id: _Told(own[0], run.stale, run.timeline) for run in self.lines[asked][1]})
-        return self.lines[asked]
 
     def lines_of(self, connection: Connection, run_ids: Iterable[int]) -> list[Line]:
         """The lines of these runs, in the order of their numbers."""
