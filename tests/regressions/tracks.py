@@ -11,7 +11,6 @@ SPREAD = (1.0, 1.01, 0.99, 1.005, 0.995)
 MM = ("op", "host_self_ns", "mm", "", "")
 GELU = ("op", "host_self_ns", "gelu", "", "")
 STEP = ("run", "duration_ns", "step", "", "")
-PEAK = ("run", "peak_allocated_bytes", "peak memory", "", "")
 
 
 def track_of(levels, runs=3):
