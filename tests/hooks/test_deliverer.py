@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -53,10 +54,15 @@ def log(folder: Path) -> str:
     return path.read_text() if path.exists() else ""
 
 
+def is_unlocked(place: str) -> bool:
+    """Whether no deliverer is at work in a queue."""
+    with spool.locked(place, spool.DELIVERING) as mine:
+        return mine
+
+
 def is_idle(folder: Path) -> bool:
     """Whether no deliverer is at work."""
-    with spool.locked(queue(folder), spool.DELIVERING) as mine:
-        return mine
+    return is_unlocked(queue(folder))
 
 
 def deliver(folder: Path, tracker: str, **variables: str) -> None:
@@ -345,6 +351,7 @@ def test_ranks_of_several_nodes_that_ingest_at_the_same_moment_are_one_run(tmp_p
         trained(tmp_path / f"node{node}", rank=node, **shared)
         place = places.folder(environ(tmp_path / f"node{node}", **shared))
         trackers.append((place, environ(tmp_path, TRACKER_COMMAND=real_tracker(tmp_path))))
+        until(partial(is_unlocked, place))  # the deliverer that the job started, which finds no tracker
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(nodes) as pool:
