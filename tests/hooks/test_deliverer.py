@@ -54,6 +54,12 @@ def log(folder: Path) -> str:
     return path.read_text() if path.exists() else ""
 
 
+def has_given_up(place: str) -> bool:
+    """Whether a deliverer of a queue has found no tracker."""
+    path = Path(place, "deliverer.log")
+    return path.exists() and "could not be started" in path.read_text()
+
+
 def is_unlocked(place: str) -> bool:
     """Whether no deliverer is at work in a queue."""
     with spool.locked(place, spool.DELIVERING) as mine:
@@ -351,7 +357,9 @@ def test_ranks_of_several_nodes_that_ingest_at_the_same_moment_are_one_run(tmp_p
         trained(tmp_path / f"node{node}", rank=node, **shared)
         place = places.folder(environ(tmp_path / f"node{node}", **shared))
         trackers.append((place, environ(tmp_path, TRACKER_COMMAND=real_tracker(tmp_path))))
-        until(partial(is_unlocked, place))  # the deliverer that the job started, which finds no tracker
+        # the deliverer that the job started, which finds no tracker, holds the queue until it has ended
+        until(partial(has_given_up, place))
+        until(partial(is_unlocked, place))
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(nodes) as pool:
