@@ -93,7 +93,7 @@ def our_cells(result: Diff, side: str) -> dict[str, Cell]:
     overall = result.overall.set_index("metric")[f"{side}_value"].dropna() * steps
     cells = _classes(result, side)
     cells |= {title: _sum(cells, parts) for title, parts in PARTS.items()}
-    named = {COMPUTING: "compute_ns", UNCOVERED: "exposed_communication_ns", FREE_TIME: "free_ns", E2E: "e2e_ns"}
+    named = {COMPUTING: "compute_ns", UNCOVERED: "exposed_communication_ns", FREE_TIME: "idle_ns", E2E: "e2e_ns"}
     cells |= {title: Cell(float(overall[metric])) for title, metric in named.items() if metric in overall}
     number = sum(cell.number or 0 for title, cell in cells.items() if title not in PARTS)
     cells[COMPUTING] = Cell(cells[COMPUTING].ns, number)
@@ -277,7 +277,7 @@ def _idle(ours: Mapping[str, Cell], peer: Mapping[str, Cell], seen: Seen) -> Ite
             at += change
             steps.append(Step(reason, at))
     tolerance = _FLOAT_NS + seen.totals.slices
-    start = Cell(seen.steps.free_ns)
+    start = Cell(seen.steps.idle_ns)
     yield Row(FREE_TIME, Cell(mine.ns), Cell(_cell(peer, FREE_TIME).ns), tuple(steps), start, tolerance)
     tasks = "every task but kernels counts, also waits and records" if seen.is_database else (
         "from the first to the last kernel or collective; here copies before and after count too"

@@ -130,7 +130,7 @@ class Steps:
 
     compute_ns: int
     uncovered_ns: int
-    free_ns: int
+    idle_ns: int
     e2e_ns: int
     copy_ns: int = 0
     wait_ns: int | None = None
@@ -216,7 +216,7 @@ def _steps(joined: Joined) -> Steps:
     return Steps(
         compute_ns=sum(one.compute_ns or 0 for one in found),
         uncovered_ns=sum(one.exposed_communication_ns or 0 for one in found),
-        free_ns=sum(one.free_ns or 0 for one in found),
+        idle_ns=sum(one.idle_ns or 0 for one in found),
         e2e_ns=sum(one.e2e_ns or 0 for one in found),
         copy_ns=int((device.end_ns - device.start_ns)[copies].sum()),
         wait_ns=int(waits.sum()) if is_told else None,

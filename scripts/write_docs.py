@@ -144,8 +144,8 @@ def json_documents() -> str:
             "tracker doctor PATH": ("doctor", doctor.examine([sample])),
         }
         parts = [JSON_INTRODUCTION]
-        for command, (kind, result) in results.items():
-            document = json.loads(getattr(reports, f"render_{kind}")(result, "json"))
+        for command, (_, result) in results.items():
+            document = json.loads(reports.render(result, "json"))
             parts.append(f"## {command}\n\n{keys(document, result)}")
     return "\n\n".join(parts)
 
@@ -159,7 +159,7 @@ removed or changes its meaning; new keys may come without that.
 - Times end in `_ns` (whole nanoseconds in `show`, means in `diff`), sizes in `_bytes`. What a profile does not hold is
   `null`, never 0.
 - `overall` has a row per rank for the whole capture, `steps` a row per rank and step. In both, compute + exposed
-  communication + exposed copy + idle (`free_ns`) = `e2e_ns`.
+  communication + exposed copy + idle (`idle_ns`) = `e2e_ns`.
 - `ops`, `kernels`, `communication` and `memory` are sums over the steps and ranks of the run. `--by step` and
   `--by rank` keep these apart.
 - `--by module`, `phase`, `op` or `kernel` gives `tree` in place of the tables: a row per node, parents first, with

@@ -356,7 +356,7 @@ def _breakdown(
         exposed_communication_ns=communication,
         copy_ns=0,
         exposed_copy_ns=0,
-        free_ns=e2e_ns - compute - communication,
+        idle_ns=e2e_ns - compute - communication,
         kernel_count=sum(row["calls"] for row in parts["kernel"]) // shares,
         kernel_total_ns=compute + communication,
         compute_total_ns=compute,

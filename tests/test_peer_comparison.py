@@ -56,7 +56,7 @@ def rules(script):
 def made(rules, kernels, **said):
     numbers = {"compute_ns": 9 * MS, "uncovered_ns": 80 * MS, "exposed_copy_ns": 1 * MS, "our_e2e_ns": 105 * MS}
     given = {"is_database": True, "kernels": kernels, "totals": rules.Totals(9 * MS, 80 * MS, 100 * MS, 0)}
-    steps = rules.Steps(compute_ns=9 * MS, uncovered_ns=80 * MS, free_ns=15 * MS, e2e_ns=105 * MS)
+    steps = rules.Steps(compute_ns=9 * MS, uncovered_ns=80 * MS, idle_ns=15 * MS, e2e_ns=105 * MS)
     return rules.Seen(**{**given, "steps": steps, **numbers, **said})
 
 

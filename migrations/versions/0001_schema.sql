@@ -4,7 +4,7 @@
 CREATE TABLE step (
     run_id BIGINT NOT NULL, rank BIGINT NOT NULL, step BIGINT NOT NULL, start_ns BIGINT NOT NULL,
     timeline TEXT COLLATE "C" NOT NULL, duration_ns BIGINT, e2e_ns BIGINT, compute_ns BIGINT, communication_ns BIGINT,
-    overlap_ns BIGINT, exposed_communication_ns BIGINT, copy_ns BIGINT, exposed_copy_ns BIGINT, free_ns BIGINT,
+    overlap_ns BIGINT, exposed_communication_ns BIGINT, copy_ns BIGINT, exposed_copy_ns BIGINT, idle_ns BIGINT,
     kernel_count BIGINT, kernel_total_ns BIGINT, compute_total_ns BIGINT, communication_total_ns BIGINT,
     copy_total_ns BIGINT, unlinked_kernel_count BIGINT, unlinked_kernel_total_ns BIGINT, peak_allocated_bytes BIGINT,
     peak_reserved_bytes BIGINT, data_loading_ns BIGINT, bubble_ns BIGINT, preparing_ns BIGINT,
@@ -330,7 +330,7 @@ CREATE TABLE capture (
     settings TEXT COLLATE "C" NOT NULL, quality TEXT COLLATE "C" NOT NULL, quality_reason TEXT COLLATE "C" NOT NULL,
     started_at_ns BIGINT, ended_at_ns BIGINT, timeline TEXT COLLATE "C" NOT NULL, duration_ns BIGINT, e2e_ns BIGINT,
     compute_ns BIGINT, communication_ns BIGINT, overlap_ns BIGINT, exposed_communication_ns BIGINT, copy_ns BIGINT,
-    exposed_copy_ns BIGINT, free_ns BIGINT, kernel_count BIGINT, kernel_total_ns BIGINT, compute_total_ns BIGINT,
+    exposed_copy_ns BIGINT, idle_ns BIGINT, kernel_count BIGINT, kernel_total_ns BIGINT, compute_total_ns BIGINT,
     communication_total_ns BIGINT, copy_total_ns BIGINT, unlinked_kernel_count BIGINT,
     unlinked_kernel_total_ns BIGINT, peak_allocated_bytes BIGINT, peak_reserved_bytes BIGINT, data_loading_ns BIGINT,
     bubble_ns BIGINT, preparing_ns BIGINT, samples_per_second DOUBLE PRECISION, pruned_at_ns BIGINT,

@@ -8,7 +8,6 @@ import pytest
 from openpyxl import load_workbook
 
 from tests.factories import save
-from tests.regressions import made
 from tracker.regressions.judgement import lines_of, update
 from tracker.store import open_store
 
@@ -174,24 +173,3 @@ def test_a_filter_that_leaves_nothing_of_a_key_is_what_the_error_names(tracker, 
     done = tracker("history", *words, "--db", db)
     assert (done.code, done.out) == (2, "")
     assert message in done.err
-
-
-def test_idle_time_is_called_so_wherever_people_read_it(tracker, tmp_path):
-    """The device idles 10 ms instead of 2 in each step since v2: the key is free, its word is idle time."""
-    db = tmp_path / "t.db"
-    with open_store(str(db)) as store:
-        made.runs(store, "v1", count=5, idle_ns=2_000_000)
-        made.runs(store, "v2", count=4, start=5, idle_ns=10_000_000)
-        update(store, lines_of(store))
-    tracker("versions", "judge", "--db", db)
-    by_key, by_word = (tracker("history", key, "--db", db) for key in ("free", "idle time"))
-    assert by_key.code == by_word.code == 0
-    assert by_key.out.startswith("idle time (of the run as a whole): gpt")
-    assert by_word.out.splitlines()[1:-1] == by_key.out.splitlines()[1:-1]
-    (series,) = json.loads(tracker("history", "idle time", "--format", "json", "--db", db).out)["series"]
-    assert (series["kind"], series["name"]) == ("run", "free")
-    found = json.loads(tracker("findings", "--all", "--format", "json", "--db", db).out)["findings"]
-    number = next(row["finding_id"] for row in found if row["name"] == "free")
-    for words in (("findings", "--all"), ("findings", "--all", "--format", "github"), ("explain", str(number))):
-        said = tracker(*words, "--db", db).out
-        assert "idle time" in said and " free " not in said, words

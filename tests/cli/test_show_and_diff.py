@@ -33,7 +33,7 @@ CAPTURE_COLUMNS = {
     "overlap_ns",
     "copy_ns",
     "exposed_copy_ns",
-    "free_ns",
+    "idle_ns",
     "kernel_count",
     "kernel_total_ns",
     "unlinked_kernel_total_ns",
@@ -74,7 +74,7 @@ def test_show_prints_the_contract_for_scripts(tracker, trace):
     assert set(document["ops"][0]) >= OP_COLUMNS
     assert [row["step"] for row in document["steps"]] == [3, 4, 5, 6, 7]
     row = document["overall"][0]
-    parts = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "free_ns")
+    parts = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "idle_ns")
     assert row["timeline"] == "host"
     assert sum(row[part] for part in parts) == row["e2e_ns"]
 

@@ -46,7 +46,7 @@ def window(store: Store, version: str, compute_ns: int, *, e2e_ns: int = 1000) -
     """A capture without steps."""
     whole = breakdown(
         duration_ns=1100, e2e_ns=e2e_ns, compute_ns=compute_ns, communication_ns=0, overlap_ns=0,
-        exposed_communication_ns=0, copy_ns=0, exposed_copy_ns=0, free_ns=e2e_ns - compute_ns,
+        exposed_communication_ns=0, copy_ns=0, exposed_copy_ns=0, idle_ns=e2e_ns - compute_ns,
     )  # fmt: skip
     made = capture(ops=[("mm", compute_ns)])
     rows = replace(made.rows, overall=whole, steps=(StepRow(0, 0, whole),))

@@ -22,7 +22,7 @@ def device(busy_ns: int, loading_ns: int | None = None, *, step_ns: int = 1000, 
     """A step in which the device works for `busy_ns`."""
     whole = breakdown(
         duration_ns=step_ns, e2e_ns=e2e_ns, compute_ns=busy_ns, communication_ns=0, overlap_ns=0,
-        exposed_communication_ns=0, copy_ns=0, exposed_copy_ns=0, free_ns=e2e_ns - busy_ns, kernel_count=1,
+        exposed_communication_ns=0, copy_ns=0, exposed_copy_ns=0, idle_ns=e2e_ns - busy_ns, kernel_count=1,
         data_loading_ns=loading_ns,
     )  # fmt: skip
     return StepRow(number, number * step_ns, whole)
@@ -66,7 +66,7 @@ def exchanging(busy_ns: int, exposed_ns: int, loading_ns: int = 0):
     """A step of 1000 ns in which the device works for `busy_ns`, of which communication is exposed for `exposed_ns`."""
     whole = breakdown(
         duration_ns=1000, e2e_ns=1000, compute_ns=busy_ns - exposed_ns, communication_ns=exposed_ns, overlap_ns=0,
-        exposed_communication_ns=exposed_ns, copy_ns=0, exposed_copy_ns=0, free_ns=1000 - busy_ns, kernel_count=1,
+        exposed_communication_ns=exposed_ns, copy_ns=0, exposed_copy_ns=0, idle_ns=1000 - busy_ns, kernel_count=1,
         data_loading_ns=loading_ns,
     )  # fmt: skip
     return StepRow(0, 0, whole)
@@ -122,7 +122,7 @@ def test_a_device_that_outlasts_its_last_step_is_not_busy_for_longer_than_that(s
 
 def queued_before(steps, *, outside_ns: int, e2e_ns: int = 1050):
     """A capture in which the device works for `outside_ns` more than its steps launched, but for 50 of its time."""
-    busy = [row.breakdown.e2e_ns - row.breakdown.free_ns for row in steps]
+    busy = [row.breakdown.e2e_ns - row.breakdown.idle_ns for row in steps]
     own = [
         replace(row, breakdown=replace(row.breakdown, kernel_total_ns=ns)) for row, ns in zip(steps, busy, strict=True)
     ]

@@ -35,7 +35,7 @@ def collectives_alone(rank: int = 1, ns: int = 30, **more: Any) -> Capture:
     """A rank of which nothing but its collectives was read."""
     hidden = {"exposed_ns": MISSING}
     made = capture(rank, world_size=2, kernels=[], ops=[], communication=[("all_reduce", ns, hidden)], **more)
-    unknown = ("compute_ns", "e2e_ns", "free_ns", "overlap_ns", "exposed_communication_ns", "kernel_total_ns")
+    unknown = ("compute_ns", "e2e_ns", "idle_ns", "overlap_ns", "exposed_communication_ns", "kernel_total_ns")
     return changed(made, **dict.fromkeys(unknown))
 
 
@@ -98,7 +98,7 @@ def test_a_run_without_the_parts_of_its_steps_is_named(store: Store):
     """The log of run 2 has 3 steps and no parts of them; the profiles, of 2 steps each, say both."""
     for number in (0, 2):
         save_ranks(store, "v1", capture(steps=2, step_ns=100 + number), number=number)
-    log = changed(capture(steps=3, step_ns=70), compute_ns=None, e2e_ns=None, free_ns=None, kernel_total_ns=None)
+    log = changed(capture(steps=3, step_ns=70), compute_ns=None, e2e_ns=None, idle_ns=None, kernel_total_ns=None)
     save_ranks(store, "v1", log, number=1)
     result = diff(store, "v1", "v1")
     assert (result.baseline.runs, result.explanation.ranged_runs) == (3, (3, 3))
@@ -125,7 +125,7 @@ def test_exposed_time_that_one_side_does_not_know_is_missing_there_and_not_0(sto
 
 def test_a_rank_without_a_kernel_table_removes_and_adds_nothing(store: Store):
     """The profiler's own sums say of rank 1 what compute took, and no file says in which kernels."""
-    sums_alone = changed(collectives_alone(), compute_ns=55, e2e_ns=85, free_ns=0)
+    sums_alone = changed(collectives_alone(), compute_ns=55, e2e_ns=85, idle_ns=0)
     save_ranks(store, "v1", whole_rank(memory=[("mm", 64)], api=[("launch", 3)]), sums_alone)
     for sides in (("run:1:rank0", "run:1:rank1"), ("run:1:rank1", "run:1:rank0")):
         result = diff(store, *sides, options=DiffOptions(by=("op",)))

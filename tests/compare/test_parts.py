@@ -12,7 +12,7 @@ from tests.factories import EPOCH_NS, breakdown, capture, record, save
 from tests.regressions.made import runs
 from tracker.compare import diff
 from tracker.profile import MISSING, StepRow
-from tracker.reports import render_diff
+from tracker.reports import render
 from tracker.store import Store, save_run
 
 
@@ -61,7 +61,7 @@ def test_ops_whose_time_nobody_knows_explain_nothing(store: Store, format):
         save(store, version, ops=[("Forward", 0, {"host_total_ns": 500, **unknown})], kernels=[])
     found = diff(store, "v1", "v2")
     assert (found.explanation.causes, found.explanation.rollup) == ((), ())
-    assert "nan" not in str(render_diff(found, format)).lower().replace("nano", "")
+    assert "nan" not in str(render(found, format)).lower().replace("nano", "")
 
 
 @pytest.mark.parametrize("format", ["text", "json", "csv", "markdown", "xlsx"])
@@ -75,7 +75,7 @@ def test_a_finding_whose_time_no_row_says_any_longer_is_told_without_it(store: S
     (finding,) = found.explanation.findings
     assert (finding.name, finding.verdict) == ("op07", "REGRESSED")
     assert math.isnan(finding.delta_ns)
-    assert render_diff(found, format)
+    assert render(found, format)
 
 
 def test_collectives_whose_number_is_not_known_are_not_counted(store: Store):

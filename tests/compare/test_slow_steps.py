@@ -13,7 +13,7 @@ from tracker.store import Store, save_run
 def save_steps(store: Store, *parts: tuple[int, int], number: int = 0) -> None:
     """A run whose steps compute and idle for so many ns."""
     rows = tuple(
-        StepRow(at, at, breakdown(duration_ns=sum(own), e2e_ns=sum(own), compute_ns=own[0], free_ns=own[1]), 1)
+        StepRow(at, at, breakdown(duration_ns=sum(own), e2e_ns=sum(own), compute_ns=own[0], idle_ns=own[1]), 1)
         for at, own in enumerate(parts)
     )
     made = capture(steps=len(parts), ops=(), kernels=())
@@ -46,7 +46,7 @@ def test_a_run_without_slow_steps_counts_in_their_number(memory_store: Store):
 def test_parts_and_rest_sum_to_the_step(memory_store: Store):
     save_steps(memory_store, (10, 5), (20, 0), (30, 40))
     values = diff(memory_store, "v1", "v1").overall.set_index("metric")["baseline_value"]
-    assert (values["e2e_ns"], values["compute_ns"], values["free_ns"], values["rest_ns"]) == (20, 20, 5, -5)
+    assert (values["e2e_ns"], values["compute_ns"], values["idle_ns"], values["rest_ns"]) == (20, 20, 5, -5)
 
 
 def test_steady_steps_have_neither_note_nor_rest(memory_store: Store):

@@ -157,7 +157,7 @@ def test_show_sums_up_the_chosen_steps(store: Store):
     row = shown.overall.iloc[0]
     assert (row["duration_ns"], row["e2e_ns"], row["compute_ns"], row["steps"]) == (4000, 800, 400, 2)
     assert row["peak_allocated_bytes"] == 1 << 13
-    parts = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "free_ns")
+    parts = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "idle_ns")
     assert sum(row[part] for part in parts) == row["e2e_ns"]
     assert (shown.run["step_ns"], shown.run["e2e_ns"]) == (2000, 800)
     sums = {"ops": 440, "kernels": 400, "communication": 200, "api": 28}

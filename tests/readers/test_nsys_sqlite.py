@@ -147,7 +147,7 @@ def test_without_a_kernel_table_nothing_is_said_of_compute(tmp_path):
     del tables["CUPTI_ACTIVITY_KIND_KERNEL"]
     overall = rows_of(only(read(tmp_path, tables)).events).overall
     assert (overall.timeline, overall.copy_ns, overall.copy_total_ns) == ("device", 12, 12)
-    unknown = (overall.compute_ns, overall.kernel_count, overall.e2e_ns, overall.free_ns, overall.exposed_copy_ns)
+    unknown = (overall.compute_ns, overall.kernel_count, overall.e2e_ns, overall.idle_ns, overall.exposed_copy_ns)
     assert unknown == (None,) * 5
 
 

@@ -94,7 +94,7 @@ def test_sums_are_known_and_unions_are_not(path):
     assert (overall.communication_total_ns, overall.copy_total_ns) == (0, 50)
     assert overall.e2e_ns is None
     assert overall.compute_ns is None
-    assert overall.free_ns is None
+    assert overall.idle_ns is None
     (step,) = capture.rows.steps
     assert (step.step, step.breakdown) == (0, overall)
     assert capture.device == UNKNOWN_DEVICE

@@ -13,7 +13,7 @@ from tracker.compare import show
 from tracker.errors import SourceError
 from tracker.profile import CPU, MISSING, UNKNOWN_DEVICE, Capture, Profile, Rows
 from tracker.readers import ReadOptions, paddle_summary
-from tracker.reports import render_show
+from tracker.reports import render
 
 HEADER = "Name   Calls  CPU Total / Avg / Max / Min / Ratio(%)  GPU Total / Avg / Max / Min / Ratio(%)"
 RULE = "-----  -----  --------------------------------------  --------------------------------------"
@@ -116,7 +116,7 @@ def test_every_unit_of_time_is_understood(tmp_path: Path, unit: str, factor: flo
 def test_each_section_has_its_own_unit_and_the_host_breakdown_adds_up(tmp_path: Path):
     _, rows = built(tmp_path, DEVICES, OVERVIEW, MODEL)
     overall = rows.overall
-    assert (overall.e2e_ns, overall.compute_ns, overall.free_ns) == (40_000_000, 16_000_000, 24_000_000)
+    assert (overall.e2e_ns, overall.compute_ns, overall.idle_ns) == (40_000_000, 16_000_000, 24_000_000)
     counters = pd.DataFrame(rows.tables["counter"]).set_index(["name", "attribute"])["mean"]
     assert counters["CPU(Process)", "Utilization (%)"] == 99.5
     assert counters["Operator", "calls per step"] == 2
@@ -181,7 +181,7 @@ def test_device_times_are_those_of_the_distribution_and_what_is_not_said_is_miss
     assert (overall.compute_ns, overall.communication_ns, overall.overlap_ns) == (28_000_000, 12_000_000, 1_000_000)
     assert (overall.exposed_communication_ns, overall.copy_ns) == (11_000_000, 1_000_000)
     assert (overall.kernel_count, overall.kernel_total_ns) == (8, 40_000_000)
-    assert (overall.e2e_ns, overall.free_ns, overall.exposed_copy_ns) == (None, None, None)
+    assert (overall.e2e_ns, overall.idle_ns, overall.exposed_copy_ns) == (None, None, None)
 
 
 def test_memory_is_counted_once_although_an_operator_counts_its_inner_ops(tmp_path: Path):
@@ -293,7 +293,7 @@ def test_steps_keep_their_shortest_and_longest(tmp_path: Path):
     profile(tmp_path, MODEL, OPERATORS)
     shown = show(None, str(tmp_path / "summary.txt"))
     assert shown.steps[["shortest_ns", "longest_ns"]].values.tolist() == [[9_000_000, 12_000_000]]
-    text = render_show(shown, "text", only=["overall"])
+    text = render(shown, "text", only=["overall"])
     line = next(line for line in text.partition("Steps (")[2].splitlines() if line.startswith("  duration"))
     assert line.split() == ["duration", "9.00", "ms", "10.00", "ms", "12.00", "ms"]
 

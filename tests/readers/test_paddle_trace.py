@@ -92,7 +92,7 @@ def test_without_a_device_only_operators_compute(tmp_path: Path):
     rows = rows_of(a_step(tmp_path))
     (one,) = rows.steps
     assert (one.step, one.steps, one.breakdown.duration_ns) == (5, 1, 100_000)
-    assert (rows.overall.timeline, rows.overall.compute_ns, rows.overall.free_ns) == ("host", 30_000, 70_000)
+    assert (rows.overall.timeline, rows.overall.compute_ns, rows.overall.idle_ns) == ("host", 30_000, 70_000)
     assert rows.overall.data_loading_ns == 9_000
 
 

@@ -196,10 +196,10 @@ def test_two_devices_are_two_ranks_of_one_run():
     with open_store("sqlite://") as store:
         (result,) = ingest(store, [data.path(name) for name, _ in DEVICES.values()], version="v1", workload="alexnet")
         assert (result.ranks, result.steps, result.device) == ((0, 1), 10, "Huawei Ascend910A")
-        report = json.loads(reports.render_show(show(store, "latest", options=ShowOptions()), "json"))
+        report = json.loads(reports.render(show(store, "latest", options=ShowOptions()), "json"))
     assert [row["kernel_count"] for row in report["overall"]] == [1400, 1400]
     for row in report["overall"] + report["steps"]:
-        parts = row["compute_ns"] + row["exposed_communication_ns"] + row["exposed_copy_ns"] + row["free_ns"]
+        parts = row["compute_ns"] + row["exposed_communication_ns"] + row["exposed_copy_ns"] + row["idle_ns"]
         assert parts == row["e2e_ns"]
 
 
@@ -259,4 +259,4 @@ def test_the_bottleneck_says_how_much_of_the_capture_its_steps_leave_out(device)
     assert shown.bottleneck.outside_steps_share == pytest.approx(1 - inside / whole, abs=1e-6)
     share = {0: "47.0 %", 1: "44.6 %"}[device]
     told = f"This does not speak of {share} of the capture's E2E, which lies outside of the steps."
-    assert told in " ".join(reports.render_show(shown, "text").split())
+    assert told in " ".join(reports.render(shown, "text").split())

@@ -41,7 +41,7 @@ def total_ns(events: list[dict[str, Any]], categories: set[str]) -> tuple[int, i
 def shown(path: Path, **options: Any) -> dict[str, Any]:
     with open_store("sqlite://") as store:
         ingest(store, [path], version="v1", workload="w")
-        return json.loads(reports.render_show(show(store, "latest", options=ShowOptions(**options)), "json"))
+        return json.loads(reports.render(show(store, "latest", options=ShowOptions(**options)), "json"))
 
 
 @pytest.mark.parametrize("name", captures() or ["pytorch"])
@@ -70,10 +70,10 @@ def test_the_breakdown_is_an_identity_and_grains_add_up(name: str):
     for row in whole["overall"] + whole["steps"]:
         if row["e2e_ns"] is None:
             continue
-        parts = row["compute_ns"] + row["exposed_communication_ns"] + row["exposed_copy_ns"] + row["free_ns"]
+        parts = row["compute_ns"] + row["exposed_communication_ns"] + row["exposed_copy_ns"] + row["idle_ns"]
         assert parts == row["e2e_ns"]
         assert row["exposed_communication_ns"] == row["communication_ns"] - row["overlap_ns"]
-        assert min(row["free_ns"], row["overlap_ns"], row["exposed_copy_ns"]) >= 0
+        assert min(row["idle_ns"], row["overlap_ns"], row["exposed_copy_ns"]) >= 0
     for table, columns in {
         "ops": ("calls", "device_self_ns", "host_self_ns"), "kernels": ("calls", "total_ns"),
         "communication": ("calls", "total_ns"), "memory": ("calls", "bytes"), "api": ("calls", "total_ns"),

@@ -126,7 +126,7 @@ def test_late_batches_are_no_operators_fault(store):
     explanation = diff(store, "v09", "v11").explanation
     assert explanation.delta_ns > 25e6
     largest = max(explanation.parts, key=lambda part: part.delta_ns)
-    assert largest.name == "free_ns"
+    assert largest.name == "idle_ns"
     assert "no operator explains it" in explanation.answer
 
 

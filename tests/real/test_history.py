@@ -42,7 +42,7 @@ def test_the_step_tells_v08_and_v11_and_late_batches_change_no_operator(nightly)
     assert (called(step, "REGRESSED"), called(step, "IMPROVED")) == (["v08", "v11"], ["v09", "v12"])
     assert begins(step) == ["v08", "v11"]
     assert step["back_to"][["v09", "v12"]].tolist() == ["v01", "v01"]
-    assert called(line(nightly, "free"), "REGRESSED")[-1] == "v11"
+    assert called(line(nightly, "idle time"), "REGRESSED")[-1] == "v11"
 
 
 def test_kept_activations_are_memory_and_copies_in_v10(nightly):

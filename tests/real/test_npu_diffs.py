@@ -65,7 +65,7 @@ def test_totals_of_gpu_and_npu_add_up_whatever_is_mapped(match, mapped):
         assert total(result.ops, f"{side}_ns") == pytest.approx(device_ns)
         assert total(result.kernels, f"{side}_ns") == pytest.approx(device_ns)
         overall = result.overall.set_index("metric")[f"{side}_value"]
-        parts = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "free_ns")
+        parts = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "idle_ns")
         assert sum(overall[part] for part in parts) == pytest.approx(overall["e2e_ns"], abs=1)
     explained = result.explanation
     assert sum(part.delta_ns for part in explained.parts) == pytest.approx(explained.delta_ns, abs=1)

@@ -168,8 +168,8 @@ def test_ranks_of_which_only_collectives_are_known_leave_kernels_operators_and_r
         else:
             assert exposed.sum() == pytest.approx(value["exposed_communication_ns"])
         assert "exposed_copy_ns" not in value  # no rank has a timeline, which alone tells of copies
-        parts = ("compute_ns", "exposed_communication_ns", "free_ns")
+        parts = ("compute_ns", "exposed_communication_ns", "idle_ns")
         assert sum(value[part] for part in parts) == pytest.approx(value["e2e_ns"], abs=1)
     # nothing overlaps here, so what operators leave over of the change is the free time
-    free = overall.loc["free_ns", "delta"]
+    free = overall.loc["idle_ns", "delta"]
     assert result.explanation.rest_ns == pytest.approx(free, abs=1)

@@ -75,7 +75,7 @@ def test_rows_hold_all_kernel_time(name):
         assert int(table.tables["kernel"]["total_ns"].sum()) == int((device.end_ns - device.start_ns).sum())
         overall = table.overall
         assert overall.e2e_ns == (
-            overall.compute_ns + overall.exposed_communication_ns + overall.exposed_copy_ns + overall.free_ns
+            overall.compute_ns + overall.exposed_communication_ns + overall.exposed_copy_ns + overall.idle_ns
         )
 
 

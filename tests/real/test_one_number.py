@@ -9,7 +9,7 @@ import pytest
 
 import tracker
 from tests.real import data
-from tracker.reports import render_diff, render_show
+from tracker.reports import render
 from tracker.store import open_store, queries
 from tracker.store.samples.statistic import over_runs
 
@@ -33,14 +33,14 @@ def judged(store, run_id):
 
 
 def shown(store, run_id):
-    document = json.loads(render_show(tracker.show(f"run:{run_id}", store=store), "json"))
+    document = json.loads(render(tracker.show(f"run:{run_id}", store=store), "json"))
     ops = {(row["name"], row["input_shapes"]): row["per_step_ns"] for row in document["ops"]}
     return ops | {("step", ""): document["run"]["step_ns"]}
 
 
 def compared(store, side):
     """The numbers of a diff of a side with itself."""
-    document = json.loads(render_diff(tracker.diff(side, side, store=store), "json"))
+    document = json.loads(render(tracker.diff(side, side, store=store), "json"))
     ops = {(row["name"], row["input_shapes"]): row["baseline_ns"] for row in document["ops"]}
     overall = {(row["metric"].removesuffix("_ns"), ""): row["baseline_value"] for row in document["overall"]}
     return ops | overall

@@ -178,7 +178,7 @@ def parts(spans: list[tuple[int, int, str]], e2e: int) -> dict[str, int]:
         "copy_ns": share("copy"),
         "exposed_copy_ns": share("copy", frozenset(["compute", "communication"])),
         "e2e_ns": e2e,
-        "free_ns": e2e - sum(time.values()),
+        "idle_ns": e2e - sum(time.values()),
     }
 
 

@@ -66,7 +66,7 @@ def found():
 
 
 def test_the_table_has_false_findings_by_smallest_change_and_what_is_in_use(found):
-    lines = reports.render_calibration(found, "text").splitlines()
+    lines = reports.render(found, "text").splitlines()
     assert lines[0] == "gpt, NVIDIA H100, batch=8: 6 runs of base"
     op, communication = (line.split() for line in lines if line.startswith(("  op ", "  communication")))
     assert op == ["op", "40", "3", "%", "0.62", "%", "1", "%", "0.50", "0.25", "0.00", "1"]
@@ -75,31 +75,31 @@ def test_the_table_has_false_findings_by_smallest_change_and_what_is_in_use(foun
 
 
 def test_noisy_series_have_their_spread(found):
-    (line,) = (line for line in reports.render_calibration(found, "text").splitlines() if "aten::mm" in line)
+    (line,) = (line for line in reports.render(found, "text").splitlines() if "aten::mm" in line)
     assert "2.00 ms" in line
     assert "±25.0 %" in line
 
 
 def test_the_last_line_says_what_is_noise_and_what_to_do(found):
-    *_, last = reports.render_calibration(found, "text").splitlines()
+    *_, last = reports.render(found, "text").splitlines()
     assert last.startswith(
         "On NVIDIA H100 smaller changes are noise. Proposed: communication: none tried instead of 10 %."
     )
     assert last.endswith("Noisiest: tracker history 7")
     quiet = replace(found, proposals=found.proposals.head(1), series=found.series.head(0))
-    *_, last = reports.render_calibration(quiet, "text").splitlines()
+    *_, last = reports.render(quiet, "text").splitlines()
     assert last.strip() == "On NVIDIA H100 there is at most one false verdict per comparison for every kind."
 
 
 def test_the_workbook_has_a_sheet_per_table_with_percents(found):
-    dumped = workbooks.dump(reports.render_calibration(found, "xlsx"))
+    dumped = workbooks.dump(reports.render(found, "xlsx"))
     assert "None" not in dumped
     for word in ("Proposals", "aten::mm", "aten::addmm", "aten::bmm"):
         assert word in dumped
 
 
 def test_power_stands_by_the_runs_of_a_version_and_suspects_by_what_decides_them(found):
-    lines = [" ".join(line.split()) for line in reports.render_calibration(found, "text").splitlines()]
+    lines = [" ".join(line.split()) for line in reports.render(found, "text").splitlines()]
     assert any(line.endswith("3 runs 8 runs") for line in lines)
     assert any("aten::addmm" in line and line.endswith("+12.0 % +5.0 %") for line in lines)
     assert any("aten::bmm" in line and "+20.0 % 2" in line for line in lines)

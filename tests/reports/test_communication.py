@@ -2,7 +2,7 @@
 
 from tests.reports import builders
 from tests.reports.builders import ALL_REDUCE, BROADCAST, MS
-from tracker.reports import render_diff, render_show
+from tracker.reports import render
 
 TIMES = {"calls": 10, "bytes": None, "min_ns": MS, "max_ns": MS, "exposed_ns": 8 * MS}
 UNKNOWN = {"transit_ns": None, "wait_ns": None, "synchronization_ns": None, "idle_ns": None, "split_by": None}
@@ -23,12 +23,12 @@ def cells(text, start):
 
 def test_parts_of_a_collective_stand_beside_its_total():
     shown = run_with({**ALL_REDUCE, "total_ns": 10 * MS, **TIMES, **PARTED})
-    text = render_show(shown, "text", only=["communication"], width=200)
+    text = render(shown, "text", only=["communication"], width=200)
     row = dict(zip(cells(text, "communication  "), cells(text, "all_reduce"), strict=True))
     assert [row[name] for name in ("total", "transit", "wait", "sync", "idle")] == [
         "10.00 ms", "2.00 ms", "3.00 ms", "1.00 ms", "5.00 ms"
     ]  # fmt: skip
-    page = render_show(shown, "markdown", only=["communication"])
+    page = render(shown, "markdown", only=["communication"])
     assert "| transit | wait | sync | idle | split by |" in page
     assert "| 2.00 ms | 3.00 ms | 1.00 ms | 5.00 ms | profiler |" in page
 
@@ -36,14 +36,14 @@ def test_parts_of_a_collective_stand_beside_its_total():
 def test_a_part_that_is_known_of_one_collective_only_is_a_dash_for_the_other():
     known = {**ALL_REDUCE, "total_ns": 10 * MS, **TIMES, **PARTED}
     shown = run_with(known, {**BROADCAST, "total_ns": 9 * MS, **TIMES, **UNKNOWN})
-    text = render_show(shown, "text", only=["communication"], width=200)
+    text = render(shown, "text", only=["communication"], width=200)
     names = cells(text, "communication  ")
     row = dict(zip(names, cells(text, "broadcast"), strict=True))
     assert [row[name] for name in ("transit", "wait", "sync", "idle")] == ["-", "-", "-", "-"]
 
 
 def test_parts_that_nobody_knows_have_no_columns():
-    text = render_show(builders.shown(), "text", only=["communication"], width=200)
+    text = render(builders.shown(), "text", only=["communication"], width=200)
     assert cells(text, "communication  ") == [
         "communication", "group", "calls", "bytes", "per step", "total", "exposed", "average", "minimum", "maximum"
     ]  # fmt: skip
@@ -51,14 +51,14 @@ def test_parts_that_nobody_knows_have_no_columns():
 
 def test_the_table_says_how_the_parts_sum_to_the_total():
     shown = run_with({**ALL_REDUCE, "total_ns": 10 * MS, **TIMES, **PARTED})
-    assert "total = transit + wait + idle" in render_show(shown, "text", width=200)
+    assert "total = transit + wait + idle" in render(shown, "text", width=200)
     only_wait = run_with({**ALL_REDUCE, "total_ns": 10 * MS, **TIMES, **UNKNOWN, "wait_ns": MS, "split_by": "profiler"})
-    assert "total = transit" not in render_show(only_wait, "text", width=200)
+    assert "total = transit" not in render(only_wait, "text", width=200)
 
 
 def test_on_a_narrow_terminal_waiting_and_standing_still_stay():
     shown = run_with({**ALL_REDUCE, "total_ns": 10 * MS, **TIMES, **PARTED})
-    assert cells(render_show(shown, "text", only=["communication"], width=80), "communication  ")[-2:] == [
+    assert cells(render(shown, "text", only=["communication"], width=80), "communication  ")[-2:] == [
         "wait",
         "idle",
     ]
@@ -68,7 +68,7 @@ def test_a_diff_has_the_parts_of_both_sides_in_a_table_of_their_own():
     row = builders.communication()[0] | {f"baseline_{name}": value for name, value in PARTED.items()}
     row |= {f"candidate_{name}": value for name, value in PARTED.items()} | {"candidate_idle_ns": 7 * MS}
     diff = builders.diff(communication=builders.frame("communication", [row]))
-    text = render_diff(diff, "text", only=["communication"], width=120)
+    text = render(diff, "text", only=["communication"], width=120)
     parts = text[text.index("Communication: the parts of its time") :]
     assert cells(parts, "communication  ")[-5:] == ["transit", "wait", "sync", "idle", "split by"]
     assert cells(parts, "all_reduce")[-5:] == ["2.00 ms", "3.00 ms", "1.00 ms", "5.00 ms -> 7.00 ms", "profiler"]
@@ -77,7 +77,7 @@ def test_a_diff_has_the_parts_of_both_sides_in_a_table_of_their_own():
 def test_what_all_ranks_tell_is_said_to_be_theirs():
     """Two of three ranks waited for the last one: transit is the shortest call, wait the rest."""
     row = {**ALL_REDUCE, "total_ns": 10 * MS, **TIMES, **UNKNOWN, "transit_ns": 4 * MS, "wait_ns": 6 * MS}
-    text = render_show(run_with({**row, "split_by": "ranks"}), "text", only=["communication"], width=200)
+    text = render(run_with({**row, "split_by": "ranks"}), "text", only=["communication"], width=200)
     assert dict(zip(cells(text, "communication  "), cells(text, "all_reduce"), strict=True))["split by"] == "ranks"
     assert "split by ranks: transit is the shortest call of all ranks of the group, wait the rest of it" in text
 
@@ -85,4 +85,4 @@ def test_what_all_ranks_tell_is_said_to_be_theirs():
 def test_a_diff_without_parts_has_no_table_of_them():
     rows = [{**row, "baseline_wait_ns": None} for row in builders.communication()]
     diff = builders.diff(communication=builders.frame("communication", rows))
-    assert "parts of its time" not in render_diff(diff, "text", only=["communication"])
+    assert "parts of its time" not in render(diff, "text", only=["communication"])

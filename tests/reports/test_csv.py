@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.reports import builders
-from tracker.reports import render_diff, render_show
+from tracker.reports import render
 from tracker.results import DIFF_COLUMNS
 from tracker.units import printable
 
@@ -17,13 +17,13 @@ def read(text):
 
 
 def test_one_section_is_plain_csv_with_the_columns_of_its_table():
-    text = render_diff(builders.diff(), "csv", only=["memory"])
+    text = render(builders.diff(), "csv", only=["memory"])
     assert tuple(text.splitlines()[0].split(",")) == DIFF_COLUMNS["memory"]
     assert [row["name"] for row in read(text)] == ["aten::mm", "aten::add"]
 
 
 def test_several_sections_share_a_header_behind_the_section_column():
-    text = render_diff(builders.diff(), "csv")
+    text = render(builders.diff(), "csv")
     rows = read(text)
     assert text.startswith("section,")
     assert list(dict.fromkeys(row["section"] for row in rows)) == [
@@ -35,13 +35,13 @@ def test_several_sections_share_a_header_behind_the_section_column():
 
 
 def test_missing_is_an_empty_field_and_integers_stay_exact():
-    rows = read(render_show(builders.shown(), "csv", only=["operator"]))
+    rows = read(render(builders.shown(), "csv", only=["operator"]))
     assert [row["device_self_ns"] for row in rows] == ["1736413971558972913", "24400"]
     assert rows[1]["host_self_ns"] == ""
 
 
 def test_a_name_that_looks_like_a_formula_is_disarmed_and_a_negative_number_is_not():
-    rows = read(render_diff(builders.diff(), "csv", only=["operator"]))
+    rows = read(render(builders.diff(), "csv", only=["operator"]))
     assert rows[4]["name"] == "'=cmd|' /C calc'!A0"
     assert rows[1]["delta_ns"] == "-3000000.0"
 
@@ -49,7 +49,7 @@ def test_a_name_that_looks_like_a_formula_is_disarmed_and_a_negative_number_is_n
 @given(st.text())
 def test_any_name_is_one_field_of_one_line(name):
     ops = builders.frame("ops", [builders.op(name, "", 1, 2)])
-    text = render_diff(builders.diff(ops=ops), "csv", only=["operator"])
+    text = render(builders.diff(ops=ops), "csv", only=["operator"])
     assert text.count("\n") == 2
     (row,) = read(text)
     assert row["name"].removeprefix("'") == printable(name).removeprefix("'")

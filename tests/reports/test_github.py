@@ -38,7 +38,7 @@ def regressed(name, times=1, verdict="REGRESSED"):
 
 
 def test_the_summary_comes_first_then_errors_then_warnings():
-    found = commands(reports.render_diff(builders.judged(), "github"))
+    found = commands(reports.render(builders.judged(), "github"))
     kind, title, message = found[0]
     assert (kind, title) == ("error", "tracker diff v41 v42")
     assert message.startswith("v42 is slower than v41: step 100.00 ms -> 104.00 ms (+4.0 %")
@@ -50,22 +50,22 @@ def test_the_summary_comes_first_then_errors_then_warnings():
 
 def test_a_finding_says_its_change_as_the_other_reports_of_findings_do():
     found = builders.findings([builders.finding(1, "aten::mm", ratio=0.5)])
-    text = commands(reports.render_findings(found, "github"))[1][2]
+    text = commands(reports.render(found, "github"))[1][2]
     assert "(+5.00 ms, +50.0 %); " in text
     assert text.count("%") == 1
 
 
 def test_nothing_that_fails_is_a_notice_and_what_cannot_be_told_a_warning():
-    (calm,) = commands(reports.render_diff(regressed("mm", verdict="UNCHANGED"), "github"))
+    (calm,) = commands(reports.render(regressed("mm", verdict="UNCHANGED"), "github"))
     assert calm[0] == "notice"
     refused = builders.diff(judgement=Judgement(False, ("1 run against 1.",), refusal="too few runs"))
-    (unknown,) = commands(reports.render_diff(refused, "github"))
+    (unknown,) = commands(reports.render(refused, "github"))
     assert unknown[0] == "warning" and unknown[2].endswith("--fail-on new: exit 4, 1 run against 1")
 
 
 @pytest.mark.parametrize("times", [8, 9, 10, 25])
 def test_no_more_than_ten_of_a_kind_and_the_last_one_counts_the_others(times):
-    found = commands(reports.render_diff(regressed("mm", times), "github"))
+    found = commands(reports.render(regressed("mm", times), "github"))
     errors = [title for kind, title, _ in found if kind == "error"]
     assert len(errors) <= 10
     assert (errors[-1] == f"{times - 8} more") == (times > 9)
@@ -73,18 +73,18 @@ def test_no_more_than_ten_of_a_kind_and_the_last_one_counts_the_others(times):
 
 
 def test_suspects_are_warnings():
-    kinds = [kind for kind, _, _ in commands(reports.render_diff(regressed("mm", 12, verdict="SUSPECT"), "github"))]
+    kinds = [kind for kind, _, _ in commands(reports.render(regressed("mm", 12, verdict="SUSPECT"), "github"))]
     assert kinds == ["warning"] * 10, "the summary is one of them: exit 4"
 
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_no_name_is_a_command_or_breaks_one(name):
-    found = commands(reports.render_diff(regressed(name), "github"))
+    found = commands(reports.render(regressed(name), "github"))
     assert [kind for kind, _, _ in found] == ["error", "error"]
-    found = commands(reports.render_findings(builders.findings([builders.finding(1, name)]), "github"))
+    found = commands(reports.render(builders.findings([builders.finding(1, name)]), "github"))
     assert [kind for kind, _, _ in found] == ["error", "error"]
 
 
 def test_a_percent_sign_in_a_name_is_no_escape():
-    (_, (_, title, message)) = commands(reports.render_diff(regressed("a%0A::error::"), "github"))
+    (_, (_, title, message)) = commands(reports.render(regressed("a%0A::error::"), "github"))
     assert title == "REGRESSED: a%0A::error::0" and message.startswith("a%0A::error::0: 10.00 ms -> ")

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.reports import builders
-from tracker.reports import render_diff, render_show
+from tracker.reports import render
 from tracker.results import DIFF_COLUMNS
 
 
 def test_diff_has_the_documented_keys_in_order():
-    document = json.loads(render_diff(builders.diff(), "json"))
+    document = json.loads(render(builders.diff(), "json"))
     assert list(document) == [
         "schema", "baseline", "candidate", "metric", "options", "notes", "environment", "bottleneck", "overall", "ops",
         "kernels", "kernel_types", "kernel_metrics", "communication", "communication_links", "memory", "memory_peak",
@@ -22,8 +22,8 @@ def test_diff_has_the_documented_keys_in_order():
 
 
 def test_the_judgement_says_what_the_runs_can_tell_and_rows_carry_verdicts():
-    assert json.loads(render_diff(builders.diff(), "json"))["judgement"] is None
-    document = json.loads(render_diff(builders.judged(), "json"))
+    assert json.loads(render(builders.diff(), "json"))["judgement"] is None
+    document = json.loads(render(builders.judged(), "json"))
     assert (document["judgement"]["judged"], document["judgement"]["shared"]) == (True, 0.041)
     assert document["judgement"]["counts"]["REGRESSED"] == 1
     row = next(row for row in document["ops"] if row["name"] == "aten::mm")
@@ -31,7 +31,7 @@ def test_the_judgement_says_what_the_runs_can_tell_and_rows_carry_verdicts():
 
 
 def test_show_has_the_documented_keys_in_order():
-    document = json.loads(render_show(builders.shown(), "json"))
+    document = json.loads(render(builders.shown(), "json"))
     assert list(document) == [
         "schema", "run", "options", "notes", "bottleneck", "overall", "steps", "ops", "kernels", "communication",
         "memory", "copies", "modules", "api", "kernel_types", "kernel_metrics", "communication_links",
@@ -40,15 +40,15 @@ def test_show_has_the_documented_keys_in_order():
 
 
 def test_memory_comes_with_its_course_over_time_and_nothing_else_does():
-    document = json.loads(render_show(builders.shown(), "json", only=["memory"], limit=1))
+    document = json.loads(render(builders.shown(), "json", only=["memory"], limit=1))
     assert document["memory_curve"] == [
         {"rank": 0, "component": "device", "time_ns": 0, "allocated_bytes": 1, "reserved_bytes": None}
     ]
-    assert "memory_curve" not in json.loads(render_show(builders.shown(), "json", only=["kernel"]))
+    assert "memory_curve" not in json.loads(render(builders.shown(), "json", only=["kernel"]))
 
 
 def test_the_bottleneck_is_an_object_with_its_numbers():
-    document = json.loads(render_show(builders.shown(), "json"))
+    document = json.loads(render(builders.shown(), "json"))
     assert document["bottleneck"] == {
         "class": "device",
         "data_loading_share": 0.0125,
@@ -65,27 +65,27 @@ def test_the_bottleneck_is_an_object_with_its_numbers():
             "device_bound_above": 0.9,
         },
     }
-    both = json.loads(render_diff(builders.diff(), "json"))["bottleneck"]
+    both = json.loads(render(builders.diff(), "json"))["bottleneck"]
     assert (both["baseline"]["class"], both["candidate"]["class"], both["changed"]) == ("mixed", "input", True)
 
 
 def test_a_tree_stands_alone_unless_sections_are_named():
-    alone = json.loads(render_show(builders.shown_with_tree(), "json"))
+    alone = json.loads(render(builders.shown_with_tree(), "json"))
     assert "tree" in alone and "ops" not in alone
-    beside = json.loads(render_diff(builders.diff_with_tree(), "json", only=["kernel"], limit=1))
+    beside = json.loads(render(builders.diff_with_tree(), "json", only=["kernel"], limit=1))
     assert [row["name"] for row in beside["tree"]] == ["GPT_0", "Block_0", "aten::mm"]
     assert len(beside["kernels"]) == 1
 
 
 def test_every_row_carries_the_columns_of_its_table():
-    document = json.loads(render_diff(builders.diff(), "json"))
+    document = json.loads(render(builders.diff(), "json"))
     for table in set(document) & set(DIFF_COLUMNS):
         for row in document[table]:
             assert tuple(row) == DIFF_COLUMNS[table]
 
 
 def test_integers_stay_exact_and_missing_is_null():
-    document = json.loads(render_show(builders.shown(), "json"))
+    document = json.loads(render(builders.shown(), "json"))
     first, second = document["ops"]
     assert first["device_self_ns"] == 1736413971558972913  # a double would end in ...972912 or ...973056
     assert second["host_self_ns"] is None
@@ -94,7 +94,7 @@ def test_integers_stay_exact_and_missing_is_null():
 
 def test_not_a_number_and_infinity_are_null():
     ops = builders.diff().ops.assign(diff=float("inf"), delta_ns=float("nan"), baseline_name=pd.NA)
-    text = render_diff(builders.diff(ops=ops), "json")
+    text = render(builders.diff(ops=ops), "json")
     assert "NaN" not in text and "Infinity" not in text
     row = json.loads(text)["ops"][0]
     assert (row["diff"], row["delta_ns"], row["baseline_name"]) == (None, None, None)
@@ -102,13 +102,13 @@ def test_not_a_number_and_infinity_are_null():
 
 def test_document_is_ascii_and_ends_with_a_newline():
     ops = builders.frame("ops", [builders.op("核函数", "", 1, 2)])
-    text = render_diff(builders.diff(ops=ops), "json")
+    text = render(builders.diff(ops=ops), "json")
     assert text.isascii() and text.endswith("}\n")
     assert json.loads(text)["ops"][0]["name"] == "核函数"
 
 
 def test_a_section_that_was_not_asked_for_has_no_key():
-    document = json.loads(render_diff(builders.diff(), "json", only=["kernel"], limit=1))
+    document = json.loads(render(builders.diff(), "json", only=["kernel"], limit=1))
     assert "ops" not in document
     assert len(document["kernels"]) == 1
     assert document["explanation"]["answer"].startswith("v42 is slower")
@@ -118,10 +118,10 @@ def test_a_section_that_was_not_asked_for_has_no_key():
 def test_names_and_integers_come_back_as_they_were(names, time_ns):
     ops = builders.shown().ops.head(1)
     ops = pd.concat([ops.assign(name=name, host_self_ns=pd.array([time_ns], dtype="Int64")) for name in names])
-    document = json.loads(render_show(builders.shown(ops=ops), "json"))
+    document = json.loads(render(builders.shown(ops=ops), "json"))
     assert [(row["name"], row["host_self_ns"]) for row in document["ops"]] == [(name, time_ns) for name in names]
 
 
 def test_a_lone_surrogate_does_not_break_the_document():
     ops = builders.frame("ops", [builders.op("a\ud800b", "", 1, 2)])
-    assert json.loads(render_diff(builders.diff(ops=ops), "json"))["ops"][0]["name"] == "a\ufffdb"
+    assert json.loads(render(builders.diff(ops=ops), "json"))["ops"][0]["name"] == "a\ufffdb"

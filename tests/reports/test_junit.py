@@ -57,7 +57,7 @@ def ends(suite):
 
 
 def test_a_judged_diff_has_a_case_per_series_that_matters_and_one_for_the_step():
-    suite = parsed(reports.render_diff(builders.judged(), "junit"))
+    suite = parsed(reports.render(builders.judged(), "junit"))
     assert suite.get("name") == "tracker diff v41 v42"
     found = ends(suite)
     assert found["Step time"] == "passed"
@@ -82,7 +82,7 @@ def test_a_judged_diff_has_a_case_per_series_that_matters_and_one_for_the_step()
     ],
 )
 def test_a_diff_that_is_not_judged_has_one_case_that_says_so(judgement, end):
-    suite = parsed(reports.render_diff(builders.diff(judgement=judgement), "junit"))
+    suite = parsed(reports.render(builders.diff(judgement=judgement), "junit"))
     assert ends(suite) == {"step": end}
     assert suite[0][0].get("message") == judgement.sentences[0].rstrip(".")
 
@@ -95,7 +95,7 @@ def test_there_are_as_many_failures_as_the_gate_counts():
     diff = builders.diff(ops=builders.frame("ops", ops), judgement=Judgement(True, ("3 runs against 5.",)))
     gate = gate_of_diff(diff, "any")
     assert len(gate.of("failed")) == 2
-    suite = parsed(reports.render_diff(diff, "junit", gate=gate))
+    suite = parsed(reports.render(diff, "junit", gate=gate))
     assert suite.get("failures") == "2"
     (text,) = [case.find("failure").text for case in suite if case.get("name").startswith("aten::copy_")]
     assert [line[:16] for line in text.splitlines()] == ["aten::copy_ [4]:", "aten::copy_ [8]:"]
@@ -104,11 +104,11 @@ def test_there_are_as_many_failures_as_the_gate_counts():
 def test_a_suspect_is_skipped():
     ops = [{**builders.op("aten::mm", "", 10 * MS, 20 * MS), "verdict": "SUSPECT", "judged_diff": 1.0}]
     diff = builders.diff(ops=builders.frame("ops", ops), judgement=Judgement(True, ("1 run against 5.",)))
-    assert ends(parsed(reports.render_diff(diff, "junit"))) == {"step": "skipped", "aten::mm": "skipped"}
+    assert ends(parsed(reports.render(diff, "junit"))) == {"step": "skipped", "aten::mm": "skipped"}
 
 
 def test_findings_have_a_case_per_line_and_one_per_finding():
-    found = ends(parsed(reports.render_findings(builders.findings(), "junit")))
+    found = ends(parsed(reports.render(builders.findings(), "junit")))
     assert found == {
         "gpt batch=32 on NVIDIA H100 v42": "passed", "step": "failure", "aten::mm": "skipped", "aten::add": "passed",
         "aten::mul": "skipped",
@@ -121,15 +121,15 @@ def test_findings_have_a_case_per_line_and_one_per_finding():
 def test_line_without_findings_ends_as_its_gate(code, cause, end):
     line = builders.line(gate_new=code, gate_new_cause=cause, peak=0.2)
     found = builders.findings(rows=[], incidents=[], lines=[line])
-    assert ends(parsed(reports.render_findings(found, "junit"))) == {"gpt batch=32 on NVIDIA H100 v42": end}
+    assert ends(parsed(reports.render(found, "junit"))) == {"gpt batch=32 on NVIDIA H100 v42": end}
 
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_no_name_breaks_the_document(name):
     ops = [{**builders.op(name, name, 10 * MS, 20 * MS), "verdict": "REGRESSED", "judged_diff": 1.0, "reason": name}]
     diff = builders.diff(ops=builders.frame("ops", ops), judgement=Judgement(True, (name,)))
-    suite = parsed(reports.render_diff(diff, "junit"))
+    suite = parsed(reports.render(diff, "junit"))
     assert "failure" in ends(suite).values()
-    parsed(reports.render_findings(builders.findings([builders.finding(1, name)]), "junit"))
-    text = reports.render_diff(diff, "junit")
+    parsed(reports.render(builders.findings([builders.finding(1, name)]), "junit"))
+    text = reports.render(diff, "junit")
     assert not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff]", text)

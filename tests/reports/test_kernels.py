@@ -3,7 +3,7 @@
 from tests.reports import builders
 from tests.reports.builders import MS
 from tracker.profile import UNLINKED_OP
-from tracker.reports import render_diff, render_show
+from tracker.reports import render
 
 KERNEL = {
     "type": "", "core_type": "AI_CORE", "op_input_shapes": "", "op": "aten::mul", "category": "vector", "calls": 2,
@@ -17,7 +17,7 @@ def kernel(name, canonical, shapes, ms, **more):
 
 
 def table(*kernels, width=160):
-    text = render_show(builders.shown(kernels=builders.nullable(kernels)), "text", only=["kernel"], width=width)
+    text = render(builders.shown(kernels=builders.nullable(kernels)), "text", only=["kernel"], width=width)
     return text[text.index("Kernels") : text.index("Copies")]
 
 
@@ -59,7 +59,7 @@ def test_kernels_of_two_ranks_are_told_apart_by_their_ranks():
 
 def test_a_diff_shows_the_shapes_of_the_kernel_apart_from_the_op_that_launches_it():
     rows = [{**row, "input_shapes": f"[[{number}]]"} for number, row in enumerate(builders.kernels())]
-    text = render_diff(builders.diff(kernels=builders.frame("kernels", rows)), "text", only=["kernel"], width=220)
+    text = render(builders.diff(kernels=builders.frame("kernels", rows)), "text", only=["kernel"], width=220)
     assert "aten::mm [[0]]" not in text
     line = next(line for line in text.splitlines() if line.strip().startswith("sm90_xmma"))
     assert [cell.strip() for cell in line.split("  ") if cell.strip()][1:3] == ["[[0]]", "aten::mm"]
@@ -71,7 +71,7 @@ def test_copies_that_differ_by_the_shapes_of_their_op_alone_show_them():
         kernel("MEMCPY_ASYNC", "MEMCPY_ASYNC", "", 4, op_input_shapes=shapes, **of_op)
         for shapes in ("[[32,64]]", "[[32,192]]")
     ]
-    text = render_show(builders.shown(copies=builders.nullable(copies)), "text", only=["kernel"], width=160)
+    text = render(builders.shown(copies=builders.nullable(copies)), "text", only=["kernel"], width=160)
     assert "[[32,64]]" in text and "[[32,192]]" in text
 
 

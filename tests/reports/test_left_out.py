@@ -45,7 +45,7 @@ def test_a_folded_column_is_not_left_out():
 
 @pytest.mark.parametrize("width", [80, 100])
 def test_cause_and_share_of_a_finding_stay(width):
-    shown = reports.render_findings(builders.findings(), "text", width=width)
+    shown = reports.render(builders.findings(), "text", width=width)
     heads = [line for line in shown.splitlines() if re.search(r"\bid +finding\b", line)]
     assert heads and all("of the change" in line for line in heads)
     assert "slower per call" in " ".join(shown.split())

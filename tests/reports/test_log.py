@@ -45,7 +45,7 @@ def found():
 
 
 def test_columns_are_named_by_what_tells_them_apart_and_a_missing_cell_is_a_dash(found):
-    lines = reports.render_log(found, "text", width=120).splitlines()
+    lines = reports.render(found, "text", width=120).splitlines()
     assert lines[1] == "2 columns, all of them: NVIDIA V100, throughput in images/s without a profiler"
     assert [line.split() for line in lines[5:9]] == [
         ["batch", "2", "vs", "vs", "4", "vs", "vs"],
@@ -56,13 +56,13 @@ def test_columns_are_named_by_what_tells_them_apart_and_a_missing_cell_is_a_dash
 
 
 def test_less_throughput_is_worse_and_no_change_has_no_colour(found):
-    page = reports.render_log(found, "text", width=120, color=True)
+    page = reports.render(found, "text", width=120, color=True)
     assert page.count("\x1b[31m") == 2
     assert "\x1b[32m" not in page
 
 
 def test_two_narrow_tables_instead_of_a_wide_one(found):
-    page = reports.render_log(found, "text", width=45)
+    page = reports.render(found, "text", width=45)
     assert "\nbatch=2\n" in page
     assert "\nbatch=4\n" in page
     assert max(len(line) for line in page.splitlines()[:-1]) <= 45
@@ -73,12 +73,12 @@ def test_two_narrow_tables_instead_of_a_wide_one(found):
 @pytest.mark.parametrize("format", reports.able("log"))
 def test_every_format_has_the_document(found, format):
     kind = bytes if reports.binary(format) else str
-    assert isinstance(reports.render_log(found, format), kind)
+    assert isinstance(reports.render(found, format), kind)
 
 
 def test_columns_that_differ_in_several_things_have_a_line_of_the_head_for_each(found):
     columns = found.columns.assign(configuration=["batch=2 devices=1", "batch=4 devices=8"], scope=["", "per rank"])
-    lines = reports.render_log(replace(found, columns=columns), "text", width=120).splitlines()
+    lines = reports.render(replace(found, columns=columns), "text", width=120).splitlines()
     # one process: per rank and total are the same, so this makes no difference
     assert lines[1].endswith("throughput in images/s without a profiler, per rank")
     start = next(number for number, line in enumerate(lines) if line.split()[:1] == ["batch"])
@@ -91,7 +91,7 @@ def test_columns_that_differ_in_several_things_have_a_line_of_the_head_for_each(
 
 def test_columns_of_other_versions_stand_in_a_table_of_their_own(found):
     cells = found.cells.assign(version=["v1", "v1", "v2"])
-    page = reports.render_log(replace(found, cells=cells[[True, False, True]]), "text", width=60)
+    page = reports.render(replace(found, cells=cells[[True, False, True]]), "text", width=60)
     first, second = page.split("\nbatch=4\n")
     assert "\n  v1 " in first
     assert "\n  v2 " not in first

@@ -8,18 +8,18 @@ import pytest
 from msgspec.structs import replace
 
 from tests.reports import builders, workbooks
-from tracker.reports import render_matrix
+from tracker.reports import render
 
 SUFFIXES = {"text": "txt", "json": "json", "csv": "csv", "markdown": "md"}
 
 
 @pytest.mark.parametrize("format", sorted(SUFFIXES))
 def test_document_of_a_matrix_is_the_golden_one(golden, format):
-    golden(f"matrix.{SUFFIXES[format]}", render_matrix(builders.matrix(), format, width=140))
+    golden(f"matrix.{SUFFIXES[format]}", render(builders.matrix(), format, width=140))
 
 
 def test_workbook_of_a_matrix_is_the_golden_one(golden):
-    golden("matrix.xlsx.txt", workbooks.dump(render_matrix(builders.matrix(), "xlsx")))
+    golden("matrix.xlsx.txt", workbooks.dump(render(builders.matrix(), "xlsx")))
 
 
 def of_files(*paths):
@@ -30,22 +30,22 @@ def of_files(*paths):
 
 
 def test_files_of_one_name_have_headings_that_differ():
-    text = render_matrix(of_files("runs/a/t.json", "runs/b/t.json"), "text", width=160)
+    text = render(of_files("runs/a/t.json", "runs/b/t.json"), "text", width=160)
     head = text.partition("Operators by")[2].splitlines()[1]
     assert head.split()[:3] == ["name", "a/t.json", "b/t.json"]
-    sheet = workbooks.opened(render_matrix(of_files("runs/a/t.json", "runs/b/t.json"), "xlsx"))["Matrix"]
+    sheet = workbooks.opened(render(of_files("runs/a/t.json", "runs/b/t.json"), "xlsx"))["Matrix"]
     headers = [cell.value for cell in sheet[1]]
     assert len(set(headers)) == len(headers)
 
 
 def test_a_side_that_stands_twice_is_numbered():
-    lines = list(csv.DictReader(io.StringIO(render_matrix(of_files("t.json", "t.json"), "csv"))))
+    lines = list(csv.DictReader(io.StringIO(render(of_files("t.json", "t.json"), "csv"))))
     names = [line["side"] for line in lines if line["name"] == "aten::add"]
     assert names[:3] == ["t.json (1)", "t.json (2)", "v43"]
 
 
 def test_columns_in_the_middle_give_way_and_a_note_says_so():
-    text = render_matrix(builders.matrix(), "text", width=80)
+    text = render(builders.matrix(), "text", width=80)
     assert max(map(len, text.splitlines()[:-1])) <= 80
     head = text.partition("Operators by")[2].splitlines()[1]
     assert head.split() == ["name", "v41", "v42", "v45"]
@@ -53,14 +53,14 @@ def test_columns_in_the_middle_give_way_and_a_note_says_so():
 
 
 def test_what_a_side_does_not_have_is_a_dash_and_what_came_slower_is_marked():
-    text = render_matrix(builders.matrix(), "text", width=160)
+    text = render(builders.matrix(), "text", width=160)
     line = next(line for line in text.splitlines() if "aten::mm" in line)
     assert " ".join(line.split()).endswith("0.0 % 39.00 ms +95.0 % ▲ 39.00 ms +95.0 % 30.00 ms +50.0 % ▼")
     assert next(line for line in text.splitlines() if "aten::add" in line).split()[-4:] == ["-", "▼", "-", "-"]
 
 
 def test_the_last_line_says_the_step_then_what_carries_it_then_what_came_with_which_side():
-    last = render_matrix(builders.matrix(), "text", width=160).splitlines()[-1]
+    last = render(builders.matrix(), "text", width=160).splitlines()[-1]
     told, _, hint = last.partition(".  Details: ")
     assert told.split("; ") == [
         "v45 against v41: step time 100.00 ms -> 110.00 ms (+10.0 %, +10.00 ms), largest change aten::mm +10.00 ms, "
@@ -70,26 +70,26 @@ def test_the_last_line_says_the_step_then_what_carries_it_then_what_came_with_wh
         "with v45: step time SUSPECT (-9.00 ms, -7.6 %), IMPROVED aten::mm -9.00 ms",
     ]
     assert hint.startswith("tracker diff v41 v42")
-    assert json.loads(render_matrix(builders.matrix(), "json"))["answer"] == f"{told}."
+    assert json.loads(render(builders.matrix(), "json"))["answer"] == f"{told}."
 
 
 def test_limit_cuts_the_rows_below_overall():
-    text = render_matrix(builders.matrix(), "text", limit=1, width=140)
+    text = render(builders.matrix(), "text", limit=1, width=140)
     table = text.rpartition("\n\n")[0]
     assert "… and 2 more" in table and "aten::add" not in table and "Peak memory" in table
 
 
 def test_json_has_a_cell_per_side_and_csv_a_line():
-    document = json.loads(render_matrix(builders.matrix(), "json"))
+    document = json.loads(render(builders.matrix(), "json"))
     assert list(document) == ["schema", "sides", "metric", "by", "options", "notes", "judged", "answer", "rows"]
     row = next(row for row in document["rows"] if row["name"] == "aten::add")
     assert [cell["value"] for cell in row["cells"]] == [1_500_000, 1_500_000, None, None, None]
-    lines = list(csv.DictReader(io.StringIO(render_matrix(builders.matrix(), "csv"))))
+    lines = list(csv.DictReader(io.StringIO(render(builders.matrix(), "csv"))))
     assert [line["side"] for line in lines if line["name"] == "aten::add"] == ["v41", "v42", "v43", "v44", "v45"]
 
 
 def test_differences_have_a_scale_of_colours_in_the_workbook():
-    sheet = workbooks.opened(render_matrix(builders.matrix(), "xlsx"))["Matrix"]
+    sheet = workbooks.opened(render(builders.matrix(), "xlsx"))["Matrix"]
     (area,) = sheet.conditional_formatting
     header = [cell.value for cell in sheet[1]]
     assert [header.index(f"DIFF of {label}") for label in ("v42", "v45")] == [10, 13]

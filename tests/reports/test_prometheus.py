@@ -19,7 +19,7 @@ def only(samples, **labels):
 
 
 def test_a_diff_gives_its_times_in_seconds_and_its_differences_as_ratios():
-    found = parse(reports.render_diff(builders.judged(), "prometheus"))
+    found = parse(reports.render(builders.judged(), "prometheus"))
     assert only(found["tracker_diff_seconds"], part="step", side="candidate") == pytest.approx(0.104)
     assert only(found["tracker_diff_seconds"], part="compute", side="baseline") == pytest.approx(0.070)
     assert only(found["tracker_diff_ratio"], part="step") == pytest.approx(0.04)
@@ -30,12 +30,12 @@ def test_a_diff_gives_its_times_in_seconds_and_its_differences_as_ratios():
 
 
 def test_findings_give_where_each_line_stands_and_what_is_open():
-    found = parse(reports.render_findings(builders.findings(), "prometheus"))
+    found = parse(reports.render(builders.findings(), "prometheus"))
     line = {"workload": "gpt", "configuration": "batch=32", "device": "NVIDIA H100"}
     assert only(found["tracker_last_run_timestamp_seconds"], version="v42", **line) == 1_767_225_600
     assert only(found["tracker_step_seconds"], version="v42", **line) == pytest.approx(0.110)
     assert only(found["tracker_compute_seconds"], **line) == pytest.approx(0.090)
-    assert only(found["tracker_free_seconds"], **line) == pytest.approx(0.008)
+    assert only(found["tracker_idle_seconds"], **line) == pytest.approx(0.008)
     assert only(found["tracker_peak_allocated_bytes"], **line) == 3 * 2**30
     assert only(found["tracker_step_change_ratio"], **line) == 0.1
     assert only(found["tracker_exit_code"], **line) == 1
@@ -48,7 +48,7 @@ def test_findings_give_where_each_line_stands_and_what_is_open():
 
 
 def test_a_line_without_findings_says_zero():
-    found = parse(reports.render_findings(builders.findings([], incidents=[]), "prometheus"))
+    found = parse(reports.render(builders.findings([], incidents=[]), "prometheus"))
     assert list(found["tracker_open_regressions"].values()) == [0]
     assert "tracker_findings" not in found
 
@@ -56,11 +56,11 @@ def test_a_line_without_findings_says_zero():
 def test_operators_with_labels_of_their_own_are_few():
     rows = [builders.finding(number, f"op{number}") for number in range(1, 101)]
     said = []
-    found = parse(reports.render_findings(builders.findings(rows), "prometheus", tell=said.append))
+    found = parse(reports.render(builders.findings(rows), "prometheus", tell=said.append))
     assert (len(found["tracker_finding_ratio"]), *found["tracker_open_regressions"].values()) == (20, 100)
     assert said == ["20 of 100 regressions have a metric of their own, the others are counted; --top 0: all"]
     said.clear()
-    whole = parse(reports.render_findings(builders.findings(rows), "prometheus", limit=0, tell=said.append))
+    whole = parse(reports.render(builders.findings(rows), "prometheus", limit=0, tell=said.append))
     assert (len(whole["tracker_finding_ratio"]), said) == (100, [])
 
 
@@ -68,9 +68,9 @@ def test_operators_with_labels_of_their_own_are_few():
 def test_no_name_breaks_a_line(name):
     ops = [{**builders.op(name, name, 10 * MS, 20 * MS), "verdict": "REGRESSED", "judged_diff": 1.0}]
     diff = builders.diff(ops=builders.frame("ops", ops), judgement=Judgement(True, ("3 runs against 5.",)))
-    assert len(parse(reports.render_diff(diff, "prometheus"))["tracker_diff_regression_ratio"]) == 1
+    assert len(parse(reports.render(diff, "prometheus"))["tracker_diff_regression_ratio"]) == 1
     found = builders.findings([builders.finding(1, name)], lines=[builders.line(version=name)])
-    assert len(parse(reports.render_findings(found, "prometheus"))["tracker_finding_ratio"]) == 1
+    assert len(parse(reports.render(found, "prometheus"))["tracker_finding_ratio"]) == 1
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,9 @@ SHOWING = reports.able("show")
 @pytest.mark.parametrize("format", reports.NAMES)
 def test_every_format_has_title_suffix_and_documents(format):
     kind = bytes if reports.binary(format) else str
-    assert isinstance(reports.render_diff(builders.diff(), format), kind)
+    assert isinstance(reports.render(builders.diff(), format), kind)
     if format in SHOWING:
-        assert isinstance(reports.render_show(builders.shown(), format), kind)
+        assert isinstance(reports.render(builders.shown(), format), kind)
     assert reports.title(format) and reports.suffix(format).startswith(".")
 
 
@@ -31,24 +31,24 @@ def test_names_are_sorted_and_are_the_modules_of_the_folder():
 
 def test_unknown_format_names_the_known_ones():
     with pytest.raises(UsageError, match="choose one of csv, github, json, junit, markdown, prometheus, text, xlsx"):
-        reports.render_diff(builders.diff(), "pdf")
+        reports.render(builders.diff(), "pdf")
 
 
 @pytest.mark.parametrize("format", sorted(set(reports.NAMES) - set(SHOWING)))
 def test_a_format_of_build_systems_says_what_it_is_for(format):
     message = f"{format} is for diff and findings; choose another --format: csv, json, markdown, text, xlsx"
     with pytest.raises(UsageError, match=message):
-        reports.render_show(builders.shown(), format)
+        reports.render(builders.shown(), format)
 
 
 def test_unknown_section_names_the_known_ones():
     with pytest.raises(UsageError, match="no section 'ops'; choose from overall, operator"):
-        reports.render_show(builders.shown(), "text", only=["ops"])
+        reports.render(builders.shown(), "text", only=["ops"])
 
 
 def test_negative_limit_is_refused():
     with pytest.raises(UsageError, match="-1 rows per table; give a limit"):
-        reports.render_diff(builders.diff(), "text", limit=-1)
+        reports.render(builders.diff(), "text", limit=-1)
 
 
 def test_importing_the_registry_loads_no_heavy_library():
@@ -69,6 +69,6 @@ def test_every_section_can_be_chosen_alone_even_without_rows(format, section):
     nothing = builders.shown(**{name: getattr(nothing, name).head(0) for name in builders.SHOWN_TABLES})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert reports.render_diff(empty, format, only=[section])
+        assert reports.render(empty, format, only=[section])
         if format in SHOWING:
-            assert reports.render_show(nothing, format, only=[section])
+            assert reports.render(nothing, format, only=[section])

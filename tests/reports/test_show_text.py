@@ -3,7 +3,7 @@
 from tests.reports import builders
 from tests.reports.builders import METRIC, MS
 from tracker.profile import UNLINKED_OP
-from tracker.reports import render_diff, render_show
+from tracker.reports import render
 
 
 def test_without_ops_the_summary_names_the_kernel_with_the_most_time_over_all_its_shapes():
@@ -12,7 +12,7 @@ def test_without_ops_the_summary_names_the_kernel_with_the_most_time_over_all_it
     kernel = whole.kernels.iloc[[0, 0, 0]].reset_index(drop=True)
     kernel["canonical_name"] = ["matmul", "hcom_allReduce", "hcom_allReduce"]
     kernel["total_ns"] = [5 * MS, 4 * MS, 3 * MS]  # 4 + 3 > 5
-    last = render_show(builders.shown(ops=ops, kernels=kernel), "text").splitlines()[-1]
+    last = render(builders.shown(ops=ops, kernels=kernel), "text").splitlines()[-1]
     assert "most time in the kernel hcom_allReduce: 7.00 ms" in last and "unlinked" not in last
 
 
@@ -28,7 +28,7 @@ def test_metrics_and_counters_of_nothing_but_zeros_come_last():
     ]
     shown = builders.shown(kernel_metrics=builders.nullable(metrics), counters=builders.nullable(counters))
     for section in ("metric", "counter"):
-        words = render_show(shown, "text", only=[section], width=200).split()
+        words = render(shown, "text", only=[section], width=200).split()
         places = [words.index(name) for name in ("mac", "scalar", "fixpipe", "mte")]
         assert places == sorted(places)
 
@@ -38,7 +38,7 @@ def test_counters_of_several_names_have_no_common_mean():
     one = {"source": "overview", "attribute": "time (ms)", "calls": 1}
     counters = [{**one, "name": name, "mean": ms, "min": ms, "max": ms} for name, ms in (("op", 8.0), ("load", 2.0))]
     counters.append({**one, "attribute": "share", "name": "op", "mean": 0.5, "min": 0.5, "max": 0.5})
-    text = render_show(builders.shown(counters=builders.nullable(counters)), "text", width=120)
+    text = render(builders.shown(counters=builders.nullable(counters)), "text", width=120)
     lines = [line.split() for line in text.splitlines() if line.split()[:1] == ["overview"]]
     assert lines == [
         ["overview", "time", "(ms)", "2", "-", "2", "8", "op"],
@@ -48,7 +48,7 @@ def test_counters_of_several_names_have_no_common_mean():
 
 def test_no_operator_is_named_with_no_time():
     ops = builders.shown().ops.assign(device_self_ns=0, name="aten::empty")
-    last = render_show(builders.shown(ops=ops), "text").splitlines()[-1]
+    last = render(builders.shown(ops=ops), "text").splitlines()[-1]
     assert "no operator has device self time" in last and "aten::empty" not in last
 
 
@@ -58,7 +58,7 @@ def test_operators_show_average_and_share_at_80_columns():
     ops = ops.assign(name=["aten::mm", "aten::add"], input_shapes="", calls=[3, 4])
     for column in ("device_self_ns", "device_total_ns"):
         ops[column] = [6 * MS, 2 * MS]
-    text = render_show(builders.shown(ops=ops), "text", only=["operator"], width=80)
+    text = render(builders.shown(ops=ops), "text", only=["operator"], width=80)
     lines = {line.split()[0]: line for line in text.splitlines() if line.startswith("  aten::")}
     assert "75.0 %     2.00 ms" in lines["aten::mm"] or "75.0 %  2.00 ms" in lines["aten::mm"]
     assert "25.0 %" in lines["aten::add"] and lines["aten::add"].split()[-2:] in (["0.50", "ms"], ["500.00", "us"])
@@ -66,11 +66,11 @@ def test_operators_show_average_and_share_at_80_columns():
 
 def test_the_summary_says_of_what_each_number_is():
     """A step takes 90 ms; a rank's capture 80 ms on the device; the op's time is that of all steps and ranks."""
-    last = render_show(builders.shown(), "text").splitlines()[-1]
+    last = render(builders.shown(), "text").splitlines()[-1]
     assert last.startswith("run 41: 90.00 ms per step; whole capture: E2E 80.00 ms (mean of 2 ranks), compute 75.0 %")
     assert " in all steps and all ranks." in last
 
 
 def test_idle_time_has_one_name():
-    for text in (render_show(builders.shown(), "text"), render_diff(builders.diff(), "text")):
+    for text in (render(builders.shown(), "text"), render(builders.diff(), "text")):
         assert "dle time" in text and "(scheduling)" not in text

@@ -19,7 +19,7 @@ import pickle, sys
 from tracker import reports
 diff = pickle.load(sys.stdin.buffer)
 for format in sys.argv[1:]:
-    reports.render_diff(diff, format, limit=3)
+    reports.render(diff, format, limit=3)
     print(format, *(["imports pandas"] if "pandas" in sys.modules else []))
 """
 

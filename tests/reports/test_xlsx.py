@@ -6,14 +6,14 @@ from tests.reports import builders
 from tests.reports.builders import MS
 from tests.reports.workbooks import fill, header_row, opened, rows, values
 from tracker.profile import BEFORE_CAPTURE
-from tracker.reports import _workbook, render_diff, render_show
+from tracker.reports import _workbook, render
 
 BLUE, RED = "DDEBF7", "FF0000"
 
 
 @pytest.fixture(scope="module")
 def book():
-    return opened(render_diff(builders.diff(), "xlsx"))
+    return opened(render(builders.diff(), "xlsx"))
 
 
 def test_sheets_stand_in_reading_order(book):
@@ -67,7 +67,7 @@ def test_diff_is_empty_without_a_baseline(book):
 
 def test_overall_has_shares_units_and_good_news_is_not_red(book):
     by_name = {row["Name"].value: row for row in rows(book["OverallMetrics"])}
-    assert by_name["free_ns"]["Baseline Share of E2E"].value == 0.082
+    assert by_name["idle_ns"]["Baseline Share of E2E"].value == 0.082
     assert by_name["peak_reserved_bytes"]["Unit"].value == "MiB"
     assert by_name["peak_reserved_bytes"]["Candidate"].value == 4096
     assert by_name["overlap_ns"]["DIFF Filter"].value == "better"
@@ -115,7 +115,7 @@ def test_kernel_types_have_calls_total_average_maximum_and_minimum(book):
 
 def test_without_kernel_types_on_either_side_there_is_no_sheet_of_them():
     without = builders.diff(kernel_types=builders.frame("kernel_types", []))
-    assert "KernelTypeCompare" not in opened(render_diff(without, "xlsx")).sheetnames
+    assert "KernelTypeCompare" not in opened(render(without, "xlsx")).sheetnames
 
 
 def test_kernels_show_the_type_and_shapes_of_an_npu(book):
@@ -145,12 +145,12 @@ def test_the_owners_of_the_peak_have_a_sheet_whose_rows_add_up(book):
 
 
 def test_only_selects_sheets():
-    book = opened(render_diff(builders.diff(), "xlsx", only=["memory", "kernel"]))
+    book = opened(render(builders.diff(), "xlsx", only=["memory", "kernel"]))
     assert book.sheetnames == ["MemoryCompare", "KernelCompare", "Environment", "Explanation"]
 
 
 def test_on_a_host_timeline_the_duration_says_host_self_time():
-    book = opened(render_diff(builders.diff(metric="host_self_ns"), "xlsx"))
+    book = opened(render(builders.diff(metric="host_self_ns"), "xlsx"))
     header = [cell.value for cell in book["OperatorCompare"][1]]
     assert "Baseline Host Self Time (us)" in header and "Baseline Device Duration (us)" not in header
     assert len(header) == len(set(header))
@@ -160,7 +160,7 @@ def test_strings_are_never_formulas_or_errors_and_hold_no_illegal_characters():
     names = ["=1+1", "#N/A", "a\x00b\x1b\ufffe", "tile128_x1024_", "x" * 40_000, "-5", "12"]
     ops = builders.frame("ops", [builders.op(name, "", MS, 2 * MS) for name in names])
     said = []
-    book = opened(render_diff(builders.diff(ops=ops), "xlsx", only=["operator"], tell=said.append))
+    book = opened(render(builders.diff(ops=ops), "xlsx", only=["operator"], tell=said.append))
     assert said == ["1 text cut in the middle: a cell holds 32,767 characters; --format csv has them whole"]
     cells = [row["Operator Name"] for row in rows(book["OperatorCompare"])]
     assert {cell.data_type for cell in cells} <= {"s", "inlineStr"}
@@ -172,7 +172,7 @@ def test_strings_are_never_formulas_or_errors_and_hold_no_illegal_characters():
 def test_a_cut_at_the_row_limit_is_told_in_the_sheet_and_to_the_caller(monkeypatch):
     monkeypatch.setattr(_workbook, "MAX_ROWS", 6)
     told = []
-    document = render_diff(builders.diff(), "xlsx", only=["operator"], tell=told.append)
+    document = render(builders.diff(), "xlsx", only=["operator"], tell=told.append)
     sheet = opened(document)["OperatorCompare"]
     assert sheet.max_row == 6
     assert sheet["A6"].value == "OperatorCompare: 6 of 10 rows left out: a sheet holds 6 rows"
@@ -183,7 +183,7 @@ def test_a_cut_at_the_row_limit_is_told_in_the_sheet_and_to_the_caller(monkeypat
 def test_exactly_as_many_rows_as_fit_are_not_cut(monkeypatch):
     monkeypatch.setattr(_workbook, "MAX_ROWS", 11)
     told = []
-    document = render_diff(builders.diff(), "xlsx", only=["operator"], tell=told.append)
+    document = render(builders.diff(), "xlsx", only=["operator"], tell=told.append)
     assert opened(document)["OperatorCompare"].max_row == 11 and not told
 
 
@@ -196,7 +196,7 @@ def test_explanation_has_the_answer_and_adds_up(book):
 
 
 def test_a_run_has_a_sheet_per_table_with_units_in_the_header():
-    book = opened(render_show(builders.shown(), "xlsx"))
+    book = opened(render(builders.shown(), "xlsx"))
     assert book.sheetnames == [
         "Run", "Overall", "Steps", "Operators", "Kernels", "Copies", "KernelTypes", "KernelMetrics", "Communication",
         "CommunicationLinks", "Memory", "MemoryPeak", "MemoryBlocks", "Modules", "Api", "Counters",

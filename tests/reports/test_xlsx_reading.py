@@ -5,7 +5,7 @@ import pytest
 from tests.reports import builders
 from tests.reports.builders import MS
 from tests.reports.workbooks import fill, opened, rows
-from tracker.reports import render_diff, render_show
+from tracker.reports import render
 
 RED = "FF0000"
 
@@ -16,11 +16,11 @@ def overall(**metric):
            "baseline_value": 100 * MS, "candidate_value": 100 * MS}  # fmt: skip
     row = {"metric": "compute_ns", "title": "Computing", "level": 1, "unit": "ns", **metric}
     diff = builders.diff(overall=builders.frame("overall", [e2e, row]))
-    return opened(render_diff(diff, "xlsx", only=["overall"]))["OverallMetrics"]
+    return opened(render(diff, "xlsx", only=["overall"]))["OverallMetrics"]
 
 
 def test_titles_say_which_columns_are_whose():
-    sheet = opened(render_diff(builders.diff(), "xlsx"))["OverallMetrics"]
+    sheet = opened(render(builders.diff(), "xlsx"))["OverallMetrics"]
     titles = {cell.value.split(":")[0]: cell.column for cell in sheet[1] if cell.value}
     heads = {cell.value: cell.column for cell in sheet[2]}
     assert titles == {"Baseline v41": heads["Baseline"], "Candidate v42": heads["Candidate"]}
@@ -47,7 +47,7 @@ def test_a_small_change_is_never_red(before, after, word):
 
 def test_small_changes_of_operators_are_not_red_either():
     ops = builders.frame("ops", [builders.op("aten::mm", "", 1000, 1009), builders.op("aten::add", "", 1000, 1020)])
-    sheet = opened(render_diff(builders.diff(ops=ops), "xlsx"))["OperatorCompare"]
+    sheet = opened(render(builders.diff(ops=ops), "xlsx"))["OperatorCompare"]
     cells = {row["Operator Name"].value: row["DIFF Filter"] for row in rows(sheet) if row["Row"].value == "op"}
     assert [(cells[name].value, fill(cells[name]) == RED) for name in ("aten::mm", "aten::add")] == [
         ("small", False), ("worse", True)
@@ -67,19 +67,19 @@ def test_the_largest_numbers_fit_their_columns():
 
 
 def test_tasks_of_collectives_say_that_planes_work_at_the_same_time():
-    book = opened(render_diff(builders.diff(), "xlsx"))
+    book = opened(render(builders.diff(), "xlsx"))
     assert "at the same time" in book["CommunicationCompare"]["A1"].value
     without = builders.diff(communication_details=builders.frame("communication_details", []))
-    assert opened(render_diff(without, "xlsx"))["CommunicationCompare"]["A1"].value == "Row"
+    assert opened(render(without, "xlsx"))["CommunicationCompare"]["A1"].value == "Row"
 
 
 def test_links_say_that_levels_state_the_same_bytes():
-    book = opened(render_diff(builders.diff(), "xlsx"))
+    book = opened(render(builders.diff(), "xlsx"))
     assert "same bytes" in book["CommunicationLinkCompare"]["A1"].value
     assert [row["Level"].value for row in rows(book["CommunicationLinkCompare"])] == ["transport", "link"]
 
 
 def test_a_ratio_of_a_thousandth_is_not_shown_as_zero():
     metrics = builders.nullable([{**builders.METRIC, "metric": "aic_mac_ratio", "kind": "ratio", "mean": 0.001}])
-    book = opened(render_show(builders.shown(kernel_metrics=metrics), "xlsx"))
+    book = opened(render(builders.shown(kernel_metrics=metrics), "xlsx"))
     assert rows(book["KernelMetrics"])[0]["Mean"].number_format == "#,##0.0000"

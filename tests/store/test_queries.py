@@ -17,7 +17,7 @@ def test_captures_say_where_the_time_of_each_rank_went(store):
     same_table(
         found,
         """
-        run_id  rank  stage  host   quality  steps  timeline  duration_ns  e2e_ns  compute_ns  communication_ns  free_ns
+        run_id  rank  stage  host   quality  steps  timeline  duration_ns  e2e_ns  compute_ns  communication_ns  idle_ns
         1       0     -      node0  ok       2      device    2000         600     200         100               300
         1       1     -      node0  ok       2      device    2000         600     200         100               300
         """,

@@ -36,7 +36,7 @@ def with_ops(rank, per_step, *, steps=None, stage=None, timeline="device", **of_
         for step, ops in per_step.items()
         for key, time in ops.items()
     ]
-    each = breakdown(duration_ns=1000, e2e_ns=900, free_ns=0, timeline=timeline)
+    each = breakdown(duration_ns=1000, e2e_ns=900, idle_ns=0, timeline=timeline)
     own = Rows(
         overall=each,
         steps=tuple(StepRow(step, step * 1000, each, count) for step, count in steps.items()),
@@ -175,7 +175,7 @@ def test_the_run_as_a_whole_has_series_too(store):
         compute_ns           compute     100    0.1
         duration_ns          step        1000   1
         e2e_ns               e2e         500    0.5
-        free_ns              free        400    0.4
+        idle_ns              idle_time   400    0.4
         mean_step_ns         mean_step   1000   1
         peak_allocated_bytes peak_memory 64     -
         """,

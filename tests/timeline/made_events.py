@@ -134,7 +134,7 @@ class Made:
         self._add(Counters, {}, source=source, name=name, attribute=attribute, value=value, step=step)
 
     def step_times(self, step: int, **given: int) -> None:
-        """What the profiler itself says of a step, in ns: bubble=5, free=7, ..."""
+        """What the profiler itself says of a step, in ns: bubble=5, idle=7, ..."""
         row = dict.fromkeys(StepTimes.__struct_fields__, MISSING)
         self._add(StepTimes, row, step=step, **{f"{name}_ns": value for name, value in given.items()})
 

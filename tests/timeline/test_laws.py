@@ -170,7 +170,7 @@ def breakdowns(rows: Rows) -> list[Breakdown]:
 @given(captures())
 def test_the_parts_of_the_breakdown_add_up_to_the_ns(made):
     for part in breakdowns(made.built()):
-        assert part.compute_ns + part.exposed_communication_ns + part.exposed_copy_ns + part.free_ns == part.e2e_ns
+        assert part.compute_ns + part.exposed_communication_ns + part.exposed_copy_ns + part.idle_ns == part.e2e_ns
         assert part.exposed_communication_ns + part.overlap_ns == part.communication_ns
         assert min(value for value in asdict(part).values() if isinstance(value, int)) >= 0
 

@@ -11,7 +11,7 @@ from tracker.timeline import build, rows_of
 
 
 def parts(breakdown: Breakdown) -> dict[str, int | None]:
-    names = ("compute", "communication", "overlap", "exposed_communication", "copy", "exposed_copy", "free", "e2e")
+    names = ("compute", "communication", "overlap", "exposed_communication", "copy", "exposed_copy", "idle", "e2e")
     return {name: getattr(breakdown, f"{name}_ns") for name in names}
 
 
@@ -29,7 +29,7 @@ def test_classes_of_device_time_share_the_span_between_first_start_and_last_end(
         "exposed_communication": 30,
         "copy": 25,
         "exposed_copy": 20,
-        "free": 10,
+        "idle": 10,
         "e2e": 120,
     }
 
@@ -86,7 +86,7 @@ def test_host_timeline_stands_in_without_device_activity():
         "exposed_communication": 15,
         "copy": 0,
         "exposed_copy": 0,
-        "free": 45,
+        "idle": 45,
         "e2e": 100,
     }
     assert parts(rows.overall)["e2e"] == 130 and parts(rows.overall)["compute"] == 70
@@ -120,7 +120,7 @@ def test_a_thread_in_a_collective_does_not_compute_though_an_op_is_around_it():
     made.op("aten::mm", 30, 40, thread=1)
     (step,) = made.built().steps
     found = parts(step.breakdown)
-    assert (found["compute"], found["communication"], found["overlap"], found["free"]) == (30, 60, 10, 20)
+    assert (found["compute"], found["communication"], found["overlap"], found["idle"]) == (30, 60, 10, 20)
 
 
 def test_without_addresses_nobody_knows_how_long_memory_was_held():
@@ -244,23 +244,23 @@ def without_copies(made: Made) -> Breakdown:
     return rows_of(replace(events, extras=replace(events.extras, no_copies=True))).overall
 
 
-def test_where_copies_are_unknown_so_are_end_to_end_time_and_free_time():
+def test_where_copies_are_unknown_so_are_end_to_end_time_and_idle_time():
     made = Made()
     made.kernel("sgemm", 100, 140)
     made.kernel("relu", 150, 160)
     assert parts(without_copies(made)) == {
         "compute": 50, "communication": 0, "overlap": 0, "exposed_communication": 0,
-        "copy": None, "exposed_copy": None, "free": None, "e2e": None,
+        "copy": None, "exposed_copy": None, "idle": None, "e2e": None,
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(("steps", "free", "e2e"), [((0, 1), 30, 80), ((0,), None, None)])
-def test_where_copies_are_unknown_the_free_time_that_the_profiler_says_of_all_steps_stands_in(steps, free, e2e):
+@pytest.mark.parametrize(("steps", "idle", "e2e"), [((0, 1), 30, 80), ((0,), None, None)])
+def test_where_copies_are_unknown_the_idle_time_that_the_profiler_says_of_all_steps_stands_in(steps, idle, e2e):
     made = Made()
     for number, start in ((0, 100), (1, 200)):
         made.step(number, start, start + 100)
         made.kernel("sgemm", start, start + 25, step=number)
     for number in steps:
-        made.step_times(number, free=15)
+        made.step_times(number, idle=15)
     found = without_copies(made)
-    assert (found.compute_ns, found.free_ns, found.e2e_ns) == (50, free, e2e)
+    assert (found.compute_ns, found.idle_ns, found.e2e_ns) == (50, idle, e2e)

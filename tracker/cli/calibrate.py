@@ -87,6 +87,4 @@ def calibrate(
             done = apply_calibration(store, found, who=who, when_ns=time.time_ns(), reason=reason or "")
             tell(f"set as thresholds: min_ratio of {', '.join(done) or 'nothing'}; tracker thresholds lists them")
     look = screen()
-    delivery.deliver(
-        lambda wanted: reports.render_calibration(found, wanted.value, width=look.width, color=look.color, tell=tell)
-    )
+    delivery.deliver(lambda wanted: reports.render(found, wanted.value, width=look.width, color=look.color, tell=tell))

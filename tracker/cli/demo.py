@@ -65,7 +65,7 @@ def demo(
         tell(f"$ tracker diff {baseline} {candidate}")
         result = compare.diff(store, baseline, candidate, options=DiffOptions())
     look = screen()
-    emit(str(reports.render_diff(result, width=look.width, color=look.color, tell=tell)))
+    emit(str(reports.render(result, width=look.width, color=look.color, tell=tell)))
     if keep:
         tell(f"Next: tracker show latest --db {keep}")
     else:

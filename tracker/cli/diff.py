@@ -244,13 +244,13 @@ def diff(
     look = screen()
     look_of: dict[str, Any] = {"limit": top, "width": look.width, "color": look.color, "tell": tell}
     if several:
-        delivery.deliver(lambda wanted: reports.render_matrix(matrix, wanted.value, **look_of))
+        delivery.deliver(lambda wanted: reports.render(matrix, wanted.value, **look_of))
         return
     gates = [compare.gate_of_diff(each, fail_on.value) if fail_on else None for each in found]
 
     def render(wanted: options.Format) -> str | bytes:
         pages = [
-            reports.render_diff(each, wanted.value, only=chosen, gate=gate, **look_of)
+            reports.render(each, wanted.value, only=chosen, gate=gate, **look_of)
             for each, gate in zip(found, gates, strict=True)
         ]
         return pages[0] if len(pages) == 1 else reports.joined([str(page) for page in pages], wanted.value)

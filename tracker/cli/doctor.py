@@ -65,7 +65,7 @@ def doctor(
             ),
         )
     look = screen()
-    document = reports.render_doctor(findings, format.value, width=look.width, color=look.color)
+    document = reports.render(findings, format.value, width=look.width, color=look.color)
     emit(document if isinstance(document, str) else document.decode())
     if findings.not_recognised:
         tell(not_recognised_line(findings.not_recognised))

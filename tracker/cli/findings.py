@@ -146,7 +146,7 @@ def findings(
     gate = gate_of_findings(found, fail_on.value if fail_on else "new")
     look = screen()
     delivery.deliver(
-        lambda wanted: reports.render_findings(
+        lambda wanted: reports.render(
             found, wanted.value, limit=top, width=look.width, color=look.color, tell=tell, gate=gate
         )
     )
@@ -197,9 +197,7 @@ def explain(
     look = screen()
 
     def render(wanted: options.Format) -> str | bytes:
-        documents = [
-            reports.render_explained(one, wanted.value, width=look.width, color=look.color, tell=tell) for one in found
-        ]
+        documents = [reports.render(one, wanted.value, width=look.width, color=look.color, tell=tell) for one in found]
         return documents[0] if not incidents else _together(wanted, documents, incidents[0])
 
     delivery.deliver(render)

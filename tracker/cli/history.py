@@ -36,7 +36,7 @@ def history(
         str | None,
         typer.Argument(
             metavar="KEY",
-            help="What to follow: a name such as aten::addmm, step, free or all_reduce; a pattern such as "
+            help="What to follow: a name such as aten::addmm, step, 'idle time' or all_reduce; a pattern such as "
             "'aten::*norm*'; or the number of a series. Default: step; with --top or --module, none is needed.",
             show_default=False,
         ),
@@ -44,7 +44,7 @@ def history(
     kind: Annotated[
         SeriesKind | None,
         typer.Option(
-            help="What kind of series: run (step, compute, free for idle time, data loading, peak memory, throughput, "
+            help="What kind of series: run (step, compute, idle time, data loading, peak memory, throughput, "
             "...), op_name (all shapes of an op together), op (one per shapes), kernel, communication, module, phase, "
             "api, memory. Default: the first of these that has the key.",
             show_default=False,
@@ -138,6 +138,4 @@ def history(
     with _store.reading(configuration.load(db)) as store:
         found = history_of(store, options=chosen)
     look = screen()
-    delivery.deliver(
-        lambda wanted: reports.render_history(found, wanted.value, width=look.width, color=look.color, tell=tell)
-    )
+    delivery.deliver(lambda wanted: reports.render(found, wanted.value, width=look.width, color=look.color, tell=tell))

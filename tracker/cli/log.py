@@ -112,6 +112,4 @@ def log(
             chosen = replace(chosen, baseline=compare.label_of(store, baseline, workload))
         found = compare.log(store, options=chosen)
     look = screen()
-    delivery.deliver(
-        lambda wanted: reports.render_log(found, wanted.value, width=look.width, color=look.color, tell=tell)
-    )
+    delivery.deliver(lambda wanted: reports.render(found, wanted.value, width=look.width, color=look.color, tell=tell))

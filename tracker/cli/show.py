@@ -107,7 +107,7 @@ def show(
         )
     look = screen()
     delivery.deliver(
-        lambda wanted: reports.render_show(
+        lambda wanted: reports.render(
             shown, wanted.value, only=chosen, limit=top, width=look.width, color=look.color, tell=tell
         )
     )

@@ -46,5 +46,5 @@ def status(
         places, shut = spools.spools_of(settings), spools.shut_spools_of(settings)
         found = watch.status(store, now_ns=time.time_ns(), spools=places, shut=shut)
     look = screen()
-    document = reports.render_status(found, format.value, width=look.width, color=look.color)
+    document = reports.render(found, format.value, width=look.width, color=look.color)
     emit(document if isinstance(document, str) else document.decode(), as_it_is=format is StatusFormat.JSON)

@@ -317,9 +317,7 @@ _COLUMNS = (
 
 
 def _series(row: Mapping[str, Any]) -> str:
-    from tracker.results import shown_name
-
-    return " ".join(filter(None, (row["kind"], shown_name(row["kind"], row["name"]), row["input_shapes"], row["part"])))
+    return " ".join(filter(None, (row["kind"], row["name"], row["input_shapes"], row["part"])))
 
 
 _TRIED = (

@@ -24,7 +24,7 @@ PARTS: Final = {
     "data_loading_ns": "data loading",
     "exposed_communication_ns": "exposed communication",
     "exposed_copy_ns": "exposed copies",
-    "free_ns": "idle time",
+    "idle_ns": "idle time",
 }
 """The parts of a step beside its operators that are judged, and their names in the answer."""
 _HOST_DRIFT: Final = DEFAULTS.ratio_step_host

@@ -128,7 +128,7 @@ def _times(side: Loaded) -> _Times:
     """
     of_device = side.steps.taken(side.steps["timeline"] == "device")
     runs, (duration, e2e, free, rank, step), steps = _known(
-        of_device, "duration_ns", "e2e_ns", "free_ns", "rank", "step"
+        of_device, "duration_ns", "e2e_ns", "idle_ns", "rank", "step"
     )
     busy = (e2e - free) * steps
     if not side.has_markers:
@@ -163,7 +163,7 @@ def _of_captures(side: Loaded) -> float | None:
     """Of all that the captures hold, inside steps and outside; None for a part of their steps."""
     if side.is_part:
         return None
-    runs, (e2e, free), _ = _known(side.captures.taken(side.captures["timeline"] == "device"), "e2e_ns", "free_ns")
+    runs, (e2e, free), _ = _known(side.captures.taken(side.captures["timeline"] == "device"), "e2e_ns", "idle_ns")
     return _median_quotient(runs, e2e - free, e2e)
 
 

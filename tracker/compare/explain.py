@@ -45,13 +45,13 @@ _PARTS: Final = (
     ("compute_ns", "Computing"),
     ("exposed_communication_ns", "Exposed communication"),
     ("exposed_copy_ns", "Exposed copies"),
-    ("free_ns", "Idle time"),
+    ("idle_ns", "Idle time"),
 )
 _HOST_PARTS: Final = (
     ("compute_ns", "Operators"),
     ("exposed_communication_ns", "Exposed communication"),
     ("exposed_copy_ns", "Exposed copies"),
-    ("free_ns", "Idle time (no operator: data loading, Python)"),
+    ("idle_ns", "Idle time (no operator: data loading, Python)"),
 )
 
 
@@ -232,7 +232,7 @@ def _parts(
         )
     rest = fsum([after[metric], -before[metric], *(-part.delta_ns for part in parts)])
     if abs(rest) > ROUNDING * after[metric]:
-        known = all(name in own for name in ("compute_ns", "free_ns") for own in (before, after))
+        known = all(name in own for name in ("compute_ns", "idle_ns") for own in (before, after))
         why = _NO_SUMS if known else "in no part that both sources know"
         parts.append(Part("rest_ns", f"Rest ({why})", None, None, rest))
     return tuple(parts)

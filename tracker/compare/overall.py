@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tracker.compare.sides import Loaded
 
 
-PARTS: Final = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "free_ns")
+PARTS: Final = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "idle_ns")
 """What the E2E time of a step consists of."""
 ROUNDING: Final = 1e-9
 """Part of a time below which a rest is none of medians."""
@@ -40,9 +40,9 @@ _TIMES: Final = (
 _EXPOSED: Final = Metric("exposed_communication_ns", "Exposed communication", 1, in_e2e=True)
 _REST: Final = (
     Metric("exposed_copy_ns", "Exposed copies (memcpy, SDMA)", 1, in_e2e=True),
-    Metric("free_ns", "Idle time", 1, in_e2e=True),
+    Metric("idle_ns", "Idle time", 1, in_e2e=True),
     Metric("rest_ns", "Rest (of medians)", 1, in_e2e=True),
-    Metric("free_share", "Idle time, share of E2E", 1, unit="ratio"),
+    Metric("idle_share", "Idle time, share of E2E", 1, unit="ratio"),
     Metric("communication_ns", "Communication, overlapped or not", in_e2e=True),
     Metric("overlap_ns", "Communication overlapped with computing", 1, in_e2e=True),
     Metric("copy_ns", "Copies, overlapped or not", in_e2e=True),
@@ -118,11 +118,11 @@ def step_numbers(side: Loaded) -> dict[str, float]:
     parts lack to sum to the E2E time. Keys are left out where the source does not say.
     """
     found = {name: float(over_runs(np.array([values]))[0]) for name, values in run_numbers(side).items()}
-    if found.get("e2e_ns") and "free_ns" in found:
-        found["free_share"] = found["free_ns"] / found["e2e_ns"]
+    if found.get("e2e_ns") and "idle_ns" in found:
+        found["idle_share"] = found["idle_ns"] / found["e2e_ns"]
     if "slow_steps" in found:  # no time: a run without any counts
         found["slow_steps"] = fmean(run_numbers(side)["slow_steps"])
-    if {"e2e_ns", "compute_ns", "free_ns"} <= found.keys():
+    if {"e2e_ns", "compute_ns", "idle_ns"} <= found.keys():
         rest = fsum([found["e2e_ns"], *(-found[name] for name in PARTS if name in found)])
         found["rest_ns"] = rest if abs(rest) > ROUNDING * found["e2e_ns"] else 0.0
     return found

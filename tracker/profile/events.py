@@ -321,7 +321,7 @@ class StepTimes(EventColumns, frozen=True):
     communication_ns: I64
     overlap_ns: I64
     exposed_communication_ns: I64
-    free_ns: I64
+    idle_ns: I64
 
 
 def empty(table: type[EventColumns]) -> Any:

@@ -29,7 +29,7 @@ class Breakdown(Struct, frozen=True):
     exposed_communication_ns: int | None
     copy_ns: int | None
     exposed_copy_ns: int | None
-    free_ns: int | None
+    idle_ns: int | None
     kernel_count: int | None
     kernel_total_ns: int | None
     compute_total_ns: int | None

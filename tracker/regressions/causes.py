@@ -19,7 +19,7 @@ _NEW_SHAPES: Final = 0.5
 
 _COUNTED: Final = frozenset({"op", "op_name", "kernel", "communication", "api"})
 _OF_RUN: Final = {
-    "data loading": "data loading", "peak memory": "memory", "free": "idle time",
+    "data loading": "data loading", "peak memory": "memory", "idle time": "idle time",
     "exposed communication": "communication",
 }  # fmt: skip
 

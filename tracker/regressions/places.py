@@ -14,7 +14,7 @@ from tracker.errors import UsageError
 from tracker.lazy import pd
 from tracker.regressions.judgement import TrackRuns, runs_of_track
 from tracker.regressions.limits import like
-from tracker.results import SERIES_KINDS, HistoryOptions, shown_name
+from tracker.results import SERIES_KINDS, HistoryOptions
 from tracker.store import Store, queries, regressions
 from tracker.store.judged import Line, LineRun
 
@@ -119,7 +119,7 @@ def named(store: Store, found: Sequence[Place], options: HistoryOptions) -> list
     elif options.module is not None:
         matching = [frame[_like(frame["name"], options.module)] for frame in all_of]
     else:
-        matching = [frame[_like(frame["name"], key or "*") | _shown_as(frame, key)] for frame in all_of]
+        matching = [frame[_like(frame["name"], key or "*")] for frame in all_of]
         kinds = {kind for frame in matching for kind in frame["kind"]}
         kind = _first_kind(kinds, options)
         matching = [frame[frame["kind"] == kind] for frame in matching]
@@ -153,11 +153,6 @@ def _first_kind(kinds: set[str], options: HistoryOptions) -> str | None:
     if options.key is not None and any(char in options.key for char in _PATTERN):
         order = (*SERIES_KINDS[1:], SERIES_KINDS[0])
     return next((kind for kind in order if kind in kinds), None)
-
-
-def _shown_as(series: pd.DataFrame, key: str | None) -> NDArray[np.bool_]:
-    """Which series people read as `key`."""
-    return np.array([shown_name(*pair) == key for pair in zip(series["kind"], series["name"], strict=True)], dtype=bool)
 
 
 def _like(column: pd.Series, pattern: str) -> NDArray[np.bool_]:

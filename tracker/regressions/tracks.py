@@ -20,7 +20,7 @@ Row = dict[str, Any]
 
 _SERIES: Final = {
     "step": "step_ns", "e2e": "e2e_ns", "compute": "compute_ns", "exposed communication": "exposed_communication_ns",
-    "free": "free_ns", "data loading": "data_loading_ns", "peak memory": "peak_allocated_bytes",
+    "idle time": "idle_ns", "data loading": "data_loading_ns", "peak memory": "peak_allocated_bytes",
     "throughput": "samples_per_second",
 }  # fmt: skip
 """Series of whole runs -> its column."""

@@ -15,10 +15,8 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 from tracker.errors import UsageError
 
 if TYPE_CHECKING:
-    from tracker import results
-    from tracker.doctor import Findings
     from tracker.reports.message import Limits, Written
-    from tracker.results import Calibration, Diff, History, Log, Matrix, Message, Shown
+    from tracker.results import Message
     from tracker.results.gates import Gate
     from tracker.results.screens import Result
 
@@ -28,42 +26,39 @@ NAMES = ("csv", "github", "json", "junit", "markdown", "prometheus", "text", "xl
 
 
 class Look(TypedDict, total=False):
-    """How a document looks. `width`: of the terminal, `color`: ANSI colours; both for text only. `tell` gets a sentence
-    for everything that did not fit into the document; it warns where none is given.
+    """How a document looks; every format takes what it needs.
+
+    `only`: words of `results.SECTIONS`, empty for the format's default. `limit`: rows per table; None for the format's
+    default (text and markdown 10, the others all), 0 for all. `width`: of the terminal, `color`: ANSI colours; both for
+    text only. `gate`: what fails a build, for the formats that build systems read; None for what regressed at all.
+    `tell` gets a sentence for everything that did not fit into the document; it warns where none is given.
     """
 
+    only: Iterable[str]
+    limit: int | None
     width: int | None
     color: bool
+    gate: Gate | None
     tell: Callable[[str], None]
 
 
-class Rows(Look, total=False):
-    """`limit`: rows per table; None for the format's default (text and markdown 10, the others all), 0 for all."""
+def render(result: Result, format: str = "text", **look: Unpack[Look]) -> str | bytes:
+    """The document of `result`: text of a format, or bytes where `binary(format)`.
 
-    limit: int | None
-
-
-class Sections(Rows, total=False):
-    """`only`: words of `results.SECTIONS`, empty for the format's default."""
-
-    only: Iterable[str]
+    UsageError for a format that is none, or that cannot show this result.
+    """
+    return _render(_word(result), result, format, **look)
 
 
-class GatedRows(Rows, total=False):
-    """`gate`: as in `Gated`."""
+def _word(result: Result) -> str:
+    from tracker import doctor, results
 
-    gate: Gate | None
-
-
-class Gated(Sections, total=False):
-    """`gate`: what fails a build, for the formats that build systems read; None for what regressed at all."""
-
-    gate: Gate | None
-
-
-def render_diff(diff: Diff, format: str = "text", **look: Unpack[Gated]) -> str | bytes:
-    """The document of `diff`: text of a format, or bytes where `binary(format)`."""
-    return _render("diff", diff, format, **look)
+    words = {
+        results.Diff: "diff", results.Matrix: "matrix", results.Shown: "show", results.Log: "log",
+        results.History: "history", results.Findings: "findings", results.ExplainedFinding: "explained",
+        results.Calibration: "calibration", results.Status: "status", doctor.Findings: "doctor",
+    }  # fmt: skip
+    return words[type(result)]
 
 
 def joined(pages: Sequence[str], format: str) -> str:
@@ -88,68 +83,9 @@ def render_message(
     return write(message, form, markdown=markdown, limits=limits)
 
 
-def render_matrix(matrix: Matrix, format: str = "text", **look: Unpack[Rows]) -> str | bytes:
-    """The document of three or more sides; result as in `render_diff`."""
-    return _render("matrix", matrix, format, **look)
-
-
-def render_show(shown: Shown, format: str = "text", **look: Unpack[Sections]) -> str | bytes:
-    """The document of one run; result as in `render_diff`."""
-    return _render("show", shown, format, **look)
-
-
-def render_log(log: Log, format: str = "text", **look: Unpack[Look]) -> str | bytes:
-    """The document of an optimisation log; result as in `render_diff`."""
-    return _render("log", log, format, **look)
-
-
-def render_history(history: History, format: str = "text", **look: Unpack[Look]) -> str | bytes:
-    """The document of series over versions; result as in `render_diff`."""
-    return _render("history", history, format, **look)
-
-
-def render_findings(findings: results.Findings, format: str = "text", **look: Unpack[GatedRows]) -> str | bytes:
-    """The document of incidents with their findings; result as in `render_diff`."""
-    return _render("findings", findings, format, **look)
-
-
-def render_explained(found: results.ExplainedFinding, format: str = "text", **look: Unpack[Look]) -> str | bytes:
-    """The document of one finding with every gate; result as in `render_diff`."""
-    return _render("explained", found, format, **look)
-
-
-def render_calibration(calibration: Calibration, format: str = "text", **look: Unpack[Look]) -> str | bytes:
-    """The document of a calibration; result as in `render_diff`."""
-    return _render("calibration", calibration, format, **look)
-
-
-def render_doctor(findings: Findings, format: str = "text", **look: Unpack[Look]) -> str | bytes:
-    """The document of what `tracker doctor` found, as `text` or `json`; result as in `render_diff`."""
-    if format not in ("text", "json"):
-        raise UsageError(f"no findings in the format {format!r}", remedy="choose text or json")
-    return _render("doctor", findings, format, **look)
-
-
-def render_status(status: results.Status, format: str = "text", **look: Unpack[Look]) -> str | bytes:
-    """The document of what watches and what waits, as `text` or `json`; result as in `render_diff`."""
-    if format not in ("text", "json"):
-        raise UsageError(f"no status in the format {format!r}", remedy="choose text or json")
-    return _render("status", status, format, **look)
-
-
 def screen(result: Result, width: int) -> str:
     """The text report of any result, so many characters wide, without colours."""
-    from tracker import doctor, results
-
-    whats = {
-        results.Diff: "diff", results.Matrix: "matrix", results.Shown: "show", results.Log: "log",
-        results.History: "history", results.Findings: "findings", results.ExplainedFinding: "explained",
-        results.Calibration: "calibration", results.Status: "status", doctor.Findings: "doctor",
-    }  # fmt: skip
-    what = whats.get(type(result))
-    if what is None:
-        return result.headline
-    return str(_render(what, result, "text", width=width, tell=_say_nothing))
+    return str(render(result, "text", width=width, tell=_say_nothing))
 
 
 def _say_nothing(_: str) -> None:
@@ -191,7 +127,7 @@ def _module(format: str) -> ModuleType:
     return import_module(f"tracker.reports.to_{format}")
 
 
-def _render(what: str, result: object, format: str, **look: Unpack[Gated]) -> str | bytes:
+def _render(what: str, result: object, format: str, **look: Unpack[Look]) -> str | bytes:
     """What the function `what` of a format makes of a result."""
     from tracker.reports.shared import Style
     from tracker.results import check_sections

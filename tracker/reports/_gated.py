@@ -8,7 +8,7 @@ from typing import Final
 from tracker.reports._human import readable, values
 from tracker.reports._human_verdicts import q_text
 from tracker.reports.shared import Style, command, command_of
-from tracker.results import Diff, Findings, shown_name
+from tracker.results import Diff, Findings
 from tracker.results.gates import Gate, GatedRow
 from tracker.units import format_diff, printable
 
@@ -41,7 +41,7 @@ def title(result: Diff | Findings) -> str:
 
 def name(row: GatedRow) -> str:
     """What was judged, with its shapes or the like; on one line."""
-    return printable(" ".join(filter(None, (readable(shown_name(row.key[0], row.name)), row.detail))))
+    return printable(" ".join(filter(None, (readable(row.name), row.detail))))
 
 
 def sentence(row: GatedRow) -> str:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from tracker.profile import NO_OP, NOT_LISTED, UNLINKED_OP
 from tracker.reports import _human_verdicts
 from tracker.reports.shared import is_small, records
-from tracker.results import BOTH, UNMATCHED, Diff, Side, shown_name
+from tracker.results import BOTH, UNMATCHED, Diff, Side
 from tracker.units import MISSING_TEXT, counted, format_bytes, format_diff, format_ns, size_unit, steps_words, time_unit
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def readable(name: Any) -> str:
 
 def series_name(row: Mapping[str, Any]) -> str:
     """The name of the series of a row with `kind` and `name`, as people should read it."""
-    return readable(shown_name(str(row["kind"]), str(row["name"])))
+    return readable(str(row["name"]))
 
 
 def signed(text: str, value: float | None) -> str:

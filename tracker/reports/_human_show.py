@@ -50,7 +50,7 @@ BREAKDOWN: Final = (
     ("compute_ns", "  compute", "ns"),
     ("exposed_communication_ns", "  exposed communication", "ns"),
     ("exposed_copy_ns", "  exposed copy", "ns"),
-    ("free_ns", "  idle time", "ns"),
+    ("idle_ns", "  idle time", "ns"),
     ("communication_ns", "communication", "ns"),
     ("overlap_ns", "  overlapped by compute", "ns"),
     ("copy_ns", "copy", "ns"),
@@ -67,7 +67,7 @@ BREAKDOWN: Final = (
 )
 _OPTIONAL: Final = ("data_loading_ns", "data_loading_idle_ns", "bubble_ns", "preparing_ns", "samples_per_second")
 _DEVICE_ONLY: Final = ("kernel_total_ns", "unlinked_kernel_total_ns", "kernel_count", "copy_ns", "exposed_copy_ns")
-OF_E2E: Final = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "free_ns")
+OF_E2E: Final = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "idle_ns")
 
 
 def header(shown: Shown) -> list[str]:

@@ -16,7 +16,7 @@ from tracker.reports._human import calls_cell, readable, share, signed
 from tracker.reports._human_findings import KINDS, diff_cell, explanation
 from tracker.reports._human_history import form as unit_form
 from tracker.reports.fitting import LONGEST_NAME, Line, as_code, cut, fitted, harmless, is_pasteable, said
-from tracker.results import REPLACED_BY, Message, ToldFinding, ToldIncident, shown_name
+from tracker.results import REPLACED_BY, Message, ToldFinding, ToldIncident
 from tracker.units import MISSING_TEXT, counted, format_diff, format_ns, ranges, time_unit
 
 _EVENTS: Final = {
@@ -148,7 +148,7 @@ def _what(incident: ToldIncident, named: Callable[[str], str]) -> str:
 
 def _headed(finding: ToldFinding, named: Callable[[str], str]) -> str:
     """A finding in a headline."""
-    return f"{named(readable(shown_name(finding.kind, finding.name))[:60])} {diff_cell(asdict(finding))}"
+    return f"{named(readable(finding.name)[:60])} {diff_cell(asdict(finding))}"
 
 
 def _step(incident: ToldIncident) -> str:
@@ -215,7 +215,7 @@ def _beside(incident: ToldIncident, *, markdown: bool) -> str:
     word = "Gained" if incident.direction == "regression" else "Lost"
 
     def change(finding: ToldFinding) -> str:
-        name = said(readable(shown_name(finding.kind, finding.name)), markdown=markdown, longest=40)
+        name = said(readable(finding.name), markdown=markdown, longest=40)
         delta = f" {signed(format_ns(finding.delta), finding.delta)}" if finding.delta is not None else ""
         return f"{name}{delta} ({diff_cell(asdict(finding))})"
 
@@ -232,7 +232,7 @@ def _finding(finding: ToldFinding, *, short: bool, markdown: bool) -> str:
     """One finding: what, from where to where, its part in the change, and why."""
     shown = unit_form(finding.unit, [finding.baseline_value, finding.candidate_value, finding.delta])
     longest = _SHORT_NAME * (1 + (REPLACED_BY in finding.name)) if short else LONGEST_NAME
-    name = said(readable(shown_name(finding.kind, finding.name)), markdown=markdown, longest=longest)
+    name = said(readable(finding.name), markdown=markdown, longest=longest)
     before, after = shown(finding.baseline_value), shown(finding.candidate_value)
     # the change is history where it is over: how it is now comes first
     is_over = finding.state in {"recovered", "vanished"}

@@ -48,7 +48,7 @@ _SMALL: Final = 0.01
 
 
 class Style(Struct, frozen=True):
-    """What the reader asked for; `render_diff` says what each wish means."""
+    """What the reader asked for; `render` says what each wish means."""
 
     only: tuple[str, ...] = ()
     limit: int | None = None

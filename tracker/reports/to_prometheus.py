@@ -24,7 +24,7 @@ _MOST: Final = 20
 _BAD: Final = frozenset({"new", "persisting", "acknowledged"})
 _TIMES: Final = {
     "step": "Step time", "e2e": "Time from the first to the last device activity of a step", "compute": "Compute",
-    "exposed_communication": "Communication that no compute hides", "free": "Idle time: no device activity",
+    "exposed_communication": "Communication that no compute hides", "idle": "Idle time: no device activity",
     "data_loading": "Wait for data",
 }  # fmt: skip
 """Part of a step -> what it is; without a device, that of the host."""

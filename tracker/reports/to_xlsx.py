@@ -53,7 +53,7 @@ _SPREAD: Final = (
     ("Max Duration (us)", "us", "max_ns"),
     ("Min Duration (us)", "us", "min_ns"),
 )
-_TITLES: Final = {"free_ns": "Free (scheduling)", "free_share": "Free, share of E2E"}
+_TITLES: Final = {"idle_ns": "Free (scheduling)", "idle_share": "Free, share of E2E"}
 """Titles that the layout of this workbook fixes; everywhere else this is idle time."""
 _SMALL_OF_E2E: Final = 0.001
 """A change of a part of a step below this share of E2E is small, however large it is beside the part."""

@@ -105,7 +105,6 @@ from .words import (
     TRANSPORT,
     TREES,
     UNMATCHED,
-    shown_name,
 )
 
 __all__ = [
@@ -191,5 +190,4 @@ __all__ = [
     "TriedThresholds",
     "check_matrix",
     "check_sections",
-    "shown_name",
 ]

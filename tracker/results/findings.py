@@ -47,7 +47,7 @@ FINDINGS_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "environment": ("incident_id", "key", "before", "after"),
     "lines": (
         "workload", "configuration", "device", "version", "version_runs", "runs", "last_run_id", "last_run_ns",
-        "step_ns", "e2e_ns", "compute_ns", "exposed_communication_ns", "free_ns", "data_loading_ns",
+        "step_ns", "e2e_ns", "compute_ns", "exposed_communication_ns", "idle_ns", "data_loading_ns",
         "peak_allocated_bytes", "samples_per_second", "step_verdict", "step_change", "net", "peak", "gate_new",
         "gate_new_cause", "gate_any", "gate_any_cause",
     ),

@@ -6,7 +6,6 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from tracker.results.words import shown_name
 from tracker.units import format_bytes, format_diff, format_ns
 
 FAIL_ON: Final = ("new", "any")
@@ -71,7 +70,7 @@ class GatedRow(Struct, frozen=True):
         shown = {"ns": format_ns, "bytes": format_bytes}.get(self.unit)
         change = format_diff(self.diff) if shown is None else shown(self.delta)
         what = {"memory": "memory of ", "module": "module ", "api": "host API "}.get(self.section, "")
-        name = shown_name(self.key[0], self.name)
+        name = self.name
         return f"{what}{name} {change if change.startswith(('-', '+')) else f'+{change}'}"
 
 

@@ -27,7 +27,7 @@ RATE: Final = "numbers of the whole run"
 _EVERYTHING: Final = frozenset({SHAPES_IN_KEY, HOST_TIME, NAMES, API_NAMES, MODULES, ALLOCATIONS, RATE})
 _NAMED: Final = frozenset({"op", "op_name", "module", "phase", "kernel", "communication", "memory"})
 _TIMED_ON_HOST: Final = frozenset(
-    {"duration_ns", "mean_step_ns", "e2e_ns", "free_ns", "data_loading_ns", "data_loading_idle_ns"}
+    {"duration_ns", "mean_step_ns", "e2e_ns", "idle_ns", "data_loading_ns", "data_loading_idle_ns"}
     | {"samples_per_second"}
 )
 _EXPOSED: Final = frozenset({"exposed_communication_ns", "exposed_copy_ns", "exposed_ns"})

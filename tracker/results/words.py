@@ -45,9 +45,6 @@ PACKET: Final = "packet"
 """Levels of rows on links: all links of a transport together, one link from rank to rank, packets of one size. Each
 level states the same bytes, so sums are made within one level."""
 
-_SHOWN: Final = {("run", "free"): "idle time"}
-"""Series whose name in the database, and on the command line, is not the word that people read."""
-
 REPEATED_COUNTERS: Final = ("step_trace_time", "op_statistic", "api_statistic", "operator_details", MODULE_CALLS)
 """Tables of a profiler that repeat what other sections are made of (overall, kernels, host API calls, ops, modules)."""
 
@@ -57,12 +54,3 @@ CYCLES: Final = "cycles"
 RATIO: Final = "ratio"
 OTHER_METRIC: Final = "other"
 """Kinds of kernel metrics: the time that a pipe of a core worked, that all of the core did, its cycles, a quotient."""
-
-
-def shown_name(kind: str, name: str) -> str:
-    """The name of a series as people read it.
-
-    >>> shown_name("run", "free"), shown_name("run", "step"), shown_name("op", "free")
-    ('idle time', 'step', 'free')
-    """
-    return _SHOWN.get((kind, name), name)

@@ -21,13 +21,13 @@ _HANDS_OVER = re.compile(r"c10d::|record_param_comms$|(?:nccl|rccl|gloo|mpi|ucc|
 
 _NOT_OF_COLLECTIVES: Final = (
     "duration_ns", "e2e_ns", "compute_ns", "overlap_ns", "exposed_communication_ns", "copy_ns", "exposed_copy_ns",
-    "free_ns", "kernel_count", "kernel_total_ns", "compute_total_ns", "copy_total_ns", "unlinked_kernel_count",
+    "idle_ns", "kernel_count", "kernel_total_ns", "compute_total_ns", "copy_total_ns", "unlinked_kernel_count",
     "unlinked_kernel_total_ns",
 )  # fmt: skip
 """What no event tells of a rank of which the source has the collectives alone."""
 
 _OF_COLLECTIVES: Final = (
-    "e2e_ns", "communication_ns", "overlap_ns", "exposed_communication_ns", "free_ns", "kernel_count",
+    "e2e_ns", "communication_ns", "overlap_ns", "exposed_communication_ns", "idle_ns", "kernel_count",
     "kernel_total_ns", "communication_total_ns", "unlinked_kernel_count", "unlinked_kernel_total_ns",
 )  # fmt: skip
 """What no event tells of a rank whose collectives are lost."""
@@ -35,12 +35,12 @@ _OF_COLLECTIVES: Final = (
 _OF_KERNELS: Final = (*_OF_COLLECTIVES, "compute_ns", "exposed_copy_ns", "compute_total_ns")
 """What no event tells of a rank whose kernels the source does not have: collectives on a device are kernels as well."""
 
-_OF_COPIES: Final = ("e2e_ns", "copy_ns", "exposed_copy_ns", "free_ns", "copy_total_ns")
+_OF_COPIES: Final = ("e2e_ns", "copy_ns", "exposed_copy_ns", "idle_ns", "copy_total_ns")
 """What no event tells of a rank whose copies the source does not have: a copy may be the first or the last thing that
 the device did, and is no idle time.
 """
 
-_OF_STEPS: Final = ("compute_ns", "communication_ns", "overlap_ns", "exposed_communication_ns", "free_ns")
+_OF_STEPS: Final = ("compute_ns", "communication_ns", "overlap_ns", "exposed_communication_ns", "idle_ns")
 """What the profiler says of a step itself."""
 
 
@@ -181,7 +181,7 @@ def _breakdown(joined: Joined, whole: Whole, chosen: Chosen) -> Breakdown:
         exposed_communication_ns=unions.communication.total_ns - overlap_ns,
         copy_ns=unions.copy.total_ns,
         exposed_copy_ns=exposed_copy_ns,
-        free_ns=e2e_ns - busy.total_ns - exposed_copy_ns,
+        idle_ns=e2e_ns - busy.total_ns - exposed_copy_ns,
         kernel_count=int(kernels.sum()),
         kernel_total_ns=int(duration[kernels].sum()),
         compute_total_ns=totals[Work.COMPUTE],
@@ -217,7 +217,7 @@ def _instead(joined: Joined, chosen: Chosen, found: Breakdown) -> dict[str, Any]
     if not joined.on_device:
         unknown |= {"timeline": "device", "communication_ns": None, "communication_total_ns": None}
     told = {name: _whole_sum(getattr(extras.step_times, name)[said]) for name in _OF_STEPS}
-    parts = [told[name] for name in ("compute_ns", "exposed_communication_ns", "free_ns")]
+    parts = [told[name] for name in ("compute_ns", "exposed_communication_ns", "idle_ns")]
     known = [part for part in parts if part is not None]
     e2e_ns = sum(known) if len(known) == len(parts) else None
     told = {name: value for name, value in told.items() if value is not None}
@@ -230,11 +230,11 @@ def _without_copies(joined: Joined, chosen: Chosen, found: Breakdown) -> dict[st
     """
     times = joined.events.extras.step_times
     all_said = bool(np.isin(joined.step[chosen.device], times.step[chosen.said]).all())
-    free_ns = _whole_sum(times.free_ns[chosen.said]) if all_said else None
-    if free_ns is None:
+    idle_ns = _whole_sum(times.idle_ns[chosen.said]) if all_said else None
+    if idle_ns is None:
         return dict.fromkeys(_OF_COPIES)
-    e2e_ns = (found.compute_ns or 0) + (found.exposed_communication_ns or 0) + free_ns
-    return dict.fromkeys(_OF_COPIES) | {"free_ns": free_ns, "e2e_ns": e2e_ns}
+    e2e_ns = (found.compute_ns or 0) + (found.exposed_communication_ns or 0) + idle_ns
+    return dict.fromkeys(_OF_COPIES) | {"idle_ns": idle_ns, "e2e_ns": e2e_ns}
 
 
 def _whole_sum(values: I64) -> int | None:

@@ -59,7 +59,7 @@ def test_without_communication_op_the_tasks_of_a_collective_are_its_call(databas
 def test_collectives_of_which_nothing_is_left_are_unknown_and_not_zero(database):
     capture = only(database(changed(COMMUNICATION_OP=None, COMMUNICATION_TASK_INFO=None)))
     found = breakdown(capture)
-    assert (found.communication_ns, found.exposed_communication_ns, found.free_ns, found.e2e_ns) == (None,) * 4
+    assert (found.communication_ns, found.exposed_communication_ns, found.idle_ns, found.e2e_ns) == (None,) * 4
     # the SDMA task on the stream of Notify Wait is no copy
     assert (found.compute_ns, found.copy_ns) == (100, 30)
     assert (capture.quality, capture.quality_reason.partition(":")[0]) == (

@@ -104,7 +104,7 @@ def test_of_a_rank_with_communication_files_only_compute_is_unknown_and_not_zero
     (step,) = rows.steps
     for found in (rows.overall, step.breakdown):
         assert (found.communication_ns, found.communication_total_ns, found.bubble_ns) == (300_000, 300_000, None)
-        unknown = (found.compute_ns, found.e2e_ns, found.free_ns, found.exposed_communication_ns, found.copy_ns)
+        unknown = (found.compute_ns, found.e2e_ns, found.idle_ns, found.exposed_communication_ns, found.copy_ns)
         assert unknown == (None,) * 5
         assert (found.kernel_count, found.duration_ns) == (None, None)
     assert rows.tables["communication"]["exposed_ns"].tolist() == [MISSING]
@@ -121,7 +121,7 @@ def test_of_a_rank_without_kernels_the_profilers_own_times_of_the_step_stand_in(
     assert step.step == 7
     for found in (rows.overall, step.breakdown):
         assert (found.compute_ns, found.communication_ns, found.overlap_ns) == (60_000, 300_000, 10_000)
-        assert (found.exposed_communication_ns, found.free_ns) == (290_000, 40_000)
+        assert (found.exposed_communication_ns, found.idle_ns) == (290_000, 40_000)
         # 60 + 290 + 40 us
         assert (found.e2e_ns, found.duration_ns) == (390_000, 390_000)
         assert (found.copy_ns, found.exposed_copy_ns, found.kernel_count, found.compute_total_ns) == (None,) * 4
@@ -207,7 +207,7 @@ def test_without_a_trace_copies_are_unknown_and_the_free_time_is_that_of_step_tr
     for found in (rows.overall, rows.steps[0].breakdown):
         assert (found.copy_ns, found.exposed_copy_ns, found.copy_total_ns) == (None, None, None)
         # step_trace_time.csv says 40 us of free time; the rest are the kernels
-        assert found.free_ns == 40_000
+        assert found.idle_ns == 40_000
         assert found.e2e_ns == found.compute_ns + found.exposed_communication_ns + 40_000
 
 

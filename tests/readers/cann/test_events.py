@@ -154,6 +154,6 @@ def test_op_summary_alone_says_nothing_of_copies_and_so_nothing_of_free_time(tmp
     shutil.copy(NEW / OUTPUT / f"op_summary_{TIME}.csv", tmp_path)
     (found,) = readers.find(tmp_path)
     overall = timeline.rows_of(readers.read(found).captures[0].events).overall
-    assert (overall.copy_ns, overall.exposed_copy_ns, overall.e2e_ns, overall.free_ns) == (None,) * 4
+    assert (overall.copy_ns, overall.exposed_copy_ns, overall.e2e_ns, overall.idle_ns) == (None,) * 4
     # 20.25 and 5 us
     assert overall.compute_ns == 25_250

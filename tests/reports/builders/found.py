@@ -39,7 +39,7 @@ def line(**more):
     usual = {
         **LINE, "version": "v42", "version_runs": 3, "runs": 10, "last_run_id": 10,
         "last_run_ns": 1_767_225_600_000_000_000, "step_ns": 110.0 * MS, "e2e_ns": 108.0 * MS, "compute_ns": 90.0 * MS,
-        "free_ns": 8.0 * MS, "peak_allocated_bytes": 3.0 * 2**30, "step_verdict": "REGRESSED", "step_change": 0.1,
+        "idle_ns": 8.0 * MS, "peak_allocated_bytes": 3.0 * 2**30, "step_verdict": "REGRESSED", "step_change": 0.1,
         "net": 0.05, "peak": 0.0, "gate_new": 1, "gate_new_cause": "step", "gate_any": 1, "gate_any_cause": "step",
     }  # fmt: skip
     return usual | more

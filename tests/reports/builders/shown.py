@@ -29,7 +29,7 @@ def breakdown(rank, **changes):
     numbers = {
         "rank": rank, "timeline": "device", "duration_ns": 90 * MS, "e2e_ns": 80 * MS, "compute_ns": 60 * MS,
         "communication_ns": 15 * MS, "overlap_ns": 5 * MS, "exposed_communication_ns": 10 * MS, "copy_ns": 3 * MS,
-        "exposed_copy_ns": 2 * MS, "free_ns": 8 * MS, "kernel_count": 240, "kernel_total_ns": 76 * MS,
+        "exposed_copy_ns": 2 * MS, "idle_ns": 8 * MS, "kernel_count": 240, "kernel_total_ns": 76 * MS,
         "compute_total_ns": 61 * MS, "communication_total_ns": 15 * MS, "copy_total_ns": 3 * MS,
         "unlinked_kernel_count": 0, "unlinked_kernel_total_ns": 0, "peak_allocated_bytes": 1 << 30,
         "peak_reserved_bytes": None, "data_loading_ns": None, "bubble_ns": None, "preparing_ns": None,
@@ -50,7 +50,7 @@ def shown(**changes):
               "wait_ns": None, "bytes": None}  # fmt: skip
     frames = {
         "overall": [breakdown(0, quality="ok", quality_reason=""),
-                    breakdown(1, free_ns=8 * MS + 1, quality="partial", quality_reason="the file ends at 40 ms")],
+                    breakdown(1, idle_ns=8 * MS + 1, quality="partial", quality_reason="the file ends at 40 ms")],
         "steps": [breakdown(rank, step=step, e2e_ns=(40 + step) * MS) for rank in (0, 1) for step in (0, 1)],
         "ops": [
             {"name": "aten::mm", "input_shapes": "[[64, 512], [512, 512]]", "input_types": "float",

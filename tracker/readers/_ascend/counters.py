@@ -105,7 +105,7 @@ def step_times_of(table: CsvTable) -> StepTimes:
         communication_ns=table.ns("communication")[known],
         overlap_ns=table.ns("overlapped")[known],
         exposed_communication_ns=table.ns("not_overlapped")[known],
-        free_ns=table.ns("free")[known],
+        idle_ns=table.ns("free")[known],
     )
 
 

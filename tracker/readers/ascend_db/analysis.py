@@ -58,7 +58,7 @@ _STEP_TIMES: Final = {
     "communication_ns": "communication",
     "overlap_ns": "overlapped",
     "exposed_communication_ns": "communication_not_overlapped",
-    "free_ns": "free",
+    "idle_ns": "free",
 }
 """Column of StepTimes -> that of StepTraceTime."""
 

@@ -317,7 +317,7 @@ def _missing(read: _Read, layout: Layout, events: Events) -> Iterator[str]:
         )
     if events.extras.no_copies and not read.only_collectives:
         own = "idle time is that of step_trace_time.csv (Free), which counts copies as idle"
-        free = own if (read.steps.free_ns != MISSING).any() else "E2E and idle time are unknown as well"
+        free = own if (read.steps.idle_ns != MISSING).any() else "E2E and idle time are unknown as well"
         yield f"kernel_details.csv lists no copies and memsets, so these are unknown; {free}"
     if read.kernels is None and not read.partial:
         yield "no kernel_details.csv: kernels by trace_view.json, without types, shapes and metrics"

@@ -130,7 +130,7 @@ def _host_times(sections: Sections, whole: _Whole) -> dict[str, int | None]:
         "exposed_communication_ns": 0 if alone else None,
         "copy_ns": 0,
         "exposed_copy_ns": 0,
-        "free_ns": whole.host_ns - compute if alone and whole.host_ns is not None and compute is not None else None,
+        "idle_ns": whole.host_ns - compute if alone and whole.host_ns is not None and compute is not None else None,
         "kernel_count": 0,
         "kernel_total_ns": 0,
         "compute_total_ns": 0,

@@ -28,7 +28,7 @@ RUN_LEVEL: Final[Mapping[str, str]] = {
     "compute": "compute_ns",
     "exposed communication": "exposed_communication_ns",
     "exposed copy": "exposed_copy_ns",
-    "free": "free_ns",
+    "idle time": "idle_ns",
     "data loading": "data_loading_ns",
     "peak memory": "peak_allocated_bytes",
     "throughput": "samples_per_second",

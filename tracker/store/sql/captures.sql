@@ -26,7 +26,7 @@ SELECT
     c.exposed_communication_ns,
     c.copy_ns,
     c.exposed_copy_ns,
-    c.free_ns,
+    c.idle_ns,
     c.kernel_count,
     c.kernel_total_ns,
     c.compute_total_ns,

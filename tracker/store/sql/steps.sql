@@ -17,7 +17,7 @@ SELECT
     s.exposed_communication_ns,
     s.copy_ns,
     s.exposed_copy_ns,
-    s.free_ns,
+    s.idle_ns,
     s.kernel_count,
     s.kernel_total_ns,
     s.compute_total_ns,

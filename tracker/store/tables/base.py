@@ -120,7 +120,7 @@ class BreakdownColumns(SQLModel):
     exposed_communication_ns: int | None = value()
     copy_ns: int | None = value()
     exposed_copy_ns: int | None = value()
-    free_ns: int | None = value()
+    idle_ns: int | None = value()
     kernel_count: int | None = value()
     kernel_total_ns: int | None = value()
     compute_total_ns: int | None = value()

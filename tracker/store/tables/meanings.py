@@ -148,7 +148,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "series_id": "the series",
     "series.kind": "its family: op, op_name (all shapes), kernel, communication, memory, api, module, phase, or run",
     "series.metric": "what is followed: device_self_ns, host_self_ns, total_ns, exposed_ns, bytes, duration_ns, ...",
-    "series.name": "canonical name; of kind run: step, compute, free (idle time), ...",
+    "series.name": "canonical name; of kind run: step, compute, idle time, ...",
     "part": "of a collective its group's role and size class, of an API call its level, of a module its phase; of a "
     "whole run unprofiled or summary, empty: measured in a profiler's trace",
     "sample.value": "per step, what is judged: the median over the steps of the sum per step, or the mean where that "
@@ -270,7 +270,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "exposed_communication_ns": "communication - overlap: time that only waits for communication",
     "copy_ns": "time in which at least one copy or memset ran",
     "exposed_copy_ns": "copy time in which neither compute nor communication ran",
-    "free_ns": "time in which the device did nothing",
+    "idle_ns": "time in which the device did nothing",
     "kernel_count": "compute and communication kernels, no copies",
     "op.kernel_count": "device events that the op launched itself",
     "op_tree.contexts": "zlib of 8-byte numbers: how many contexts; their node, parent (-1: none), op_key_id and how "
@@ -331,7 +331,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "wait_ns": "waiting: for the device before it ran; in communication: for the other ranks",
     "transit_ns": "transmitting",
     "synchronization_ns": "synchronizing, where the profiler says it",
-    "idle_ns": "idle within the collective, where the profiler says it",
+    "communication.idle_ns": "idle within the collective, where the profiler says it",
     "exposed_ns": "not hidden by compute",
     "exposed_wait_ns": "of that, waiting for the other ranks",
     "bytes": "bytes moved; in memory: bytes allocated",
