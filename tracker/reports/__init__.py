@@ -47,10 +47,10 @@ def render(result: Result, format: str = "text", **look: Unpack[Look]) -> str | 
 
     UsageError for a format that is none, or that cannot show this result.
     """
-    return _render(_word(result), result, format, **look)
+    return _render(_word(result) or "", result, format, **look)
 
 
-def _word(result: Result) -> str:
+def _word(result: Result) -> str | None:
     from tracker import doctor, results
 
     words = {
@@ -58,7 +58,7 @@ def _word(result: Result) -> str:
         results.History: "history", results.Findings: "findings", results.ExplainedFinding: "explained",
         results.Calibration: "calibration", results.Status: "status", doctor.Findings: "doctor",
     }  # fmt: skip
-    return words[type(result)]
+    return words.get(type(result))
 
 
 def joined(pages: Sequence[str], format: str) -> str:
@@ -84,7 +84,9 @@ def render_message(
 
 
 def screen(result: Result, width: int) -> str:
-    """The text report of any result, so many characters wide, without colours."""
+    """The text report of any result, so many characters wide, without colours; of what has none its headline."""
+    if _word(result) is None:
+        return result.headline
     return str(render(result, "text", width=width, tell=_say_nothing))
 
 
