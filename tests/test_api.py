@@ -211,7 +211,7 @@ def test_a_user_script_passes_mypy(tmp_path):
         "from tracker.results import Diff\n"
         "def compare(a: str, b: str) -> Diff:\n"
         '    return tracker.diff(a, b, by="op", ranks=0, match="name")\n'
-        'print(compare("a", "b").explanation.answer, tracker.findings(states="new").hidden)\n'
+        'print(compare("a", "b").explanation.headline, tracker.findings(states="new").hidden)\n'
         'tracker.diff("a", "b", dept=3)\n'
         'tracker.show("a", depth="3")\n'
     )

@@ -28,7 +28,7 @@ def test_the_part_of_a_step_that_explains_more_than_the_operators_found_is_named
     """The step falls by some 20 ms, too unevenly to be sure; loading fell by 56 ms, for sure; one op grew by 1 ms."""
     loaders(store, "v1", 57_000_000, [150_000_000, 180_000_000, 165_000_000], 2_000_000)
     loaders(store, "v2", 1_000_000, [160_000_000, 130_000_000, 145_000_000], 3_000_000)
-    answer = diff(store, "v1", "v2").explanation.answer
+    answer = diff(store, "v1", "v2").explanation.headline
     assert answer.startswith("v2 may be faster than v1: ")
     assert "; REGRESSED: copy_ +1.00 ms (slower per call); IMPROVED: data loading -56.06 ms (" in answer
 
@@ -37,7 +37,7 @@ def test_an_op_that_takes_longer_and_is_called_faster_says_beside_what(store: St
     """All operators take 10 % longer, op07 only 2 %: 7 % less than its machine would have made of it."""
     runs(store, "v1", count=5)
     runs(store, "v2", {"op07": 1.02 / 1.10}, start=5, count=5, shared=1.10)
-    answer = diff(store, "v1", "v2").explanation.answer
+    answer = diff(store, "v1", "v2").explanation.headline
     assert "IMPROVED: op07 +2" in answer
     assert " us (-7.1 % without the machine-wide drift of +9.9 %)" in answer
 
@@ -56,7 +56,7 @@ def window(store: Store, version: str, compute_ns: int, *, e2e_ns: int = 1000) -
 def test_cut_outs_of_equal_length_say_nothing_of_speed(store: Store):
     window(store, "v1", 700)
     window(store, "v2", 600)
-    answer = diff(store, "v1", "v2").explanation.answer
+    answer = diff(store, "v1", "v2").explanation.headline
     assert answer.startswith("v2 against v1: E2E 1.00 us -> 1.00 us (0.0 %, +0 ns); captures without steps that are ")
     assert "inside them Computing -100 ns, Idle time +100 ns: mark steps (NVTX), or compare" in answer
     assert "as fast as" not in answer
@@ -65,4 +65,4 @@ def test_cut_outs_of_equal_length_say_nothing_of_speed(store: Store):
 def test_captures_of_the_same_work_are_as_fast(store: Store):
     window(store, "v1", 700)
     window(store, "v2", 705)
-    assert diff(store, "v1", "v2").explanation.answer.startswith("v2 is as fast as v1: E2E 1.00 us")
+    assert diff(store, "v1", "v2").explanation.headline.startswith("v2 is as fast as v1: E2E 1.00 us")

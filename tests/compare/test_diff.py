@@ -147,7 +147,7 @@ def test_a_filter_does_not_make_the_explanation_lie(store: Store):
     result = diff(store, "v1", "v2", options=DiffOptions(op="add"))
     assert result.ops["name"].tolist() == ["add"]
     assert result.explanation.explained_ns == 50
-    assert "mm +50 ns" in result.explanation.answer
+    assert "mm +50 ns" in result.explanation.headline
 
 
 def test_runs_without_the_rank_that_was_asked_for_do_not_count_as_zero(store: Store):
@@ -170,7 +170,7 @@ def test_changes_that_cancel_are_told_as_such(store: Store):
 def test_when_operators_do_not_carry_half_of_the_change_none_is_blamed(store: Store):
     save(store, "v1", steps=[3], ops=[("mm", 100)], step_ns=400)
     save(store, "v2", steps=[3], ops=[("mm", 110)], step_ns=500)
-    assert "no operator explains it" in diff(store, "v1", "v2").explanation.answer
+    assert "no operator explains it" in diff(store, "v1", "v2").explanation.headline
 
 
 def test_the_peak_of_a_run_is_that_of_its_largest_rank(store: Store):
@@ -249,9 +249,9 @@ def test_an_op_that_does_not_stand_out_of_the_runs_is_not_named(store: Store):
             save(store, version, steps=[3], ops=ops, step_ns=mm + norm, started_at_ns=start, device=device)
     result = diff(store, "v1", "v2")
     assert [(cause.name, cause.stands_out) for cause in result.explanation.rollup] == [("mm", False), ("norm", True)]
-    assert "norm +10 ns" in result.explanation.answer
-    assert "mm +" not in result.explanation.answer
-    assert "overlap (110 ns to 151 ns and 150 ns to 191 ns): this may be noise" in result.explanation.answer
+    assert "norm +10 ns" in result.explanation.headline
+    assert "mm +" not in result.explanation.headline
+    assert "overlap (110 ns to 151 ns and 150 ns to 191 ns): this may be noise" in result.explanation.headline
     assert (result.explanation.baseline_range_ns, result.explanation.candidate_range_ns) == ((110, 151), (150, 191))
 
 
@@ -270,7 +270,7 @@ def test_data_loading_is_named_when_it_carries_the_change(store: Store, timeline
         whole = replace(made.rows.overall, timeline=timeline)
         rows = replace(made.rows, overall=whole, steps=(replace(made.rows.steps[0], breakdown=numbers),))
         save_run(store, record(version), [replace(made, rows=rows)], formats=["torch_profiler"])
-    assert said in diff(store, "v1", "v2").explanation.answer
+    assert said in diff(store, "v1", "v2").explanation.headline
 
 
 def test_a_side_of_different_models_is_told(store: Store):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, TypedDict, Unpack
@@ -22,19 +23,22 @@ if TYPE_CHECKING:
 
 _FOLLOWING = ("github", "markdown", "text")
 """Formats of which several documents follow each other."""
+_VIEWS = ()
+"""Results that have a view; the others still have a function per format."""
 NAMES = ("csv", "github", "json", "junit", "markdown", "prometheus", "text", "xlsx")
 
 
-class Look(TypedDict, total=False):
+class Wishes(TypedDict, total=False):
     """How a document looks; every format takes what it needs.
 
-    `only`: words of `results.SECTIONS`, empty for the format's default. `limit`: rows per table; None for the format's
-    default (text and markdown 10, the others all), 0 for all. `width`: of the terminal, `color`: ANSI colours; both for
-    text only. `gate`: what fails a build, for the formats that build systems read; None for what regressed at all.
-    `tell` gets a sentence for everything that did not fit into the document; it warns where none is given.
+    `only`: words of `results.SECTIONS`, empty for the format's default; `details`: all of them. `limit`: rows per table;
+    None for the format's default (text and markdown 10, the others all), 0 for all. `width`: of the terminal, `color`:
+    ANSI colours; both for text only. `gate`: what fails a build, for the formats that build systems read; None for
+    what regressed at all. `tell` gets a sentence for everything that did not fit into the document; it warns where none is given.
     """
 
     only: Iterable[str]
+    details: bool
     limit: int | None
     width: int | None
     color: bool
@@ -42,7 +46,7 @@ class Look(TypedDict, total=False):
     tell: Callable[[str], None]
 
 
-def render(result: Result, format: str = "text", **look: Unpack[Look]) -> str | bytes:
+def render(result: Result, format: str = "text", **look: Unpack[Wishes]) -> str | bytes:
     """The document of `result`: text of a format, or bytes where `binary(format)`.
 
     UsageError for a format that is none, or that cannot show this result.
@@ -129,8 +133,9 @@ def _module(format: str) -> ModuleType:
     return import_module(f"tracker.reports.to_{format}")
 
 
-def _render(what: str, result: object, format: str, **look: Unpack[Look]) -> str | bytes:
+def _render(what: str, result: object, format: str, **look: Unpack[Wishes]) -> str | bytes:
     """What the function `what` of a format makes of a result."""
+    from tracker.reports.look import Look
     from tracker.reports.shared import Style
     from tracker.results import check_sections
 
@@ -139,6 +144,15 @@ def _render(what: str, result: object, format: str, **look: Unpack[Look]) -> str
     if limit is not None and limit < 0:
         raise UsageError(f"{limit} rows per table", remedy="give a limit of 1 or more, or 0 for all rows")
     check(format, what)
+    if format in ("text", "markdown") and what in _VIEWS:
+        make = import_module(f"tracker.reports.views.{what}").document
+        wanted = Look(
+            only=sections, details=look.get("details", False), limit=limit, width=look.get("width"),
+            color=look.get("color", False), gate=look.get("gate"), tell=look.get("tell", warnings.warn),
+        )  # fmt: skip
+        if format == "markdown":
+            return str(import_module("tracker.reports.markdown").render(partial(make, result), wanted))
+        return str(import_module("tracker.reports.text").render(make(result, wanted), wanted))
     style = Style(
         only=sections,
         limit=limit,

@@ -31,7 +31,7 @@ _NOTES = (
 def blocks(diff: Diff) -> Iterator[Block]:
     """The small tables of the sheet, in reading order."""
     explanation = diff.explanation
-    yield explanation.answer, [], []
+    yield explanation.headline, [], []
     if diff.judgement is not None:
         sentences = [{"note": sentence} for sentence in diff.judgement.sentences]
         yield "Verdicts", [field("Note", "text", "note")], sentences

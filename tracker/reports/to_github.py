@@ -23,7 +23,7 @@ _KINDS: Final = {EXIT_OK: "notice", EXIT_FINDINGS: "error"}
 
 def diff(diff: Diff, style: Style) -> str:
     """The answer, then what fails as errors and what may fail as warnings."""
-    return _document(diff, diff.explanation.answer, _gated.gate_of(diff, style))
+    return _document(diff, diff.explanation.headline, _gated.gate_of(diff, style))
 
 
 def findings(found: Findings, style: Style) -> str:

@@ -115,7 +115,7 @@ def _matrix_blocks(matrix: Matrix, rows: int | None) -> Iterator[str]:
 
 
 def _diff_blocks(diff: Diff, style: Style, rows: int | None) -> Iterator[str]:
-    yield f"### {_paragraph(diff.explanation.answer)}"
+    yield f"### {_paragraph(diff.explanation.headline)}"
     yield "\n".join(f"- {_paragraph(line)}" for line in (*side_lines(diff), *_human_bottleneck.of_diff(diff)))
     if _human_verdicts.line(diff):
         yield _paragraph(_human_verdicts.line(diff))

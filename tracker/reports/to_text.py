@@ -70,7 +70,7 @@ def diff(diff: Diff, style: Style) -> str:
         page.table(table)
     for sentence in _human_diff.renames(diff.explanation):
         page.text(sentence)
-    return page.end(f"{diff.explanation.answer}  {_human_diff.hint(diff)}")
+    return page.end(f"{diff.explanation.headline}  {_human_diff.hint(diff)}")
 
 
 def show(shown: Shown, style: Style) -> str:

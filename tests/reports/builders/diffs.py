@@ -298,7 +298,7 @@ def explanation():
         gross_gain_ns=-4_500_000.0,
         rollup=causes,
         renames=(Rename("aten::add", "fused|add`relu<x>", "ResNet_0", 1.5 * MS, 2.0 * MS),),
-        answer="v42 is slower than v41: step 100.00 ms -> 104.00 ms (+4.0 %, +4.00 ms); operators explain 88%: "
+        headline="v42 is slower than v41: step 100.00 ms -> 104.00 ms (+4.0 %, +4.00 ms); operators explain 88%: "
         "aten::mm +6.00 ms (per call).",
     )
 
