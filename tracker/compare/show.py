@@ -248,6 +248,7 @@ def _times(side: Loaded, captures: pd.DataFrame) -> dict[str, Any]:
     """The number of the step, and what the mean over all steps is; the E2E time of chosen steps."""
     numbers = step_numbers(side)
     times: dict[str, Any] = {name: numbers.get(name) for name in ("step_ns", "mean_step_ns")}
+    times["per_step"] = dict(numbers)
     if side.chosen_steps is not None:
         e2e_ns = captures["e2e_ns"].mean()
         times["e2e_ns"] = None if pd.isna(e2e_ns) else int(e2e_ns)

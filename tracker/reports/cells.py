@@ -20,6 +20,10 @@ TONES: Final[Mapping[str, str]] = {
     "REGRESSED": "worse", "ADDED": "worse", "SUSPECT": "strong", "IMPROVED": "better", "REMOVED": "better",
 }  # fmt: skip
 """Tone of a row by its verdict; the others have none."""
+MARKS: Final[Mapping[str, str]] = {
+    "REGRESSED": "▲", "ADDED": "▲", "IMPROVED": "▼", "REMOVED": "▼", "SUSPECT": "?",
+}  # fmt: skip
+"""The mark of a verdict where there is no room for the word."""
 _BARS: Final = "▁▂▃▄▅▆▇█"
 _GAP: Final = "·"
 _SMALL: Final = 0.01

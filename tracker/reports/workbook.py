@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 from openpyxl import Workbook
@@ -14,8 +14,11 @@ from openpyxl.styles import Alignment, Font, NamedStyle, PatternFill
 from openpyxl.utils import get_column_letter
 from openpyxl.worksheet.properties import PageSetupProperties
 
-from tracker.reports.shared import no_formula
-from tracker.units import BYTES_PER_KIB, NS_PER_MS, NS_PER_US, counted, printable
+from tracker.reports.rows import Row, no_formula, plain
+from tracker.units import BYTES_PER_KIB, NS_PER_MS, NS_PER_US, counted, format_moment, printable
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MAX_ROWS = 1_048_576  # of a sheet: Excel specifications and limits, Excel 2007 and later
 MAX_TEXT: Final = 32_767  # characters of a cell, in UTF-16 units
@@ -48,8 +51,6 @@ _PER_UNIT: Final = {"us": NS_PER_US, "ms": NS_PER_MS, "kb": BYTES_PER_KIB, "mb":
 
 SIDES: Final = (("Baseline", "baseline"), ("Candidate", "candidate"))
 """Both sides of a diff: how headers call them, and how the columns of its tables begin."""
-
-Row = dict[str, Any]
 
 
 class Field(Struct, frozen=True):
@@ -255,3 +256,59 @@ def _add_styles(book: Any) -> None:
     fill = PatternFill("solid", fgColor=_HEADER_FILL)
     book.add_named_style(NamedStyle("header", fill=fill, font=white, alignment=wrapped))
     book.add_named_style(NamedStyle("heading", font=Font(bold=True, size=12)))
+
+
+_SPECIAL: Final = {
+    "bandwidth_gb_per_s": ("Bandwidth (GB/s)", "number"),
+    "sum_squares_ns2": ("Sum of Squares (ns2)", "count"),
+    **{name: (name.title(), "number") for name in ("mean", "min", "max")},  # of any size, such as a ratio of 0.001
+}
+_QUOTIENTS: Final = (
+    "share",
+    "diff",
+    "ratio",
+    "effect",
+    "contribution",
+    "share of change",
+    "shared factor",
+    "rank spread",
+)
+_PROBABILITIES: Final = ("p", "q")
+_MOMENTS: Final = frozenset({"started_at_ns", "last_run_ns", "when_ns", "until_ns"})
+_WIDE: Final = ("name", "canonical_name", "input_shapes", "module", "op", "call_stack", "value", "path")
+
+
+def fields_of(frame: pd.DataFrame) -> list[Field]:
+    """A column per column of `frame`: `_ns` becomes us, bytes become KiB, the unit stands in the header."""
+    return [_field_of(str(name), frame[name]) for name in frame.columns]
+
+
+def _field_of(name: str, values: pd.Series) -> Field:
+    words = name.replace("_", " ")
+    if name in _SPECIAL:
+        return field(*_SPECIAL[name], name)
+    if words.endswith(_QUOTIENTS) or words.rpartition(" ")[2] in _PROBABILITIES:
+        return field(words.title(), "percent" if words.endswith(_QUOTIENTS) else "number", name)
+    if name in _MOMENTS:
+        return field(f"{words[:-3].title()} (UTC)", "text", lambda row: _moment(row[name]))
+    if name.endswith("_ns"):
+        return field(f"{words[:-3].title()} (us)", "us", name)
+    if name == "bytes" or name.endswith("_bytes"):
+        header = "Size" if name == "bytes" else words.removesuffix(" bytes").title()
+        return field(f"{header} (KiB)", "kb", name)
+    # a frame whose rows mix units keeps its numbers as objects
+    known = [value for value in values.tolist() if not _is_missing(value)]
+    is_number = values.dtype.kind in "iuf" or (bool(known) and all(_is_number(value) for value in known))
+    return field(words.title(), "count" if is_number else "text", name, 40 if name in _WIDE else 0)
+
+
+def _is_missing(value: object) -> bool:
+    return plain(value) is None
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(plain(value), int | float) and not isinstance(plain(value), bool)
+
+
+def _moment(ns: int | None) -> str | None:
+    return None if ns is None or ns <= 0 else format_moment(ns)
