@@ -224,6 +224,7 @@ class Diff(Result, frozen=True, eq=False):
       of its side; first_ns, first_step: when the oldest of the blocks was allocated, from the start of the capture. The
       rows of a side and component sum to its peak: one of them (`tracker.profile.BEFORE_CAPTURE`) is what was allocated
       before the capture. Without rows where only one side knows it
+    - memory_peak_totals: per component what both captures held at their peaks, whatever the filters
     - memory_blocks: the largest single allocations of the same captures, the largest of an op beside the largest of it
       (place 1), and so on; time_ns from the start of the capture; is_released 1 or 0, NA where nobody says
     - options: how the sides were compared; notes: sentences about what makes the comparison doubtful
@@ -276,6 +277,7 @@ class Diff(Result, frozen=True, eq=False):
     memory = Frame()
     memory_details = Frame()
     memory_peak = Frame()
+    memory_peak_totals = Frame()
     memory_blocks = Frame()
     modules = Frame()
     api = Frame()
