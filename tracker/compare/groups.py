@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from tracker.columns import Columns, objects
 from tracker.compare import reduction
 from tracker.compare.call_splits import one_split, split_of_groups, split_otherwise
 from tracker.compare.group_pairs import Names, with_roles
-from tracker.compare.keys import Numbered, numbered
+from tracker.compare.keys import Numbered, numbered, places
 from tracker.compare.metric import Metric, Sum, Sums
 from tracker.store import queries
 
@@ -52,7 +53,9 @@ def group_sums(side: Loaded, exposed_ns: float | None, roles: Names) -> Sums | N
     compute or not, what the profiler states of all of them: `group_synchronization_ns:<group>` (a part of the waiting),
     `group_transit_ns:<group>`, `group_idle_ns:<group>`, beside `group_total_ns:<group>`.
 
-    Time in which collectives of several groups (or several of one) are exposed at once counts in each of them.
+    All is of the steps that state their exposed time, and in none of them more than that.
+
+    Time in which collectives of several groups are exposed at once counts in each of them.
     `groups_at_once_ns`, the rest, takes that back: it is what the groups lack to sum to `exposed_ns`, the exposed
     communication of the side, and what their medians leave over. It is left out where the exposed time is not
     computed from the same events (host timeline). None where no rank knows its exposed time.
@@ -61,7 +64,7 @@ def group_sums(side: Loaded, exposed_ns: float | None, roles: Names) -> Sums | N
         return None
     if side.lacks(queries.communication):
         return {}
-    table = one_split(_grouped(side, roles), ["group"])
+    side, table = _within_steps(side, one_split(_grouped(side, roles), ["group"]))
     found: dict[str, Sum] = {}
     stated = table.having(**{name: table[column] for name, column in _STATED.items()})
     (own,), keys = numbered([stated], ["group"])
@@ -79,6 +82,24 @@ def group_sums(side: Loaded, exposed_ns: float | None, roles: Names) -> Sums | N
         told = table.known("exposed_ns").all()
         found[AT_ONCE] = Sum(exposed_ns - sum(of_groups) if exposed_ns is not None and told else None)
     return found
+
+
+def _within_steps(side: Loaded, table: Columns) -> tuple[Loaded, Columns]:
+    """The side with the steps that state their exposed time, and their collectives. Where those of a group run at the
+    same time, their exposed time adds up to more than that of the step: they share it then.
+    """
+    stated = side.steps.taken(side.steps.known(EXPOSED))
+    key = ("run_id", "rank", "step")
+    (rows, steps), _ = numbered([table, stated], key)
+    whole = np.full(rows.count, np.nan)
+    whole[steps.number] = stated.reals(EXPOSED) * stated.reals("steps")
+    inside = ~np.isnan(whole[rows.number])
+    table, limit = table.taken(inside), whole[rows.number[inside]]
+    cell, first = places([table[name] for name in (*key, "group")])
+    sums = np.bincount(cell, np.nan_to_num(table.reals("exposed_ns")), len(first))[cell]
+    part = np.where(sums > limit, limit / np.where(sums > 0, sums, 1.0), 1.0)
+    exposed = {name: table.reals(name) * part for name in ("exposed_ns", "exposed_wait_ns")}
+    return replace(side, steps=stated, answers={}), table.having(**exposed)
 
 
 def group_splits(side: Loaded, roles: Names) -> dict[str, str]:
