@@ -198,7 +198,8 @@ class Diff(Result, frozen=True, eq=False):
       the profiler tells them apart, `mc2:NAME` per kernel and below it `mc2:NAME:computing`,
       `mc2:NAME:communication`), operator_ns (plain sum of compute kernels; below it
       operator_cube_ns, operator_vector_ns), exposed_communication_ns (below it `exposed_communication_ns:GROUP` per
-      process group, of that `exposed_wait_ns:GROUP` and the rest `exposed_transmit_ns:GROUP`; where the profiler states
+      process group, of that `exposed_wait_ns:GROUP` (in proportion where compute hides a collective in part and only
+      its whole waiting is known) and the rest `exposed_transmit_ns:GROUP`; where the profiler states
       them, of the whole collectives, hidden by compute or not, `group_synchronization_ns:GROUP` (in the waiting),
       `group_transit_ns:GROUP` and `group_idle_ns:GROUP`; and
       `groups_at_once_ns`, below 0: what several rows count at the same time), communication_ns, overlap_ns, copy_ns,
