@@ -13,7 +13,15 @@ from tracker.profile import Capture
 from tracker.results import DIFF_COLUMNS, VERDICT_COLUMNS, DiffOptions, ShowOptions
 from tracker.store import Store, save_run
 
-_MAY_BE_EMPTY = {"kernel_metrics", "op_details", "memory_details", "memory_peak", "memory_blocks", "environment"}
+_MAY_BE_EMPTY = {
+    "kernel_metrics",
+    "op_details",
+    "memory_details",
+    "memory_peak",
+    "memory_peak_totals",
+    "memory_blocks",
+    "environment",
+}
 
 
 def everything(scale: int, steps: list[int]) -> dict[str, object]:

@@ -16,7 +16,7 @@ def test_diff_has_the_documented_keys_in_order():
     assert list(document) == [
         "schema", "baseline", "candidate", "metric", "options", "notes", "environment", "bottleneck", "overall", "ops",
         "kernels", "kernel_types", "kernel_metrics", "communication", "communication_links", "memory", "memory_peak",
-        "memory_blocks", "modules", "api", "counters", "explanation", "judgement",
+        "memory_peak_totals", "memory_blocks", "modules", "api", "counters", "explanation", "judgement",
     ]  # fmt: skip
     assert document["schema"] == 1
 
@@ -34,8 +34,9 @@ def test_show_has_the_documented_keys_in_order():
     document = json.loads(render(builders.shown(), "json"))
     assert list(document) == [
         "schema", "run", "options", "notes", "bottleneck", "overall", "steps", "ops", "kernels", "communication",
-        "memory", "copies", "modules", "api", "kernel_types", "kernel_metrics", "communication_links",
-        "memory_peak", "memory_blocks", "counters", "memory_curve",
+        "memory", "copies", "modules", "api", "rank_summary", "step_summary", "kernel_types", "kernel_metrics",
+        "kernel_pipes", "communication_links", "link_totals", "memory_peak", "memory_peak_totals", "memory_blocks",
+        "counters", "counter_summary", "memory_curve",
     ]  # fmt: skip
 
 

@@ -242,7 +242,7 @@ def test_ops_of_a_run_are_summed_over_modules_types_and_phases():
     shown = builders.shown()
     first = shown.ops.iloc[[0]]
     ops = pd.concat([first.assign(module=f"Block_{i}", phase="forward", input_types=str(i)) for i in range(3)])
-    text = render(replace(shown, ops=ops), "text", only=["operator"], width=140)
+    text = render(builders.shown(ops=ops), "text", only=["operator"], width=140)
     name = str(first["name"].iloc[0])
     assert len([line for line in text.splitlines()[:-1] if line.strip().startswith(name)]) == 1
     assert f"{3 * int(first['calls'].iloc[0]):,}" in line_of(text, name)
@@ -254,7 +254,7 @@ def test_last_line_of_a_run_names_the_op_summed_over_shapes_and_no_stand_in():
     rows = [("aten::a", "[[1]]", 6 * MS), ("aten::b", "[[1]]", 4 * MS), ("aten::b", "[[2]]", 4 * MS)]
     rows.append((UNLINKED_OP, "", 90 * MS))
     made = [first.assign(name=name, input_shapes=shapes, device_self_ns=time) for name, shapes, time in rows]
-    last = render(replace(shown, ops=pd.concat(made)), "text").splitlines()[-1]
+    last = render(builders.shown(ops=pd.concat(made)), "text").splitlines()[-1]
     assert "most device self time in aten::b: 8.00 ms" in last
 
 

@@ -198,9 +198,10 @@ def test_explanation_has_the_answer_and_adds_up(book):
 def test_a_run_has_a_sheet_per_table_with_units_in_the_header():
     book = opened(render(builders.shown(), "xlsx"))
     assert book.sheetnames == [
-        "Run", "Overall", "Steps", "Operators", "Kernels", "Copies", "KernelTypes", "KernelMetrics", "Communication",
-        "CommunicationLinks", "Memory", "MemoryPeak", "MemoryBlocks", "Modules", "Api", "Counters",
-        "MemoryCurve", "Facts", "Sources",
+        "Run", "Overall", "Steps", "RankSummary", "StepSummary", "Operators", "Kernels", "Copies", "KernelTypes",
+        "KernelMetrics", "KernelPipes", "Communication", "CommunicationLinks", "LinkTotals", "Memory", "MemoryPeak",
+        "MemoryPeakTotals", "MemoryBlocks", "Modules", "Api", "Counters", "CounterSummary", "MemoryCurve", "Facts",
+        "Sources",
     ]  # fmt: skip
     assert values(book["Communication"])[0]["Total (us)"] == 15_000
     assert values(book["Copies"])[0]["Size (KiB)"] == 4

@@ -105,6 +105,19 @@ def test_host_timeline_stands_in_without_device_activity():
     assert records(rows.tables["kernel"], "calls") == []
 
 
+def test_collective_beyond_its_step_is_exposed_up_to_its_end():
+    """A call of 30 ns of which the step has 20: the row of its process group is no larger than that of the step."""
+    made = Made()
+    reduce = made.collective("all_reduce")
+    made.step(1, 0, 100)
+    made.step(2, 150, 200)
+    made.op("aten::mm", 10, 40)
+    made.annotation("gloo:all_reduce", 80, 110, thread=1, collective=reduce)
+    rows = made.built()
+    assert [row.breakdown.exposed_communication_ns for row in rows.steps] == [20, 0]
+    assert records(rows.tables["communication"], "step", "total_ns", "exposed_ns") == [(1, 30, 20)]
+
+
 def test_data_loading_is_unknown_where_the_source_never_mentions_it():
     made = Made()
     made.op("aten::mm", 0, 1)

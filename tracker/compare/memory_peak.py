@@ -15,6 +15,8 @@ from tracker.columns import Columns, objects
 from tracker.compare import join
 from tracker.compare.explain import code_line
 from tracker.compare.filters import matching
+from tracker.compare.keys import numbered
+from tracker.compare.summaries import summed
 from tracker.profile import MAX_BLOCKS
 from tracker.results import ADDED, BOTH, DIFF_COLUMNS, REMOVED
 from tracker.store import queries
@@ -87,6 +89,21 @@ def compare_owners(baseline: Loaded, candidate: Loaded, options: DiffOptions) ->
         rows.append(row | {name: larger[name] for name in _LINES} | _beside(before, after, _OWNED))
     rows.sort(key=lambda row: (-abs(row["delta_bytes"] or 0), -_larger(row), *(row[name] for name in PEAK_KEY)))
     return _table("memory_peak", rows)
+
+
+def compare_totals(baseline: Loaded, candidate: Loaded) -> Columns:
+    """The `memory_peak_totals` of a Diff: the peaks whose owners `memory_peak` has, the largest first."""
+    sides = [owners(side) for side in (baseline, candidate) if side.has_rows(queries.memory_owners)]
+    if len(sides) < 2 or not all(map(len, sides)):
+        return join.nothing("memory_peak_totals")
+    rows, keys = numbered([summed(own, ["component"], {"bytes": "whole"}) for own in sides], ["component"])
+    numbers = []
+    for own in rows:
+        sizes = np.full(own.count, np.nan)
+        sizes[own.number] = own.rows.reals("bytes")
+        numbers.append({"bytes": sizes})
+    joined = join.with_difference(join.matched(keys, rows, numbers), "bytes", unit="bytes")
+    return join.finished("memory_peak_totals", joined)
 
 
 def compare_blocks(baseline: Loaded, candidate: Loaded, options: DiffOptions, memory: Columns) -> Columns:

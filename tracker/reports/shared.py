@@ -28,7 +28,7 @@ DIFF_TABLES: Final[Mapping[str, tuple[str, ...]]] = {
     "communication": ("communication",),
     "link": ("communication_links",),
     "memory": ("memory",),
-    "memory_peak": ("memory_peak",),
+    "memory_peak": ("memory_peak", "memory_peak_totals"),
     "memory_block": ("memory_blocks",),
     "module": ("modules",),
     "api": ("api",),
@@ -38,8 +38,11 @@ DIFF_TABLES: Final[Mapping[str, tuple[str, ...]]] = {
 
 SHOW_TABLES: Final[Mapping[str, tuple[str, ...]]] = {
     **DIFF_TABLES,
-    "overall": ("overall", "steps"),
+    "overall": ("overall", "steps", "rank_summary", "step_summary"),
     "kernel": ("kernels", "copies"),
+    "metric": ("kernel_metrics", "kernel_pipes"),
+    "link": ("communication_links", "link_totals"),
+    "counter": ("counters", "counter_summary"),
 }
 """Section -> the frames of a `Shown` that answer it."""
 

@@ -224,7 +224,8 @@ class Diff(Result, frozen=True, eq=False):
       the profiler tells them apart, `mc2:NAME` per kernel and below it `mc2:NAME:computing`,
       `mc2:NAME:communication`), operator_ns (plain sum of compute kernels; below it
       operator_cube_ns, operator_vector_ns), exposed_communication_ns (below it `exposed_communication_ns:GROUP` per
-      process group, of that `exposed_wait_ns:GROUP` and the rest `exposed_transmit_ns:GROUP`; where the profiler states
+      process group, of that `exposed_wait_ns:GROUP` (in proportion where compute hides a collective in part and only
+      its whole waiting is known) and the rest `exposed_transmit_ns:GROUP`; where the profiler states
       them, of the whole collectives, hidden by compute or not, `group_synchronization_ns:GROUP` (in the waiting),
       `group_transit_ns:GROUP` and `group_idle_ns:GROUP`; and
       `groups_at_once_ns`, below 0: what several rows count at the same time), communication_ns, overlap_ns, copy_ns,
@@ -250,6 +251,7 @@ class Diff(Result, frozen=True, eq=False):
       of its side; first_ns, first_step: when the oldest of the blocks was allocated, from the start of the capture. The
       rows of a side and component sum to its peak: one of them (`tracker.profile.BEFORE_CAPTURE`) is what was allocated
       before the capture. Without rows where only one side knows it
+    - memory_peak_totals: per component what both captures held at their peaks, whatever the filters
     - memory_blocks: the largest single allocations of the same captures, the largest of an op beside the largest of it
       (place 1), and so on; time_ns from the start of the capture; is_released 1 or 0, NA where nobody says
     - options: how the sides were compared; notes: sentences about what makes the comparison doubtful
@@ -302,6 +304,7 @@ class Diff(Result, frozen=True, eq=False):
     memory = Frame()
     memory_details = Frame()
     memory_peak = Frame()
+    memory_peak_totals = Frame()
     memory_blocks = Frame()
     modules = Frame()
     api = Frame()

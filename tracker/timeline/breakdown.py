@@ -90,14 +90,22 @@ def breakdowns(joined: Joined) -> tuple[Breakdown, tuple[StepRow, ...]]:
     none = np.zeros(0, dtype=np.int64)
     rows = []
     for step in joined.steps:
-        own_said = everything.said
-        if len(markers):
-            own = markers.step == step
-            window = int(markers.start_ns[own].min()), int(markers.end_ns[own].max())
-            own_said = np.flatnonzero(said.step == step)
+        window = window_of(joined, step)
+        own_said = np.flatnonzero(said.step == step) if len(markers) else everything.said
         chosen = Chosen(device_rows.get(step, none), moments.get(step, none), own_said, window)
         rows.append(StepRow(step, window[0] - joined.first_ns, _breakdown(joined, whole, chosen)))
     return _breakdown(joined, whole, everything), tuple(rows)
+
+
+def window_of(joined: Joined, step: int) -> tuple[int, int]:
+    """When a step runs on the host's clock: from the start of its markers to their end; the whole capture outside all
+    steps, and where there are no markers.
+    """
+    markers = joined.events.markers
+    own = markers.step == step
+    if not own.any():
+        return joined.first_ns, joined.last_ns
+    return int(markers.start_ns[own].min()), int(markers.end_ns[own].max())
 
 
 def device_unions(joined: Joined, rows: I64) -> Unions:

@@ -353,6 +353,8 @@ def diff(**changes):
              "candidate_calls": 10, "baseline_held_ns": 2 * MS, "candidate_held_ns": 3 * MS},
         ],
         "memory_peak": memory_peak(),
+        "memory_peak_totals": [{"component": "device", "baseline_bytes": 1000 * KIB, "candidate_bytes": 1200 * KIB,
+                                "delta_bytes": 200 * KIB, "diff": 0.2}],
         "memory_blocks": memory_blocks(),
         "modules": [
             {"module": "ResNet_0/Linear_3", "phase": "forward", "baseline_calls": 10, "candidate_calls": 10,
