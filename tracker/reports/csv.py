@@ -14,7 +14,7 @@ from msgspec.structs import asdict
 
 from tracker.reports.look import Look
 from tracker.reports.rows import Row, names, no_formula, plain, records
-from tracker.reports.tables import bottleneck_row, bottleneck_rows, selected, tree_of
+from tracker.reports.tables import bottleneck_row, bottleneck_rows, selected
 from tracker.results import (
     CALIBRATION_COLUMNS,
     EXPLAIN_COLUMNS,
@@ -76,7 +76,7 @@ def diff(diff: Diff, look: Look) -> str:
     what limits the verdicts.
     """
     tables: dict[str, _Table] = {}
-    everything = not look.only and tree_of(diff) is None
+    everything = not look.only and diff.tree_table is None
     if everything:
         tables["environment"] = table(diff.tables["environment"])
         tables["bottleneck"] = _rows(bottleneck_rows(diff))
@@ -93,9 +93,9 @@ def diff(diff: Diff, look: Look) -> str:
 def show(shown: Shown, look: Look) -> str:
     """The chosen tables; without `only` and tree also the bottleneck, facts, sources and notes."""
     tables = {name: table(rows) for name, rows in selected(shown, look)}
-    if not look.only and shown.tree is None:
+    if not look.only and shown.tree_table is None:
         tables["bottleneck"] = _rows([] if shown.bottleneck is None else [bottleneck_row(shown.bottleneck)])
-        tables["facts"], tables["sources"] = table(shown.facts), table(shown.sources)
+        tables["facts"], tables["sources"] = table(shown.tables["facts"]), table(shown.tables["sources"])
         tables["notes"] = _rows([{"note": note} for note in shown.notes])
     return written(tables)
 

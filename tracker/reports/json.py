@@ -72,13 +72,13 @@ def joined(pages: Sequence[str]) -> str:
 def show(shown: Shown, look: Look) -> str:
     """The run with its facts and sources, then a list of rows per chosen section; memory with its course over time."""
     run = plain(shown.run)
-    run.setdefault("facts", records(shown.facts))
-    run.setdefault("sources", records(shown.sources))
+    run.setdefault("facts", records(shown.tables["facts"]))
+    run.setdefault("sources", records(shown.tables["sources"]))
     document: dict[str, Any] = {"schema": SCHEMA, "run": run, "options": _options(shown.options)}
     document |= {"notes": plain(shown.notes), "bottleneck": bottleneck_record(shown.bottleneck)}
     document.update((name, records(rows)) for name, rows in selected(shown, look))
     if "memory" in chosen_sections(shown, look):
-        document["memory_curve"] = records(shown.memory_curve)
+        document["memory_curve"] = records(shown.tables["memory_curve"])
     return _dump(document)
 
 

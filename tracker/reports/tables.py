@@ -10,43 +10,34 @@ from tracker.reports.rows import Row, plain, pruned
 from tracker.results import SECTIONS, Bottleneck, Diff, Shown
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from tracker.columns import Columns
 
 _TABLES: Final[Mapping[str, tuple[str, ...]]] = {
-    "overall": ("overall", "steps"), "operator": ("ops",), "kernel": ("kernels", "copies"),
-    "kernel_type": ("kernel_types",), "metric": ("kernel_metrics",), "communication": ("communication",),
-    "link": ("communication_links",), "memory": ("memory",), "memory_peak": ("memory_peak",),
-    "memory_block": ("memory_blocks",), "module": ("modules",), "api": ("api",), "counter": ("counters",),
+    "overall": ("overall", "steps", "rank_summary", "step_summary"), "operator": ("ops",),
+    "kernel": ("kernels", "copies"), "kernel_type": ("kernel_types",), "metric": ("kernel_metrics", "kernel_pipes"),
+    "communication": ("communication",), "link": ("communication_links", "link_totals"), "memory": ("memory",),
+    "memory_peak": ("memory_peak", "memory_peak_totals"), "memory_block": ("memory_blocks",), "module": ("modules",),
+    "api": ("api",), "counter": ("counters", "counter_summary"),
 }  # fmt: skip
-"""Section -> the tables that answer it; a diff has no steps and no copies."""
-_ONLY_OF_RUNS: Final = ("steps", "copies")
+"""Section -> the tables that answer it, as far as a diff or a run has them."""
 
 
 def chosen_sections(result: Diff | Shown, look: Look, default: Sequence[str] = SECTIONS) -> tuple[str, ...]:
     """The sections to show, in reading order; a tree stands alone, unless `only` names sections."""
     if isinstance(result, Diff) and result.is_refused:
         return ()
-    return () if tree_of(result) is not None and not look.only else look.sections(default)
+    return () if result.tree_table is not None and not look.only else look.sections(default)
 
 
-def tree_of(result: Diff | Shown) -> Columns | pd.DataFrame | None:
-    """The tree of a result, None without."""
-    return result.tree_table if isinstance(result, Diff) else result.tree
-
-
-def selected(result: Diff | Shown, look: Look) -> Iterator[tuple[str, Columns | pd.DataFrame]]:
+def selected(result: Diff | Shown, look: Look) -> Iterator[tuple[str, Columns]]:
     """Name and rows of each table of the chosen sections, cut to the limit; a tree comes first, cut at each level."""
     limit = look.rows(None)
-    if (tree := tree_of(result)) is not None:
-        yield "tree", pruned(tree, limit)
+    if result.tree_table is not None:
+        yield "tree", pruned(result.tree_table, limit)
     for section in chosen_sections(result, look):
         for name in _TABLES[section]:
-            if isinstance(result, Diff) and name in _ONLY_OF_RUNS:
-                continue
-            rows: Columns | pd.DataFrame = result.tables[name] if isinstance(result, Diff) else getattr(result, name)
-            yield name, rows if limit is None else rows.head(limit)
+            if name in result.tables:
+                yield name, result.tables[name].head(limit)
 
 
 def bottleneck_record(found: Bottleneck | None) -> dict[str, Any] | None:

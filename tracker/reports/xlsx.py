@@ -34,12 +34,12 @@ def show(shown: Shown, look: Look) -> bytes:
     book.sheet("Run", pair, (("", row) for row in run), len(run))
     tables = dict(selected(shown, look))
     if "memory" in chosen_sections(shown, look):
-        tables["memory_curve"] = shown.memory_curve
-    if not look.only and shown.tree is None:
-        tables |= {"facts": shown.facts, "sources": shown.sources}
-    for name, frame in tables.items():
+        tables["memory_curve"] = shown.tables["memory_curve"]
+    if not look.only and shown.tree_table is None:
+        tables |= {name: shown.tables[name] for name in ("facts", "sources")}
+    for name, rows in tables.items():
         title = _TITLES.get(name, name.replace("_", " ").title().replace(" ", ""))
-        _sheet(book, title, frame)
+        _sheet(book, title, rows.frame)
     return book.save()
 
 

@@ -43,7 +43,7 @@ def document(shown: Shown, look: Look) -> Document:
 
 def _name(shown: Shown) -> str:
     run = shown.run
-    paths = ", ".join(dict.fromkeys(str(row["path"]) for row in records(shown.sources)))
+    paths = ", ".join(dict.fromkeys(str(row["path"]) for row in records(shown.tables["sources"])))
     return paths or "run" if run.get("workload") == FILES or not run.get("run_id") else f"run {run['run_id']}"
 
 
@@ -51,7 +51,9 @@ def _title(shown: Shown) -> str:
     run = shown.run
     device = " ".join(str(run[name]) for name in ("vendor", "device") if run.get(name)) or "unknown device"
     expected, ranks = run.get("ranks_expected"), run.get("ranks")
-    size = f"rank {number(records(shown.overall)[0].get('rank'))}" if ranks == 1 else counted(ranks or 0, "rank")
+    size = (
+        f"rank {number(records(shown.tables['overall'])[0].get('rank'))}" if ranks == 1 else counted(ranks or 0, "rank")
+    )
     if expected and expected != ranks:
         size = f"{ranks} of {expected} ranks"
     steps = steps_words(shown.options.steps) if shown.options.steps else counted(run.get("steps") or 0, "step")
@@ -64,10 +66,10 @@ def _title(shown: Shown) -> str:
 
 def _headline(shown: Shown) -> str:
     """How long a step takes, of how long to how long; without steps the whole capture, with the shares of its parts."""
-    run, ranks = shown.run, records(shown.overall)
+    run, ranks = shown.run, records(shown.tables["overall"])
     step = run.get("step_ns")
     if step is not None:
-        rows = records(shown.steps)
+        rows = records(shown.tables["steps"])
         ends = [row[name] for row in rows for name in ("shortest_ns", "longest_ns") if row.get(name) is not None]
         unit = time_unit(step, *ends)
         spread = ""
@@ -83,14 +85,14 @@ def _headline(shown: Shown) -> str:
 def _remarks(shown: Shown) -> Iterator[str]:
     if shown.run.get("tags"):
         yield f"tags: {shown.run['tags']}"
-    for row in records(shown.overall):
+    for row in records(shown.tables["overall"]):
         if row.get("quality", "ok") != "ok":
             yield f"rank {number(row.get('rank'))} is {row['quality']}: {row.get('quality_reason')}"
 
 
 def _blocks(shown: Shown, look: Look) -> Iterator[Block]:
     limit = look.rows(ROWS)
-    if shown.tree is not None and not look.only:
+    if shown.tree_table is not None and not look.only:
         yield tree.of_run(shown, look)
         return
     parts = _step(shown)
@@ -100,7 +102,7 @@ def _blocks(shown: Shown, look: Look) -> Iterator[Block]:
     for section in look.sections():
         found = show_tables.SECTIONS[section](shown, limit)
         yield from in_section(found, section, look.only, shown.options, shown.is_pruned)
-    facts = [row for row in records(shown.facts) if row["kind"] == "fact"]
+    facts = [row for row in records(shown.tables["facts"]) if row["kind"] == "fact"]
     if facts:
         more = [f"and {len(facts) - _FACTS} more"] if len(facts) > _FACTS and not look.details else []
         listed = facts if look.details else facts[:_FACTS]
@@ -133,18 +135,16 @@ def _step(shown: Shown) -> Table:
 def _largest(shown: Shown, look: Look) -> Table:
     """The operators with the most time, all shapes of a name together; kernels where no operator is known."""
     own = show_tables.self_time(shown)
-    found = records(show_tables.summed(shown, "name")) if len(shown.ops) else []
-    rows = [(readable(row["name"]), row[own], row["calls"]) for row in found if row[own]]
-    real = [row for row in found if row["name"] not in READABLE and row[own]]
+    found = [row for row in records(show_tables.ops_by(shown, "name")) if row[own]]
+    rows = [(readable(row["name"]), row[own], row["calls"]) for row in found]
     word, what = "operator", "self time"
-    if not real and len(shown.kernels):
+    if not any(row["name"] not in READABLE for row in found) and len(shown.tables["kernels"]):
         sums: dict[str, list[float]] = {}
-        for row in records(shown.kernels):
+        for row in records(shown.tables["kernels"]):
             name = row["canonical_name"] or row["name"]
             if name not in (NOT_LISTED, NOT_LISTED_COLLECTIVES) and row["total_ns"]:
-                sums.setdefault(name, [0.0, 0.0])
-                sums[name][0] += row["total_ns"]
-                sums[name][1] += row["calls"] or 0
+                total = sums.setdefault(name, [0.0, 0.0])
+                total[:] = total[0] + row["total_ns"], total[1] + (row["calls"] or 0)
         rows, word, what = [(name, both[0], both[1]) for name, both in sums.items()], "kernel", "time"
     rows.sort(key=lambda row: (-row[1], row[0]))
     whole = sum(row[1] for row in rows)

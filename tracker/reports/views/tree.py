@@ -11,15 +11,13 @@ from msgspec.structs import replace
 from tracker.reports.cells import number, pair, readable, share, tone
 from tracker.reports.document import UNDER, WORDS, Column, Table, table
 from tracker.reports.look import Look
-from tracker.reports.rows import Row, listed, records
+from tracker.reports.rows import Row, records
 from tracker.reports.views.diff_tables import metric_words, shapes, side_cells, side_columns, verdict_cells
 from tracker.reports.views.diff_tables import verdict_columns as judged_columns
 from tracker.results import GRAINS, Diff, Shown
 from tracker.units import format_ns, time_unit
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from tracker.columns import Columns
 
 ROWS: Final = 10
@@ -44,9 +42,9 @@ _FLAT: Final = "An op stands with its own time, its kernels below: with a filter
 
 def of_run(shown: Shown, look: Look) -> Table:
     """The tree of a run: calls, device and host time with and without the rows below, share."""
-    assert shown.tree is not None
-    tree, word = shown.tree, shown.options.tree
-    place = "device" if "device" in listed(shown.overall, "timeline") else "host"
+    assert shown.tree_table is not None
+    tree, word = shown.tree_table, shown.options.tree
+    place = "device" if "device" in shown.tables["overall"].listed("timeline") else "host"
     other = "host" if place == "device" else ""
     grains = [name for name in GRAINS if name in tree]
     columns = [Column("of", left=True)] if grains else []
@@ -99,10 +97,10 @@ def _indented(row: Row) -> str:
     return "  " * int(row["level"]) + readable(row["name"])
 
 
-def _note(word: str, tree: Columns | pd.DataFrame) -> str:
+def _note(word: str, tree: Columns) -> str:
     if not len(tree):
         return f"the sources state no {word}s"
-    return _FLAT if word == "op" and "kernel" in listed(tree, "kind") else _NOTES[word]
+    return _FLAT if word == "op" and "kernel" in tree.listed("kind") else _NOTES[word]
 
 
 def _cut(
