@@ -15,7 +15,7 @@ from tracker.reports.rows import Row, has, plain, pruned, records
 from tracker.reports.tables import bottleneck_rows, chosen_sections
 from tracker.reports.text import shorten
 from tracker.reports.workbook import SIDES, Book, Field, Title, both, field
-from tracker.results import ADDED, BOTH, COMMUNICATION_KEY, OP_KEY, REMOVED, UNMATCHED, Cause, Diff
+from tracker.results import ADDED, BOTH, COMMUNICATION_KEY, OP_KEY, REMOVED, UNMATCHED, Diff
 from tracker.units import format_diff, format_numbers
 
 if TYPE_CHECKING:
@@ -505,18 +505,19 @@ def _explanation(diff: Diff) -> Iterator[_Block]:
     whole = asdict(explanation) | {"title": total, "name": total}
     parts = [*(asdict(part) for part in explanation.parts), whole]
     yield f"Parts of the change of {words}", _part_fields(explanation.delta_ns), plain(parts)
+    contributions = [
+        plain(row) | ({"name": f"{row.count} other {row.name}"} if row.kind == "others" else {})
+        for row in explanation.contributions
+    ]
+    yield "What explains the change, each cause once", _contribution_fields(), [*contributions, plain(whole)]
     rest = {"name": explanation.rest_title, "delta_ns": explanation.rest_ns}
     others = explanation.explained_ns - sum(cause.delta_ns for cause in explanation.causes)
     closing = [{"name": "all other operators", "delta_ns": others}, rest, whole]
-    yield "Operators, ranked by contribution", _cause_fields(), [*_causes(explanation.causes), *plain(closing)]
-    yield "By operator name", _cause_fields(), _causes(explanation.rollup)
+    yield "Operators, ranked by contribution", _cause_fields(), [*plain(explanation.causes), *plain(closing)]
+    yield "By operator name", _cause_fields(), [plain(cause) for cause in explanation.rollup]
     if explanation.renames:
         yield "Replaced, renamed or fused", _rename_fields(), [plain(rename) for rename in explanation.renames]
     yield "How to read this workbook", [field("Note", "text", "note")], [{"note": note} for note in _NOTES]
-
-
-def _causes(causes: Sequence[Cause]) -> list[Row]:
-    return [plain(cause) for cause in causes]
 
 
 def _bottleneck_fields() -> list[Field]:
@@ -551,6 +552,21 @@ def _part_fields(delta_ns: float | None) -> list[Field]:
         field("Candidate (ms)", "ms", "candidate_ns"),
         field("Delta (ms)", "ms", "delta_ns"),
         field("Share of the Change", "percent", share),
+    ]
+
+
+def _contribution_fields() -> list[Field]:
+    return [
+        field("Cause", "text", lambda row: row["name"] or row["kind"]),
+        field("Delta (us)", "us", "delta_ns"),
+        field("Share of the Change", "percent", "share"),
+        field("Why", "text", "why"),
+        field("Verdict", "text", "verdict"),
+        field("Baseline (us)", "us", "baseline_ns"),
+        field("Candidate (us)", "us", "candidate_ns"),
+        field("Baseline Calls", "count", "baseline_calls"),
+        field("Candidate Calls", "count", "candidate_calls"),
+        field("Input Shape", "text", "input_shapes"),
     ]
 
 

@@ -24,7 +24,7 @@ CHANGES: Final = {("regression", "presence"): "ADDED", ("improvement", "presence
 VERDICTS: Final = {"regression": "REGRESSED", "improvement": "IMPROVED"}
 _PARTS: Final = {
     "operators_ns": "operators found", "new_ns": "new operators or shapes", "gone_ns": "gone operators or shapes",
-    "machine_ns": "machine-wide drift", "other_operators_ns": "other operators", "beside_ns": "no operator",
+    "machine_ns": "machine-wide drift", "other_operators_ns": "other operators", "beside_ns": "idle, communication, copies",
 }  # fmt: skip
 """Parts of the change of a step; `other_operators_ns`: too little for a finding, or too noisy; `beside_ns`:
 communication, copies and idle time.
@@ -150,7 +150,9 @@ def explanation(incident: Row) -> str:
         for column, words in _PARTS.items()
         if incident[column]
     ]
-    return f"Step {signed(format_ns(delta, unit), delta)} = {', '.join(parts)}."
+    sizes = f"{format_ns(before, unit).split(' ')[0]} -> {format_ns(after, unit)}"
+    change = f"{signed(format_ns(delta, unit), delta)}, {format_diff(delta / before)}"
+    return f"Step {sizes} ({change}) = {', '.join(parts)}."
 
 
 def _blocks(
