@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _FOLLOWING = ("github", "markdown", "text")
 """Formats of which several documents follow each other."""
-_VIEWS = ()
+_VIEWS = ("history",)
 """Results that have a view; the others still have a function per format."""
 NAMES = ("csv", "github", "json", "junit", "markdown", "prometheus", "text", "xlsx")
 
@@ -31,10 +31,11 @@ NAMES = ("csv", "github", "json", "junit", "markdown", "prometheus", "text", "xl
 class Wishes(TypedDict, total=False):
     """How a document looks; every format takes what it needs.
 
-    `only`: words of `results.SECTIONS`, empty for the format's default; `details`: all of them. `limit`: rows per table;
-    None for the format's default (text and markdown 10, the others all), 0 for all. `width`: of the terminal, `color`:
-    ANSI colours; both for text only. `gate`: what fails a build, for the formats that build systems read; None for
-    what regressed at all. `tell` gets a sentence for everything that did not fit into the document; it warns where none is given.
+    `only`: words of `results.SECTIONS`, empty for the format's default; `details`: all of them. `limit`: rows per
+    table; None for the format's default (text and markdown 10, the others all), 0 for all. `width`: of the terminal,
+    `color`: ANSI colours; both for text only. `gate`: what fails a build, for the formats that build systems read; None
+    for what regressed at all. `tell` gets a sentence for everything that did not fit into the document; it warns where
+    none is given.
     """
 
     only: Iterable[str]
@@ -100,13 +101,17 @@ def _say_nothing(_: str) -> None:
 
 def able(what: str) -> list[str]:
     """The formats that can show a result; `what`: the word behind `render_`."""
-    return [name for name in NAMES if hasattr(_module(name), what)]
+    return [name for name in NAMES if _shows(name, what)]
+
+
+def _shows(format: str, what: str) -> bool:
+    return (format in ("markdown", "text") and what in _VIEWS) or hasattr(_module(format), what)
 
 
 def check(format: str, what: str) -> None:
     """UsageError where a format cannot show a result; `what` as in `able`."""
-    if not hasattr(_module(format), what):
-        shows = " and ".join(other for other in ("diff", "findings") if hasattr(_module(format), other))
+    if not _shows(format, what):
+        shows = " and ".join(other for other in ("diff", "findings") if _shows(format, other))
         raise UsageError(
             f"{format} is for {shows or 'other results'}", remedy=f"choose another --format: {', '.join(able(what))}"
         )

@@ -8,10 +8,10 @@ from typing import Any, Final
 from openpyxl.chart import LineChart, Reference
 
 from tracker.reports._human import series_name
-from tracker.reports._human_history import points_of, title, what
 from tracker.reports._show_sheets import fields_of
 from tracker.reports._workbook import Book, Field, Row, field
 from tracker.reports.shared import Style, records
+from tracker.reports.views.history import points_of, series_title
 from tracker.results import History
 from tracker.units import printable
 
@@ -72,7 +72,7 @@ def _fields(series: Row, history: History) -> list[Field]:
 def _chart(sheet: Any, series: Row, rows: int) -> LineChart:
     chart = LineChart()
     # a title is text, not a formula, but characters that XML has no word for would break the file
-    chart.title = printable(f"{title(series)} ({what(series)})")[:250]
+    chart.title = printable(series_title(series))[:250]
     chart.y_axis.title = _KINDS[series["unit"]][1].strip(" ()")
     chart.height, chart.width = 9, 26
     chart.x_axis.delete = chart.y_axis.delete = False

@@ -5,8 +5,9 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from tracker.reports._human import NAME, UNDER, Column, Row, Table, make, series_name, share
-from tracker.reports._human_history import KINDS, form
+from tracker.reports.cells import form
 from tracker.reports.shared import command, records
+from tracker.reports.views.history import KINDS
 from tracker.results import Calibration
 from tracker.units import MISSING_TEXT, counted, format_diff
 

@@ -22,7 +22,7 @@ from tracker.reports._human import (
     share,
     signed,
 )
-from tracker.reports._human_history import form, sparkline
+from tracker.reports.cells import form, sparkline
 from tracker.reports.shared import command, records
 from tracker.results import ExplainedFinding, Findings
 from tracker.units import MISSING_TEXT, counted, format_diff, format_moment, format_ns, time_unit

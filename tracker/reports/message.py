@@ -14,7 +14,7 @@ from msgspec.structs import asdict, replace
 
 from tracker.reports._human import calls_cell, readable, share, signed
 from tracker.reports._human_findings import KINDS, diff_cell, explanation
-from tracker.reports._human_history import form as unit_form
+from tracker.reports.cells import form as unit_form
 from tracker.reports.fitting import LONGEST_NAME, Line, as_code, cut, fitted, harmless, is_pasteable, said
 from tracker.results import REPLACED_BY, Message, ToldFinding, ToldIncident
 from tracker.units import MISSING_TEXT, counted, format_diff, format_ns, ranges, time_unit

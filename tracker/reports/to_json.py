@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import asdict
 
-from tracker.reports import _human_bottleneck, _human_diff, _human_history, _human_matrix
+from tracker.reports import _human_bottleneck, _human_diff, _human_matrix
 from tracker.reports.shared import Style, chosen_sections, command, plain, records, selected
 from tracker.results import (
     CALIBRATION_COLUMNS,
@@ -112,7 +112,7 @@ def history(history: History, style: Style) -> str:
         "schema": SCHEMA,
         "pinned": plain(history.pinned),
         "options": plain(history.options),
-        "notes": [*plain(history.notes), _human_history.NOTE],
+        "notes": list(plain(history.notes)),
     }
     document.update((name, records(getattr(history, name))) for name in HISTORY_COLUMNS)
     return _dump(document)

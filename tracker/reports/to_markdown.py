@@ -13,7 +13,6 @@ from tracker.reports import (
     _human_calibration,
     _human_diff,
     _human_findings,
-    _human_history,
     _human_log,
     _human_matrix,
     _human_show,
@@ -24,7 +23,7 @@ from tracker.reports import (
 from tracker.reports._human import Column, Table, side_lines
 from tracker.reports._layout import shorten, shortened
 from tracker.reports.shared import Style, chosen_sections, has_tree
-from tracker.results import Calibration, Diff, ExplainedFinding, Findings, History, Log, Matrix, Shown
+from tracker.results import Calibration, Diff, ExplainedFinding, Findings, Log, Matrix, Shown
 from tracker.units import printable
 
 TITLE = "a comment for a pull request"
@@ -69,14 +68,6 @@ def calibration(calibration: Calibration, style: Style) -> str:
     blocks.append("\n".join(f"- {_paragraph(line)}" for line in lines))
     blocks += [_titled(table) for table in human.tables(calibration)]
     return _cut([*blocks, _paragraph(f"{human.NOTE} {human.hint(calibration)}")], style)
-
-
-def history(history: History, style: Style) -> str:
-    """Where the newest version stands as headline, and the line of one series or one line per series."""
-    blocks = [f"### {_paragraph(_human_history.answer(history))}"]
-    blocks.append("\n".join(f"- {_paragraph(line)}" for line in [*_human_history.header(history), *history.notes]))
-    blocks += [_titled(table) for table in _human_history.tables(history)]
-    return _cut([*blocks, _paragraph(f"{_human_history.NOTE} {_human_history.hint(history)}")], style)
 
 
 def findings(found: Findings, style: Style) -> str:

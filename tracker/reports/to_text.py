@@ -22,7 +22,7 @@ from tracker.units import counted, format_moment, printable
 
 if TYPE_CHECKING:
     from tracker.doctor import Findings
-    from tracker.results import Calibration, Diff, ExplainedFinding, History, Log, Matrix, Shown, Status
+    from tracker.results import Calibration, Diff, ExplainedFinding, Log, Matrix, Shown, Status
     from tracker.results import Findings as Found
 
 TITLE = "tables for the terminal"
@@ -129,22 +129,6 @@ def log(log: Log, style: Style) -> str:
             page.text("")
         page.table(table)
     return page.end(f"{_human_log.answer(log)}  {_human_log.hint(log)}")
-
-
-def history(history: History, style: Style) -> str:
-    """The line of one series, or one line per series; on the last line where it stands and the command for more."""
-    from tracker.reports import _human_history
-
-    page = _Page(style)
-    for line in _human_history.header(history):
-        page.text(line)
-    page.text(_human_history.NOTE, style="dim")
-    for note in history.notes:
-        page.text(f"Note: {note}")
-    for table in _human_history.tables(history):
-        page.text("")
-        page.table(table)
-    return page.end(f"{_human_history.answer(history)}  {_human_history.hint(history)}")
 
 
 def findings(found: Found, style: Style) -> str:
