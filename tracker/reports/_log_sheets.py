@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tracker.reports._human_log import cell_tone, short_names
 from tracker.reports._show_sheets import fields_of
 from tracker.reports._workbook import Book, Field, Row, field
 from tracker.reports.shared import Style, records
+from tracker.reports.views.log import cell_tone, short_names
 from tracker.results import Log
 
 _KINDS: Final = {"ns": ("ms", " (ms)"), "bytes": ("mb", " (MiB)")}

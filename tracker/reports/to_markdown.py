@@ -13,7 +13,6 @@ from tracker.reports import (
     _human_calibration,
     _human_diff,
     _human_findings,
-    _human_log,
     _human_matrix,
     _human_show,
     _human_show_summary,
@@ -23,7 +22,7 @@ from tracker.reports import (
 from tracker.reports._human import Column, Table, side_lines
 from tracker.reports._layout import shorten, shortened
 from tracker.reports.shared import Style, chosen_sections, has_tree
-from tracker.results import Calibration, Diff, ExplainedFinding, Findings, Log, Matrix, Shown
+from tracker.results import Calibration, Diff, ExplainedFinding, Findings, Matrix, Shown
 from tracker.units import printable
 
 TITLE = "a comment for a pull request"
@@ -36,7 +35,6 @@ _LONG = 15  # rows from which on a table is folded
 _OPEN_INCIDENTS = 3
 _FEWER_ROWS = (1000, 300, 100, 50, 30, 20, 10, 5, 3, 1)
 _CELL = 100
-_PAGE = 160  # characters of a table of the log, before it is parted
 _PARAGRAPH = 1_000
 
 
@@ -48,16 +46,6 @@ def diff(diff: Diff, style: Style) -> str:
 def show(shown: Shown, style: Style) -> str:
     """The summary of one run as headline, where its time went, and the chosen tables folded below."""
     return _bounded(lambda rows: _show_blocks(shown, style, rows), style)
-
-
-def log(log: Log, style: Style) -> str:
-    """The newest versions as headline, what the columns share, and the table in parts that a page can show."""
-    blocks = [
-        f"### {_paragraph(_human_log.answer(log))}",
-        "\n".join(f"- {_paragraph(x)}" for x in _human_log.header(log)),
-    ]
-    blocks += [_titled(table) for table in _human_log.tables(log, _PAGE)]
-    return _cut([*blocks, _paragraph(_human_log.hint(log))], style)
 
 
 def calibration(calibration: Calibration, style: Style) -> str:

@@ -22,7 +22,7 @@ from tracker.units import counted, format_moment, printable
 
 if TYPE_CHECKING:
     from tracker.doctor import Findings
-    from tracker.results import Calibration, Diff, ExplainedFinding, Log, Matrix, Shown, Status
+    from tracker.results import Calibration, Diff, ExplainedFinding, Matrix, Shown, Status
     from tracker.results import Findings as Found
 
 TITLE = "tables for the terminal"
@@ -115,20 +115,6 @@ def status(status: Status, style: Style) -> str:
     for title, lines in _human_status.sections(status):
         page.lines(title, lines)
     return page.end(_human_status.answer(status))
-
-
-def log(log: Log, style: Style) -> str:
-    """What the columns share, a table or as many as the width needs; on the last line the newest and the command."""
-    from tracker.reports import _human_log
-
-    page = _Page(style)
-    for line in _human_log.header(log):
-        page.text(line)
-    for table in _human_log.tables(log, page.width - _INDENT):
-        if not table.title:
-            page.text("")
-        page.table(table)
-    return page.end(f"{_human_log.answer(log)}  {_human_log.hint(log)}")
 
 
 def findings(found: Found, style: Style) -> str:
