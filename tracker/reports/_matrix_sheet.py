@@ -7,9 +7,9 @@ from typing import Any, Final
 from openpyxl.formatting.rule import ColorScaleRule
 from openpyxl.utils import get_column_letter
 
-from tracker.reports._human_matrix import header, labels, rows_of
 from tracker.reports._workbook import Book, Field, Row, field
-from tracker.reports.shared import Style
+from tracker.reports.shared import Style, plain
+from tracker.reports.views.matrix import labels, rows_of, verdict_lines
 from tracker.results import Matrix
 
 _KINDS: Final = {"ns": "ms", "bytes": "mb", "count": "count", "ratio": "percent"}
@@ -42,8 +42,11 @@ def write(matrix: Matrix, style: Style) -> bytes:
     scale = {"start_type": "num", "start_value": -_FAR, "mid_type": "num", "mid_value": 0, "end_type": "num"}
     colors = {"start_color": _FASTER, "mid_color": _SAME, "end_color": _SLOWER}
     sheet.conditional_formatting.add(area, ColorScaleRule(**scale, **colors, end_value=_FAR))
-    lines = [{"note": line} for line in header(matrix)]
-    book.blocks("Sides", [("Sides, and what their runs can tell", [field("Note", "text", "note")], lines)])
+    texts = [field(name.capitalize(), "text", name) for name in ("label", "workload", "device", "configuration")]
+    counts = [field(name.capitalize(), "count", name) for name in ("runs", "ranks", "steps")]
+    sentences = [{"note": line} for line in (*verdict_lines(matrix), *matrix.notes)]
+    note = field("Note", "text", "note")
+    book.blocks("Sides", [("Sides", [*texts, *counts], plain(matrix.sides)), ("Verdicts", [note], sentences)])
     return book.save()
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from msgspec.structs import asdict
 
-from tracker.reports import _human_bottleneck, _human_diff, _human_matrix
+from tracker.reports import _human_bottleneck, _human_diff
 from tracker.reports.csv_text import Rows, table, written
 from tracker.reports.shared import Style, has_tree, plain, selected
+from tracker.reports.views.matrix import numbered, rows_of
 from tracker.results import (
     CALIBRATION_COLUMNS,
     EXPLAIN_COLUMNS,
@@ -82,8 +83,8 @@ def explained(found: ExplainedFinding, style: Style) -> str:
 
 def matrix(matrix: Matrix, style: Style) -> str:
     """One row per row and side, with what is known of both; `side` is its label."""
-    kept = matrix.rows.head(len(_human_matrix.rows_of(matrix, style.rows(None))))
-    names = _human_matrix.numbered([side.label for side in matrix.sides])
+    kept = matrix.rows.head(len(rows_of(matrix, style.rows(None))))
+    names = numbered([side.label for side in matrix.sides])
     cells = matrix.cells.assign(side=matrix.cells["side"].map(lambda at: names[at]))
     return written({"cells": table(kept.merge(cells, on="row", how="left"))})
 

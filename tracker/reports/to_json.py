@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import asdict
 
-from tracker.reports import _human_bottleneck, _human_diff, _human_matrix
+from tracker.reports import _human_bottleneck, _human_diff
 from tracker.reports.shared import Style, chosen_sections, command, plain, records, selected
+from tracker.reports.views.matrix import headline, rows_of
 from tracker.results import (
     CALIBRATION_COLUMNS,
     EXPLAIN_COLUMNS,
@@ -144,17 +145,17 @@ def explained(found: ExplainedFinding, style: Style) -> str:
 def matrix(matrix: Matrix, style: Style) -> str:
     """The sides, what their runs can tell, and a list of rows, each with a cell per side."""
     names = MATRIX_COLUMNS["cells"][1:]
-    rows = _human_matrix.rows_of(matrix, style.rows(None))
+    rows = rows_of(matrix, style.rows(None))
     return _dump(
         {
             "schema": SCHEMA,
+            "headline": headline(matrix),
             "sides": plain(matrix.sides),
             "metric": matrix.metric,
             "by": matrix.by,
             "options": _options(matrix.options),
-            "notes": [*plain(matrix.notes), _human_matrix.NOTE],
+            "notes": list(plain(matrix.notes)),
             "judged": list(matrix.judged),
-            "answer": _human_matrix.answer(matrix),
             "rows": [{**row, "cells": [{name: cell[name] for name in names} for cell in row["cells"]]} for row in rows],
         }
     )

@@ -13,7 +13,6 @@ from tracker.reports import (
     _human_calibration,
     _human_diff,
     _human_findings,
-    _human_matrix,
     _human_show,
     _human_show_summary,
     _human_tree,
@@ -22,7 +21,7 @@ from tracker.reports import (
 from tracker.reports._human import Column, Table, side_lines
 from tracker.reports._layout import shorten, shortened
 from tracker.reports.shared import Style, chosen_sections, has_tree
-from tracker.results import Calibration, Diff, ExplainedFinding, Findings, Matrix, Shown
+from tracker.results import Calibration, Diff, ExplainedFinding, Findings, Shown
 from tracker.units import printable
 
 TITLE = "a comment for a pull request"
@@ -71,11 +70,6 @@ def explained(found: ExplainedFinding, style: Style) -> str:
     return _cut([*blocks, _paragraph(_human_findings.explained_hint(found))], style)
 
 
-def matrix(matrix: Matrix, style: Style) -> str:
-    """What changed as headline, the sides, and both tables with a column per side."""
-    return _bounded(lambda rows: _matrix_blocks(matrix, rows), style)
-
-
 def _findings_blocks(found: Findings, rows: int | None) -> Iterator[str]:
     yield f"### {_paragraph(_human_findings.answer(found))}"
     yield _paragraph(_human_findings.summary(found))
@@ -84,13 +78,6 @@ def _findings_blocks(found: Findings, rows: int | None) -> Iterator[str]:
     for place, table in enumerate(_human_findings.tables(found, rows)):
         yield _titled(table) if place < min(_OPEN_INCIDENTS, incidents) else _folded(table)
     yield _paragraph(_human_findings.hint(found))
-
-
-def _matrix_blocks(matrix: Matrix, rows: int | None) -> Iterator[str]:
-    yield f"### {_paragraph(_human_matrix.answer(matrix))}"
-    yield "\n".join(f"- {_paragraph(line)}" for line in _human_matrix.header(matrix))
-    yield from (_titled(table) for table in _human_matrix.tables(matrix, rows))
-    yield _paragraph(f"{_human_matrix.NOTE} {_human_matrix.hint(matrix)}")
 
 
 def _diff_blocks(diff: Diff, style: Style, rows: int | None) -> Iterator[str]:

@@ -22,7 +22,7 @@ from tracker.units import counted, format_moment, printable
 
 if TYPE_CHECKING:
     from tracker.doctor import Findings
-    from tracker.results import Calibration, Diff, ExplainedFinding, Matrix, Shown, Status
+    from tracker.results import Calibration, Diff, ExplainedFinding, Shown, Status
     from tracker.results import Findings as Found
 
 TITLE = "tables for the terminal"
@@ -142,19 +142,6 @@ def explained(found: ExplainedFinding, style: Style) -> str:
     for table in _human_findings.explained_tables(found):
         page.table(table)
     return page.end(_human_findings.explained_hint(found))
-
-
-def matrix(matrix: Matrix, style: Style) -> str:
-    """The sides, a table of the whole and one of the rows, as many columns as fit; on the last line what changed."""
-    from tracker.reports import _human_matrix
-
-    page = _Page(style)
-    for line in _human_matrix.header(matrix):
-        page.text(line)
-    page.text(_human_matrix.NOTE, style="dim")
-    for table in _human_matrix.tables(matrix, style.rows(_ROWS), page.width - _INDENT):
-        page.table(table)
-    return page.end(f"{_human_matrix.answer(matrix)}  {_human_matrix.hint(matrix)}")
 
 
 def calibration(calibration: Calibration, style: Style) -> str:

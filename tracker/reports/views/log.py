@@ -229,7 +229,7 @@ def _columns(
     if any(map(_verdict, found)):
         made.append((Column("verdict", left=True), _verdict, ""))
     if look.details:
-        made.append((Column("runs", drop=1), _spread, ""))
+        made.append((Column("runs"), _spread, ""))
     return made
 
 
