@@ -7,10 +7,11 @@ from typing import Any, Final
 
 from openpyxl.chart import LineChart, Reference
 
-from tracker.reports._human import series_name
-from tracker.reports._show_sheets import fields_of
+from tracker.reports import tables_xlsx
 from tracker.reports._workbook import Book, Field, Row, field
-from tracker.reports.shared import Style, records
+from tracker.reports.cells import readable
+from tracker.reports.rows import records
+from tracker.reports.shared import Style
 from tracker.reports.views.history import points_of, series_title
 from tracker.results import History
 from tracker.units import printable
@@ -34,9 +35,8 @@ def write(history: History, style: Style) -> bytes:
         sheet.add_chart(_chart(sheet, one, len(own)), f"A{len(own) + 4}")
     if len(series) > _MOST:
         style.tell(f"only {_MOST} of {len(series)} series have a chart of their own")
-    for name in ("series", "points", "runs", "environment"):
-        frame = getattr(history, name)
-        book.sheet(name.capitalize(), fields_of(frame), (("", row) for row in records(frame)), len(frame))
+    names = ("series", "points", "runs", "environment")
+    tables_xlsx.add(book, {name.capitalize(): getattr(history, name) for name in names})
     return book.save()
 
 
@@ -87,5 +87,5 @@ def _chart(sheet: Any, series: Row, rows: int) -> LineChart:
 
 def _sheet_name(series: Row) -> str:
     """A name that is unique by its number, without what Excel forbids in one."""
-    name = re.sub(r"[\\\[\]*/:?']+", " ", printable(series_name(series))).strip()
+    name = re.sub(r"[\\\[\]*/:?']+", " ", printable(readable(series["name"]))).strip()
     return f"{series['series_id']} {name}"[:_SHEET_NAME].strip()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tracker.reports._show_sheets import fields_of
+from tracker.reports import tables_xlsx
 from tracker.reports._workbook import Book, Field, Row, field
-from tracker.reports.shared import Style, records
+from tracker.reports.rows import records
+from tracker.reports.shared import Style
 from tracker.reports.views.log import cell_tone, short_names
 from tracker.results import Log
 
@@ -30,8 +31,7 @@ def write(log: Log, style: Style) -> bytes:
     for column, name in zip(columns, short_names(columns), strict=True):
         fields += _fields(column, name, log.baseline)
     book.sheet("Log", fields, (("", row) for row in rows), len(rows))
-    for title, frame in (("Cells", log.cells), ("Columns", log.columns), ("Directions", log.directions)):
-        book.sheet(title, fields_of(frame), (("", row) for row in records(frame)), len(frame))
+    tables_xlsx.add(book, {"Cells": log.cells, "Columns": log.columns, "Directions": log.directions})
     return book.save()
 
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from tracker.reports import (
     _empty,
     _human_bottleneck,
-    _human_calibration,
     _human_diff,
     _human_findings,
     _human_show,
@@ -21,7 +20,7 @@ from tracker.reports import (
 from tracker.reports._human import Column, Table, side_lines
 from tracker.reports._layout import shorten, shortened
 from tracker.reports.shared import Style, chosen_sections, has_tree
-from tracker.results import Calibration, Diff, ExplainedFinding, Findings, Shown
+from tracker.results import Diff, ExplainedFinding, Findings, Shown
 from tracker.units import printable
 
 TITLE = "a comment for a pull request"
@@ -45,16 +44,6 @@ def diff(diff: Diff, style: Style) -> str:
 def show(shown: Shown, style: Style) -> str:
     """The summary of one run as headline, where its time went, and the chosen tables folded below."""
     return _bounded(lambda rows: _show_blocks(shown, style, rows), style)
-
-
-def calibration(calibration: Calibration, style: Style) -> str:
-    """False findings of repeats and what varies most."""
-    human = _human_calibration
-    blocks = [f"### {_paragraph(human.answer(calibration))}"]
-    lines = [*human.header(calibration), *calibration.notes]
-    blocks.append("\n".join(f"- {_paragraph(line)}" for line in lines))
-    blocks += [_titled(table) for table in human.tables(calibration)]
-    return _cut([*blocks, _paragraph(f"{human.NOTE} {human.hint(calibration)}")], style)
 
 
 def findings(found: Findings, style: Style) -> str:

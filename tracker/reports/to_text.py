@@ -22,7 +22,7 @@ from tracker.units import counted, format_moment, printable
 
 if TYPE_CHECKING:
     from tracker.doctor import Findings
-    from tracker.results import Calibration, Diff, ExplainedFinding, Shown, Status
+    from tracker.results import Diff, ExplainedFinding, Shown, Status
     from tracker.results import Findings as Found
 
 TITLE = "tables for the terminal"
@@ -142,21 +142,6 @@ def explained(found: ExplainedFinding, style: Style) -> str:
     for table in _human_findings.explained_tables(found):
         page.table(table)
     return page.end(_human_findings.explained_hint(found))
-
-
-def calibration(calibration: Calibration, style: Style) -> str:
-    """False findings of repeats and what varies most; on the last line whether the rule is quiet enough."""
-    from tracker.reports import _human_calibration
-
-    page = _Page(style)
-    for line in _human_calibration.header(calibration):
-        page.text(line)
-    page.text(_human_calibration.NOTE, style="dim")
-    for note in calibration.notes:
-        page.text(f"Note: {note}")
-    for table in _human_calibration.tables(calibration):
-        page.table(table)
-    return page.end(f"{_human_calibration.answer(calibration)}  {_human_calibration.hint(calibration)}")
 
 
 class _Page:

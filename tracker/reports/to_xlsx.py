@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from tracker.reports import (
-    _calibration_sheets,
     _explanation_sheet,
-    _findings_sheets,
     _history_sheets,
     _human_verdicts,
     _log_sheets,
@@ -16,6 +14,7 @@ from tracker.reports import (
     _show_sheets,
     _xlsx_memory,
     _xlsx_metrics,
+    tables_xlsx,
 )
 from tracker.reports._layout import shorten
 from tracker.reports._workbook import SIDES, Book, Field, Row, Title, both, field
@@ -24,6 +23,7 @@ from tracker.results import (
     ADDED,
     BOTH,
     COMMUNICATION_KEY,
+    EXPLAIN_COLUMNS,
     OP_KEY,
     REMOVED,
     UNMATCHED,
@@ -104,12 +104,16 @@ def history(history: History, style: Style) -> bytes:
 
 def findings(found: Findings, style: Style) -> bytes:
     """The workbook of incidents with their findings."""
-    return _findings_sheets.write(found, style)
+    return tables_xlsx.write({name.capitalize(): rows for name, rows in found.tables.items()}, style.tell)
 
 
 def explained(found: ExplainedFinding, style: Style) -> bytes:
     """The workbook of one finding."""
-    return _findings_sheets.write_explained(found, style)
+    from tracker.lazy import pd
+
+    tables = {"Finding": pd.DataFrame([found.finding], dtype=object)}
+    tables |= {name.capitalize(): getattr(found, name) for name in EXPLAIN_COLUMNS}
+    return tables_xlsx.write(tables, style.tell)
 
 
 def matrix(matrix: Matrix, style: Style) -> bytes:
@@ -119,7 +123,9 @@ def matrix(matrix: Matrix, style: Style) -> bytes:
 
 def calibration(calibration: Calibration, style: Style) -> bytes:
     """The workbook of a calibration: a sheet per table."""
-    return _calibration_sheets.write(calibration, style)
+    titles = {"ratios": "False verdicts", "proposals": "Proposals", "power": "Smallest change found",
+              "suspects": "Suspects", "series": "Noisy series"}  # fmt: skip
+    return tables_xlsx.write({title: getattr(calibration, name) for name, title in titles.items()}, style.tell)
 
 
 def verdict(row: Row, delta: float | None) -> tuple[str | None, bool]:
