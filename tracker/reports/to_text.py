@@ -18,11 +18,11 @@ from tracker.reports import (
 from tracker.reports._human import Column, Table, side_lines
 from tracker.reports._layout import GAP, fit, wrapped
 from tracker.reports.shared import Style, chosen_sections, has_tree
-from tracker.units import counted, format_moment, printable
+from tracker.units import counted, printable
 
 if TYPE_CHECKING:
     from tracker.doctor import Findings
-    from tracker.results import Diff, ExplainedFinding, Shown, Status
+    from tracker.results import Diff, ExplainedFinding, Shown
     from tracker.results import Findings as Found
 
 TITLE = "tables for the terminal"
@@ -104,17 +104,6 @@ def doctor(findings: Findings, style: Style) -> str:
     page.lines("Worth knowing", _human_doctor.remarks(findings))
     page.lines("Taken by no reader, though they look like profiles", _human_doctor.unclaimed(findings))
     return page.end(_human_doctor.next_step(findings), "--format json")
-
-
-def status(status: Status, style: Style) -> str:
-    """Who watches, which folders, what is stuck and what waits; on the last line what matters and the command."""
-    from tracker.reports import _human_status
-
-    page = _Page(style)
-    page.text(f"{status.database} at {format_moment(status.now_ns)} UTC")
-    for title, lines in _human_status.sections(status):
-        page.lines(title, lines)
-    return page.end(_human_status.answer(status))
 
 
 def findings(found: Found, style: Style) -> str:
