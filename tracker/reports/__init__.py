@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _FOLLOWING = ("github", "markdown", "text")
 """Formats of which several documents follow each other."""
-_VIEWS = ("calibration", "history", "log", "matrix", "status")
+_VIEWS = ("calibration", "doctor", "history", "log", "matrix", "status")
 """Results that have a view; the others still have a function per format."""
 NAMES = ("csv", "github", "json", "junit", "markdown", "prometheus", "text", "xlsx")
 

@@ -21,7 +21,6 @@ from tracker.reports.shared import Style, chosen_sections, has_tree
 from tracker.units import counted, printable
 
 if TYPE_CHECKING:
-    from tracker.doctor import Findings
     from tracker.results import Diff, ExplainedFinding, Shown
     from tracker.results import Findings as Found
 
@@ -88,22 +87,6 @@ def show(shown: Shown, style: Style) -> str:
             if table.rows or section in style.only:
                 page.table(table)
     return page.end(f"{_human_show_summary.summary(shown)}  {_human_show_summary.hint(shown)}")
-
-
-def doctor(findings: Findings, style: Style) -> str:
-    """What was found, what is unreadable, which runs would form, what stays empty, and on the last line what to do."""
-    from tracker.reports import _human_doctor
-
-    page = _Page(style)
-    page.text(_human_doctor.summary(findings))
-    if findings.captures:
-        page.table(_human_doctor.captures(findings))
-    page.lines("Runs that would form", _human_doctor.runs(findings))
-    page.lines("Unreadable", _human_doctor.failures(findings))
-    page.lines("What will stay empty, and why", _human_doctor.lacks(findings))
-    page.lines("Worth knowing", _human_doctor.remarks(findings))
-    page.lines("Taken by no reader, though they look like profiles", _human_doctor.unclaimed(findings))
-    return page.end(_human_doctor.next_step(findings), "--format json")
 
 
 def findings(found: Found, style: Style) -> str:
