@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
@@ -24,6 +25,12 @@ MARKS: Final[Mapping[str, str]] = {
     "REGRESSED": "▲", "ADDED": "▲", "IMPROVED": "▼", "REMOVED": "▼", "SUSPECT": "?",
 }  # fmt: skip
 """The mark of a verdict where there is no room for the word."""
+_PAIR: Final = re.compile(r" (?=[^ =]+=)")
+_UNDECIDED: Final = {
+    "INCONCLUSIVE": "too noisy", "BELOW_LIMIT": "below threshold", "TOO_FEW_RUNS": "too few runs",
+    "DRIFT": "machine-wide drift", "UNCHANGED": "within its level",
+}  # fmt: skip
+_VISIBLE: Final = 0.05
 _BARS: Final = "▁▂▃▄▅▆▇█"
 _GAP: Final = "·"
 _SMALL: Final = 0.01
@@ -171,6 +178,28 @@ def q_text(q: float | None) -> str:
     if q is None:
         return ""
     return f"<{_SMALLEST_Q}" if q < _SMALLEST_Q else f"{q:.3f}"
+
+
+def verdict_or_why(verdict: str | None, *changes: float | None) -> str:
+    """A verdict that is a change; else nothing, or why there is none where one of `changes` is 5 % or more.
+
+    >>> verdict_or_why("REGRESSED", 0.3), verdict_or_why("UNCHANGED", 0.01), verdict_or_why("DRIFT", 0.07)
+    ('REGRESSED', '', 'machine-wide drift')
+    """
+    if verdict in TONES:
+        return str(verdict)
+    is_visible = any(change is not None and abs(change) >= _VISIBLE for change in changes)
+    return _UNDECIDED.get(verdict or "", "not judged") if is_visible else ""
+
+
+def pairs(configuration: str) -> list[tuple[str, str]]:
+    """Keys and values of a configuration.
+
+    >>> pairs("batch=32 precision=bf16"), pairs("")
+    ([('batch', '32'), ('precision', 'bf16')], [])
+    """
+    found = (pair.partition("=") for pair in _PAIR.split(configuration) if pair)
+    return [(key, value) for key, _, value in found]
 
 
 def per_call(row: Row) -> list[str]:

@@ -14,11 +14,13 @@ from openpyxl.styles import Alignment, Font, NamedStyle, PatternFill
 from openpyxl.utils import get_column_letter
 from openpyxl.worksheet.properties import PageSetupProperties
 
-from tracker.reports.rows import Row, no_formula, plain
+from tracker.reports.rows import Row, listed, names, no_formula, plain, records
 from tracker.units import BYTES_PER_KIB, NS_PER_MS, NS_PER_US, counted, format_moment, printable
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from tracker.columns import Columns
 
 MAX_ROWS = 1_048_576  # of a sheet: Excel specifications and limits, Excel 2007 and later
 MAX_TEXT: Final = 32_767  # characters of a cell, in UTF-16 units
@@ -138,6 +140,10 @@ class Book:
             sheet.append([_styled(sheet, message, "text")])
             self._tell(f"{message}; --format csv has them all")
         return sheet
+
+    def table(self, title: str, table: Columns | pd.DataFrame) -> None:
+        """A plain sheet of a table of a result, with all its rows and columns."""
+        self.sheet(title, fields_of(table), (("", row) for row in records(table)), len(table))
 
     def blocks(self, title: str, blocks: Iterable[tuple[str, Sequence[Field], Sequence[Row]]]) -> None:
         """A sheet of small tables below each other, each with its heading; for reading, not for filtering."""
@@ -264,31 +270,27 @@ _SPECIAL: Final = {
     **{name: (name.title(), "number") for name in ("mean", "min", "max")},  # of any size, such as a ratio of 0.001
 }
 _QUOTIENTS: Final = (
-    "share",
-    "diff",
-    "ratio",
-    "effect",
-    "contribution",
-    "share of change",
-    "shared factor",
-    "rank spread",
-)
+    "share", "diff", "ratio", "effect", "contribution", "change", "gain", "shared factor", "spread", "detectable",
+)  # fmt: skip
 _PROBABILITIES: Final = ("p", "q")
 _MOMENTS: Final = frozenset({"started_at_ns", "last_run_ns", "when_ns", "until_ns"})
 _WIDE: Final = ("name", "canonical_name", "input_shapes", "module", "op", "call_stack", "value", "path")
 
 
-def fields_of(frame: pd.DataFrame) -> list[Field]:
-    """A column per column of `frame`: `_ns` becomes us, bytes become KiB, the unit stands in the header."""
-    return [_field_of(str(name), frame[name]) for name in frame.columns]
+def fields_of(table: Columns | pd.DataFrame) -> list[Field]:
+    """A column per column of `table`: `_ns` becomes us, bytes become KiB, the unit stands in the header."""
+    return [_field_of(name, listed(table, name)) for name in names(table)]
 
 
-def _field_of(name: str, values: pd.Series) -> Field:
+def _field_of(name: str, values: list[Any]) -> Field:
     words = name.replace("_", " ")
+    known = [value for value in map(plain, values) if value is not None]
     if name in _SPECIAL:
         return field(*_SPECIAL[name], name)
-    if words.endswith(_QUOTIENTS) or words.rpartition(" ")[2] in _PROBABILITIES:
-        return field(words.title(), "percent" if words.endswith(_QUOTIENTS) else "number", name)
+    if words.endswith(_QUOTIENTS) and not any(isinstance(value, str) for value in known):
+        return field(words.title(), "percent", name)
+    if words.rpartition(" ")[2] in _PROBABILITIES:
+        return field(words.title(), "number", name)
     if name in _MOMENTS:
         return field(f"{words[:-3].title()} (UTC)", "text", lambda row: _moment(row[name]))
     if name.endswith("_ns"):
@@ -296,18 +298,8 @@ def _field_of(name: str, values: pd.Series) -> Field:
     if name == "bytes" or name.endswith("_bytes"):
         header = "Size" if name == "bytes" else words.removesuffix(" bytes").title()
         return field(f"{header} (KiB)", "kb", name)
-    # a frame whose rows mix units keeps its numbers as objects
-    known = [value for value in values.tolist() if not _is_missing(value)]
-    is_number = values.dtype.kind in "iuf" or (bool(known) and all(_is_number(value) for value in known))
+    is_number = bool(known) and all(isinstance(value, int | float) and not isinstance(value, bool) for value in known)
     return field(words.title(), "count" if is_number else "text", name, 40 if name in _WIDE else 0)
-
-
-def _is_missing(value: object) -> bool:
-    return plain(value) is None
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(plain(value), int | float) and not isinstance(plain(value), bool)
 
 
 def _moment(ns: int | None) -> str | None:
