@@ -32,7 +32,7 @@ def test_names_cannot_break_tables_or_inject_html():
     text = render(builders.diff(ops=ops), "markdown", only=["operator"])
     assert "<img" not in text and "@team" not in text and "](b)" not in text
     (line,) = [line for line in text.splitlines() if "img src" in line]
-    assert line.count("|") == 8  # seven cells
+    assert line.count("|") == 9  # eight cells
 
 
 @pytest.mark.parametrize("name", ["GH-123", "#123", "@team", "https://x.y/z", "www.x.y", "a_b_c __init__", "1. x"])

@@ -109,13 +109,13 @@ def explained(found: ExplainedFinding, look: Look) -> str:
 
 def matrix(matrix: Matrix, look: Look) -> str:
     """The sides, what their runs can tell, and a list of rows, each with a cell per side."""
-    from tracker.reports.views.matrix import document, rows_of
+    from tracker.reports.views.matrix import headline, rows_of
 
     names = MATRIX_COLUMNS["cells"][1:]
     rows = rows_of(matrix, look.rows(None))
-    fields = {name: plain(getattr(matrix, name)) for name in ("sides", "metric", "by")}
+    fields: dict[str, Any] = {"headline": headline(matrix)}
+    fields |= {name: plain(getattr(matrix, name)) for name in ("sides", "metric", "by")}
     fields |= {"options": _options(matrix.options), "notes": plain(matrix.notes), "judged": list(matrix.judged)}
-    fields["headline"] = document(matrix, look).headline
     cells = [{**row, "cells": [{name: cell[name] for name in names} for cell in row["cells"]]} for row in rows]
     return _dump({"schema": SCHEMA, **fields, "rows": cells})
 

@@ -24,7 +24,8 @@ CHANGES: Final = {("regression", "presence"): "ADDED", ("improvement", "presence
 VERDICTS: Final = {"regression": "REGRESSED", "improvement": "IMPROVED"}
 _PARTS: Final = {
     "operators_ns": "operators found", "new_ns": "new operators or shapes", "gone_ns": "gone operators or shapes",
-    "machine_ns": "machine-wide drift", "other_operators_ns": "other operators", "beside_ns": "idle, communication, copies",
+    "machine_ns": "machine-wide drift", "other_operators_ns": "other operators",
+    "beside_ns": "idle, communication, copies",
 }  # fmt: skip
 """Parts of the change of a step; `other_operators_ns`: too little for a finding, or too noisy; `beside_ns`:
 communication, copies and idle time.
