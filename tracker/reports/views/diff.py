@@ -239,7 +239,7 @@ def _calls(row: Contribution) -> tuple[float | None, float | None]:
 def _why(row: Contribution) -> str:
     """Slower or more often, with the numbers that show it."""
     if row.kind in ("others", "rest", "part"):
-        return ""
+        return row.why
     if row.why in ("new", "gone", "more calls", "fewer calls"):
         return row.why
     unit = time_unit(row.baseline_ns, row.candidate_ns)
