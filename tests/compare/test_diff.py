@@ -147,7 +147,7 @@ def test_a_filter_does_not_make_the_explanation_lie(store: Store):
     result = diff(store, "v1", "v2", options=DiffOptions(op="add"))
     assert result.ops["name"].tolist() == ["add"]
     assert result.explanation.explained_ns == 50
-    assert [(row.name, row.delta_ns) for row in result.explanation.contributions][0] == ("mm", 50)
+    assert next((row.name, row.delta_ns) for row in result.explanation.contributions) == ("mm", 50)
 
 
 def test_runs_without_the_rank_that_was_asked_for_do_not_count_as_zero(store: Store):

@@ -46,8 +46,9 @@ def contributions(
     renames: Sequence[Rename],
     findings: Sequence[Cause],
 ) -> tuple[Contribution, ...]:
-    """Causes by size, at most 8, of which findings are never left out for others; then all others together, the parts of the step that are no operators, and the rest:
-    their `delta_ns` sum to `delta_ns` exactly. Nothing where a source says at most how long a step took.
+    """Causes by size, at most 8, of which findings are never left out for others; then all others together, the parts
+    of the step that are no operators, and the rest: their `delta_ns` sum to `delta_ns` exactly. Nothing where a source
+    says at most how long a step took.
 
     Causes are operators, all shapes of one together and what replaced what as one; kernels where no operators are
     known; kinds of work where the devices differ. `tables`: overall, ops (all of them) and kernels of the Diff.
