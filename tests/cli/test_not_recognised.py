@@ -85,6 +85,9 @@ def test_keep_going_takes_what_can_be_read_and_exits_with_2(tracker, tmp_path, f
     (folder / "rank1.json").write_text('{"traceEvents": [{"ph": "X", "cat": "cpu_op", "na')
     refused = tracker("ingest", folder, *LABELS)
     assert (refused.code, refused.out) == (2, "")
+    assert refused.err.endswith("; tracker ingest --keep-going leaves it out and reads the others\n")
+    alone = tracker("ingest", folder / "rank1.json", *LABELS)
+    assert (alone.code, "--keep-going" in alone.err) == (2, False)
     done = tracker("ingest", folder, *LABELS, "--keep-going")
     assert done.code == 2
     assert done.out.startswith("run:1  new  v1 of gpt")
