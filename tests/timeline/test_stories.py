@@ -124,6 +124,23 @@ def test_data_loading_is_unknown_where_the_source_never_mentions_it():
     assert made.built().overall.data_loading_ns is None
 
 
+def test_device_idles_in_data_loading_from_the_start_of_the_step():
+    """Of 60 ns of loading the device works in 10; no kernel runs before 70, which is no reason to call it busy."""
+    made = Made()
+    made.step(1, 0, 100)
+    made.op("DataLoader", 0, 50, phase="dataloader")
+    made.launch(60, 1)
+    made.kernel("gemm", 70, 95, 1)
+    made.step(2, 100, 200)
+    made.op("DataLoader", 110, 120, phase="dataloader")
+    made.launch(101, 2)
+    made.kernel("gemm", 105, 130, 2)
+    rows = made.built()
+    found = [(row.breakdown.data_loading_ns, row.breakdown.data_loading_idle_ns) for row in rows.steps]
+    assert found == [(50, 50), (10, 0)]
+    assert rows.overall.data_loading_idle_ns == 50
+
+
 def test_a_thread_in_a_collective_does_not_compute_though_an_op_is_around_it():
     made = Made()
     gather = made.collective("all_gather")

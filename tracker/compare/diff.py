@@ -126,6 +126,7 @@ def _diff(store: Store | None, pair: Pair) -> Diff:
                 *recorded.notes(),
                 *notes(left, right, found, options),
                 *memory.note(left, right),
+                *memory_peak.notes_on_blocks(left, right),
                 *measured.notes,
             ),
         )

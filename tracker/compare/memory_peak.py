@@ -6,7 +6,8 @@ whose peak is in the middle of its runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -66,6 +67,32 @@ def blocks(side: Loaded) -> Columns:
     if side.chosen_steps is None:
         return found
     return found.taken(np.isin(found.integers("step"), list(side.chosen_steps)))
+
+
+def note_on_blocks(side: Loaded, captures: Collection[tuple[int, int]]) -> tuple[str, ...]:
+    """A sentence where these `captures` (run, rank) made more allocations than are kept one by one."""
+    if not side.has_rows(queries.memory_blocks):
+        return ()
+    kept: Counter[tuple[int, int, str]] = Counter(side.about(queries.memory_blocks).rows("run_id", "rank", "component"))
+    full = {key for key, count in kept.items() if count >= MAX_BLOCKS and key[:2] in captures}
+    made: Counter[tuple[int, int, str]] = Counter()
+    memory = side.about(queries.memory, by=("run", "rank"), in_steps=False) if full else None
+    for *key, calls in () if memory is None else memory.rows("run_id", "rank", "component", "calls"):
+        made[*key] += calls or 0
+    if not any(made[key] > kept[key] for key in full):
+        return ()
+    one_by_one = sum(count for key, count in kept.items() if key[:2] in captures)
+    every = sum(count for key, count in made.items() if key[:2] in captures)
+    return (
+        f"{side.side.label}: {one_by_one:,} of {every:,} allocations are listed one by one (memory_blocks): the "
+        f"largest {MAX_BLOCKS} of each component of a rank.",
+    )
+
+
+def notes_on_blocks(baseline: Loaded, candidate: Loaded) -> tuple[str, ...]:
+    """The same of the captures that stand for two sides, each sentence once."""
+    chosen = [(side, chosen_capture(side)) for side in (baseline, candidate)]
+    return tuple(dict.fromkeys(note for side, own in chosen if own for note in note_on_blocks(side, [own])))
 
 
 def _of_chosen(side: Loaded, question: queries.Question[...]) -> Columns:

@@ -16,6 +16,7 @@ from tracker.compare.call_splits import notes_of_groups
 from tracker.compare.explain import code_line
 from tracker.compare.filters import check_exchange, check_named, matching
 from tracker.compare.keys import among, numbered, places, ranks
+from tracker.compare.memory_peak import note_on_blocks
 from tracker.compare.metrics import kind_of
 from tracker.compare.module_times import module_times
 from tracker.compare.notes import left_out, warnings
@@ -80,6 +81,7 @@ def show(store: Store | None, reference: str, *, options: ShowOptions | None = N
                 *left_out((side,)),
                 *warnings((side,)),
                 *note_on_slow_steps(side),
+                *note_on_blocks(side, set(side.captures.rows("run_id", "rank"))),
                 *notes_of_groups((side,)),
                 *_without_range(side, tables["ops"], options),
             ),

@@ -43,14 +43,15 @@ class Side(Struct, frozen=True):
 class Bottleneck(Struct, frozen=True):
     """What the steps of a run or a side wait for, as the model level of an analysis asks.
 
-    `bound`: `input` (data_loading_share above the threshold; whatever the device does), else `communication`
-    (communication_share above its threshold), else by device_utilisation `host`, `mixed` or `device`; None where that
+    `bound`: `input` (possible_gain_share above the threshold), else `communication` (communication_share above its
+    threshold), else by device_utilisation `host`, `mixed` or `device`; None where that
     is not known. `data_loading_share`: data loading / step time. `communication_share`: exposed communication / what
     `utilisation_of` names. `device_utilisation`: the union of compute, communication and copies / step time (E2E in a
     capture without step markers), or what the profiler itself says. `possible_gain_share`: how much of the step time
-    would go if data loading cost nothing, at most: the part of it in which the device idles, all of it where that is
-    not known. Those of the step are quotients of the numbers in `overall`, device_utilisation and those of captures one
-    of sums over steps and ranks, the median over runs; None where the source does not say, and then `missing` says what
+    would go if data loading cost nothing, at most: the part of it in which the device idles, from the start of the
+    step on; all of it where that is not known, which `missing` says. Those of the step are quotients of the numbers in
+    `overall`; device_utilisation and those of captures are quotients of each step or capture, reduced as every number
+    over steps, ranks and runs; None where the source does not say, and then `missing` says what
     is missing. `thresholds`: name -> quotient.
     `utilisation_of`: what device_utilisation is a share of: `step_ns`, `e2e_ns`, or `capture_e2e_ns` where the device
     did more than the steps launched (its queue was filled before), so that their own numbers would make it look idle.
