@@ -2,42 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Annotated
 
-import typer
-
-from tracker.cli import _options as options
+from tracker.cli.options import Database
 from tracker.errors import StoreError, UsageError
+from tracker.results.option import Option
 
-app = typer.Typer(
-    help="The database: where it is, whether it is sound, and its schema.\n\n"
+HELP = (
+    "Show, check, upgrade or copy the database.\n\n"
     "\b\nExample:\n"
     "  tracker db info\n"
     "  tracker db upgrade --db postgresql://tracker@db.example/tracker\n"
-    "  tracker db copy tracker.db postgresql://tracker@db.example/tracker",
-    no_args_is_help=True,
-    rich_markup_mode=None,
+    "  tracker db copy tracker.db postgresql://tracker@db.example/tracker"
 )
 
 
-@app.command(short_help="Which database, its schema, what it holds.")
-def info(db: options.Database = None) -> None:
-    """Say which database is used and why, its schema, its size, and what it holds.
+def info(db: Database = None) -> None:
+    """Show which database is used, and why, with its schema, size and number of rows.
 
     \b
     Example:
       tracker db info
     """
     from tracker import config
-    from tracker.cli import _store
-    from tracker.cli._output import emit
+    from tracker.cli import database
+    from tracker.cli.output import emit
     from tracker.store import health
     from tracker.units import format_bytes
 
     settings = config.load(db)
-    with _store.reading(settings) as store:
+    with database.reading(settings) as store:
         found = health.info(store)
     lines = {
         "database": f"{found.name}  (named by {settings.origin})",
@@ -50,20 +44,14 @@ def info(db: options.Database = None) -> None:
     emit("\n".join(f"{title.ljust(width)}  {text}" for title, text in lines.items()))
 
 
-@app.command(short_help="Look for damage.")
 def check(
     repair: Annotated[
         bool,
-        typer.Option(
-            "--repair",
-            help="First make again what other rows tell: the packed samples of runs, and how these were recorded. "
-            "Default: change nothing.",
-        ),
+        Option("First rebuild what derives from other rows: packed samples and recording settings. Default: only read."),
     ] = False,
-    db: options.Database = None,
+    db: Database = None,
 ) -> None:
-    """Look for damage: in the file, in the tables, rows whose run or texts are gone, packed rows. Exit code 2 where
-    there is some.
+    """Check integrity: database file, orphaned rows, dangling references, corrupt blobs. Exit code 2 on damage.
 
     \b
     Example:
@@ -71,62 +59,61 @@ def check(
       tracker db check --repair
     """
     from tracker import config
-    from tracker.cli import _store
-    from tracker.cli._output import emit, tell
+    from tracker.cli import database
+    from tracker.cli.output import emit, note
     from tracker.store import health
     from tracker.store.samples.arrays import HOW_TO_REPAIR
     from tracker.units import counted
 
     settings = config.load(db)
-    with _store.writing(settings) if repair else _store.reading(settings) as store:
+    with database.writing(settings) if repair else database.reading(settings) as store:
         for made in health.repair(store) if repair else ():
             emit(made)
         problems = health.check(store)
         name = store.url
     for problem in problems:
-        tell(f"tracker: {problem}")
+        note(f"tracker: {problem}")
     if problems:
-        said = f"{name} is damaged: {counted(len(problems), 'problem')}"
-        by_itself = not repair and all(problem.endswith(HOW_TO_REPAIR) for problem in problems)
-        raise StoreError(said, remedy="tracker db check --repair" if by_itself else "restore it from a copy")
+        repairable = not repair and all(problem.endswith(HOW_TO_REPAIR) for problem in problems)
+        raise StoreError(
+            f"{name} is damaged: {counted(len(problems), 'problem')}",
+            remedy="tracker db check --repair" if repairable else "restore it from a copy",
+        )
     emit(f"{name} is sound")
 
 
-@app.command(short_help="Bring the tables up to date.")
-def upgrade(db: options.Database = None) -> None:
-    """Bring the tables up to date with this version of tracker; the rows stay. Writing commands do it by themselves.
+def upgrade(db: Database = None) -> None:
+    """Upgrade the tables to this version of tracker. Rows stay; commands that write do it by themselves.
 
     \b
     Example:
       tracker db upgrade --db postgresql://tracker@db.example/tracker
     """
     from tracker import config
-    from tracker.cli._output import emit
+    from tracker.cli.output import emit
     from tracker.reports.shared import command
     from tracker.store import connect
 
     before, after = connect.upgrade(config.load(db).database)
     if before == after:
-        emit(f"schema {after}, nothing to do")
+        emit(f"schema {after} is the newest, nothing to do")
     elif before is None:
-        emit(f"schema none upgraded to {after}")
-    else:  # a newer rule may see what is there in another way
+        emit(f"schema {after} created")
+    else:  # a newer rule may judge the stored runs in another way
         emit(f"schema {before} upgraded to {after}.  Next: {command('tracker', 'versions', 'judge')}")
 
 
-@app.command(short_help="Move to another database: SQLite, Postgres.")
 def copy(
     source: Annotated[
-        str, typer.Argument(metavar="FROM", help="The database to copy: a SQLite file, or postgresql://USER@HOST/NAME.")
+        str, Option("The database to copy: a SQLite file, or postgresql://USER@HOST/NAME.", "FROM", positional=True)
     ],
     target: Annotated[
-        str, typer.Argument(metavar="TO", help="Where to: a new SQLite file, or a Postgres database without rows.")
+        str, Option("A new SQLite file, or an empty Postgres database.", "TO", positional=True)
     ],
 ) -> None:
-    """Copy a whole database into an empty one: from a SQLite file to Postgres when a team grows, or back to take along.
+    """Copy a whole database into an empty one, SQLite or Postgres.
 
-    Runs, findings and all other rows keep their numbers. FROM is only read, and may be in use; TO is complete, or
-    empty as it was.
+    All rows keep their numbers. FROM is only read, and may be in use; TO is complete, or as empty as before.
 
     \b
     Example:
@@ -134,9 +121,8 @@ def copy(
       tracker db copy postgresql://tracker@db.example/tracker ./copy.db
     """
     from tracker import config
-    from tracker.cli import _store
-    from tracker.cli._output import emit
-    from tracker.cli._progress import progress
+    from tracker.cli import database
+    from tracker.cli.output import emit, progress
     from tracker.store import copying, urls
     from tracker.units import counted
 
@@ -149,24 +135,17 @@ def copy(
     if urls.in_memory(addresses[1]):
         raise UsageError("TO is a database in memory, which ends with this command", remedy="name a SQLite file")
     reads, writes = (address.render_as_string(hide_password=False) for address in addresses)
-    with (
-        _without_option(),
-        progress(of_bytes=False) as report,
-        _store.opened(reads, create=False, read_only=True) as reading,
-        _store.opened(writes, create=True) as writing,
-    ):
-        counts = copying.copy(reading, writing, on_progress=report)
-        name = writing.url
-    runs = counted(counts.get("run", 0), "run")
-    copied = f"{counted(sum(counts.values()), 'row')} of {counted(len(counts), 'table')}, {runs}: copied to {name}"
-    emit(f"{copied}.  Next: have it used, by --db, TRACKER_DB or the settings file; tracker db info says which one is")
-
-
-@contextmanager
-def _without_option() -> Iterator[None]:
-    """What opens a database tells of --db, which this command does not have."""
     try:
-        yield
-    except StoreError as error:
+        with (
+            progress(of_bytes=False) as report,
+            database.opened(reads, create=False, read_only=True) as reading,
+            database.opened(writes, create=True) as writing,
+        ):
+            counts = copying.copy(reading, writing, on_progress=report)
+            name = writing.url
+    except StoreError as error:  # this command has no --db
         remedy = error.remedy.replace(" with --db PATH", "").replace(" with --db", "")
         raise StoreError(error.problem, remedy=remedy) from error
+    runs = counted(counts.get("run", 0), "run")
+    copied = f"{counted(sum(counts.values()), 'row')} of {counted(len(counts), 'table')}, {runs}: copied to {name}"
+    emit(f"{copied}.  Next: name it by --db, TRACKER_DB or the settings file; tracker db info shows which one is used")

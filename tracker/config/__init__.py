@@ -45,6 +45,8 @@ class Settings(Struct, frozen=True):
     alerts: Alerts = field(default_factory=Alerts)
     prune: Prune | None = None
     file: Path | None = None
+    workload: str | None = None
+    version: str | None = None
 
 
 def load(database: str | None = None, *, environ: Mapping[str, str] = os.environ) -> Settings:
@@ -58,7 +60,10 @@ def load(database: str | None = None, *, environ: Mapping[str, str] = os.environ
     path, asked_for = _file_path(environ)
     entries = read(path) if asked_for or path.is_file() else Entries()
     where, origin = _database(database, environ, entries, path)
-    return Settings(where, origin, entries.limits.max_bytes, entries.watch, entries.alerts, entries.prune, path)
+    return Settings(
+        where, origin, entries.limits.max_bytes, entries.watch, entries.alerts, entries.prune, path, entries.workload,
+        entries.version,
+    )  # fmt: skip
 
 
 def _database(asked: str | None, environ: Mapping[str, str], entries: Entries, path: Path) -> tuple[str, str]:

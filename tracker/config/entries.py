@@ -225,6 +225,8 @@ class Entries(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The settings file as a whole."""
 
     database: str | None = None
+    workload: str | None = None
+    version: str | None = None
     limits: Limits = Limits()
     watch: Watch = Watch()
     prune: Prune | None = None

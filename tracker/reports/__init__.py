@@ -36,6 +36,7 @@ class Look(TypedDict, total=False):
 
     only: Iterable[str]
     limit: int | None
+    details: bool
     width: int | None
     color: bool
     gate: Gate | None

@@ -17,8 +17,8 @@ _TIMEOUT_S: Final = 120
 
 
 class GitOrder(Struct, frozen=True):
-    """Versions in the order of their commits, and those of which the repository knows none: they keep their place
-    behind the version that they follow now.
+    """Versions in the order of their commits, and those without a commit in the repository, which stay after the version
+    that they follow now.
     """
 
     labels: tuple[str, ...]
@@ -28,14 +28,14 @@ class GitOrder(Struct, frozen=True):
 def order_of(repository: Path, versions: Mapping[str, str | None]) -> GitOrder:
     """`versions`: label -> commit or None, in the present order. A label that is a tag, branch or commit is one, too.
 
-    SourceError where `repository` is none, UsageError without git or where it knows none of the versions.
+    SourceError where `repository` is none, UsageError without git or where it has none of the versions.
     """
     _run(repository, ["rev-parse", "--git-dir"])
     commit_of = {label: _commit(repository, commit, label) for label, commit in versions.items()}
     known = sorted({commit for commit in commit_of.values() if commit})
     if not known:
         raise UsageError(
-            f"{repository} knows none of the versions",
+            f"{repository} has none of the versions",
             remedy="give --commit HASH at ingest, or name versions like tags or commits",
         )
     log = _run(repository, ["rev-list", "--topo-order", "--reverse", "--stdin"], "\n".join(known))
@@ -50,7 +50,7 @@ def order_of(repository: Path, versions: Mapping[str, str | None]) -> GitOrder:
 
 
 def _commit(repository: Path, *names: str | None) -> str | None:
-    """The commit that the first of `names` means that the repository knows."""
+    """The commit of the first of `names` that the repository has."""
     for name in names:
         if name and not name.startswith("-"):
             question = ["rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}"]
@@ -77,6 +77,6 @@ def _run(repository: Path, words: list[str], text: str = "", *, may_fail: bool =
     except subprocess.TimeoutExpired as error:
         raise SourceError(repository, "", f"git did not answer within {_TIMEOUT_S} s", remedy="try again") from error
     if done.returncode and not may_fail:
-        said = " ".join(done.stderr.split()) or f"git ended with {done.returncode}"
-        raise SourceError(repository, "", f"cannot be read as a git repository ({said})", remedy="name its folder")
+        problem = " ".join(done.stderr.split()) or f"git ended with {done.returncode}"
+        raise SourceError(repository, "", f"cannot be read as a git repository ({problem})", remedy="name its folder")
     return done.stdout if not done.returncode else ""
