@@ -27,9 +27,9 @@ from tracker.api.edits import (
     unpin_version,
     untag_runs,
 )
-from tracker.api.verdicts import calibrate, explain, findings, history, log
 from tracker.api.lists import examine, runs, status, thresholds, versions
 from tracker.api.profiles import ingest, pack
+from tracker.api.verdicts import calibrate, explain, findings, history, log
 
 __all__ = [
     "ack", "calibrate", "delete_runs", "diff", "edit_runs", "examine", "exclude_runs", "expect", "explain", "findings",

@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from tracker.api.arguments import EMPTY, Names, mapping, writing
@@ -36,7 +37,7 @@ def ack(findings: Names, *, reason: str, by: str | None = None, store: Store | N
 
 
 def expect(findings: Names, *, reason: str, by: str | None = None, store: Store | None = None) -> list[int]:
-    """Accept changes as intended, as `tracker expect` does: no longer shown, alerted or gated. Arguments as of `ack`."""
+    """Accept changes as intended, as `tracker expect` does. Arguments and result as of `ack`."""
     return _mark("expect", findings, reason, by, store)
 
 
@@ -86,7 +87,7 @@ def mute_operators(
 
 
 def unmute(findings: Names, *, reason: str, by: str | None = None, store: Store | None = None) -> list[int]:
-    """End mutes early, as `tracker unmute` does; `silence:N` ends a mute by pattern. Arguments and result as of `ack`."""
+    """End mutes early, as `tracker unmute` does; `silence:N` ends one by pattern. Arguments and result as of `ack`."""
     from tracker.store import notifications
 
     targets = _listed(findings)
@@ -95,12 +96,17 @@ def unmute(findings: Names, *, reason: str, by: str | None = None, store: Store 
     with writing(store) as opened:
         done = _mark("unmute", others, reason, by, opened) if others or not silences else []
         for number in silences:
-            opened.transact(lambda connection, number=number: notifications.end_silence(connection, number, time.time_ns()))
+            opened.transact(partial(notifications.end_silence, number=number, now_ns=time.time_ns()))
     return done
 
 
 def _mark(
-    action: Action, findings: Names, reason: str, by: str | None, store: Store | None, until: str | datetime | None = None
+    action: Action,
+    findings: Names,
+    reason: str,
+    by: str | None,
+    store: Store | None,
+    until: str | datetime | None = None,
 ) -> list[int]:
     from tracker.regressions import actions
     from tracker.store import queries

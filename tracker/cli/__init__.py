@@ -65,8 +65,9 @@ SUBCOMMANDS: Final = {
 WITHOUT_DATABASE: Final = ("init", "demo", "doctor", "pack", "db", "db copy")
 """Commands that have no --db."""
 _MODULES: Final = {
-    "explain": "findings", "ack": "actions", "expect": "actions", "mute": "actions", "unmute": "actions",
-    "invalid": "actions", "log": "history",
+    "explain": "findings", "ack": "findings", "expect": "findings", "mute": "findings", "unmute": "findings",
+    "invalid": "findings", "log": "history", "show": "diff", "status": "watch", "calibrate": "thresholds",
+    "prune": "db",
 }  # fmt: skip
 """The module of a command, where its name differs."""
 _HELP = """Track the performance of AI training over versions: what became slower, since when, and why.

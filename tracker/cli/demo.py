@@ -6,7 +6,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
+from tracker.cli import database
 from tracker.cli.options import Color
+from tracker.cli.output import emit, note, screen
 from tracker.results.option import Option
 
 
@@ -46,8 +48,6 @@ def demo(
     from tempfile import TemporaryDirectory
 
     from tracker import compare, intake, reports
-    from tracker.cli import database
-    from tracker.cli.output import emit, note, screen
 
     bundled = samples()
     (baseline, _), (candidate, _) = bundled.versions

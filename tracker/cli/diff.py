@@ -1,11 +1,14 @@
-"""`tracker diff`: candidate against baseline."""
+"""`tracker diff` and `tracker show`: candidate against baseline, and one run."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
+from tracker import config
+from tracker.cli import database
 from tracker.cli.options import Database, FailOn, Given, Page, Top
+from tracker.cli.output import finish, plan, progress
 from tracker.errors import (
     EXIT_FINDINGS,
     EXIT_NOT_COMPARABLE,
@@ -14,8 +17,9 @@ from tracker.errors import (
     TooLittleDataError,
     UsageError,
 )
-from tracker.results import DiffOptions
+from tracker.results import DiffOptions, ShowOptions, check_sections
 from tracker.results.option import SIDES, Option
+from tracker.results.options import ONLY
 
 _WORST_FIRST: Final = (EXIT_FINDINGS, EXIT_TOO_LITTLE_DATA, EXIT_NOT_COMPARABLE, EXIT_OK)
 
@@ -24,8 +28,8 @@ def diff(
     sides: Annotated[
         list[str],
         Option(
-            "Versions, VERSION@DEVICE, run:41, run:41,run:42, run:41:rank3, latest, latest~1, pinned, or paths. Three or "
-            "more sides make a matrix; one side alone is compared with its --baseline.",
+            "Versions, VERSION@DEVICE, run:41, run:41,run:42, run:41:rank3, latest, latest~1, pinned, or paths. Three "
+            "or more sides make a matrix; one side alone is compared with its --baseline.",
             "BASELINE CANDIDATE...",
             positional=True,
         ),
@@ -58,9 +62,7 @@ def diff(
       tracker diff v2 --baseline pinned -o diff.xlsx
       tracker diff latest --fail-on new --format junit -o gate.xml
     """
-    from tracker import compare, config
-    from tracker.cli import database
-    from tracker.cli.output import finish, plan, progress
+    from tracker import compare
     from tracker.results import check_matrix
 
     if baseline and len(sides) > 1:
@@ -104,3 +106,41 @@ def diff(
     if ended:
         gate, name = min(ended, key=lambda one: _WORST_FIRST.index(one[0].code))
         finish(gate, of=name if len(ended) > 1 else "")
+
+
+def show(
+    run: Annotated[
+        str,
+        Option(
+            "41, run:41, run:41:rank3, latest, latest~1, a version with one run, or a path on disk.",
+            "RUN",
+            positional=True,
+        ),
+    ],
+    *,
+    given: Given[ShowOptions],
+    only: Annotated[tuple[str, ...], ONLY] = (),
+    top: Top = None,
+    page: Page,
+    db: Database = None,
+) -> None:
+    """Show where the time of one run went: its steps, largest operators and kernels, communication and memory.
+
+    \b
+    Example:
+      tracker show latest
+      tracker show 41 --by rank --op aten::mm
+      tracker show 41 --by module --depth 3
+      tracker show trace.pt.trace.json.gz --format json
+    """
+    from tracker import compare
+
+    delivery = plan(page, f"show_{run}", "show")
+    check_sections(only)
+    settings = config.load(db)
+    given(max_bytes=settings.max_bytes)  # wrong options are errors before the database is opened
+    reference = f"run:{run}" if run.isascii() and run.isdigit() else run
+    with progress() as report, database.opened_for(settings, [reference]) as store:
+        options = given(max_bytes=settings.max_bytes, on_progress=report)
+        shown = compare.show(store, reference, options=options)
+    delivery.deliver(shown, only=only, limit=top)

@@ -5,7 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+from msgspec.structs import asdict
+
+from tracker import config
 from tracker.cli.options import Color, JsonFormat
+from tracker.cli.output import emit, note, progress, screen
+from tracker.errors import SourceError
 from tracker.results.option import Option
 from tracker.results.options import Reading
 
@@ -28,12 +33,8 @@ def doctor(
       tracker doctor ./profiles
       tracker doctor trace.json.gz logs/ --format json
     """
-    from msgspec.structs import asdict
-
-    from tracker import config, reports
-    from tracker.cli.output import emit, note, progress, screen
+    from tracker import reports
     from tracker.doctor import examine
-    from tracker.errors import SourceError
     from tracker.intake import IngestOptions
     from tracker.readers import not_recognised_line
 

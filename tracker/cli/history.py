@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
+from tracker import config
+from tracker.cli import database
 from tracker.cli.options import Database, Page
+from tracker.cli.output import plan
 from tracker.results import HistoryOptions, LogOptions
 
 
@@ -21,11 +26,6 @@ def history(chosen: HistoryOptions, page: Page, db: Database = None) -> None:
       tracker history --top 20
       tracker history --against pinned
     """
-    from msgspec.structs import replace
-
-    from tracker import config
-    from tracker.cli import database
-    from tracker.cli.output import plan
     from tracker.regressions.history import history as history_of
 
     if chosen.key is None and chosen.top is None and chosen.module is None:
@@ -50,11 +50,7 @@ def log(chosen: LogOptions, page: Page, db: Database = None) -> None:
       tracker log --workload bert
       tracker log --workload bert --config batch=32 --last 5 -o log.md
     """
-    from msgspec.structs import replace
-
-    from tracker import compare, config
-    from tracker.cli import database
-    from tracker.cli.output import plan
+    from tracker import compare
 
     delivery = plan(page, f"log_{chosen.workload or ''}".rstrip("_"), "log")
     with database.reading(config.load(db)) as store:

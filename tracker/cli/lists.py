@@ -6,6 +6,9 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tracker import config
+from tracker.cli import database
+from tracker.cli.output import emit
 from tracker.units import MISSING_TEXT, format_moment, format_ns, printable
 
 if TYPE_CHECKING:
@@ -48,9 +51,6 @@ def emit_list(
     db: str | None,
 ) -> None:
     """Print what `query` finds in the database that `db` names, as `render` does."""
-    from tracker import config
-    from tracker.cli import database
-    from tracker.cli.output import emit
 
     with database.reading(config.load(db)) as store:
         found = query(store)

@@ -28,7 +28,7 @@ import typer
 from msgspec import NODEFAULT, Struct, field, structs
 
 from tracker.errors import SourceError, UsageError
-from tracker.results.option import OUTPUT, Option, declared, one_line, pairs, split
+from tracker.results.option import LABELS, OUTPUT, Option, declared, one_line, pairs, split
 
 Kind = TypeVar("Kind")
 FORMATS: Final = ("text", "json", "markdown", "csv", "xlsx", "junit", "github", "prometheus")
@@ -38,8 +38,8 @@ _DIGITS: Final = 18  # what fits into 8 bytes, in which the database holds numbe
 Database = Annotated[
     str | None,
     Option(
-        "The database: a SQLite file, or postgresql://USER@HOST/NAME. Default: TRACKER_DB, else the settings file, else "
-        "a file in your data folder (tracker db info).",
+        "The database: a SQLite file, or postgresql://USER@HOST/NAME. Default: TRACKER_DB, else the settings file, "
+        "else a file in your data folder (tracker db info).",
         "URL|PATH",
     ),
 ]
@@ -64,7 +64,9 @@ FailOn = Annotated[
 Version = Annotated[
     str | None,
     Option(
-        "Only this version, by label or commit. Default: TRACKER_VERSION, else any.", "LABEL", variable="TRACKER_VERSION"
+        "Only this version, by label or commit. Default: TRACKER_VERSION, else any.",
+        "LABEL",
+        variable="TRACKER_VERSION",
     ),
 ]
 Workload = Annotated[
@@ -79,9 +81,7 @@ Device = Annotated[str | None, Option("Only runs on this hardware model. Default
 ListFormat = Annotated[
     Literal["text", "json", "csv"], Option("text for people, json for scripts, csv for a spreadsheet.")
 ]
-JsonFormat = Annotated[
-    Literal["text", "json"], Option("text for people, json for scripts (schema 1: docs/json.md).")
-]
+JsonFormat = Annotated[Literal["text", "json"], Option("text for people, json for scripts (schema 1: docs/json.md).")]
 Runs = Annotated[list[str], Option("Run numbers: 41 or run:41. tracker runs lists them.", "RUN...", positional=True)]
 By = Annotated[str | None, Option("Your name. Default: the name of your account.", "NAME")]
 Reason = Annotated[str, Option("Why; stored and shown.", "TEXT")]
@@ -125,6 +125,7 @@ class Labels(Struct, frozen=True, kw_only=True):
             "tracker.json, else TRACKER_VERSION, else the settings file, else the profile's name, such as "
             "20230808_69edec3bb7.",
             "LABEL",
+            group=LABELS,
         ),
     ] = None
     workload: Annotated[
@@ -134,29 +135,42 @@ class Labels(Struct, frozen=True, kw_only=True):
             "tracker.json, else TRACKER_WORKLOAD, else the settings file, else the model that a training log states, "
             "else the only one in the database.",
             "NAME",
+            group=LABELS,
         ),
     ] = None
-    commit: Annotated[str | None, Option("The version's commit. Default: from tracker.json.", "HASH", read=None)] = None
-    note: Annotated[str | None, Option("A remark on the run. Default: none.", "TEXT")] = None
+    commit: Annotated[str | None, Option("The version's commit. Default: from tracker.json.", "HASH", group=LABELS)] = (
+        None
+    )
+    note: Annotated[str | None, Option("A remark on the run. Default: none.", "TEXT", group=LABELS)] = None
     config: Annotated[
         Mapping[str, str],
         Option(
-            "What must be equal for runs to be compared, such as batch=32; repeatable. Default: tracker.json, then what "
-            "the profile states, then file and folder names such as bs32_fp16_N1C8.",
+            "What must be equal for runs to be compared, such as batch=32; repeatable. Default: tracker.json, then "
+            "what the profile states, then file and folder names such as bs32_fp16_N1C8.",
             "KEY=VALUE",
+            group=LABELS,
         ),
     ] = field(default_factory=dict)
     tag: Annotated[
         Mapping[str, str], Option("A mark to find the run by, such as image=2024-06; repeatable. Default: none.",
-                                  "KEY=VALUE")
+                                  "KEY=VALUE", group=LABELS)
     ] = field(default_factory=dict)  # fmt: skip
     device: Annotated[
         str | None,
-        Option("The hardware model, such as 'NVIDIA H100'. Default: from the profile; cpu without a device.", "MODEL"),
+        Option(
+            "The hardware model, such as 'NVIDIA H100'. Default: from the profile; cpu without a device.",
+            "MODEL",
+            group=LABELS,
+        ),
     ] = None
     expect_ranks: Annotated[
         int | None,
-        Option("Ranks until the run is complete; more may come later. Default: those given now.", "N", least=1),
+        Option(
+            "Ranks until the run is complete; more may come later. Default: those given now.",
+            "N",
+            group=LABELS,
+            least=1,
+        ),
     ] = None
 
 
@@ -364,21 +378,6 @@ def check_path(path: Path) -> None:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise SourceError(path, "", f"cannot be read ({reason})", remedy="check the path") from error
-
-
-def run_ids(values: Sequence[str]) -> list[int]:
-    """Return run numbers as `tracker runs` prints them, each once; `run:` in front is optional.
-
-    >>> run_ids(["41", "run:7", "41"])
-    [41, 7]
-    """
-    texts = [text.removeprefix("run:") for text in values]
-    for text in texts:
-        if not (text.isascii() and text.isdigit()):
-            raise UsageError(f"{text!r} is not a run number", remedy="tracker runs lists them: 41 or run:41")
-        if len(text) > _DIGITS:
-            raise UsageError(f"there is no run {text}", remedy="tracker runs lists them")
-    return list(dict.fromkeys(int(text) for text in texts))
 
 
 def is_list(context: typer.Context) -> bool:

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from tracker.cli import lists
+from tracker import config
+from tracker.cli import database, lists
 from tracker.cli.options import Database, Device, ListFormat, Reason, Runs, Version, Workload, is_list
-from tracker.errors import FIRST_INGEST
+from tracker.cli.output import emit
+from tracker.errors import FIRST_INGEST, UsageError
 from tracker.results.option import Option
-from tracker.units import counted
+from tracker.units import counted, format_numbers
 
 if TYPE_CHECKING:
     from tracker.columns import Columns
@@ -44,7 +46,6 @@ def find(
     if not is_list(context):
         return
     from tracker import compare
-    from tracker.errors import UsageError
     from tracker.store import queries
 
     if tag is not None and not tag.partition("=")[0].strip():
@@ -75,8 +76,7 @@ def edit(
     version: Annotated[str | None, Option("Move the runs to this version. Default: unchanged.", "LABEL")] = None,
     workload: Annotated[str | None, Option("Move the runs to this workload. Default: unchanged.", "NAME")] = None,
     device: Annotated[
-        str | None,
-        Option("Correct the hardware model; the vendor stays if not named. Default: unchanged.", "MODEL"),
+        str | None, Option("Correct the hardware model; the vendor stays if not named. Default: unchanged.", "MODEL")
     ] = None,
     config: Annotated[
         Mapping[str, str] | None,
@@ -178,11 +178,7 @@ def delete(
 
 
 def _change(change: Callable[..., list[int]], runs: list[str], db: str | None, done: str, **given: Any) -> None:
-    from tracker import config
     from tracker.api.edits import run_numbers
-    from tracker.cli import database
-    from tracker.cli.output import emit
-    from tracker.units import format_numbers
 
     run_numbers(runs)  # an error in the arguments comes before one of the database
     with database.writing(config.load(db)) as store:

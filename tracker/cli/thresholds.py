@@ -1,16 +1,21 @@
-"""`tracker thresholds`: the limits of change detection, listed, set, tried and reset."""
+"""`tracker thresholds` and `tracker calibrate`: the limits of change detection."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from msgspec import Struct
+from msgspec.structs import replace
 
-from tracker.cli import lists
-from tracker.cli.options import By, Database, ListFormat, Reason, Workload, is_list
-from tracker.results import SERIES_KINDS
+from tracker import config
+from tracker.cli import database, lists
+from tracker.cli.options import By, Database, ListFormat, Page, Reason, Workload, is_list
+from tracker.cli.output import emit, note, plan
+from tracker.errors import UsageError
+from tracker.results import SERIES_KINDS, CalibrateOptions
 from tracker.results.option import Option, pairs
 from tracker.units import counted, format_diff
 
@@ -18,6 +23,7 @@ if TYPE_CHECKING:
     from tracker.columns import Columns
     from tracker.regressions.thresholds import Where
     from tracker.store.thresholds import Threshold
+
 
 _NAMES: Final = (
     "min_ratio, min_contribution, alpha, gradual_ratio, confirm, least_base, window, look_back, gate_net, gate_peak"
@@ -44,7 +50,7 @@ HELP = (
     "  gate_net          net slowdown of the operators, of the step, that fails a gate;\n"
     "                    default: 1 %\n"
     "  gate_peak         rise of peak memory that fails a gate; default: 10 %\n\n"
-    "min_ratio and min_contribution can be set for a kind of series or for names; the others hold for a whole track.\n\n"
+    "min_ratio and min_contribution can be set for a kind of series or for names; the others hold for a track.\n\n"
     "\b\nExample:\n"
     "  tracker thresholds\n"
     "  tracker thresholds try min_ratio=10% --kind op --series 'aten::copy_*'\n"
@@ -59,8 +65,7 @@ class Place(Struct, frozen=True, kw_only=True):
 
     kind: Annotated[str | None, Option("For this kind of series. Default: all.", words=SERIES_KINDS)] = None
     series: Annotated[
-        str | None,
-        Option("For series of this name, before what is set for all of a kind. Default: all.", "PATTERN"),
+        str | None, Option("For series of this name, before what is set for all of a kind. Default: all.", "PATTERN")
     ] = None
     workload: Annotated[
         str | None,
@@ -74,7 +79,7 @@ class Place(Struct, frozen=True, kw_only=True):
     config: Annotated[
         tuple[str, ...] | None,
         Option(
-            "For runs with exactly this configuration, else with the only one that includes it; repeatable; '' for runs "
+            "For runs with exactly this configuration, else the only one that includes it; repeatable; '' for runs "
             "that state none. Default: any.",
             "KEY=VALUE",
         ),
@@ -97,7 +102,7 @@ class Place(Struct, frozen=True, kw_only=True):
 Limits = Annotated[
     list[str],
     Option(
-        f"{_NAMES}. A fraction (0.1) or per cent (10%); confirm, least_base, window, look_back: a number of runs.",
+        f"{_NAMES}. A fraction (0.1) or per cent (10%); confirm, least_base, window, look_back: runs.",
         "NAME=VALUE...",
         positional=True,
     ),
@@ -134,14 +139,7 @@ def set_(limits: Limits, place: Place, reason: Reason, by: By = None, db: Databa
       tracker thresholds set confirm=3 --workload gpt --device H100 --reason 'noisy cluster'
       tracker thresholds set min_ratio=0.05 min_contribution=0.2% --kind kernel --reason 'calibrated in March'
     """
-    import time
-
-    from msgspec.structs import replace
-
-    from tracker import config
     from tracker.api.edits import account
-    from tracker.cli import database
-    from tracker.cli.output import emit, note
     from tracker.regressions.limits import words_of_limits
     from tracker.regressions.thresholds import overruled, set_thresholds
 
@@ -165,9 +163,6 @@ def try_(limits: Limits, place: Place, format: ListFormat = "text", db: Database
       tracker thresholds try min_ratio=10% --kind op --series 'aten::copy_*'
       tracker thresholds try alpha=0.01 confirm=3 --workload gpt
     """
-    from tracker import config
-    from tracker.cli import database
-    from tracker.cli.output import emit, note
     from tracker.regressions.limits import words_of_limits
     from tracker.regressions.thresholds import try_thresholds
 
@@ -196,9 +191,6 @@ def unset(
     Example:
       tracker thresholds unset min_ratio --kind op --series 'aten::copy_*'
     """
-    from tracker import config
-    from tracker.cli import database
-    from tracker.cli.output import emit
     from tracker.regressions.thresholds import unset_thresholds
 
     with database.writing(config.load(db)) as store:
@@ -208,7 +200,6 @@ def unset(
 
 def _values(texts: Sequence[str]) -> list[tuple[str, float]]:
     """Names and values; `10%` is 0.1."""
-    from tracker.errors import UsageError
 
     found = []
     for text in texts:
@@ -255,3 +246,53 @@ _TRIED = (
     lists.Column("of the step", lambda row: f"{row['contribution'] * 100:+.2f} %", right=True),
     lists.Column("state", lists.text_of("state")),
 )
+
+
+def calibrate(
+    repeats: Annotated[
+        list[str],
+        Option(
+            "A version, or its runs: run:41 run:42 ... 6 or more, of one workload, configuration and device.",
+            "VERSION|RUN...",
+            positional=True,
+        ),
+    ],
+    chosen: CalibrateOptions,
+    page: Page,
+    apply: Annotated[
+        bool, Option("Set the proposed limits as thresholds of this track, and judge again; needs --reason.")
+    ] = False,
+    reason: Annotated[str | None, Option("Why they are set; stored with them. Default: none.", "TEXT")] = None,
+    by: By = None,
+    db: Database = None,
+) -> None:
+    """Estimate the smallest detectable change from repeated runs of one version, and the share of false verdicts.
+
+    Between repeats nothing changed, so every change found among them is false. The runs are split into 8 against 3
+    (fewer where there are fewer than 11), in all windows of neighbouring runs and at random, and judged like two
+    versions. The report has the false verdicts for each smallest change, the slowdown that 2, 3, 5 and 8 runs detect
+    in four of five cases, and how many more runs would decide the suspects of the newest version.
+
+    \b
+    Example:
+      tracker calibrate nightly-base
+      tracker calibrate v7 --workload gpt --device H100
+      tracker calibrate nightly-base --apply --reason "calibrated on node 7"
+      tracker calibrate run:41 run:42 run:43 run:44 run:45 run:46 --format json
+    """
+    from tracker import compare
+    from tracker.api.edits import account
+    from tracker.regressions.calibrate import calibrate as calibrate_runs
+    from tracker.regressions.thresholds import apply_calibration
+
+    if apply and not (reason or "").strip():
+        raise UsageError("--apply needs a reason", remedy="add --reason TEXT")
+    delivery = plan(page, f"calibration_{repeats[0]}", "calibration")
+    opened = database.writing if apply else database.reading
+    with opened(config.load(db)) as store:
+        named = [one if one.startswith("run:") else compare.label_of(store, one, chosen.workload) for one in repeats]
+        found = calibrate_runs(store, named, options=chosen)
+        if apply:
+            done = apply_calibration(store, found, who=account(by), when_ns=time.time_ns(), reason=reason or "")
+            note(f"thresholds set: min_ratio of {', '.join(done) or 'nothing'}; tracker thresholds lists them")
+    delivery.deliver(found)

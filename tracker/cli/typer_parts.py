@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 _COLUMN: Final = 24
-_ORDER: Final = ("Arguments", "", "Sides", "Rows", "Output", "Reading files", "Other")
+_ORDER: Final = ("Arguments", "", "Labels", "Sides", "Rows", "Output", "Reading files", "Other")
 
 
 def _exception() -> Any:
@@ -33,7 +33,7 @@ class Command(TyperCommand):
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """The words of the usage line."""
         arguments = [each for each in self.params if each.param_type_name == "argument"]
-        return ["[OPTIONS]", *(each.metavar if each.required else f"[{each.metavar}]" for each in arguments)]
+        return ["[OPTIONS]", *(f"{each.metavar}" if each.required else f"[{each.metavar}]" for each in arguments)]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the options."""
@@ -88,7 +88,6 @@ def without_pydantic(command: Any, above: typer.Context | None = None) -> None:
 
 
 def _unconverted(parameter: Any, convert: Callable[[Any, Any], Any], context: Any, given: Any) -> Any:
-    absent = given is None or given in ([], ())
-    if parameter.callback is not None or (absent and parameter.required):
-        return convert(context, given)
-    return given
+    if parameter.required and (given is None or given in ([], ())):
+        return convert(context, given)  # its error
+    return given if parameter.callback is None else parameter.callback(context, parameter, given)

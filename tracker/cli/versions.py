@@ -1,22 +1,29 @@
-"""`tracker versions`: the versions of a workload, their order, and the pinned baseline."""
+"""`tracker versions`: the versions of a workload, their order, also by git, and the pinned baseline."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import os
+import subprocess
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
+from msgspec import Struct
 
-from tracker.cli import lists
+from tracker import config
+from tracker.cli import database, lists
 from tracker.cli.options import Database, ListFormat, Workload, is_list
-from tracker.errors import FIRST_INGEST
+from tracker.cli.output import emit, note
+from tracker.errors import FIRST_INGEST, SourceError, UsageError
+from tracker.hooks.environment import GIT_READ_ONLY
 from tracker.results.option import Option
 from tracker.units import counted
 
 if TYPE_CHECKING:
     from tracker.columns import Columns
     from tracker.store import Store
+
 
 HELP = (
     "List, order and pin versions. Without a command: list them in their order.\n\n"
@@ -60,9 +67,7 @@ def pin(label: Label, workload: Workload = None, db: Database = None) -> None:
       tracker versions pin v1
       tracker diff pinned latest
     """
-    from tracker import api, config
-    from tracker.cli import database
-    from tracker.cli.output import emit
+    from tracker import api
     from tracker.store import runs
 
     with database.writing(config.load(db)) as store:
@@ -79,9 +84,7 @@ def unpin(label: Label, workload: Workload = None, db: Database = None) -> None:
     Example:
       tracker versions unpin v1
     """
-    from tracker import api, config
-    from tracker.cli import database
-    from tracker.cli.output import emit
+    from tracker import api
 
     with database.writing(config.load(db)) as store:
         label = api.unpin_version(label, workload=workload, store=store)
@@ -118,10 +121,7 @@ def order(
       tracker versions order v1 v2 v3 --workload resnet50
       tracker versions order --from-git ~/src/model
     """
-    from tracker import api, config
-    from tracker.cli import database, git
-    from tracker.cli.output import emit, note
-    from tracker.errors import UsageError
+    from tracker import api
     from tracker.store import queries, runs
 
     if sum(bool(way) for way in (after, before, from_git)) > 1 or bool(labels) == bool(from_git):
@@ -137,7 +137,7 @@ def order(
                     f"the database has {counted(len(workloads), 'workload')}: {', '.join(workloads)}",
                     remedy="choose one with --workload",
                 )
-            found = git.order_of(from_git, dict(known.rows("version", "commit")))
+            found = order_of(from_git, dict(known.rows("version", "commit")))
             if found.unknown:
                 note(f"note: not in {from_git}, left after the version before: {', '.join(found.unknown)}")
             labels, workload = list(found.labels), workloads[0]
@@ -156,9 +156,6 @@ def judge(workload: Workload = None, db: Database = None) -> None:
     Example:
       tracker versions judge
     """
-    from tracker import config
-    from tracker.cli import database
-    from tracker.cli.output import emit
     from tracker.regressions import judgement
     from tracker.reports.shared import command
     from tracker.store import queries
@@ -231,3 +228,72 @@ _COLUMNS = (
     lists.Column("commit", lists.text_of("commit")),
     lists.Column("note", lists.text_of("note")),
 )
+
+
+_TIMEOUT_S: Final = 120
+
+
+class GitOrder(Struct, frozen=True):
+    """Versions in the order of their commits, and those without a commit in the repository, which stay after the
+    version that they follow now.
+    """
+
+    labels: tuple[str, ...]
+    unknown: tuple[str, ...]
+
+
+def order_of(repository: Path, versions: Mapping[str, str | None]) -> GitOrder:
+    """`versions`: label -> commit or None, in the present order. A label that is a tag, branch or commit is one, too.
+
+    SourceError where `repository` is none, UsageError without git or where it has none of the versions.
+    """
+    _run(repository, ["rev-parse", "--git-dir"])
+    commit_of = {label: _commit(repository, commit, label) for label, commit in versions.items()}
+    known = sorted({commit for commit in commit_of.values() if commit})
+    if not known:
+        raise UsageError(
+            f"{repository} has none of the versions",
+            remedy="give --commit HASH at ingest, or name versions like tags or commits",
+        )
+    log = _run(repository, ["rev-list", "--topo-order", "--reverse", "--stdin"], "\n".join(known))
+    place = {commit: number for number, commit in enumerate(log.split())}
+    keys: dict[str, tuple[int, int]] = {}
+    last = -1
+    for number, (label, commit) in enumerate(commit_of.items()):
+        last = place[commit] if commit else last
+        keys[label] = (last, number)
+    unknown = tuple(label for label, commit in commit_of.items() if commit is None)
+    return GitOrder(tuple(sorted(keys, key=lambda label: keys[label])), unknown)
+
+
+def _commit(repository: Path, *names: str | None) -> str | None:
+    """The commit of the first of `names` that the repository has."""
+    for name in names:
+        if name and not name.startswith("-"):
+            question = ["rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}"]
+            found = _run(repository, question, may_fail=True).strip()
+            if found:
+                return found
+    return None
+
+
+def _run(repository: Path, words: list[str], text: str = "", *, may_fail: bool = False) -> str:
+    """What git prints. No shell is involved; names are arguments of their own."""
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(repository), *words],
+            input=text,
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_S,
+            check=False,
+            env={**os.environ, **GIT_READ_ONLY},
+        )
+    except FileNotFoundError as error:
+        raise UsageError("git is not installed", remedy="install it, or name the versions in their order") from error
+    except subprocess.TimeoutExpired as error:
+        raise SourceError(repository, "", f"git did not answer within {_TIMEOUT_S} s", remedy="try again") from error
+    if done.returncode and not may_fail:
+        problem = " ".join(done.stderr.split()) or f"git ended with {done.returncode}"
+        raise SourceError(repository, "", f"cannot be read as a git repository ({problem})", remedy="name its folder")
+    return done.stdout if not done.returncode else ""

@@ -81,9 +81,9 @@ class FindingsOptions(Struct, frozen=True):
             variable="TRACKER_VERSION",
         ),
     ] = None
-    kind: Annotated[
-        str | None, Option("Only this kind of series. Default: all.", group=ROWS, words=SERIES_KINDS)
-    ] = None
+    kind: Annotated[str | None, Option("Only this kind of series. Default: all.", group=ROWS, words=SERIES_KINDS)] = (
+        None
+    )
     direction: Annotated[
         str | None, Option("Only what got worse, or better. Default: both.", group=ROWS, words=DIRECTIONS)
     ] = None

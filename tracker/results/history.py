@@ -78,9 +78,7 @@ class HistoryOptions(Struct, frozen=True):
     config: Annotated[Mapping[str, str], CONFIG] = field(default_factory=dict)
     top: Annotated[
         int | None,
-        Option(
-            "The N series that changed most since the pinned version, instead of a key.", "N", group=ROWS, least=1
-        ),
+        Option("The N series that changed most since the pinned version, instead of a key.", "N", group=ROWS, least=1),
     ] = None
     against: Annotated[
         Literal["level", "pinned"],

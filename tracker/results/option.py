@@ -1,4 +1,4 @@
-"""How an option is declared: once, beside the field that holds it, for the command line, its completion and its help."""
+"""The declaration of an option, beside the field that holds it: for the command line, its completion and its help."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from types import NoneType, UnionType
-from typing import Annotated, Any, Final, NamedTuple, Union, get_args, get_origin
+from typing import Any, Final, NamedTuple, Union, get_args, get_origin
 
 from tracker.errors import UsageError
 from tracker.units import NS_PER_US, is_plain, us_to_ns
@@ -16,6 +16,7 @@ _STEPS: Final = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?", re.ASCII)
 _MOST_STEPS: Final = 10_000  # each is a parameter of a database query
 _LARGEST_US: Final = 2**63 / NS_PER_US
 
+LABELS: Final = "Labels"
 SIDES: Final = "Sides"
 ROWS: Final = "Rows"
 OUTPUT: Final = "Output"
@@ -136,10 +137,12 @@ def declared(kind: type) -> dict[str, Declared]:
 def split(hint: Any) -> Declared:
     """Return the parts of a type hint.
 
-    >>> split(Annotated[int | None, Option("Rows.")])[:2]
+    >>> split(int | None)[:2]
     (<class 'int'>, True)
     """
     option = next((each for each in get_args(hint)[1:] if isinstance(each, Option)), None)
     kind = get_args(hint)[0] if option is not None else hint
-    choices = [each for each in get_args(kind) if each is not NoneType] if get_origin(kind) in (Union, UnionType) else []
+    choices = (
+        [each for each in get_args(kind) if each is not NoneType] if get_origin(kind) in (Union, UnionType) else []
+    )
     return Declared(choices[0] if choices else kind, bool(choices), option)

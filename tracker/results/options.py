@@ -155,12 +155,10 @@ class DiffOptions(Selection, frozen=True, kw_only=True):
 
     config: Annotated[Mapping[str, str], CONFIG] = field(default_factory=dict)
     baseline_steps: Annotated[
-        tuple[int, ...],
-        Option(_STEPS.format("baseline"), "STEPS", name="--baseline-step", group=SIDES, read=steps),
+        tuple[int, ...], Option(_STEPS.format("baseline"), "STEPS", name="--baseline-step", group=SIDES, read=steps)
     ] = ()
     candidate_steps: Annotated[
-        tuple[int, ...],
-        Option(_STEPS.format("candidate"), "STEPS", name="--candidate-step", group=SIDES, read=steps),
+        tuple[int, ...], Option(_STEPS.format("candidate"), "STEPS", name="--candidate-step", group=SIDES, read=steps)
     ] = ()
     force: Annotated[
         bool,
