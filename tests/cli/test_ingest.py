@@ -3,9 +3,10 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from tracker.cli._ingested import newly_recovered, recovered
+
 from tests.cli.support import WORKLOAD, content
 from tests.regressions import made
-from tracker.cli._ingested import newly_recovered, recovered
 from tracker.cli.ingest import _proposed, summary
 from tracker.regressions import judgement
 

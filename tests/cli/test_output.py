@@ -11,7 +11,7 @@ import pytest
 
 from tests.cli.support import WORKLOAD
 from tests.cli.test_bad_input import expect
-from tracker.cli import _output
+from tracker.cli import output as cli_output
 
 LONG = "a" * 300
 DIFF = ("diff", "v01", "v08", "--only", "overall")
@@ -63,7 +63,7 @@ def test_color_is_for_terminals_that_want_it(name, value, color, monkeypatch):
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
     monkeypatch.setenv(name, value)
-    assert _output.screen().color is color
+    assert cli_output.screen()["color"] is color
 
 
 def test_empty_output_is_an_error(tracker, db):

@@ -5,6 +5,7 @@ Importing this room stays cheap, so that `tracker --help` starts fast. Errors ar
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -161,7 +162,8 @@ def main() -> NoReturn:
 
     remember(None)
     try:
-        built = program(sys.argv[1:2])
+        # without words the help is shown, unless a shell wants to complete them
+        built = program(sys.argv[1:2] or ([] if "_TRACKER_COMPLETE" in os.environ else ["--help"]))
         without_pydantic(built)
         sys.exit(built.main(prog_name="tracker", standalone_mode=False))
     except Misuse as error:

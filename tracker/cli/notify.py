@@ -113,7 +113,7 @@ def _round(settings: Settings) -> None:
         if error is not None:
             note(printable(f"tracker: message {number} to {channel} ({state}): {error}"))
     emit(
-        f"{counted(made, 'message')} made; {done.sent} sent, {done.failed} failed and will be retried, {done.dead} given "
+        f"{counted(made, 'message')} made; {done.sent} sent, {done.failed} failed (retried later), {done.dead} given "
         "up.  Next: tracker notify --list"
     )
 

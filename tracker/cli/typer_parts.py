@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 _COLUMN: Final = 24
-_ORDER: Final = ("Arguments", "", "Labels", "Sides", "Rows", "Output", "Reading files", "Other")
+_ORDER: Final = ("Arguments", "Options", "Labels", "Sides", "Rows", "Output", "Reading files", "Other")
 
 
 def _exception() -> Any:
@@ -47,7 +47,8 @@ class Group(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """All names, in the order of the help."""
-        return list(self.commands)
+        grouped = [name for names in self.groups.values() for name in names if name in self.commands]
+        return grouped or list(self.commands)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the options, then the commands."""
@@ -58,7 +59,8 @@ class Group(TyperGroup):
                 formatter.write_dl(rows)
 
 
-def _write_options(command: Any, ctx: Any, formatter: Any) -> None:
+def option_groups(command: Any, ctx: Any) -> dict[str, list[tuple[str, str]]]:
+    """Title -> options with their help, those of rare use last."""
     found: dict[str, list[tuple[str, str]]] = {}
     for parameter in command.get_params(ctx):
         is_argument = parameter.param_type_name == "argument"
@@ -66,10 +68,15 @@ def _write_options(command: Any, ctx: Any, formatter: Any) -> None:
         title = "Arguments" if is_argument else getattr(parameter, "rich_help_panel", None) or ""
         if record is not None:
             found.setdefault(title, []).append(record)
-    has_groups = not found.keys() <= {"Arguments", ""}
-    for title in sorted(found, key=lambda title: _ORDER.index("Other" if has_groups and not title else title)):
-        with formatter.section(title or ("Other" if has_groups else "Options")):
-            formatter.write_dl(found[title], col_max=_COLUMN)
+    rest = "Options" if found.keys() <= {"Arguments", ""} else "Other"
+    titles = sorted(found, key=lambda title: _ORDER.index(title or rest))
+    return {title or rest: found[title] for title in titles}
+
+
+def _write_options(command: Any, ctx: Any, formatter: Any) -> None:
+    for title, rows in option_groups(command, ctx).items():
+        with formatter.section(title):
+            formatter.write_dl(rows, col_max=_COLUMN)
 
 
 def _first_sentence(command: Any) -> str:

@@ -24,6 +24,31 @@ CONFIG: Final = Option(
     "Only configurations with this value, such as batch=32; repeatable. Default: all.", "KEY=VALUE", group=SIDES
 )
 DEVICE: Final = Option("Only runs on this hardware model. Default: any.", "MODEL", group=SIDES)
+InputFormat = Annotated[
+    str | None,
+    Option(
+        "The profiler's format, if it is not recognised. Default: recognise it.",
+        "NAME",
+        name="--input-format",
+        group=READING,
+    ),
+]
+FlowCategory = Annotated[
+    str | None,
+    Option(
+        "Category of the flow arrows from ops to kernels, such as async_gpu, in traces without correlation ids. "
+        "Default: recognise it.",
+        "NAME",
+        group=READING,
+    ),
+]
+AllowPartial = Annotated[
+    bool,
+    Option("Accept a truncated trace up to where it ends; its totals are too low. Default: refuse it.", group=READING),
+]
+SkipBadRows = Annotated[
+    bool, Option("Leave out unreadable rows and report how many. Default: an error.", group=READING)
+]
 ONLY: Final = Option(
     f"Only these sections, separated by commas: {', '.join(SECTIONS)}. Default: a first screen of text and Markdown, "
     "all sections in other formats.",
@@ -80,41 +105,19 @@ def _op_map(text: str, option: str) -> dict[str, str]:
 
 
 class Reading(Struct, frozen=True, kw_only=True):
-    """How profiles on disk are read. `on_progress(label, done, total)`: bytes read of the file `label`."""
+    """How profiles on disk are read, where no rows are chosen."""
 
-    format: Annotated[
-        str | None,
-        Option(
-            "The profiler's format, if it is not recognised. Default: recognise it.",
-            "NAME",
-            name="--input-format",
-            group=READING,
-        ),
-    ] = None
-    flow_category: Annotated[
-        str | None,
-        Option(
-            "Category of the flow arrows from ops to kernels, such as async_gpu, in traces without correlation ids. "
-            "Default: recognise it.",
-            "NAME",
-            group=READING,
-        ),
-    ] = None
-    allow_partial: Annotated[
-        bool,
-        Option(
-            "Accept a truncated trace up to where it ends; its totals are too low. Default: refuse it.", group=READING
-        ),
-    ] = False
-    skip_bad_rows: Annotated[
-        bool, Option("Leave out unreadable rows and report how many. Default: an error.", group=READING)
-    ] = False
-    max_bytes: int | None = None
-    on_progress: Callable[[str, int, int], None] | None = None
+    format: InputFormat = None
+    flow_category: FlowCategory = None
+    allow_partial: AllowPartial = False
+    skip_bad_rows: SkipBadRows = False
 
 
-class Selection(Reading, frozen=True, kw_only=True):
-    """Which rows to show. None or empty is no limit. Patterns are case-sensitive."""
+class Selection(Struct, frozen=True, kw_only=True):
+    """Which rows to show, and how profiles on disk are read. None or empty is no limit. Patterns are case-sensitive.
+
+    `on_progress(label, done, total)`: bytes read of the file `label`.
+    """
 
     workload: Annotated[str | None, WORKLOAD] = None
     module: Annotated[
@@ -145,6 +148,12 @@ class Selection(Reading, frozen=True, kw_only=True):
             read=microseconds,
         ),
     ] = None
+    format: InputFormat = None
+    flow_category: FlowCategory = None
+    allow_partial: AllowPartial = False
+    skip_bad_rows: SkipBadRows = False
+    max_bytes: int | None = None
+    on_progress: Callable[[str, int, int], None] | None = None
 
 
 class DiffOptions(Selection, frozen=True, kw_only=True):
@@ -153,31 +162,12 @@ class DiffOptions(Selection, frozen=True, kw_only=True):
     `op_map`: baseline name -> candidate name. UsageError for a word that is not among the choices.
     """
 
-    config: Annotated[Mapping[str, str], CONFIG] = field(default_factory=dict)
     baseline_steps: Annotated[
         tuple[int, ...], Option(_STEPS.format("baseline"), "STEPS", name="--baseline-step", group=SIDES, read=steps)
     ] = ()
     candidate_steps: Annotated[
         tuple[int, ...], Option(_STEPS.format("candidate"), "STEPS", name="--candidate-step", group=SIDES, read=steps)
     ] = ()
-    force: Annotated[
-        bool,
-        Option(
-            "Also compare sides that do different work (workload, model, step, or under half of the operators shared). "
-            "Default: print only the reason.",
-            group=SIDES,
-        ),
-    ] = False
-    by: Annotated[
-        tuple[str, ...],
-        Option(
-            "A tree instead of the tables: modules, phases of a step, ops, or kernels. With three or more sides, the "
-            "rows of the matrix: op, kernel, communication or module. Default: no tree; op.",
-            group=ROWS,
-            words=(*TREES, "communication"),
-        ),
-    ] = ()
-    depth: Annotated[int | None, DEPTH] = None
     match: Annotated[
         Literal["shape", "name"],
         Option("Match ops by name and input shapes, or by name only (for another batch size).", group=ROWS),
@@ -202,6 +192,25 @@ class DiffOptions(Selection, frozen=True, kw_only=True):
         ),
     ] = field(default_factory=dict)
     only: Annotated[tuple[str, ...], ONLY] = ()
+    by: Annotated[
+        tuple[str, ...],
+        Option(
+            "A tree instead of the tables: modules, phases of a step, ops, or kernels. With three or more sides, the "
+            "rows of the matrix: op, kernel, communication or module. Default: no tree; op.",
+            group=ROWS,
+            words=(*TREES, "communication"),
+        ),
+    ] = ()
+    depth: Annotated[int | None, DEPTH] = None
+    force: Annotated[
+        bool,
+        Option(
+            "Also compare sides that do different work (workload, model, step, or under half of the operators shared). "
+            "Default: print only the reason.",
+            group=SIDES,
+        ),
+    ] = False
+    config: Annotated[Mapping[str, str], CONFIG] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_words("match", (self.match,), MATCHES)
