@@ -74,7 +74,7 @@ def mute_operators(
     from tracker.store import notifications
 
     now = time.time_ns()
-    until_ns, version = _end(until, now)
+    until_ns, version = mute_end(until, now)
     if until_ns is None or version is not None:
         raise UsageError("a mute by pattern ends at a time", remedy="give a date (2026-12-31) or an age (12h, 3d, 2w)")
     if until_ns <= now:
@@ -113,7 +113,7 @@ def _mark(
 
     finding_ids, incident_ids = actions.numbers_of(_listed(findings))
     now = time.time_ns()
-    until_ns, version = (None, None) if until is None else _end(until, now)
+    until_ns, version = (None, None) if until is None else mute_end(until, now)
     if until_ns is not None and until_ns <= now:
         raise UsageError("--until must be in the future", remedy="give a later date")
     wish = actions.Wish(action, account(by), now, reason, until_ns, version)
@@ -128,7 +128,7 @@ def _mark(
         return actions.act(opened, wish, finding_ids=finding_ids, incident_ids=incident_ids)
 
 
-def _end(until: str | datetime, now_ns: int) -> tuple[int | None, str | None]:
+def mute_end(until: str | datetime, now_ns: int) -> tuple[int | None, str | None]:
     """The end of a mute as UTC ns, or as a version."""
     if isinstance(until, str):
         for word in ("version:", _FUTURE):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
@@ -15,7 +16,7 @@ from tracker.cli.output import emit, finish, plan
 from tracker.errors import UsageError
 from tracker.results import FindingsOptions
 from tracker.results.option import Option
-from tracker.units import counted, format_numbers
+from tracker.units import counted, format_moment, format_numbers
 
 
 def findings(chosen: FindingsOptions, page: Page, fail_on: FailOn = None, top: Top = None, db: Database = None) -> None:
@@ -167,6 +168,7 @@ def mute(
       tracker mute --op 'aten::copy_*' --workload gpt --until 3d --reason "the copies are being rewritten"
     """
     from tracker import api
+    from tracker.api.edits import mute_end
 
     if op is None:
         if workload is not None or device is not None:
@@ -181,7 +183,8 @@ def mute(
         number = api.mute_operators(
             op, until=until, reason=reason, workload=workload or "*", device=device or "*", by=by, store=store
         )
-    emit(f"silence:{number}: no alerts of {op} until {until}.  Next: tracker notify --list")
+    end = format_moment(mute_end(until, time.time_ns())[0] or 0)
+    emit(f"silence:{number}: no alerts of {op} until {end} UTC.  Next: tracker notify --list")
 
 
 def unmute(

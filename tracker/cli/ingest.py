@@ -162,6 +162,7 @@ def _store_runs(
     from tracker import intake
     from tracker.cli import database, ingested, versions  # noqa: F401
     from tracker.cli.output import emit, note, progress
+    from tracker.compare.references import means  # noqa: F401
     from tracker.readers import not_recognised_line
     from tracker.regressions import tracks  # noqa: F401
     from tracker.regressions.inbox import findings  # noqa: F401

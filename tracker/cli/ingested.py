@@ -147,7 +147,7 @@ def meaning(store: Store, results: Sequence[IngestResult], before: Collection[in
     new, over = _new_findings(store, added, before)
     parts += [f"{counted(len(new), 'new finding')}."] if new else []
     parts += [f"{counted(len(over), 'finding')} recovered."] if over else []
-    return f"{' '.join(parts)}  Next: {_next(store, results, new, over) or f'tracker show {results[-1].run_id}'}"
+    return f"{' '.join(parts)}  Next: {_next(store, results, new, over) or f'tracker show run:{results[-1].run_id}'}"
 
 
 def _counts(results: Sequence[IngestResult]) -> list[str]:

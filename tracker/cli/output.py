@@ -197,7 +197,7 @@ def _planned(page: Page, stem: str) -> Delivery:
                 )
             if ending and not (asked or meant):
                 raise UsageError(
-                    f"-o {path} ends in {ending}, which is no report format",
+                    f"-o {path} ends in {ending}, which is not a report format",
                     remedy=f"choose from {', '.join(endings)}, or add --format",
                 )
             written = asked or meant or "text"

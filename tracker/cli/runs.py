@@ -66,7 +66,7 @@ def find(
                 f"no {'' if state == 'all' else f'{state} '}runs{f' with {wanted}' if wanted else ''}.  "
                 f"Next: tracker runs --state all, or {FIRST_INGEST}"
             )
-        return f"{counted(len(found), 'run')}.  Next: tracker show {found.listed('run_id')[0]}"
+        return f"{counted(len(found), 'run')}.  Next: tracker show run:{found.listed('run_id')[0]}"
 
     lists.emit_list(query, _COLUMNS, format, name="runs", last_line=last_line, db=db)
 
@@ -183,7 +183,7 @@ def _change(change: Callable[..., list[int]], runs: list[str], db: str | None, d
     run_numbers(runs)  # an error in the arguments comes before one of the database
     with database.writing(config.load(db)) as store:
         run_ids = change(runs, store=store, **given)
-    emit(f"{'run' if len(run_ids) == 1 else 'runs'} {format_numbers(run_ids)} {done}")
+    emit(f"{'run' if len(run_ids) == 1 else 'runs'} {format_numbers(sorted(run_ids))} {done}")
 
 
 def _ranks(row: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -15,7 +16,7 @@ from tracker.cli import database, lists
 from tracker.cli.options import By, Database, ListFormat, Page, Reason, Workload, is_list
 from tracker.cli.output import emit, note, plan
 from tracker.errors import UsageError
-from tracker.results import SERIES_KINDS, CalibrateOptions
+from tracker.results import SERIES_KINDS, THRESHOLDS, CalibrateOptions
 from tracker.results.option import Option, pairs
 from tracker.units import counted, format_diff
 
@@ -25,39 +26,26 @@ if TYPE_CHECKING:
     from tracker.store.thresholds import Threshold
 
 
-_NAMES: Final = (
-    "min_ratio, min_contribution, alpha, gradual_ratio, confirm, least_base, window, look_back, gate_net, gate_peak"
-)
+_NAMES: Final = ", ".join(THRESHOLDS)
 _COUNTS: Final = ("alpha", "confirm", "least_base", "window", "look_back")
-
-HELP = (
-    "Show and change detection thresholds. Without a command: list those that were set.\n\n"
-    "\b\n"
-    "  min_ratio         smallest change of a series; default: 3 %, of collectives 10 %,\n"
-    "                    of the step and its parts 2 %, 5 % where they are timed on the host\n"
-    "  min_contribution  smallest change as a share of the step; default: 0.1 %, of idle\n"
-    "                    time, phases and other parts of the step 1 %, 2 % where they are\n"
-    "                    timed on the host\n"
-    "  alpha             false discovery rate; default: 0.05\n"
-    "  gradual_ratio     smallest gradual slowdown; default: 8 %\n"
-    "  confirm           runs that confirm a suspect, or that decide as one version;\n"
-    "                    default: 2\n"
-    "  least_base        fewest runs of a level for a test; default: 3\n"
-    "  window            newest runs of a level that a version is compared with;\n"
-    "                    default: 8\n"
-    "  look_back         runs before a version that are searched for its level;\n"
-    "                    default: 32\n"
-    "  gate_net          net slowdown of the operators, of the step, that fails a gate;\n"
-    "                    default: 1 %\n"
-    "  gate_peak         rise of peak memory that fails a gate; default: 10 %\n\n"
-    "min_ratio and min_contribution can be set for a kind of series or for names; the others hold for a track.\n\n"
-    "\b\nExample:\n"
-    "  tracker thresholds\n"
-    "  tracker thresholds try min_ratio=10% --kind op --series 'aten::copy_*'\n"
-    "  tracker thresholds set min_ratio=10% --kind op --series 'aten::copy_*' --reason 'bimodal on this machine'\n"
-    "  tracker thresholds set confirm=3 --workload gpt --device H100 --reason 'noisy cluster'\n"
-    "  tracker thresholds unset confirm --workload gpt --device H100"
+_MEANINGS: Final = "\n".join(
+    textwrap.fill(bounds.meaning, 80, initial_indent=f"  {name:<18}", subsequent_indent=" " * 20)
+    for name, bounds in THRESHOLDS.items()
 )
+HELP = f"""Show and change detection thresholds. Without a command: list those that were set.
+
+\b
+{_MEANINGS}
+
+min_ratio and min_contribution can be set for a kind of series or for names; the others hold for a track.
+
+\b
+Example:
+  tracker thresholds
+  tracker thresholds try min_ratio=10% --kind op --series 'aten::copy_*'
+  tracker thresholds set min_ratio=10% --kind op --series 'aten::copy_*' --reason 'bimodal on this machine'
+  tracker thresholds set confirm=3 --workload gpt --device H100 --reason 'noisy cluster'
+  tracker thresholds unset confirm --workload gpt --device H100"""
 
 
 class Place(Struct, frozen=True, kw_only=True):
