@@ -61,7 +61,7 @@ def test_the_command_works_once_its_words_are_filled_in(tracker, tmp_path):
     command = json.loads(tracker("doctor", tmp_path / "job", "--format", "json").out)["command"]
     words = command.replace("VERSION", "v1").replace("WORKLOAD", "w").split()[1:]
     done = tracker(*words, "--db", tmp_path / "new.db")
-    assert (done.code, done.out.splitlines()[0][:10]) == (0, "run:1  new")
+    assert (done.code, done.out.splitlines()[0][:10]) == (0, "run 1  w v")
 
 
 def test_one_bad_file_does_not_stop_the_rest_and_is_not_in_the_command(tracker, tmp_path):
@@ -83,7 +83,7 @@ def test_nothing_readable_is_exit_2_with_the_findings_on_stdout(tracker, tmp_pat
     assert done.out.splitlines()[1] == "Nothing here can be ingested: no profile found"
     assert done.err.splitlines() == [
         f"1 file not recognised: {tmp_path / 'notes.txt'} (a text log without profiler rows)",
-        f"tracker: {tmp_path}: nothing here can be read; the findings say why",
+        f"tracker: {tmp_path}: nothing here can be read; see the findings above",
     ]
 
 

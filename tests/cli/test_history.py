@@ -74,7 +74,7 @@ def test_history_goes_to_all_formats(tracker, db, tmp_path):
         (("nosuch",), "no series is called 'nosuch'"),
         (("--top", "3"), "no version is pinned"),
         (("step", "--device", "H100"), "there is no device 'H100'; there is cpu"),
-        (("*", "--kind", "nosuch"), "Invalid value for '--kind'"),
+        (("*", "--kind", "nosuch"), "--kind 'nosuch' must be one of"),
     ],
 )
 def test_a_question_without_an_answer_is_one_line(tracker, db, words, problem):
@@ -135,7 +135,7 @@ def test_what_git_does_not_know_stays_behind_what_it_followed(tracker, db, repos
     tracker("runs", "edit", "6", "--version", "trial", "--db", db)
     done = tracker("versions", "order", "--from-git", repository, "--db", db)
     assert done.out.splitlines()[0] == "v08 trial v01"
-    assert done.err == f"not in {repository}, so left behind the version before: trial\n"
+    assert done.err == f"note: not in {repository}, left after the version before: trial\n"
 
 
 def test_a_folder_that_is_no_repository_is_an_error(tracker, db, tmp_path):

@@ -111,7 +111,7 @@ def test_what_was_quarantined_is_tried_again_in_the_next_round_or_at_once(tracke
     tracker("watch", "--once")
     bad = watched / "gpt/v08/bad.pt.trace.json"
     done = tracker("watch", "--retry", bad)
-    assert (done.code, done.out) == (0, "1 profile tried again in the next round.  Next: tracker status\n")
+    assert (done.code, done.out) == (0, "1 profile retried in the next round.  Next: tracker status\n")
     assert f"On their way\n  {bad}: ready for " in tracker("status").out
     assert tracker("watch", "--once").out.splitlines()[-1] == ("0 runs ingested, 1 quarantined.  Next: tracker status")
     assert "1 quarantined" in tracker("watch", "--once", "--retry", "all").out
@@ -131,7 +131,7 @@ def test_what_is_new_waits_and_the_last_line_says_how_long(tracker, watched, mon
     (watched / "gpt/v09/run.json").write_text("{}")
     monkeypatch.setattr(time, "time_ns", lambda: written + MINUTE)
     out = tracker("watch", "--once").out
-    assert out.splitlines()[-1] == ("0 runs ingested, 1 waiting until they stood still for 2m.  Next: tracker status")
+    assert out.splitlines()[-1] == ("0 runs ingested, 1 waiting until unchanged for 2m.  Next: tracker status")
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Literal, overload
 
-from tracker.api._chosen import EMPTY, chosen, reading
+from tracker.api.arguments import EMPTY, chosen, reading
 
 if TYPE_CHECKING:
     from tracker.results import Calibration, ExplainedFinding, Findings, History, Log

@@ -1,4 +1,4 @@
-"""Checked option structs and open databases for the functions of the package."""
+"""Checked arguments and open databases for the functions of the package."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from os import PathLike, fspath
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, get_args, get_origin
 
 from tracker.errors import UsageError
 
@@ -18,16 +18,24 @@ if TYPE_CHECKING:
 EMPTY: Final[Mapping[str, str]] = MappingProxyType({})
 Options = TypeVar("Options")
 Place = str | PathLike[str]
+Names = int | str | Iterable[int | str]
 
 
 def chosen(kind: Callable[..., Options], values: Mapping[str, Any]) -> Options:
     """The struct of options `kind` from the arguments of a function, which may be more than its fields.
 
-    One text, or one number, where several may stand is that one. UsageError for a value of another type.
+    A single text or number is taken where several are possible. UsageError for a value of another type.
     """
-    fields = (name for name in kind.__struct_fields__ if name in values)  # type: ignore[attr-defined]
-    declared = {name: text for base in reversed(kind.__mro__) for name, text in _annotations(base).items()}  # type: ignore[attr-defined]
-    return kind(**{name: _value(name, values[name], declared[name]) for name in fields})
+    from tracker.results.option import declared
+
+    types = declared(kind)  # type: ignore[arg-type]
+    return kind(
+        **{
+            name: None if value is None and types[name].is_optional else _value(name, value, types[name].kind)
+            for name, value in values.items()
+            if name in types
+        }
+    )
 
 
 def path_texts(paths: Place | Iterable[Place]) -> list[str]:
@@ -94,12 +102,12 @@ def reading_for(store: Store | None, references: Iterable[str]) -> Iterator[Stor
 
 
 @contextmanager
-def writing(store: Store | None) -> Iterator[Store]:
-    """`store`, or for the time of a call the default database, created where it is missing."""
+def writing(store: Store | None, *, create: bool = False) -> Iterator[Store]:
+    """`store`, or for the time of a call the default database, opened for writing; `create`: make a missing one."""
     if store is not None:
         yield checked(store)
         return
-    with open_store() as opened:
+    with open_store(create=create) as opened:
         yield opened
 
 
@@ -114,28 +122,18 @@ def checked(store: Store) -> Store:
     return store
 
 
-def _annotations(base: type) -> Mapping[str, Any]:
-    from inspect import get_annotations
-
-    return get_annotations(base)
-
-
-def _value(name: str, value: Any, declared: str) -> Any:
+def _value(name: str, value: Any, kind: Any) -> Any:
     """`value` of the option `name` as its struct declares it."""
-    kind = declared.removesuffix(" | None")
-    if value is None and kind != declared:
-        return None
+    origin, several = get_origin(kind), get_args(kind)
     if kind in _ONE:
         return _one(name, value, kind)
-    if kind in _SEVERAL:
+    if origin is tuple and several[0] in _ONE:
         single = isinstance(value, str | bytes) or not isinstance(value, Iterable)
-        return tuple(_one(name, item, _SEVERAL[kind]) for item in ([value] if single else value))
-    if kind == "Mapping[str, str]":
-        return _mapping(name, value)
-    return value
+        return tuple(_one(name, item, several[0]) for item in ([value] if single else value))
+    return mapping(name, value) if origin is Mapping and several == (str, str) else value
 
 
-def _one(name: str, value: Any, kind: str) -> Any:
+def _one(name: str, value: Any, kind: type) -> Any:
     what, convert = _ONE[kind]
     try:
         return convert(value)
@@ -143,13 +141,14 @@ def _one(name: str, value: Any, kind: str) -> Any:
         raise UsageError(f"option {name} must be {what}, not {_shown(value)}", remedy=f"give {name} {what}") from None
 
 
-def _mapping(name: str, value: Any) -> dict[str, str]:
+def mapping(name: str, value: Any) -> dict[str, str]:
+    """`value` as texts by text; numbers are taken as texts."""
     if not isinstance(value, Mapping):
         raise UsageError(
             f"option {name} must be a mapping of texts, not {_shown(value)}", remedy=f"write {name}={{'KEY': 'VALUE'}}"
         )
     return {
-        _one(name, key, "str"): str(item) if isinstance(item, int | float) else _one(name, item, "str")
+        _one(name, key, str): str(item) if isinstance(item, int | float) else _one(name, item, str)
         for key, item in value.items()
     }
 
@@ -177,9 +176,8 @@ def _shown(value: Any) -> str:
     return f"{text if len(text) <= 60 else f'{text[:57]}...'} ({type(value).__name__})"
 
 
-_ONE: Final[Mapping[str, tuple[str, Callable[[Any], Any]]]] = {
-    "str": ("a text", _text),
-    "int": ("a whole number", _whole),
-    "bool": ("True or False", _flag),
+_ONE: Final[Mapping[type, tuple[str, Callable[[Any], Any]]]] = {
+    str: ("a text", _text),
+    int: ("a whole number", _whole),
+    bool: ("True or False", _flag),
 }
-_SEVERAL: Final = {"tuple[str, ...]": "str", "tuple[int, ...]": "int"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Literal
 
-from tracker.api._chosen import EMPTY, Place, chosen, path_texts, reading_for
+from tracker.api.arguments import EMPTY, Place, chosen, path_texts, reading_for
 
 if TYPE_CHECKING:
     from tracker.results import Diff, Matrix, Shown

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import typer
-
+from tracker import config
+from tracker.cli import database
+from tracker.cli.output import emit
 from tracker.units import MISSING_TEXT, format_moment, format_ns, printable
 
 if TYPE_CHECKING:
@@ -16,20 +16,6 @@ if TYPE_CHECKING:
     from tracker.store import Store
 
 SCHEMA = 1
-
-
-class ListFormat(StrEnum):
-    """How a list is written."""
-
-    TEXT = "text"
-    JSON = "json"
-    CSV = "csv"
-
-
-ListFormatOption = Annotated[
-    ListFormat,
-    typer.Option("--format", help="How to write the list: text for people, json for scripts, csv for a spreadsheet."),
-]
 
 
 class Column(NamedTuple):
@@ -40,17 +26,17 @@ class Column(NamedTuple):
     right: bool = False
 
 
-def render(rows: Columns, columns: Sequence[Column], format: ListFormat, *, name: str, last_line: str) -> str:
+def render(rows: Columns, columns: Sequence[Column], format: str, *, name: str, last_line: str) -> str:
     """`rows` as text in `columns` with `last_line` below, or all of its columns as CSV or as JSON under the key
     `name`.
     """
     from tracker.reports import csv as csv_text
     from tracker.reports.rows import records
 
-    if format is ListFormat.CSV:
+    if format == "csv":
         return csv_text.written({name: csv_text.table(rows)})
     listed = records(rows)
-    if format is ListFormat.JSON:
+    if format == "json":
         return json.dumps({"schema": SCHEMA, name: listed}, indent=2, ensure_ascii=False)
     return "\n".join([*_aligned(listed, columns), printable(last_line)]) if listed else last_line
 
@@ -58,20 +44,17 @@ def render(rows: Columns, columns: Sequence[Column], format: ListFormat, *, name
 def emit_list(
     query: Callable[[Store], Columns],
     columns: Sequence[Column],
-    format: ListFormat,
+    format: str,
     *,
     name: str,
     last_line: Callable[[Columns], str],
     db: str | None,
 ) -> None:
     """Print what `query` finds in the database that `db` names, as `render` does."""
-    from tracker import config
-    from tracker.cli import _store
-    from tracker.cli._output import emit
 
-    with _store.reading(config.load(db)) as store:
+    with database.reading(config.load(db)) as store:
         found = query(store)
-    emit(render(found, columns, format, name=name, last_line=last_line(found)), as_it_is=format is not ListFormat.TEXT)
+    emit(render(found, columns, format, name=name, last_line=last_line(found)), as_it_is=format != "text")
 
 
 def text_of(key: str) -> Callable[[Mapping[str, Any]], str]:
@@ -114,3 +97,8 @@ def _aligned(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column]) -> li
         ).rstrip()
         for line in table
     ]
+
+
+def device(row: Mapping[str, Any]) -> str:
+    """A cell with vendor and hardware model, `all` for a row of any device."""
+    return "all" if row["device"] is None else f"{row['vendor'] or ''} {row['device']}".strip()
