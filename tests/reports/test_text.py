@@ -339,4 +339,4 @@ def test_the_command_for_details_asks_the_same_question_again():
     assert "tracker show run:41 --rank 0 --rank 2 --op aten::mm --min-us 5 --format xlsx" in last
     matrix = builders.matrix(options=DiffOptions(ranks=(0, 2), match="name", allow_partial=True))
     last = render(matrix, "text").splitlines()[-1]
-    assert " --match name --rank 0 --rank 2 --allow-partial --format xlsx" in last
+    assert " --match name --rank 0 --rank 2 --allow-partial --details" in last

@@ -126,8 +126,9 @@ def _standing(series: Row, points: Sequence[Row]) -> str:
     lasting = [point["version"] for point in points if point["change_point"] or point["back_to"] is not None]
     if len(lasting) > _NAMED:
         return f"{start}; {len(lasting)} lasting changes, the newest with {', '.join(lasting[-_NAMED:])}"
-    changes = f"lasting changes with {', '.join(lasting)}" if lasting else "no lasting change"
-    return f"{start}; {changes}"
+    if not lasting:
+        return f"{start}; no lasting change"
+    return f"{start}; {'a lasting change' if len(lasting) == 1 else 'lasting changes'} with {', '.join(lasting)}"
 
 
 def _versions(history: History, series: Row, points: Sequence[Row], look: Look) -> Table:
@@ -138,13 +139,14 @@ def _versions(history: History, series: Row, points: Sequence[Row], look: Look) 
     pinned = history.pinned if any(point["pinned"] for point in points) else None
     against = pinned if history.options.against == "pinned" else None
     with_drift = look.details and any(_corrected(point) for point in shown)
+    with_calls = look.details and any(point["calls"] is not None for point in shown)
     columns = [Column("version", left=True), Column("step" if is_step else "value"), Column("vs previous")]
     columns += [Column("verdict", left=True)]
     columns += [Column(f"vs {pinned}", drop=1)] if pinned and (look.details or against) else []
     columns += [Column(f"verdict vs {pinned}", left=True)] if against else []
     if look.details:
         columns += [Column("vs level"), *([Column("without drift", drop=2)] if with_drift else [])]
-        columns += [Column("q"), Column("runs"), Column("calls", drop=3)]
+        columns += [Column("q"), Column("runs"), *([Column("calls", drop=3)] if with_calls else [])]
     rows: list[tuple[str, list[str]]] = []
     for point in shown:
         gone = point["verdict"] in ("ADDED", "REMOVED")
@@ -156,7 +158,7 @@ def _versions(history: History, series: Row, points: Sequence[Row], look: Look) 
             line += [MISSING_TEXT if gone else format_diff(point["change"])]
             line += [_corrected(point)] if with_drift else []
             runs = cells.spread(point["runs"], point["value"], point["minimum"], point["maximum"])
-            line += [cells.q_text(point["q"]), runs, cells.number(point["calls"])]
+            line += [cells.q_text(point["q"]), runs, *([cells.number(point["calls"])] if with_calls else [])]
         rows.append((cells.TONES.get(point["verdict"] or "", ""), line))
     values = [point["value"] for point in shown]
     known = [value for value in values if value is not None]
