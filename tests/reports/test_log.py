@@ -116,3 +116,10 @@ def test_older_versions_are_counted(found):
     assert "15 older versions left out; --details shows all" in page
     assert "\n  v14 " not in page and "\n  v15 " in page
     assert "\n  v14 " in reports.render(many, "text", width=100, details=True)
+
+
+def test_hostile_values_of_a_configuration_stay_in_the_head(found):
+    columns = found.columns.assign(configuration=["batch=2\n\x1b[31m", "batch=4"])
+    page = reports.render(replace(found, columns=columns), "text", width=120)
+    assert "\x1b" not in page
+    assert "2\\n\\x1b[31m" in page.splitlines()[3]

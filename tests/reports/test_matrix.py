@@ -110,3 +110,10 @@ def test_differences_have_a_scale_of_colours_in_the_workbook():
     assert [header.index(f"DIFF of {label}") for label in ("v42", "v45")] == [10, 13]
     assert str(area.sqref) == "K2:N8"  # the four columns of DIFF, all rows
     assert area.rules[0].type == "colorScale"
+
+
+def test_hostile_labels_stay_in_the_head_of_their_columns():
+    text = render(of_files("a\nb\x1b[31m", "v42"), "text", width=160)
+    assert "\x1b" not in text
+    head = text.partition("Operators by")[2].splitlines()[1]
+    assert "a\\nb\\x1b[31m" in head

@@ -8,13 +8,13 @@ from typing import Final
 from msgspec.structs import replace
 
 from tracker.reports import cells
-from tracker.reports.commands import command, command_of, exact_command
+from tracker.reports.commands import command, command_of, exact_command, option_words
 from tracker.reports.document import NAME, UNDER, Column, Document, Table, level, table
 from tracker.reports.look import Look
 from tracker.reports.rows import Row, records
 from tracker.results import PROFILERS, History
 from tracker.results.verdicts import CHANGED
-from tracker.units import MISSING_TEXT, counted, format_diff
+from tracker.units import MISSING_TEXT, counted, format_diff, printable
 
 KINDS: Final = {
     "run": "whole run", "op_name": "op, all shapes", "op": "op", "kernel": "kernel", "api": "host API call",
@@ -93,7 +93,7 @@ def _of_one(history: History, series: Row, points: Sequence[Row], look: Look) ->
         following += filter(None, [exact_command(*words)])
     return Document(
         title=f"{series_title(series)} of {where}: {counts}",
-        headline=_standing(series, points),
+        headline=_headline(series, points),
         verdict=newest if newest in CHANGED else "",
         tone=cells.TONES.get(newest or "", ""),
         blocks=(_versions(history, series, points, look),),
@@ -102,7 +102,7 @@ def _of_one(history: History, series: Row, points: Sequence[Row], look: Look) ->
     )
 
 
-def _standing(series: Row, points: Sequence[Row]) -> str:
+def _headline(series: Row, points: Sequence[Row]) -> str:
     """Where the newest version stands, and with which versions lasting changes came."""
     text = cells.form(series["unit"], [point["value"] for point in points])
     newest = points[-1]
@@ -136,7 +136,7 @@ def _versions(history: History, series: Row, points: Sequence[Row], look: Look) 
     shown = points if look.details else points[-_ROWS:]
     text = cells.form(series["unit"], [point["value"] for point in points])
     is_step = series["kind"] == "run" and series["name"] == "step"
-    pinned = history.pinned if any(point["pinned"] for point in points) else None
+    pinned = printable(history.pinned) if history.pinned and any(point["pinned"] for point in points) else None
     against = pinned if history.options.against == "pinned" else None
     with_drift = look.details and any(_corrected(point) for point in shown)
     with_calls = look.details and any(point["calls"] is not None for point in shown)
@@ -217,13 +217,11 @@ def _of_several(history: History, series: Sequence[Row], points: dict[int, list[
     ranked = list(series)
     if not history.options.top:
         ranked.sort(key=lambda one: newest[one["series_id"]]["verdict"] not in CHANGED)
-    asked = history.options
-    names = ("workload", "kind", "shape", "module", "device", "metric", "top")
-    words = [word for name in names if (value := getattr(asked, name)) for word in (f"--{name}", str(value))]
-    words += [word for key, value in asked.config.items() for word in ("--config", f"{key}={value}")]
-    words += ["--against", "pinned", "--details"] if asked.against == "pinned" else ["--details"]
+    options = history.options
+    words = option_words(options, "workload", "kind", "shape", "module", "device", "metric", "top", "config")
+    words += ["--against", "pinned", "--details"] if options.against == "pinned" else ["--details"]
     following = [command("tracker", "history", str(ranked[0]["series_id"]))]
-    following += [command_of(("tracker", "history"), [asked.key] if asked.key else [], words)]
+    following += [command_of(("tracker", "history"), [options.key] if options.key else [], words)]
     return Document(
         title=": ".join(filter(None, (where, f"{what}{chosen}, {versions}"))),
         headline=answer,
@@ -238,11 +236,12 @@ def _overview(
     history: History, series: Sequence[Row], points: dict[int, list[Row]], differing: Sequence[str], look: Look
 ) -> Table:
     """A line per series; `differing`: keys of the configuration in which they differ."""
-    against = history.pinned if history.options.against == "pinned" else None
+    pinned = printable(history.pinned) if history.pinned else None
+    against = pinned if history.options.against == "pinned" else None
     columns = [Column("series"), Column("name", **NAME), Column("of", **UNDER)]
-    columns += [Column(key.replace("_", "\n", 1), left=True) for key in differing]
+    columns += [Column(printable(key).replace("_", "\n", 1), left=True) for key in differing]
     columns += [Column("versions", left=True, drop=2), Column("first"), Column("last")]
-    columns += [Column(f"vs {history.pinned}")] if history.pinned else []
+    columns += [Column(f"vs {pinned}")] if pinned else []
     columns += [Column("vs previous"), Column("verdict", left=True)]
     columns += [Column(f"verdict vs {against}", left=True)] if against else []
     limit = None if look.details else look.rows(_ROWS)
@@ -256,7 +255,7 @@ def _overview(
         line = [str(one["series_id"]), cells.readable(one["name"]), " ".join(filter(None, of))]
         line += [place.get(key) or MISSING_TEXT for key in differing]
         line += [cells.sparkline(values[-_ROWS:]), text(next((value for value in values if value is not None), None))]
-        line += [text(values[-1]), *([format_diff(last["pinned_change"])] if history.pinned else [])]
+        line += [text(values[-1]), *([format_diff(last["pinned_change"])] if pinned else [])]
         gone = last["verdict"] in ("ADDED", "REMOVED")
         line += [MISSING_TEXT if gone else format_diff(last["vs_previous"]), _verdict(last)]
         line += [last["pinned_verdict"] or MISSING_TEXT] if against else []
