@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from tracker.cli import _ORDER as COMMANDS
 
 _START = re.compile(rf"(?<![\w/.'-])tracker (?:{'|'.join(COMMANDS)})(?![\w/.])")
-_END = re.compile(r'  |::|"(?= \w+=|>)|\n|\)|; | && |\. |, |$|: |\.$')
+_END = re.compile(r'  | \| |::|"(?= \w+=|>)|\n|\)|; | && |\. |, |$|: |\.$')
 _STOP = re.compile(r"(?<![.])[.,;:]$")
 _PROSE = frozenset(
     (
