@@ -123,3 +123,13 @@ def test_hostile_values_of_a_configuration_stay_in_the_head(found):
     page = reports.render(replace(found, columns=columns), "text", width=120)
     assert "\x1b" not in page
     assert "2\\n\\x1b[31m" in page.splitlines()[3]
+
+
+def test_log_without_a_column_says_so(found):
+    empty = replace(found, **{name: frame(name, []) for name in LOG_COLUMNS})
+    assert reports.render(empty, "text").splitlines() == [
+        "resnet, no version",
+        "No active run of resnet has a number to show",
+        "",
+        "Next: tracker runs --state all",
+    ]

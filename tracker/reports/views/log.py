@@ -41,6 +41,11 @@ class Part(Struct, frozen=True):
 def document(log: Log, look: Look) -> Document:
     """The newest version against the baseline, then the log."""
     columns = records(log.columns)
+    if not columns:
+        headline = f"No active run of {log.workload} has a number to show"
+        return Document(
+            title=f"{log.workload}, no version", headline=headline, next_commands=("tracker runs --state all",)
+        )
     counts = [counted(len(log.versions), "version"), *([f"{len(columns)} columns"] if len(columns) > 1 else [])]
     headline, verdict, tone = _answer(log, columns)
     words = option_words(log.options, *(["metric"] if log.options.metric != "best" else []))
