@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
 from tracker.reports import _human_bottleneck, tables_xlsx
 from tracker.reports._workbook import Book, field
 from tracker.reports.shared import Style, chosen_sections, plain, selected
 from tracker.results import Shown
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _TITLES: Final = {"ops": "Operators", "api": "Api", "tree": "Tree"}
 
@@ -30,7 +27,7 @@ def write(shown: Shown, style: Style) -> bytes:
     return book.save()
 
 
-def _frames(shown: Shown, style: Style) -> Iterator[tuple[str, pd.DataFrame]]:
+def _frames(shown: Shown, style: Style) -> Iterator[tuple[str, Any]]:
     yield from selected(shown, style)
     if "memory" in chosen_sections(shown, style):
         yield "memory_curve", shown.memory_curve

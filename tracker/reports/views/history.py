@@ -42,16 +42,16 @@ def document(history: History, look: Look) -> Document:
 
 
 def points_of(history: History) -> dict[int, list[Row]]:
-    """The points of each series in the order of versions. Against the last version before that has a value each has
-    `vs_previous`, its change, and `calls_before`, its calls.
+    """The points of each series in the order of versions; each also with `previous`, the last version before it that
+    has a value, `vs_previous`, the change against that, and `calls_before`, its calls.
     """
     found: dict[int, list[Row]] = {row["series_id"]: [] for row in records(history.series)}
     for point in records(history.points):
         own = found[point["series_id"]]
-        before = next((one for one in reversed(own) if one["value"] is not None), {"value": None, "calls": None})
-        is_known = before["value"] and point["value"] is not None
+        before = next((one for one in reversed(own) if one["value"] is not None), {})
+        is_known = before.get("value") and point["value"] is not None
         point["vs_previous"] = point["value"] / before["value"] - 1 if is_known else None
-        point["calls_before"] = before["calls"]
+        point["previous"], point["calls_before"] = before.get("version"), before.get("calls")
         own.append(point)
     return found
 
@@ -120,7 +120,7 @@ def _headline(series: Row, points: Sequence[Row]) -> str:
     elif newest["change"] is not None:
         start += f": {format_diff(newest['change'])} against the runs before it"
     elif newest["vs_previous"] is not None:
-        start += f": {format_diff(newest['vs_previous'])} against {points[-2]['version']}, not judged"
+        start += f": {format_diff(newest['vs_previous'])} against {newest['previous']}, not judged"
     if not any(point["verdict"] for point in points):
         return start
     lasting = [point["version"] for point in points if point["change_point"] or point["back_to"] is not None]
