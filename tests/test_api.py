@@ -171,7 +171,7 @@ def test_every_result_displays_in_little_room(everything):
         assert len(result._repr_html_().encode()) < 30_000, name
         assert result._repr_html_().count("\n") <= 40, name
     html = everything[0]._repr_html_()
-    assert "v08 is slower than v01" in html and "-&gt;" in html and "more lines" in html
+    assert "v08 is 30.5 % slower than v01" in html and "-&gt;" in html and "more lines" in html
 
 
 def test_a_name_from_a_profile_is_escaped_in_a_notebook(tmp_path):

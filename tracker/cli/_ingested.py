@@ -58,7 +58,7 @@ def warnings_of_pack(made: Pack) -> list[str]:
 
 def order_hints(store: Store, results: Sequence[IngestResult]) -> list[str]:
     """What to say of new versions that came behind one that seems newer: with the command that moves them."""
-    from tracker.reports.shared import command
+    from tracker.reports.commands import command
     from tracker.store import queries
     from tracker.store.order import seems_older_than
 

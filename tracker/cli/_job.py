@@ -84,7 +84,7 @@ class Job:
 
     def _later(self, spool: Path, otherwise: Sidecar) -> str:
         """The command that takes what waits, with what neither the job nor git says of it."""
-        from tracker.reports.shared import command
+        from tracker.reports.commands import command
 
         said = {
             "--version VERSION": self.said.version or otherwise.version,

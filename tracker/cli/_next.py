@@ -15,7 +15,7 @@ def diff_of(store: Store, workload: str, *, among: Collection[str] | None = None
 
     `among`: the candidate is the newest of these. `pinned`: the baseline is the pinned version.
     """
-    from tracker.reports.shared import command_of
+    from tracker.reports.commands import command_of
 
     found = _newest_two(store, workload, among, pinned)
     if found is None:

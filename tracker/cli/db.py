@@ -102,7 +102,7 @@ def upgrade(db: options.Database = None) -> None:
     """
     from tracker import config
     from tracker.cli._output import emit
-    from tracker.reports.shared import command
+    from tracker.reports.commands import command
     from tracker.store import connect
 
     before, after = connect.upgrade(config.load(db).database)

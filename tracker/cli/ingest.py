@@ -229,7 +229,7 @@ def _take_in(
     from tracker.cli._progress import progress
     from tracker.readers import not_recognised_line
     from tracker.regressions.inbox import findings  # noqa: F401
-    from tracker.reports.shared import command  # noqa: F401
+    from tracker.reports.commands import command  # noqa: F401
     from tracker.reports.signs import encodable  # noqa: F401
     from tracker.store.order import seems_older_than  # noqa: F401
 
@@ -319,7 +319,7 @@ def _proposed(
     the newest version that came in against the one before it; else nothing.
     """
     from tracker.cli import _next as proposals
-    from tracker.reports.shared import command
+    from tracker.reports.commands import command
 
     if regressions:
         return command("tracker", "findings", "--new", "--workload", next(iter(regressions)))

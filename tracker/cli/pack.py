@@ -151,7 +151,7 @@ def _check_target(target: Path, *, force: bool) -> None:
 
 def summary(made: Pack, target: Path) -> str:
     """The last line: what was packed, its size, and what comes next."""
-    from tracker.reports.shared import command
+    from tracker.reports.commands import command
 
     needed = {"version": "--version VERSION", "workload": "--workload WORKLOAD"}
     more = "".join(f" {needed[name]}" for name in made.unsaid)

@@ -198,7 +198,7 @@ def order(
 
 def _compared(proposed: str | None, workload: str) -> str:
     """The next command: the diff that can be made now, else the list of versions."""
-    from tracker.reports.shared import command
+    from tracker.reports.commands import command
 
     return f"Next: {proposed or command('tracker', 'versions', '--workload', workload)}"
 
@@ -217,7 +217,7 @@ def judge(workload: options.Workload = None, db: options.Database = None) -> Non
     from tracker.cli import _store
     from tracker.cli._output import emit
     from tracker.regressions import judgement
-    from tracker.reports.shared import command
+    from tracker.reports.commands import command
     from tracker.store import queries
 
     where = ("--workload", workload) if workload else ()

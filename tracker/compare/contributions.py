@@ -46,8 +46,9 @@ def contributions(
     renames: Sequence[Rename],
     findings: Sequence[Cause],
 ) -> tuple[Contribution, ...]:
-    """Causes by size, at most 8; then all others together, the parts of the step that are no operators, and the rest:
-    their `delta_ns` sum to `delta_ns` exactly. Nothing where a source says at most how long a step took.
+    """Causes by size, at most 8, of which findings are never left out for others; then all others together, the parts
+    of the step that are no operators, and the rest: their `delta_ns` sum to `delta_ns` exactly. Nothing where a source
+    says at most how long a step took.
 
     Causes are operators, all shapes of one together and what replaced what as one; kernels where no operators are
     known; kinds of work where the devices differ. `tables`: overall, ops (all of them) and kernels of the Diff.
@@ -55,17 +56,20 @@ def contributions(
     causes = _causes(sides, tables, renames, {cause.name: cause for cause in findings})
     causes = [_with_share(cause, delta_ns) for cause in causes if cause.delta_ns]
     causes.sort(key=lambda cause: (-abs(cause.delta_ns), cause.name))
-    named = [cause for cause in causes if cause.verdict in CHANGED or abs(cause.share or 1.0) >= _LEAST_SHARE][:_MOST]
+    large = [cause for cause in causes if cause.verdict in CHANGED or abs(cause.share or 1.0) >= _LEAST_SHARE]
+    chosen = sorted(large, key=lambda cause: cause.verdict not in CHANGED)[:_MOST]
+    named = [cause for cause in causes if cause in chosen]
     others = [cause for cause in causes if cause not in named]
     rows = list(named)
     if others:
         together = fsum(cause.delta_ns for cause in others)
         kind = "kernels" if others[0].kind == "kernel" else "operators"
         rows.append(Contribution("others", kind, together, count=sum(max(1, cause.count) for cause in others)))
+    waiting = _waits_for_data(tables["overall"], parts, delta_ns)
     rows += [
         Contribution(
             "part", part.title, part.delta_ns, baseline_ns=part.baseline_ns, candidate_ns=part.candidate_ns,
-            metric=part.name,
+            metric=part.name, why="waits for data" if part.name == waiting else "",
         )
         for part in parts
         if part.name not in _EXPLAINED and (part.delta_ns or part.name == "whole_ns")
@@ -75,6 +79,15 @@ def contributions(
     rest = fsum([delta_ns, *(-row.delta_ns for row in rows)])
     rows += [Contribution("rest", "", rest)] if abs(rest) >= 1 else []
     return tuple(_with_share(row, delta_ns) for row in rows)
+
+
+def _waits_for_data(overall: Columns, parts: Sequence[Part], delta_ns: float | None) -> str:
+    """The part that changed because data loading did, where that carries at least half of the change; else ""."""
+    loading = dict(overall.rows("metric", "delta")).get("data_loading_ns") or 0.0
+    if not delta_ns or loading * delta_ns <= 0 or abs(loading) < abs(delta_ns) / 2:
+        return ""
+    idle = [part for part in parts if part.name in ("idle_ns", "outside_ns") and part.delta_ns * loading > 0]
+    return max(idle, key=lambda part: abs(part.delta_ns)).name if idle else ""
 
 
 def _with_share(row: Contribution, delta_ns: float | None) -> Contribution:
@@ -138,7 +151,10 @@ def _operators(
 
 
 def _with_verdict(cause: Contribution, finding: Cause | None, shapes: str) -> Contribution:
-    return replace(cause, input_shapes=shapes, verdict=None if finding is None else finding.verdict)
+    verdict = None if finding is None else finding.verdict
+    against = {"IMPROVED": ("faster", 1.0), "REGRESSED": ("slower", -1.0)}.get(verdict or "", ("", 0.0))
+    why = f"{against[0]} but for machine-wide drift" if cause.delta_ns * against[1] > 0 else cause.why
+    return replace(cause, input_shapes=shapes, verdict=verdict, why=why)
 
 
 def _replacement(rename: Rename, causes: Sequence[Contribution], findings: Mapping[str, Cause]) -> Contribution:

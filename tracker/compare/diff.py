@@ -104,6 +104,7 @@ def _diff(store: Store | None, pair: Pair) -> Diff:
             "memory": allocated,
             "memory_details": allocated_details,
             "memory_peak": memory_peak.compare_owners(left, right, options),
+            "memory_peak_totals": memory_peak.compare_totals(left, right),
             "memory_blocks": memory_peak.compare_blocks(left, right, options, allocated),
             "modules": others.modules(left, right, options),
             "api": others.api(left, right, options),
@@ -125,6 +126,7 @@ def _diff(store: Store | None, pair: Pair) -> Diff:
                 *recorded.notes(),
                 *notes(left, right, found, options),
                 *memory.note(left, right),
+                *memory_peak.notes_on_blocks(left, right),
                 *measured.notes,
             ),
         )

@@ -21,6 +21,10 @@ TONES: Final[Mapping[str, str]] = {
     "REGRESSED": "worse", "ADDED": "worse", "SUSPECT": "strong", "IMPROVED": "better", "REMOVED": "better",
 }  # fmt: skip
 """Tone of a row by its verdict; the others have none."""
+MARKS: Final[Mapping[str, str]] = {
+    "REGRESSED": "▲", "ADDED": "▲", "IMPROVED": "▼", "REMOVED": "▼", "SUSPECT": "?",
+}  # fmt: skip
+"""The mark of a verdict where there is no room for the word."""
 _PAIR: Final = re.compile(r" (?=[^ =]+=)")
 _UNDECIDED: Final = {
     "INCONCLUSIVE": "too noisy", "BELOW_LIMIT": "below threshold", "TOO_FEW_RUNS": "too few runs",

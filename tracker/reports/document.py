@@ -6,8 +6,8 @@ no result. Cells are text with their units; a renderer decides width, colour and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -91,6 +91,48 @@ class Document(Struct, frozen=True, kw_only=True):
         if only:
             return [block for block in self.blocks if block.section in only]
         return [block for block in self.blocks if details or block.is_first]
+
+
+class Check(Struct, frozen=True):
+    """One thing that was judged. `section`: a word of SECTIONS, `finding` or `line` (a track); `outcome`: failed,
+    suspect, known, unsure, passed, or error where it can never be judged; `sentence`: its numbers, verdict and why;
+    `short`: its name and change; `time_ns`: what it takes now, None for what is no time. `group`: the same for what is
+    counted once, such as the shapes of an op.
+    """
+
+    section: str
+    name: str
+    outcome: str
+    verdict: str
+    sentence: str
+    short: str
+    time_ns: float | None
+    group: str
+
+
+class Checks(Struct, frozen=True):
+    """What build systems read. `title`: the command of the question; `word`, `code`, `because`: the gate, its exit code
+    and why. `failed` and `warned`: what fails and what may fail, once each, the most important first; `rows`: all that
+    is worth a line, in the order of the result.
+    """
+
+    title: str
+    headline: str
+    word: str
+    code: int
+    because: str
+    rows: tuple[Check, ...]
+    failed: tuple[Check, ...]
+    warned: tuple[Check, ...]
+
+
+class Metric(Struct, frozen=True):
+    """A sample of a gauge: its name with the unit, what it is, labels, and the value; None: not known."""
+
+    name: str
+    about: str
+    labels: Mapping[str, Any]
+    value: float | None
 
 
 def table(

@@ -121,12 +121,15 @@ def _paragraph(text: str) -> str:
 def escape(text: str) -> str:
     """`text` as itself on one line, in any Markdown: no HTML, no table bar, no emphasis, link, mention or issue number.
 
-    Entities, since a backslash before a bar means one thing in a table and another in a code span.
+    Entities, since a backslash before a bar means one thing in a table and another in a code span; an empty comment
+    where GitHub would make a link of a reference (`GH-1`) or an address.
 
     >>> escape("a|b `c` <d> @e __init__ conv_2d [[2, 3]]")
     'a&#124;b &#96;c&#96; &lt;d&gt; &#64;e &#95;&#95;init&#95;&#95; conv_2d [[2, 3]]'
     """
     text = html.escape(printable(text), quote=False)
     text = re.sub(r"[|`*~\\@$]|\](?=\()|#(?=\d)", lambda match: f"&#{ord(match[0])};", text)
+    # what splits a word in two nodes is no reference and no address
+    text = re.sub(r"GH(?=-\d)|:(?=//)|\bwww(?=\.)", lambda match: f"{match[0]}<!-- -->", text, flags=re.IGNORECASE)
     # an underscore inside a word is plain text already
     return re.sub(r"(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])", "&#95;", text)

@@ -82,19 +82,18 @@ def top(rows: Columns | pd.DataFrame, limit: int | None) -> tuple[list[Row], int
     return found, len(rows) - len(found)
 
 
-def pruned(tree: Columns | pd.DataFrame, limit: int | None) -> Columns | pd.DataFrame:
+def pruned(tree: Columns, limit: int | None) -> Columns:
     """A tree with at most `limit` rows below each row and on level 0, those that come first; None for all."""
     if limit is None:
         return tree
     kept, above = {-1}, Counter[tuple[Any, ...]]()
     chosen = []
-    places = (listed(tree, name) for name in (*(name for name in GRAINS if name in tree), "parent"))
-    for node, place in zip(listed(tree, "node"), zip(*places, strict=True), strict=True):
+    grains = [name for name in GRAINS if name in tree]
+    for node, place in zip(tree.listed("node"), tree.rows(*grains, "parent"), strict=True):
         chosen.append(above[place] < limit and place[-1] in kept)
         above[place] += 1
         kept.update([node] if chosen[-1] else ())
-    mask = np.array(chosen, dtype=bool)
-    return tree.taken(mask) if isinstance(tree, Columns) else tree[mask].reset_index(drop=True)
+    return tree.taken(np.array(chosen, dtype=bool))
 
 
 def no_formula(text: str) -> str:

@@ -9,6 +9,7 @@ from .columns import (
     LOG_METRICS,
     LOG_TITLES,
     PROFILERS,
+    SHOWN_COLUMNS,
     TREE_COLUMNS,
     TREE_DIFF_COLUMNS,
 )
@@ -152,6 +153,7 @@ __all__ = [
     "REPLACED_BY",
     "SECTIONS",
     "SERIES_KINDS",
+    "SHOWN_COLUMNS",
     "STATES",
     "THRESHOLDS",
     "TOP_LEVEL",

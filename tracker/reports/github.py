@@ -6,48 +6,34 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from tracker.errors import EXIT_FINDINGS, EXIT_OK
-from tracker.reports import _gated, _human_findings
-from tracker.reports.shared import Style
-from tracker.results import Diff, Findings
-from tracker.results.gates import Gate, GatedRow
+from tracker.reports.document import Check, Checks
 from tracker.units import printable
 
 TITLE = "annotations of a GitHub workflow"
 SUFFIX = ".annotations"
 BINARY = False
-
 _MOST: Final = 10
 """Annotations of one kind that GitHub shows of a step of a workflow."""
 _KINDS: Final = {EXIT_OK: "notice", EXIT_FINDINGS: "error"}
 
 
-def diff(diff: Diff, style: Style) -> str:
-    """The answer, then what fails as errors and what may fail as warnings."""
-    return _document(diff, diff.explanation.headline, _gated.gate_of(diff, style))
-
-
-def findings(found: Findings, style: Style) -> str:
-    """What matters in a sentence, then what fails as errors and what may fail as warnings."""
-    return _document(found, _human_findings.answer(found), _gated.gate_of(found, style))
-
-
-def _document(result: Diff | Findings, answer: str, gate: Gate) -> str:
-    kind = _KINDS.get(gate.code, "warning")
-    lines = [
-        _annotation(kind, _gated.title(result), f"{answer}\n--fail-on {gate.word}: exit {gate.code}, {gate.because}")
-    ]
-    for rows, of in ((gate.of("failed"), "error"), (gate.of("suspect", "known"), "warning")):
+def render(checks: Checks) -> str:
+    """The headline, then what fails as errors and what may fail as warnings."""
+    kind = _KINDS.get(checks.code, "warning")
+    message = f"{checks.headline}\n--fail-on {checks.word}: exit {checks.code}, {checks.because}"
+    lines = [_annotation(kind, checks.title, message)]
+    for rows, of in ((checks.failed, "error"), (checks.warned, "warning")):
         lines += _annotations(rows, of, _MOST - (kind == of))
     return "".join(f"{line}\n" for line in lines)
 
 
-def _annotations(rows: Sequence[GatedRow], kind: str, most: int) -> Iterator[str]:
+def _annotations(rows: Sequence[Check], kind: str, most: int) -> Iterator[str]:
     """One per row; where there are more than `most`, the last one says how many."""
     shown = rows if len(rows) <= most else rows[: most - 1]
     for row in shown:
-        yield _annotation(kind, f"{row.verdict}: {_gated.name(row)}", _gated.sentence(row))
+        yield _annotation(kind, f"{row.verdict}: {row.name}", row.sentence)
     if len(shown) < len(rows):
-        left_out = ", ".join(_gated.name(row) for row in rows[len(shown) :][:_MOST])
+        left_out = ", ".join(row.name for row in rows[len(shown) :][:_MOST])
         yield _annotation(kind, f"{len(rows) - len(shown)} more", f"Among them {left_out}; the report has all of them.")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 from openpyxl import Workbook
@@ -14,8 +14,13 @@ from openpyxl.styles import Alignment, Font, NamedStyle, PatternFill
 from openpyxl.utils import get_column_letter
 from openpyxl.worksheet.properties import PageSetupProperties
 
-from tracker.reports.shared import no_formula
-from tracker.units import BYTES_PER_KIB, NS_PER_MS, NS_PER_US, counted, printable
+from tracker.reports.rows import Row, listed, names, no_formula, plain, records
+from tracker.units import BYTES_PER_KIB, NS_PER_MS, NS_PER_US, counted, format_moment, printable
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from tracker.columns import Columns
 
 MAX_ROWS = 1_048_576  # of a sheet: Excel specifications and limits, Excel 2007 and later
 MAX_TEXT: Final = 32_767  # characters of a cell, in UTF-16 units
@@ -48,8 +53,6 @@ _PER_UNIT: Final = {"us": NS_PER_US, "ms": NS_PER_MS, "kb": BYTES_PER_KIB, "mb":
 
 SIDES: Final = (("Baseline", "baseline"), ("Candidate", "candidate"))
 """Both sides of a diff: how headers call them, and how the columns of its tables begin."""
-
-Row = dict[str, Any]
 
 
 class Field(Struct, frozen=True):
@@ -137,6 +140,10 @@ class Book:
             sheet.append([_styled(sheet, message, "text")])
             self._tell(f"{message}; --format csv has them all")
         return sheet
+
+    def table(self, title: str, table: Columns | pd.DataFrame) -> None:
+        """A plain sheet of a table of a result, with all its rows and columns."""
+        self.sheet(title, fields_of(table), (("", row) for row in records(table)), len(table))
 
     def blocks(self, title: str, blocks: Iterable[tuple[str, Sequence[Field], Sequence[Row]]]) -> None:
         """A sheet of small tables below each other, each with its heading; for reading, not for filtering."""
@@ -255,3 +262,45 @@ def _add_styles(book: Any) -> None:
     fill = PatternFill("solid", fgColor=_HEADER_FILL)
     book.add_named_style(NamedStyle("header", fill=fill, font=white, alignment=wrapped))
     book.add_named_style(NamedStyle("heading", font=Font(bold=True, size=12)))
+
+
+_SPECIAL: Final = {
+    "bandwidth_gb_per_s": ("Bandwidth (GB/s)", "number"),
+    "sum_squares_ns2": ("Sum of Squares (ns2)", "count"),
+    **{name: (name.title(), "number") for name in ("mean", "min", "max")},  # of any size, such as a ratio of 0.001
+}
+_QUOTIENTS: Final = (
+    "share", "diff", "ratio", "effect", "contribution", "change", "gain", "shared factor", "spread", "detectable",
+)  # fmt: skip
+_PROBABILITIES: Final = ("p", "q")
+_MOMENTS: Final = frozenset({"started_at_ns", "last_run_ns", "when_ns", "until_ns"})
+_WIDE: Final = ("name", "canonical_name", "input_shapes", "module", "op", "call_stack", "value", "path")
+
+
+def fields_of(table: Columns | pd.DataFrame) -> list[Field]:
+    """A column per column of `table`: `_ns` becomes us, bytes become KiB, the unit stands in the header."""
+    return [_field_of(name, listed(table, name)) for name in names(table)]
+
+
+def _field_of(name: str, values: list[Any]) -> Field:
+    words = name.replace("_", " ")
+    known = [value for value in map(plain, values) if value is not None]
+    if name in _SPECIAL:
+        return field(*_SPECIAL[name], name)
+    if words.endswith(_QUOTIENTS) and not any(isinstance(value, str) for value in known):
+        return field(words.title(), "percent", name)
+    if words.rpartition(" ")[2] in _PROBABILITIES:
+        return field(words.title(), "number", name)
+    if name in _MOMENTS:
+        return field(f"{words[:-3].title()} (UTC)", "text", lambda row: _moment(row[name]))
+    if name.endswith("_ns"):
+        return field(f"{words[:-3].title()} (us)", "us", name)
+    if name == "bytes" or name.endswith("_bytes"):
+        header = "Size" if name == "bytes" else words.removesuffix(" bytes").title()
+        return field(f"{header} (KiB)", "kb", name)
+    is_number = bool(known) and all(isinstance(value, int | float) and not isinstance(value, bool) for value in known)
+    return field(words.title(), "count" if is_number else "text", name, 40 if name in _WIDE else 0)
+
+
+def _moment(ns: int | None) -> str | None:
+    return None if ns is None or ns <= 0 else format_moment(ns)

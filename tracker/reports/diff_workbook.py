@@ -1,49 +1,25 @@
-"""The workbook: summary rows in light blue with their kernels, tasks or components below, DIFF, and red where worse."""
+"""The workbook of a diff, as the comparison tools of Ascend have it: summary rows in light blue with their kernels,
+tasks or components below, DIFF, and red where worse.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from tracker.reports import (
-    _explanation_sheet,
-    _history_sheets,
-    _human_verdicts,
-    _log_sheets,
-    _matrix_sheet,
-    _show_sheets,
-    _xlsx_memory,
-    _xlsx_metrics,
-    tables_xlsx,
-)
-from tracker.reports._layout import shorten
-from tracker.reports._workbook import SIDES, Book, Field, Row, Title, both, field
-from tracker.reports.shared import Style, chosen_sections, is_small, pruned, records
-from tracker.results import (
-    ADDED,
-    BOTH,
-    COMMUNICATION_KEY,
-    EXPLAIN_COLUMNS,
-    OP_KEY,
-    REMOVED,
-    UNMATCHED,
-    Calibration,
-    Diff,
-    ExplainedFinding,
-    Findings,
-    History,
-    Log,
-    Matrix,
-    Shown,
-)
-from tracker.units import format_diff
+from msgspec.structs import asdict
+
+from tracker.reports.cells import is_small
+from tracker.reports.look import Look
+from tracker.reports.rows import Row, has, plain, pruned, records
+from tracker.reports.tables import bottleneck_rows, chosen_sections
+from tracker.reports.text import shorten
+from tracker.reports.workbook import SIDES, Book, Field, Title, both, field
+from tracker.results import ADDED, BOTH, COMMUNICATION_KEY, OP_KEY, REMOVED, UNMATCHED, Diff
+from tracker.units import format_diff, format_numbers
 
 if TYPE_CHECKING:
     from tracker.columns import Columns
-
-TITLE = "Excel workbook with all details"
-SUFFIX = ".xlsx"
-BINARY = True
 
 _KINDS: Final = {"ns": "ms", "bytes": "mb", "count": "count", "ratio": "percent"}
 _SPREAD: Final = (
@@ -65,67 +41,26 @@ _TASKS: Final = (
 _UNITS: Final = {"ms": "ms", "mb": "MiB", "count": "count", "percent": "%"}
 
 
-def diff(diff: Diff, style: Style) -> bytes:
+def write(diff: Diff, look: Look) -> bytes:
     """The workbook of a diff: a sheet per chosen section, then Environment and Explanation."""
-    book = Book(style.tell)
+    book = Book(look.tell)
     writers = {
         "overall": _overall, "operator": _operators, "kernel": _kernels, "communication": _communication,
         "memory": _memory, "memory_peak": _memory_peak, "kernel_type": _kernel_types, "module": _modules, "api": _api,
-        "metric": _xlsx_metrics.kernel_metrics, "link": _xlsx_metrics.communication_links,
-        "counter": _xlsx_metrics.counters,
+        "metric": _kernel_metrics, "link": _links,
+        "counter": _counters,
     }  # fmt: skip
-    limit = style.rows(None)
+    limit = look.rows(None)
     first = ("overall", "operator", "communication", "link", "memory", "memory_peak", "kernel", "kernel_type", "metric")
     if diff.tree_table is not None:
         _tree(book, diff, diff.tree_table, limit)
-    sections = chosen_sections(diff, style)
+    sections = chosen_sections(diff, look)
     for section in (*first, "module", "api", "counter"):
         if section in sections:
             writers[section](book, diff, limit)
     _environment(book, diff)
-    book.blocks("Explanation", _explanation_sheet.blocks(diff))
+    book.blocks("Explanation", _explanation(diff))
     return book.save()
-
-
-def show(shown: Shown, style: Style) -> bytes:
-    """The workbook of one run: a plain sheet per table."""
-    return _show_sheets.write(shown, style)
-
-
-def log(log: Log, style: Style) -> bytes:
-    """The workbook of an optimisation log: the table as people read it, then its cells and columns as rows."""
-    return _log_sheets.write(log, style)
-
-
-def history(history: History, style: Style) -> bytes:
-    """The workbook of series over versions: a sheet with a chart per series, then points, runs and environment."""
-    return _history_sheets.write(history, style)
-
-
-def findings(found: Findings, style: Style) -> bytes:
-    """The workbook of incidents with their findings."""
-    return tables_xlsx.write({name.capitalize(): rows for name, rows in found.tables.items()}, style.tell)
-
-
-def explained(found: ExplainedFinding, style: Style) -> bytes:
-    """The workbook of one finding."""
-    from tracker.lazy import pd
-
-    tables = {"Finding": pd.DataFrame([found.finding], dtype=object)}
-    tables |= {name.capitalize(): getattr(found, name) for name in EXPLAIN_COLUMNS}
-    return tables_xlsx.write(tables, style.tell)
-
-
-def matrix(matrix: Matrix, style: Style) -> bytes:
-    """The workbook of three or more sides: the matrix with a scale of colours, and the sides."""
-    return _matrix_sheet.write(matrix, style)
-
-
-def calibration(calibration: Calibration, style: Style) -> bytes:
-    """The workbook of a calibration: a sheet per table."""
-    titles = {"ratios": "False verdicts", "proposals": "Proposals", "power": "Smallest change found",
-              "suspects": "Suspects", "series": "Noisy series"}  # fmt: skip
-    return tables_xlsx.write({title: getattr(calibration, name) for name, title in titles.items()}, style.tell)
 
 
 def verdict(row: Row, delta: float | None) -> tuple[str | None, bool]:
@@ -153,7 +88,7 @@ def _diff_fields(delta: str, kind: str) -> list[Field]:
 
 def _verdict_fields(table: Columns) -> list[Field]:
     """The columns of what was judged, none where nothing was."""
-    if not _human_verdicts.judged(table):
+    if not has(table, "verdict"):
         return []
     return [
         field("Verdict", "filter", lambda row: (row.get("verdict"), row.get("verdict") in ("REGRESSED", "ADDED")), 18),
@@ -171,9 +106,11 @@ def _blocks(*columns: tuple[str, str, str]) -> list[Field]:
     ]
 
 
-def _write(book: Book, title: str, fields: Sequence[Field], table: Columns, limit: int | None) -> None:
+def _write(
+    book: Book, title: str, fields: Sequence[Field], table: Columns, limit: int | None, above: Sequence[Title] = ()
+) -> None:
     rows = records(table.head(limit))
-    book.sheet(title, fields, (("", row) for row in rows), len(rows))
+    book.sheet(title, fields, (("", row) for row in rows), len(rows), above=above)
 
 
 def _nested(table: Columns, details: Columns, key: Sequence[str], limit: int | None) -> list[tuple[str, Row]]:
@@ -312,13 +249,73 @@ def _known(value: float | None) -> float | None:
     return value if value is not None and value > 0 else None
 
 
+def _memory_rows(diff: Diff, limit: int | None) -> list[tuple[str, Row]]:
+    """Every op as a summary, below it what it consists of: sums per component and allocator, then single blocks."""
+    below: dict[tuple[Any, ...], list[Row]] = {}
+    for name, level in (("memory_details", "component"), ("memory_blocks", "allocation")):
+        for row in records(diff.tables[name]):
+            key = tuple(row[column] for column in OP_KEY)
+            below.setdefault(key, []).append({**_as_detail(row), "level": level})
+    rows: list[tuple[str, Row]] = []
+    for row in records(diff.tables["memory"].head(limit)):
+        rows.append(("summary", {**row, "level": "op"}))
+        rows += [("", detail) for detail in below.get(tuple(row[column] for column in OP_KEY), ())]
+    return rows
+
+
 def _memory(book: Book, diff: Diff, limit: int | None) -> None:
-    rows = _xlsx_memory.nested(diff, _as_detail, limit)
-    _xlsx_memory.compare(book, diff, rows, _diff_fields("delta_bytes", "kb"), _verdict_fields(diff.tables["memory"]))
+    """The sheet MemoryCompare."""
+    rows = _memory_rows(diff, limit)
+    fields = [
+        field("Row", "text", "level", 11),
+        field("Operator Name", "text", "name", 40),
+        field("Input Shape", "text", "input_shapes", 36),
+        field("Input Type", "text", "input_types"),
+        field("Component", "text", "component", 16),
+        field("Allocator", "text", "allocator", 28),
+        *(
+            field(f"{side} {header}", kind, f"{prefix}_{name}")
+            for side, prefix in SIDES
+            for header, kind, name in (("Allocations", "count", "calls"), ("Size (KiB)", "kb", "bytes"))
+        ),
+        *_diff_fields("delta_bytes", "kb"),
+        *both("Duration Held (us)", "us", "held_ns"),
+        *both("Unreleased (KiB)", "kb", "unreleased_bytes"),
+        *both("Allocated At (us)", "us", "time_ns"),
+        *both("Step", "count", "step"),
+        *both("Released", "text", lambda row, side: _released(row.get(f"{side}_is_released"))),
+        *both("Code", "text", "code_line"),
+        *_verdict_fields(diff.tables["memory"]),
+    ]
+    book.sheet("MemoryCompare", fields, rows, len(rows))
 
 
 def _memory_peak(book: Book, diff: Diff, limit: int | None) -> None:
-    _xlsx_memory.peak(book, diff, limit, _diff_fields("delta_bytes", "kb"))
+    """The sheet MemoryPeak: who held the memory when it was most; none where a side does not know."""
+    table = diff.tables["memory_peak"]
+    if not len(table):
+        return
+    fields = [
+        field("Component", "text", "component", 16),
+        field("Operator Name", "text", "name", 40),
+        field("Input Shape", "text", "input_shapes", 36),
+        field("Module", "text", "module", 48),
+        field("Allocator", "text", "allocator", 28),
+        *both("Blocks", "count", "calls"),
+        *both("Size (KiB)", "kb", "bytes"),
+        *_diff_fields("delta_bytes", "kb"),
+        *both("Largest Block (KiB)", "kb", "largest_bytes"),
+        *both("Held Since (us)", "us", "first_ns"),
+        *both("Held Since Step", "count", "first_step"),
+        field("Code", "text", "code_line", 48),
+        field("Call Stack", "text", "call_stack", 60),
+    ]
+    rows = records(table.head(limit))
+    book.sheet("MemoryPeak", fields, (("", row) for row in rows), len(rows))
+
+
+def _released(value: float | None) -> str | None:
+    return None if value is None else "yes" if value else "no"
 
 
 def _kernels(book: Book, diff: Diff, limit: int | None) -> None:
@@ -404,3 +401,204 @@ def _environment(book: Book, diff: Diff) -> None:
         field("Candidate", "text", "candidate", 48),
     ]
     _write(book, "Environment", fields, diff.tables["environment"], None)
+
+
+_LEVELS: Final = "Rows of each level (transport, link) state the same bytes: add up those of one level only."
+
+
+def _kernel_metrics(book: Book, diff: Diff, limit: int | None) -> None:
+    """KernelMetricCompare: the metrics of the kernels that changed most; no sheet where none were measured."""
+    fields = [
+        field("Kernel", "text", "name", 48),
+        field("Input Shape", "text", "input_shapes"),
+        field("Core Type", "text", "core_type", 16),
+        field("Metric", "text", "metric", 26),
+        field("Kind", "text", "kind", 12),
+        *both("Avg Duration (us)", "us", "average_ns"),
+        *both("Mean", "number", "mean"),
+        field("Delta", "number", "delta"),
+        field("DIFF", "percent", "diff", 10),
+        field("Share of the Change", "percent", "share"),
+        field("Moved With the Kernel", "text", _moved, 12),
+    ]
+    if len(diff.tables["kernel_metrics"]):
+        _write(book, "KernelMetricCompare", fields, diff.tables["kernel_metrics"], limit)
+
+
+def _links(book: Book, diff: Diff, limit: int | None) -> None:
+    """CommunicationLinkCompare: all links of a transport together, and from rank to rank; no sheet without any."""
+    fields = [
+        field("Level", "text", "level", 11),
+        field("Communication OP Name", "text", "kind", 24),
+        field("Group Role", "text", "group_role", 12),
+        field("Group Size", "count", "group_size", 11),
+        field("Transport", "text", "transport", 11),
+        field("From Rank", "count", "source_rank", 11),
+        field("To Rank", "count", "target_rank", 11),
+        *both("Calls", "count", "calls"),
+        *both("Packets", "count", "packets"),
+        *both("Size (KiB)", "kb", "bytes"),
+        *both("Transit (us)", "us", "transit_ns"),
+        field("Delta (us)", "us", "delta_ns"),
+        field("DIFF", "percent", "diff", 10),
+        field("Status", "text", lambda row: row["status"], 12),
+        *both("Bandwidth (GB/s)", "number", "bandwidth_gb_per_s"),
+        *both("Large Packets", "percent", "large_packet_ratio"),
+    ]
+    if len(diff.tables["communication_links"]):
+        _write(
+            book, "CommunicationLinkCompare", fields, diff.tables["communication_links"], limit, above=[Title(_LEVELS)]
+        )
+
+
+def _counters(book: Book, diff: Diff, limit: int | None) -> None:
+    """CounterCompare: what both profilers counted in tables of their own; no sheet where they counted nothing."""
+    fields = [
+        field("Source", "text", "source", 20),
+        field("Name", "text", "name", 40),
+        field("Measurement", "text", "attribute", 24),
+        *both("Values", "count", "calls"),
+        *both("Mean", "number", "mean"),
+        field("Delta", "number", "delta"),
+        field("DIFF", "percent", "diff", 10),
+        *both("Min", "number", "min"),
+        *both("Max", "number", "max"),
+    ]
+    if len(diff.tables["counters"]):
+        _write(book, "CounterCompare", fields, diff.tables["counters"], limit)
+
+
+def _moved(row: Row) -> str | None:
+    return None if row["moved"] is None else "yes" if row["moved"] else "no"
+
+
+_Block = tuple[str, Sequence[Field], Sequence[Row]]
+
+_NOTES = (
+    "Numbers are per step: the median over steps, then over ranks, the geometric mean over the runs of a side.",
+    "Medians do not add up: what they lack to a sum is its row Rest.",
+    "Light blue rows sum up an operator; the rows below list its kernels, tasks or components.",
+    "DIFF = (candidate - baseline) / baseline; empty without a baseline.",
+    "DIFF Filter: worse, better, same (DIFF shows as 0.0 %), ADDED, REMOVED; red where the candidate needs more.",
+    "DIFF Filter small, never red: a change below 1 %; in OverallMetrics also one of a time below 0.1 % of E2E.",
+    "Verdict: by one number per run, without machine-wide drift; q: false discovery rate.",
+    "1 KiB = 1024 bytes, 1 MiB = 1024 KiB. An empty cell: the source does not say.",
+)
+
+
+def _explanation(diff: Diff) -> Iterator[_Block]:
+    """The small tables of the sheet, in reading order."""
+    explanation = diff.explanation
+    yield explanation.headline, [], []
+    if explanation.remarks:
+        yield "What limits this", [field("Note", "text", "note")], [{"note": text} for text in explanation.remarks]
+    if diff.judgement is not None:
+        sentences = [{"note": sentence} for sentence in diff.judgement.sentences]
+        yield "Verdicts", [field("Note", "text", "note")], sentences
+    if diff.notes:
+        yield "What makes the comparison doubtful", [field("Note", "text", "note")], [{"note": n} for n in diff.notes]
+    if diff.bottlenecks is not None:
+        yield "Bottleneck", _bottleneck_fields(), bottleneck_rows(diff)
+    yield "Sides", _side_fields(), [plain(diff.baseline), plain(diff.candidate)]
+    words = {"step_ns": "step time", "e2e_ns": "E2E time"}.get(explanation.total_metric, explanation.total_metric)
+    total = f"total: {words}"
+    whole = asdict(explanation) | {"title": total, "name": total}
+    parts = [*(asdict(part) for part in explanation.parts), whole]
+    yield f"Parts of the change of {words}", _part_fields(explanation.delta_ns), plain(parts)
+    contributions = [
+        plain(row) | ({"name": f"{row.count} other {row.name}"} if row.kind == "others" else {})
+        for row in explanation.contributions
+    ]
+    yield "What explains the change, each cause once", _contribution_fields(), [*contributions, plain(whole)]
+    rest = {"name": explanation.rest_title, "delta_ns": explanation.rest_ns}
+    others = explanation.explained_ns - sum(cause.delta_ns for cause in explanation.causes)
+    closing = [{"name": "all other operators", "delta_ns": others}, rest, whole]
+    yield "Operators, ranked by contribution", _cause_fields(), [*plain(explanation.causes), *plain(closing)]
+    yield "By operator name", _cause_fields(), [plain(cause) for cause in explanation.rollup]
+    if explanation.renames:
+        yield "Replaced, renamed or fused", _rename_fields(), [plain(rename) for rename in explanation.renames]
+    yield "How to read this workbook", [field("Note", "text", "note")], [{"note": note} for note in _NOTES]
+
+
+def _bottleneck_fields() -> list[Field]:
+    texts = [field("Side", "text", "side"), field("Class", "text", "class")]
+    shares = (
+        "data_loading_share",
+        "device_utilisation",
+        "possible_gain_share",
+        "outside_steps_share",
+        "communication_share",
+    )
+    numbers = [field(name.replace("_", " ").title(), "percent", name) for name in shares]
+    return [*texts, *numbers, field("Not Known", "text", "missing"), field("Thresholds", "text", "thresholds")]
+
+
+def _side_fields() -> list[Field]:
+    texts = [field(name.capitalize(), "text", name) for name in ("label", "workload", "version", "device")]
+    texts += [field("Configuration", "text", "configuration"), field("Timeline", "text", "timeline")]
+    runs = field("Run Ids", "text", lambda row: ", ".join(map(str, row["run_ids"])))
+    counts = [field(name.capitalize(), "count", name) for name in ("runs", "ranks", "steps")]
+    chosen = field("Chosen Steps", "text", lambda row: format_numbers(row.get("chosen_steps") or ()) or "all")
+    return [*texts, *counts, chosen, runs]
+
+
+def _part_fields(delta_ns: float | None) -> list[Field]:
+    def share(row: Row) -> float | None:
+        return row["delta_ns"] / delta_ns if delta_ns and row["delta_ns"] is not None else None
+
+    return [
+        field("Part", "text", "title"),
+        field("Baseline (ms)", "ms", "baseline_ns"),
+        field("Candidate (ms)", "ms", "candidate_ns"),
+        field("Delta (ms)", "ms", "delta_ns"),
+        field("Share of the Change", "percent", share),
+    ]
+
+
+def _contribution_fields() -> list[Field]:
+    return [
+        field("Cause", "text", lambda row: row["name"] or row["kind"]),
+        field("Delta (us)", "us", "delta_ns"),
+        field("Share of the Change", "percent", "share"),
+        field("Why", "text", "why"),
+        field("Verdict", "text", "verdict"),
+        field("Baseline (us)", "us", "baseline_ns"),
+        field("Candidate (us)", "us", "candidate_ns"),
+        field("Baseline Calls", "count", "baseline_calls"),
+        field("Candidate Calls", "count", "candidate_calls"),
+        field("Input Shape", "text", "input_shapes"),
+    ]
+
+
+def _cause_fields() -> list[Field]:
+    return [
+        field("Operator Name", "text", "name"),
+        field("Input Shape", "text", "input_shapes"),
+        field("Status", "text", "status"),
+        field("Delta (us)", "us", "delta_ns"),
+        field("Share of the Change", "percent", "share"),
+        field("Delta by Calls (us)", "us", "calls_delta_ns"),
+        field("Delta by Time per Call (us)", "us", "per_call_delta_ns"),
+        field("Baseline Calls", "count", "baseline_calls"),
+        field("Candidate Calls", "count", "candidate_calls"),
+        field("Verdict", "text", "verdict"),
+        field("q", "number", "q"),
+        field("Stands Out", "text", _stands_out),
+        field("Where", "text", "where"),
+        field("Kernel Metrics", "text", "why"),
+    ]
+
+
+def _rename_fields() -> list[Field]:
+    return [
+        field("Removed", "text", "removed"),
+        field("Added", "text", "added"),
+        field("Under", "text", "parent"),
+        field("Removed (us)", "us", "removed_ns"),
+        field("Added (us)", "us", "added_ns"),
+    ]
+
+
+def _stands_out(row: Row) -> str | None:
+    told = row.get("stands_out")
+    return None if told is None else "yes" if told else "no"

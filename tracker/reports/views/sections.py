@@ -1,4 +1,4 @@
-"""Why a table that the reader asked for has no rows."""
+"""Sections of a diff or a run: which tables answer them, and why one has no rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from tracker.reports._human import Table
+from tracker.reports.document import Table
 from tracker.results import Selection
 
 _REASONS: Final = {
@@ -32,17 +32,17 @@ _FILTERS: Final = ("module", "op", "kind", "group", "ranks", "stage", "minimum_n
                    "candidate_steps")  # fmt: skip
 
 
-def explained(table: Table, section: str, chosen: Selection, *, is_pruned: bool = False) -> Table:
-    """`table`, with a note on why it has no rows where it has none; filters that were given can be a reason too, and
-    that the details of the run were dropped.
+def in_section(found: list[Table], section: str, only: tuple[str, ...], chosen: Selection, pruned: bool) -> list[Table]:
+    """The tables of a section that have rows; where a reader chose the section, all of them, with a note on why one has
+    no rows: filters can be a reason too, and that the details of the run were dropped (`pruned`).
     """
-    if table.rows:
-        return table
-    if is_pruned:
-        return replace(table, note="no rows: the details of the run were dropped (tracker prune)")
-    filtered = ", or --step and the filters let nothing through" if _is_filtered(chosen) else ""
-    return replace(table, note=f"no rows: {_REASONS[section]}{filtered}")
-
-
-def _is_filtered(chosen: Selection) -> bool:
-    return any(getattr(chosen, name, None) not in (None, ()) for name in _FILTERS)
+    kept = []
+    for one in found:
+        if one.rows:
+            kept.append(replace(one, section=section))
+        elif section in only:
+            is_filtered = any(getattr(chosen, name, None) not in (None, ()) for name in _FILTERS)
+            filtered = ", or --step and the filters let nothing through" if is_filtered else ""
+            why = "the details of the run were dropped (tracker prune)" if pruned else f"{_REASONS[section]}{filtered}"
+            kept.append(replace(one, section=section, note=f"no rows: {why}"))
+    return kept
