@@ -89,7 +89,7 @@ def test_sides_without_verdicts_have_one_sentence_for_all():
 
 def test_limit_cuts_the_rows_below_overall():
     text = render(builders.matrix(), "text", limit=1, width=140)
-    assert "… and 2 more" in text and "aten::add" not in text and "Peak memory" in text
+    assert "… and 2 more\n  --top 0 has all rows\n" in text and "aten::add" not in text and "Peak memory" in text
 
 
 def test_json_has_a_cell_per_side_and_csv_a_line():

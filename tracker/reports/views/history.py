@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -134,42 +134,43 @@ def _headline(series: Row, points: Sequence[Row]) -> str:
 def _versions(history: History, series: Row, points: Sequence[Row], look: Look) -> Table:
     """A line per version; with details also what its verdict rests on."""
     shown = points if look.details else points[-_ROWS:]
-    text = cells.form(series["unit"], [point["value"] for point in points])
+    values = [point["value"] for point in points]
+    text = cells.form(series["unit"], values)
     is_step = series["kind"] == "run" and series["name"] == "step"
-    pinned = printable(history.pinned) if history.pinned and any(point["pinned"] for point in points) else None
-    against = pinned if history.options.against == "pinned" else None
-    with_drift = look.details and any(_corrected(point) for point in shown)
-    with_calls = look.details and any(point["calls"] is not None for point in shown)
-    columns = [Column("version", left=True), Column("step" if is_step else "value"), Column("vs previous")]
-    columns += [Column("verdict", left=True)]
-    columns += [Column(f"vs {pinned}", drop=1)] if pinned and (look.details or against) else []
-    columns += [Column(f"verdict vs {pinned}", left=True)] if against else []
+    made: list[tuple[Column, Callable[[Row], str]]] = [
+        (Column("version", left=True), lambda point: f"{point['version']}{' (pinned)' if point['pinned'] else ''}"),
+        (Column("step" if is_step else "value"), lambda point: text(point["value"])),
+        (Column("vs previous"), lambda point: _change(point, "vs_previous")),
+        (Column("verdict", left=True), _verdict),
+    ]
+    if history.pinned and any(point["pinned"] for point in points):
+        pinned, is_against = printable(history.pinned), history.options.against == "pinned"
+        if is_against or look.details:
+            made.append((Column(f"vs {pinned}", drop=1), lambda point: format_diff(point["pinned_change"])))
+        if is_against:
+            head = Column(f"verdict vs {pinned}", left=True)
+            made.append((head, lambda point: point["pinned_verdict"] or MISSING_TEXT))
     if look.details:
-        columns += [Column("vs level"), *([Column("without drift", drop=2)] if with_drift else [])]
-        columns += [Column("q"), Column("runs"), *([Column("calls", drop=3)] if with_calls else [])]
-    rows: list[tuple[str, list[str]]] = []
-    for point in shown:
-        gone = point["verdict"] in ("ADDED", "REMOVED")
-        line = [f"{point['version']}{' (pinned)' if point['pinned'] else ''}", text(point["value"])]
-        line += [MISSING_TEXT if gone else format_diff(point["vs_previous"]), _verdict(point)]
-        line += [format_diff(point["pinned_change"])] if pinned and (look.details or against) else []
-        line += [point["pinned_verdict"] or MISSING_TEXT] if against else []
-        if look.details:
-            line += [MISSING_TEXT if gone else format_diff(point["change"])]
-            line += [_corrected(point)] if with_drift else []
-            runs = cells.spread(point["runs"], point["value"], point["minimum"], point["maximum"])
-            line += [cells.q_text(point["q"]), runs, *([cells.number(point["calls"])] if with_calls else [])]
-        rows.append((cells.TONES.get(point["verdict"] or "", ""), line))
-    values = [point["value"] for point in shown]
-    known = [value for value in values if value is not None]
-    lead = f"{cells.sparkline(values[-_SPARKS:])}  {text(min(known, default=None))} to {text(max(known, default=None))}"
+        made.append((Column("vs level"), lambda point: _change(point, "change")))
+        if any(map(_corrected, shown)):
+            made.append((Column("without drift", drop=2), _corrected))
+        made.append((Column("q"), lambda point: cells.q_text(point["q"])))
+        spread = ("runs", "value", "minimum", "maximum")
+        made.append((Column("runs"), lambda point: cells.spread(*(point[name] for name in spread))))
+        if any(point["calls"] is not None for point in shown):
+            made.append((Column("calls", drop=3), lambda point: cells.number(point["calls"])))
+    rows = [(cells.TONES.get(point["verdict"] or "", ""), [cell(point) for _, cell in made]) for point in shown]
+    own = values[-len(shown) :]
+    known = [value for value in own if value is not None]
+    lead = f"{cells.sparkline(own[-_SPARKS:])}  {text(min(known, default=None))} to {text(max(known, default=None))}"
     left_out = len(points) - len(shown)
     note = f"{counted(left_out, 'older version')} left out; --details shows all" if left_out else ""
-    return replace(
-        table("", columns, rows, note=note, is_first=True),
-        lead=lead,
-        below=tuple(map(_what_else, shown)) if rows else (),
-    )
+    whole = table("", [column for column, _ in made], rows, note=note, is_first=True)
+    return replace(whole, lead=lead, below=tuple(map(_what_else, shown)))
+
+
+def _change(point: Row, name: str) -> str:
+    return MISSING_TEXT if point["verdict"] in ("ADDED", "REMOVED") else format_diff(point[name])
 
 
 def _verdict(point: Row) -> str:
@@ -182,10 +183,8 @@ def _verdict(point: Row) -> str:
 
 def _corrected(point: Row) -> str:
     """The change without machine-wide drift, where that differs from the raw one by more than rounding; else ""."""
-    if point["judged_change"] is None or point["verdict"] in ("ADDED", "REMOVED"):
-        return ""
-    corrected = format_diff(point["judged_change"])
-    return corrected if corrected != format_diff(point["change"]) else ""
+    corrected = _change(point, "judged_change")
+    return corrected if corrected not in (MISSING_TEXT, format_diff(point["change"])) else ""
 
 
 def _what_else(point: Row) -> str:
@@ -244,9 +243,8 @@ def _overview(
     columns += [Column(f"vs {pinned}")] if pinned else []
     columns += [Column("vs previous"), Column("verdict", left=True)]
     columns += [Column(f"verdict vs {against}", left=True)] if against else []
-    limit = None if look.details else look.rows(_ROWS)
     rows: list[tuple[str, list[str]]] = []
-    for one in series[:limit]:
+    for one in series[: None if look.details else look.rows(_ROWS)]:
         own = points[one["series_id"]]
         place = {_PROFILER: "on"} | _place(one)
         of = (one["input_shapes"], "" if one["kind"] == "run" else one["part"])
@@ -256,8 +254,7 @@ def _overview(
         line += [place.get(key) or MISSING_TEXT for key in differing]
         line += [cells.sparkline(values[-_ROWS:]), text(next((value for value in values if value is not None), None))]
         line += [text(values[-1]), *([format_diff(last["pinned_change"])] if pinned else [])]
-        gone = last["verdict"] in ("ADDED", "REMOVED")
-        line += [MISSING_TEXT if gone else format_diff(last["vs_previous"]), _verdict(last)]
+        line += [_change(last, "vs_previous"), _verdict(last)]
         line += [last["pinned_verdict"] or MISSING_TEXT] if against else []
         rows.append((cells.TONES.get(last["verdict"] or "", ""), line))
     more = len(series) - len(rows)

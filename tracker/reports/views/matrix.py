@@ -151,11 +151,9 @@ def _tables(matrix: Matrix, look: Look) -> list[Table]:
         lines = [("", [_name(row), *(texts[row["row"]][at] for at in shown)]) for row in own]
         tones = tuple(("", *(cells.TONES.get(row["cells"][at]["verdict"] or "", "") for at in shown)) for row in own)
         more = 0 if is_overall else int((matrix.rows["section"] != "overall").sum()) - len(own)
-        note = (
-            ""
-            if is_overall or not lost
-            else f"{counted(len(lost), 'side')} left out: {', '.join(lost)}; use a wider terminal"
-        )
+        hints = ["--top 0 has all rows"] if more else []
+        hints += [f"{counted(len(lost), 'side')} left out: {', '.join(lost)}; use a wider terminal"] if lost else []
+        note = "" if is_overall else "; ".join(hints)
         made.append(replace(table(title, columns, lines, more=more, note=note, is_first=True), cell_tones=tones))
     return made
 
