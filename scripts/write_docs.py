@@ -43,32 +43,54 @@ def commands() -> str:
         "# Commands",
         "Results go to standard output, everything else to standard error. Exit code 0: it ran; 2: it could not.\n"
         "With `--fail-on`, `tracker diff` and `tracker findings` have more: [gates](automate.md#gate-a-pipeline).",
-        "\n".join(
-            f"- [`{' '.join(path)}`](#{'-'.join(path)}): {summary(command, path)}" for path, command in command_tree()
-        ),
+        command_list(),
     ]
     for path, command in command_tree():
         context = command.context_class(command, info_name=" ".join(path))
         usage = command.get_usage(context).removeprefix("Usage: ")
         usage = f"```text\n{' '.join(usage.split())}\n\n{cleandoc(command.help or '')}\n```".replace("\b\n", "")
-        records = [each.get_help_record(context) for each in command.get_params(context) if each.name != "help"]
-        options = [f"- `{name}`: {' '.join(text.split())}".removesuffix(": ") for name, text in filter(None, records)]
-        parts.append(f"## {' '.join(path)}\n\n{usage}" + ("\n\n" + "\n".join(options) if options else ""))
+        groups = {title: [row for row in rows if row[0] != "-h, --help"] for title, rows in groups_of(command, context)}
+        lines = [
+            f"{'' if title in ('Options', 'Arguments') else f'{title}:{chr(10)}{chr(10)}'}"
+            + "\n".join(f"- `{name}`: {' '.join(text.split())}".removesuffix(": ") for name, text in rows)
+            for title, rows in groups.items()
+            if rows
+        ]
+        parts.append("\n\n".join([f"## {' '.join(path)}", usage, *lines]))
     return "\n\n".join(parts)
+
+
+def groups_of(command: Any, context: Any) -> Any:
+    """The options of a command with their help, by group."""
+    from tracker.cli.typer_parts import option_groups
+
+    return option_groups(command, context).items()
+
+
+def command_list() -> str:
+    """Every command on a line, in the groups of the help."""
+    from tracker.cli import COMMANDS
+
+    tree = command_tree()
+    lines = []
+    for title, names in COMMANDS.items():
+        own = [(path, command) for path, command in tree if path[1] in names]
+        lines.append(f"{title}:\n")
+        lines += [f"- [`{' '.join(path)}`](#{'-'.join(path)}): {summary(command, path)}" for path, command in own]
+        lines.append("")
+    return "\n".join(lines).rstrip()
 
 
 def command_tree() -> list[tuple[tuple[str, ...], Any]]:
     """Every command with the words that call it, in the order of the help."""
-    import typer
-
-    from tracker.cli import app
+    from tracker.cli import program
 
     def below(command: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
         for name in command.list_commands(None) if hasattr(command, "commands") else ():
             yield (*path, name), command.commands[name]
             yield from below(command.commands[name], (*path, name))
 
-    return list(below(typer.main.get_command(app), ("tracker",)))
+    return list(below(program(), ("tracker",)))
 
 
 def summary(command: Any, path: tuple[str, ...]) -> str:

@@ -90,10 +90,11 @@ def test_database_is_a_url_or_a_path(text, database, monkeypatch):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("database = \n", r"tracker.toml: the settings file is no valid TOML: .*line 1.*"),
+        ("database = \n", r"tracker.toml: the settings file is not valid TOML: .*line 1.*"),
         (
             "databse = 'x'",
-            r"tracker.toml: key databse: there is no such setting; known here: database, limits, watch, prune, alerts",
+            r"tracker.toml: key databse: there is no such setting; known here: database, workload, version, limits, "
+            "watch, prune, alerts",
         ),
         ("database = 3", r"tracker.toml: key database: expected a text, got a whole number; .*"),
         ("database = ''", r"tracker.toml: key database: is '', expected a URL or a path; .*"),

@@ -10,9 +10,8 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
-import typer
 
-from tracker.cli import app
+from tracker.cli import program
 from tracker.config.entries import read as read_settings
 from tracker.profile import ROW_COLUMNS
 from tracker.store.tables import metadata
@@ -107,7 +106,7 @@ def command_tree(command, path=("tracker",)):
         yield from command_tree(below, (*path, name))
 
 
-COMMANDS = dict(command_tree(typer.main.get_command(app)))
+COMMANDS = dict(command_tree(program()))
 OPTIONS = set().union(*COMMANDS.values()) | {"--help", "-h"}
 
 

@@ -10,29 +10,12 @@ with tracker.open_store("sqlite:///profiles.db") as store:
 
 from __future__ import annotations
 
-from tracker.api import (
-    calibrate,
-    diff,
-    examine,
-    explain,
-    findings,
-    history,
-    ingest,
-    log,
-    matrix,
-    open_store,
-    runs,
-    show,
-    status,
-    thresholds,
-    versions,
-)
+from tracker import api
+from tracker.api import *  # noqa: F403 the names of api.__all__
 from tracker.errors import TrackerError
 
-__all__ = [
-    "TrackerError", "__version__", "calibrate", "diff", "examine", "explain", "findings", "history", "ingest", "log",
-    "matrix", "open_store", "runs", "show", "status", "thresholds", "versions",
-]  # fmt: skip
+__all__ = ["TrackerError", "__version__"]
+__all__ += api.__all__
 
 __version__ = "0.1.0"
 

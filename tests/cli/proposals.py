@@ -6,10 +6,12 @@ import re
 import shlex
 from collections.abc import Mapping
 
-from tracker.cli import _ORDER as COMMANDS
+from tracker.cli import COMMANDS
 
-_START = re.compile(rf"(?<![\w/.'-])tracker (?:{'|'.join(COMMANDS)})(?![\w/.])")
-_END = re.compile(r'  |::|"(?= \w+=|>)|\n|\)|; | && |\. |, |$|: |\.$')
+_START = re.compile(
+    rf"(?<![\w/.'-])tracker (?:{'|'.join(name for group in COMMANDS.values() for name in group)})(?![\w/.])"
+)
+_END = re.compile(r'  | \| |::|"(?= \w+=|>)|\n|\)|; | && |\. |, |$|: |\.$')
 _STOP = re.compile(r"(?<![.])[.,;:]$")
 _PROSE = frozenset(
     (

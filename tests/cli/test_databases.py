@@ -121,8 +121,8 @@ def test_a_database_is_copied_whole_into_an_empty_one_only(tracker, db, tmp_path
     said = tracker("db", "copy", db, copy)
     assert said.code == 0
     assert said.out.rstrip().endswith(
-        f"6 runs: copied to {copy}.  Next: have it used, by --db, TRACKER_DB or the settings file; "
-        "tracker db info says which one is"
+        f"6 runs: copied to {copy}.  Next: name it by --db, TRACKER_DB or the settings file; "
+        "tracker db info shows which one is used"
     )
     for words in (["runs"], ["diff", "v01", "v08", "--format", "json"], ["findings"]):
         assert tracker(*words, "--db", copy).plain == tracker(*words, "--db", db).plain

@@ -38,7 +38,7 @@ def test_a_workload_of_the_environment_is_the_default_of_every_command(tracker, 
         assert "bert" not in done.out
     listed = json.loads(tracker("runs", "--format", "json", "--db", two).out)["runs"]
     assert {run["workload"] for run in listed} == {"gpt"}
-    assert "run:8" in tracker("runs", "--workload", "bert", "--db", two).out, "an option goes before it"
+    assert "run:8" in tracker("runs", "--workload", "bert", "--db", two).out, "an option overrides it"
 
 
 def test_a_version_of_the_environment_is_the_default_of_lists(tracker, two, monkeypatch):
@@ -51,19 +51,19 @@ def test_an_ingest_takes_what_neither_option_nor_sidecar_says(tracker, tmp_path,
     profile = trace(tmp_path)
     monkeypatch.setenv("TRACKER_VERSION", "v7")
     monkeypatch.setenv("TRACKER_WORKLOAD", "gpt")
-    assert "v7 of gpt" in tracker("ingest", profile, "--db", tmp_path / "a.db").out
-    assert "v8 of gpt" in tracker("ingest", profile, "--version", "v8", "--db", tmp_path / "b.db").out
+    assert "gpt v7" in tracker("ingest", profile, "--db", tmp_path / "a.db").out
+    assert "gpt v8" in tracker("ingest", profile, "--version", "v8", "--db", tmp_path / "b.db").out
 
 
 def test_a_job_without_a_version_is_delivered_once_one_is_named(job, tracker, monkeypatch):  # noqa: F811 the fixture
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(job.parent))
     done = run("--profiles", "prof", "--workload", "toy", "--", "cp", "made.json", "prof")
     (proposed,) = [line for line in done.stderr.splitlines() if line.startswith("note: ")]
-    words = proposed.partition("waits: tracker ")[2].split()
+    words = proposed.partition("not ingested yet: tracker ")[2].split()
     assert words[:2] + words[3:] == ["ingest", "--spooled", "--version", "VERSION"]
     monkeypatch.setenv("TRACKER_DB", str(job / "jobs.db"))
     again = tracker(*[word.replace("VERSION", "v3") for word in words])
-    assert again.out.startswith("run:1  new  v3 of toy"), again.err
+    assert again.out.startswith("run 1  toy v3"), again.err
     assert queued(job) == []
 
 
@@ -74,7 +74,7 @@ def test_profiles_for_another_database_are_counted(job, tracker, monkeypatch):  
     done = tracker("ingest", "--spooled", "--db", job / "other.db")
     assert done.out == "nothing to deliver.\n"
     assert done.err == (
-        "note: 1 profile waiting for another database, postgresql://db.example:5432/runs; name that one with --db\n"
+        "note: 1 profile waiting for another database, postgresql://db.example:5432/runs; name it with --db\n"
     )
 
 
@@ -85,12 +85,11 @@ def test_profiles_for_another_database_are_counted(job, tracker, monkeypatch):  
         ("runs --tag =", "--tag '=' names no tag; write --tag KEY or --tag KEY=VALUE"),
         ("versions unpin v1 --workload gpt", "version 'v1' of gpt is not pinned; tracker versions shows which one is"),
         ("diff run:1 run:4 --by communication",
-         "--by communication is of three sides or more; of two sides: --only communication"),
+         "--by communication needs three sides or more; use --only communication"),
         ("history 99999", "there is no series 99999; tracker history '*' --workload WORKLOAD lists them"),
         ("diff run:x run:4", "'run:x' is no run; write run:41, run:41,run:42 or run:41:rank3"),
         ("mute 1 --until version:v99 --reason r",
-         "--until version:v99: there is no such version; known are v1, v2; give future:v99 for a version that is still "
-         "to come"),
+         "--until version:v99: no such version; newest: v1, v2; give future:v99 for a version without runs"),
         ("diff run:1", "run:1 has no earlier runs on its device and configuration; name the baseline as well: BASELINE "
          "CANDIDATE"),
     ],
@@ -105,13 +104,13 @@ def test_sections_must_name_one(tracker, two, words):
     done = tracker(*words, "--only", "", "--db", two)
     assert (done.code, done.err) == (
         2,
-        "tracker: --only names no section; name one, as in --only overall, or leave it out\n",
+        "tracker: --only names nothing; give a word, or leave out --only\n",
     )
 
 
 def test_prune_does_not_guess_in_a_script(tracker, two):
     done = tracker("prune", "--db", two)
     assert (done.code, done.out) == (2, "")
-    assert done.err.startswith("tracker: it is not said what may go; give --older-than AGE or --keep-versions N")
+    assert done.err.startswith("tracker: neither --older-than nor --keep-versions is given; give one")
     assert tracker("prune", "--yes", "--db", two).code == 0
     assert tracker("prune", "--keep-versions", "3", "--db", two).code == 0

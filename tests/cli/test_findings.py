@@ -87,7 +87,7 @@ def test_explain_says_every_reason_whole(tracker, own):
 def test_a_user_says_what_findings_are(tracker, own):
     (incident,) = [row["incident_id"] for row in listed(tracker, own, "--direction", "regression")["incidents"]]
     out = tracker("ack", f"I-{incident}", "--reason", "ticket 7", "--by", "ann", "--db", own).out
-    assert out.startswith("39 findings: ack (")
+    assert out.startswith("39 findings acknowledged: ")
     assert listed(tracker, own, "--direction", "regression", "--state", "new")["findings"] == []
     number = str(listed(tracker, own, "--state", "acknowledged")["findings"][0]["finding_id"])
     tracker("mute", number, "--until", "2w", "--reason", "later", "--db", own)
@@ -105,8 +105,11 @@ def test_a_user_says_what_findings_are(tracker, own):
         (("ack", "x", "--reason", "r"), "'x' is no finding; give numbers, or I-N"),
         (("ack", "999", "--reason", "r"), "there is no finding 999"),
         (("invalid", "I-999", "--reason", "r"), "there is no incident I-999"),
-        (("mute", "1", "--until", "soon", "--reason", "r"), "--until 'soon' is no end; give a date"),
-        (("mute", "1", "--until", "2020-01-01", "--reason", "r"), "a mute needs an end that lies ahead"),
+        (
+            ("mute", "1", "--until", "soon", "--reason", "r"),
+            "--until 'soon' is not a date, an age or a version; give a date",
+        ),
+        (("mute", "1", "--until", "2020-01-01", "--reason", "r"), "--until must be in the future"),
         (("explain", "999"), "there is no finding 999"),
         (("findings", "--workload", "nobody"), "there is no workload 'nobody'"),
         (("findings", "--version", "v99"), "there is no version 'v99'"),
@@ -121,10 +124,8 @@ def test_bad_words_are_one_line_and_exit_2(tracker, own, words, problem):
 
 def test_a_second_mute_replaces_the_end_of_the_first(tracker, own):
     number = str(listed(tracker, own, "--kind", "op_name")["findings"][0]["finding_id"])
-    first = tracker("mute", number, "--until", "future:v99", "--reason", "a", "--db", own)
-    assert first.code == 0 and "had a mute already" not in first.out
-    again = tracker("mute", number, "--until", "2w", "--reason", "b", "--db", own)
-    assert "had a mute already, which ends with the new one" in again.out
+    tracker("mute", number, "--until", "future:v99", "--reason", "a", "--db", own)
+    tracker("mute", number, "--until", "2w", "--reason", "b", "--db", own)
     row = next(r for r in listed(tracker, own, "--state", "muted")["findings"] if str(r["finding_id"]) == number)
     assert (row["until_version"], row["until_ns"] is not None) == (None, True)
     tracker("unmute", number, "--reason", "c", "--db", own)

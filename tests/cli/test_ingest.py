@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import gzip
 import shutil
 from pathlib import Path
 
 from tests.cli.support import WORKLOAD, content
 from tests.regressions import made
-from tracker.cli._ingested import newly_recovered, recovered
-from tracker.cli.ingest import _proposed, summary
+from tracker.cli.ingested import meaning, recovered
+from tracker.intake import IngestResult
 from tracker.regressions import judgement
 
 DATA = Path(__file__).parents[1] / "data"
@@ -17,8 +18,8 @@ def test_first_ingest_makes_the_database(tracker, tmp_path, trace):
     done = tracker("ingest", trace["v01"], *LABELS, "--db", tmp_path / "new.db").plain
     assert (done.code, done.err) == (0, "")
     assert done.out.splitlines() == [
-        "run:1  new  v01 of small_gpt on cpu, rank 0, 5 steps: run1.pt.trace.json.gz",
-        "1 new run.  Next: tracker show run:1",
+        "run 1  small_gpt v01  cpu  rank 0  5 steps  89.91 ms  run1.pt.trace.json.gz",
+        "v01 (1 run) is the first version of small_gpt.  Next: tracker show run:1",
     ]
 
 
@@ -31,25 +32,34 @@ def test_without_a_database_named_the_default_one_is_made(tracker, tmp_path, tra
 def test_files_of_one_job_on_one_rank_are_a_run_each(tracker, tmp_path, trace):
     done = tracker("ingest", trace["v01"].parent, *LABELS, "--db", tmp_path / "new.db")
     lines = done.out.splitlines()
-    assert [line.split("  ")[:2] for line in lines[:-1]] == [[f"run:{n}", "new"] for n in range(1, len(lines))]
+    assert [line.split("  ")[0] for line in lines[:-1]] == ["run 1", "run 2", "run 3"]
+    assert len({line.index("run", 6) for line in lines[:-1]}) == 1, "the columns line up"
+
+
+def test_last_line_says_what_a_new_version_means(tracker, db, tmp_path, trace):
+    db = tmp_path / "new.db"
+    tracker("ingest", trace["v01"].parent, *LABELS, "--db", db)
+    last = tracker("ingest", trace["v08"].parent, "--version", "v08", "--db", db).plain.out.splitlines()[-1]
+    assert last == (
+        "v08 (3 runs) is 30.5 % slower than v01. 9 new findings.  "
+        "Next: tracker findings --version v08 --workload small_gpt"
+    )
 
 
 def test_same_file_again_changes_nothing_and_names_its_run(tracker, db, trace):
     before = content(db)
     done = tracker("ingest", trace["v01"], *LABELS, "--db", db)
     assert done.code == 0
-    assert done.out.startswith("run:1  already in")
-    assert done.out.splitlines()[-1].startswith("1 run already in, unchanged.")
+    assert done.out.startswith("run 1  small_gpt v01")
+    assert done.out.splitlines()[-1].startswith("1 run already stored, unchanged.")
     assert content(db) == before
 
 
 def test_unpacked_copy_of_a_file_is_the_same_file(tracker, db, trace, tmp_path):
-    import gzip
-
     before = content(db)
     copy = tmp_path / "copy.pt.trace.json"
     copy.write_bytes(gzip.decompress(trace["v01"].read_bytes()))
-    assert "already in" in tracker("ingest", copy, *LABELS, "--db", db).out
+    assert "already stored" in tracker("ingest", copy, *LABELS, "--db", db).out
     assert content(db) == before
 
 
@@ -96,11 +106,11 @@ def test_formats_of_one_folder_are_named_and_warned_of(tracker, tmp_path):
     done = tracker("ingest", tmp_path / "in", *LABELS, "--db", tmp_path / "new.db")
     folders = f"{tmp_path / 'in' / 'run1'} and 1 more"
     assert done.err.startswith(f"warning: {folders}: files of paddle_log and paddle_summary lie")
-    assert sorted(line.partition("steps, ")[2] for line in done.out.splitlines()[:4]) == [
-        "paddle_log: run1/timer.txt",
-        "paddle_log: run2/timer.txt",
-        "paddle_summary: run1/summary.txt",
-        "paddle_summary: run2/summary.txt",
+    assert sorted(line.split()[-2:] for line in done.out.splitlines()[:4]) == [
+        ["paddle_log", "run1/timer.txt"],
+        ["paddle_log", "run2/timer.txt"],
+        ["paddle_summary", "run1/summary.txt"],
+        ["paddle_summary", "run2/summary.txt"],
     ]
 
 
@@ -108,11 +118,11 @@ def test_logs_come_in_under_their_own_names_in_the_order_of_their_dates(tracker,
     db = tmp_path / "new.db"
     assert tracker("ingest", DATA / "paddle_log" / "A100_LOG", "--db", db).code == 0
     out = tracker("log", "--db", db).out
-    assert "batch_size=8 devices=1 precision=fp32, NVIDIA A100, throughput in sequences/s without a profiler" in out
+    assert "batch_size=8, devices=1, precision=fp32, NVIDIA A100, throughput in sequences/s without a profiler" in out
     rows = [line.split() for line in out.splitlines() if line.startswith("  2023")]
     assert rows == [
         ["20230808_69edec3bb7", "800.0", "0.0", "%", "-"],
-        ["20230908_0123456789", "1,000.0", "+25.0", "%", "+25.0", "%"],
+        ["20230908_0123456789", "1,000.0", "+25.0", "%", "+25.0", "%", "too", "few", "runs"],
     ]
 
 
@@ -135,7 +145,7 @@ def ranks_without_kernels(folder, *ranks):
 
 def test_a_run_of_folders_is_named_by_them_and_a_warning_by_the_rank_it_concerns(tracker, tmp_path):
     done = tracker("ingest", ranks_without_kernels(tmp_path, 3), *LABELS, "--db", tmp_path / "new.db")
-    assert done.out.splitlines()[0].endswith("ranks 2-3, 1 step: rank2_ascend_pt, rank3_ascend_pt")
+    assert done.out.splitlines()[0].endswith("rank2_ascend_pt, rank3_ascend_pt")
     warnings = done.err.splitlines()
     assert warnings[0].startswith("warning: rank 3 of job7: partial: neither kernel_details.csv nor trace_view.json")
     assert warnings[1].startswith("warning: rank 3 of job7: no trace_view.json: no ops")
@@ -171,11 +181,11 @@ def test_an_older_release_that_comes_in_later_is_moved_with_the_command_that_is_
     newer = [log_of(folder, "20230807_73d6cf4bf9", 120.0), log_of(folder, "20220616_fb8f73102c", 110.0)]
     done = tracker("ingest", *newer, "--workload", "net", "--db", db).plain
     assert (done.code, done.err) == (0, "")  # of one call: in the order of their dates
-    assert done.out.splitlines()[-1] == "2 new runs.  Next: tracker log --workload net"
+    assert done.out.splitlines()[-1].endswith(", not confirmed.  Next: tracker log --workload net")
     done = tracker("ingest", log_of(folder, "20201218_76c46877a0", 100.0), "--workload", "net", "--db", db).plain
     words = "versions order 20201218_76c46877a0 --before 20220616_fb8f73102c --workload net"
     assert done.err == (
-        "note: 20201218_76c46877a0 stands behind 20220616_fb8f73102c, which came in before; if it is older: "
+        "note: 20201218_76c46877a0 is ordered after 20220616_fb8f73102c, which came in earlier; if it is older: "
         f"tracker {words}\n"
     )
     assert tracker(*words.split(), "--db", db).code == 0
@@ -192,18 +202,36 @@ def test_names_without_numbers_give_no_hint(tracker, tmp_path, trace):
         assert tracker("ingest", log, "--version", label, "--workload", "net", "--db", tmp_path / "n.db").err == ""
 
 
-def test_the_summary_says_what_has_recovered(memory_store):
+def test_last_line_names_findings_that_recovered(memory_store):
     """op07 is slower in v2 and back in v3: with its second run that is certain."""
     made.runs(memory_store, "v1", count=5)
     made.runs(memory_store, "v2", {"op07": 1.5}, start=5)
     made.runs(memory_store, "v3", start=8, count=1)
     judgement.update(memory_store, judgement.lines_of(memory_store))
     before = recovered(memory_store)
-    assert newly_recovered(memory_store, before) == []
     made.runs(memory_store, "v3", start=9, count=1)
     judgement.update(memory_store, judgement.lines_of(memory_store))
-    over = newly_recovered(memory_store, before)
-    assert over == ["gpt"], "one op, and its shape under it"
-    assert "1 finding recovered.  Next: tracker findings --state recovered --workload gpt" in summary(
-        [], {}, over, proposed=_proposed(memory_store, [], {}, over)
+    result = IngestResult(10, "v3", "gpt", "H100", (0,), 1, created=True, joined=False, already=False, paths=())
+    last = meaning(memory_store, [result], before)
+    assert last.endswith("1 finding recovered.  Next: tracker findings --state recovered --workload gpt")
+
+
+def test_the_only_workload_of_a_database_is_the_default(tracker, db, tmp_path, trace):
+    copy = tmp_path / "copy.pt.trace.json"
+    copy.write_bytes(gzip.decompress(trace["v01"].read_bytes()).replace(b"aten::mul", b"aten::wul"))
+    assert tracker("ingest", copy, "--version", "v09", "--db", db).out.startswith("run 7  small_gpt v09")
+    assert tracker("ingest", DATA / "paddle_log" / "A100_LOG", "--db", db).out.startswith("run 8  toy "), (
+        "it states one"
     )
+    refused = tracker("ingest", copy, "--version", "v10", "--db", tmp_path / "new.db")
+    assert (refused.code, "states no workload" in refused.err) == (2, True)
+
+
+def test_settings_file_gives_workload_and_version(tracker, tmp_path, trace, monkeypatch):
+    monkeypatch.setenv("TRACKER_CONFIG", str(tmp_path / "tracker.toml"))
+    (tmp_path / "tracker.toml").write_text('database = "own.db"\nworkload = "gpt"\nversion = "nightly"\n')
+    assert tracker("ingest", trace["v01"]).out.startswith("run 1  gpt nightly")
+    monkeypatch.setenv("TRACKER_VERSION", "v2")
+    assert tracker("ingest", trace["v08"], "--workload", "bert").out.startswith("run 2  bert v2")
+    monkeypatch.delenv("TRACKER_VERSION")
+    assert "bert" not in tracker("runs").out and "bert" in tracker("runs", "--workload", "bert").out

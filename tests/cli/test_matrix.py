@@ -41,7 +41,7 @@ def test_the_matrix_on_screen_fits_and_chooses_rows(tracker, monkeypatch):
         ([*SAMPLES, "--by", "phase"], "no matrix 'phase'; choose from op, kernel, communication, module"),
         (
             [*SAMPLES[:2], "--by", "communication"],
-            "--by communication is of three sides or more; of two sides: --only communication",
+            "--by communication needs three sides or more; use --only communication",
         ),
     ],
 )

@@ -93,7 +93,7 @@ def test_keep_going_takes_what_can_be_read_and_exits_with_2(tracker, tmp_path, f
     assert (alone.code, "--keep-going" in alone.err) == (2, False)
     done = tracker("ingest", folder, *LABELS, "--keep-going")
     assert done.code == 2
-    assert done.out.startswith("run:1  new  v1 of gpt")
+    assert done.out.startswith("run 1  gpt v1")
     *_, left, bad = done.err.splitlines()
     assert left == expected(folder)
     assert bad.startswith(f"not read: {folder / 'rank1.json'}: ")

@@ -44,7 +44,7 @@ def told(tracker, db, server, monkeypatch, tmp_path):
 def test_one_round_tells_what_is_new_and_the_next_one_nothing(told, server):
     done = told("notify")
     assert done.code == 0
-    assert done.out.startswith("1 message made; 1 sent, 0 failed and tried again, 0 given up.")
+    assert done.out.startswith("1 message made; 1 sent, 0 failed (retried later), 0 given up.")
     ((_, body),) = server.got
     assert body["tracker"]["incidents"][0]["version"] == "v08"
     assert told("notify").out.startswith("0 messages made; 0 sent")
@@ -57,7 +57,7 @@ def test_a_dry_run_prints_the_message_and_changes_nothing(told, server, db):
     assert "\\n" not in out
     assert "to hook: [critical] small_gpt: step +" in out
     assert "Reproduce:\n    tracker diff v01 v08 --workload small_gpt\n" in out
-    assert out.splitlines()[-1] == "1 message would go out."
+    assert out.splitlines()[-1] == "1 message would be sent."
     assert db.read_bytes() == before
     assert server.got == []
     assert TOKEN not in out
@@ -70,12 +70,12 @@ def test_what_cannot_be_delivered_is_said_listed_and_tried_again(told, server, d
     assert "to hook (failed): it answered 200 with errcode 93000: invalid webhook url" in done.err
     listed = told("notify", "--list").out
     assert "errcode 93000" in listed
-    assert "1 message on the way, 0 given up." in listed
+    assert "1 message pending, 0 given up." in listed
     with open_store(str(db)) as store, store.begin() as connection:
         connection.exec_driver_sql("UPDATE notification SET state = 'dead' WHERE state = 'failed'")
-    assert "0 messages on the way, 1 given up." in told("notify", "--list").out
+    assert "0 messages pending, 1 given up." in told("notify", "--list").out
     server.answer = Answer()
-    assert told("notify", "--retry", "dead").out == "1 message will be tried again.\n"
+    assert told("notify", "--retry", "dead").out == "1 message will be retried.\n"
     assert "1 sent" in told("notify").out
     assert TOKEN.encode() not in text_of_database(db)
 
@@ -101,11 +101,11 @@ def test_a_service_that_never_ends_its_answer_does_not_hold_up_a_test(told, serv
 def test_a_message_that_waits_after_a_failure_can_be_tried_at_once(told, server):
     server.answer = Answer(status=500)
     done = told("notify")
-    assert "1 failed and tried again" in done.out
+    assert "1 failed (retried later)" in done.out
     (number,) = re.findall(r"message (\d+) to hook", done.err)
     server.answer = Answer()
     assert "0 sent" in told("notify").out
-    assert told("notify", "--retry", number).out == "1 message will be tried again.\n"
+    assert told("notify", "--retry", number).out == "1 message will be retried.\n"
     assert "1 sent" in told("notify").out
 
 
@@ -121,7 +121,7 @@ def test_a_service_that_may_drop_a_message_is_to_be_looked_at(told, server, monk
     monkeypatch.setattr(NotifyFeishu, "notify_url", f"http://{server.host}/{{token}}")
     monkeypatch.setenv("SPARE", f"feishu://{TOKEN}")
     done = told("notify", "--test", "spare")
-    assert done.out.startswith("spare: delivered; look there")
+    assert done.out.startswith("spare: delivered; check there")
     server.answer = Answer(200, '{"code": 19024, "msg": "Key Words Not Found"}')
     done = told("notify", "--test", "spare")
     assert (done.code, done.out.strip()) == (2, "spare: failed: it answered 200 with code 19024: Key Words Not Found")
@@ -132,9 +132,9 @@ def test_a_service_that_may_drop_a_message_is_to_be_looked_at(told, server, monk
     [
         (["--test", "nobody"], "there is no channel 'nobody'; channels: hook, spare"),
         (["hook"], "channels are named with --test only"),
-        (["--test", "--list"], "--test and --list do not go together"),
+        (["--test", "--list"], "choose one of --test, --list"),
         (["--retry", "x"], "--retry 'x' is no message"),
-        (["--retry", "99"], "message 99 neither failed nor was given up"),
+        (["--retry", "99"], "message 99 is not failed or given up"),
     ],
 )
 def test_wrong_wishes_say_what_to_do(told, words, said):
@@ -159,7 +159,7 @@ def test_a_mute_by_pattern_holds_until_its_end_and_can_be_ended(told, server, db
     with open_store(str(db)) as store:
         (silence,) = notifications.silences(store, time.time_ns())
         assert notifications.silences(store, silence.until_ns) == []
-    assert told("unmute", "silence:1", "--reason", "done").out == "silence:1 has ended\n"
+    assert told("unmute", "silence:1", "--reason", "done").out == "silence:1 ended\n"
     assert "1 message made; 1 sent" in told("notify").out
     assert told("unmute", "silence:1", "--reason", "done").code == 2
 
@@ -177,9 +177,9 @@ def test_a_mute_of_findings_that_is_over_is_told_by_the_next_round(told, db):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "nothing is named to be muted"),
+        ([], "no finding to mute"),
         (["3", "--op", "x"], "IDs and --op do not go together"),
-        (["3", "--workload", "x"], "--workload and --device go with --op"),
+        (["3", "--workload", "x"], "--workload and --device need --op"),
         (["--op", ""], "a reason or a pattern is empty"),
     ],
 )
@@ -189,7 +189,7 @@ def test_a_mute_names_findings_or_a_pattern(told, words, said):
     assert said in done.err
 
 
-@pytest.mark.parametrize(("until", "said"), [("version:v9", "ends at a time"), ("2020-01-01", "lies ahead")])
+@pytest.mark.parametrize(("until", "said"), [("version:v9", "ends at a time"), ("2020-01-01", "in the future")])
 def test_a_mute_by_pattern_ends_at_a_time_that_lies_ahead(told, until, said):
     done = told("mute", "--op", "x", "--until", until, "--reason", "because")
     assert done.code == 2

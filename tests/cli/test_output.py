@@ -11,7 +11,7 @@ import pytest
 
 from tests.cli.support import WORKLOAD
 from tests.cli.test_bad_input import expect
-from tracker.cli import _output
+from tracker.cli import output as cli_output
 
 LONG = "a" * 300
 DIFF = ("diff", "v01", "v08", "--only", "overall")
@@ -53,7 +53,7 @@ def test_a_closed_stdout_is_an_error(db):
         command = f"exec {sys.executable} -m tracker {words} --db '{db}' >&-"
         done = subprocess.run(["sh", "-c", command], stderr=subprocess.PIPE, text=True, check=False)
         assert done.returncode == 2
-        assert done.stderr == "tracker: standard output: is closed; give -o FILE, or send it somewhere\n"
+        assert done.stderr == "tracker: standard output: is closed; give -o FILE, or redirect it\n"
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_color_is_for_terminals_that_want_it(name, value, color, monkeypatch):
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
     monkeypatch.setenv(name, value)
-    assert _output.screen().color is color
+    assert cli_output.screen()["color"] is color
 
 
 def test_empty_output_is_an_error(tracker, db):
@@ -117,12 +117,15 @@ def test_full_disk_behind_a_file_is_no_matter_of_rights(tracker, db, trace):
 def test_standard_output_is_no_file_of_a_report(tracker, db):
     done = tracker("show", "latest", "--db", db, "-o", "-")
     assert (done.code, done.out, done.err) == (
-        2, "", "tracker: -o - is no file; leave it out: results go to standard output, as --format says\n"
+        2, "", "tracker: -o - is not a file; leave it out: results go to standard output, as --format says\n"
     )  # fmt: skip
 
 
 def test_ending_that_is_no_report(tracker, db, tmp_path):
-    expect(tracker(*DIFF, "--db", db, "-o", tmp_path / "x.foo"), r"-o \S+x\.foo ends in \.foo, which is no report")
+    expect(
+        tracker(*DIFF, "--db", db, "-o", tmp_path / "x.foo"),
+        r"-o \S+x\.foo ends in \.foo, which is not a report format",
+    )
 
 
 def test_ending_and_format_that_contradict(tracker, db, tmp_path):
@@ -145,9 +148,9 @@ def test_pipe_is_as_wide_as_columns_says(tracker, db, monkeypatch):
         (("diff",), r"Missing argument 'BASELINE CANDIDATE\.\.\.'; tracker diff --help"),
         (
             ("diff", "a", "b", "--top", "x"),
-            "Invalid value for '--top': .* a valid integer.*; .*",
+            "--top 'x' is not a whole number of 0 or more; .*",
         ),
-        (("diff", "a", "b", "--format", "x"), "Invalid value for '--format': 'x' is not one of .*; .*"),
+        (("diff", "a", "b", "--format", "x"), "--format 'x' must be one of: .*; .*"),
         (("runs", "edit"), r"Missing argument 'RUN\.\.\.'; tracker runs edit --help"),
         (("nonsense",), "No such command 'nonsense'; tracker --help"),
     ],

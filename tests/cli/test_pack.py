@@ -24,7 +24,7 @@ def test_a_profile_travels_as_a_pack(tracker, trace, tmp_path, monkeypatch):
     (tmp_path / "a.pt.trace.json.gz").unlink()
     there = tracker("ingest", "run.trk", "--db", "there.db").plain
     assert there == here
-    assert "run:1  new  v1 of gpt on cpu, rank 0, 5 steps: a.pt.trace.json.gz" in there.out
+    assert "run 1  gpt v1  cpu  rank 0  5 steps  89.91 ms  a.pt.trace.json.gz" in there.out
     assert content(tmp_path / "there.db") == content(tmp_path / "here.db")
     shown = [tracker("show", "run:1", "--db", name).plain.out for name in ("here.db", "there.db")]
     assert shown[0] == shown[1]
@@ -60,7 +60,7 @@ def test_diff_and_doctor_take_packs(tracker, trace, tmp_path, monkeypatch):
     assert packed.code == plain.code == 0
     assert packed.out.replace(".trk", ".pt.trace.json.gz") == plain.out
     seen = tracker("doctor", "v01.trk")
-    assert "v01.trk: 1 readable capture (torch_profiler), 1 run" in seen.out
+    assert "v01.trk\n1 readable capture (torch_profiler, cpu) can be ingested as 1 run; " in seen.out
     assert "Next: tracker ingest v01.trk --version VERSION --workload WORKLOAD" in seen.out
 
 
@@ -76,9 +76,9 @@ def test_a_pack_is_never_replaced_unasked_and_nothing_else_ever(tracker, trace, 
     run.write_text("notes of mine")
     done = tracker("pack", trace["v01"], "-o", run)
     assert (done.code, done.out) == (2, "")
-    assert done.err == f"tracker: {run}: is there already; name another file, or replace it with --force\n"
+    assert done.err == f"tracker: {run}: exists already; name another file, or replace it with --force\n"
     done = tracker("pack", trace["v01"], "-o", run, "--force")
-    assert (done.code, done.err) == (2, f"tracker: {run}: is no pack and is not replaced; name another file\n")
+    assert (done.code, done.err) == (2, f"tracker: {run}: is not a pack and is not replaced; name another file\n")
     assert run.read_text() == "notes of mine"
     run.unlink()
     assert tracker("pack", trace["v01"], "-o", run).code == 0

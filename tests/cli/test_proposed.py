@@ -279,7 +279,7 @@ def test_what_waits_in_a_spool_proposes_runs(call, tracker, databases, tmp_path)
         done = tracker(*asked.split())
         for words in proposed(done.out + done.err):
             assert tracker(*words).code == 0, f"`{asked}` proposed `{shlex.join(words)}`"
-    assert tracker("ingest", "--spooled", "--version", "v1", "--workload", "gpt").out.startswith("run:1  already in")
+    assert tracker("ingest", "--spooled", "--version", "v1", "--workload", "gpt").out.startswith("run 1  gpt v1")
 
 
 def test_the_runs_that_came_last_are_compared_with_the_last_of_their_configuration(call, tmp_path):

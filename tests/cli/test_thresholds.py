@@ -43,7 +43,7 @@ def test_a_threshold_is_set_listed_and_taken_back(tracker, changed):
     (listed,) = json.loads(tracker("thresholds", "--format", "json", "--db", changed).out)["thresholds"]
     assert (listed["threshold"], listed["who"], listed["reason"]) == (0.1, "ann", "bimodal")
     done = tracker("thresholds", "unset", "min_ratio", *where).plain
-    assert done.out == "min_ratio: the default holds again; 2 versions judged again.  Next: tracker thresholds\n"
+    assert done.out == "min_ratio reset to default; 2 versions judged again.  Next: tracker thresholds\n"
     assert found(tracker, changed) == ["op07"]
     assert tracker("thresholds", "--db", changed).out.startswith("no thresholds are set, all have their defaults")
 
@@ -51,9 +51,9 @@ def test_a_threshold_is_set_listed_and_taken_back(tracker, changed):
 def test_try_shows_what_would_come_and_go_and_sets_nothing(tracker, changed):
     where = ("--kind", "op", "--series", "op0*", "--db", changed)
     lines = tracker("thresholds", "try", "min_ratio=10%", *where).out.splitlines()
-    assert lines[1].split()[:5] == ["goes", "v2", "regression", "op", "op07"]
+    assert lines[1].split()[:5] == ["removed", "v2", "regression", "op", "op07"]
     assert lines[-1].startswith(
-        "with min_ratio 10 % of op op0*: 0 findings would come, 1 would go, 1 would stay; nothing is set.  "
+        "with min_ratio 10 % of op op0*: 0 findings added, 1 removed, 1 unchanged; nothing is set.  "
         "Next: tracker thresholds set"
     )
     assert found(tracker, changed) == ["op07"]
@@ -65,7 +65,7 @@ def test_try_shows_what_would_come_and_go_and_sets_nothing(tracker, changed):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("set", "min_ratio", "--reason", "x"), "'min_ratio' is no threshold; write NAME=VALUE, as in min_ratio=5%"),
+        (("set", "min_ratio", "--reason", "x"), "'min_ratio' is not a threshold; write NAME=VALUE, as in min_ratio=5%"),
         (("set", "min_ratio=20", "--reason", "x"), "min_ratio cannot be 20; give a fraction (0.03, or 3%) between"),
         (("set", "window=2", "--reason", "x"), "least_base can be at most window, and window at most look_back"),
         (
@@ -96,10 +96,10 @@ def test_what_a_calibration_proposes_is_set_with_a_reason(tracker, changed):
     words = ("calibrate", "v1", "--splits", "5", "--apply", "--db", changed)
     done = tracker(*words)
     assert (done.code, done.out) == (2, "")
-    assert "a reason is missing; --reason TEXT says why" in done.err
+    assert "--apply needs a reason" in done.err
     done = tracker(*words, "--reason", "eight repeats").plain
     assert done.code == 0
-    assert "set as thresholds: min_ratio of run, op_name, op, kernel; tracker thresholds lists them" in done.err
+    assert "thresholds set: min_ratio of run, op_name, op, kernel; tracker thresholds lists them" in done.err
     listed = json.loads(tracker("thresholds", "--format", "json", "--db", changed).out)["thresholds"]
     assert {row["kind"]: row["threshold"] for row in listed}["op"] == 0.01
     assert {row["reason"] for row in listed} == {"eight repeats"}
@@ -109,11 +109,11 @@ def test_the_limits_of_runs_that_state_no_configuration_are_shown_and_taken_back
     tracker("calibrate", "v1", "--splits", "5", "--apply", "--reason", "eight repeats", "--db", changed)
     place = ("--kind", "op", "--device", "h100", "--db", changed)
     done = tracker("thresholds", "set", "min_ratio=10%", *place, "--reason", "bistable")
-    assert "a threshold that is set for a configuration goes before it" in done.err
+    assert "a threshold of a single configuration overrides it" in done.err
     out = tracker("thresholds", "--db", changed).out
     own = [line for line in out.splitlines() if " op " in line]
     assert ["none stated" in line for line in own] == [False, True], "two lines for two places"
-    assert out.splitlines()[-1].endswith("none stated: --config ''")
+    assert out.splitlines()[-1].endswith("without a stated configuration: --config ''")
     done = tracker("thresholds", "unset", "min_ratio", *place)
     again = tracker("thresholds", "unset", "min_ratio", *place).plain
     assert (done.code, again.code) == (0, 2)

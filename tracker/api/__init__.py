@@ -6,13 +6,34 @@ fills. Results display their first screen in a notebook.
 
 from __future__ import annotations
 
-from tracker.api._chosen import open_store
-from tracker.api.comparing import diff, matrix, show
-from tracker.api.judged import calibrate, explain, findings, history, log
+from tracker.api.arguments import open_store
+from tracker.api.comparison import diff, matrix, show
+from tracker.api.edits import (
+    ack,
+    delete_runs,
+    edit_runs,
+    exclude_runs,
+    expect,
+    invalid,
+    mute,
+    mute_operators,
+    order_versions,
+    pin_version,
+    prune,
+    restore_runs,
+    send_notifications,
+    tag_runs,
+    unmute,
+    unpin_version,
+    untag_runs,
+)
 from tracker.api.lists import examine, runs, status, thresholds, versions
-from tracker.api.storing import ingest
+from tracker.api.profiles import ingest, pack
+from tracker.api.verdicts import calibrate, explain, findings, history, log
 
 __all__ = [
-    "calibrate", "diff", "examine", "explain", "findings", "history", "ingest", "log", "matrix", "open_store", "runs",
-    "show", "status", "thresholds", "versions",
+    "ack", "calibrate", "delete_runs", "diff", "edit_runs", "examine", "exclude_runs", "expect", "explain", "findings",
+    "history", "ingest", "invalid", "log", "matrix", "mute", "mute_operators", "open_store", "order_versions", "pack",
+    "pin_version", "prune", "restore_runs", "runs", "send_notifications", "show", "status", "tag_runs", "thresholds",
+    "unmute", "unpin_version", "untag_runs", "versions",
 ]  # fmt: skip

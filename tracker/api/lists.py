@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Literal
 
-from tracker.api._chosen import Place, chosen, path_texts, reading, show_screens
+from tracker.api.arguments import Place, chosen, path_texts, reading, show_screens
 from tracker.units import MAX_BYTES
 
 if TYPE_CHECKING:
@@ -78,10 +78,7 @@ def status(*, store: Store | None = None) -> Status:
     with reading(store) as opened:
         settings = config.load(opened.engine.url.render_as_string(hide_password=False))
         return watch.status(
-            opened,
-            now_ns=time.time_ns(),
-            spools=spools.spools_of(settings),
-            shut=spools.shut_spools_of(settings),
+            opened, now_ns=time.time_ns(), spools=spools.spools_of(settings), shut=spools.shut_spools_of(settings)
         )
 
 
@@ -91,6 +88,7 @@ def examine(
     format: str | None = None,
     flow_category: str | None = None,
     allow_partial: bool = False,
+    skip_bad_rows: bool = False,
     max_bytes: int = MAX_BYTES,
     on_progress: Callable[[str, int, int], None] | None = None,
 ) -> Findings:

@@ -1,43 +1,40 @@
-"""`tracker db`: the database itself."""
+"""`tracker db` and `tracker prune`: the database itself, and the details of old runs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Annotated
+import sys
+import time
+from datetime import UTC, datetime
+from typing import Annotated, Final
 
-import typer
-
-from tracker.cli import _options as options
+from tracker import config
+from tracker.cli import database
+from tracker.cli.options import Database, Workload
+from tracker.cli.output import emit, note, progress
 from tracker.errors import StoreError, UsageError
+from tracker.results.option import Option
+from tracker.units import age_ns, counted, format_age, format_bytes
 
-app = typer.Typer(
-    help="The database: where it is, whether it is sound, and its schema.\n\n"
+HELP = (
+    "Show, check, upgrade or copy the database.\n\n"
     "\b\nExample:\n"
     "  tracker db info\n"
     "  tracker db upgrade --db postgresql://tracker@db.example/tracker\n"
-    "  tracker db copy tracker.db postgresql://tracker@db.example/tracker",
-    no_args_is_help=True,
-    rich_markup_mode=None,
+    "  tracker db copy tracker.db postgresql://tracker@db.example/tracker"
 )
 
 
-@app.command(short_help="Which database, its schema, what it holds.")
-def info(db: options.Database = None) -> None:
-    """Say which database is used and why, its schema, its size, and what it holds.
+def info(db: Database = None) -> None:
+    """Show which database is used, and why, with its schema, size and number of rows.
 
     \b
     Example:
       tracker db info
     """
-    from tracker import config
-    from tracker.cli import _store
-    from tracker.cli._output import emit
     from tracker.store import health
-    from tracker.units import format_bytes
 
     settings = config.load(db)
-    with _store.reading(settings) as store:
+    with database.reading(settings) as store:
         found = health.info(store)
     lines = {
         "database": f"{found.name}  (named by {settings.origin})",
@@ -50,95 +47,77 @@ def info(db: options.Database = None) -> None:
     emit("\n".join(f"{title.ljust(width)}  {text}" for title, text in lines.items()))
 
 
-@app.command(short_help="Look for damage.")
 def check(
     repair: Annotated[
         bool,
-        typer.Option(
-            "--repair",
-            help="First make again what other rows tell: the packed samples of runs, and how these were recorded. "
-            "Default: change nothing.",
+        Option(
+            "First rebuild what derives from other rows: packed samples and recording settings. Default: only read."
         ),
     ] = False,
-    db: options.Database = None,
+    db: Database = None,
 ) -> None:
-    """Look for damage: in the file, in the tables, rows whose run or texts are gone, packed rows. Exit code 2 where
-    there is some.
+    """Check integrity: database file, orphaned rows, dangling references, corrupt blobs. Exit code 2 on damage.
 
     \b
     Example:
       tracker db check
       tracker db check --repair
     """
-    from tracker import config
-    from tracker.cli import _store
-    from tracker.cli._output import emit, tell
     from tracker.store import health
     from tracker.store.samples.arrays import HOW_TO_REPAIR
-    from tracker.units import counted
 
     settings = config.load(db)
-    with _store.writing(settings) if repair else _store.reading(settings) as store:
+    with database.writing(settings) if repair else database.reading(settings) as store:
         for made in health.repair(store) if repair else ():
             emit(made)
         problems = health.check(store)
         name = store.url
     for problem in problems:
-        tell(f"tracker: {problem}")
+        note(f"tracker: {problem}")
     if problems:
-        said = f"{name} is damaged: {counted(len(problems), 'problem')}"
-        by_itself = not repair and all(problem.endswith(HOW_TO_REPAIR) for problem in problems)
-        raise StoreError(said, remedy="tracker db check --repair" if by_itself else "restore it from a copy")
+        repairable = not repair and all(problem.endswith(HOW_TO_REPAIR) for problem in problems)
+        raise StoreError(
+            f"{name} is damaged: {counted(len(problems), 'problem')}",
+            remedy="tracker db check --repair" if repairable else "restore it from a copy",
+        )
     emit(f"{name} is sound")
 
 
-@app.command(short_help="Bring the tables up to date.")
-def upgrade(db: options.Database = None) -> None:
-    """Bring the tables up to date with this version of tracker; the rows stay. Writing commands do it by themselves.
+def upgrade(db: Database = None) -> None:
+    """Upgrade the tables to this version of tracker. Rows stay; commands that write do it by themselves.
 
     \b
     Example:
       tracker db upgrade --db postgresql://tracker@db.example/tracker
     """
-    from tracker import config
-    from tracker.cli._output import emit
-    from tracker.reports.shared import command
+    from tracker.reports.commands import command
     from tracker.store import connect
 
     before, after = connect.upgrade(config.load(db).database)
     if before == after:
-        emit(f"schema {after}, nothing to do")
+        emit(f"schema {after} is the newest, nothing to do")
     elif before is None:
-        emit(f"schema none upgraded to {after}")
-    else:  # a newer rule may see what is there in another way
+        emit(f"schema {after} created")
+    else:  # a newer rule may judge the stored runs in another way
         emit(f"schema {before} upgraded to {after}.  Next: {command('tracker', 'versions', 'judge')}")
 
 
-@app.command(short_help="Move to another database: SQLite, Postgres.")
 def copy(
     source: Annotated[
-        str, typer.Argument(metavar="FROM", help="The database to copy: a SQLite file, or postgresql://USER@HOST/NAME.")
+        str, Option("The database to copy: a SQLite file, or postgresql://USER@HOST/NAME.", "FROM", positional=True)
     ],
-    target: Annotated[
-        str, typer.Argument(metavar="TO", help="Where to: a new SQLite file, or a Postgres database without rows.")
-    ],
+    target: Annotated[str, Option("A new SQLite file, or an empty Postgres database.", "TO", positional=True)],
 ) -> None:
-    """Copy a whole database into an empty one: from a SQLite file to Postgres when a team grows, or back to take along.
+    """Copy a whole database into an empty one, SQLite or Postgres.
 
-    Runs, findings and all other rows keep their numbers. FROM is only read, and may be in use; TO is complete, or
-    empty as it was.
+    All rows keep their numbers. FROM is only read, and may be in use; TO is complete, or as empty as before.
 
     \b
     Example:
       tracker db copy tracker.db postgresql://tracker@db.example/tracker
       tracker db copy postgresql://tracker@db.example/tracker ./copy.db
     """
-    from tracker import config
-    from tracker.cli import _store
-    from tracker.cli._output import emit
-    from tracker.cli._progress import progress
     from tracker.store import copying, urls
-    from tracker.units import counted
 
     for name, given in (("FROM", source), ("TO", target)):
         if not given:
@@ -149,24 +128,107 @@ def copy(
     if urls.in_memory(addresses[1]):
         raise UsageError("TO is a database in memory, which ends with this command", remedy="name a SQLite file")
     reads, writes = (address.render_as_string(hide_password=False) for address in addresses)
-    with (
-        _without_option(),
-        progress(of_bytes=False) as report,
-        _store.opened(reads, create=False, read_only=True) as reading,
-        _store.opened(writes, create=True) as writing,
-    ):
-        counts = copying.copy(reading, writing, on_progress=report)
-        name = writing.url
-    runs = counted(counts.get("run", 0), "run")
-    copied = f"{counted(sum(counts.values()), 'row')} of {counted(len(counts), 'table')}, {runs}: copied to {name}"
-    emit(f"{copied}.  Next: have it used, by --db, TRACKER_DB or the settings file; tracker db info says which one is")
-
-
-@contextmanager
-def _without_option() -> Iterator[None]:
-    """What opens a database tells of --db, which this command does not have."""
     try:
-        yield
-    except StoreError as error:
+        with (
+            progress(of_bytes=False) as report,
+            database.opened(reads, create=False, read_only=True) as reading,
+            database.opened(writes, create=True) as writing,
+        ):
+            counts = copying.copy(reading, writing, on_progress=report)
+            name = writing.url
+    except StoreError as error:  # this command has no --db
         remedy = error.remedy.replace(" with --db PATH", "").replace(" with --db", "")
         raise StoreError(error.problem, remedy=remedy) from error
+    runs = counted(counts.get("run", 0), "run")
+    copied = f"{counted(sum(counts.values()), 'row')} of {counted(len(counts), 'table')}, {runs}: copied to {name}"
+    emit(f"{copied}.  Next: name it by --db, TRACKER_DB or the settings file; tracker db info shows which one is used")
+
+
+_NAMED: Final = 20
+
+
+def prune(
+    older_than: Annotated[
+        str | None,
+        Option(
+            "Only runs that started longer ago: 30d, 12w. Default: prune.older_than of the settings file, else 90d.",
+            "AGE",
+        ),
+    ] = None,
+    keep_versions: Annotated[
+        int | None,
+        Option(
+            "Keep the newest N versions of a workload. Default: prune.keep_versions of the settings file, else 5.",
+            "N",
+            least=0,
+            most=1_000_000,
+        ),
+    ] = None,
+    workload: Workload = None,
+    yes: Annotated[
+        bool, Option("Do not ask for confirmation without --older-than and --keep-versions. Default: ask.", short="-y")
+    ] = False,
+    dry_run: Annotated[bool, Option("List the runs, and change nothing.")] = False,
+    compact: Annotated[
+        bool,
+        Option(
+            "Return the space to the system: rewrites a SQLite file, which needs its size again meanwhile. Default: "
+            "the space is used for new runs."
+        ),
+    ] = False,
+    db: Database = None,
+) -> None:
+    """Delete the details of old runs: rows per operator, kernel, collective and allocation. History stays.
+
+    Samples, findings, and the totals of each rank and step are never deleted. Runs of pinned versions and under open
+    findings keep everything. An ingest of the profile restores the details.
+
+    \b
+    Example:
+      tracker prune --dry-run
+      tracker prune --yes
+      tracker prune --older-than 30d --keep-versions 10 --workload gpt
+    """
+    import typer
+
+    from tracker.store import pruning, queries
+
+    settings = config.load(db)
+    if older_than is None and keep_versions is None and settings.prune is None and not (dry_run or yes):
+        if not (sys.stdin is not None and sys.stdin.isatty()):
+            raise UsageError(
+                "neither --older-than nor --keep-versions is given",
+                remedy="give one, or --yes for 90d and 5; tracker prune --dry-run lists the runs",
+            )
+        typer.confirm("Delete the details of runs older than 90 d, except the newest 5 versions?", abort=True, err=True)
+    rule = settings.prune or config.Prune()
+    try:
+        age = rule.older_than_ns if older_than is None else age_ns(older_than)
+    except ValueError as error:
+        raise UsageError(f"--older-than: {error}", remedy="write it like --older-than 90d") from None
+    now, kept = time.time_ns(), rule.keep_versions if keep_versions is None else keep_versions
+    policy = pruning.Policy(max(0, now - age), kept, workload)
+    opened = database.reading(settings) if dry_run else database.writing(settings)
+    with opened as store:
+        queries.check_filters(store, workload=workload)
+        found, rows = (pruning.prunable(store, policy), 0) if dry_run else pruning.prune_all(store, policy, now_ns=now)
+        if compact and not dry_run:
+            pruning.compact(store)
+    lines = [
+        f"run {run.run_id}  {run.workload} {run.version}, started "
+        f"{datetime.fromtimestamp(run.started_at_ns / 1e9, UTC):%Y-%m-%d}"
+        for run in found[:_NAMED]
+    ]
+    lines += [f"... and {len(found) - _NAMED} more"] if len(found) > _NAMED else []
+    runs = counted(len(found), "run")
+    if not found:
+        newest = f"of the newest {kept} versions, " if kept else ""
+        lines.append(
+            f"no run to prune: all are younger than {format_age(age)}, {newest}of a pinned version, under an open "
+            "finding, without a start time, or pruned already"
+        )
+    elif dry_run:
+        lines.append(f"{runs} would lose their details; nothing was changed.  Next: the same without --dry-run")
+    else:
+        lines.append(f"{runs}: {counted(rows, 'row')} of details deleted; samples and totals stay")
+    emit("\n".join(lines))

@@ -1,4 +1,4 @@
-"""`tracker demo`: a real diff of bundled profiles, without network and without set-up."""
+"""`tracker demo`: a diff of bundled profiles, without network or setup."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
-import typer
+from tracker.cli import database
+from tracker.cli.options import Color
+from tracker.cli.output import emit, note, screen
+from tracker.results.option import Option
 
 
 class Samples(NamedTuple):
@@ -18,7 +21,7 @@ class Samples(NamedTuple):
 
 
 def samples() -> Samples:
-    """What `tracker/samples` holds, as its manifest says."""
+    """Return the content of `tracker/samples`, by its manifest."""
     import tomllib
     from importlib.resources import files
 
@@ -30,16 +33,12 @@ def samples() -> Samples:
 
 def demo(
     keep: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Keep the demo's database in this SQLite file, to try show, runs and diff on it. Default: a "
-            "temporary one.",
-            show_default=False,
-        ),
+        Path | None, Option("Keep the database in this SQLite file. Default: a temporary one.", "FILE")
     ] = None,
+    details: Annotated[bool, Option("All sections. Default: a first screen.")] = False,
+    color: Color = "auto",
 ) -> None:
-    """Compare two versions of a small GPT training on bundled profiles: a real diff in seconds.
+    """Compare two versions of a small GPT training on bundled profiles, in seconds.
 
     \b
     Example:
@@ -49,25 +48,21 @@ def demo(
     from tempfile import TemporaryDirectory
 
     from tracker import compare, intake, reports
-    from tracker.cli import _store
-    from tracker.cli._output import emit, screen, tell
-    from tracker.results import DiffOptions
 
     bundled = samples()
     (baseline, _), (candidate, _) = bundled.versions
     with ExitStack() as stack:
-        database = keep or Path(stack.enter_context(TemporaryDirectory(prefix="tracker-demo-"))) / "demo.db"
-        store = stack.enter_context(_store.opened(str(database), create=True))
-        for label, note in bundled.versions:
-            tell(f"$ tracker ingest samples/{label} --version {label} --workload {bundled.workload}   # {note}")
-            options = intake.IngestOptions(note=note)
+        path = keep or Path(stack.enter_context(TemporaryDirectory(prefix="tracker-demo-"))) / "demo.db"
+        store = stack.enter_context(database.opened(str(path), create=True))
+        for label, text in bundled.versions:
+            note(f"$ tracker ingest samples/{label} --version {label} --workload {bundled.workload}   # {text}")
+            options = intake.IngestOptions(note=text)
             intake.ingest(store, [bundled.folder / label], version=label, workload=bundled.workload, options=options)
-        tell(f"$ tracker diff {baseline} {candidate}")
-        result = compare.diff(store, baseline, candidate, options=DiffOptions())
-    look = screen()
-    emit(str(reports.render(result, width=look.width, color=look.color, tell=tell)))
+        note(f"$ tracker diff {baseline} {candidate}")
+        result = compare.diff(store, baseline, candidate)
+    emit(str(reports.render(result, details=details, tell=note, **screen(color))))
     if keep:
-        tell(f"Next: tracker show latest --db {keep}")
+        note(f"Next: tracker show latest --db {keep}")
     else:
-        tell("Next, on your own profiles: tracker diff BASELINE.pt.trace.json.gz CANDIDATE.pt.trace.json.gz")
-        tell("To go on with this database: tracker demo --keep demo.db")
+        note("Next, on your own profiles: tracker diff BASELINE.pt.trace.json.gz CANDIDATE.pt.trace.json.gz")
+        note("To keep this database: tracker demo --keep demo.db")

@@ -1,173 +1,64 @@
-"""`tracker findings` and `tracker explain`: what got worse or better, since when, and why it is said."""
+"""`tracker findings`, `explain`, and marks on findings: `ack`, `expect`, `mute`, `unmute`, `invalid`."""
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Sequence
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any, Final
 
-import typer
+from msgspec.structs import replace
 
-from tracker.cli import _options as options
-from tracker.cli.history import SeriesKind
-
-
-class FindingState(StrEnum):
-    """Where a finding stands."""
-
-    OPEN = "open"
-    ALL = "all"
-    SUSPECT = "suspect"
-    NEW = "new"
-    PERSISTING = "persisting"
-    ACKNOWLEDGED = "acknowledged"
-    MUTED = "muted"
-    RECOVERED = "recovered"
-    TAKEN_BACK = "taken-back"
-    ACCEPTED = "accepted"
-    VANISHED = "vanished"
-    EXPECTED = "expected"
-    INVALID = "invalid"
+from tracker import config
+from tracker.cli import database
+from tracker.cli.options import By, Database, FailOn, Page, Reason, Top
+from tracker.cli.output import emit, finish, plan
+from tracker.errors import UsageError
+from tracker.results import FindingsOptions
+from tracker.results.option import Option
+from tracker.units import counted, format_moment, format_numbers
 
 
-class Direction(StrEnum):
-    """Which way."""
+def findings(chosen: FindingsOptions, page: Page, fail_on: FailOn = None, top: Top = None, db: Database = None) -> None:
+    """List confirmed regressions and improvements by version: incidents, each with the findings that explain it.
 
-    REGRESSION = "regression"
-    IMPROVEMENT = "improvement"
-
-
-def findings(
-    new: Annotated[
-        bool,
-        typer.Option(
-            "--new",
-            help="Only what the runs of the newest version decided, whichever version began it, and its suspects; not "
-            "what somebody acknowledged. Default: all open ones.",
-        ),
-    ] = False,
-    state: Annotated[
-        list[FindingState] | None,
-        typer.Option(
-            help="Only findings in this state; may be given again. open: suspect to muted; all: every one that ever "
-            "was. Default: open.",
-            show_default=False,
-        ),
-    ] = None,
-    version: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LABEL",
-            envvar="TRACKER_VERSION",
-            show_envvar=False,
-            help="Only what began with this version, also what is over: recovered, expected, vanished. "
-            "Default: TRACKER_VERSION, else any.",
-            show_default=False,
-        ),
-    ] = None,
-    kind: Annotated[
-        SeriesKind | None,
-        typer.Option(help="Only this kind of series, as in tracker history. Default: all.", show_default=False),
-    ] = None,
-    direction: Annotated[
-        Direction | None, typer.Option(help="Only what got worse, or better. Default: both.", show_default=False)
-    ] = None,
-    every: Annotated[
-        bool,
-        typer.Option(
-            "--all",
-            help="Also the findings that others of their incident cover: the shapes of an op below its name. Default: "
-            "the ones that cover.",
-        ),
-    ] = False,
-    top: options.Top = None,
-    workload: options.Workload = None,
-    device: Annotated[
-        str | None, typer.Option(metavar="MODEL", help="Only runs on this hardware model. Default: any.")
-    ] = None,
-    format: options.ReportFormat = None,
-    output: options.Output = None,
-    fail_on: Annotated[
-        options.FailOn | None,
-        typer.Option(
-            "--fail-on",
-            help="End with an exit code that says how the newest version of each track came out. new: 1 where its step "
-            "got slower, peak memory rose by 10 %, or (no finding of the step) its operators got slower by 1 % of the "
-            "step, net; any: also for what began earlier and is open. What people expect or called invalid does not "
-            "count. 4: the step has no verdict, or is a suspect; 0: else. The last line on stderr says why. "
-            "Default: 0 whatever is found.",
-            show_default=False,
-        ),
-    ] = None,
-    db: options.Database = None,
-) -> None:
-    """What became slower or faster for good, told from noise: incidents by version, each explained by its findings.
-
-    The runs of a version are judged together, against the newest runs of the level before it; where a version has one
-    run, what changed is a suspect, which the next runs decide. A regression stays open until it recovers; what users
-    mark it as (tracker ack, expect, mute, invalid) changes what is shown, alerted and gated.
+    The runs of a version are judged together, against the newest runs of the level before it. A change in a single run
+    is a suspect until further runs decide. A regression stays open until it recovers; tracker ack, expect, mute and
+    invalid change whether it is shown, alerted and gated.
 
     \b
     Example:
       tracker findings --new
       tracker findings --workload gpt --version v8 --all
-      tracker findings --state all --format xlsx -o findings.xlsx
+      tracker findings --state all -o findings.xlsx
       tracker findings --new --fail-on new
       tracker findings --format prometheus -o /var/lib/node_exporter/tracker.prom
     """
-    from msgspec.structs import replace
-
-    from tracker import compare, config, reports
-    from tracker.cli import _store
-    from tracker.cli._output import finish, plan, screen, tell
+    from tracker import compare
     from tracker.regressions.gates import gate_of_findings
     from tracker.regressions.inbox import findings as findings_of
-    from tracker.results import OPEN_STATES, STATES, FindingsOptions
 
-    delivery = plan(format, output, f"findings_{workload or ''}".rstrip("_"), "findings")
-    words = {FindingState.OPEN: OPEN_STATES, FindingState.ALL: STATES, FindingState.TAKEN_BACK: ("taken back",)}
-    states = [word for one in state or () for word in words.get(one, (one.value,))]
-    chosen = FindingsOptions(
-        workload=workload,
-        device=device,
-        version=version,
-        kind=None if kind is None else kind.value,
-        direction=None if direction is None else direction.value,
-        states=tuple(dict.fromkeys(states)) or None,
-        only_new=new,
-        every=every,
-    )
-    with _store.reading(config.load(db)) as store, store.reading():
-        if version is not None:
-            chosen = replace(chosen, version=compare.label_of(store, version, workload))
+    delivery = plan(page, f"findings_{chosen.workload or ''}".rstrip("_"), "findings")
+    with database.reading(config.load(db)) as store, store.reading():
+        if chosen.version is not None:
+            chosen = replace(chosen, version=compare.label_of(store, chosen.version, chosen.workload))
         found = findings_of(store, options=chosen)
         incidents = found.tables["incidents"].records()
         found = replace(found, notes=(*found.notes, *compare.notes_between(store, incidents)))
-    gate = gate_of_findings(found, fail_on.value if fail_on else "new")
-    look = screen()
-    delivery.deliver(
-        lambda wanted: reports.render(
-            found, wanted.value, limit=top, width=look.width, color=look.color, tell=tell, gate=gate
-        )
-    )
+    gate = gate_of_findings(found, fail_on or "new")
+    delivery.deliver(found, limit=top, gate=gate)
     if fail_on:
         finish(gate)
 
 
 def explain(
     finding: Annotated[
-        str,
-        typer.Argument(
-            metavar="ID",
-            help="The number of a finding, as tracker findings lists it; I-N for all of an incident.",
-            show_default=False,
-        ),
+        str, Option("A finding (12) or an incident (I-3), as tracker findings lists them.", "ID", positional=True)
     ],
-    format: options.ReportFormat = None,
-    output: options.Output = None,
-    db: options.Database = None,
+    page: Page,
+    db: Database = None,
 ) -> None:
-    """Why something is a finding, or why it is none any more: every test with its value, its runs, its life.
+    """Explain a finding, or all findings of an incident: every test with its value and limit, its runs and events.
 
     \b
     Example:
@@ -175,49 +66,151 @@ def explain(
       tracker explain I-3
       tracker explain 12 --format json
     """
-    from msgspec.structs import replace
-
-    from tracker import compare, config, reports
-    from tracker.cli import _store
-    from tracker.cli._output import plan, screen, tell
+    from tracker import compare
     from tracker.regressions.actions import numbers_of
     from tracker.regressions.explain import explain as explain_one
     from tracker.regressions.explain import findings_of
 
     numbers, incidents = numbers_of([finding])
-    delivery = plan(format, output, f"finding_{finding}", "explained")
-    if incidents:
-        for one in (delivery.shown, delivery.written):
-            _check_several(one)
-    with _store.reading(config.load(db)) as store, store.reading():
+    delivery = plan(page, f"finding_{finding}", "explained")
+    for format in delivery.formats:
+        if incidents and format not in ("text", "markdown", "json"):
+            raise UsageError(
+                f"--format {format} takes a single finding", remedy="name a finding, or choose text, markdown or json"
+            )
+    with database.reading(config.load(db)) as store, store.reading():
         numbers += [number for incident in incidents for number in findings_of(store, incident)]
         found = [explain_one(store, number) for number in numbers]
         notes = compare.notes_between(store, [one.finding for one in found])
         found = [replace(one, notes=(*one.notes, *notes)) for one in found]
-    look = screen()
 
-    def render(wanted: options.Format) -> str | bytes:
-        documents = [reports.render(one, wanted.value, width=look.width, color=look.color, tell=tell) for one in found]
-        return documents[0] if not incidents else _together(wanted, documents, incidents[0])
+    def joined(documents: list[str], format: str) -> str:
+        if format != "json":
+            return "\n\n".join(text.rstrip("\n") for text in documents)
+        explained = [json.loads(text) for text in documents]
+        document = {"schema": explained[0]["schema"], "incident_id": incidents[0], "explained": explained}
+        return json.dumps(document, indent=2)
 
-    delivery.deliver(render)
+    delivery.deliver(*found, joined=joined if incidents else None)
 
 
-def _check_several(format: options.Format | None) -> None:
-    from tracker.errors import UsageError
+Targets = Annotated[
+    list[str], Option("Findings (12) or incidents (I-3), as tracker findings lists them.", "ID...", positional=True)
+]
+_DONE: Final = {
+    "ack": "acknowledged", "expect": "accepted as intended", "mute": "muted", "unmute": "unmuted",
+    "invalid": "marked as false positive",
+}  # fmt: skip
 
-    if format not in (None, options.Format.TEXT, options.Format.MARKDOWN, options.Format.JSON):
-        raise UsageError(
-            f"--format {format.value} holds one finding", remedy="name a finding, or choose text, markdown or json"
+
+def ack(targets: Targets, reason: Reason, by: By = None, db: Database = None) -> None:
+    """Acknowledge findings. They are still measured and shown; no reminders are sent.
+
+    \b
+    Example:
+      tracker ack 12 13 --reason "ticket 4711"
+      tracker ack I-3 --reason "the new driver; vendor is informed"
+    """
+    _mark("ack", targets, db, reason=reason, by=by)
+
+
+def expect(targets: Targets, reason: Reason, by: By = None, db: Database = None) -> None:
+    """Accept a change as intended. It is no longer shown, alerted or gated.
+
+    \b
+    Example:
+      tracker expect I-3 --reason "layer norm in float64, decided in review 88"
+    """
+    _mark("expect", targets, db, reason=reason, by=by)
+
+
+def invalid(targets: Targets, reason: Reason, by: By = None, db: Database = None) -> None:
+    """Mark findings as false positives. They are no longer shown, alerted or gated.
+
+    \b
+    Example:
+      tracker invalid 14 --reason "the node was shared with a compile job"
+    """
+    _mark("invalid", targets, db, reason=reason, by=by)
+
+
+def mute(
+    reason: Reason,
+    until: Annotated[
+        str,
+        Option(
+            "End of the mute: a date (2026-12-31 or 2026-12-31T18:00, UTC), an age (12h, 3d, 2w), version:LABEL (its "
+            "first run), or future:LABEL for a version without runs.",
+            "END",
+        ),
+    ],
+    targets: Annotated[
+        list[str] | None, Option("Findings (12) or incidents (I-3); or use --op.", "ID...", positional=True)
+    ] = None,
+    op: Annotated[
+        str | None,
+        Option("All findings of these operators, future ones included, instead of IDs; '*' for all.", "PATTERN"),
+    ] = None,
+    workload: Annotated[str | None, Option("With --op: only these workloads. Default: any.", "PATTERN")] = None,
+    device: Annotated[str | None, Option("With --op: only these hardware models. Default: any.", "PATTERN")] = None,
+    by: By = None,
+    db: Database = None,
+) -> None:
+    """Snooze findings until a date or a version. They are still judged, shown and gated, but not alerted.
+
+    A mute with --op has a number, silence:N, which tracker notify --list shows and tracker unmute takes. Another mute
+    of the same finding replaces its end.
+
+    \b
+    Example:
+      tracker mute 12 --until 2w --reason "fix is planned for the next release"
+      tracker mute I-3 --until future:v2.4 --reason "fixed there"
+      tracker mute --op 'aten::copy_*' --workload gpt --until 3d --reason "the copies are being rewritten"
+    """
+    from tracker import api
+    from tracker.api.edits import mute_end
+
+    if op is None:
+        if workload is not None or device is not None:
+            raise UsageError("--workload and --device need --op", remedy="add --op '*' for all operators")
+        if not targets:
+            raise UsageError("no finding to mute", remedy="give IDs, or --op PATTERN")
+        _mark("mute", targets, db, reason=reason, by=by, until=until)
+        return
+    if targets:
+        raise UsageError("both IDs and --op are given", remedy="choose one of them")
+    with database.writing(config.load(db)) as store:
+        number = api.mute_operators(
+            op, until=until, reason=reason, workload=workload or "*", device=device or "*", by=by, store=store
         )
+    end = format_moment(mute_end(until, time.time_ns())[0] or 0)
+    emit(f"silence:{number}: no alerts of {op} until {end} UTC.  Next: tracker notify --list")
 
 
-def _together(format: options.Format, documents: Sequence[str | bytes], incident: int) -> str:
-    """What explains the findings of an incident, one after the other; of JSON one object."""
-    texts = [text if isinstance(text, str) else text.decode() for text in documents]
-    if format is not options.Format.JSON:
-        return "\n\n".join(text.rstrip("\n") for text in texts)
-    import json
+def unmute(
+    targets: Annotated[
+        list[str],
+        Option("Findings (12), incidents (I-3), or silence:N for a mute with --op.", "ID...", positional=True),
+    ],
+    reason: Reason,
+    by: By = None,
+    db: Database = None,
+) -> None:
+    """End a mute early.
 
-    explained = [json.loads(text) for text in texts]
-    return json.dumps({"schema": explained[0]["schema"], "incident_id": incident, "explained": explained}, indent=2)
+    \b
+    Example:
+      tracker unmute 12 --reason "the release is out"
+      tracker unmute silence:3 --reason "the copies are rewritten"
+    """
+    _mark("unmute", targets, db, reason=reason, by=by)
+
+
+def _mark(action: str, targets: Sequence[str], db: str | None, **given: Any) -> None:
+    from tracker import api
+
+    with database.writing(config.load(db)) as store:
+        done = getattr(api, action)(targets, store=store, **given)
+    silences = [target for target in targets if target.startswith("silence:")]
+    lines = [f"{counted(len(done), 'finding')} {_DONE[action]}: {format_numbers(done)}"] if done else []
+    emit("\n".join([*lines, *(f"{silence} ended" for silence in silences)]))

@@ -1,126 +1,85 @@
-"""`tracker ingest`: profiles into the database."""
+"""`tracker ingest`: profiles into the database, those that jobs queued included."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tracker.cli import _labels as labels
-from tracker.cli import _options as options
-from tracker.cli._ingested import (
-    listed,
-    names_of,
-    new_regressions,
-    newly_recovered,
-    order_hints,
-    recovered,
-    warnings_of,
-)
-from tracker.errors import EXIT_COULD_NOT_RUN, UsageError
+from tracker.cli.options import Database, Labels, check_path
+from tracker.errors import EXIT_COULD_NOT_RUN, StoreError, UsageError, without_place
 from tracker.lazy import import_numpy
-from tracker.units import counted, ranges
+from tracker.results.option import READING, Option
+from tracker.results.options import Reading
+from tracker.units import counted, format_moment
 
 if TYPE_CHECKING:
     from tracker.config import Settings
-    from tracker.intake import IngestOptions, IngestResult, Sidecar
-    from tracker.intake.pieces import ReadWith
+    from tracker.intake import IngestOptions, Sidecar
     from tracker.readers import NotRecognised
-    from tracker.store import Store
 
 
-def ingest(  # one parameter per option
+def ingest(
+    labels: Labels,
+    reading: Reading,
     paths: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            metavar="PATH...", help="Profiles: files, or folders that are searched for them.", show_default=False
-        ),
+        list[Path] | None, Option("Profiles, or folders with profiles at any depth.", "PATH...", positional=True)
     ] = None,
-    version: labels.Version = None,
-    workload: labels.Workload = None,
-    commit: labels.Commit = None,
-    note: labels.Note = None,
-    config: labels.Configuration = None,
-    tag: labels.Tags = None,
-    device: labels.Device = None,
-    expect_ranks: labels.ExpectRanks = None,
     as_run: Annotated[
         bool,
-        typer.Option(
-            "--as-run",
-            help="All files are ranks of one run. Default: files with distinct ranks, equal world size and overlapping "
-            "times are one run, anything else is a run each.",
+        Option(
+            "All files are ranks of one run. Default: files with distinct ranks, equal world size and overlapping "
+            "times are one run.",
+            group=READING,
         ),
     ] = False,
-    format: Annotated[
-        str | None,
-        typer.Option(
-            "--format",
-            "--input-format",
-            metavar="NAME",
-            help="The profiler's format, when it is not recognised or two formats claim a file. Default: recognise it.",
-            show_default=False,
-        ),
-    ] = None,
-    flow_category: options.FlowCategory = None,
-    allow_partial: options.AllowPartial = False,
-    skip_bad_rows: options.SkipBadRows = False,
     keep_going: Annotated[
         bool,
-        typer.Option(
-            "--keep-going",
-            help="Leave out profiles that cannot be read, list them, and exit with code 2. Default: one that cannot be "
-            "read keeps all out.",
+        Option(
+            "Leave out profiles that cannot be read, list them, and exit with 2. Default: one error stops all.",
+            group=READING,
         ),
     ] = False,
     layout: Annotated[
         str | None,
-        typer.Option(
-            "--layout",
-            metavar="PARTS",
-            help="What the folders below each PATH mean, as in [[watch.folders]]: {workload}, {version}, {config.KEY}, "
-            "{tag.KEY} or *, such as '{workload}/{version}/*'. What fits no layout is listed. Default: folders mean "
-            "nothing.",
-            show_default=False,
+        Option(
+            "Meaning of the folders below PATH, as in [[watch.folders]]: {workload}, {version}, {config.KEY}, "
+            "{tag.KEY} or *, such as '{workload}/{version}/*'. Default: none.",
+            "PARTS",
         ),
     ] = None,
     spooled: Annotated[
         bool,
-        typer.Option(
-            "--spooled",
-            help="Take the profiles that jobs queued and could not deliver, each under the labels of its job; "
-            "--version and --workload are those of jobs that said none. PATH: spools, if others than the default ones. "
-            "Default: read PATH.",
+        Option(
+            "Ingest the profiles that jobs queued and could not deliver, under the labels of each job; --version and "
+            "--workload are for jobs without. PATH: other spools than the default ones. Default: read PATH."
         ),
     ] = False,
     dask: Annotated[
         str | None,
-        typer.Option(
-            "--dask",
-            metavar="ADDRESS",
-            help="Read the profiles on the workers of this Dask cluster, such as tcp://head:8786, which see them under "
-            "the same paths and have this tracker; this process writes the runs. Default: read here.",
-            show_default=False,
+        Option(
+            "Read the profiles on the workers of this Dask cluster, such as tcp://head:8786, which must see the same "
+            "paths and have this version of tracker. Default: read here.",
+            "ADDRESS",
+            group=READING,
         ),
     ] = None,
     again: Annotated[
         bool,
-        typer.Option(
-            "--again",
-            help="With --spooled: also what was tried a short time ago, and what was given up. Default: what failed is "
-            "tried after 1 minute, then after twice as long each time, at most a day; after 20 times it is given up.",
+        Option(
+            "With --spooled: also profiles that failed recently or were given up. Default: retry after 1 minute, then "
+            "after twice as long each time, at most a day, 20 times."
         ),
     ] = False,
-    db: options.Database = None,
+    db: Database = None,
 ) -> None:
     """Read profiles into the database as runs of a version.
 
-    The same file again changes nothing. All files of one call come in, or none; with --keep-going all that can be read.
-    Files that no reader takes are listed at the end.
+    A file that is stored already changes nothing. All files of a call are stored or none, unless --keep-going.
 
     \b
     Example:
@@ -130,207 +89,205 @@ def ingest(  # one parameter per option
       tracker ingest ./profiles --layout '{workload}/{version}/*' --keep-going
       tracker ingest run1.trk             # what tracker pack wrote on another machine
       tracker ingest --spooled            # what jobs queued while the database was away
-      tracker ingest ./archive --dask tcp://head:8786 --workload resnet50
     """
-    from tracker import config as configuration
+    from msgspec.structs import asdict, replace
 
-    settings = configuration.load(db)
+    from tracker import config
+
+    settings = config.load(db)
+    given = asdict(labels)
+    version, workload = given.pop("version"), given.pop("workload")
     if spooled:
-        from tracker.cli import _spooled
-
-        given = (commit, note, config, tag, device, expect_ranks, format, flow_category, dask)
-        if any(given) or as_run or allow_partial or skip_bad_rows or keep_going or layout:
+        if any(given.values()) or reading != Reading() or as_run or keep_going or layout or dask:
             raise UsageError(
                 "--spooled takes each profile as its job queued it",
-                remedy="leave out the other options, but --version and --workload for jobs that said none",
+                remedy="leave out all other options except --version and --workload",
             )
-        return _spooled.take(settings, paths, again=again, version=version, workload=workload)
+        return ingest_spooled(settings, paths, again=again, version=version, workload=workload)
     if again:
-        raise UsageError("--again goes with --spooled", remedy="leave it out: a profile that is named is always read")
+        raise UsageError("--again needs --spooled", remedy="leave it out: a profile that is named is always read")
     if not paths:
         raise UsageError("no profile is named", remedy="give its path, or --spooled for what jobs queued")
     for path in paths:
-        options.check_path(path)
-    options.one_line("--note", note)
-    options.one_line("--commit", commit)
-    said: dict[str, Any] = {
-        "flow_category": flow_category,
-        "allow_partial": allow_partial,
-        "skip_bad_rows": skip_bad_rows,
-        "max_bytes": settings.max_bytes,
-    }
-    # what takes long begins first: much is imported before a database can be asked anything
+        check_path(path)
+    # what takes long begins first: much is imported before a database can be queried
     import_numpy()
+    otherwise = defaults(settings)
+    if workload is None and otherwise.workload is None:
+        otherwise = replace(otherwise, workload=only_workload(settings, paths, reading.format))
     with ExitStack() as stack:
         from tracker import intake
 
-        chosen = intake.IngestOptions(
-            commit=commit,
-            note=note,
-            configuration=options.pairs(config, "--config"),
-            tags=options.pairs(tag, "--tag"),
-            device=device,
-            expect_ranks=expect_ranks,
-            as_run=as_run,
-            format=format,
-            otherwise=_of_environment(),
-            keep_going=keep_going,
-            **said,
-        )
+        options = intake.IngestOptions(
+            **{**asdict(reading), "max_bytes": settings.max_bytes},
+            commit=labels.commit, note=labels.note, configuration=labels.config, tags=labels.tag,
+            device=labels.device, expect_ranks=labels.expect_ranks, as_run=as_run, keep_going=keep_going,
+            otherwise=otherwise,
+        )  # fmt: skip
         unplaced: Sequence[NotRecognised] = ()
         if layout is not None:
-            paths, chosen, unplaced = _laid_out(paths, layout, chosen)
+            from tracker.watch.find import laid_out
+
+            placed, unplaced = laid_out(paths, layout)
+            paths, options = list(placed), replace(options, places=placed)
         if dask is None:
-            stack.enter_context(intake.ahead(paths, chosen))
-        _take_in(paths, settings, chosen, version=version, workload=workload, dask=dask, unplaced=unplaced)
+            stack.enter_context(intake.ahead(paths, options))
+        _store_runs(paths, settings, options, (version, workload), dask, unplaced)
 
 
-def _laid_out(
-    paths: Sequence[Path], layout: str, chosen: IngestOptions
-) -> tuple[list[Path], IngestOptions, Sequence[NotRecognised]]:
-    """The profiles that the layout has below the folders `paths`, what it says of each, and the files that it has no
-    place for.
-    """
-    from msgspec.structs import replace
-
-    from tracker.watch.find import laid_out
-
-    placed, unplaced = laid_out(paths, layout)
-    return list(placed), replace(chosen, places=placed), unplaced
-
-
-def _of_environment() -> Sidecar:
-    """What TRACKER_VERSION and TRACKER_WORKLOAD say, where neither an option nor a sidecar does."""
+def defaults(settings: Settings) -> Sidecar:
+    """Version and workload of the environment, else of the settings file, for profiles without."""
     from tracker.intake import Sidecar
 
-    return Sidecar(
-        version=os.environ.get("TRACKER_VERSION") or None, workload=os.environ.get("TRACKER_WORKLOAD") or None
-    )
+    version = os.environ.get("TRACKER_VERSION") or settings.version
+    if version == "git":
+        from tracker.hooks import environment
+
+        version = environment.capture_git([os.getcwd()], 10.0).get("version")
+    return Sidecar(version=version or None, workload=os.environ.get("TRACKER_WORKLOAD") or settings.workload)
 
 
-def _take_in(
+def _store_runs(
     paths: Sequence[Path],
     settings: Settings,
-    chosen: IngestOptions,
-    *,
-    version: str | None,
-    workload: str | None,
+    options: IngestOptions,
+    labels: tuple[str | None, str | None],
     dask: str | None,
-    unplaced: Sequence[NotRecognised] = (),
+    unplaced: Sequence[NotRecognised],
 ) -> None:
-    """Reads, writes, judges, and says what came of it. Exit code 2 where a profile could not be read."""
-    # what says at the end what came of it is imported, too, while another process may read already
+    """Read, store and judge, and print what it means. Exit code 2 where a profile could not be read."""
+    # imported now, while another process may read already, for what is printed at the end
     from msgspec.structs import replace
 
     from tracker import intake
-    from tracker.cli import _next as proposals  # noqa: F401
-    from tracker.cli import _store
-    from tracker.cli._output import emit, tell
-    from tracker.cli._progress import progress
+    from tracker.cli import database, ingested, versions  # noqa: F401
+    from tracker.cli.output import emit, note, progress
+    from tracker.compare.references import means  # noqa: F401
     from tracker.readers import not_recognised_line
+    from tracker.regressions import tracks  # noqa: F401
     from tracker.regressions.inbox import findings  # noqa: F401
-    from tracker.reports.shared import command  # noqa: F401
+    from tracker.reports.commands import command  # noqa: F401
     from tracker.reports.signs import encodable  # noqa: F401
+    from tracker.store import queries
     from tracker.store.order import seems_older_than  # noqa: F401
 
-    with (
-        _reading_on(dask) as read_with,
-        progress(of_bytes=dask is None) as report,
-        _store.writing(settings, create=True, late=True) as store,
-    ):
-        before = recovered(store) if store.is_made else frozenset()
-        how = replace(chosen, on_progress=report, read_with=read_with)
-        results = intake.ingest(store, paths, version=version, workload=workload, options=how)
-        hints = order_hints(store, results)
-        regressions = new_regressions(store, results)
-        over = newly_recovered(store, before)
-        proposed = _proposed(store, results, regressions, over)
-    names = names_of(results)
-    formats = {name for result in results for name in result.formats}
-    for warning in warnings_of(results, names):
-        tell(f"warning: {warning}")
-    for hint in hints:
-        tell(f"note: {hint}")
-    for result in results:
-        emit(describe(result, names, formats))
-    emit(summary(results, regressions, proposed=proposed, over=over))
+    version, workload = labels
+    with ExitStack() as stack:
+        read_with = None
+        if dask is not None:
+            from tracker.intake.cluster import cluster
+
+            read_with = stack.enter_context(cluster(dask))
+        report = stack.enter_context(progress(of_bytes=dask is None))
+        store = stack.enter_context(database.writing(settings, create=True, late=True))
+        before = ingested.recovered(store) if store.is_made else frozenset()
+        options = replace(options, on_progress=report, read_with=read_with)
+        results = intake.ingest(store, paths, version=version, workload=workload, options=options)
+        hints = ingested.order_hints(store, results)
+        stored = queries.runs_by_id.columns(store, [result.run_id for result in results])
+        step_ns = dict(stored.rows("run_id", "step_ns"))
+        last = ingested.meaning(store, results, before)
+    for text in ingested.warnings_of(results):
+        note(f"warning: {text}")
+    for text in hints:
+        note(f"note: {text}")
+    emit("\n".join([*ingested.run_lines(results, step_ns), last]))
     left = sorted([*unplaced, *(one for result in results for one in result.not_recognised)])
     if left:
-        tell(not_recognised_line(left))
+        note(not_recognised_line(left))
     failed = [line for result in results for line in result.failed]
     for line in failed:
-        tell(f"not read: {line}")
+        note(f"not read: {line}")
     if failed:
         raise typer.Exit(EXIT_COULD_NOT_RUN)
 
 
-def _reading_on(address: str | None) -> AbstractContextManager[ReadWith | None]:
-    """What reads profiles: the cluster at `address`, None for this process."""
-    if address is None:
-        return nullcontext()
-    from tracker.intake.cluster import cluster
+def only_workload(settings: Settings, paths: Sequence[Path], format: str | None) -> str | None:
+    """The workload of a database that has just one, unless a profile is a training log, which states its own."""
+    from tracker import readers
+    from tracker.cli import database
+    from tracker.store import queries
 
-    return cluster(address)
-
-
-def describe(result: IngestResult, names: Mapping[str, str], formats: Collection[str] = ()) -> str:
-    """One line on a run: `run:1  new  v1 of gpt on cpu, rank 0, 5 steps: trace.json.gz`.
-
-    `names`: of its captures, by their path; `formats`: of all runs of the call, where they are several the line names
-    its own.
-    """
-    known = f", {' and '.join(result.formats)}" if len(formats) > 1 else ""
-    states = {"already in": result.already, "ranks added": result.joined, "details restored": result.restored}
-    state = next((words for words, holds in states.items() if holds), "new")
-    what = f"{result.version} of {result.workload} on {result.device}"
-    ranks = f"rank {result.ranks[0]}" if len(result.ranks) == 1 else f"ranks {ranges(result.ranks)}"
-    held = f"{ranks}, {counted(result.steps, 'step')}{known}"
-    return f"run:{result.run_id}  {state}  {what}, {held}: {listed(result, names)}"
-
-
-def summary(
-    results: list[IngestResult],
-    regressions: Mapping[str, int] | None = None,
-    over: Sequence[str] = (),
-    *,
-    proposed: str | None = None,
-) -> str:
-    """The last line: what changed in the database. `regressions`: new ones by workload; `over`: the workload of each
-    finding that has recovered; `proposed`: the next command, default the last run.
-    """
-    regressions = regressions or {}
-    new = sum(result.created for result in results)
-    joined = sum(result.joined for result in results)
-    already = sum(result.already for result in results)
-    restored = sum(result.restored for result in results)
-    parts = [f"{counted(new, 'new run')}"] if new or not (joined or already or restored) else []
-    parts += [f"ranks added to {counted(joined, 'run')}"] if joined else []
-    parts += [f"details of {counted(restored, 'run')} restored"] if restored else []
-    parts += [f"{counted(already, 'run')} already in, unchanged"] if already else []
-    parts += [f"{counted(sum(regressions.values()), 'finding')} of what got slower"] if regressions else []
-    parts += [f"{counted(len(over), 'finding')} recovered"] if over else []
-    return f"{', '.join(parts)}.  Next: {proposed or f'tracker show run:{results[-1].run_id}'}"
-
-
-def _proposed(
-    store: Store, results: Sequence[IngestResult], regressions: Mapping[str, int], over: Sequence[str]
-) -> str | None:
-    """What got slower; else what has recovered; else, after a series of training logs, what each version brought; else
-    the newest version that came in against the one before it; else nothing.
-    """
-    from tracker.cli import _next as proposals
-    from tracker.reports.shared import command
-
-    if regressions:
-        return command("tracker", "findings", "--new", "--workload", next(iter(regressions)))
-    if over:
-        return command("tracker", "findings", "--state", "recovered", "--workload", over[0])
-    workloads = {result.workload for result in results}
-    logs = all(result.formats == ("paddle_log",) for result in results)
-    if logs and len({result.version for result in results}) > 1 and len(workloads) == 1:
-        return command("tracker", "log", "--workload", workloads.pop())
-    last = results[-1]
-    if all(result.already for result in results):
+    if any("paddle_log" in seen.claims for path in paths for seen in readers.survey(path, format)):
         return None
-    own = {result.version for result in results if result.workload == last.workload}
-    return proposals.diff_of(store, last.workload, among=own)
+    try:
+        with database.reading(settings) as store:
+            known = dict.fromkeys(queries.versions.columns(store).listed("workload"))
+    except StoreError:  # there is none yet, or it is refused later
+        return None
+    return str(next(iter(known))) if len(known) == 1 else None
+
+
+def ingest_spooled(
+    settings: Settings,
+    folders: Sequence[Path] | None,
+    *,
+    again: bool = False,
+    version: str | None = None,
+    workload: str | None = None,
+) -> None:
+    """Ingest what waits in `folders`, by default the spools of this database; print what came in and what stays.
+
+    `version`, `workload`: of jobs without. `again`: also what was tried recently, or given up. Exit code 2 where
+    something could not be read. Without entries no database is made.
+    """
+    from tracker import intake
+    from tracker.cli import database, ingested
+    from tracker.cli.output import emit, note
+    from tracker.config import spools
+    from tracker.intake.spooled import ATTEMPTS
+    from tracker.store import queries
+
+    again = again or bool(version or workload)  # what lacked it was tried just now
+    unsaid = intake.Sidecar(version=version, workload=workload)
+    places = spools.spools_of(settings) if folders is None else list(folders)
+    done: list[intake.Spooled] = []
+    step_ns: Mapping[int, float | None] = {}
+    if any(again or not one.given_up for place in places for one in intake.waiting(place)):
+        with database.writing(settings, create=True) as store:
+            for place in places:
+                done += intake.take_spooled(store, place, max_bytes=settings.max_bytes, again=again, unsaid=unsaid)
+            runs = [result.run_id for one in done for result in one.results]
+            step_ns = dict(queries.runs_by_id.columns(store, runs).rows("run_id", "step_ns")) if runs else {}
+    left = [one for place in places for one in intake.waiting(place)]
+    results = [result for one in done for result in one.results]
+    for text in ingested.warnings_of(results):
+        note(f"warning: {text}")
+    for one in done:
+        if one.error is not None:
+            state = f"given up, see {one.entry}" if one.given_up else f"attempt {one.attempts} of {ATTEMPTS}"
+            note(f"{one.error} ({state})")
+    if results:
+        emit("\n".join(ingested.run_lines(results, step_ns)))
+    if folders is None:
+        for shut, problem in spools.shut_spools_of(settings):
+            note(f"warning: {shut}: {problem}")
+        for name, count in _waiting_elsewhere(places).items():
+            note(f"note: {counted(count, 'profile')} waiting for another database, {name}; name it with --db")
+    tried = {one.entry for one in done}
+    for each in left:
+        if each.entry not in tried and not each.given_up:
+            why = without_place(each.why, each.profile)
+            moment = f", next attempt {format_moment(each.next_try_ns)} UTC" if each.next_try_ns else ""
+            note(f"note: {each.profile or each.entry} waits{moment}{f': {why}' if why else ''}")
+    given_up = sum(one.given_up for one in left)
+    delivered = sum(one.error is None for one in done)
+    parts = [f"{counted(delivered, 'profile')} delivered" if done else "nothing to deliver"]
+    parts += [f"{len(left) - given_up} waiting"] if len(left) > given_up else []
+    parts += [f"{given_up} given up"] if given_up else []
+    emit(f"{', '.join(parts)}.{'  Next: tracker runs' if delivered else ''}")
+    if any(one.error is not None for one in done):
+        raise typer.Exit(EXIT_COULD_NOT_RUN)
+
+
+def _waiting_elsewhere(own: Sequence[Path]) -> dict[str, int]:
+    """Other databases -> the profiles that wait for them in spools of this user."""
+    from tracker import intake
+    from tracker.hooks import places
+
+    found: dict[str, int] = {}
+    for one in intake.waiting(Path(places.root(os.environ))):
+        if not one.given_up and not any(place in one.entry.parents for place in own):
+            name = one.database or f"that of {one.entry.parent}"
+            found[name] = found.get(name, 0) + 1
+    return found

@@ -1,164 +1,81 @@
-"""`tracker pack`: profiles into one small file, to be ingested somewhere else."""
+"""`tracker pack`: profiles into one small file, for an ingest elsewhere."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
-import typer
+from msgspec.structs import asdict
 
-from tracker.cli import _labels as labels
-from tracker.cli import _options as options
-from tracker.errors import SourceError, UsageError
+from tracker import config
+from tracker.cli.options import Labels, check_path
+from tracker.cli.output import emit, note, progress
+from tracker.errors import UsageError
+from tracker.results.option import Option
+from tracker.results.options import Reading
 from tracker.units import counted, format_bytes, ranges
-
-if TYPE_CHECKING:
-    from tracker.intake import Pack
 
 _STDOUT: Final = ("-", "/dev/stdout")
 
 
-def pack(  # one parameter per option
+def pack(
     paths: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="PATH...",
-            help="Profiles: files, or folders that are searched for them. Packs may be packed again, into one.",
-            show_default=False,
-        ),
+        list[Path], Option("Profiles or packs, or folders with profiles at any depth.", "PATH...", positional=True)
     ],
     output: Annotated[
-        str,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE|FOLDER",
-            help="The file to write, such as run.trk. A folder gets a file named after the first profile; - is "
-            "standard output.",
-            show_default=False,
-        ),
+        str, Option("The file to write, such as run.trk; - is standard output.", "FILE|FOLDER", short="-o")
     ],
-    version: labels.Version = None,
-    workload: labels.Workload = None,
-    commit: labels.Commit = None,
-    note: labels.Note = None,
-    config: labels.Configuration = None,
-    tag: labels.Tags = None,
-    device: labels.Device = None,
-    expect_ranks: labels.ExpectRanks = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace the pack that is there. Default: an existing file stays.")
-    ] = False,
-    input_format: options.InputFormat = None,
-    flow_category: options.FlowCategory = None,
-    allow_partial: options.AllowPartial = False,
-    skip_bad_rows: options.SkipBadRows = False,
+    labels: Labels,
+    reading: Reading,
+    force: Annotated[bool, Option("Replace a pack that exists. Default: an error.")] = False,
 ) -> None:
-    """Pack profiles into one small file, for machines without a database: tracker ingest takes it in.
+    """Pack profiles into one small file, for machines without a database. tracker ingest reads it.
 
-    An ingest of the pack has the same result as one of the profiles, under the labels that are given here or there;
-    those given there win. The pack holds sums, no events, and nothing of a trace's metadata that an ingest would not
-    keep. No database is needed.
+    An ingest of the pack has the same result as one of the profiles; labels of that ingest override those of the pack.
+    A pack has sums, no events, and only the metadata that an ingest stores. No database is needed.
 
     \b
     Example:
       tracker pack run1.pt.trace.json.gz -o run1.trk
       tracker pack ./profiles_of_v2 -o v2.trk --version v2 --workload resnet50
       tracker pack run1.pt.trace.json.gz -o - | ssh login 'cat > run1.trk'
-      tracker ingest run1.trk --version v1 --workload resnet50
       tracker diff run1.trk run2.trk
     """
-    from tracker import __version__, intake
-    from tracker import config as configuration
-    from tracker.cli._ingested import warnings_of_pack
-    from tracker.cli._output import emit, tell, write_file
-    from tracker.cli._progress import progress
-    from tracker.readers import not_recognised_line
-
-    target = None if output in _STDOUT else _target(output, paths[0])
-    if target is not None:
-        _check_target(target, force=force)
-    elif sys.stdout.isatty():
-        raise UsageError("a pack cannot be shown on screen", remedy="give -o FILE.trk, or send it elsewhere")
-    for path in paths:
-        options.check_path(path)
-    asked = intake.Sidecar(
-        version=version,
-        workload=workload,
-        commit=options.one_line("--commit", commit),
-        note=options.one_line("--note", note),
-        device=device,
-        expect_ranks=expect_ranks,
-        configuration=options.pairs(config, "--config"),
-        tags=options.pairs(tag, "--tag"),
-    )
-    with progress() as report:
-        made = intake.pack(
-            paths,
-            asked=asked,
-            writer=__version__,
-            options=intake.IngestOptions(
-                format=input_format,
-                flow_category=flow_category,
-                allow_partial=allow_partial,
-                skip_bad_rows=skip_bad_rows,
-                max_bytes=configuration.load(None).max_bytes,
-                on_progress=report,
-            ),
-        )
-    for warning in warnings_of_pack(made):
-        tell(f"warning: {warning}")
-    left = not_recognised_line(made.not_recognised)
-    if target is None:
-        emit(made.content)
-        tell(f"standard output: {_held(made)}")
-        if left:
-            tell(left)
-        return
-    _check_target(target, force=force)
-    write_file(target, made.content)
-    emit(summary(made, target))
-    if left:
-        tell(left)
-
-
-def _target(output: str, first: Path) -> Path:
+    from tracker import api
+    from tracker.api.profiles import check_pack
+    from tracker.cli.ingested import warnings_of_pack
     from tracker.intake import SUFFIX
+    from tracker.readers import not_recognised_line
+    from tracker.reports.commands import command
 
     if not output:
         raise UsageError("-o is empty", remedy="give a file or a folder: -o run.trk")
-    target = Path(output)
-    if not (target.is_dir() or output.endswith("/")):
-        return target
-    name = (first.resolve().name or "run").removesuffix(SUFFIX)
-    return target / f"{name}{SUFFIX}"
-
-
-def _check_target(target: Path, *, force: bool) -> None:
-    """Before and behind the reading: a SourceError where the pack cannot be written, or would replace what is there."""
-    from tracker.cli._output import check_file
-    from tracker.intake import is_pack
-
-    check_file(target)
-    if not target.is_file():
-        return
-    if not force:
-        raise SourceError(target, "", "is there already", remedy="name another file, or replace it with --force")
-    if not is_pack(target):
-        raise SourceError(target, "", "is no pack and is not replaced", remedy="name another file")
-
-
-def summary(made: Pack, target: Path) -> str:
-    """The last line: what was packed, its size, and what comes next."""
-    from tracker.reports.shared import command
-
-    needed = {"version": "--version VERSION", "workload": "--workload WORKLOAD"}
-    more = "".join(f" {needed[name]}" for name in made.unsaid)
-    return f"{target}: {_held(made)}.  Next: {command('tracker', 'ingest', str(target))}{more}"
-
-
-def _held(made: Pack) -> str:
+    target = None if output in _STDOUT else Path(output)
+    if target is None and sys.stdout is not None and sys.stdout.isatty():
+        raise UsageError("a pack cannot be shown on screen", remedy="give -o FILE.trk, or redirect it")
+    for path in paths:
+        check_path(path)
+    if target is not None:
+        check_path(target)
+        if target.is_dir() or output.endswith("/"):
+            target /= f"{(paths[0].resolve().name or 'run').removesuffix(SUFFIX)}{SUFFIX}"
+    check_pack(target, force=force)
+    given = asdict(labels)
+    given["configuration"], given["tags"] = given.pop("config"), given.pop("tag")
+    with progress() as report:
+        how = {**asdict(reading), "max_bytes": config.load(None).max_bytes, "on_progress": report}
+        made = api.pack(list(paths), target, force=force, **given, **how)
+    for warning in warnings_of_pack(made):
+        note(f"warning: {warning}")
     ranks = f", {'rank' if len(made.ranks) == 1 else 'ranks'} {ranges(made.ranks)}" if made.ranks else ""
     sizes = f"{format_bytes(len(made.content))} from {format_bytes(made.read_bytes)}"
-    return f"{counted(len(made.profiles), 'profile')}{ranks}, {sizes}"
+    summary = f"{counted(len(made.profiles), 'profile')}{ranks}, {sizes}"
+    if target is None:
+        emit(made.content)
+        note(f"standard output: {summary}")
+    else:
+        needed = "".join(f" --{name} {name.upper()}" for name in made.unsaid)
+        emit(f"{target}: {summary}.  Next: {command('tracker', 'ingest', str(target))}{needed}")
+    if left := not_recognised_line(made.not_recognised):
+        note(left)

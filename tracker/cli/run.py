@@ -1,81 +1,132 @@
-"""`tracker run`: a job, and then the profiles that it left."""
+"""`tracker run`: a job, and then the profiles that it wrote."""
 
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Annotated, Final
 
 import typer
 
-from tracker.cli import _labels as labels
-from tracker.cli import _options as options
+from tracker.cli.options import Database, Labels
+from tracker.results.option import READING, Option
 
 _NOT_FOUND: Final = 127
 _NOT_STARTED: Final = 126
+_SIGNALLED: Final = 128
+_PASSED_ON: Final = ("SIGTERM", "SIGHUP", "SIGINT", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGCONT")
+_FROM_KEYS: Final = (signal.SIGINT, signal.SIGQUIT)
 
 
 def run(
-    command: Annotated[list[str], typer.Argument(metavar="COMMAND...", help="The job and its arguments.")],
+    command: Annotated[list[str], Option("The job and its arguments.", "COMMAND...", positional=True)],
     profiles: Annotated[
-        Path,
-        typer.Option(
-            metavar="FOLDER",
-            help="Where the job leaves its profiles; what is new or changed there when it ends is read. Needed.",
-            show_default=False,
-        ),
+        Path, Option("Folder of the profiles; what is new or changed there at the end is read.", "FOLDER")
     ],
-    version: Annotated[
+    labels: Labels,
+    format: Annotated[
         str | None,
-        typer.Option(
-            metavar="LABEL",
-            help="What is profiled, as for tracker ingest. Default: what the profile's tracker.json says, else git "
-            "describe --always --dirty in the current folder.",
-            show_default=False,
-        ),
+        Option("The profiler's format. Default: recognise it.", "NAME", name="--input-format", group=READING),
     ] = None,
-    workload: labels.Workload = None,
-    commit: labels.Commit = None,
-    note: labels.Note = None,
-    config: labels.Configuration = None,
-    tag: labels.Tags = None,
-    device: labels.Device = None,
-    expect_ranks: labels.ExpectRanks = None,
-    format: options.InputFormat = None,
-    db: options.Database = None,
+    db: Database = None,
 ) -> None:
-    """Run a command and read the profiles that it leaves in a folder.
+    """Run a job, then ingest the profiles that it wrote to a folder.
 
-    The command keeps its streams, signals and exit code, whatever becomes of the profiles: what could not be read
-    is told on stderr and waits for tracker ingest --spooled. Hooks inside of the job write below the folder and leave
-    the rest to this.
+    The job keeps its streams, signals and exit code, whatever happens to its profiles: what cannot be read is reported
+    on stderr and waits for tracker ingest --spooled. Without --version, it is git describe --always --dirty in the
+    current folder.
 
     \b
     Example:
       tracker run --profiles ./prof --workload gpt -- python train.py --epochs 1
     """
-    from tracker.cli import _child
-    from tracker.cli._job import Job
-    from tracker.cli._output import tell
+    from tracker.cli.job import Job
+    from tracker.cli.output import note
     from tracker.intake import Sidecar
 
-    options.one_line("--note", note)
-    options.one_line("--commit", commit)
-    said = Sidecar(
-        version=version, workload=workload, commit=commit, note=note, device=device, expect_ranks=expect_ranks,
-        configuration=options.pairs(config, "--config"), tags=options.pairs(tag, "--tag"),
+    given = Sidecar(
+        version=labels.version, workload=labels.workload, commit=labels.commit, note=labels.note, device=labels.device,
+        expect_ranks=labels.expect_ranks, configuration=dict(labels.config), tags=dict(labels.tag),
     )  # fmt: skip
-    job = Job(profiles, said, format, db)
+    job = Job(profiles, given, format, db)
     try:
-        code = _child.run(command, {**os.environ, **job.variables()})
+        code = run_child(command, {**os.environ, **job.variables()})
     except FileNotFoundError as error:
-        tell(f"tracker: {command[0]}: {error.strerror}")
+        note(f"tracker: {command[0]}: {error.strerror}")
         raise typer.Exit(_NOT_FOUND) from error
-    except OSError as error:
-        tell(f"tracker: {command[0]}: cannot be started ({error.strerror})")
+    except (OSError, ValueError) as error:
+        note(f"tracker: {command[0]}: cannot be started ({getattr(error, 'strerror', None) or error})")
         raise typer.Exit(_NOT_STARTED) from error
     try:
         job.read_profiles()
     except Exception as error:  # noqa: BLE001 the job has its own end, whatever happens to its profiles
-        tell(f"tracker: the profiles in {profiles} are not read ({error})")
+        note(f"tracker: the profiles in {profiles} are not read ({error})")
     raise typer.Exit(code)
+
+
+def run_child(words: Sequence[str], environ: Mapping[str, str]) -> int:
+    """Run a command with the streams of this process and the signals sent to it; return its exit code.
+
+    A command that a signal ended has 128 and its number, as in a shell. Raises OSError where it cannot be started.
+    """
+    with _Signals().passed_on() as signals:
+        signals.child = subprocess.Popen(words, env=dict(environ))
+        signals.send_early()
+        code = signals.child.wait()
+    return _SIGNALLED - code if code < 0 else code
+
+
+class _Signals:
+    """Signals on their way to a child; those that come before it is started wait for it."""
+
+    def __init__(self) -> None:
+        self.child: subprocess.Popen[bytes] | None = None
+        self._early: list[int] = []
+
+    @contextmanager
+    def passed_on(self) -> Iterator[_Signals]:
+        """Pass signals to the child, except those that the caller ignores, as under nohup."""
+        before = {}
+        for number in (getattr(signal, name) for name in _PASSED_ON):
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                before[number] = signal.signal(number, self._receive)
+        try:
+            yield self
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def send_early(self) -> None:
+        """Send what came before the child was started."""
+        for number in self._early:
+            self._send(number)
+
+    def _receive(self, number: int, frame: FrameType | None) -> None:
+        if self.child is None:
+            self._early.append(number)
+        else:
+            self._send(number)
+
+    def _send(self, number: int) -> None:
+        # what is typed at a terminal goes to all processes in its foreground; the child has it already
+        if self.child is not None and not (number in _FROM_KEYS and _in_foreground()):
+            self.child.send_signal(number)
+
+
+def _in_foreground() -> bool:
+    """Whether this process is in the foreground of its terminal."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)

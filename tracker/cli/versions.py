@@ -1,160 +1,119 @@
-"""`tracker versions`: the versions of a workload, and which one is the fixed baseline."""
+"""`tracker versions`: the versions of a workload, their order, also by git, and the pinned baseline."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
+from msgspec import Struct
 
-from tracker.cli import _options as options
-from tracker.cli import _tables as tables
-from tracker.errors import FIRST_INGEST
+from tracker import config
+from tracker.cli import database, lists
+from tracker.cli.options import Database, ListFormat, Workload, is_list
+from tracker.cli.output import emit, note
+from tracker.errors import FIRST_INGEST, SourceError, UsageError
+from tracker.hooks.environment import GIT_READ_ONLY
+from tracker.results.option import Option
 from tracker.units import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tracker.columns import Columns
     from tracker.store import Store
 
-app = typer.Typer(
-    help="List versions in their order, change it, pin the one to compare with. Without a command: list them.\n\n"
+
+HELP = (
+    "List, order and pin versions. Without a command: list them in their order.\n\n"
     "\b\nExample:\n"
     "  tracker versions --workload resnet50\n"
     "  tracker versions pin v1 --workload resnet50\n"
     "  tracker versions order v1.9 --before v2.0\n"
-    "  tracker diff pinned latest",
-    rich_markup_mode=None,
+    "  tracker diff pinned latest"
 )
+Label = Annotated[str, Option("The version, by label or commit.", "LABEL", positional=True)]
 
-Label = Annotated[str, typer.Argument(metavar="LABEL", help="The version.", show_default=False)]
 
-
-@app.callback(invoke_without_command=True)
-def find(
-    context: typer.Context,
-    workload: options.Workload = None,
-    format: tables.ListFormatOption = tables.ListFormat.TEXT,
-    db: options.Database = None,
-) -> None:
-    """List versions; their order is the one in which they came in, unless tracker versions order gave another one."""
-    if not options.is_list(context):
+def find(context: typer.Context, workload: Workload = None, format: ListFormat = "text", db: Database = None) -> None:
+    """List versions in the order in which they came in, or that tracker versions order set."""
+    if not is_list(context):
         return
     from tracker.store import queries
-
-    def query(store: Store) -> Columns:
-        queries.check_filters(store, workload=workload)
-        return queries.versions.columns(store, workload)
 
     proposed: list[str] = []
 
     def listed(store: Store) -> Columns:
-        found = query(store)
-        proposed.extend(_proposed(store, found.listed("workload")))
+        queries.check_filters(store, workload=workload)
+        found = queries.versions.columns(store, workload)
+        diffs = (diff_of(store, name) for name in dict.fromkeys(reversed(found.listed("workload"))))
+        proposed.extend(filter(None, diffs))
         return found
 
-    tables.emit_list(listed, _COLUMNS, format, name="versions", last_line=lambda rows: _next(rows, proposed), db=db)
+    def last_line(found: Columns) -> str:
+        if not len(found):
+            return f"no versions{f' of {workload}' if workload else ''}.  Next: {FIRST_INGEST}"
+        return f"{counted(len(found), 'version')}.  Next: {proposed[0] if proposed else FIRST_INGEST}"
+
+    lists.emit_list(listed, _COLUMNS, format, name="versions", last_line=last_line, db=db)
 
 
-def _proposed(store: Store, workloads: Sequence[str]) -> list[str]:
-    """A diff of the newest two versions of the last workload that has two which can be compared; else nothing."""
-    from tracker.cli import _next as proposals
-
-    diffs = [proposals.diff_of(store, workload) for workload in dict.fromkeys(reversed(workloads))]
-    return [diff for diff in diffs if diff][:1]
-
-
-def _next(found: Columns, proposed: Sequence[str]) -> str:
-    """How many versions there are, and what to do with them."""
-    if not len(found):
-        return f"no versions found.  Next: {FIRST_INGEST}"
-    following = f"Next: {proposed[0]}" if proposed else f"Next: {FIRST_INGEST}"
-    return f"{counted(len(found), 'version')}.  {following}"
-
-
-@app.command(short_help="Make a version the fixed baseline.")
-def pin(label: Label, workload: options.Workload = None, db: options.Database = None) -> None:
-    """Make a version the fixed baseline of its workload: `pinned` then means it.
+def pin(label: Label, workload: Workload = None, db: Database = None) -> None:
+    """Pin a version as the fixed baseline of its workload.
 
     \b
     Example:
       tracker versions pin v1
       tracker diff pinned latest
     """
-    from tracker import compare, config
-    from tracker.cli import _next as proposals
-    from tracker.cli import _store
-    from tracker.cli._output import emit
-    from tracker.regressions import judgement
-    from tracker.store import runs as edits
+    from tracker import api
+    from tracker.store import runs
 
-    with _store.writing(config.load(db)) as store:
-        label = compare.label_of(store, label, workload)
-        workload = edits.pin(store, label, workload=workload)
-        judgement.update(store, judgement.lines_of(store, workload=workload))
-        following = proposals.diff_of(store, workload, pinned=True)
-    emit(f"{label} pinned.  {_compared(following, workload)}")
+    with database.writing(config.load(db)) as store:
+        label = api.pin_version(label, workload=workload, store=store)
+        workload = runs.workload_of(store, label, workload)
+        following = diff_of(store, workload, pinned=True)
+    emit(f"{label} pinned.  {_next(following, workload)}")
 
 
-@app.command()
-def unpin(label: Label, workload: options.Workload = None, db: options.Database = None) -> None:
-    """Take back a pin.
+def unpin(label: Label, workload: Workload = None, db: Database = None) -> None:
+    """Remove the pin of a version.
 
     \b
     Example:
       tracker versions unpin v1
     """
-    from tracker import compare, config
-    from tracker.cli import _store
-    from tracker.cli._output import emit
-    from tracker.regressions import judgement
-    from tracker.store import runs as edits
+    from tracker import api
 
-    with _store.writing(config.load(db)) as store:
-        label = compare.label_of(store, label, workload)
-        edits.unpin(store, label, workload=workload)
-        judgement.update(store, judgement.lines_of(store, workload=workload))
+    with database.writing(config.load(db)) as store:
+        label = api.unpin_version(label, workload=workload, store=store)
     emit(f"{label} no longer pinned")
 
 
-@app.command(short_help="Put versions into another order.")
 def order(
     labels: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="LABEL...",
-            help="The versions to move, in their order; without --after and --before: all versions of the workload.",
-            show_default=False,
+        Option(
+            "The versions to move, in their order; without --after and --before: all versions of the workload.",
+            "LABEL...",
+            positional=True,
         ),
     ] = None,
-    after: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LABEL",
-            help="Put them behind this version. Default: the labels are the whole order.",
-            show_default=False,
-        ),
-    ] = None,
-    before: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LABEL", help="Put them in front of this version. Default: as for --after.", show_default=False
-        ),
-    ] = None,
+    after: Annotated[str | None, Option("Put them after this version. Default: the whole order.", "LABEL")] = None,
+    before: Annotated[str | None, Option("Put them before this version. Default: the whole order.", "LABEL")] = None,
     from_git: Annotated[
         Path | None,
-        typer.Option(
-            metavar="REPOSITORY",
-            help="Take the order from this git repository, which is only read: by the commits of the versions, or by "
-            "labels that are tags or commits. Default: the order is named.",
-            show_default=False,
+        Option(
+            "Take the order from the commits of this git repository, by the versions' commits, or labels that are tags "
+            "or commits. Default: the given order.",
+            "REPOSITORY",
         ),
     ] = None,
-    workload: options.Workload = None,
-    db: options.Database = None,
+    workload: Workload = None,
+    db: Database = None,
 ) -> None:
-    """Put versions into another order: every DIFF against the version before follows.
+    """Change the order of versions. Every change against the version before follows.
 
     \b
     Example:
@@ -162,50 +121,34 @@ def order(
       tracker versions order v1 v2 v3 --workload resnet50
       tracker versions order --from-git ~/src/model
     """
-    from tracker import compare, config
-    from tracker.cli import _git, _store
-    from tracker.cli import _next as proposals
-    from tracker.cli._output import emit, tell
-    from tracker.errors import UsageError
-    from tracker.regressions import judgement
-    from tracker.store import queries
-    from tracker.store import runs as edits
-    from tracker.store.order import order_versions
+    from tracker import api
+    from tracker.store import queries, runs
 
     if sum(bool(way) for way in (after, before, from_git)) > 1 or bool(labels) == bool(from_git):
         raise UsageError(
-            "say in one way what the order is",
-            remedy="name the versions, alone or with --after or --before; or --from-git",
+            "choose one of --after, --before, --from-git", remedy="name the versions, unless --from-git orders them"
         )
-    with _store.writing(config.load(db)) as store:
-        wanted = [compare.label_of(store, label, workload) for label in labels or ()]
-        after, before = (one and compare.label_of(store, one, workload) for one in (after, before))
+    with database.writing(config.load(db)) as store:
         if from_git is not None:
             known = queries.versions.columns(store, workload)
-            workloads = set(known.listed("workload"))
+            workloads = sorted(set(known.listed("workload")))
             if len(workloads) != 1:
-                raise UsageError("there is not one workload", remedy="choose one with --workload")
-            found = _git.order_of(from_git, dict(known.rows("version", "commit")))
+                raise UsageError(
+                    f"the database has {counted(len(workloads), 'workload')}: {', '.join(workloads)}",
+                    remedy="choose one with --workload",
+                )
+            found = order_of(from_git, dict(known.rows("version", "commit")))
             if found.unknown:
-                tell(f"not in {from_git}, so left behind the version before: {', '.join(found.unknown)}")
-            wanted, workload = list(found.labels), workloads.pop()
-        done = order_versions(store, wanted, workload=workload, after=after, before=before)
-        workload = edits.workload_of(store, wanted[0], workload)
-        judgement.update(store, judgement.lines_of(store, workload=workload))
-        following = proposals.diff_of(store, workload)
-    emit(f"{' '.join(done)}\n{len(done)} versions in order.  {_compared(following, workload)}")
+                note(f"note: not in {from_git}, left after the version before: {', '.join(found.unknown)}")
+            labels, workload = list(found.labels), workloads[0]
+        done = api.order_versions(labels or [], workload=workload, after=after, before=before, store=store)
+        workload = runs.workload_of(store, done[0], workload)
+        following = diff_of(store, workload)
+    emit(f"{' '.join(done)}\n{counted(len(done), 'version')} in order.  {_next(following, workload)}")
 
 
-def _compared(proposed: str | None, workload: str) -> str:
-    """The next command: the diff that can be made now, else the list of versions."""
-    from tracker.reports.shared import command
-
-    return f"Next: {proposed or command('tracker', 'versions', '--workload', workload)}"
-
-
-@app.command(short_help="Bring what is known of versions up to date.")
-def judge(workload: options.Workload = None, db: options.Database = None) -> None:
-    """Judge all versions whose runs or baselines changed since they were judged, as after an upgrade of tracker.
+def judge(workload: Workload = None, db: Database = None) -> None:
+    """Judge versions again whose runs or baselines changed, as after an upgrade of tracker.
 
     Ingests and edits do this by themselves.
 
@@ -213,26 +156,144 @@ def judge(workload: options.Workload = None, db: options.Database = None) -> Non
     Example:
       tracker versions judge
     """
-    from tracker import config
-    from tracker.cli import _store
-    from tracker.cli._output import emit
     from tracker.regressions import judgement
-    from tracker.reports.shared import command
+    from tracker.reports.commands import command
     from tracker.store import queries
 
     where = ("--workload", workload) if workload else ()
-    with _store.writing(config.load(db)) as store:
+    with database.writing(config.load(db)) as store:
         queries.check_filters(store, workload=workload)
         count = judgement.update(store, judgement.lines_of(store, workload=workload))
     emit(f"{counted(count, 'version')} judged.  Next: {command('tracker', 'versions', *where)}")
 
 
+def diff_of(store: Store, workload: str, *, among: Collection[str] | None = None, pinned: bool = False) -> str | None:
+    """Return `tracker diff` of the newest two versions of a workload that have active runs of one configuration on one
+    device; None where no two have.
+
+    `among`: the candidate is the newest of these. `pinned`: the baseline is the pinned version.
+    """
+    from tracker.compare.references import means
+    from tracker.reports.commands import command_of
+
+    found = _newest_two(store, workload, among, pinned)
+    if found is None:
+        return None
+    sides = [  # the label where it means just these runs, else the runs
+        label if means(store, label, run_ids, workload) else ",".join(f"run:{number}" for number in run_ids)
+        for label, run_ids in found
+    ]
+    # what is named by its runs needs no workload, nor does a label of the only one
+    by_label = [label for label, _ in found if label in sides]
+    return command_of(("tracker", "diff"), sides, ("--workload", workload) if by_label else ())
+
+
+def _newest_two(
+    store: Store, workload: str, among: Collection[str] | None, pinned: bool
+) -> list[tuple[str, list[int]]] | None:
+    """Label and runs of baseline and candidate, all of one configuration and device."""
+    from tracker.store import queries
+
+    versions = queries.versions.columns(store, workload)
+    order = versions.listed("version")
+    is_pinned = dict(zip(order, versions.listed("pinned"), strict=True))
+    tracks: dict[str, dict[tuple[str, str, str], list[int]]] = {label: {} for label in order}
+    runs = queries.runs.columns(store, workload=workload)
+    columns = ("version", "run_id", "configuration", "vendor", "device")
+    for label, run_id, configuration, vendor, device in runs.rows(*columns):
+        tracks[label].setdefault((configuration, vendor, device), []).append(int(run_id))
+    candidates = [label for label in order if (among is None or label in among) and tracks[label]]
+    for candidate in reversed(candidates):
+        before = order[: order.index(candidate)]
+        baselines = [label for label in order if is_pinned[label] and label != candidate] if pinned else before
+        for track in sorted(tracks[candidate], key=lambda one: -max(tracks[candidate][one])):  # the newest run's first
+            found = next((label for label in reversed(baselines) if track in tracks[label]), None)
+            if found is not None:
+                return [(label, sorted(tracks[label][track])) for label in (found, candidate)]
+    return None
+
+
+def _next(proposed: str | None, workload: str) -> str:
+    from tracker.reports.commands import command
+
+    return f"Next: {proposed or command('tracker', 'versions', '--workload', workload)}"
+
+
 _COLUMNS = (
-    tables.Column("version", tables.text_of("version")),
-    tables.Column("workload", tables.text_of("workload")),
-    tables.Column("runs", tables.text_of("runs"), right=True),
-    tables.Column("first run (UTC)", tables.moment_of("first_started_at_ns")),
-    tables.Column("pinned", lambda row: "pinned" if row["pinned"] else ""),
-    tables.Column("commit", tables.text_of("commit")),
-    tables.Column("note", tables.text_of("note")),
+    lists.Column("version", lists.text_of("version")),
+    lists.Column("workload", lists.text_of("workload")),
+    lists.Column("runs", lists.text_of("runs"), right=True),
+    lists.Column("first run (UTC)", lists.moment_of("first_started_at_ns")),
+    lists.Column("pinned", lambda row: "pinned" if row["pinned"] else ""),
+    lists.Column("commit", lists.text_of("commit")),
+    lists.Column("note", lists.text_of("note")),
 )
+
+
+_TIMEOUT_S: Final = 120
+
+
+class GitOrder(Struct, frozen=True):
+    """Versions in the order of their commits, and those without a commit in the repository, which stay after the
+    version that they follow now.
+    """
+
+    labels: tuple[str, ...]
+    unknown: tuple[str, ...]
+
+
+def order_of(repository: Path, versions: Mapping[str, str | None]) -> GitOrder:
+    """`versions`: label -> commit or None, in the present order. A label that is a tag, branch or commit is one, too.
+
+    SourceError where `repository` is none, UsageError without git or where it has none of the versions.
+    """
+    _run(repository, ["rev-parse", "--git-dir"])
+    commit_of = {label: _commit(repository, commit, label) for label, commit in versions.items()}
+    known = sorted({commit for commit in commit_of.values() if commit})
+    if not known:
+        raise UsageError(
+            f"{repository} has none of the versions",
+            remedy="give --commit HASH at ingest, or name versions like tags or commits",
+        )
+    log = _run(repository, ["rev-list", "--topo-order", "--reverse", "--stdin"], "\n".join(known))
+    place = {commit: number for number, commit in enumerate(log.split())}
+    keys: dict[str, tuple[int, int]] = {}
+    last = -1
+    for number, (label, commit) in enumerate(commit_of.items()):
+        last = place[commit] if commit else last
+        keys[label] = (last, number)
+    unknown = tuple(label for label, commit in commit_of.items() if commit is None)
+    return GitOrder(tuple(sorted(keys, key=lambda label: keys[label])), unknown)
+
+
+def _commit(repository: Path, *names: str | None) -> str | None:
+    """The commit of the first of `names` that the repository has."""
+    for name in names:
+        if name and not name.startswith("-"):
+            question = ["rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}"]
+            found = _run(repository, question, may_fail=True).strip()
+            if found:
+                return found
+    return None
+
+
+def _run(repository: Path, words: list[str], text: str = "", *, may_fail: bool = False) -> str:
+    """What git prints. No shell is involved; names are arguments of their own."""
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(repository), *words],
+            input=text,
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_S,
+            check=False,
+            env={**os.environ, **GIT_READ_ONLY},
+        )
+    except FileNotFoundError as error:
+        raise UsageError("git is not installed", remedy="install it, or name the versions in their order") from error
+    except subprocess.TimeoutExpired as error:
+        raise SourceError(repository, "", f"git did not answer within {_TIMEOUT_S} s", remedy="try again") from error
+    if done.returncode and not may_fail:
+        problem = " ".join(done.stderr.split()) or f"git ended with {done.returncode}"
+        raise SourceError(repository, "", f"cannot be read as a git repository ({problem})", remedy="name its folder")
+    return done.stdout if not done.returncode else ""

@@ -1,51 +1,47 @@
-"""`tracker watch`: from profiles in folders to runs, findings and messages, without anybody at a keyboard."""
+"""`tracker watch` and `tracker status`: from profiles in folders to runs, findings and messages, unattended."""
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tracker.cli import _options as options
+from tracker import config
+from tracker.cli import database
+from tracker.cli.options import Color, Database, JsonFormat
+from tracker.cli.output import emit, note, screen
 from tracker.errors import EXIT_COULD_NOT_RUN
-from tracker.units import printable
+from tracker.results.option import Option
+from tracker.units import counted, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from tracker.config import Settings
-    from tracker.results import Status
     from tracker.store import Store
     from tracker.watch import Event, Service
 
 
 def watch(
-    once: Annotated[
-        bool,
-        typer.Option(
-            "--once",
-            help="Do one whole round, say what was done, and end: for cron. Default: watch until a signal says to end.",
-        ),
-    ] = False,
+    once: Annotated[bool, Option("Do one round and exit, for cron. Default: watch until a signal.")] = False,
     retry: Annotated[
         str | None,
-        typer.Option(
-            metavar="PATH|all",
-            help="Let this quarantined profile, those below this folder, or all be tried again, by this round with "
-            "--once, else by the next one of whoever watches. Default: they are tried when their files change.",
-            show_default=False,
+        Option(
+            "Retry a quarantined profile, those below a folder, or all: with --once now, else in the watcher's next "
+            "round. Default: retry when files change.",
+            "PATH|all",
         ),
     ] = None,
-    db: options.Database = None,
+    db: Database = None,
 ) -> None:
-    """Watch the folders of the settings file: ingest what is complete, judge it, send what is due.
+    """Watch the folders of the settings file: ingest complete profiles, judge them, send alerts.
 
-    A profile is complete when it stood still for watch.settled and its profiler is done with it. One that cannot be
-    read is quarantined, and the others go on. Several watchers on one database do each thing once; what one that was
-    killed began, the next one finishes. SIGTERM and SIGINT end it, SIGHUP reads the settings again. Exit code 0: it
-    ended, or the round is done; 2: it could not, or in the one round a job failed or a folder could not be looked into;
-    130: a signal ended the round.
+    A profile is complete when it has not changed for watch.settled and its profiler has finished. One that cannot be
+    read is quarantined, and the others go on. Several watchers may share a database. SIGTERM and SIGINT end it, SIGHUP
+    reloads the settings. Exit code 0: ended, or the round is done; 2: error, or a failure in the round; 130: a signal
+    ended the round.
 
     \b
     Example:
@@ -53,92 +49,60 @@ def watch(
       tracker watch --once
       tracker watch --retry /profiles/gpt/v2.3
     """
-    from tracker import config
-    from tracker.cli import _store
-    from tracker.cli._output import emit
-    from tracker.watch import check
+    from tracker import watch as room
 
     settings = config.load(db)
     if retry is not None and not once:
-        with _store.writing(settings) as store:
-            count = _let_out(store, retry)
-        emit(f"{count} tried again in the next round.  Next: tracker status")
+        with database.writing(settings) as store:
+            count = len(room.retry(store, retry, now_ns=time.time_ns()))
+        emit(f"{counted(count, 'profile')} retried in the next round.  Next: tracker status")
         return
-    check(settings)
-    with _store.writing(settings, create=True) as store:
+    room.check(settings)
+    with database.writing(settings, create=True) as store:
         if retry is not None:
-            _let_out(store, retry)
+            room.retry(store, retry, now_ns=time.time_ns())
         if once:
             _one_round(store, settings)
-        else:
-            _until_a_signal(store, settings, db)
+            return
 
+        def log(event: Event) -> None:
+            moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+            for line in event.text.splitlines():
+                note(f"{moment} {event.what}: {printable(line)}")
 
-def _let_out(store: Store, what: str) -> str:
-    import time
-
-    from tracker.units import counted
-    from tracker.watch import retry
-
-    return counted(len(retry(store, what, now_ns=time.time_ns())), "profile")
+        _service(store, settings, log, db).run()
 
 
 def _one_round(store: Store, settings: Settings) -> None:
-    """A round whose results go to stdout, and what went wrong with the watching itself to stderr."""
-    import time
-
-    from tracker.cli._output import emit, tell
+    """A round whose results go to stdout, and problems of the watching itself to stderr."""
     from tracker.watch import EXIT_INTERRUPTED, Stopped, status
 
     done: list[Event] = []
 
-    def say(event: Event) -> None:
+    def log(event: Event) -> None:
         done.append(event)
-        out = tell if event.what in ("failed", "folder", "warning", "watcher") else emit
+        out = note if event.what in ("failed", "folder", "warning", "watcher") else emit
         out(f"{event.what}: {printable(event.text)}")
 
-    service = _service(store, settings, say, None)
     try:
-        service.once()
+        _service(store, settings, log, None).once()
     except Stopped:
         raise typer.Exit(EXIT_INTERRUPTED) from None
-    emit(_summary(done, status(store, now_ns=time.time_ns()), settings.watch.settled))
-    if any(event.what == "folder" for event in done):
-        raise typer.Exit(EXIT_COULD_NOT_RUN)
-
-
-def _summary(done: Sequence[Event], now: Status, settled: str) -> str:
-    """What the round did, what is left, and what to do next."""
-    from tracker.units import counted
-
     counts = Counter(event.what for event in done)
-    left = Counter(profile.state for profile in now.profiles)
+    left = Counter(profile.state for profile in status(store, now_ns=time.time_ns()).profiles)
     parts = [f"{counted(counts['ingested'], 'run')} ingested"]
     parts += [f"{counts['quarantined']} quarantined"] if counts["quarantined"] else []
     parts += [f"{counted(counts['folder'], 'folder')} with a problem"] if counts["folder"] else []
-    parts += [f"{left['waiting']} waiting until they stood still for {settled}"] if left["waiting"] else []
-    parts += [f"{left['ready']} put off"] if left["ready"] else []
-    return f"{', '.join(parts)}.  Next: {'tracker findings --new' if counts['ingested'] else 'tracker status'}"
+    parts += [f"{left['waiting']} waiting until unchanged for {settings.watch.settled}"] if left["waiting"] else []
+    parts += [f"{left['ready']} deferred"] if left["ready"] else []
+    emit(f"{', '.join(parts)}.  Next: {'tracker findings --new' if counts['ingested'] else 'tracker status'}")
+    if counts["folder"]:
+        raise typer.Exit(EXIT_COULD_NOT_RUN)
 
 
-def _until_a_signal(store: Store, settings: Settings, db: str | None) -> None:
-    from tracker.cli._output import tell
+def _service(store: Store, settings: Settings, log: Callable[[Event], None], db: str | None) -> Service:
 
-    def say(event: Event) -> None:
-        import time
-
-        moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        for line in event.text.splitlines():
-            tell(f"{moment} {event.what}: {printable(line)}")
-
-    _service(store, settings, say, db).run()
-
-
-def _service(store: Store, settings: Settings, say: Callable[[Event], None], db: str | None) -> Service:
-    import time
-
-    from tracker import __version__, config
-    from tracker.cli import _store
+    from tracker import __version__
     from tracker.config import spools
     from tracker.watch import Service, Work, new_owner, this_host
 
@@ -148,7 +112,7 @@ def _service(store: Store, settings: Settings, say: Callable[[Event], None], db:
         settings=settings,
         owner=new_owner(host),
         host=host,
-        say=say,
+        say=log,
         now=time.time_ns,
         spools=lambda: spools.spools_of(settings),
         shut=lambda: spools.shut_spools_of(settings),
@@ -156,6 +120,26 @@ def _service(store: Store, settings: Settings, say: Callable[[Event], None], db:
     return Service(
         work=work,
         load=lambda: config.load(db),
-        open_store=lambda settings: _store.opened(settings.database, create=False),
+        open_store=lambda settings: database.opened(settings.database, create=False),
         version=__version__,
     )
+
+
+def status(format: JsonFormat = "text", color: Color = "auto", db: Database = None) -> None:
+    """Show watchers, folders, waiting profiles, failures and missing runs.
+
+    A watcher is late when its last heartbeat or round is too old. Nothing is changed. Exit code 2 without a database.
+
+    \b
+    Example:
+      tracker status
+      tracker status --format json
+    """
+    from tracker import reports, watch
+    from tracker.config import spools
+
+    settings = config.load(db)
+    with database.reading(settings) as store:
+        places, shut = spools.spools_of(settings), spools.shut_spools_of(settings)
+        found = watch.status(store, now_ns=time.time_ns(), spools=places, shut=shut)
+    emit(str(reports.render(found, format, **screen(color))), as_it_is=format == "json")

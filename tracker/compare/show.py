@@ -279,6 +279,7 @@ def _times(side: Loaded, captures: Columns) -> dict[str, Any]:
     """The number of the step, and what the mean over all steps is; the E2E time of chosen steps."""
     numbers = step_numbers(side)
     times: dict[str, Any] = {name: numbers.get(name) for name in ("step_ns", "mean_step_ns")}
+    times["per_step"] = dict(numbers)
     if side.chosen_steps is not None:
         known = [ns for ns in captures.listed("e2e_ns") if ns is not None]
         times["e2e_ns"] = int(fmean(known)) if known else None

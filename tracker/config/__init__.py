@@ -23,7 +23,7 @@ from tracker.units import MAX_BYTES
 
 __all__ = [
     "DATABASE_VARIABLE", "FILE_VARIABLE", "MAX_BYTES", "Alerts", "Channel", "Folder", "Owner", "Prune", "Rule",
-    "Settings", "Watch", "load", "make_default_folder",
+    "Settings", "Watch", "load", "make_default_folder", "settings_file",
 ]  # fmt: skip
 
 DATABASE_VARIABLE: Final = "TRACKER_DB"
@@ -35,7 +35,7 @@ class Settings(Struct, frozen=True):
 
     `database`: a URL, or the absolute path of a SQLite file. `origin`: who named it: `--db`, `TRACKER_DB`, the path of
     the settings file, or `default`. `max_bytes`: largest decompressed size of one input file. `watch`,
-    `alerts` and `prune`: as in the file; `file`: where that is, there or not.
+    `alerts`, `prune`, `workload` and `version`: as in the file; `file`: where that is, there or not.
     """
 
     database: str
@@ -45,6 +45,8 @@ class Settings(Struct, frozen=True):
     alerts: Alerts = field(default_factory=Alerts)
     prune: Prune | None = None
     file: Path | None = None
+    workload: str | None = None
+    version: str | None = None
 
 
 def load(database: str | None = None, *, environ: Mapping[str, str] = os.environ) -> Settings:
@@ -58,7 +60,10 @@ def load(database: str | None = None, *, environ: Mapping[str, str] = os.environ
     path, asked_for = _file_path(environ)
     entries = read(path) if asked_for or path.is_file() else Entries()
     where, origin = _database(database, environ, entries, path)
-    return Settings(where, origin, entries.limits.max_bytes, entries.watch, entries.alerts, entries.prune, path)
+    return Settings(
+        where, origin, entries.limits.max_bytes, entries.watch, entries.alerts, entries.prune, path, entries.workload,
+        entries.version,
+    )  # fmt: skip
 
 
 def _database(asked: str | None, environ: Mapping[str, str], entries: Entries, path: Path) -> tuple[str, str]:
@@ -70,6 +75,11 @@ def _database(asked: str | None, environ: Mapping[str, str], entries: Entries, p
     if entries.database is not None:
         return _located(entries.database, path.parent.absolute()), str(path)
     return str(_default_folder() / "tracker.db"), "default"
+
+
+def settings_file(environ: Mapping[str, str] = os.environ) -> Path:
+    """The path of the settings file, there or not: TRACKER_CONFIG, else tracker.toml in the configuration folder."""
+    return _file_path(environ)[0]
 
 
 def make_default_folder() -> None:

@@ -3,6 +3,8 @@
 Everything is optional. A complete file:
 
     database = "postgresql://tracker@db.example/tracker"   # a URL, or a path; a relative one starts at this file
+    workload = "gpt"                 # of every command and ingest that names none
+    version = "git"                  # of profiles that state none; git: git describe in the current folder
 
     [limits]
     max_bytes = 68719476736          # largest decompressed size of one input file
@@ -225,6 +227,8 @@ class Entries(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The settings file as a whole."""
 
     database: str | None = None
+    workload: str | None = None
+    version: str | None = None
     limits: Limits = Limits()
     watch: Watch = Watch()
     prune: Prune | None = None
@@ -239,14 +243,23 @@ _LISTED: Final[dict[str, type[Struct]]] = {
 def read(path: Path) -> Entries:
     """The checked entries of the settings file at `path`. SourceError names file, key, problem and remedy."""
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
         private = not path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO)
     except OSError as error:
-        remedy = "correct TRACKER_CONFIG, or create the file"
+        remedy = "correct TRACKER_CONFIG, or create the file with tracker init"
         raise SourceError(path, "", f"the settings file cannot be read ({error.strerror})", remedy=remedy) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise SourceError(path, "", f"the settings file is not UTF-8: {error}", remedy="correct that line") from error
+    return parse(text, path, private=private)
+
+
+def parse(text: str, path: Path, *, private: bool = True) -> Entries:
+    """The checked entries in the text of a settings file. `private`: only its owner can read it."""
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
         raise SourceError(
-            path, "", f"the settings file is no valid TOML: {error}", remedy="correct that line"
+            path, "", f"the settings file is not valid TOML: {error}", remedy="correct that line"
         ) from error
     try:
         entries = msgspec.convert(tables, Entries)
@@ -295,7 +308,7 @@ def _table_of(key: str) -> type[Struct]:
 
 def _problems(entries: Entries, tables: dict[str, Any], *, private: bool) -> list[tuple[str, str]]:
     """Key and problem of each entry that has the right type and cannot be."""
-    found: list[tuple[str, str]] = []
+    found = [(name, "is '', expected a name") for name in ("workload", "version") if getattr(entries, name) == ""]
     if entries.database == "":
         found.append(("database", "is '', expected a URL or a path"))
     if entries.limits.max_bytes < 1:

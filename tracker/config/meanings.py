@@ -8,7 +8,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 MEANINGS: Final[Mapping[str, Mapping[str, str]]] = {
-    "": {"database": "the database: a URL, or a path; a relative one starts at the settings file"},
+    "": {
+        "database": "the database: a URL, or a path; a relative one starts at the settings file",
+        "workload": "the workload of every command and ingest that names none",
+        "version": "the version of profiles that state none; git: git describe --always --dirty in the current folder",
+    },
     "[limits]": {"max_bytes": "largest decompressed size of one input file"},
     "[watch]": {
         "every": "time between two looks at the folders",

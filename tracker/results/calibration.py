@@ -1,13 +1,15 @@
-"""How much repeats of one version differ: what a calibration shows, and how it is asked for."""
+"""How much repeats of one version differ: the options and the result of a calibration."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 from msgspec import Struct, field
 
 from tracker.errors import UsageError
+from tracker.results.option import Option
+from tracker.results.options import DEVICE, WORKLOAD
 from tracker.results.screens import Result
 from tracker.units import counted
 
@@ -30,14 +32,12 @@ CALIBRATION_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 class CalibrateOptions(Struct, frozen=True, kw_only=True):
-    """Which repeats, and in how many ways they are split. `device`: part of vendor and model. `splits`: random ones, at
-    most so many. `noisiest`: how many series are named.
-    """
+    """Which repeats, and in how many ways they are split. `device`: part of vendor and model."""
 
-    workload: str | None = None
-    device: str | None = None
-    splits: int = 100
-    noisiest: int = 10
+    workload: Annotated[str | None, WORKLOAD] = None
+    device: Annotated[str | None, DEVICE] = None
+    splits: Annotated[int, Option("Random splits of the runs, at most.", "N", least=1)] = 100
+    noisiest: Annotated[int, Option("Series to list, the noisiest first.", "N", least=0)] = 10
 
     def __post_init__(self) -> None:
         if self.splits < 1:

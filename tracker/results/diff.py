@@ -112,6 +112,32 @@ class Cause(Struct, frozen=True):
     contribution: float | None = None
 
 
+class Contribution(Struct, frozen=True):
+    """A row of what explains a change of the total, in ns per step; all rows together add up to it.
+
+    `kind`: operator (all shapes of a name; on a device without its collectives and copies), kernel, category (of work),
+    replacement (what went and what came, as one), others (all causes that are not named, `count` of them; `name` says
+    of what), part (a part of the step that is no operator: `metric`), rest (medians do not add up; on a device several
+    kernels at the same time). `share`: delta_ns / the total's, None where that is 0. `input_shapes`: of a finding, or
+    of what carries most of the change. `why`: slower per call, faster per call, more calls, fewer calls, new, gone,
+    replaced, renamed or fused, ...; "" for others, parts and rest.
+    """
+
+    kind: str
+    name: str
+    delta_ns: float
+    share: float | None = None
+    input_shapes: str = ""
+    why: str = ""
+    baseline_ns: float | None = None
+    candidate_ns: float | None = None
+    baseline_calls: float | None = None
+    candidate_calls: float | None = None
+    verdict: str | None = None
+    count: int = 0
+    metric: str = ""
+
+
 TOP_LEVEL: Final = "(top level)"
 """The parent of a replacement where nothing is known above."""
 
@@ -151,7 +177,9 @@ class Explanation(Result, frozen=True):
     most 20. `other_causes_ns`: the deltas of the ops that `causes` leaves out. `baseline_range_ns`,
     `candidate_range_ns`: smallest and largest total of the runs of a side, `ranged_runs`: of how many. `findings`: of
     all op names those whose verdict (kind `name`), or that of one of their shapes (kind `op`), is a finding or a
-    suspicion, the largest contribution first. `answer`: the one line that answers the question.
+    suspicion, the largest contribution first. `contributions`: what explains the change, each cause once, which adds up
+    to `delta_ns`; `headline`: the sentence that answers the question, `verdict` that of the total, None where it was
+    not judged, `remarks`: sentences that limit the headline.
     """
 
     total_metric: str
@@ -167,18 +195,16 @@ class Explanation(Result, frozen=True):
     gross_gain_ns: float
     rollup: tuple[Cause, ...]
     renames: tuple[Rename, ...]
-    answer: str
+    headline: str
     other_causes_ns: float = 0.0
     baseline_range_ns: tuple[float, float] | None = None
     candidate_range_ns: tuple[float, float] | None = None
     findings: tuple[Cause, ...] = ()
     rest_title: str = "rest"
     ranged_runs: tuple[int, int] | None = None
-
-    @property
-    def headline(self) -> str:
-        """The line that answers the question."""
-        return self.answer
+    contributions: tuple[Contribution, ...] = ()
+    verdict: str | None = None
+    remarks: tuple[str, ...] = ()
 
 
 class Diff(Result, frozen=True, eq=False):
@@ -288,8 +314,8 @@ class Diff(Result, frozen=True, eq=False):
 
     @property
     def headline(self) -> str:
-        """The line that answers the question."""
-        return self.explanation.answer
+        """The sentence that answers the question."""
+        return self.explanation.headline
 
     @property
     def is_refused(self) -> bool:

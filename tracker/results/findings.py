@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 from msgspec import Struct, field
 
 from tracker.results.history import SERIES_KINDS
-from tracker.results.options import check_words
+from tracker.results.option import ROWS, SIDES, Option
+from tracker.results.options import DEVICE, WORKLOAD, check_words
 from tracker.results.screens import Frame, Result
 from tracker.units import counted
 
@@ -60,22 +61,59 @@ EXPLAIN_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
 }  # fmt: skip
 
 
+def _states(text: str, option: str) -> tuple[str, ...]:
+    """The states that a word of --state stands for."""
+    return {"open": OPEN_STATES, "all": STATES}.get(text, (text.replace("-", " "),))
+
+
 class FindingsOptions(Struct, frozen=True):
-    """Which findings to show; None lets all through.
+    """Which findings to show; None is no limit. `device`: part of vendor and model."""
 
-    `states`: words of STATES; None: the open ones, and with a `version` those of it that are over. `only_new`: those
-    that the runs of the newest version of their track decided, and its suspects unless `states` leaves them out.
-    `device`: part of vendor and model. `every`: also those that others of the incident cover.
-    """
-
-    workload: str | None = None
-    device: str | None = None
-    version: str | None = None
-    kind: str | None = None
-    direction: str | None = None
-    states: tuple[str, ...] | None = None
-    only_new: bool = False
-    every: bool = False
+    workload: Annotated[str | None, WORKLOAD] = None
+    device: Annotated[str | None, DEVICE] = None
+    version: Annotated[
+        str | None,
+        Option(
+            "Only findings that began with this version, those that are over included. Default: TRACKER_VERSION, else "
+            "any.",
+            "LABEL",
+            group=SIDES,
+            variable="TRACKER_VERSION",
+        ),
+    ] = None
+    kind: Annotated[str | None, Option("Only this kind of series. Default: all.", group=ROWS, words=SERIES_KINDS)] = (
+        None
+    )
+    direction: Annotated[
+        str | None, Option("Only what got worse, or better. Default: both.", group=ROWS, words=DIRECTIONS)
+    ] = None
+    states: Annotated[
+        tuple[str, ...] | None,
+        Option(
+            "Only findings in this state; repeatable. open: suspect to muted. all: every state. Default: open.",
+            name="--state",
+            group=ROWS,
+            words=("open", "all", *(state.replace(" ", "-") for state in STATES)),
+            read=_states,
+        ),
+    ] = None
+    only_new: Annotated[
+        bool,
+        Option(
+            "Only what the runs of the newest version decided, and its suspects; without acknowledged findings. "
+            "Default: all open findings.",
+            name="--new",
+            group=ROWS,
+        ),
+    ] = False
+    every: Annotated[
+        bool,
+        Option(
+            "Also findings that another one of their incident covers: the shapes of an op below its name.",
+            name="--all",
+            group=ROWS,
+        ),
+    ] = False
 
     def __post_init__(self) -> None:
         if self.kind is not None:

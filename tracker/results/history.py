@@ -1,13 +1,14 @@
-"""Series over versions: what a history shows, and how it is asked for."""
+"""Series over versions: the options and the result of a history."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from msgspec import Struct, field
 
-from tracker.results.options import check_words
+from tracker.results.option import ROWS, SIDES, Option
+from tracker.results.options import CONFIG, DEVICE, WORKLOAD, check_words
 from tracker.results.screens import Result
 from tracker.units import counted
 
@@ -39,25 +40,50 @@ SERIES_KINDS: Final = (
 
 
 class HistoryOptions(Struct, frozen=True):
-    """Which series to show; None lets all through.
+    """Which series to show; None is no limit. `device`: part of vendor and model.
 
-    `key`: the name of a series, a pattern (`*`, `?`), or the number of one; with `top` it is None. `kind`: a word of
-    SERIES_KINDS; None is the first in which `key` is found, of an op with `shape` that of ops with shapes. `shape`,
-    `module`: patterns; a module is a series of its own. `metric`: `exposed_ns`, ... `device`: part of vendor and model.
-    `top`: instead, the N series that changed most since the pinned version. `against`: `pinned` judges the versions
-    against the pinned one, too.
+    Of an op with `shape`, the series are those of ops with shapes; a module is a series of its own.
     """
 
-    key: str | None = None
-    workload: str | None = None
-    kind: str | None = None
-    metric: str | None = None
-    shape: str | None = None
-    module: str | None = None
-    device: str | None = None
-    config: Mapping[str, str] = field(default_factory=dict)
-    top: int | None = None
-    against: Literal["level", "pinned"] = "level"
+    key: Annotated[
+        str | None,
+        Option(
+            "What to follow: a name such as aten::addmm, step, 'idle time' or all_reduce; a pattern such as "
+            "'aten::*norm*'; or the number of a series. Default: step.",
+            "KEY",
+            positional=True,
+        ),
+    ] = None
+    workload: Annotated[str | None, WORKLOAD] = None
+    kind: Annotated[
+        str | None,
+        Option(
+            "Kind of series: run (step, compute, idle time, peak memory, throughput, ...), op_name (all shapes of an "
+            "op together), op (one per input shapes), ... Default: the first with this key.",
+            group=ROWS,
+            words=SERIES_KINDS,
+        ),
+    ] = None
+    metric: Annotated[
+        str | None,
+        Option("Which number, where a key has several, such as exposed_ns. Default: all.", "NAME", group=ROWS),
+    ] = None
+    shape: Annotated[
+        str | None, Option("Only ops or kernels with these input shapes. Default: all.", "PATTERN", group=ROWS)
+    ] = None
+    module: Annotated[
+        str | None, Option("The time in modules with this path, instead of a key.", "PATTERN", group=ROWS)
+    ] = None
+    device: Annotated[str | None, DEVICE] = None
+    config: Annotated[Mapping[str, str], CONFIG] = field(default_factory=dict)
+    top: Annotated[
+        int | None,
+        Option("The N series that changed most since the pinned version, instead of a key.", "N", group=ROWS, least=1),
+    ] = None
+    against: Annotated[
+        Literal["level", "pinned"],
+        Option("pinned: also judge each version against the pinned one.", group=SIDES, words=AGAINST),
+    ] = "level"
 
     def __post_init__(self) -> None:
         check_words("reference", [self.against], AGAINST)

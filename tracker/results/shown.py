@@ -22,8 +22,8 @@ class Shown(Result, frozen=True, eq=False):
     """One run, for `tracker show`: sums over its steps and ranks unless grain columns `stage`, `rank`, `step` stand
     first.
 
-    `run`: the columns of `store.queries.runs` for this run (run_id, workload, version, device, ...). Times are int ns,
-    sizes int bytes.
+    `run`: the columns of `store.queries.runs` for this run (run_id, workload, version, device, ...); `per_step` in it:
+    the numbers of a step by metric, as in `Diff.overall`. Times are int ns, sizes int bytes.
 
     - overall: one row per rank, the whole capture: rank, duration_ns, timeline (device or host) and the other fields of
       `Breakdown`; steps: the same per rank and step, and the shortest_ns and longest_ns of the steps that a row is the

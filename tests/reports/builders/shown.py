@@ -160,6 +160,9 @@ def shown(**changes):
         "configuration": "batch=64", "state": "excluded", "state_reason": "bad host",
         "started_at_ns": 1736413971558972912, "ranks": 2, "ranks_expected": 2, "world_size": 2, "steps": 4,
         "format": "torch_profiler", "e2e_ns": 80.0 * MS, "step_ns": 90.0 * MS, "tags": "nightly",
+        "per_step": {"step_ns": 90.0 * MS, "e2e_ns": 80.0 * MS, "compute_ns": 60.0 * MS, "idle_ns": 8.0 * MS,
+                     "exposed_communication_ns": 10.0 * MS, "exposed_copy_ns": 2.0 * MS,
+                     "peak_allocated_bytes": 1 << 30},
         "paths": "r0.json.gz",
     }  # fmt: skip
     for name in ("ops", "kernels", "copies", "communication", "modules", "api"):
@@ -168,7 +171,7 @@ def shown(**changes):
     made = {name: changes.pop(name) for name in given - set(frames)}
     made |= {name: changes.pop(name) if name in changes else nullable(rows) for name, rows in frames.items()}
     tables = {name: Columns.of_frame(table) for name, table in made.items()}
-    content = {"tables": of_all(tables) | {name: tables[name] for name in given}}
+    content = {"tables": of_all(tables) | {name: tables[name] for name in given if name in SUMMARIES}}
     if "tree" in changes:
         content["tree_table"] = Columns.of_frame(changes.pop("tree"))
     content["bottleneck"] = bottleneck("device", 0.0125, 0.95)

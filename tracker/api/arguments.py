@@ -1,0 +1,183 @@
+"""Checked arguments and open databases for the functions of the package."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from os import PathLike, fspath
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, get_args, get_origin
+
+from tracker.errors import UsageError
+
+if TYPE_CHECKING:
+    from tracker.results.screens import Result
+    from tracker.store import Store
+
+EMPTY: Final[Mapping[str, str]] = MappingProxyType({})
+Options = TypeVar("Options")
+Place = str | PathLike[str]
+Names = int | str | Iterable[int | str]
+
+
+def chosen(kind: Callable[..., Options], values: Mapping[str, Any]) -> Options:
+    """The struct of options `kind` from the arguments of a function, which may be more than its fields.
+
+    A single text or number is taken where several are possible. UsageError for a value of another type.
+    """
+    from tracker.results.option import declared
+
+    types = declared(kind)  # type: ignore[arg-type]
+    return kind(
+        **{
+            name: None if value is None and types[name].is_optional else _value(name, value, types[name].kind)
+            for name, value in values.items()
+            if name in types
+        }
+    )
+
+
+def path_texts(paths: Place | Iterable[Place]) -> list[str]:
+    """One path or several, as texts."""
+    is_one = isinstance(paths, str | PathLike) or not isinstance(paths, Iterable)
+    listed: list[Any] = [paths] if is_one else [*cast("Iterable[Place]", paths)]
+    for path in listed:
+        if not isinstance(path, str | PathLike):
+            raise UsageError(f"a path must be a text or a Path, not {_shown(path)}", remedy="give the path of a file")
+    return [fspath(path) for path in listed]
+
+
+def open_store(url: str | None = None, *, create: bool = True, read_only: bool = False) -> Store:
+    """The database at `url`, created on first use; None is the database of the command line (`tracker db info`).
+
+    `url`: an SQLAlchemy URL, the path of an SQLite file, or `sqlite://` for a database in memory. `create`: False
+    raises StoreError for a missing database. `read_only`: nothing is written, and a missing or older database is a
+    StoreError. Close it, or use it in a `with` statement.
+    """
+    from tracker import config
+    from tracker.store import open_store as open_url
+
+    settings = config.load(url)
+    if settings.origin == "default" and create and not read_only:
+        config.make_default_folder()
+    return open_url(settings.database, create=create, read_only=read_only)
+
+
+def show_screens() -> None:
+    """From now on results display the screens of the text report in a notebook."""
+    from tracker.results.screens import draw_with
+
+    draw_with(_screen)
+
+
+def _screen(result: Result, width: int) -> str:
+    from tracker import reports
+
+    return reports.screen(result, width)
+
+
+@contextmanager
+def reading(store: Store | None) -> Iterator[Store]:
+    """`store`, or for the time of a call the default database."""
+    show_screens()
+    if store is not None:
+        yield checked(store)
+        return
+    with open_store(create=False, read_only=True) as opened:
+        yield opened
+
+
+@contextmanager
+def reading_for(store: Store | None, references: Iterable[str]) -> Iterator[Store | None]:
+    """`store`, or for the time of a call the default database where one of `references` needs it; paths need none."""
+    from tracker.compare import needs_store
+
+    show_screens()
+    if store is None and not any(needs_store(reference) for reference in references):
+        yield None
+        return
+    with reading(store) as opened:
+        yield opened
+
+
+@contextmanager
+def writing(store: Store | None, *, create: bool = False) -> Iterator[Store]:
+    """`store`, or for the time of a call the default database, opened for writing; `create`: make a missing one."""
+    if store is not None:
+        yield checked(store)
+        return
+    with open_store(create=create) as opened:
+        yield opened
+
+
+def checked(store: Store) -> Store:
+    """`store`; UsageError for anything else, such as the path of a database."""
+    from tracker.store import Store
+
+    if not isinstance(store, Store):
+        raise UsageError(
+            f"store must be an open database, not {_shown(store)}", remedy="open it with tracker.open_store(URL)"
+        )
+    return store
+
+
+def _value(name: str, value: Any, kind: Any) -> Any:
+    """`value` of the option `name` as its struct declares it."""
+    origin, several = get_origin(kind), get_args(kind)
+    if kind in _ONE:
+        return _one(name, value, kind)
+    if origin is tuple and several[0] in _ONE:
+        single = isinstance(value, str | bytes) or not isinstance(value, Iterable)
+        return tuple(_one(name, item, several[0]) for item in ([value] if single else value))
+    return mapping(name, value) if origin is Mapping and several == (str, str) else value
+
+
+def _one(name: str, value: Any, kind: type) -> Any:
+    what, convert = _ONE[kind]
+    try:
+        return convert(value)
+    except TypeError:
+        raise UsageError(f"option {name} must be {what}, not {_shown(value)}", remedy=f"give {name} {what}") from None
+
+
+def mapping(name: str, value: Any) -> dict[str, str]:
+    """`value` as texts by text; numbers are taken as texts."""
+    if not isinstance(value, Mapping):
+        raise UsageError(
+            f"option {name} must be a mapping of texts, not {_shown(value)}", remedy=f"write {name}={{'KEY': 'VALUE'}}"
+        )
+    return {
+        _one(name, key, str): str(item) if isinstance(item, int | float) else _one(name, item, str)
+        for key, item in value.items()
+    }
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return str(value)
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool):
+        raise TypeError
+    return operator.index(value)
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool) and type(value).__name__ != "bool_":
+        raise TypeError
+    return bool(value)
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return f"{text if len(text) <= 60 else f'{text[:57]}...'} ({type(value).__name__})"
+
+
+_ONE: Final[Mapping[type, tuple[str, Callable[[Any], Any]]]] = {
+    str: ("a text", _text),
+    int: ("a whole number", _whole),
+    bool: ("True or False", _flag),
+}

@@ -1,0 +1,366 @@
+"""The functions that change a database: marks on findings, edits of runs and versions, pruning, notifications."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from tracker.api.arguments import EMPTY, Names, mapping, writing
+from tracker.errors import UsageError
+from tracker.units import AGE, age_ns, is_plain
+
+if TYPE_CHECKING:
+    from tracker.notify import Delivered
+    from tracker.regressions.words import Action
+    from tracker.store import Store
+    from tracker.store.pruning import Prunable
+
+_SILENCE: Final = re.compile(r"silence:(\d{1,18})", re.ASCII)
+_FUTURE: Final = "future:"
+_NAMED: Final = 10
+"""Versions that an error names at most, the newest ones."""
+_LAST_NS: Final = 2**63 - 1
+_DIGITS: Final = 18  # what fits into 8 bytes, in which the database holds numbers
+
+
+def ack(findings: Names, *, reason: str, by: str | None = None, store: Store | None = None) -> list[int]:
+    """Acknowledge findings, as `tracker ack` does: no more reminders. Return the numbers of all that changed.
+
+    `findings`: numbers, or `I-3` for all of an incident. `by`: default: the name of the account. All or none are
+    changed; UsageError for a finding that is unknown or over. Without `store`, the database of the command line.
+    """
+    return _mark("ack", findings, reason, by, store)
+
+
+def expect(findings: Names, *, reason: str, by: str | None = None, store: Store | None = None) -> list[int]:
+    """Accept changes as intended, as `tracker expect` does. Arguments and result as of `ack`."""
+    return _mark("expect", findings, reason, by, store)
+
+
+def invalid(findings: Names, *, reason: str, by: str | None = None, store: Store | None = None) -> list[int]:
+    """Mark findings as false positives, as `tracker invalid` does. Arguments and result as of `ack`."""
+    return _mark("invalid", findings, reason, by, store)
+
+
+def mute(
+    findings: Names, *, until: str | datetime, reason: str, by: str | None = None, store: Store | None = None
+) -> list[int]:
+    """Snooze findings, as `tracker mute` does: no alerts until a date or a version. Arguments and result as of `ack`.
+
+    `until`: a moment, or as text a date (`2026-12-31`), an age (`3d`), `version:LABEL` for the first run of a version,
+    `future:LABEL` for that of one without runs.
+    """
+    return _mark("mute", findings, reason, by, store, until)
+
+
+def mute_operators(
+    pattern: str,
+    *,
+    until: str | datetime,
+    reason: str,
+    workload: str = "*",
+    device: str = "*",
+    by: str | None = None,
+    store: Store | None = None,
+) -> int:
+    """Snooze all findings of operators, those of the future included, as `tracker mute --op` does.
+
+    Return the number N of the mute, which `unmute("silence:N")` ends. `workload`, `device`: patterns.
+    """
+    from tracker.store import notifications
+
+    now = time.time_ns()
+    until_ns, version = mute_end(until, now)
+    if until_ns is None or version is not None:
+        raise UsageError("a mute by pattern ends at a time", remedy="give a date (2026-12-31) or an age (12h, 3d, 2w)")
+    if until_ns <= now:
+        raise UsageError("--until must be in the future", remedy="give a later date")
+    if not reason.strip() or not pattern:
+        raise UsageError("a reason or a pattern is empty", remedy="give both: --op PATTERN --reason TEXT")
+    silence = notifications.Silence(0, pattern, workload, device, account(by), reason, now, until_ns)
+    with writing(store) as opened:
+        return opened.transact(lambda connection: notifications.add_silence(connection, silence))
+
+
+def unmute(findings: Names, *, reason: str, by: str | None = None, store: Store | None = None) -> list[int]:
+    """End mutes early, as `tracker unmute` does; `silence:N` ends one by pattern. Arguments and result as of `ack`."""
+    from tracker.store import notifications
+
+    targets = _listed(findings)
+    silences = [int(found[1]) for target in targets if (found := _SILENCE.fullmatch(target))]
+    others = [target for target in targets if not _SILENCE.fullmatch(target)]
+    with writing(store) as opened:
+        done = _mark("unmute", others, reason, by, opened) if others or not silences else []
+        for number in silences:
+            opened.transact(partial(notifications.end_silence, number=number, now_ns=time.time_ns()))
+    return done
+
+
+def _mark(
+    action: Action,
+    findings: Names,
+    reason: str,
+    by: str | None,
+    store: Store | None,
+    until: str | datetime | None = None,
+) -> list[int]:
+    from tracker.regressions import actions
+    from tracker.store import queries
+
+    finding_ids, incident_ids = actions.numbers_of(_listed(findings))
+    now = time.time_ns()
+    until_ns, version = (None, None) if until is None else mute_end(until, now)
+    if until_ns is not None and until_ns <= now:
+        raise UsageError("--until must be in the future", remedy="give a later date")
+    wish = actions.Wish(action, account(by), now, reason, until_ns, version)
+    with writing(store) as opened:
+        if version is not None and not str(until).startswith(_FUTURE):
+            known = list(dict.fromkeys(queries.versions.columns(opened).listed("version")))
+            if version not in known:  # it would never end the mute
+                raise UsageError(
+                    f"--until version:{version}: no such version; newest: {', '.join(known[-_NAMED:]) or 'none'}",
+                    remedy=f"give {_FUTURE}{version} for a version without runs",
+                )
+        return actions.act(opened, wish, finding_ids=finding_ids, incident_ids=incident_ids)
+
+
+def mute_end(until: str | datetime, now_ns: int) -> tuple[int | None, str | None]:
+    """The end of a mute as UTC ns, or as a version."""
+    if isinstance(until, str):
+        for word in ("version:", _FUTURE):
+            if until.startswith(word) and until != word:
+                return None, until.removeprefix(word)
+    try:
+        if isinstance(until, str) and AGE.fullmatch(until):
+            end = now_ns + age_ns(until)
+        else:
+            when = datetime.fromisoformat(until) if isinstance(until, str) else until
+            end = int((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()) * 10**9
+    except ValueError:
+        raise UsageError(
+            f"--until {until!r} is not a date, an age or a version",
+            remedy="give a date (2026-12-31), an age (12h, 3d, 2w), version:LABEL or future:LABEL",
+        ) from None
+    if end > _LAST_NS:
+        raise UsageError(f"--until {until!r} is too late", remedy="give a date before 2262, or use tracker expect")
+    return end, None
+
+
+def edit_runs(
+    runs: Names,
+    *,
+    version: str | None = None,
+    workload: str | None = None,
+    device: str | None = None,
+    configuration: Mapping[str, str] = EMPTY,
+    note: str | None = None,
+    store: Store | None = None,
+) -> list[int]:
+    """Correct version, workload, device, configuration or note of runs, as `tracker runs edit` does; return the runs.
+
+    `runs`: numbers, or `run:41`. What is None or empty stays; an empty note removes it; `configuration` replaces the
+    whole one. All runs are changed or none, and verdicts follow. UsageError for a run that is unknown.
+    """
+    from tracker.intake import parse_device
+    from tracker.store import runs as stored
+
+    if version is None and workload is None and device is None and note is None and not configuration:
+        raise UsageError("nothing to change", remedy="give --version, --workload, --device, --config or --note")
+    values = mapping("configuration", configuration) or None
+
+    def change(opened: Store, run_ids: list[int]) -> None:
+        # as in an ingest: a vendor that the files state stays, unless the user names one
+        corrected = None if device is None else lambda known: parse_device(device, known)
+        stored.edit_all(
+            opened, run_ids, version=version, workload=workload, device=corrected, configuration=values,
+            note=None if note is None else _plain("note", note),
+        )  # fmt: skip
+
+    return _change(runs, change, store)
+
+
+def tag_runs(runs: Names, tags: Mapping[str, str], *, store: Store | None = None) -> list[int]:
+    """Set tags on runs, as `tracker runs tag` does; those of the same key are replaced. Return the runs."""
+    from tracker.store import runs as stored
+
+    return _change(runs, lambda opened, run_ids: stored.tag_all(opened, run_ids, mapping("tags", tags)), store)
+
+
+def untag_runs(runs: Names, keys: str | Iterable[str], *, store: Store | None = None) -> list[int]:
+    """Remove tags from runs, as `tracker runs untag` does; UsageError where a run has no such tag. Return the runs."""
+    from tracker.store import runs as stored
+
+    listed = [keys] if isinstance(keys, str) else list(keys)
+    return _change(runs, lambda opened, run_ids: stored.untag_all(opened, run_ids, listed), store)
+
+
+def exclude_runs(runs: Names, *, reason: str, store: Store | None = None) -> list[int]:
+    """Leave runs out of every comparison, as `tracker runs exclude` does. Return the runs."""
+    from tracker.store import runs as stored
+
+    text = _plain("reason", reason)
+    return _change(runs, lambda opened, run_ids: stored.exclude_all(opened, run_ids, text), store)
+
+
+def restore_runs(runs: Names, *, store: Store | None = None) -> list[int]:
+    """Take excluded or deleted runs back into comparisons, as `tracker runs restore` does. Return the runs."""
+    from tracker.store import runs as stored
+
+    return _change(runs, stored.restore_all, store)
+
+
+def delete_runs(runs: Names, *, reason: str, purge: bool = False, store: Store | None = None) -> list[int]:
+    """Hide runs from lists and comparisons, as `tracker runs delete` does. Return the runs.
+
+    `purge`: remove their rows for good, so that their files may come in again.
+    """
+    from tracker.store import runs as stored
+
+    text = _plain("reason", reason)
+    return _change(runs, lambda opened, run_ids: stored.delete_all(opened, run_ids, text, purge=purge), store)
+
+
+def _change(runs: Names, change: Callable[[Store, list[int]], None], store: Store | None) -> list[int]:
+    """`change` all of `runs`, or none where one cannot be changed, and judge again the tracks that they are in."""
+    from tracker.regressions import judgement
+
+    run_ids = run_numbers(_listed(runs))
+    with writing(store) as opened:
+        before = judgement.lines_of(opened, run_ids)
+        change(opened, run_ids)
+        judgement.update(opened, [*before, *judgement.lines_of(opened, run_ids)])
+    return run_ids
+
+
+def run_numbers(texts: Iterable[str]) -> list[int]:
+    """Return the numbers of runs, each once; `run:` in front is optional.
+
+    >>> run_numbers(["41", "run:7", "41"])
+    [41, 7]
+    """
+    found: dict[int, None] = {}
+    for text in (text.removeprefix("run:") for text in texts):
+        if not (text.isascii() and text.isdigit()):
+            raise UsageError(f"{text!r} is not a run number", remedy="tracker runs lists them: 41 or run:41")
+        if len(text) > _DIGITS:
+            raise UsageError(f"there is no run {text}", remedy="tracker runs lists them")
+        found[int(text)] = None
+    return list(found)
+
+
+def order_versions(
+    labels: str | Iterable[str],
+    *,
+    workload: str | None = None,
+    after: str | None = None,
+    before: str | None = None,
+    store: Store | None = None,
+) -> list[str]:
+    """Put versions into another order, as `tracker versions order` does. Return all labels in the new order.
+
+    `after`, `before`: the version beside which `labels` go; without them, `labels` are all versions of the workload.
+    """
+    from tracker import compare
+    from tracker.regressions import judgement
+    from tracker.store import order, runs
+
+    if after and before:
+        raise UsageError("both --after and --before are given", remedy="choose one of them")
+    named = [labels] if isinstance(labels, str) else list(labels)
+    with writing(store) as opened:
+        wanted = [compare.label_of(opened, label, workload) for label in named]
+        after, before = (one and compare.label_of(opened, one, workload) for one in (after, before))
+        done = order.order_versions(opened, wanted, workload=workload, after=after, before=before)
+        workload = runs.workload_of(opened, wanted[0], workload)
+        judgement.update(opened, judgement.lines_of(opened, workload=workload))
+    return done
+
+
+def pin_version(label: str, *, workload: str | None = None, store: Store | None = None) -> str:
+    """Make a version the fixed baseline of its workload, as `tracker versions pin` does. Return its label."""
+    from tracker import compare
+    from tracker.regressions import judgement
+    from tracker.store import runs
+
+    with writing(store) as opened:
+        label = compare.label_of(opened, label, workload)
+        workload = runs.pin(opened, label, workload=workload)
+        judgement.update(opened, judgement.lines_of(opened, workload=workload))
+    return label
+
+
+def unpin_version(label: str, *, workload: str | None = None, store: Store | None = None) -> str:
+    """Remove the pin of a version, as `tracker versions unpin` does. Return its label."""
+    from tracker import compare
+    from tracker.regressions import judgement
+    from tracker.store import runs
+
+    with writing(store) as opened:
+        label = compare.label_of(opened, label, workload)
+        runs.unpin(opened, label, workload=workload)
+        judgement.update(opened, judgement.lines_of(opened, workload=workload))
+    return label
+
+
+def prune(
+    *,
+    older_than: str = "90d",
+    keep_versions: int = 5,
+    workload: str | None = None,
+    dry_run: bool = False,
+    store: Store | None = None,
+) -> list[Prunable]:
+    """Delete the details of old runs, as `tracker prune` does. Return the runs, the oldest first.
+
+    `older_than`: an age, such as `30d`. Runs of the newest `keep_versions` versions of a workload, of pinned versions
+    and under open findings keep their details. `dry_run`: change nothing.
+    """
+    from tracker.store import pruning, queries
+
+    now = time.time_ns()
+    try:
+        age = age_ns(older_than)
+    except ValueError as error:
+        raise UsageError(f"--older-than: {error}", remedy="write it like --older-than 90d") from None
+    policy = pruning.Policy(max(0, now - age), keep_versions, workload)
+    with writing(store) as opened:
+        queries.check_filters(opened, workload=workload)
+        return pruning.prunable(opened, policy) if dry_run else pruning.prune_all(opened, policy, now_ns=now)[0]
+
+
+def send_notifications(*, store: Store | None = None) -> tuple[int, Delivered]:
+    """Make the messages that are due and send them, as `tracker notify` does, by [alerts] of the settings file.
+
+    Return how many messages were made, and the counts `sent`, `failed` and `dead`.
+    """
+    from tracker import config, notify
+
+    alerts, now = config.load().alerts, time.time_ns()
+    with writing(store) as opened:
+        made = notify.enqueue(opened, alerts, now_ns=now)
+        return made, notify.deliver(opened, alerts, now_ns=now)
+
+
+def _listed(names: Names) -> list[str]:
+    return [str(names)] if isinstance(names, int | str) else [str(name) for name in names]
+
+
+def account(by: str | None) -> str:
+    """`by`, else the name of the account, else its number, as in a container without accounts."""
+    import getpass
+    import os
+
+    try:
+        return by or getpass.getuser()
+    except (KeyError, OSError):
+        return f"uid {os.getuid()}"
+
+
+def _plain(what: str, text: str) -> str:
+    if not is_plain(text):
+        raise UsageError(f"{what} {text!r} holds control characters", remedy="write it on one line, as plain text")
+    return text

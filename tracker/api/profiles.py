@@ -1,0 +1,130 @@
+"""`ingest` and `pack`: profiles into a database, or into one file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tracker.api.arguments import EMPTY, Place, chosen, mapping, path_texts, writing
+from tracker.api.files import check_file, write_file
+from tracker.errors import SourceError
+from tracker.units import MAX_BYTES
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from tracker.intake import Pack, Sidecar
+    from tracker.intake.pieces import ReadWith
+    from tracker.store import Store
+
+
+_NOWHERE: Final[Mapping[Path, Sidecar]] = {}
+
+
+def ingest(
+    paths: Place | Iterable[Place],
+    *,
+    version: str | None = None,
+    workload: str | None = None,
+    store: Store | None = None,
+    commit: str | None = None,
+    note: str | None = None,
+    configuration: Mapping[str, str] = EMPTY,
+    tags: Mapping[str, str] = EMPTY,
+    device: str | None = None,
+    expect_ranks: int | None = None,
+    as_run: bool = False,
+    otherwise: Sidecar | None = None,
+    format: str | None = None,
+    flow_category: str | None = None,
+    allow_partial: bool = False,
+    skip_bad_rows: bool = False,
+    max_bytes: int = MAX_BYTES,
+    one_process: bool = False,
+    on_progress: Callable[[str, int, int], None] | None = None,
+    read_with: ReadWith | None = None,
+    judge: bool = True,
+    keep_going: bool = False,
+    places: Mapping[Path, Sidecar] = _NOWHERE,
+) -> pd.DataFrame:
+    """Read profiles into `store`, as `tracker ingest` does; one row per run that they form.
+
+    Without `version` or `workload` the files must state them. Without `store`, the database of the command line,
+    created where it is missing. The other arguments are the fields of `tracker.intake.IngestOptions`. Columns: those of
+    `tracker.intake.IngestResult` but the single captures.
+    """
+    import pandas as pd
+    from msgspec.structs import asdict
+
+    from tracker.intake import IngestOptions, IngestResult
+    from tracker.intake import ingest as ingest_paths
+
+    options = chosen(IngestOptions, {name: value for name, value in locals().items() if value is not None})
+    listed = [Path(path) for path in path_texts(paths)]
+    with writing(store, create=True) as opened:
+        results = ingest_paths(opened, listed, version=version, workload=workload, options=options)
+    columns = [name for name in IngestResult.__struct_fields__ if name != "captures"]
+    return pd.DataFrame([asdict(result) for result in results], columns=columns)
+
+
+def pack(
+    paths: Place | Iterable[Place],
+    output: Place | None = None,
+    *,
+    version: str | None = None,
+    workload: str | None = None,
+    commit: str | None = None,
+    note: str | None = None,
+    configuration: Mapping[str, str] = EMPTY,
+    tags: Mapping[str, str] = EMPTY,
+    device: str | None = None,
+    expect_ranks: int | None = None,
+    force: bool = False,
+    format: str | None = None,
+    flow_category: str | None = None,
+    allow_partial: bool = False,
+    skip_bad_rows: bool = False,
+    max_bytes: int = MAX_BYTES,
+    on_progress: Callable[[str, int, int], None] | None = None,
+) -> Pack:
+    """Pack profiles into one small file for an ingest elsewhere, as `tracker pack` does. Return what it holds.
+
+    `output`: the file to write; None: only return the `content`. `force`: replace a pack that exists. The labels are
+    those of `ingest`. SourceError where a profile cannot be read or the file cannot be written.
+    """
+    from tracker import __version__, intake
+
+    target = None if output is None else Path(output)
+    check_pack(target, force=force)
+    labels = intake.Sidecar(
+        version=version, workload=workload, commit=commit, note=note, device=device, expect_ranks=expect_ranks,
+        configuration=mapping("configuration", configuration), tags=mapping("tags", tags),
+    )  # fmt: skip
+    reading = chosen(
+        intake.IngestOptions,
+        {
+            "format": format, "flow_category": flow_category, "allow_partial": allow_partial,
+            "skip_bad_rows": skip_bad_rows, "max_bytes": max_bytes, "on_progress": on_progress,
+        },
+    )  # fmt: skip
+    made = intake.pack([Path(path) for path in path_texts(paths)], asked=labels, writer=__version__, options=reading)
+    if target is not None:
+        check_pack(target, force=force)
+        write_file(target, made.content)
+    return made
+
+
+def check_pack(target: Path | None, *, force: bool) -> None:
+    """Raise SourceError where a pack cannot be written to `target`, or would replace a file that must stay."""
+    from tracker.intake import is_pack
+
+    if target is None:
+        return
+    check_file(target)
+    if not target.is_file():
+        return
+    if not force:
+        raise SourceError(target, "", "exists already", remedy="name another file, or replace it with --force")
+    if not is_pack(target):
+        raise SourceError(target, "", "is not a pack and is not replaced", remedy="name another file")

@@ -1,0 +1,127 @@
+"""The database of a command: opened as the settings name it, and named by --db in the commands that an output proposes.
+
+A proposed command without the --db of this call would fail, or read another database.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import cache
+from typing import TYPE_CHECKING
+
+from tracker.errors import StoreError
+from tracker.units import printable
+
+if TYPE_CHECKING:
+    from tracker.config import Settings
+    from tracker.store import Store
+
+_MENTION = re.compile(r" (?:shows?|and|does)\b|\W*$|[),;:]")
+"""What follows a command that a sentence only mentions: `tracker diff shows means`."""
+_BARE = ("tracker diff", "tracker history")
+"""Commands that cannot run without an argument, or that texts mention by name."""
+
+
+class _Named:
+    """The database of this call, as the user named it; "" without --db."""
+
+    text = ""
+
+
+@contextmanager
+def opened_for(settings: Settings, references: Sequence[str]) -> Iterator[Store | None]:
+    """The database, opened for reading; None where all `references` are paths on disk, which need none. A name that may
+    be a version or a path is a path where there is no database.
+    """
+    from tracker import compare
+
+    if not any(compare.needs_store(reference) for reference in references):
+        yield None
+        return
+    with ExitStack() as stack:
+        store: Store | None = None
+        try:
+            store = stack.enter_context(reading(settings))
+        except StoreError:
+            if not all(compare.names_path(reference) for reference in references):
+                raise
+        yield store
+
+
+def opened(database: str, *, create: bool, read_only: bool = False, late: bool = False) -> Store:
+    """The database, as `open_store` opens it; a StoreError for a path that no file can have."""
+    import logging
+
+    from tracker.store import open_store, urls
+
+    # else it writes tracebacks of its cleaning up after an interrupt to stderr; errors that matter are raised
+    logging.getLogger("sqlalchemy").addHandler(logging.NullHandler())
+    try:
+        return open_store(database, create=create, read_only=read_only, late=late)
+    except (OSError, ValueError) as error:
+        name = urls.name_of(urls.parse_url(database)) if "://" in database else database
+        problem = f"{name}: the database cannot be opened ({getattr(error, 'strerror', None) or error})"
+        raise StoreError(problem, remedy="name another one with --db PATH") from error
+
+
+@contextmanager
+def reading(settings: Settings) -> Iterator[Store]:
+    """The database, opened for reading; a TrackerError where there is none yet."""
+    with opened(settings.database, create=False, read_only=True) as store:
+        yield store
+
+
+@contextmanager
+def writing(settings: Settings, *, create: bool = False, late: bool = False) -> Iterator[Store]:
+    """The database, opened for writing. `create`: make a missing one, with `late` on its first use, so that a command
+    that is refused before makes none.
+    """
+    from tracker import config
+
+    if create and settings.origin == "default":
+        config.make_default_folder()
+    with opened(settings.database, create=create, late=late) as store:
+        yield store
+
+
+def remember(text: str | None) -> None:
+    """Keep what --db says, for the commands that an output proposes."""
+    _Named.text = text or ""
+
+
+def with_database(text: str) -> str:
+    """`text` with the --db of this call in each command of tracker that takes it, without the password of a URL."""
+    if not _Named.text or "tracker " not in text:
+        return text
+    from tracker.store import urls
+
+    shown = _Named.text
+    try:
+        url = urls.parse_url(shown)
+        shown = urls.name_of(url) if urls.secrets_of(url) else shown
+    except StoreError:
+        shown = "URL"  # it may hold a password
+    option = f"--db {shlex.quote(printable(shown))}"
+
+    def named(found: re.Match[str]) -> str:
+        before, line = found.string[: found.start()], found.string[found.end() :].split("\n", 1)[0]
+        is_mention = found[0] in _BARE and bool(_MENTION.match(line))
+        is_mention = is_mention or (before.endswith("(") and line.startswith(")"))
+        return found[0] if is_mention or " --db " in line.split("tracker ", 1)[0] else f"{found[0]} {option}"
+
+    return _commands().sub(named, text)
+
+
+@cache
+def _commands() -> re.Pattern[str]:
+    """Every command that takes --db, the longest names first."""
+    from tracker.cli import COMMANDS, SUBCOMMANDS, WITHOUT_DATABASE
+
+    names = [name for group in COMMANDS.values() for name in group]
+    names += [f"{group} {name}" for group, below in SUBCOMMANDS.items() for name in below]
+    known = [name.replace(" ", r"\s+") for name in names if name not in WITHOUT_DATABASE]
+    words = "|".join(sorted(known, key=len, reverse=True))
+    return re.compile(rf"(?<![\w/.'-])tracker\s+(?:{words})(?![\w/-]|\.\w)(?! --help)")

@@ -1,0 +1,207 @@
+"""Results to stdout, everything else to stderr; files are written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+import typer
+from msgspec import Struct
+
+from tracker.api.files import check_file, unwritable, write_file
+from tracker.cli.database import with_database
+from tracker.cli.options import FORMATS, Page
+from tracker.errors import SourceError, UsageError
+from tracker.reports.signs import encodable
+from tracker.units import printable
+
+if TYPE_CHECKING:
+    from tracker.results.gates import Gate
+    from tracker.results.screens import Result
+
+PIPE_WIDTH: Final = 120
+_EXIT_BROKEN_PIPE: Final = 128 + 13  # what a shell reports of a program that a closed pipe ended
+_FOR_PEOPLE: Final = ("text", "markdown")
+
+
+def screen(color: str = "auto") -> dict[str, Any]:
+    """Width and colours of the terminal behind stdout, or of a pipe, as `reports.render` takes them."""
+    columns = os.environ.get("COLUMNS", "")
+    named = int(columns) if columns.isascii() and columns.isdecimal() and len(columns) < 9 else 0
+    is_terminal = sys.stdout is not None and sys.stdout.isatty()
+    width = named or (shutil.get_terminal_size((PIPE_WIDTH, 40)).columns if is_terminal else 0) or PIPE_WIDTH
+    wanted = is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return {"width": width, "color": color == "always" or (color == "auto" and wanted)}
+
+
+def emit(content: str | bytes, *, as_it_is: bool = False) -> None:
+    """Write a result to stdout, now; a text ends its line. A closed pipe (`| head`) ends the program without a message.
+    `as_it_is`: a document for programs or for publication; in any other text, commands name the database.
+
+    SourceError where stdout is closed, or takes no more, as on a full disk.
+    """
+    if sys.stdout is None:
+        raise SourceError("standard output", "", "is closed", remedy="give -o FILE, or redirect it")
+    try:
+        if isinstance(content, bytes):
+            sys.stdout.buffer.write(content)
+        else:
+            shown = encodable(content if as_it_is else with_database(content), sys.stdout.encoding)
+            sys.stdout.write(shown if shown.endswith("\n") else shown + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _discard_stdout()
+        raise SystemExit(_EXIT_BROKEN_PIPE) from None
+    except OSError as error:
+        _discard_stdout()
+        raise SourceError(
+            "standard output", "", f"cannot be written ({error.strerror})", remedy="make room, or redirect it"
+        ) from error
+
+
+def _discard_stdout() -> None:
+    # What is left in the buffer must not raise again when the interpreter flushes it at exit.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def note(text: str) -> None:
+    """Write a line about the work, not its result, to stderr; a closed or full stderr is no reason to fail."""
+    if sys.stderr is not None:
+        with suppress(OSError, ValueError):
+            sys.stderr.write(with_database(text) + "\n")
+            sys.stderr.flush()
+
+
+@contextmanager
+def progress(*, of_bytes: bool = True) -> Iterator[Callable[[str, int, int], None] | None]:
+    """A function to call with (what, done, total), which shows a bar on a terminal; None where stderr is none."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    amount = DownloadColumn() if of_bytes else MofNCompleteColumn()
+    columns = (TextColumn("{task.description}"), BarColumn(), amount, TimeRemainingColumn())
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+
+    def report(what: str, done: int, total: int) -> None:
+        if not bar.task_ids:  # the bar appears with the first bytes: a database query reads none
+            bar.add_task(what, total=total)
+            bar.start()
+        bar.update(bar.task_ids[0], description=what, completed=done, total=total)
+
+    try:
+        yield report
+    finally:
+        bar.stop()
+
+
+class Delivery(Struct, frozen=True):
+    """Which format goes to the screen (`shown`), and which to the file at `path` (`written`), if any."""
+
+    shown: str
+    page: Page
+    written: str | None = None
+    path: Path | None = None
+
+    @property
+    def formats(self) -> list[str]:
+        """The formats that are written, one or two."""
+        return list(dict.fromkeys(filter(None, (self.shown, self.written))))
+
+    def deliver(self, *results: Result, looks: Sequence[dict[str, Any]] = (), joined: Any = None, **look: Any) -> None:
+        """Write a result, or several as one document, to the file and to the screen.
+
+        `look`: as `reports.render` takes it, `looks` for each result. `joined(documents, format)` puts several
+        together; default: `reports.joined`. The file is named on stderr once it is there.
+        """
+        from tracker import reports
+
+        own = {"details": self.page.details, "tell": note, **screen(self.page.color), **look}
+
+        def document(format: str) -> str | bytes:
+            pages = [
+                reports.render(result, format, **{**own, **more})
+                for result, more in zip(results, looks or [{}] * len(results), strict=True)
+            ]
+            if len(pages) == 1 and joined is None:
+                return _named(pages[0], format)
+            return _named((joined or reports.joined)([str(page) for page in pages], format), format)
+
+        content = document(self.written) if self.written else b""
+        if self.path is not None:
+            write_file(self.path, content)
+        text = content if self.written == self.shown else document(self.shown)
+        emit(text if isinstance(text, str) else text.decode(), as_it_is=True)
+        if self.path is not None:
+            note(f"written: {self.path}")
+
+
+def _named(document: str | bytes, format: str) -> str | bytes:
+    """A report; one for people names the database in the commands that it proposes."""
+    return with_database(document) if format in _FOR_PEOPLE and isinstance(document, str) else document
+
+
+def finish(gate: Gate, of: str = "") -> NoReturn:
+    """Write the result of the gate on one line, the last one, and exit with its code. `of`: one of several gates."""
+    because = f"{of}: {gate.because}" if of else gate.because
+    note(f"--fail-on {gate.word}: exit {gate.code}, {printable(because)}")
+    raise typer.Exit(gate.code)
+
+
+def plan(page: Page, stem: str, what: str) -> Delivery:
+    """Decide what to write where, before any long work starts; UsageError, SourceError for what cannot be written.
+
+    A folder gets a file named after `stem`. `what`: the result, as `reports.check` takes it.
+    """
+    from tracker import reports
+
+    delivery = _planned(page, stem)
+    for format in delivery.formats:
+        reports.check(format, what)
+    return delivery
+
+
+def _planned(page: Page, stem: str) -> Delivery:
+    from tracker import reports
+
+    asked, output = page.format, page.output
+    if output is None:
+        if asked == "xlsx":
+            raise UsageError("a workbook cannot be shown on screen", remedy="give -o FILE.xlsx")
+        return Delivery(asked or "text", page)
+    if not output:
+        raise UsageError("-o is empty", remedy="give a file or a folder: -o report.xlsx")
+    if output == "-":
+        raise UsageError("-o - is not a file", remedy="leave it out: results go to standard output, as --format says")
+    path = Path(output)
+    try:
+        if path.is_dir() or output.endswith("/"):
+            written = asked or "text"
+            path /= (re.sub(r"[^\w.+-]+", "_", stem).strip("._") or "report")[:100] + reports.suffix(written)
+        else:
+            endings = {reports.suffix(each): each for each in FORMATS}
+            ending = path.suffix.lower()
+            meant = endings.get(ending)
+            if asked and meant and asked != meant:
+                raise UsageError(
+                    f"-o {path} ends in {ending}, but --format is {asked}",
+                    remedy=f"write -o {path.with_suffix(reports.suffix(asked))}, or leave out --format",
+                )
+            if ending and not (asked or meant):
+                raise UsageError(
+                    f"-o {path} ends in {ending}, which is not a report format",
+                    remedy=f"choose from {', '.join(endings)}, or add --format",
+                )
+            written = asked or meant or "text"
+    except (OSError, ValueError) as error:
+        raise unwritable(path, error) from error
+    check_file(path)
+    return Delivery("text", page, written, path)

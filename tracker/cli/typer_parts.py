@@ -1,0 +1,100 @@
+"""Parts of typer that are replaced: the layout of help, conversion by pydantic, and its error, named by version.
+
+rich would take 70 ms to lay out help, and pydantic 100 ms to convert texts, more than many a command takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from typing import Any, Final
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+_COLUMN: Final = 24
+_ORDER: Final = ("Arguments", "Options", "Labels", "Sides", "Rows", "Output", "Reading files", "Other")
+
+
+def _exception() -> Any:
+    # from 0.26 on typer has click inside, before it stands on the package
+    found = getattr(typer, "TyperException", None)
+    return import_module("click").ClickException if found is None else found
+
+
+Misuse: Any = _exception()
+"""What typer raises for a command line that it cannot read: with `format_message()`, `exit_code`, and mostly `ctx`."""
+
+
+class Command(TyperCommand):
+    """A command whose help lists arguments, then options by group, those of rare use last."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """The words of the usage line."""
+        arguments = [each for each in self.params if each.param_type_name == "argument"]
+        return ["[OPTIONS]", *(f"{each.metavar}" if each.required else f"[{each.metavar}]" for each in arguments)]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the options."""
+        _write_options(self, ctx, formatter)
+
+
+class Group(TyperGroup):
+    """Commands in the order in which they are declared; `groups`: title -> names, for a help in several sections."""
+
+    groups: dict[str, list[str]] = {}  # noqa: RUF012 set on subclasses
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """All names, in the order of the help."""
+        grouped = [name for names in self.groups.values() for name in names if name in self.commands]
+        return grouped or list(self.commands)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the options, then the commands."""
+        _write_options(self, ctx, formatter)
+        for title, names in (self.groups or {"Commands": list(self.commands)}).items():
+            rows = [(name, _first_sentence(self.commands[name])) for name in names if name in self.commands]
+            with formatter.section(title):
+                formatter.write_dl(rows)
+
+
+def option_groups(command: Any, ctx: Any) -> dict[str, list[tuple[str, str]]]:
+    """Title -> options with their help, those of rare use last."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for parameter in command.get_params(ctx):
+        is_argument = parameter.param_type_name == "argument"
+        record = (parameter.metavar, parameter.help or "") if is_argument else parameter.get_help_record(ctx)
+        title = "Arguments" if is_argument else getattr(parameter, "rich_help_panel", None) or ""
+        if record is not None:
+            found.setdefault(title, []).append(record)
+    rest = "Options" if found.keys() <= {"Arguments", ""} else "Other"
+    titles = sorted(found, key=lambda title: _ORDER.index(title or rest))
+    return {title or rest: found[title] for title in titles}
+
+
+def _write_options(command: Any, ctx: Any, formatter: Any) -> None:
+    for title, rows in option_groups(command, ctx).items():
+        with formatter.section(title):
+            formatter.write_dl(rows, col_max=_COLUMN)
+
+
+def _first_sentence(command: Any) -> str:
+    text = " ".join((command.short_help or command.help or "").split("\n\n", maxsplit=1)[0].split())
+    return text.partition(". ")[0].removesuffix(".") + "."
+
+
+def without_pydantic(command: Any, above: typer.Context | None = None) -> None:
+    """Take texts as they are, in `command` and those below it: `options` makes the values of them."""
+    context = typer.Context(command, parent=above, **command.context_settings)
+    for parameter in command.get_params(context):  # with the one for help, whose names the context knows
+        if hasattr(parameter, "type_descriptor"):  # a later typer may convert in another way
+            parameter.process_value = partial(_unconverted, parameter, parameter.process_value)
+    for below in getattr(command, "commands", {}).values():
+        without_pydantic(below, context)
+
+
+def _unconverted(parameter: Any, convert: Callable[[Any, Any], Any], context: Any, given: Any) -> Any:
+    if parameter.required and (given is None or given in ([], ())):
+        return convert(context, given)  # its error
+    return given if parameter.callback is None else parameter.callback(context, parameter, given)

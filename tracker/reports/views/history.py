@@ -1,0 +1,261 @@
+"""The document of series over versions: one version a line of one series, one series a line of several."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from tracker.reports import cells
+from tracker.reports.commands import command, command_of, exact_command, option_words
+from tracker.reports.document import NAME, UNDER, Column, Document, Table, level, table
+from tracker.reports.look import Look
+from tracker.reports.rows import Row, records
+from tracker.results import PROFILERS, History
+from tracker.results.verdicts import CHANGED
+from tracker.units import MISSING_TEXT, counted, format_diff, printable
+
+KINDS: Final = {
+    "run": "whole run", "op_name": "op, all shapes", "op": "op", "kernel": "kernel", "api": "host API call",
+    "communication": "communication", "module": "module", "phase": "phase", "memory": "memory of an op",
+}  # fmt: skip
+"""Kinds of series in words."""
+_METRICS: Final = {
+    "device_self_ns": "device self time", "host_self_ns": "host self time", "total_ns": "time",
+    "exposed_ns": "time not hidden by compute", "self_ns": "time without nested calls", "bytes": "bytes allocated",
+}  # fmt: skip
+_WAYS: Final = {"unprofiled": "off", "summary": "summary"}
+"""Part of a series of whole runs -> word of PROFILERS."""
+_PROFILER: Final = "profiler"
+_ROWS: Final = 25
+_SPARKS: Final = 60
+_NAMED: Final = 4
+
+
+def document(history: History, look: Look) -> Document:
+    """Where the newest version stands, then a line per version, or a line per series where there are several."""
+    series, points = records(history.series), points_of(history)
+    if len(series) == 1:
+        return _of_one(history, series[0], points[series[0]["series_id"]], look)
+    return _of_several(history, series, points, look)
+
+
+def points_of(history: History) -> dict[int, list[Row]]:
+    """The points of each series in the order of versions; each also with `previous`, the last version before it that
+    has a value, `vs_previous`, the change against that, and `calls_before`, its calls.
+    """
+    found: dict[int, list[Row]] = {row["series_id"]: [] for row in records(history.series)}
+    for point in records(history.points):
+        own = found[point["series_id"]]
+        before = next((one for one in reversed(own) if one["value"] is not None), {})
+        is_known = before.get("value") and point["value"] is not None
+        point["vs_previous"] = point["value"] / before["value"] - 1 if is_known else None
+        point["previous"], point["calls_before"] = before.get("version"), before.get("calls")
+        own.append(point)
+    return found
+
+
+def series_title(series: Row) -> str:
+    """The name of a series, with its shapes or the like, and what it measures."""
+    if series["kind"] == "run":
+        way = PROFILERS[_WAYS[series["part"]]] if series["part"] in _WAYS else series["part"]
+        name = "step time" if series["name"] == "step" else cells.readable(series["name"])
+        return " ".join(filter(None, (name, way)))
+    name = " ".join(filter(None, (cells.readable(series["name"]), series["input_shapes"], series["part"])))
+    what = ", ".join(filter(None, (KINDS[series["kind"]], _METRICS.get(series["metric"], ""))))
+    return f"{name} ({what})"
+
+
+def _place(series: Row) -> dict[str, str]:
+    """Where a series was measured: workload, device, each key of its configuration with its value, and of whole runs
+    how, where it was not in a profiler's trace.
+    """
+    place = {"workload": str(series["workload"]), "device": str(series["device"])}
+    place |= dict(cells.pairs(str(series["configuration"])))
+    return place | ({_PROFILER: _WAYS[series["part"]]} if series["kind"] == "run" and series["part"] else {})
+
+
+def _where(place: dict[str, str]) -> str:
+    own = (f"{key}={value}" for key, value in place.items() if key not in ("workload", "device"))
+    return ", ".join(filter(None, (place.get("workload"), place.get("device"), " ".join(own))))
+
+
+def _of_one(history: History, series: Row, points: Sequence[Row], look: Look) -> Document:
+    where = _where({key: value for key, value in _place(series).items() if key != _PROFILER})
+    counts = f"{counted(series['versions'], 'version')}, {counted(series['runs'], 'run')}"
+    newest = points[-1]["verdict"]
+    number = str(series["series_id"])
+    following = [command("tracker", "history", number, "--details"), "-o history.xlsx"]
+    changed = next((point["version"] for point in reversed(points) if point["verdict"] in CHANGED), None)
+    if changed is not None:
+        words = ("tracker", "findings", "--version", changed, "--workload", str(series["workload"]), "--state", "all")
+        following += filter(None, [exact_command(*words)])
+    return Document(
+        title=f"{series_title(series)} of {where}: {counts}",
+        headline=_headline(series, points),
+        verdict=newest if newest in CHANGED else "",
+        tone=cells.TONES.get(newest or "", ""),
+        blocks=(_versions(history, series, points, look),),
+        notes=history.notes,
+        next_commands=tuple(following),
+    )
+
+
+def _headline(series: Row, points: Sequence[Row]) -> str:
+    """Where the newest version stands, and with which versions lasting changes came."""
+    text = cells.form(series["unit"], [point["value"] for point in points])
+    newest = points[-1]
+    if newest["value"] is None:
+        last = next((point for point in reversed(points) if point["value"] is not None), None)
+        before = f"; {last['version']} was at {text(last['value'])}" if last else ""
+        return f"{newest['version']} has no {cells.readable(series['name'])}{before}"
+    start = f"{newest['version']} is at {text(newest['value'])}"
+    if len(points) == 1:
+        return f"{start}: the only version, nothing to compare it with"
+    if newest["back_to"] is not None:
+        start += f": back to the level of {newest['back_to']}"
+    elif newest["verdict"] == "ADDED":
+        start += ": new"
+    elif newest["change"] is not None:
+        start += f": {format_diff(newest['change'])} against the runs before it"
+    elif newest["vs_previous"] is not None:
+        start += f": {format_diff(newest['vs_previous'])} against {newest['previous']}, not judged"
+    if not any(point["verdict"] for point in points):
+        return start
+    lasting = [point["version"] for point in points if point["change_point"] or point["back_to"] is not None]
+    if len(lasting) > _NAMED:
+        return f"{start}; {len(lasting)} lasting changes, the newest with {', '.join(lasting[-_NAMED:])}"
+    if not lasting:
+        return f"{start}; no lasting change"
+    return f"{start}; {'a lasting change' if len(lasting) == 1 else 'lasting changes'} with {', '.join(lasting)}"
+
+
+def _versions(history: History, series: Row, points: Sequence[Row], look: Look) -> Table:
+    """A line per version; with details also what its verdict rests on."""
+    shown = points if look.details else points[-_ROWS:]
+    values = [point["value"] for point in points]
+    text = cells.form(series["unit"], values)
+    is_step = series["kind"] == "run" and series["name"] == "step"
+    made: list[tuple[Column, Callable[[Row], str]]] = [
+        (Column("version", left=True), lambda point: f"{point['version']}{' (pinned)' if point['pinned'] else ''}"),
+        (Column("step" if is_step else "value"), lambda point: text(point["value"])),
+        (Column("vs previous"), lambda point: _change(point, "vs_previous")),
+        (Column("verdict", left=True), _verdict),
+    ]
+    if history.pinned and any(point["pinned"] for point in points):
+        pinned, is_against = printable(history.pinned), history.options.against == "pinned"
+        if is_against or look.details:
+            made.append((Column(f"vs {pinned}", drop=1), lambda point: format_diff(point["pinned_change"])))
+        if is_against:
+            head = Column(f"verdict vs {pinned}", left=True)
+            made.append((head, lambda point: point["pinned_verdict"] or MISSING_TEXT))
+    if look.details:
+        made.append((Column("vs level"), lambda point: _change(point, "change")))
+        if any(map(_corrected, shown)):
+            made.append((Column("without drift", drop=2), _corrected))
+        made.append((Column("q"), lambda point: cells.q_text(point["q"])))
+        spread = ("runs", "value", "minimum", "maximum")
+        made.append((Column("runs"), lambda point: cells.spread(*(point[name] for name in spread))))
+        if any(point["calls"] is not None for point in shown):
+            made.append((Column("calls", drop=3), lambda point: cells.number(point["calls"])))
+    rows = [(cells.TONES.get(point["verdict"] or "", ""), [cell(point) for _, cell in made]) for point in shown]
+    own = values[-len(shown) :]
+    known = [value for value in own if value is not None]
+    lead = f"{cells.sparkline(own[-_SPARKS:])}  {text(min(known, default=None))} to {text(max(known, default=None))}"
+    left_out = len(points) - len(shown)
+    note = f"{counted(left_out, 'older version')} left out; --details shows all" if left_out else ""
+    whole = table("", [column for column, _ in made], rows, note=note, is_first=True)
+    return replace(whole, lead=lead, below=tuple(map(_what_else, shown)))
+
+
+def _change(point: Row, name: str) -> str:
+    return MISSING_TEXT if point["verdict"] in ("ADDED", "REMOVED") else format_diff(point[name])
+
+
+def _verdict(point: Row) -> str:
+    """The verdict where there is something to say, and which older level a version came back to."""
+    word = cells.verdict_or_why(point["verdict"], point["vs_previous"], point["change"])
+    if point["back_to"] is not None:
+        return f"{word} (back to {point['back_to']})".strip()
+    return word or ("a level begins" if point["change_point"] else "")
+
+
+def _corrected(point: Row) -> str:
+    """The change without machine-wide drift, where that differs from the raw one by more than rounding; else ""."""
+    corrected = _change(point, "judged_change")
+    return corrected if corrected not in (MISSING_TEXT, format_diff(point["change"])) else ""
+
+
+def _what_else(point: Row) -> str:
+    """Exact facts of a version, what else changed with it, and that it slowed down gradually."""
+    calls, gradual = "", ""
+    ends = [cells.number(point[name]) for name in ("calls_before", "calls")]
+    if MISSING_TEXT not in ends and ends[0] != ends[1] and "calls" not in point["facts"]:
+        calls = f"calls {cells.pair(*ends)}"
+    if point["gradual_change"] is not None:
+        gradual = f"gradual slowdown: {format_diff(point['gradual_change'])} against the first runs of its level"
+    return "; ".join(filter(None, (calls, point["facts"], point["environment"], gradual)))
+
+
+def _of_several(history: History, series: Sequence[Row], points: dict[int, list[Row]], look: Look) -> Document:
+    places = [_place(one) for one in series]
+    shared = {key: value for key, value in places[0].items() if all(place.get(key) == value for place in places)}
+    differing = list(dict.fromkeys(key for place in places for key in place if key not in shared))
+    newest = {number: own[-1] for number, own in points.items()}
+    verdicts = [point["verdict"] for point in newest.values()]
+    where = _where(shared)
+    what = f"the {len(series)} series" if history.options.top else f"{len(series)} series"
+    chosen = f" that changed most since {history.pinned}, by their part of the step" if history.options.top else ""
+    versions = counted(max(len(own) for own in points.values()), "version")
+    found = ", ".join(f"{verdicts.count(word)} {word}" for word in CHANGED if word in verdicts)
+    answer = f"{found or 'No change'} among {len(series)} series in the newest version"
+    if not any(verdicts):
+        answer = f"{len(series)} series; the newest version is not judged"
+    # the order of the result, but what is a change first
+    ranked = list(series)
+    if not history.options.top:
+        ranked.sort(key=lambda one: newest[one["series_id"]]["verdict"] not in CHANGED)
+    options = history.options
+    words = option_words(options, "workload", "kind", "shape", "module", "device", "metric", "top", "config")
+    words += ["--against", "pinned", "--details"] if options.against == "pinned" else ["--details"]
+    following = [command("tracker", "history", str(ranked[0]["series_id"]))]
+    following += [command_of(("tracker", "history"), [options.key] if options.key else [], words)]
+    return Document(
+        title=": ".join(filter(None, (where, f"{what}{chosen}, {versions}"))),
+        headline=answer,
+        tone=cells.TONES.get(next((word for word in CHANGED if word in verdicts), ""), ""),
+        blocks=(_overview(history, ranked, points, differing, look),),
+        notes=history.notes,
+        next_commands=tuple(following),
+    )
+
+
+def _overview(
+    history: History, series: Sequence[Row], points: dict[int, list[Row]], differing: Sequence[str], look: Look
+) -> Table:
+    """A line per series; `differing`: keys of the configuration in which they differ."""
+    pinned = printable(history.pinned) if history.pinned else None
+    against = pinned if history.options.against == "pinned" else None
+    columns = [Column("series"), Column("name", **NAME), Column("of", **UNDER)]
+    columns += [Column(printable(key).replace("_", "\n", 1), left=True) for key in differing]
+    columns += [Column("versions", left=True, drop=2), Column("first"), Column("last")]
+    columns += [Column(f"vs {pinned}")] if pinned else []
+    columns += [Column("vs previous"), Column("verdict", left=True)]
+    columns += [Column(f"verdict vs {against}", left=True)] if against else []
+    rows: list[tuple[str, list[str]]] = []
+    for one in series[: None if look.details else look.rows(_ROWS)]:
+        own = points[one["series_id"]]
+        place = {_PROFILER: "on"} | _place(one)
+        of = (one["input_shapes"], "" if one["kind"] == "run" else one["part"])
+        values = [point["value"] for point in own]
+        text, last = cells.form(one["unit"], values), own[-1]
+        line = [str(one["series_id"]), cells.readable(one["name"]), " ".join(filter(None, of))]
+        line += [place.get(key) or MISSING_TEXT for key in differing]
+        line += [cells.sparkline(values[-_ROWS:]), text(next((value for value in values if value is not None), None))]
+        line += [text(values[-1]), *([format_diff(last["pinned_change"])] if pinned else [])]
+        line += [_change(last, "vs_previous"), _verdict(last)]
+        line += [last["pinned_verdict"] or MISSING_TEXT] if against else []
+        rows.append((cells.TONES.get(last["verdict"] or "", ""), line))
+    more = len(series) - len(rows)
+    return table("", level(columns), rows, more=more, note="--details shows all" if more else "", is_first=True)
