@@ -45,14 +45,15 @@ def readable(name: Any) -> str:
 
 
 def replaced_name(name: str) -> str:
-    """What replaced what, in short: the largest of both sides, a namespace once, nodes of autograd last.
+    """What replaced what, in short: the largest of both sides, a namespace once, no nodes of autograd beside operators.
 
     >>> replaced_name("aten::gelu, GeluBackward0 -> aten::mul, aten::pow, MulBackward0, aten::tanh, aten::add")
-    'aten::gelu, GeluBackward0 -> mul, pow, tanh and 2 more'
+    'aten::gelu -> mul, pow, tanh and 1 more'
     """
     space = name.partition("::")[0] + "::"
     sides = [side.split(", ") for side in name.replace(f" {space}", " ").split(REPLACED_BY)]
-    return REPLACED_BY.join(some_of(sorted(names, key=lambda one: bool(_NODE.search(one))), ", ") for names in sides)
+    own = [[one for one in names if not _NODE.search(one)] or names for names in sides]
+    return REPLACED_BY.join(some_of(names, ", ") for names in own)
 
 
 def number(value: float | None) -> str:

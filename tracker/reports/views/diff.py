@@ -269,7 +269,11 @@ def _notes(diff: Diff, look: Look) -> Iterator[str]:
     if chosen := diff_tables.filters(diff):
         yield f"{chosen} leaves operators out of the tables; what explains the change counts all of them."
     # of what a table lists is not news of the first screen
-    yield from (f"Note: {note}" for note in diff.notes if look.details or look.only or "(memory_blocks)" not in note)
+    yield from (
+        f"Note: {note}"
+        for note in diff.notes
+        if look.details or "memory_block" in look.only or "(memory_blocks)" not in note
+    )
 
 
 def _counts(diff: Diff) -> str:

@@ -25,7 +25,7 @@ VERDICTS: Final = {"regression": "REGRESSED", "improvement": "IMPROVED"}
 _PARTS: Final = {
     "operators_ns": "operators found", "new_ns": "new operators or shapes", "gone_ns": "gone operators or shapes",
     "machine_ns": "machine-wide drift", "other_operators_ns": "other operators",
-    "beside_ns": "idle, communication, copies",
+    "beside_ns": "idle and communication",
 }  # fmt: skip
 """Parts of the change of a step; `other_operators_ns`: too little for a finding, or too noisy; `beside_ns`:
 communication, copies and idle time.

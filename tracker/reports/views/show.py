@@ -167,7 +167,11 @@ def _notes(shown: Shown, look: Look) -> Iterator[str]:
     if shown.bottleneck is not None:
         yield f"Bottleneck: {bottleneck.sentence(shown.bottleneck)}"
     # of what a table lists is not news of the first screen
-    yield from (f"Note: {note}" for note in shown.notes if look.details or look.only or "(memory_blocks)" not in note)
+    yield from (
+        f"Note: {note}"
+        for note in shown.notes
+        if look.details or "memory_block" in look.only or "(memory_blocks)" not in note
+    )
     run = shown.run
     started = run.get("started_at_ns")
     when = f"started {format_moment(started)} UTC, " if started else ""
