@@ -172,7 +172,7 @@ def test_every_result_displays_in_little_room(everything):
         assert len(result._repr_html_().encode()) < 30_000, name
         assert result._repr_html_().count("\n") <= 40, name
     html = everything[0]._repr_html_()
-    assert "v08 is slower than v01" in html and "-&gt;" in html and "more lines" in html
+    assert "v08 is 30.5 % slower than v01" in html and "-&gt;" in html and "more lines" in html
 
 
 def test_a_name_from_a_profile_is_escaped_in_a_notebook(tmp_path):
@@ -212,7 +212,7 @@ def test_a_user_script_passes_mypy(tmp_path):
         "from tracker.results import Diff\n"
         "def compare(a: str, b: str) -> Diff:\n"
         '    return tracker.diff(a, b, by="op", ranks=0, match="name")\n'
-        'print(compare("a", "b").explanation.answer, tracker.findings(states="new").hidden)\n'
+        'print(compare("a", "b").explanation.headline, tracker.findings(states="new").hidden)\n'
         'tracker.diff("a", "b", dept=3)\n'
         'tracker.show("a", depth="3")\n'
     )

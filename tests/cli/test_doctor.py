@@ -46,11 +46,11 @@ def test_readable_profiles_form_runs_and_end_in_the_command_to_ingest_them(track
         rank(tmp_path / "job", number)
     done = tracker("doctor", tmp_path / "job")
     assert (done.code, done.err) == (0, "")
-    (run,) = sentences(done.out, "Runs that would form")
+    assert "3 readable captures (torch_profiler, NVIDIA H100 80GB HBM3) can be ingested as 1 run; " in done.out
+    run = " ".join(sentences(done.out, "Runs that would form"))
     assert run.startswith("1 run: ranks 0-1, 5 of 8 on NVIDIA H100 80GB HBM3, 1 step (rank0.pt.trace.json, rank1.pt")
     assert run.endswith("distinct ranks, equal world size, one device model, at the same time")
-    (missing,) = sentences(done.out, "Worth knowing")
-    assert "world size 8, found 3 ranks (0-1, 5), missing 2-4, 6-7" in missing
+    assert "world size 8, found 3 ranks (0-1, 5), missing 2-4, 6-7" in done.out
     last = f"Next: tracker ingest {tmp_path / 'job'} --version VERSION --workload WORKLOAD"
     assert done.out.splitlines()[-1] == last
 
@@ -80,9 +80,9 @@ def test_nothing_readable_is_exit_2_with_the_findings_on_stdout(tracker, tmp_pat
     (tmp_path / "notes.txt").write_text("hello")
     done = tracker("doctor", tmp_path)
     assert done.code == 2
-    assert "0 readable captures" in done.out
+    assert done.out.splitlines()[1] == "Nothing here can be ingested: no profile found"
     assert done.err.splitlines() == [
-        f"1 file not recognised: {tmp_path / 'notes.txt'} (unknown content)",
+        f"1 file not recognised: {tmp_path / 'notes.txt'} (a text log without profiler rows)",
         f"tracker: {tmp_path}: nothing here can be read; see the findings above",
     ]
 
@@ -99,9 +99,12 @@ def test_a_claim_by_two_readers_is_said_and_the_rest_is_read(tmp_path, monkeypat
     assert found.failures[0].remedy == "say which with --format"
 
 
-def test_what_stays_empty_has_its_reason_and_what_to_do(tracker, tmp_path):
+def test_what_is_missing_has_its_reason_and_what_to_do(tracker, tmp_path, monkeypatch):
     rank(tmp_path / "job", 0, profile_memory=0)
-    lines = sentences(tracker("doctor", tmp_path / "job").out, "What will stay empty, and why")
+    monkeypatch.setenv("COLUMNS", "200")
+    done = tracker("doctor", tmp_path / "job")
+    assert done.out.splitlines()[1].endswith("; communication, memory, memory over time and 3 more will be missing")
+    lines = sentences(done.out, "Missing, and why")
     assert "memory: profile_memory was off; profile with profile_memory=True" in lines
     assert "communication: no collective lies in the capture; capture at least one whole training step" in lines
     assert any(line.startswith("input shapes of ops: record_shapes was off; profile with record_sh") for line in lines)

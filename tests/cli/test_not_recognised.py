@@ -31,7 +31,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def expected(folder: Path) -> str:
-    whys = {"a.log": "unknown content", "b.json": "empty", "c.zip": "an archive, unpack it first",
+    whys = {"a.log": "a text log without profiler rows", "b.json": "empty", "c.zip": "an archive, unpack it first",
             "d.log.gz": "named .gz, but no gzip file", "notes/e.txt": "UTF-16 text, save it as UTF-8"}  # fmt: skip
     return "5 files not recognised: " + ", ".join(f"{folder / name} ({why})" for name, why in whys.items())
 
@@ -48,17 +48,20 @@ def test_the_screen_counts_what_it_leaves_out_and_json_has_all(tracker, folder):
         (folder / f"x{number:02}.txt").write_text("text")
     done = tracker("doctor", folder, "--format", "json")
     assert done.err.startswith("25 files not recognised: ")
-    assert done.err.endswith(" and 20 more\n")
+    assert done.err.endswith(f" and 20 more; tracker doctor {folder} --format json lists all\n")
     named = json.loads(done.out)["not_recognised"]
     assert len(named) == 25
-    assert named[0] == {"path": str(folder / "a.log"), "why": "unknown content"}
+    assert named[0] == {"path": str(folder / "a.log"), "why": "a text log without profiler rows"}
 
 
 def test_a_folder_without_any_profile_names_its_files(tracker, folder):
     (folder / "rank0.json").unlink()
     done = tracker("ingest", folder, *LABELS)
     assert done.code == 2
-    assert f"{folder}: no profile in this folder; 5 files not recognised: a.log (unknown content)" in done.err
+    assert (
+        f"{folder}: no profile in this folder; 5 files not recognised: a.log (a text log without profiler rows)"
+        in done.err
+    )
 
 
 def test_raw_data_beside_an_export_is_not_listed(tracker, tmp_path):
@@ -85,6 +88,9 @@ def test_keep_going_takes_what_can_be_read_and_exits_with_2(tracker, tmp_path, f
     (folder / "rank1.json").write_text('{"traceEvents": [{"ph": "X", "cat": "cpu_op", "na')
     refused = tracker("ingest", folder, *LABELS)
     assert (refused.code, refused.out) == (2, "")
+    assert refused.err.endswith("; tracker ingest --keep-going leaves it out and reads the others\n")
+    alone = tracker("ingest", folder / "rank1.json", *LABELS)
+    assert (alone.code, "--keep-going" in alone.err) == (2, False)
     done = tracker("ingest", folder, *LABELS, "--keep-going")
     assert done.code == 2
     assert done.out.startswith("run 1  gpt v1")
@@ -123,7 +129,7 @@ def test_a_layout_labels_profiles_as_a_watched_folder_does(tracker, tmp_path):
     assert all(one["ranks"] == 2 for one in json.loads(runs)["runs"])
     assert done.err.splitlines()[-1] == (
         f"2 files not recognised: {root / 'README.md'} (fits no part of the layout), "
-        f"{root / 'gpt' / 'v1-b4' / 'notes.txt'} (unknown content)"
+        f"{root / 'gpt' / 'v1-b4' / 'notes.txt'} (a text log without profiler rows)"
     )
 
 

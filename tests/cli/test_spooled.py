@@ -120,6 +120,6 @@ def test_a_spool_of_another_user_is_told_of(tracker, tmp_path, queue, monkeypatc
     assert f"warning: {problem}\n" in tracker("ingest", "--spooled").err
     text = tracker("status").out
     assert f"  ERROR {problem}\n" in text
-    assert "1 folder of spools that cannot be taken from" in text.splitlines()[-1]
+    assert "1 spool folder not readable" in text.splitlines()[1]
     found = json.loads(tracker("status", "--format", "json").out)["shut"]
     assert found == [{"path": str(queue), "problem": problem.removeprefix(f"{queue}: ")}]

@@ -77,20 +77,21 @@ def test_status_shows_watchers_folders_and_what_is_stuck(tracker, watched):
     assert problem.endswith("(since TIME UTC)")
     assert text.replace(problem, "  BAD").splitlines() == [
         "HOME/watch.db at TIME UTC",
+        "1 problem: 1 profile quarantined; 0 watchers alive",
         "",
         "Watchers",
         "  HOST pid N: ended at TIME UTC, one round only, last round 0 s ago",
         "",
         "Folders",
-        "  ROOT/{workload}/{version}/* on HOST: 1 quarantined, 2 ingested, 1 passed over; last new run 0 s ago; looked "
-        "at 0 s ago",
+        "  ROOT/{workload}/{version}/* on HOST: 1 quarantined, 2 ingested, 1 skipped; last new run 0 s ago; last "
+        "scan 0 s ago",
         "    1 file not recognised: gpt/v08/notes.md (no reader knows this file)",
         "    gpt: last run run:2 of v08, 0 s ago, one every 24 h: next expected by TIME UTC",
         "",
         "Quarantined, tried again when their files change",
         "  BAD",
         "",
-        "0 watchers alive, 1 profile quarantined.  Next: tracker watch --retry all, once they can be read",
+        "Next: tracker watch --retry all | tracker watch --once | tracker findings --new",
     ]
 
 
@@ -111,7 +112,7 @@ def test_what_was_quarantined_is_tried_again_in_the_next_round_or_at_once(tracke
     bad = watched / "gpt/v08/bad.pt.trace.json"
     done = tracker("watch", "--retry", bad)
     assert (done.code, done.out) == (0, "1 profile retried in the next round.  Next: tracker status\n")
-    assert "Ready\n" in tracker("status").out
+    assert f"On their way\n  {bad}: ready for " in tracker("status").out
     assert tracker("watch", "--once").out.splitlines()[-1] == ("0 runs ingested, 1 quarantined.  Next: tracker status")
     assert "1 quarantined" in tracker("watch", "--once", "--retry", "all").out
     done = tracker("watch", "--retry", watched / "gpt/v01")
@@ -167,7 +168,7 @@ def test_a_folder_that_is_missing_is_an_error_in_status_and_not_the_end(tracker,
     assert cut(done.err, watched) == "folder: ROOT: cannot be looked into (No such file or directory)\n"
     text = cut(tracker("status").out, watched)
     assert "    ERROR ROOT: cannot be looked into (No such file or directory) (since TIME UTC)\n" in text
-    assert text.splitlines()[-1].startswith("0 watchers alive, 1 folder with an error.")
+    assert text.splitlines()[1] == "1 problem: 1 folder with an error; 0 watchers alive"
 
 
 def test_status_tells_watchers_that_live_from_those_that_do_not(tracker, watched, tmp_path):
@@ -187,11 +188,11 @@ def test_status_tells_watchers_that_live_from_those_that_do_not(tracker, watched
     lines = tracker("status").out.split("Watchers\n")[1].splitlines()[:5]
     assert [re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d", "TIME", line.strip()) for line in lines] == [
         "alive pid 7: alive since TIME UTC, every 60 s, no round yet",
-        "busy pid 7: alive since TIME UTC, every 60 s, no round yet, at reading /p/a.json for 5 min",
-        "hangs pid 7: late since TIME UTC, every 60 s, no round yet, last heard of 0 s ago, at judge for 62 min",
-        "late pid 7: late since TIME UTC, every 60 s, no round yet, last heard of 3 min ago; "
+        "busy pid 7: alive since TIME UTC, every 60 s, no round yet, reading /p/a.json for 5 min",
+        "hangs pid 7: late since TIME UTC, every 60 s, no round yet, last heartbeat 0 s ago, judge for 62 min",
+        "late pid 7: late since TIME UTC, every 60 s, no round yet, last heartbeat 3 min ago; "
         "last error 60 s ago: scan: oh",
-        "lost pid 7: lost, last heard of at TIME UTC, every 60 s, no round yet",
+        "lost pid 7: lost (heartbeat expired), last heartbeat at TIME UTC, every 60 s, no round yet",
     ]
 
 
@@ -204,7 +205,7 @@ def test_a_folder_without_the_run_that_was_expected_is_missing_one(tracker, watc
     done = tracker("watch", "--once")
     assert "missing: no run of gpt for 24 h; the last one, run:2 of v08, came at " in done.out
     assert "one every 24 h: MISSING since " in tracker("status").out
-    assert "1 workload without the run that was expected" in tracker("status").out.splitlines()[-1]
+    assert "1 workload without its expected run" in tracker("status").out.splitlines()[1]
 
 
 def test_paths_with_control_characters_do_not_reach_the_terminal(tracker, watched):

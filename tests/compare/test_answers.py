@@ -1,4 +1,4 @@
-"""The last line of a diff: what it names, and what it may not claim."""
+"""The headline of a diff and what explains it: what they name, and what they may not claim."""
 
 from __future__ import annotations
 
@@ -24,22 +24,26 @@ def loaders(store: Store, version: str, loading_ns: int, step_ns: list[int], cop
         save_run(store, record(version, started_at_ns=start), [replace(made, rows=rows)], formats=["torch_profiler"])
 
 
-def test_the_part_of_a_step_that_explains_more_than_the_operators_found_is_named(store: Store):
+def test_uneven_runs_make_no_claim_and_the_parts_keep_their_verdicts(store: Store):
     """The step falls by some 20 ms, too unevenly to be sure; loading fell by 56 ms, for sure; one op grew by 1 ms."""
     loaders(store, "v1", 57_000_000, [150_000_000, 180_000_000, 165_000_000], 2_000_000)
     loaders(store, "v2", 1_000_000, [160_000_000, 130_000_000, 145_000_000], 3_000_000)
-    answer = diff(store, "v1", "v2").explanation.answer
-    assert answer.startswith("v2 may be faster than v1: ")
-    assert "; REGRESSED: copy_ +1.00 ms (slower per call); IMPROVED: data loading -56.06 ms (" in answer
+    found = diff(store, "v1", "v2")
+    assert found.headline.startswith("v2 may be 12.2 % faster than v1: ")
+    assert found.explanation.remarks == ("The runs differ too much to be sure.",)
+    row = found.explanation.contributions[0]
+    assert (row.name, row.verdict, row.why) == ("copy_", "REGRESSED", "slower per call")
+    loading = found.overall.set_index("metric").loc["data_loading_ns"]
+    assert (loading["verdict"], round(loading["delta"] / 1e6, 1)) == ("IMPROVED", -56.1)
 
 
-def test_an_op_that_takes_longer_and_is_called_faster_says_beside_what(store: Store):
+def test_an_op_slower_by_less_than_the_machine_says_so(store: Store):
     """All operators take 10 % longer, op07 only 2 %: 7 % less than its machine would have made of it."""
     runs(store, "v1", count=5)
     runs(store, "v2", {"op07": 1.02 / 1.10}, start=5, count=5, shared=1.10)
-    answer = diff(store, "v1", "v2").explanation.answer
-    assert "IMPROVED: op07 +2" in answer
-    assert " us (-7.1 % without the machine-wide drift of +9.9 %)" in answer
+    found = diff(store, "v1", "v2").explanation.contributions
+    (row,) = (row for row in found if row.name == "op07")
+    assert (row.verdict, row.why) == ("IMPROVED", "faster but for machine-wide drift")
 
 
 def window(store: Store, version: str, compute_ns: int, *, e2e_ns: int = 1000) -> None:
@@ -56,13 +60,12 @@ def window(store: Store, version: str, compute_ns: int, *, e2e_ns: int = 1000) -
 def test_cut_outs_of_equal_length_say_nothing_of_speed(store: Store):
     window(store, "v1", 700)
     window(store, "v2", 600)
-    answer = diff(store, "v1", "v2").explanation.answer
-    assert answer.startswith("v2 against v1: E2E 1.00 us -> 1.00 us (0.0 %, +0 ns); captures without steps that are ")
-    assert "inside them Computing -100 ns, Idle time +100 ns: mark steps (NVTX), or compare" in answer
-    assert "as fast as" not in answer
+    found = diff(store, "v1", "v2").explanation
+    assert found.headline == "v2 against v1: E2E 1.00 -> 1.00 us (0.0 %, +0 ns)"
+    assert "say nothing of its speed; inside them Computing -100 ns, Idle time +100 ns." in found.remarks[0]
 
 
 def test_captures_of_the_same_work_are_as_fast(store: Store):
     window(store, "v1", 700)
     window(store, "v2", 705)
-    assert diff(store, "v1", "v2").explanation.answer.startswith("v2 is as fast as v1: E2E 1.00 us")
+    assert diff(store, "v1", "v2").explanation.headline.startswith("v2 is as fast as v1: E2E 1.00")

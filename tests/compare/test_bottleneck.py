@@ -13,17 +13,21 @@ from tracker.results import Bottleneck, ShowOptions
 from tracker.store import Store, save_run
 
 NO_LOADING = "data loading (the source does not say when a step waits for its data)"
+NO_IDLE = "when the device idles in data loading (all of data loading counts)"
 NO_DEVICE = "device utilisation (there is no device activity in the capture)"
 QUEUED = "device utilisation (the device did more than the steps launched, and nobody says in which step)"
 NO_SPAN = "device utilisation (the source does not say how long the device worked)"
 
 
-def device(busy_ns: int, loading_ns: int | None = None, *, step_ns: int = 1000, e2e_ns: int = 900, number: int = 0):
-    """A step in which the device works for `busy_ns`."""
+def device(
+    busy_ns: int, loading_ns: int | None = None, idle_ns: int | None = None, *, step_ns: int = 1000,
+    e2e_ns: int = 900, number: int = 0,
+):  # fmt: skip
+    """A step in which the device works for `busy_ns`, and idles in `idle_ns` of the data loading, by default in all."""
     whole = breakdown(
         duration_ns=step_ns, e2e_ns=e2e_ns, compute_ns=busy_ns, communication_ns=0, overlap_ns=0,
         exposed_communication_ns=0, copy_ns=0, exposed_copy_ns=0, idle_ns=e2e_ns - busy_ns, kernel_count=1,
-        data_loading_ns=loading_ns,
+        data_loading_ns=loading_ns, data_loading_idle_ns=loading_ns if idle_ns is None else idle_ns,
     )  # fmt: skip
     return StepRow(number, number * step_ns, whole)
 
@@ -67,7 +71,7 @@ def exchanging(busy_ns: int, exposed_ns: int, loading_ns: int = 0):
     whole = breakdown(
         duration_ns=1000, e2e_ns=1000, compute_ns=busy_ns - exposed_ns, communication_ns=exposed_ns, overlap_ns=0,
         exposed_communication_ns=exposed_ns, copy_ns=0, exposed_copy_ns=0, idle_ns=1000 - busy_ns, kernel_count=1,
-        data_loading_ns=loading_ns,
+        data_loading_ns=loading_ns, data_loading_idle_ns=loading_ns,
     )  # fmt: skip
     return StepRow(0, 0, whole)
 
@@ -90,14 +94,19 @@ def test_exposed_communication_is_unknown_where_no_source_says_it(store: Store):
     assert of(store, [StepRow(0, 0, breakdown(duration_ns=1000))]).communication_share is None
 
 
-def test_steps_and_ranks_are_added_up_before_they_are_divided(store: Store):
-    found = of(
-        store,
-        [device(500, 100), device(900, 0, number=1)],
-        [device(700, 200), device(300, 0, number=1, step_ns=3000, e2e_ns=2900)],
-    )
-    assert found.device_utilisation == (500 + 900 + 700 + 300) / 6000
-    assert found.data_loading_share == 300 / 6000
+@pytest.mark.parametrize(("idle_ns", "bound"), [(50, "device"), (51, "input"), (300, "input")])
+def test_input_bound_is_judged_by_the_part_in_which_the_device_idles(store: Store, idle_ns, bound):
+    """A loader of 30 % of the step that works beside the device costs nothing."""
+    found = of(store, [device(950, 300, idle_ns, e2e_ns=1000)])
+    assert (found.bound, found.data_loading_share, found.possible_gain_share) == (bound, 0.3, idle_ns / 1000)
+
+
+def test_utilisation_is_the_median_of_steps_and_of_ranks(store: Store):
+    """Steps of 0.9, 0.9 and a pause of 0.1 in 9 times their time: 0.9, not 0.24; ranks of 0.9, 0.8 and 0.3: 0.8."""
+    pause = device(900, e2e_ns=8900, step_ns=9000, number=2)
+    steps = [device(900), device(900, number=1), pause]
+    found = of(store, steps, [device(800)], [device(300)])
+    assert found.device_utilisation == pytest.approx(0.8)
 
 
 def test_chosen_steps_alone_count(store: Store):
@@ -105,13 +114,13 @@ def test_chosen_steps_alone_count(store: Store):
     assert of(store, steps, options=ShowOptions(steps=(1,))).bound == "device"
 
 
-def test_several_runs_count_by_their_median(store: Store):
-    for place, busy in enumerate((500, 850, 860)):
+def test_several_runs_count_by_their_geometric_mean(store: Store):
+    for place, busy in enumerate((400, 900)):
         one = with_steps(capture(started_at_ns=place), [device(busy)])
         save_run(store, record("v1", started_at_ns=place), [one], formats=["torch_profiler"])
     before, after = diff(store, "v1", "run:1").bottlenecks
-    assert (before.device_utilisation, before.bound) == (0.85, "mixed")
-    assert (after.device_utilisation, after.bound) == (0.5, "host")
+    assert (before.device_utilisation, before.bound) == (pytest.approx(0.6), "host")
+    assert (after.device_utilisation, after.bound) == (0.4, "host")
 
 
 def test_a_device_that_outlasts_its_last_step_is_not_busy_for_longer_than_that(store: Store):
@@ -205,7 +214,7 @@ def test_a_log_knows_the_data_loading_and_nothing_of_the_device(store: Store):
     rows = replace(one.rows, overall=said, steps=(StepRow(0, 0, said),))
     save_run(store, record(), [replace(one, rows=rows)], formats=["paddle_log"])
     found = show(store, "v1").bottleneck
-    assert (found.bound, found.possible_gain_share, found.missing) == ("input", 0.3, (NO_SPAN,))
+    assert (found.bound, found.possible_gain_share, found.missing) == ("input", 0.3, (NO_IDLE, NO_SPAN))
 
 
 def test_what_the_profiler_says_of_its_gpus_stands_in_for_a_timeline(store: Store):

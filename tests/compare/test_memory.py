@@ -51,6 +51,21 @@ def test_an_op_has_its_allocators_beside_it(store):
     ]  # fmt: skip
 
 
+def test_a_capture_with_more_allocations_than_are_kept_says_so(store):
+    """250 allocations of mm, of which the 200 largest stand by themselves; v2 made 200, and lists all."""
+    for version, calls in (("v1", MAX_BLOCKS + 50), ("v2", MAX_BLOCKS)):
+        blocks = [("aten::mm", 100, {"time_ns": 5})] * MAX_BLOCKS
+        save(
+            store, version, memory=[("aten::mm", 100 * calls, {"calls": calls})], peak=[("aten::mm", 1)], blocks=blocks
+        )
+    note = (
+        "v1: 200 of 250 allocations are listed one by one (memory_blocks): the largest 200 of each component of a rank."
+    )
+    assert show(store, "v1").notes == (note,)
+    assert show(store, "v2").notes == ()
+    assert [text for text in diff(store, "v1", "v2").notes if "one by one" in text] == [note]
+
+
 def test_an_old_run_is_compared_by_allocator(store):
     old(store, "v1", memory=[("aten::empty", 1000, KEY)])
     save(store, "v2", memory=[("aten::mm", 700, KEY), ("aten::add", 400)])

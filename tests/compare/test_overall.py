@@ -166,11 +166,45 @@ def test_collectives_at_the_same_time_are_taken_back_so_that_groups_sum_to_the_e
     assert sum(groups) + found["groups_at_once_ns"][0] == found["exposed_communication_ns"][0]
 
 
+def test_a_group_takes_no_longer_than_its_steps_are_exposed(store: Store):
+    """Two collectives of one group at once, of 100 and 60, are exposed for 130 together; half of it they wait."""
+    calls = [("all_reduce", 100, {"exposed_wait_ns": 50}), ("all_gather", 60, {"exposed_wait_ns": 30})]
+    made = capture(communication=calls, steps=2)
+    steps = [replace(step, breakdown=replace(step.breakdown, exposed_communication_ns=ns))
+             for step, ns in zip(made.rows.steps, (130, None), strict=True)]  # fmt: skip
+    made = replace(made, rows=replace(made.rows, steps=tuple(steps)))
+    save_run(store, record("v1"), [made], formats=["torch_profiler"])
+    found = rows(store, "v1", "v1")
+    assert found["exposed_communication_ns"][0] == 130
+    assert found["exposed_communication_ns:dp x2"] == [130, 130, 2, 2]
+    assert found["exposed_wait_ns:dp x2"][0] == found["exposed_transmit_ns:dp x2"][0] == 65
+    assert "groups_at_once_ns" not in found
+
+
 def test_a_group_whose_waiting_is_known_in_part_says_nothing_of_it(store: Store):
     save(store, "v1", communication=[("all_reduce", 100, {"exposed_wait_ns": 50}), ("all_gather", 40)])
     found = rows(store, "v1", "v1")
     assert found["exposed_communication_ns:dp x2"][:2] == [140, 140]
     assert "exposed_wait_ns:dp x2" not in found
+
+
+def test_wait_of_a_collective_that_compute_hides_in_part_is_exposed_in_proportion(store: Store):
+    """80 of 100 are exposed, and 50 of 100 it waits: 40 of the 80. How the two lie to each other nobody says."""
+    partly = ("all_reduce", 100, {"exposed_ns": 80, "wait_ns": 50, "transit_ns": 50})
+    save(store, "v1", kernels=[], communication=[partly, ("all_gather", 10, {"exposed_wait_ns": 4})])
+    assert [row[:4] for row in below_dp(store, "v1", "v1")] == [
+        ["Wait (of calls hidden in part: in proportion)", 3, 44, 44],
+        ["Transmit (all but wait)", 3, 46, 46],
+    ]
+
+
+def test_wait_is_of_the_ranks_that_report_exposed_time(store: Store):
+    of_ranks = ({"exposed_ns": 100, "wait_ns": 30}, {"exposed_ns": MISSING, "wait_ns": 80})
+    ranks = [capture(rank, world_size=2, communication=[("all_reduce", 100, more)])
+             for rank, more in enumerate(of_ranks)]  # fmt: skip
+    save_run(store, record("v1"), ranks, formats=["torch_profiler"])
+    found = rows(store, "v1", "v1")
+    assert (found["exposed_communication_ns:dp x2"][0], found["exposed_wait_ns:dp x2"][0]) == (100, 30)
 
 
 STATED = {"wait_ns": 50, "synchronization_ns": 20, "transit_ns": 10, "idle_ns": 40, "exposed_wait_ns": 50}

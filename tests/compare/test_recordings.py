@@ -74,8 +74,9 @@ def test_a_slower_host_with_stacks_is_no_regression(store):
     recorded(store, "v2", settings={"with_stack": "on"}, api=[("launch", 900)])
     found = diff(store, "v1", "v2")
     assert verdicts(found) <= {"UNCHANGED"}
-    answer = found.explanation.answer
-    assert "slower" not in answer and "faster" not in answer and "Not judged: with_stack off -> on" in answer
+    (why,) = found.explanation.remarks
+    assert "slower" not in found.headline and "faster" not in found.headline
+    assert why.startswith("Not judged: with_stack off -> on")
 
 
 @pytest.mark.parametrize(
@@ -131,9 +132,9 @@ def test_two_workloads_are_not_comparable_and_nothing_else_is_said(store):
     save(store, "v1", workload="gpt", runs=3, steps=3)
     save(store, "v2", workload="bert", runs=3, steps=3, step_ns=5000)
     found = diff(store, "run:1,run:2,run:3", "run:4,run:5,run:6")
-    reason = "not comparable: different workload (gpt and bert)."
-    assert found.explanation.answer == f"runs 4-6 against runs 1-3: {reason}"
-    assert (gate_of_diff(found).code, gate_of_diff(found).because) == (3, reason.capitalize().rstrip("."))
+    reason = "not comparable: different workload (gpt and bert)"
+    assert found.explanation.headline == f"runs 4-6 against runs 1-3: {reason}"
+    assert (gate_of_diff(found).code, gate_of_diff(found).because) == (3, reason.capitalize())
     assert [name for name, table in found.tables.items() if len(table)] == ["environment"]
     forced = diff(store, "run:1,run:2,run:3", "run:4,run:5,run:6", options=DiffOptions(force=True))
     assert (len(forced.tables["ops"]) > 0, gate_of_diff(forced).code) == (True, 3)
@@ -142,8 +143,8 @@ def test_two_workloads_are_not_comparable_and_nothing_else_is_said(store):
 def test_two_models_are_not_comparable(store):
     for version, model in (("v1", "gpt"), ("v2", "bert")):
         save(store, version, runs=3, steps=3, of_run={"configuration": {"model": model}})
-    answer = diff(store, "v1", "v2").explanation.answer
-    assert answer == "v2 against v1: not comparable: different model (gpt and bert)."
+    answer = diff(store, "v1", "v2").explanation.headline
+    assert answer == "v2 against v1: not comparable: different model (gpt and bert)"
 
 
 def of_names(prefix, times):
@@ -155,10 +156,10 @@ def test_sides_with_other_operators_are_not_comparable(store):
     both = of_names("both", [1, 1])
     save(store, "v1", ops=both + of_names("conv", [1] * 6))
     save(store, "v2", ops=both + of_names("attention", [1] * 6))
-    said = diff(store, "v1", "v2").explanation.answer
+    said = diff(store, "v1", "v2").explanation.headline
     assert said == (
         "v2 against v1: not comparable: only 14 % of the operators are on both sides, by their names, with 25 % of the "
-        "time of one."
+        "time of one"
     )
 
 
@@ -181,9 +182,8 @@ def test_another_device_is_compared_without_a_verdict(store):
     recorded(store, "v1")
     recorded(store, "v2", slower=2.0, device=Device("Huawei", "Ascend 910B"))
     found = diff(store, "v1", "v2", options=DiffOptions())
-    answer = found.explanation.answer
-    assert "40.00 ms -> 80.00 ms" in answer and "different device" in answer
-    assert "is slower" not in answer and gate_of_diff(found).code == 3
+    assert found.headline == "v2 against v1: 40.00 -> 80.00 ms per step (+100.0 %, +40.00 ms)"
+    assert "different device" in found.explanation.remarks[0] and gate_of_diff(found).code == 3
 
 
 def test_the_window_of_a_version_holds_runs_recorded_alike(store):

@@ -13,7 +13,15 @@ from tracker.profile import Capture
 from tracker.results import DIFF_COLUMNS, VERDICT_COLUMNS, DiffOptions, ShowOptions
 from tracker.store import Store, save_run
 
-_MAY_BE_EMPTY = {"kernel_metrics", "op_details", "memory_details", "memory_peak", "memory_blocks", "environment"}
+_MAY_BE_EMPTY = {
+    "kernel_metrics",
+    "op_details",
+    "memory_details",
+    "memory_peak",
+    "memory_peak_totals",
+    "memory_blocks",
+    "environment",
+}
 
 
 def everything(scale: int, steps: list[int]) -> dict[str, object]:
@@ -89,10 +97,10 @@ def test_chosen_steps_alone_enter_every_section(store: Store, runs):
     assert (chosen.baseline.chosen_steps, chosen.candidate.chosen_steps) == ((10, 11), (12,))
 
 
-def test_answer_and_notes_name_the_steps(store: Store):
+def test_headline_and_notes_name_the_steps(store: Store):
     save_mixed(store, "v1")
     result = diff(store, "v1", "v1", options=DiffOptions(baseline_steps=(10, 11), candidate_steps=(12,)))
-    assert result.explanation.answer.startswith("v1 (step 12) is slower than v1 (steps 10,11): step 1.00 us -> 3.00 us")
+    assert result.headline.startswith("v1 (step 12) ran 200.0 % slower than v1 (steps 10,11): 1.00 -> 3.00 us per step")
     assert result.notes[0] == "Chosen: steps 10,11 of the baseline and step 12 of the candidate."
     chosen = result.environment.set_index("key").loc["chosen steps"]
     assert (chosen["baseline"], chosen["candidate"]) == ("10,11", "12")

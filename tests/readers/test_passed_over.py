@@ -129,3 +129,31 @@ def test_a_pipe_beside_profiles_is_passed_over(two_ranks, memory_store):
     os.mkfifo(two_ranks / "rank1" / "tracker.json")
     os.mkfifo(two_ranks / "rank0.pt.trace.json.tracker.json")
     assert [run.ranks for run in ingest(memory_store, [two_ranks], version="v1", workload="w")] == [(0, 1)]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "why"),
+    [
+        ("events.out.tfevents.1736.node0", b"\x18\0\0\0", "a TensorBoard event file"),
+        ("model.pt", b"PK\x03\x04", "a checkpoint (.pt)"),
+        ("x.ckpt", b"\x80\x02}", "a checkpoint (.ckpt)"),
+        ("empty.json", b"", "empty"),
+        ("a.nsys-rep", b"\1", "a report of Nsight Systems, export it with nsys export --type sqlite (.nsys-rep)"),
+        ("train.log", b"step 1: loss 2.0\n", "a text log without profiler rows"),
+        ("config.json", b'{"a": {"x": 1}, "b": [{"y": 2}], "c": 3}', "JSON that is no trace: top-level keys a, b, c"),
+        (
+            "many.json",
+            b'{"a":1,"b":2,"c":3,"d":4,"e":5,"f":6}',
+            "JSON that is no trace: top-level keys a, b, c, d, e and 1 more",
+        ),
+        ("list.json", b"[1, 2]", "JSON that is no trace: a list"),
+        ("chrome.json", b'{"traceEvents": [{"ph": "X", "cat": "devtools"}]}', "a trace of no known profiler"),
+        ("loss.csv", b'step,"loss"\n1,2.0\n', "a table of no known profiler: columns step, loss"),
+        ("run.py", b"print({})\n", "a text file of no known profiler (.py)"),
+        ("blob.dat", b"\0\1\2", "a binary file of no known profiler (.dat)"),
+        ("archive", b"PK\x03\x04", "an archive, unpack it first"),
+    ],
+)
+def test_a_file_that_is_not_taken_is_named_with_what_it_is(tmp_path, name, content, why):
+    (tmp_path / name).write_bytes(content)
+    assert readers.why(tmp_path / name) == why

@@ -74,6 +74,9 @@ PATHS = {
         "micro_batch_size": "4", "global_batch_size": "128", "precision": "bf16", "sequence_length": "4096", "tp": "2",
         "pp": "4", "dp": "1",
     },
+    "gpt_tp2pp4dp8_b32.log": {"batch_size": "32", "tp": "2", "pp": "4", "dp": "8"},
+    "gpt-b32bf16-dp1/train.log": {"batch_size": "32", "precision": "bf16", "dp": "1"},
+    "v1b32x/tp2pp4x/clip_vit_b32.log": {},
     "resnet_8npu_bs64/train.log": {"batch_size": "64", "devices": "8"},
     "N1/lbs3x/fp16x/run_2024.log": {},
 }  # fmt: skip
@@ -119,12 +122,31 @@ def test_a_log_says_its_configuration_and_what_contradicts(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("folder", "expected"), [("gpt_bs4_bf16", {"batch_size": "4", "precision": "bf16"}), ("fp16", {})]
+    ("folder", "expected"),
+    [
+        ("gpt_bs4_bf16", {"batch_size": "4", "precision": "bf16"}),
+        ("fp16", {}),
+        ("b32/dp1", {"batch_size": "32", "dp": "1"}),
+        ("tp2pp4dp8", {"tp": "2", "pp": "4", "dp": "8"}),
+        ("run_b32/dp1", {}),
+    ],
 )
 def test_a_trace_takes_two_keys_of_a_name_not_one(tmp_path: Path, folder: str, expected: dict[str, str]):
-    (tmp_path / folder).mkdir()
+    (tmp_path / folder).mkdir(parents=True)
     write(tmp_path / folder, [op("a", 1, 1)], name="rank0.json")
     assert profile_of(tmp_path).captures[0].configuration == expected
+
+
+def test_configuration_is_the_same_however_a_path_is_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    place = tmp_path / "gpt_bs4_bf16" / "run"
+    place.mkdir(parents=True)
+    write(place, [op("a", 1, 1)], name="rank0.json")
+    (tmp_path / "link").symlink_to(place)
+    typed = [(place, "."), (place, "./rank0.json"), (place.parent, "run/"), (tmp_path / "link", "rank0.json"),
+             (tmp_path, "link"), (tmp_path, str(place / ".." / "run" / "rank0.json"))]  # fmt: skip
+    for folder, path in typed:
+        monkeypatch.chdir(folder)
+        assert profile_of(Path(path)).captures[0].configuration == {"batch_size": "4", "precision": "bf16"}, path
 
 
 def test_kineto_groups_say_the_parallel_sizes(tmp_path: Path):

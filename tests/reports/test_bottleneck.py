@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.reports.builders import bottleneck
-from tracker.reports._human_bottleneck import words
+from tracker.reports.views.bottleneck import sentence as words
 
 
 @pytest.mark.parametrize(
@@ -23,14 +23,14 @@ from tracker.reports._human_bottleneck import words
         (
             "mixed", None, 0.8,
             "neither host nor device bound (mixed): the device works 80.0 % of the step time (between 80 % and 90 %). "
-            "Not known: data loading (nobody says).",
+            "Missing: data loading (not stated).",
         ),
         (
             None, 0.004, None,
-            "not input bound: data loading is 0.4 % of the step time (not above 5 %). Not known: device utilisation "
+            "not input bound: data loading is 0.4 % of the step time (not above 5 %). Missing: device utilisation "
             "(no device). Only the test for data loading applies.",
         ),
-        (None, None, None, "unknown. Not known: data loading (nobody says), device utilisation (no device)."),
+        (None, None, None, "not classified. Missing: data loading (not stated), device utilisation (no device)."),
     ],
 )  # fmt: skip
 def test_the_class_stands_with_its_numbers_and_thresholds(bound, loading, utilisation, sentence):
@@ -45,7 +45,7 @@ def test_exposed_communication_stands_between_loading_and_device():
     )
 
 
-def test_a_job_that_does_not_communicate_is_not_told_so():
+def test_communication_is_left_out_where_there_is_none():
     assert "communication" not in words(replace(bottleneck("device", None, 0.99), communication_share=0.0))
 
 
@@ -60,18 +60,18 @@ def test_a_capture_that_holds_more_than_its_steps_launched_is_named():
 @pytest.mark.parametrize(
     ("share", "of", "sentence"),
     [
-        (0.47, "step_ns", " This does not speak of 47.0 % of the capture's E2E, which lies outside of the steps."),
-        (0.05, "step_ns", " This does not speak of 5.0 % of the capture's E2E, which lies outside of the steps."),
+        (0.47, "step_ns", " This leaves out 47.0 % of the capture's E2E, which lies outside of the steps."),
+        (0.05, "step_ns", " This leaves out 5.0 % of the capture's E2E, which lies outside of the steps."),
         (0.049, "step_ns", ""),
         (None, "step_ns", ""),
         (0.47, "capture_e2e_ns", ""),  # it speaks of the whole capture
     ],
 )
-def test_how_much_of_the_capture_lies_outside_of_the_steps_is_told_where_it_matters(share, of, sentence):
+def test_time_outside_the_steps_is_stated_where_it_matters(share, of, sentence):
     found = replace(bottleneck("device", None, 0.99), utilisation_of=of, outside_steps_share=share)
-    assert f").{sentence} Not known: data loading" in words(found)
+    assert f").{sentence} Missing: data loading" in words(found)
 
 
-def test_where_nothing_is_said_of_the_steps_nothing_is_said_of_the_rest():
+def test_time_outside_unclassified_steps_is_left_out():
     found = replace(bottleneck(None, None, None), outside_steps_share=0.47)
-    assert words(found) == "unknown. Not known: data loading (nobody says), device utilisation (no device)."
+    assert words(found) == "not classified. Missing: data loading (not stated), device utilisation (no device)."

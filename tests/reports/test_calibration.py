@@ -65,13 +65,21 @@ def found():
     )
 
 
-def test_the_table_has_false_findings_by_smallest_change_and_what_is_in_use(found):
+def test_false_verdicts_stand_by_kind_with_the_threshold_in_use_and_the_one_needed(found):
     lines = reports.render(found, "text").splitlines()
-    assert lines[0] == "gpt, NVIDIA H100, batch=8: 6 runs of base"
+    assert lines[0] == (
+        "gpt, NVIDIA H100, batch=8: 6 runs of base; 3 against 3 runs, 1 window of neighbours, 20 splits"
+    )
     op, communication = (line.split() for line in lines if line.startswith(("  op ", "  communication")))
-    assert op == ["op", "40", "3", "%", "0.62", "%", "1", "%", "0.50", "0.25", "0.00", "1"]
-    assert communication == ["communication", "40", "10", "%", "5", "%", "none", "tried", "9.00", "6.00", "2.00", "1"]
-    assert "Note: 6 runs allow 3 against 3." in lines
+    assert op == ["op", "40", "3", "%", "0.25", "0.62", "%", "1", "%"]
+    assert communication == ["communication", "40", "10", "%", "2.00", "5", "%", "above", "10", "%"]
+    assert "6 runs allow 3 against 3." in lines
+
+
+def test_details_have_the_false_verdicts_at_every_threshold(found):
+    lines = [" ".join(line.split()) for line in reports.render(found, "text", details=True).splitlines()]
+    assert any(line.endswith("needed at 1 % at 3 % at 10 %") for line in lines)
+    assert any(line.startswith("communication 40 ") and line.endswith("9.00 6.00 2.00") for line in lines)
 
 
 def test_noisy_series_have_their_spread(found):
@@ -80,15 +88,21 @@ def test_noisy_series_have_their_spread(found):
     assert "±25.0 %" in line
 
 
-def test_the_last_line_says_what_is_noise_and_what_to_do(found):
-    *_, last = reports.render(found, "text").splitlines()
-    assert last.startswith(
-        "On NVIDIA H100 smaller changes are noise. Proposed: communication: none tried instead of 10 %."
+def test_headline_says_what_is_found_and_whether_thresholds_are_quiet(found):
+    step = [{**record, "kind": "run", "name": "step"} for record in found.power.to_dict("records")]
+    whole = replace(found, power=frame("power", step))
+    lines = reports.render(whole, "text", width=200).splitlines()
+    assert lines[1] == (
+        "A slowdown of the step is found from 12 % with 3 runs on NVIDIA H100; "
+        "thresholds are too low for communication (2 false verdicts)"
     )
-    assert last.endswith("Noisiest: tracker history 7")
-    quiet = replace(found, proposals=found.proposals.head(1), series=found.series.head(0))
-    *_, last = reports.render(quiet, "text").splitlines()
-    assert last.strip() == "On NVIDIA H100 there is at most one false verdict per comparison for every kind."
+    assert lines[-1] == (
+        "Next: tracker calibrate base --workload gpt --apply --reason ... | --details | tracker history 7"
+    )
+    quiet = replace(whole, proposals=found.proposals.head(1), series=found.series.head(0))
+    lines = reports.render(quiet, "text", width=200).splitlines()
+    assert lines[1].endswith("; thresholds are quiet: at most 1 false verdict per comparison")
+    assert lines[-1] == "Next: tracker calibrate base --workload gpt --details"
 
 
 def test_the_workbook_has_a_sheet_per_table_with_percents(found):

@@ -41,7 +41,7 @@ def test_the_summary_comes_first_then_errors_then_warnings():
     found = commands(reports.render(builders.judged(), "github"))
     kind, title, message = found[0]
     assert (kind, title) == ("error", "tracker diff v41 v42")
-    assert message.startswith("v42 is slower than v41: step 100.00 ms -> 104.00 ms (+4.0 %")
+    assert message.startswith("v42 ran 4.0 % slower than v41: 100.00 -> 104.00 ms per step")
     assert message.split("\n")[1] == "--fail-on new: exit 1, the operators found got slower by +2.0 % of the step"
     assert found[1][:2] == ("error", "REGRESSED: aten::mm [[64, 512], [512, 512]]")
     assert found[1][2].startswith("aten::mm [[64, 512], [512, 512]]: 20.00 ms -> 26.00 ms (+6.00 ms, +30.0 %); ")

@@ -16,7 +16,7 @@ def test_diff_has_the_documented_keys_in_order():
     assert list(document) == [
         "schema", "baseline", "candidate", "metric", "options", "notes", "environment", "bottleneck", "overall", "ops",
         "kernels", "kernel_types", "kernel_metrics", "communication", "communication_links", "memory", "memory_peak",
-        "memory_blocks", "modules", "api", "counters", "explanation", "judgement",
+        "memory_peak_totals", "memory_blocks", "modules", "api", "counters", "explanation", "judgement",
     ]  # fmt: skip
     assert document["schema"] == 1
 
@@ -33,9 +33,10 @@ def test_the_judgement_says_what_the_runs_can_tell_and_rows_carry_verdicts():
 def test_show_has_the_documented_keys_in_order():
     document = json.loads(render(builders.shown(), "json"))
     assert list(document) == [
-        "schema", "run", "options", "notes", "bottleneck", "overall", "steps", "ops", "kernels", "communication",
-        "memory", "copies", "modules", "api", "kernel_types", "kernel_metrics", "communication_links",
-        "memory_peak", "memory_blocks", "counters", "memory_curve",
+        "schema", "run", "options", "notes", "bottleneck", "overall", "steps", "rank_summary", "step_summary", "ops",
+        "kernels", "copies", "kernel_types", "kernel_metrics", "kernel_pipes", "communication", "communication_links",
+        "link_totals", "memory", "memory_peak", "memory_peak_totals", "memory_blocks", "modules", "api", "counters",
+        "counter_summary", "memory_curve",
     ]  # fmt: skip
 
 
@@ -107,11 +108,11 @@ def test_document_is_ascii_and_ends_with_a_newline():
     assert json.loads(text)["ops"][0]["name"] == "核函数"
 
 
-def test_a_section_that_was_not_asked_for_has_no_key():
+def test_a_section_that_was_not_chosen_has_no_key():
     document = json.loads(render(builders.diff(), "json", only=["kernel"], limit=1))
     assert "ops" not in document
     assert len(document["kernels"]) == 1
-    assert document["explanation"]["answer"].startswith("v42 is slower")
+    assert document["explanation"]["headline"].startswith("v42 ran 4.0 % slower")
 
 
 @given(st.lists(st.text(), min_size=1, max_size=5), st.integers(min_value=0, max_value=2**63 - 1))

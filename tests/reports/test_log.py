@@ -44,10 +44,11 @@ def found():
     )
 
 
-def test_columns_are_named_by_what_tells_them_apart_and_a_missing_cell_is_a_dash(found):
+def test_columns_stand_beside_each_other_and_a_missing_cell_is_a_dash(found):
     lines = reports.render(found, "text", width=120).splitlines()
-    assert lines[1] == "2 columns, all of them: NVIDIA V100, throughput in images/s without a profiler"
-    assert [line.split() for line in lines[5:9]] == [
+    assert lines[0] == "resnet, 2 versions, 2 columns: NVIDIA V100, throughput in images/s without a profiler"
+    assert lines[1] == "The newest version of 2 columns against v1: 1 worse, 1 without another version"
+    assert [line.split() for line in lines[3:7]] == [
         ["batch", "2", "vs", "vs", "4", "vs", "vs"],
         ["version", "images/s", "v1", "previous", "images/s", "v1", "previous"],
         ["v1", "100.00", "0.0", "%", "-", "200.00", "0.0", "%", "-"],
@@ -61,13 +62,18 @@ def test_less_throughput_is_worse_and_no_change_has_no_colour(found):
     assert "\x1b[32m" not in page
 
 
-def test_two_narrow_tables_instead_of_a_wide_one(found):
+def test_columns_that_do_not_fit_become_lines_and_details_have_their_tables(found):
     page = reports.render(found, "text", width=45)
-    assert "\nbatch=2\n" in page
-    assert "\nbatch=4\n" in page
     assert max(len(line) for line in page.splitlines()[:-1]) <= 45
-    # a version without a value in the columns of a table has no row there
-    assert page.count("\n  v2 ") == 1
+    assert [line.split() for line in page.splitlines() if line.startswith(("  2 ", "  4 "))] == [
+        ["2", "90.00", "-10.0", "%", "-10.0", "%"],
+        ["4", "200.00", "0.0", "%", "-"],
+    ]
+    assert "--details has all versions of each column" in page
+    details = reports.render(found, "text", width=45, details=True)
+    assert "\nbatch=2\n" in details and "\nbatch=4\n" in details
+    # a version without a value in a column has no row there
+    assert details.count("\n  v2 ") == 1
 
 
 @pytest.mark.parametrize("format", reports.able("log"))
@@ -80,7 +86,7 @@ def test_columns_that_differ_in_several_things_have_a_line_of_the_head_for_each(
     columns = found.columns.assign(configuration=["batch=2 devices=1", "batch=4 devices=8"], scope=["", "per rank"])
     lines = reports.render(replace(found, columns=columns), "text", width=120).splitlines()
     # one process: per rank and total are the same, so this makes no difference
-    assert lines[1].endswith("throughput in images/s without a profiler, per rank")
+    assert lines[0].endswith("throughput in images/s without a profiler, per rank")
     start = next(number for number, line in enumerate(lines) if line.split()[:1] == ["batch"])
     assert [line.split()[:2] for line in lines[start : start + 3]] == [
         ["batch", "2"],
@@ -89,10 +95,24 @@ def test_columns_that_differ_in_several_things_have_a_line_of_the_head_for_each(
     ]
 
 
-def test_columns_of_other_versions_stand_in_a_table_of_their_own(found):
-    cells = found.cells.assign(version=["v1", "v1", "v2"])
-    page = reports.render(replace(found, cells=cells[[True, False, True]]), "text", width=60)
-    first, second = page.split("\nbatch=4\n")
-    assert "\n  v1 " in first
-    assert "\n  v2 " not in first
-    assert "\n  v2 " in second
+def test_headline_of_one_column_has_both_references(found):
+    cells = found.cells.head(2).assign(previous_version=[None, "v0"])
+    one = replace(found, columns=found.columns.head(1), cells=cells)
+    assert reports.render(one, "text").splitlines()[1] == (
+        "v2 is at 90.00 images/s: -10.0 % against v1, -10.0 % against v0"
+    )
+
+
+def test_older_versions_are_counted(found):
+    names = [f"v{number:02}" for number in range(40)]
+    many = replace(
+        found,
+        versions=frame("versions", [{"version": name, "runs": 1} for name in names]),
+        columns=found.columns.head(1),
+        cells=frame("cells", [cell(name, 0, 100.0, 0.0, 0.0) for name in names]),
+    )
+    page = reports.render(many, "text", width=100)
+    assert len(page.splitlines()) <= 40
+    assert "15 older versions left out; --details shows all" in page
+    assert "\n  v14 " not in page and "\n  v15 " in page
+    assert "\n  v14 " in reports.render(many, "text", width=100, details=True)

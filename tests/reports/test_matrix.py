@@ -49,7 +49,7 @@ def test_columns_in_the_middle_give_way_and_a_note_says_so():
     assert max(map(len, text.splitlines()[:-1])) <= 80
     head = text.partition("Operators by")[2].splitlines()[1]
     assert head.split() == ["name", "v41", "v42", "v45"]
-    assert "No room for v43, v44: a wider terminal or --format csv has them." in text
+    assert "2 sides left out: v43, v44; use a wider terminal" in text
 
 
 def test_what_a_side_does_not_have_is_a_dash_and_what_came_slower_is_marked():
@@ -59,29 +59,44 @@ def test_what_a_side_does_not_have_is_a_dash_and_what_came_slower_is_marked():
     assert next(line for line in text.splitlines() if "aten::add" in line).split()[-4:] == ["-", "▼", "-", "-"]
 
 
-def test_the_last_line_says_the_step_then_what_carries_it_then_what_came_with_which_side():
-    last = render(builders.matrix(), "text", width=160).splitlines()[-1]
-    told, _, hint = last.partition(".  Details: ")
-    assert told.split("; ") == [
-        "v45 against v41: step time 100.00 ms -> 110.00 ms (+10.0 %, +10.00 ms), largest change aten::mm +10.00 ms, "
-        "only in v45: =cmd|' /C calc'!A0, only in v41: aten::add",
-        "with v43: step time REGRESSED (+19.00 ms, +18.8 %), REGRESSED aten::mm +19.00 ms, REMOVED aten::add -1.50 ms",
-        "with v44: ADDED =cmd|' /C calc'!A0 +2.00 ms",
-        "with v45: step time SUSPECT (-9.00 ms, -7.6 %), IMPROVED aten::mm -9.00 ms",
+def test_headline_is_the_total_of_the_last_side_against_the_first():
+    lines = render(builders.matrix(), "text", width=160).splitlines()
+    assert lines[0] == ("v41, v42, v43, v44, v45: resnet50, NVIDIA H100, batch=64, world_size=2, 2 runs, 5 steps")
+    assert lines[1] == "v45 is 10.0 % slower than v41: 100.00 -> 110.00 ms per step (+10.00 ms)"
+    assert lines[-1].startswith(
+        "Next: tracker diff v41 v42 v43 v44 v45 --details | -o diff.xlsx | tracker diff v41 v45"
+    )
+    assert json.loads(render(builders.matrix(), "json"))["headline"] == lines[1]
+
+
+def test_details_have_what_came_with_each_side():
+    text = render(builders.matrix(), "text", width=200, details=True)
+    assert [line.strip() for line in text.partition("What came with each side\n")[2].splitlines()[:3]] == [
+        "v43: step time REGRESSED (+19.00 ms, +18.8 %); REGRESSED aten::mm +19.00 ms; REMOVED aten::add -1.50 ms",
+        "v44: ADDED =cmd|' /C calc'!A0 +2.00 ms",
+        "v45: step time SUSPECT (-9.00 ms, -7.6 %); IMPROVED aten::mm -9.00 ms",
     ]
-    assert hint.startswith("tracker diff v41 v42")
-    assert json.loads(render(builders.matrix(), "json"))["answer"] == f"{told}."
+    assert "v42 against v41: 2 runs against 2: only large changes show" in text
+
+
+def test_sides_without_verdicts_have_one_sentence_for_all():
+    whole = builders.matrix()
+    plain = builders.matrix(cells=whole.cells.assign(verdict=None))
+    lines = render(plain, "text", width=120).splitlines()
+    assert lines[2] == "2 runs against 2: only large changes show; 3 or more runs of each version tell more."
+    assert "▲" not in "\n".join(lines)
 
 
 def test_limit_cuts_the_rows_below_overall():
     text = render(builders.matrix(), "text", limit=1, width=140)
-    table = text.rpartition("\n\n")[0]
-    assert "… and 2 more" in table and "aten::add" not in table and "Peak memory" in table
+    assert "… and 2 more" in text and "aten::add" not in text and "Peak memory" in text
 
 
 def test_json_has_a_cell_per_side_and_csv_a_line():
     document = json.loads(render(builders.matrix(), "json"))
-    assert list(document) == ["schema", "sides", "metric", "by", "options", "notes", "judged", "answer", "rows"]
+    assert list(document) == [
+        "schema", "headline", "sides", "metric", "by", "options", "notes", "judged", "rows",
+    ]  # fmt: skip
     row = next(row for row in document["rows"] if row["name"] == "aten::add")
     assert [cell["value"] for cell in row["cells"]] == [1_500_000, 1_500_000, None, None, None]
     lines = list(csv.DictReader(io.StringIO(render(builders.matrix(), "csv"))))

@@ -5,14 +5,12 @@ import pytest
 from tests.reports import builders
 from tracker.errors import UsageError
 from tracker.reports import render
-from tracker.results import DIFF_COLUMNS, SECTIONS, Diff, DiffOptions, Shown, ShowOptions
+from tracker.results import SECTIONS, Diff, DiffOptions, Shown, ShowOptions
 
 
 def empty(made: Shown | Diff) -> dict[str, object]:
     """The frames of a result without their rows, but for the breakdown, which is never empty."""
-    names = DIFF_COLUMNS if isinstance(made, Diff) else made.__struct_fields__
-    tables = [name for name in names if hasattr(getattr(made, name), "head") and name != "overall"]
-    return {name: getattr(made, name).head(0) for name in tables}
+    return {name: getattr(made, name).head(0) for name in made.tables if name != "overall"}
 
 
 @pytest.mark.parametrize("section", SECTIONS)

@@ -11,7 +11,7 @@ from tests.reports import builders
 from tests.reports.builders import MS
 from tracker import reports
 from tracker.columns import Columns
-from tracker.reports.shared import has, names, pruned, records
+from tracker.reports.rows import has, names, pruned, records
 from tracker.results import DIFF_COLUMNS
 
 RENDERING = """
@@ -24,9 +24,10 @@ for format in sys.argv[1:]:
 """
 
 
-@pytest.mark.parametrize("build", [builders.judged, builders.diff_with_tree])
-def test_no_report_of_a_diff_imports_pandas(build):
-    formats = reports.able("diff")
+@pytest.mark.parametrize("build", [builders.judged, builders.diff_with_tree, builders.shown])
+def test_no_report_of_a_diff_or_a_run_imports_pandas(build):
+    of_run = build is builders.shown
+    formats = [format for format in reports.able("show" if of_run else "diff") if not (of_run and format == "xlsx")]
     done = subprocess.run(
         [sys.executable, "-c", RENDERING, *formats], input=pickle.dumps(build()), capture_output=True, timeout=60,
         check=False,
@@ -73,16 +74,14 @@ def test_rows_are_the_same_from_a_frame_and_from_columns(rows):
     assert [name for name in (*known, "nothing", "of no column") if has(rows, name)] == known
 
 
-@pytest.mark.parametrize("of", [pd.DataFrame, Columns.of_frame], ids=["frame", "columns"])
-def test_a_tree_is_cut_below_each_row(of):
+def test_a_tree_is_cut_below_each_row():
     #  0 - 1, 2, 3 - 4    the third row below a row goes, with all below it; so does the third tree
     tree = pd.DataFrame({"node": [0, 1, 2, 3, 4, 5, 6], "parent": [-1, 0, 0, 0, 3, -1, -1]}, dtype="Int64")
-    cut = pruned(of(tree), 2)
+    cut = pruned(Columns.of_frame(tree), 2)
     assert [row["node"] for row in records(cut)] == [0, 1, 2, 5]
-    assert len(pruned(of(tree), None)) == 7
+    assert len(pruned(Columns.of_frame(tree), None)) == 7
 
 
-@pytest.mark.parametrize("of", [pd.DataFrame, Columns.of_frame], ids=["frame", "columns"])
-def test_trees_of_several_ranks_are_cut_one_by_one(of):
+def test_trees_of_several_ranks_are_cut_one_by_one():
     tree = pd.DataFrame({"rank": [0, 1, 0, 1], "node": [0, 1, 2, 3], "parent": [-1] * 4}, dtype="Int64")
-    assert [row["node"] for row in records(pruned(of(tree), 1))] == [0, 1]
+    assert [row["node"] for row in records(pruned(Columns.of_frame(tree), 1))] == [0, 1]

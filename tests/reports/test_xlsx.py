@@ -6,7 +6,7 @@ from tests.reports import builders
 from tests.reports.builders import MS
 from tests.reports.workbooks import fill, header_row, opened, rows, values
 from tracker.profile import BEFORE_CAPTURE
-from tracker.reports import _workbook, render
+from tracker.reports import render, workbook
 
 BLUE, RED = "DDEBF7", "FF0000"
 
@@ -170,7 +170,7 @@ def test_strings_are_never_formulas_or_errors_and_hold_no_illegal_characters():
 
 
 def test_a_cut_at_the_row_limit_is_told_in_the_sheet_and_to_the_caller(monkeypatch):
-    monkeypatch.setattr(_workbook, "MAX_ROWS", 6)
+    monkeypatch.setattr(workbook, "MAX_ROWS", 6)
     told = []
     document = render(builders.diff(), "xlsx", only=["operator"], tell=told.append)
     sheet = opened(document)["OperatorCompare"]
@@ -181,15 +181,15 @@ def test_a_cut_at_the_row_limit_is_told_in_the_sheet_and_to_the_caller(monkeypat
 
 
 def test_exactly_as_many_rows_as_fit_are_not_cut(monkeypatch):
-    monkeypatch.setattr(_workbook, "MAX_ROWS", 11)
+    monkeypatch.setattr(workbook, "MAX_ROWS", 11)
     told = []
     document = render(builders.diff(), "xlsx", only=["operator"], tell=told.append)
     assert opened(document)["OperatorCompare"].max_row == 11 and not told
 
 
-def test_explanation_has_the_answer_and_adds_up(book):
+def test_explanation_has_the_headline_and_adds_up(book):
     lines = [[cell.value for cell in row] for row in book["Explanation"].iter_rows()]
-    assert lines[0][0] == builders.explanation().answer
+    assert lines[0][0] == builders.explanation().headline
     start = next(index for index, line in enumerate(lines) if line[0] == "Operators, ranked by contribution")
     end = next(index for index, line in enumerate(lines) if index > start and line[0] == "total: step time")
     assert sum(line[3] for line in lines[start + 2 : end]) == pytest.approx(lines[end][3])
@@ -198,9 +198,10 @@ def test_explanation_has_the_answer_and_adds_up(book):
 def test_a_run_has_a_sheet_per_table_with_units_in_the_header():
     book = opened(render(builders.shown(), "xlsx"))
     assert book.sheetnames == [
-        "Run", "Overall", "Steps", "Operators", "Kernels", "Copies", "KernelTypes", "KernelMetrics", "Communication",
-        "CommunicationLinks", "Memory", "MemoryPeak", "MemoryBlocks", "Modules", "Api", "Counters",
-        "MemoryCurve", "Facts", "Sources",
+        "Run", "Overall", "Steps", "RankSummary", "StepSummary", "Operators", "Kernels", "Copies", "KernelTypes",
+        "KernelMetrics", "KernelPipes", "Communication", "CommunicationLinks", "LinkTotals", "Memory", "MemoryPeak",
+        "MemoryPeakTotals", "MemoryBlocks", "Modules", "Api", "Counters", "CounterSummary", "MemoryCurve", "Facts",
+        "Sources",
     ]  # fmt: skip
     assert values(book["Communication"])[0]["Total (us)"] == 15_000
     assert values(book["Copies"])[0]["Size (KiB)"] == 4

@@ -42,9 +42,23 @@ COMMUNICATION = (
     ("_all_gather_push_kernel", "all_gather"),
     ("hcom_batchSendRecv__128_3_1@6297232067196334501", "send_recv"),
     ("userbuffers_fp16_sum_inplace_gpu_rw_ag<8>", ""),
+    ("void pplx::a2a::dispatchKernel<8, 4, true>(unsigned int*, float*)", "all_to_all"),
+    ("void pplx::a2a::combineKernel<__nv_bfloat16, float>(float*)", "all_to_all"),
+    ("void a2a_dispatch_send_kernel<false, 8>(int*)", "all_to_all"),
+    ("void uccl::internode_ll::dispatch<false, 7168>(void*)", "all_to_all"),
+    ("void hybrid_ep::dispatch_kernel<HYBRID_EP_STREAM>(Params)", "all_to_all"),
+    ("barrier_all_on_stream", "barrier"),
+    ("barrier_all_on_stream_kernel_warp(int)", "barrier"),
+    ("barrier_all_intra_node_atomic_cas_block", "barrier"),
+    ("sync_all_on_stream", "barrier"),
 )
 
 COMPUTE = (
+    "void moe::combineKernel<float>(float*)",
+    "void dispatch_tokens_kernel(int*)",
+    "barrier_allocator_kernel",
+    "sync_all_lanes_kernel",
+    "void mine::a2attention_kernel(float*)",
     "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::MeanOps<float, float>>>(R)",
     "void at::native::(anonymous namespace)::_scatter_gather_elementwise_kernel<128, 8>(int)",
     "void at::native::vectorized_gather_kernel<16, long>(char*, char*, long*)",

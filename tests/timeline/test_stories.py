@@ -105,10 +105,40 @@ def test_host_timeline_stands_in_without_device_activity():
     assert records(rows.tables["kernel"], "calls") == []
 
 
+def test_collective_beyond_its_step_is_exposed_up_to_its_end():
+    """A call of 30 ns of which the step has 20: the row of its process group is no larger than that of the step."""
+    made = Made()
+    reduce = made.collective("all_reduce")
+    made.step(1, 0, 100)
+    made.step(2, 150, 200)
+    made.op("aten::mm", 10, 40)
+    made.annotation("gloo:all_reduce", 80, 110, thread=1, collective=reduce)
+    rows = made.built()
+    assert [row.breakdown.exposed_communication_ns for row in rows.steps] == [20, 0]
+    assert records(rows.tables["communication"], "step", "total_ns", "exposed_ns") == [(1, 30, 20)]
+
+
 def test_data_loading_is_unknown_where_the_source_never_mentions_it():
     made = Made()
     made.op("aten::mm", 0, 1)
     assert made.built().overall.data_loading_ns is None
+
+
+def test_device_idles_in_data_loading_from_the_start_of_the_step():
+    """Of 60 ns of loading the device works in 10; no kernel runs before 70, which is no reason to call it busy."""
+    made = Made()
+    made.step(1, 0, 100)
+    made.op("DataLoader", 0, 50, phase="dataloader")
+    made.launch(60, 1)
+    made.kernel("gemm", 70, 95, 1)
+    made.step(2, 100, 200)
+    made.op("DataLoader", 110, 120, phase="dataloader")
+    made.launch(101, 2)
+    made.kernel("gemm", 105, 130, 2)
+    rows = made.built()
+    found = [(row.breakdown.data_loading_ns, row.breakdown.data_loading_idle_ns) for row in rows.steps]
+    assert found == [(50, 50), (10, 0)]
+    assert rows.overall.data_loading_idle_ns == 50
 
 
 def test_a_thread_in_a_collective_does_not_compute_though_an_op_is_around_it():

@@ -90,7 +90,7 @@ def upgrade(db: Database = None) -> None:
     Example:
       tracker db upgrade --db postgresql://tracker@db.example/tracker
     """
-    from tracker.reports.shared import command
+    from tracker.reports.commands import command
     from tracker.store import connect
 
     before, after = connect.upgrade(config.load(db).database)

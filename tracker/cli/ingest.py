@@ -166,7 +166,7 @@ def _store_runs(
     from tracker.readers import not_recognised_line
     from tracker.regressions import tracks  # noqa: F401
     from tracker.regressions.inbox import findings  # noqa: F401
-    from tracker.reports.shared import command  # noqa: F401
+    from tracker.reports.commands import command  # noqa: F401
     from tracker.reports.signs import encodable  # noqa: F401
     from tracker.store import queries
     from tracker.store.order import seems_older_than  # noqa: F401

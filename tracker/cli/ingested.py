@@ -110,7 +110,7 @@ def _ending(path: str, others: Sequence[str], version: str) -> str:
 
 def order_hints(store: Store, results: Sequence[IngestResult]) -> list[str]:
     """A hint for each new version that came after one that seems newer, with the command that moves it."""
-    from tracker.reports.shared import command
+    from tracker.reports.commands import command
     from tracker.store import queries
     from tracker.store.order import seems_older_than
 
@@ -225,7 +225,7 @@ def _next(
     version that came in; None where nothing can be compared.
     """
     from tracker.cli.versions import diff_of
-    from tracker.reports.shared import command
+    from tracker.reports.commands import command
 
     if new:
         workload, version = new[0]

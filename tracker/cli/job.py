@@ -84,7 +84,7 @@ class Job:
 
     def _later(self, spool: Path, otherwise: Sidecar) -> str:
         """The command that ingests what waits, with the labels that neither the job nor git has."""
-        from tracker.reports.shared import command
+        from tracker.reports.commands import command
 
         given = {
             "--version VERSION": self.labels.version or otherwise.version,

@@ -30,8 +30,8 @@ def render(rows: Columns, columns: Sequence[Column], format: str, *, name: str, 
     """`rows` as text in `columns` with `last_line` below, or all of its columns as CSV or as JSON under the key
     `name`.
     """
-    from tracker.reports import csv_text
-    from tracker.reports.shared import records
+    from tracker.reports import csv as csv_text
+    from tracker.reports.rows import records
 
     if format == "csv":
         return csv_text.written({name: csv_text.table(rows)})

@@ -47,7 +47,7 @@ def pack(
     from tracker.cli.ingested import warnings_of_pack
     from tracker.intake import SUFFIX
     from tracker.readers import not_recognised_line
-    from tracker.reports.shared import command
+    from tracker.reports.commands import command
 
     if not output:
         raise UsageError("-o is empty", remedy="give a file or a folder: -o run.trk")

@@ -157,7 +157,7 @@ def judge(workload: Workload = None, db: Database = None) -> None:
       tracker versions judge
     """
     from tracker.regressions import judgement
-    from tracker.reports.shared import command
+    from tracker.reports.commands import command
     from tracker.store import queries
 
     where = ("--workload", workload) if workload else ()
@@ -174,7 +174,7 @@ def diff_of(store: Store, workload: str, *, among: Collection[str] | None = None
     `among`: the candidate is the newest of these. `pinned`: the baseline is the pinned version.
     """
     from tracker.compare.references import means
-    from tracker.reports.shared import command_of
+    from tracker.reports.commands import command_of
 
     found = _newest_two(store, workload, among, pinned)
     if found is None:
@@ -214,7 +214,7 @@ def _newest_two(
 
 
 def _next(proposed: str | None, workload: str) -> str:
-    from tracker.reports.shared import command
+    from tracker.reports.commands import command
 
     return f"Next: {proposed or command('tracker', 'versions', '--workload', workload)}"
 

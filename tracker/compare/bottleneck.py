@@ -14,12 +14,13 @@ from tracker.compare.overall import step_numbers
 from tracker.profile import median
 from tracker.results import Bottleneck
 from tracker.store import queries
+from tracker.store.samples.statistic import over_ranks, over_runs, over_steps
 
 if TYPE_CHECKING:
     from tracker.columns import I64, Columns
     from tracker.compare.sides import Loaded
 
-    _Times = tuple[I64, I64, I64, I64]
+    _Times = tuple[I64, I64, I64, I64, I64]
 
 THRESHOLDS: Final = {
     "input_bound_above": 0.05,
@@ -36,6 +37,7 @@ step is worth advice in PyTorch's TensorBoard plugin (torch_tb_profiler).
 _NO_LOADING: Final = "data loading (the source does not say when a step waits for its data)"
 _NO_STEP: Final = "the step time"
 _NO_DEVICE: Final = "device utilisation (there is no device activity in the capture)"
+_NO_IDLE: Final = "when the device idles in data loading (all of data loading counts)"
 _NO_SPAN: Final = "device utilisation (the source does not say how long the device worked)"
 _QUEUED: Final = "device utilisation (the device did more than the steps launched, and nobody says in which step)"
 _STRAY: Final = 0.01
@@ -48,10 +50,14 @@ def bottleneck(side: Loaded) -> Bottleneck:
     """The bottleneck of a side; `Bottleneck` defines its numbers."""
     queued = side.has_markers and _outside_share(side) > _STRAY
     times = _times(side)
-    loading, utilisation = _data_loading(side), _of_captures(side) if queued else _utilisation(side, times)
+    loading, idle = (_share(side, name, "step_ns") for name in ("data_loading_ns", "data_loading_idle_ns"))
+    gain = loading if idle is None else idle
+    utilisation = _of_captures(side) if queued else _utilisation(side, times)
     missing = []
     if loading is None:
         missing.append(_NO_STEP if not side.steps.known("duration_ns").any() else _NO_LOADING)
+    elif idle is None and loading > 0:
+        missing.append(_NO_IDLE)
     if utilisation is None and queued:
         missing.append(_QUEUED)
     elif utilisation is None:
@@ -62,17 +68,18 @@ def bottleneck(side: Loaded) -> Bottleneck:
     outside = _outside_steps(side, times)
     exposed = _exposed(side, of)
     return Bottleneck(
-        _bound(loading, exposed, utilisation),
-        loading, utilisation, _to_be_won(side, loading), tuple(missing), THRESHOLDS, of, outside, exposed,
+        _bound(gain, exposed, utilisation),
+        loading, utilisation, gain, tuple(missing), THRESHOLDS, of, outside, exposed,
     )  # fmt: skip
 
 
-def _bound(loading: float | None, exposed: float | None, utilisation: float | None) -> str | None:
-    """Data loading first: while a step waits for its data the device is idle, and the host would be blamed for it.
+def _bound(gain: float | None, exposed: float | None, utilisation: float | None) -> str | None:
+    """Data loading in which the device idles first: the host would be blamed for it. Where the device works meanwhile,
+    a faster loader changes nothing.
 
     Then communication: a device that waits in a collective counts as one that works.
     """
-    if loading is not None and loading > THRESHOLDS["input_bound_above"]:
+    if gain is not None and gain > THRESHOLDS["input_bound_above"]:
         return "input"
     if exposed is not None and exposed > THRESHOLDS["communication_bound_above"]:
         return "communication"
@@ -83,26 +90,14 @@ def _bound(loading: float | None, exposed: float | None, utilisation: float | No
     return "device" if utilisation > THRESHOLDS["device_bound_above"] else "mixed"
 
 
-def _data_loading(side: Loaded) -> float | None:
-    return _share(side, "data_loading_ns", "step_ns")
-
-
-def _to_be_won(side: Loaded, loading: float | None) -> float | None:
-    """The part of data loading in which the device idles: in the rest a faster loader changes nothing. All of it where
-    the work of the device is not known.
-    """
-    idles = _share(side, "data_loading_idle_ns", "step_ns")
-    return loading if idles is None else idles
-
-
 def _exposed(side: Loaded, of: str) -> float | None:
     """Exposed communication as a share of what the utilisation is a share of."""
     if of != "capture_e2e_ns":
         return _share(side, "exposed_communication_ns", of)
     if side.is_part:
         return None
-    runs, (exposed, whole), _ = _known(side.captures, "exposed_communication_ns", "e2e_ns")
-    return _median_quotient(runs, exposed, whole)
+    runs, (ranks, exposed, whole), _ = _known(side.captures, "rank", "exposed_communication_ns", "e2e_ns")
+    return _number(side, runs, ranks, exposed, whole)
 
 
 def _share(side: Loaded, part: str, whole: str) -> float | None:
@@ -113,15 +108,16 @@ def _share(side: Loaded, part: str, whole: str) -> float | None:
 
 def _utilisation(side: Loaded, times: _Times) -> float | None:
     """Of what the rows of steps know; else the mean of what the profiler says of its devices."""
-    runs, _, busy, lasting = times
+    runs, ranks, busy, lasting, steps = times
     if not len(runs):
         return _said(side)
-    found = _median_quotient(runs, busy, lasting)
+    found = _number(side, runs, ranks, busy, lasting, steps)
     return None if found is None else min(found, 1.0)
 
 
 def _times(side: Loaded) -> _Times:
-    """Of the rows of steps that know it: run, rank, how long the device worked, and how long the steps lasted, in ns.
+    """Of the rows of steps that know it: run, rank, how long the device worked, how long the steps lasted, in ns, and
+    how many steps it is.
 
     The device may outlast its last step: that time counts as well, or a single step with a full queue would be busy for
     longer than it lasts. Without markers the steps last as long as the device.
@@ -132,11 +128,12 @@ def _times(side: Loaded) -> _Times:
     )
     busy = (e2e - free) * steps
     if not side.has_markers:
-        return runs, rank, busy, e2e * steps
+        return runs, rank, busy, e2e * steps, steps
     place, first = places([runs, rank])
     latest = step[first]
     np.maximum.at(latest, place, step)
-    return runs, rank, busy, duration * steps + np.where(step == latest[place], np.maximum(e2e - duration, 0), 0)
+    lasting = duration * steps + np.where(step == latest[place], np.maximum(e2e - duration, 0), 0)
+    return runs, rank, busy, lasting, steps
 
 
 def _outside_steps(side: Loaded, times: _Times) -> float | None:
@@ -148,7 +145,7 @@ def _outside_steps(side: Loaded, times: _Times) -> float | None:
         return None
     inside: dict[tuple[int, int], int] = {}
     untold = Counter(side.steps.rows("run_id", "rank"))
-    step_runs, step_ranks, _, lasting = (column.tolist() for column in times)
+    step_runs, step_ranks, _, lasting, _ = (column.tolist() for column in times)
     for run_id, rank, ns in zip(step_runs, step_ranks, lasting, strict=True):
         inside[run_id, rank] = inside.get((run_id, rank), 0) + ns
         untold[run_id, rank] -= 1
@@ -156,15 +153,16 @@ def _outside_steps(side: Loaded, times: _Times) -> float | None:
     keys = list(zip(runs.tolist(), ranks.tolist(), strict=True))
     known = np.array([key in inside and not untold[key] for key in keys], dtype=bool)
     outside = e2e - np.array([inside.get(key, 0) for key in keys], dtype=np.int64)
-    return _median_quotient(runs[known], np.maximum(outside, 0)[known], e2e[known])
+    return _number(side, runs[known], ranks[known], np.maximum(outside, 0)[known], e2e[known])
 
 
 def _of_captures(side: Loaded) -> float | None:
     """Of all that the captures hold, inside steps and outside; None for a part of their steps."""
     if side.is_part:
         return None
-    runs, (e2e, free), _ = _known(side.captures.taken(side.captures["timeline"] == "device"), "e2e_ns", "idle_ns")
-    return _median_quotient(runs, e2e - free, e2e)
+    own = side.captures.taken(side.captures["timeline"] == "device")
+    runs, (ranks, e2e, free), _ = _known(own, "rank", "e2e_ns", "idle_ns")
+    return _number(side, runs, ranks, e2e - free, e2e)
 
 
 def _outside_share(side: Loaded) -> float:
@@ -203,11 +201,24 @@ def _known(rows: Columns, *columns: str) -> tuple[I64, list[I64], I64]:
     return runs, found, steps
 
 
-def _median_quotient(runs: I64, part: I64, whole: I64) -> float | None:
-    """The sum of `part` by that of `whole` in each run, over all steps and ranks; the median over the runs."""
-    place, first = places([runs])
-    parts, wholes = (np.zeros(len(first), dtype=np.int64) for _ in range(2))
-    np.add.at(parts, place, part)
-    np.add.at(wholes, place, whole)
-    quotients = parts[wholes > 0] / wholes[wholes > 0]
-    return float(median(quotients)) if len(quotients) else None
+def _number(side: Loaded, runs: I64, ranks: I64, part: I64, whole: I64, steps: I64 | None = None) -> float | None:
+    """`part` / `whole`: over the steps of each rank, then over ranks and runs as every number. A rank whose device
+    does more in a step than that lasts, since its queue runs behind, has one quotient of all its steps.
+    """
+    stages = {(run, rank): stage for run, rank, stage in side.captures.rows("run_id", "rank", "stage")}
+    place, first = places([runs, ranks])
+    found: dict[int, dict[int, float]] = {}
+    for at, row in enumerate(first.tolist()):
+        own = np.flatnonzero((place == at) & (whole > 0))
+        if not len(own):
+            continue
+        quotients = part[own] / whole[own]
+        quotient = part[own].sum() / whole[own].sum()
+        if steps is not None and (quotients <= 1).all():
+            (quotient,) = over_steps(quotients[None, :], steps[own].astype(np.float64))
+        found.setdefault(int(runs[row]), {})[int(ranks[row])] = float(quotient)
+    of_runs = [
+        over_ranks(np.array([[*own.values()]]), np.array([stages[run, rank] for rank in own], dtype=np.int64))[0]
+        for run, own in found.items()
+    ]
+    return float(over_runs(np.array([of_runs]))[0]) if of_runs else None

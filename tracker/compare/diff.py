@@ -104,6 +104,7 @@ def _diff(store: Store | None, pair: Pair) -> Diff:
             "memory": allocated,
             "memory_details": allocated_details,
             "memory_peak": memory_peak.compare_owners(left, right, options),
+            "memory_peak_totals": memory_peak.compare_totals(left, right),
             "memory_blocks": memory_peak.compare_blocks(left, right, options, allocated),
             "modules": others.modules(left, right, options),
             "api": others.api(left, right, options),
@@ -114,7 +115,7 @@ def _diff(store: Store | None, pair: Pair) -> Diff:
             candidate=right.side,
             metric=_metric(operators.own_time(left), operators.own_time(right)),
             tables={name: judged.into(name, recorded.marked(name, table)) for name, table in tables.items()},
-            explanation=explain.explain(left, right, found, measured, options, judged, recorded),
+            explanation=explain.explain(left, right, found, measured, options, judged, recorded, tables),
             options=options,
             bottlenecks=(bottleneck(left), bottleneck(right)),
             tree_table=recorded.tree(levels.compared(left, right, options, judged)) if options.tree else None,
@@ -125,6 +126,7 @@ def _diff(store: Store | None, pair: Pair) -> Diff:
                 *recorded.notes(),
                 *notes(left, right, found, options),
                 *memory.note(left, right),
+                *memory_peak.notes_on_blocks(left, right),
                 *measured.notes,
             ),
         )
@@ -134,8 +136,8 @@ def _diff(store: Store | None, pair: Pair) -> Diff:
 def _without_tables(found: Diff) -> Diff:
     """A diff of sides that do different work: what differs between them, and no numbers."""
     tables = {name: table if name == "environment" else table.head(0) for name, table in found.tables.items()}
-    answer = explain.answer_alone(found.explanation)
-    return replace(found, tables=tables, explanation=answer, bottlenecks=None, tree_table=None)
+    alone = explain.headline_alone(found.explanation)
+    return replace(found, tables=tables, explanation=alone, bottlenecks=None, tree_table=None)
 
 
 def _op_names(found: operators.Operators) -> Iterator[str]:

@@ -13,20 +13,17 @@ from msgspec.structs import replace
 
 from tracker.columns import Columns, objects
 from tracker.compare import reduction
-from tracker.compare.answer import Caveat, Reasons, answer
-from tracker.compare.claims import claim
+from tracker.compare.contributions import contributions
+from tracker.compare.headline import headline
 from tracker.compare.keys import among, numbered, places, ranks
 from tracker.compare.metrics import op_reasons
 from tracker.compare.overall import ROUNDING, run_numbers, step_numbers
-from tracker.compare.refusals import other_track
 from tracker.compare.renames import find_renames, status_of_names
 from tracker.compare.spread import standing_out, total_range
 from tracker.results import Cause, Explanation, Part
-from tracker.results.recording import remedies
-from tracker.results.verdicts import INCOMPARABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Set
+    from collections.abc import Iterator, Mapping, Set
 
     from tracker.compare.metrics import Measured
     from tracker.compare.operators import Operators
@@ -63,8 +60,9 @@ def explain(
     options: DiffOptions,
     judged: Judged,
     recorded: Recorded,
+    tables: Mapping[str, Columns],
 ) -> Explanation:
-    """The explanation of a Diff."""
+    """The explanation of a Diff. `tables`: its tables, of which overall and kernels are read."""
     before, after = step_numbers(baseline), step_numbers(candidate)
     metric = "step_ns" if baseline.has_markers and candidate.has_markers else "e2e_ns"
     total0, total1 = before.get(metric), after.get(metric)
@@ -80,6 +78,7 @@ def explain(
     renames = find_renames(baseline, candidate, ops)
     parts = _parts(baseline, candidate, before, after, metric)
     ranges = (total_range(baseline, metric), total_range(candidate, metric))
+    found = headline(baseline, candidate, metric, (total0, total1), parts, ranges, judged, recorded)
     cancelling = delta is not None and (loss - gain) > 0 and abs(delta) < _CANCELLING_SHARE * (loss - gain)
     return Explanation(
         total_metric=metric,
@@ -95,15 +94,10 @@ def explain(
         gross_gain_ns=gain,
         rollup=rollup,
         renames=renames,
-        answer=answer(
-            baseline,
-            candidate,
-            metric,
-            _reasons(before, after, parts, rollup, explained, on_device=not _host_only(baseline, candidate)),
-            ranges,
-            claim(judged, metric, findings, renames),
-            _caveat(baseline, candidate, judged, recorded),
-        ),
+        headline=found.text,
+        verdict=found.verdict,
+        remarks=found.remarks,
+        contributions=contributions((baseline, candidate), {**tables, "ops": ops}, parts, delta, renames, findings),
         other_causes_ns=explained - sum(cause.delta_ns for cause in causes),
         baseline_range_ns=ranges[0],
         candidate_range_ns=ranges[1],
@@ -113,27 +107,13 @@ def explain(
     )
 
 
-def answer_alone(found: Explanation) -> Explanation:
-    """An explanation of which only the answer is left."""
+def headline_alone(found: Explanation) -> Explanation:
+    """An explanation of which only the headline is left."""
     return Explanation(
         total_metric=found.total_metric, baseline_ns=None, candidate_ns=None, delta_ns=None, parts=(), causes=(),
         rest_ns=None, explained_ns=0.0, cancelling=False, gross_loss_ns=0.0, gross_gain_ns=0.0, rollup=(), renames=(),
-        answer=found.answer,
+        headline=found.headline, remarks=found.remarks,
     )  # fmt: skip
-
-
-def _caveat(baseline: Loaded, candidate: Loaded, judged: Judged, recorded: Recorded) -> Caveat | None:
-    """Why the answer may not say which side is faster; None where it may."""
-    if judged.judgement.refusal == INCOMPARABLE:
-        return Caveat(judged.judgement.sentences[0], with_numbers=False)
-    other = other_track(baseline, candidate)
-    if other:
-        return Caveat(other, with_reason=True)
-    unlike = recorded.of("run", "duration_ns")
-    if not unlike:
-        return None
-    what = "; ".join(one.sentence for one in unlike)
-    return Caveat(f"Not judged: {what}. {remedies(unlike)}")
 
 
 def _rest_title(baseline: Loaded, candidate: Loaded) -> str:
@@ -250,23 +230,6 @@ def _parts_of_log(before: dict[str, float], after: dict[str, float], metric: str
     loading = (before["data_loading_ns"], after["data_loading_ns"])
     others = (whole[0] - loading[0], whole[1] - loading[1])
     return (part("data_loading_ns", "Data loading", loading), part("others_ns", "All but data loading", others))
-
-
-def _reasons(
-    before: dict[str, float],
-    after: dict[str, float],
-    parts: tuple[Part, ...],
-    rollup: tuple[Cause, ...],
-    explained: float,
-    *,
-    on_device: bool,
-) -> Reasons:
-    def delta(name: str) -> float | None:
-        return after[name] - before[name] if name in before and name in after else None
-
-    peak = delta("peak_allocated_bytes")
-    memory = peak / before["peak_allocated_bytes"] if peak is not None and before["peak_allocated_bytes"] else None
-    return Reasons(before, after, parts, rollup, explained, delta("data_loading_ns"), memory, on_device)
 
 
 def _host_only(baseline: Loaded, candidate: Loaded) -> bool:

@@ -6,21 +6,24 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from tracker.columns import Columns, objects
 from tracker.compare import reduction
 from tracker.compare.call_splits import one_split, split_of_groups, split_otherwise
 from tracker.compare.group_pairs import Names, with_roles
-from tracker.compare.keys import Numbered, numbered
+from tracker.compare.keys import Numbered, numbered, places
 from tracker.compare.metric import Metric, Sum, Sums
 from tracker.store import queries
 
 if TYPE_CHECKING:
+    from tracker.columns import F64, Flags
     from tracker.compare.sides import Loaded
 
 EXPOSED: Final = "exposed_communication_ns"
 AT_ONCE: Final = "groups_at_once_ns"
 _WAIT: Final = "exposed_wait_ns"
+_IN_PROPORTION: Final = "exposed_wait_in_proportion"
 _TRANSMIT: Final = "exposed_transmit_ns"
 _TOTAL: Final = "group_total_ns"
 _SYNCHRONIZATION: Final = "group_synchronization_ns"
@@ -47,12 +50,15 @@ def group_sums(side: Loaded, exposed_ns: float | None, roles: Names) -> Sums | N
     """`exposed_communication_ns:<group>` with the collectives of each group; how many there are (`communication_ns`).
     `roles`: what groups without a role are taken for.
 
-    Of the exposed time the waiting (`exposed_wait_ns:<group>`) and all but waiting (`exposed_transmit_ns:<group>`),
-    where the waiting of all collectives of the group is known in all runs. Of the collectives as a whole, hidden by
-    compute or not, what the profiler states of all of them: `group_synchronization_ns:<group>` (a part of the waiting),
-    `group_transit_ns:<group>`, `group_idle_ns:<group>`, beside `group_total_ns:<group>`.
+    Of the exposed time the waiting (`exposed_wait_ns:<group>`, see `_exposed_wait`) and all but waiting
+    (`exposed_transmit_ns:<group>`), where the waiting of all collectives of the group is known in all runs, on the
+    ranks that state exposed time. Of the collectives as a whole, hidden by compute or not, what the profiler states of
+    all of them: `group_synchronization_ns:<group>` (a part of the waiting), `group_transit_ns:<group>`,
+    `group_idle_ns:<group>`, beside `group_total_ns:<group>`.
 
-    Time in which collectives of several groups (or several of one) are exposed at once counts in each of them.
+    All is of the steps that state their exposed time, and in none of them more than that.
+
+    Time in which collectives of several groups are exposed at once counts in each of them.
     `groups_at_once_ns`, the rest, takes that back: it is what the groups lack to sum to `exposed_ns`, the exposed
     communication of the side, and what their medians leave over. It is left out where the exposed time is not
     computed from the same events (host timeline). None where no rank knows its exposed time.
@@ -61,16 +67,21 @@ def group_sums(side: Loaded, exposed_ns: float | None, roles: Names) -> Sums | N
         return None
     if side.lacks(queries.communication):
         return {}
-    table = one_split(_grouped(side, roles), ["group"])
+    side, table = _within_steps(side, one_split(_grouped(side, roles), ["group"]))
     found: dict[str, Sum] = {}
-    stated = table.having(**{name: table[column] for name, column in _STATED.items()})
+    wait, in_part = _exposed_wait(table)
+    stated = table.having(**{name: table[column] for name, column in _STATED.items()} | {_WAIT: wait})
     (own,), keys = numbered([stated], ["group"])
     numbers = reduction.of_side(side, own, ["exposed_ns", "calls", *_STATED], list(_STATED), _WHOLE)
+    exposed = Numbered(stated.taken(table.known("exposed_ns")), own.number[table.known("exposed_ns")], own.count)
+    numbers |= reduction.of_side(side, exposed, ["exposed_ns", _WAIT], [_WAIT], {_WAIT: "exposed_ns"})
     numbers[_TRANSMIT] = numbers["exposed_ns"] - numbers[_WAIT]
     for group, *row in Columns({**keys, **numbers}).rows("group", *numbers):
         of_group = dict(zip(numbers, row, strict=True))
         found[f"{EXPOSED}:{group}"] = Sum(of_group["exposed_ns"], of_group["calls"])
         found |= {f"{name}:{group}": Sum(of_group[name]) for name in (*_STATED, _TRANSMIT)}
+    for group in dict.fromkeys(table["group"][in_part].tolist()):
+        found[f"{_IN_PROPORTION}:{group}"] = Sum(1.0)
     of_groups = [summed.ns or 0.0 for key, summed in found.items() if key.startswith(f"{EXPOSED}:")]
     every = Numbered(table, np.zeros(len(table), dtype=np.int64), 1)
     (calls,) = reduction.of_side(side, every, ["calls"])["calls"].tolist()
@@ -79,6 +90,34 @@ def group_sums(side: Loaded, exposed_ns: float | None, roles: Names) -> Sums | N
         told = table.known("exposed_ns").all()
         found[AT_ONCE] = Sum(exposed_ns - sum(of_groups) if exposed_ns is not None and told else None)
     return found
+
+
+def _exposed_wait(table: Columns) -> tuple[F64, Flags]:
+    """The waiting that no compute hides, and where it is no more than a proportion: nobody says whether compute hides
+    waiting or transfer, so of collectives that it hides in part the exposed part is taken to wait as all of it does.
+    """
+    exposed, wait, total = (table.reals(name) for name in ("exposed_ns", "wait_ns", "total_ns"))
+    lacking = ~table.known("exposed_wait_ns") & ~np.isnan(exposed + wait) & (total > 0)
+    found = np.where(lacking, wait * exposed / np.where(total > 0, total, 1.0), table.reals("exposed_wait_ns"))
+    return found, lacking & (wait > 0) & (wait < total) & (exposed > 0) & (exposed < total)
+
+
+def _within_steps(side: Loaded, table: Columns) -> tuple[Loaded, Columns]:
+    """The side with the steps that state their exposed time, and their collectives. Where those of a group run at the
+    same time, their exposed time adds up to more than that of the step: they share it then.
+    """
+    stated = side.steps.taken(side.steps.known(EXPOSED))
+    key = ("run_id", "rank", "step")
+    (rows, steps), _ = numbered([table, stated], key)
+    whole = np.full(rows.count, np.nan)
+    whole[steps.number] = stated.reals(EXPOSED) * stated.reals("steps")
+    inside = ~np.isnan(whole[rows.number])
+    table, limit = table.taken(inside), whole[rows.number[inside]]
+    cell, first = places([table[name] for name in (*key, "group")])
+    sums = np.bincount(cell, np.nan_to_num(table.reals("exposed_ns")), len(first))[cell]
+    part = np.where(sums > limit, limit / np.where(sums > 0, sums, 1.0), 1.0)
+    exposed = {name: table.reals(name) * part for name in ("exposed_ns", "exposed_wait_ns")}
+    return replace(side, steps=stated, answers={}), table.having(**exposed)
 
 
 def group_splits(side: Loaded, roles: Names) -> dict[str, str]:
@@ -131,8 +170,9 @@ def _parts(sides: Sequence[Sums], group: str) -> list[Metric]:
     stated = any(ns(side, _TRANSIT) is not None for side in sides if ns(side, _TOTAL))
     hidden = any((ns(side, _TOTAL) or 0.0) > (ns(side, EXPOSED) or 0.0) for side in sides)
     of_all = ", hidden or not" if hidden else ""
+    in_part = " (of calls hidden in part: in proportion)" if any(ns(side, _IN_PROPORTION) for side in sides) else ""
     return [
-        Metric(f"{_WAIT}:{group}", "Wait", 3, in_e2e=True),
+        Metric(f"{_WAIT}:{group}", f"Wait{in_part}", 3, in_e2e=True),
         Metric(f"{_SYNCHRONIZATION}:{group}", f"Synchronization{of_all}", 4, in_e2e=not hidden),
         Metric(f"{_TRANSMIT}:{group}", "All but wait" if stated else "Transmit (all but wait)", 3, in_e2e=True),
         Metric(f"{_TRANSIT}:{group}", f"Transit{of_all}", 4, in_e2e=not hidden),

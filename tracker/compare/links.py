@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from msgspec.structs import replace
 
-from tracker.columns import Columns
+from tracker.columns import Column, Columns, objects
 from tracker.compare import join, knowing, reduction
 from tracker.compare.filters import matching
 from tracker.compare.group_pairs import roles_by_size, with_roles
-from tracker.compare.keys import numbered
-from tracker.lazy import pd
+from tracker.compare.keys import among, numbered, places
+from tracker.compare.summaries import summed
 from tracker.results import DIFF_COLUMNS, LINK, LINK_KEY, PACKET, TRANSPORT
 from tracker.store import queries
 
@@ -31,7 +31,7 @@ _PARTS_OF_SDMA: Final = ["HCCS", "PCIE", "SIO"]
 _ENDS: Final = ["source_rank", "target_rank", "packet_bytes"]
 
 
-def of_side(side: Loaded, options: Selection, by: Sequence[str], *, in_steps: bool) -> pd.DataFrame:
+def of_side(side: Loaded, options: Selection, by: Sequence[str], *, in_steps: bool) -> Columns:
     """The links of a side at the grain `by`, with `bandwidth_gb_per_s` (bytes per ns of transit).
 
     A transport of which the source only says single links gets a row for all of them together. SDMA of collectives
@@ -40,53 +40,52 @@ def of_side(side: Loaded, options: Selection, by: Sequence[str], *, in_steps: bo
     `options.minimum_ns` drops rows, but no part of a sum.
     """
     asked = side.ask(queries.communication_links, by=by, in_steps=in_steps)
-    frame = matching(matching(asked, "kind", options.kind), "group_role", options.group).frame
-    frame = _with_totals(_without_sums(frame))
+    table = matching(matching(asked, "kind", options.kind), "group_role", options.group)
+    table = _with_totals(_without_sums(table))
     if options.minimum_ns is not None:
-        frame = frame[(frame["transit_ns"].fillna(0) >= options.minimum_ns).astype(bool)].reset_index(drop=True)
-    frame["large_packet_ratio"] = frame["large_packet_ratio"].where(frame["packets"].notna())
-    transit = frame["transit_ns"].astype("Float64")
-    speeds = frame.assign(bandwidth_gb_per_s=frame["bytes"].astype("Float64") / transit.where(transit > 0))
-    return _by_level(speeds)
+        table = table.taken(table.integers("transit_ns") >= options.minimum_ns)
+    transit = table.reals("transit_ns")
+    return _by_level(
+        table.having(
+            large_packet_ratio=np.where(table.known("packets"), table.reals("large_packet_ratio"), np.nan),
+            bandwidth_gb_per_s=table.reals("bytes") / np.where(transit > 0, transit, np.nan),
+        )
+    )
 
 
-def _by_level(frame: pd.DataFrame) -> pd.DataFrame:
-    """`frame` with its `level`, level by level, the order within a level kept."""
-    level = pd.Series(TRANSPORT, index=frame.index, dtype=object)
-    level = level.mask(frame["source_rank"].notna(), LINK)
-    if "packet_bytes" in frame:
-        level = level.mask(frame["packet_bytes"].notna(), PACKET)
-    place = level.map({TRANSPORT: 0, LINK: 1, PACKET: 2})
-    frame.insert(int(frame.columns.get_indexer(["kind"])[0]), "level", level)
-    return frame.iloc[place.argsort(kind="stable")].reset_index(drop=True)
+def _by_level(table: Columns) -> Columns:
+    """`table` with its `level`, level by level, the order within a level kept."""
+    place = table.known("source_rank").astype(np.int64)
+    if "packet_bytes" in table:
+        place[table.known("packet_bytes")] = 2
+    level = objects([TRANSPORT, LINK, PACKET])[place]
+    names = list(table.arrays)
+    at = names.index("kind")
+    return table.having(level=level).only([*names[:at], "level", *names[at:]]).taken(place.argsort(kind="stable"))
 
 
-def _without_sums(frame: pd.DataFrame) -> pd.DataFrame:
-    """`frame` without SDMA where its parts have rows of their own: the bytes would be there twice."""
-    key = [name for name in frame.columns if name in _COLLECTIVE]
-    rows = pd.MultiIndex.from_frame(frame[key].astype(object).where(frame[key].notna(), -1))
-    is_sum = (frame["transport"] == "SDMA").to_numpy(dtype=bool)
-    return frame[~(is_sum & rows.isin(rows[frame["transport"].isin(_PARTS_OF_SDMA).to_numpy(dtype=bool)]))]
+def _without_sums(table: Columns) -> Columns:
+    """`table` without SDMA where its parts have rows of their own: the bytes would be there twice."""
+    place, first = places([table[name] for name in table.arrays if name in _COLLECTIVE])
+    has_parts = np.bincount(place, among(table["transport"], _PARTS_OF_SDMA), len(first)) > 0
+    return table.taken(~((table["transport"] == "SDMA") & has_parts[place]))
 
 
-def _with_totals(frame: pd.DataFrame) -> pd.DataFrame:
-    """`frame` and, per collective and transport without a row for all links together, the sum of its single links."""
-    key = [name for name in frame.columns if name not in (*_SUMS, *_ENDS, "large_packet_ratio")]
-    is_whole = frame["source_rank"].isna() & frame["packet_bytes"].isna()
-    pairs = frame[frame["source_rank"].notna() & frame["packet_bytes"].isna()]
-    if pairs.empty:
-        return frame.reset_index(drop=True)
-    sums = _whole_sums(pairs, key, _SUMS)
-    known = frame[is_whole].groupby(key, dropna=False).size().index
-    added = sums[~sums.index.isin(known)].reset_index()
-    added = added.reindex(columns=frame.columns).astype(frame.dtypes.to_dict())
-    return pd.concat([added, frame], ignore_index=True)
-
-
-def _whole_sums(frame: pd.DataFrame, key: Sequence[str], columns: Sequence[str]) -> pd.DataFrame:
-    """The sums of `columns` per `key`, NA where any number is: a sum of the others would look whole."""
-    grouped = frame[[*key, *columns]].groupby(list(key), dropna=False, sort=False)
-    return grouped.sum(min_count=1).where(grouped.count().eq(grouped.size(), axis=0))
+def _with_totals(table: Columns) -> Columns:
+    """`table` and, per collective and transport without a row for all links together, the sum of its single links; a
+    sum is missing where any of its numbers is: a sum of the others would look whole.
+    """
+    of_links, of_packets = table.known("source_rank"), table.known("packet_bytes")
+    if not (of_links & ~of_packets).any():
+        return table
+    key = [name for name in table.arrays if name not in (*_SUMS, *_ENDS, "large_packet_ratio")]
+    sums = summed(table.taken(of_links & ~of_packets), key, dict.fromkeys(_SUMS, "whole"))
+    (whole, own), _ = numbered([table.taken(~of_links & ~of_packets), sums], key)
+    added = sums.taken(~np.isin(own.number, whole.number))
+    none = np.ones(len(added), dtype=bool)
+    ends = {name: Column(np.zeros(len(added), dtype=np.int64), none) for name in _ENDS}
+    added = added.having(**ends, large_packet_ratio=np.full(len(added), np.nan))
+    return Columns.stacked([added.only(list(table.arrays)), table])
 
 
 def compare(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Columns:
@@ -96,17 +95,14 @@ def compare(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Column
     if all(side.lacks(queries.communication_links) for side in sides):
         return join.nothing("communication_links")
     for side, roles in zip(sides, roles_by_size(*sides), strict=True):
-        frame = of_side(side, replace(options, minimum_ns=None), ("run", *reduction.GRAIN), in_steps=True)
-        tables.append(_with_shares(with_roles(Columns.of_frame(frame[frame["packet_bytes"].isna()]), roles)))
+        table = of_side(side, replace(options, minimum_ns=None), ("run", *reduction.GRAIN), in_steps=True)
+        tables.append(_with_shares(with_roles(table.taken(~table.known("packet_bytes")), roles)))
     rows, keys = numbered(tables, _KEY)
     numbers = [_numbers_of(side, own) for side, own in zip(sides, rows, strict=True)]
     joined = join.with_difference(join.matched(keys, rows, numbers), "transit_ns")
     joined = join.large(joined, "transit_ns", options.minimum_ns)
-    joined = Columns(joined).frame
-    for name in _NUMBERS:
-        number = joined[name].astype("Int64")
-        joined[name] = number.where(number >= 0)
-    return Columns.of_frame(_by_level(joined)[list(DIFF_COLUMNS["communication_links"])])
+    joined |= {name: Column(joined[name], joined[name] < 0) for name in _NUMBERS}
+    return _by_level(Columns(joined)).only(DIFF_COLUMNS["communication_links"])
 
 
 def _with_shares(table: Columns) -> Columns:

@@ -6,7 +6,8 @@ whose peak is in the middle of its runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -15,6 +16,8 @@ from tracker.columns import Columns, objects
 from tracker.compare import join
 from tracker.compare.explain import code_line
 from tracker.compare.filters import matching
+from tracker.compare.keys import numbered
+from tracker.compare.summaries import summed
 from tracker.profile import MAX_BLOCKS
 from tracker.results import ADDED, BOTH, DIFF_COLUMNS, REMOVED
 from tracker.store import queries
@@ -66,6 +69,32 @@ def blocks(side: Loaded) -> Columns:
     return found.taken(np.isin(found.integers("step"), list(side.chosen_steps)))
 
 
+def note_on_blocks(side: Loaded, captures: Collection[tuple[int, int]]) -> tuple[str, ...]:
+    """A sentence where these `captures` (run, rank) made more allocations than are kept one by one."""
+    if not side.has_rows(queries.memory_blocks):
+        return ()
+    kept: Counter[tuple[int, int, str]] = Counter(side.about(queries.memory_blocks).rows("run_id", "rank", "component"))
+    full = {key for key, count in kept.items() if count >= MAX_BLOCKS and key[:2] in captures}
+    made: Counter[tuple[int, int, str]] = Counter()
+    memory = side.about(queries.memory, by=("run", "rank"), in_steps=False) if full else None
+    for *key, calls in () if memory is None else memory.rows("run_id", "rank", "component", "calls"):
+        made[*key] += calls or 0
+    if not any(made[key] > kept[key] for key in full):
+        return ()
+    one_by_one = sum(count for key, count in kept.items() if key[:2] in captures)
+    every = sum(count for key, count in made.items() if key[:2] in captures)
+    return (
+        f"{side.side.label}: {one_by_one:,} of {every:,} allocations are listed one by one (memory_blocks): the "
+        f"largest {MAX_BLOCKS} of each component of a rank.",
+    )
+
+
+def notes_on_blocks(baseline: Loaded, candidate: Loaded) -> tuple[str, ...]:
+    """The same of the captures that stand for two sides, each sentence once."""
+    chosen = [(side, chosen_capture(side)) for side in (baseline, candidate)]
+    return tuple(dict.fromkeys(note for side, own in chosen if own for note in note_on_blocks(side, [own])))
+
+
 def _of_chosen(side: Loaded, question: queries.Question[...]) -> Columns:
     chosen = chosen_capture(side)
     found = side.about(question)
@@ -87,6 +116,21 @@ def compare_owners(baseline: Loaded, candidate: Loaded, options: DiffOptions) ->
         rows.append(row | {name: larger[name] for name in _LINES} | _beside(before, after, _OWNED))
     rows.sort(key=lambda row: (-abs(row["delta_bytes"] or 0), -_larger(row), *(row[name] for name in PEAK_KEY)))
     return _table("memory_peak", rows)
+
+
+def compare_totals(baseline: Loaded, candidate: Loaded) -> Columns:
+    """The `memory_peak_totals` of a Diff: the peaks whose owners `memory_peak` has, the largest first."""
+    sides = [owners(side) for side in (baseline, candidate) if side.has_rows(queries.memory_owners)]
+    if len(sides) < 2 or not all(map(len, sides)):
+        return join.nothing("memory_peak_totals")
+    rows, keys = numbered([summed(own, ["component"], {"bytes": "whole"}) for own in sides], ["component"])
+    numbers = []
+    for own in rows:
+        sizes = np.full(own.count, np.nan)
+        sizes[own.number] = own.rows.reals("bytes")
+        numbers.append({"bytes": sizes})
+    joined = join.with_difference(join.matched(keys, rows, numbers), "bytes", unit="bytes")
+    return join.finished("memory_peak_totals", joined)
 
 
 def compare_blocks(baseline: Loaded, candidate: Loaded, options: DiffOptions, memory: Columns) -> Columns:

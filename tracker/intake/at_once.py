@@ -89,12 +89,23 @@ def read_all(paths: Sequence[Path], options: IngestOptions) -> All:
     read = options.read_with or _read_here
     pieces: list[Piece] = []
     failed: list[TrackerError] = list(below.problems)
-    for content in read(below.found, options):
-        if isinstance(content, TrackerError):
-            failed.append(content)
-        else:
-            pieces += content
+    try:
+        for content in read(below.found, options):
+            if isinstance(content, TrackerError):
+                failed.append(content)
+            else:
+                pieces += content
+    except SourceError as error:
+        if len(below.found) > 1:
+            _offer_to_keep_going(error)
+        raise
     return All(pieces, below.warnings, below.passed, tuple(failed))
+
+
+def _offer_to_keep_going(error: TrackerError) -> None:
+    """Says beside an error of one of several profiles how the others are read."""
+    offer = "tracker ingest --keep-going leaves it out and reads the others"
+    error.remedy = "; ".join(filter(None, [error.remedy, offer]))
 
 
 @contextmanager
@@ -132,6 +143,8 @@ def _find_all(paths: Sequence[Path], options: IngestOptions) -> Search:
             below = readers.search(path, options.format, keep_going=options.keep_going)
         except SourceError as error:
             if not options.keep_going:
+                if path.is_dir() and str(path) != error.path:
+                    _offer_to_keep_going(error)
                 raise
             problems.append(error)
             continue

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shlex
 import stat
 from collections.abc import Iterator, Sequence
 from importlib import import_module
@@ -179,15 +180,19 @@ def search(path: Path | str, format: str | None = None, *, keep_going: bool = Fa
 
 
 def not_recognised_line(passed: Sequence[NotRecognised], root: Path | None = None, limit: int = 5) -> str:
-    """A line like `2 files not recognised: a.txt (unknown content), b.json (empty)`, '' for none.
+    """A line like `2 files not recognised: a.txt (a text log without profiler rows), b.json (empty)`, '' for none.
 
-    Paths below `root` are relative to it; files beyond `limit` are counted.
+    Paths below `root` are relative to it; files beyond `limit` are counted, with the command that lists them.
     """
     if not passed:
         return ""
     start = "" if root is None else f"{root}{os.sep}"
     names = [f"{one.path.removeprefix(start)} ({one.why})" for one in passed[:limit]]
-    more = f" and {len(passed) - limit} more" if len(passed) > limit else ""
+    more = ""
+    if len(passed) > limit:
+        folder = root or Path(os.path.commonpath([Path(one.path).parent for one in passed]))
+        command = f"tracker doctor {shlex.quote(str(folder))} --format json"
+        more = f" and {len(passed) - limit} more; {command} lists all"
     return f"{counted(len(passed), 'file')} not recognised: {', '.join(names)}{more}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -10,11 +11,33 @@ from typing import Final
 from msgspec import Struct
 
 from tracker.errors import SourceError
-from tracker.readers._source import GZIP_MAGIC, UTF_16, open_source, read_head
+from tracker.readers._source import BOM, GZIP_MAGIC, UTF_16, first_character, open_source, read_head, suffix_of
+from tracker.units import printable
 
 _RAW: Final = re.compile(r"FRAMEWORK|PROF_.+")
 _BESIDE: Final = re.compile(r"profiler_info(?:_\d+)?\.json|profiler_metadata\.json")
 _ARCHIVES: Final = (b"PK\x03\x04", b"\xfd7zXZ", b"BZh", b"7z\xbc\xaf", b"\x28\xb5\x2f\xfd")
+_NAMES: Final = tuple(
+    (re.compile(pattern), what)
+    for pattern, what in (
+        (r".*\.?tfevents\..*", "a TensorBoard event file"),
+        (r".*\.(?:pt|pth|ckpt|safetensors|pdparams|pdopt|distcp)", "a checkpoint"),
+        (r".*\.(?:npy|npz|pkl|pickle|h5|hdf5|parquet|onnx|bin)", "data, no profile"),
+        (r".*\.(?:nsys-rep|qdrep)", "a report of Nsight Systems, export it with nsys export --type sqlite"),
+        (r".*\.ncu-rep", "a report of Nsight Compute"),
+        (r".*\.(?:pftrace|perfetto-trace|etl|xplane\.pb|rpd)", "a trace of another profiler"),
+        (r".*\.(?:png|jpe?g|gif|svg|pdf|html?)", "an image or a page"),
+    )
+)
+"""What files with such names hold, whatever stands in them."""
+
+_LOGS: Final = frozenset((".log", ".txt", ".out", ".err", ""))
+_SOURCES: Final = frozenset((".py", ".sh", ".md", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".log", ".txt", ".out"))
+_TOKEN: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]', re.DOTALL)
+_COLON: Final = re.compile(rb"\s*:")
+_KEYS_BYTES: Final = 1 << 16
+_NAMED: Final = 5
+_LONGEST_NAME: Final = 40
 _SQLITE: Final = b"SQLite format 3\0"
 
 
@@ -41,13 +64,72 @@ def why(path: Path) -> str:
 def _why(path: Path, head: bytes, *, is_gzip: bool) -> str:
     if head.startswith(UTF_16):
         return "UTF-16 text, save it as UTF-8"
+    if named := _by_name(path):
+        return named
     if head.startswith(_ARCHIVES) or head[257:262] == b"ustar":
         return "an archive, unpack it first"
     if head.startswith(_SQLITE):
         return "gzip of a database, unpack it first" if is_gzip else "a database of no known profiler"
     if path.suffix.lower() == ".gz" and not is_gzip:
         return "named .gz, but no gzip file"
-    return "unknown content"
+    suffix = suffix_of(path)
+    if first_character(head) in (b"{", b"[") and suffix not in _SOURCES:
+        return _of_json(path, head)
+    is_text = b"\0" not in head and _is_utf_8(head)
+    if is_text and suffix in (".csv", ".tsv"):
+        return f"a table of no known profiler: columns {_listed(_columns(head))}"
+    if is_text and suffix in _LOGS:
+        return "a text log without profiler rows"
+    return f"{'a text' if is_text else 'a binary'} file of no known profiler{f' ({suffix})' if suffix else ''}"
+
+
+def _by_name(path: Path) -> str:
+    """What a file is by its name alone; '' where that does not say it."""
+    what = next((what for pattern, what in _NAMES if pattern.fullmatch(path.name.lower())), "")
+    return what if not what or "event file" in what else f"{what} ({suffix_of(path)})"
+
+
+def _of_json(path: Path, head: bytes) -> str:
+    """What JSON holds that is no profile: its top-level keys, as far as they stand in the first of it."""
+    if first_character(head) == b"[":
+        return "JSON that is no trace: a list"
+    keys = list(dict.fromkeys(_top_keys(read_head(path, _KEYS_BYTES))))
+    if "traceEvents" in keys:
+        return "a trace of no known profiler"
+    return f"JSON that is no trace: {f'top-level keys {_listed(keys)}' if keys else 'no top-level keys'}"
+
+
+def _top_keys(text: bytes) -> Iterator[str]:
+    """The keys of an object, of a text that may end early."""
+    depth = 0
+    for token in _TOKEN.finditer(text):
+        word = token.group()
+        depth += (word in (b"{", b"[")) - (word in (b"}", b"]"))
+        if depth == 1 and word.startswith(b'"') and _COLON.match(text, token.end()):
+            yield word[1:-1].decode(errors="replace")
+        elif depth == 0:
+            return
+
+
+def _columns(head: bytes) -> list[str]:
+    """The titles in the first line of a table."""
+    line = head.removeprefix(BOM).splitlines()[:1] or [b""]
+    return [title.strip(' "') for title in re.split("[,\t]", line[0].decode(errors="replace"))]
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The first of the names, without what a terminal would not show."""
+    shown = ", ".join(printable(name)[:_LONGEST_NAME] for name in names[:_NAMED])
+    return f"{shown} and {len(names) - _NAMED} more" if len(names) > _NAMED else shown
+
+
+def _is_utf_8(head: bytes) -> bool:
+    """Whether bytes are text, up to a character that they may cut."""
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def to_name(passed: Iterable[Path], taken: Sequence[Path]) -> Iterator[NotRecognised]:

@@ -83,6 +83,16 @@ def first_character(head: bytes) -> bytes:
     return head.removeprefix(BOM).lstrip()[:1]
 
 
+def may_be_events(head: bytes) -> bool:
+    """Whether a text starts as a trace does: with the list of its events, or an object that has it.
+
+    >>> may_be_events(b'[{"ph"'), may_be_events(b'{"traceEvents": ['), may_be_events(b'{"layers": [')
+    (True, True, False)
+    """
+    first = first_character(head)
+    return first == b"[" or (first == b"{" and b'"traceEvents"' in head)
+
+
 def suffix_of(path: Path) -> str:
     """The end of a file's name in small letters, without the `.gz` behind it.
 

@@ -69,7 +69,7 @@ _ENDS: Final = r"(?![A-Za-z0-9])"
 _IN_NAMES: Final[Mapping[str, re.Pattern[str]]] = {
     key: re.compile(_WORD + pattern + _ENDS, re.IGNORECASE)
     for key, pattern in {
-        "batch_size": r"(?<!micro_)(?<!global_)(?:bs|batch_?(?:size)?)[_-]?(\d{1,9})",
+        "batch_size": r"(?<!micro_)(?<!global_)(?:(?:bs|batch_?(?:size)?)[_-]?|(?<!vit_)(?<!vit-)b)(\d{1,9})",
         "micro_batch_size": r"(?:mbs|micro[_-]?bs|micro[_-]?batch[_-]?(?:size)?)[_-]?(\d{1,9})",
         "global_batch_size": r"(?:gbs|global[_-]?bs|global[_-]?batch[_-]?(?:size)?)[_-]?(\d{1,9})",
         "sequence_length": r"(?:seq[_-]?(?:len)?|seqlength|sequence[_-]?length)[_-]?(\d{2,9})",
@@ -80,6 +80,14 @@ _IN_NAMES: Final[Mapping[str, re.Pattern[str]]] = {
         "tp": r"[tm]p(\d{1,6})", "pp": r"pp(\d{1,6})", "dp": r"dp(\d{1,6})", "ep": r"ep(\d{1,6})", "cp": r"cp(\d{1,6})",
     }.items()
 }  # fmt: skip
+
+
+_JOINED: Final = re.compile(
+    _WORD + r"(?:(?:[tmpdec]p|seq|[mg]?bs|b)\d{1,6}|(?:bf|fp|tf)(?:8|16|32)){2,8}" + _ENDS, re.IGNORECASE
+)
+"""Several keys without anything between them: `tp2pp4dp8`, `b32bf16`."""
+
+_ONE_OF_THEM: Final = re.compile(r"[A-Za-z]+\d+")
 
 
 class Stated(Struct):
@@ -119,8 +127,9 @@ class Stated(Struct):
 
 
 def configuration_in_names(path: Path, *, at_least: int = 1) -> dict[str, str]:
-    """What the names of the file and of the three folders around it state, the nearest first; {} for fewer than
-    `at_least` keys in one of the names, which may mean something else.
+    """What the names of the file and of the three folders around it state, the nearest first, however the path is
+    typed. {} for fewer than `at_least` keys in one of the names, or in all that state nothing else: a key alone may
+    mean something else.
 
     >>> configuration_in_names(Path("Deeplabv3_FP16_BS4-N1.log"))
     {'batch_size': '4', 'precision': 'fp16', 'devices': '1'}
@@ -128,8 +137,10 @@ def configuration_in_names(path: Path, *, at_least: int = 1) -> dict[str, str]:
     {'batch_size': '32', 'precision': 'fp16', 'devices': '16', 'sequence_length': '128'}
     """
     found: dict[str, str] = {}
-    names = [dict(_in_name(name)) for name in reversed(path.parts[-4:])]
-    if not any(len(values) >= at_least for values in names):
+    texts = [_JOINED.sub(lambda run: "_".join(_ONE_OF_THEM.findall(run[0])), name) for name in path.resolve().parts]
+    names = [dict(_in_name(text)) for text in reversed(texts[-4:])]
+    alone = sum(len(_in_name_alone(text)) for text in texts[-4:])
+    if alone < at_least and not any(len(values) >= at_least for values in names):
         return {}
     for values in names:
         for key, value in values.items():
@@ -217,6 +228,13 @@ def _in_name(name: str) -> Iterator[tuple[str, str]]:
                 yield "devices", match[1]
         elif key != "devices" or not {"cluster"} & set(matches):
             yield key, next(group for group in match.groups() if group).lower()
+
+
+def _in_name_alone(name: str) -> list[str]:
+    """The keys that a name states which states nothing else."""
+    found = {key: match for key, pattern in _IN_NAMES.items() if (match := pattern.search(name))}
+    rest = set(range(len(name))).difference(*(range(*match.span()) for match in found.values()))
+    return [*found] if all(name[at] in "_-. " for at in rest) else []
 
 
 def _pairs_in(line: str) -> Iterator[tuple[str, str]]:

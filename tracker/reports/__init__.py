@@ -1,16 +1,18 @@
-"""Results -> documents: one module `to_<name>.py` per format, loaded on use; knows no SQL and no input format.
+"""Results -> documents, in any format; knows no SQL and no input format.
 
-To add a format: write `to_<name>.py` with `TITLE`, `SUFFIX`, `BINARY` and a function per result that it can show
-(`diff(diff, style)`, `show(shown, style)`, ...), and put `<name>` into `NAMES`.
+A view (`views/<result>.py`) says what a report says; a renderer writes it: `text` and `markdown` write documents,
+`github`, `junit` and `prometheus` checks and metrics, `json`, `csv` and `xlsx` the tables of the result. To add a
+format: write `<name>.py` with `TITLE`, `SUFFIX`, `BINARY` and `render`, and put its name into NAMES and SHOWS.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
 
 from tracker.errors import UsageError
 
@@ -20,21 +22,32 @@ if TYPE_CHECKING:
     from tracker.results.gates import Gate
     from tracker.results.screens import Result
 
-_FOLLOWING = ("github", "markdown", "text")
+NAMES: Final = ("csv", "github", "json", "junit", "markdown", "prometheus", "text", "xlsx")
+_RESULTS: Final = (
+    "diff", "matrix", "show", "log", "history", "findings", "explained", "calibration", "status", "doctor",
+)  # fmt: skip
+SHOWS: Final = {
+    **dict.fromkeys(("text", "json"), _RESULTS),
+    **dict.fromkeys(("markdown", "csv", "xlsx"), _RESULTS[:-2]),
+    **dict.fromkeys(("github", "junit", "prometheus"), ("diff", "findings")),
+}
+"""Format -> the results that it can show."""
+_FOLLOWING: Final = ("github", "markdown", "text")
 """Formats of which several documents follow each other."""
-NAMES = ("csv", "github", "json", "junit", "markdown", "prometheus", "text", "xlsx")
 
 
-class Look(TypedDict, total=False):
+class Wishes(TypedDict, total=False):
     """How a document looks; every format takes what it needs.
 
-    `only`: words of `results.SECTIONS`, empty for the format's default. `limit`: rows per table; None for the format's
-    default (text and markdown 10, the others all), 0 for all. `width`: of the terminal, `color`: ANSI colours; both for
-    text only. `gate`: what fails a build, for the formats that build systems read; None for what regressed at all.
-    `tell` gets a sentence for everything that did not fit into the document; it warns where none is given.
+    `only`: words of `results.SECTIONS`, empty for the format's default; `details`: all of them. `limit`: rows per
+    table; None for the format's default (text and markdown 10, the others all), 0 for all. `width`: of the terminal,
+    `color`: ANSI colours; both for text only. `gate`: what fails a build, for the formats that build systems read; None
+    for what regressed at all. `tell` gets a sentence for everything that did not fit into the document; it warns where
+    none is given.
     """
 
     only: Iterable[str]
+    details: bool
     limit: int | None
     details: bool
     width: int | None
@@ -43,12 +56,37 @@ class Look(TypedDict, total=False):
     tell: Callable[[str], None]
 
 
-def render(result: Result, format: str = "text", **look: Unpack[Look]) -> str | bytes:
+def render(result: Result, format: str = "text", **wishes: Unpack[Wishes]) -> str | bytes:
     """The document of `result`: text of a format, or bytes where `binary(format)`.
 
     UsageError for a format that is none, or that cannot show this result.
     """
-    return _render(_word(result) or "", result, format, **look)
+    from tracker.reports.look import Look
+    from tracker.results import check_sections
+
+    sections, limit = tuple(wishes.get("only", ())), wishes.get("limit")
+    check_sections(sections)
+    if limit is not None and limit < 0:
+        raise UsageError(f"{limit} rows per table", remedy="give a limit of 1 or more, or 0 for all rows")
+    what = _word(result) or ""
+    check(format, what)
+    look = Look(
+        only=sections, details=wishes.get("details", False), limit=limit, width=wishes.get("width"),
+        color=wishes.get("color", False), gate=wishes.get("gate"), tell=wishes.get("tell", warnings.warn),
+    )  # fmt: skip
+    renderer = _module(format)
+    made: Any
+    if format in ("text", "markdown"):
+        make = partial(import_module(f"tracker.reports.views.{what}").document, result)
+        made = renderer.render(make(look) if format == "text" else make, look)
+    elif format in ("github", "junit"):
+        made = renderer.render(import_module("tracker.reports.views.checks").of(result, look))
+    elif format == "prometheus":
+        made = renderer.render(import_module("tracker.reports.views.metrics").of(result, look))
+    else:
+        made = getattr(renderer, what)(result, look)
+    document: str | bytes = made
+    return document
 
 
 def _word(result: Result) -> str | None:
@@ -88,25 +126,20 @@ def screen(result: Result, width: int) -> str:
     """The text report of any result, so many characters wide, without colours; of what has none its headline."""
     if _word(result) is None:
         return result.headline
-    return str(render(result, "text", width=width, tell=_say_nothing))
-
-
-def _say_nothing(_: str) -> None:
-    """A screen has no room for what did not fit into it."""
+    return str(render(result, "text", width=width, tell=lambda _: None))
 
 
 def able(what: str) -> list[str]:
-    """The formats that can show a result; `what`: the word behind `render_`."""
-    return [name for name in NAMES if hasattr(_module(name), what)]
+    """The formats that can show a result; `what`: the word of its view."""
+    return [name for name in NAMES if what in SHOWS[name]]
 
 
 def check(format: str, what: str) -> None:
     """UsageError where a format cannot show a result; `what` as in `able`."""
-    if not hasattr(_module(format), what):
-        shows = " and ".join(other for other in ("diff", "findings") if hasattr(_module(format), other))
-        raise UsageError(
-            f"{format} is for {shows or 'other results'}", remedy=f"choose another --format: {', '.join(able(what))}"
-        )
+    _module(format)
+    if what not in SHOWS[format]:
+        shows = " and ".join(SHOWS[format]) if len(SHOWS[format]) < 3 else "other results"
+        raise UsageError(f"{format} is for {shows}", remedy=f"choose another --format: {', '.join(able(what))}")
 
 
 def suffix(format: str) -> str:
@@ -127,26 +160,4 @@ def binary(format: str) -> bool:
 def _module(format: str) -> ModuleType:
     if format not in NAMES:
         raise UsageError(f"no report format {format!r}", remedy=f"choose one of {', '.join(NAMES)}")
-    return import_module(f"tracker.reports.to_{format}")
-
-
-def _render(what: str, result: object, format: str, **look: Unpack[Look]) -> str | bytes:
-    """What the function `what` of a format makes of a result."""
-    from tracker.reports.shared import Style
-    from tracker.results import check_sections
-
-    sections, limit = tuple(look.get("only", ())), look.get("limit")
-    check_sections(sections)
-    if limit is not None and limit < 0:
-        raise UsageError(f"{limit} rows per table", remedy="give a limit of 1 or more, or 0 for all rows")
-    check(format, what)
-    style = Style(
-        only=sections,
-        limit=limit,
-        width=look.get("width"),
-        color=look.get("color", False),
-        tell=look.get("tell", warnings.warn),
-        gate=look.get("gate"),
-    )
-    document: str | bytes = getattr(_module(format), what)(result, style)
-    return document
+    return import_module(f"tracker.reports.{format}")

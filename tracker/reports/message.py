@@ -12,10 +12,9 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from tracker.reports._human import calls_cell, readable, share, signed
-from tracker.reports._human_findings import KINDS, diff_cell, explanation
-from tracker.reports._human_history import form as unit_form
+from tracker.reports.cells import calls, form, readable, share, signed
 from tracker.reports.fitting import LONGEST_NAME, Line, as_code, cut, fitted, harmless, is_pasteable, said
+from tracker.reports.views.findings import KINDS, diff_text, explanation
 from tracker.results import REPLACED_BY, Message, ToldFinding, ToldIncident
 from tracker.units import MISSING_TEXT, counted, format_diff, format_ns, ranges, time_unit
 
@@ -148,7 +147,7 @@ def _what(incident: ToldIncident, named: Callable[[str], str]) -> str:
 
 def _headed(finding: ToldFinding, named: Callable[[str], str]) -> str:
     """A finding in a headline."""
-    return f"{named(readable(finding.name)[:60])} {diff_cell(asdict(finding))}"
+    return f"{named(readable(finding.name)[:60])} {diff_text(asdict(finding))}"
 
 
 def _step(incident: ToldIncident) -> str:
@@ -217,7 +216,7 @@ def _beside(incident: ToldIncident, *, markdown: bool) -> str:
     def change(finding: ToldFinding) -> str:
         name = said(readable(finding.name), markdown=markdown, longest=40)
         delta = f" {signed(format_ns(finding.delta), finding.delta)}" if finding.delta is not None else ""
-        return f"{name}{delta} ({diff_cell(asdict(finding))})"
+        return f"{name}{delta} ({diff_text(asdict(finding))})"
 
     return f"{word}: {', '.join(map(change, incident.beside))}."
 
@@ -230,14 +229,14 @@ def _where(incident: ToldIncident, *, markdown: bool) -> str:
 
 def _finding(finding: ToldFinding, *, short: bool, markdown: bool) -> str:
     """One finding: what, from where to where, its part in the change, and why."""
-    shown = unit_form(finding.unit, [finding.baseline_value, finding.candidate_value, finding.delta])
+    shown = form(finding.unit, [finding.baseline_value, finding.candidate_value, finding.delta])
     longest = _SHORT_NAME * (1 + (REPLACED_BY in finding.name)) if short else LONGEST_NAME
     name = said(readable(finding.name), markdown=markdown, longest=longest)
     before, after = shown(finding.baseline_value), shown(finding.candidate_value)
     # the change is history where it is over: how it is now comes first
     is_over = finding.state in {"recovered", "vanished"}
     now = f", now {'gone' if finding.state == 'vanished' else 'as before'}" if is_over else ""
-    parts = [f"{name}: {before} -> {after} ({diff_cell(asdict(finding))}){now}"]
+    parts = [f"{name}: {before} -> {after} ({diff_text(asdict(finding))}){now}"]
     if finding.share_of_change is not None:
         parts.append(f"{share(finding.share_of_change)} of the change")
     if not short:
@@ -245,7 +244,7 @@ def _finding(finding: ToldFinding, *, short: bool, markdown: bool) -> str:
         if finding.delta is not None:
             parts.insert(1, signed(shown(finding.delta), finding.delta))
         if finding.baseline_calls is not None or finding.candidate_calls is not None:
-            parts.append(f"calls {calls_cell(finding.baseline_calls, finding.candidate_calls)}")
+            parts.append(f"calls {calls(finding.baseline_calls, finding.candidate_calls)}")
         if finding.cause:
             parts.append(said(finding.cause, markdown=markdown))
     if finding.owner:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_ONE_FOR_ONE: Final = str.maketrans("▁▂▃▄▅▆▇█·▲▼…×→", "_.-:=+*# ^v~x>")
+_ONE_FOR_ONE: Final = str.maketrans("▁▂▃▄▅▆▇█▏▎▍▌▋▊▉·▲▼…×→", "_.-:=+*#...#### ^v~x>")
 """Of the same width, so that tables stay aligned; in a sparkline a gap is a space."""
 _WORDS: Final = ((re.compile(r" ±"), "+-"), (re.compile(r"±"), "+-"), (re.compile(r"…(?= )"), "..."))
-_ANY: Final = re.compile("[▁▂▃▄▅▆▇█·▲▼…×→±]")
+_ANY: Final = re.compile("[▁▂▃▄▅▆▇█▏▎▍▌▋▊▉·▲▼…×→±]")
 
 
 def encodable(text: str, encoding: str | None) -> str:

@@ -75,6 +75,7 @@ DIFF_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
         *_sides("bytes", "calls", "largest_bytes", "first_ns", "first_step"), "delta_bytes", "diff", "code_line",
         "call_stack",
     ),
+    "memory_peak_totals": ("component", *_sides("bytes"), "delta_bytes", "diff"),
     "memory_blocks": (
         *OP_KEY, "component", "allocator", "place", "status",
         *_sides("bytes", "held_ns", "time_ns", "step", "is_released"), "delta_bytes", "diff",
@@ -87,6 +88,25 @@ DIFF_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "counters": (*COUNTER_KEY, *_sides("calls", "mean", "min", "max"), "delta", "diff"),
 }  # fmt: skip
 """The columns of each frame of `Diff`, in order; `Diff` says what they mean."""
+SHOWN_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
+    "rank_summary": (
+        "metric", "unit", "rows", "minimum", "median", "mean", "maximum", "maximum_rank", "share",
+    ),
+    "step_summary": (
+        "metric", "unit", "rows", "minimum", "median", "mean", "maximum", "maximum_rank", "maximum_step",
+    ),
+    "kernel_pipes": (
+        "name", "canonical_name", "type", "core_type", "input_shapes", "calls", "core_time_ns", "place", "kind",
+        "metric", "mean",
+    ),
+    "link_totals": (
+        "level", "transport", "group_role", "group_size", "source_rank", "target_rank", "packet_bytes", "packets",
+        "bytes", "transit_ns", "large_packet_ratio", "bandwidth_gb_per_s",
+    ),
+    "memory_peak_totals": ("rank", "component", "bytes", "peak_ns", "peak_step"),
+    "counter_summary": ("source", "attribute", "names", "mean", "min", "max", "max_name"),
+}  # fmt: skip
+"""The columns of the summaries in `Shown`, behind those of the grain; `Shown` says what they mean."""
 TREE_COLUMNS: Final = (
     *NODE, "calls", "op_calls", "host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns", "share",
     "step_share",

@@ -43,14 +43,15 @@ class Side(Struct, frozen=True):
 class Bottleneck(Struct, frozen=True):
     """What the steps of a run or a side wait for, as the model level of an analysis asks.
 
-    `bound`: `input` (data_loading_share above the threshold; whatever the device does), else `communication`
-    (communication_share above its threshold), else by device_utilisation `host`, `mixed` or `device`; None where that
+    `bound`: `input` (possible_gain_share above the threshold), else `communication` (communication_share above its
+    threshold), else by device_utilisation `host`, `mixed` or `device`; None where that
     is not known. `data_loading_share`: data loading / step time. `communication_share`: exposed communication / what
     `utilisation_of` names. `device_utilisation`: the union of compute, communication and copies / step time (E2E in a
     capture without step markers), or what the profiler itself says. `possible_gain_share`: how much of the step time
-    would go if data loading cost nothing, at most: the part of it in which the device idles, all of it where that is
-    not known. Those of the step are quotients of the numbers in `overall`, device_utilisation and those of captures one
-    of sums over steps and ranks, the median over runs; None where the source does not say, and then `missing` says what
+    would go if data loading cost nothing, at most: the part of it in which the device idles, from the start of the
+    step on; all of it where that is not known, which `missing` says. Those of the step are quotients of the numbers in
+    `overall`; device_utilisation and those of captures are quotients of each step or capture, reduced as every number
+    over steps, ranks and runs; None where the source does not say, and then `missing` says what
     is missing. `thresholds`: name -> quotient.
     `utilisation_of`: what device_utilisation is a share of: `step_ns`, `e2e_ns`, or `capture_e2e_ns` where the device
     did more than the steps launched (its queue was filled before), so that their own numbers would make it look idle.
@@ -111,6 +112,32 @@ class Cause(Struct, frozen=True):
     contribution: float | None = None
 
 
+class Contribution(Struct, frozen=True):
+    """A row of what explains a change of the total, in ns per step; all rows together add up to it.
+
+    `kind`: operator (all shapes of a name; on a device without its collectives and copies), kernel, category (of work),
+    replacement (what went and what came, as one), others (all causes that are not named, `count` of them; `name` says
+    of what), part (a part of the step that is no operator: `metric`), rest (medians do not add up; on a device several
+    kernels at the same time). `share`: delta_ns / the total's, None where that is 0. `input_shapes`: of a finding, or
+    of what carries most of the change. `why`: slower per call, faster per call, more calls, fewer calls, new, gone,
+    replaced, renamed or fused, ...; "" for others, parts and rest.
+    """
+
+    kind: str
+    name: str
+    delta_ns: float
+    share: float | None = None
+    input_shapes: str = ""
+    why: str = ""
+    baseline_ns: float | None = None
+    candidate_ns: float | None = None
+    baseline_calls: float | None = None
+    candidate_calls: float | None = None
+    verdict: str | None = None
+    count: int = 0
+    metric: str = ""
+
+
 TOP_LEVEL: Final = "(top level)"
 """The parent of a replacement where nothing is known above."""
 
@@ -150,7 +177,9 @@ class Explanation(Result, frozen=True):
     most 20. `other_causes_ns`: the deltas of the ops that `causes` leaves out. `baseline_range_ns`,
     `candidate_range_ns`: smallest and largest total of the runs of a side, `ranged_runs`: of how many. `findings`: of
     all op names those whose verdict (kind `name`), or that of one of their shapes (kind `op`), is a finding or a
-    suspicion, the largest contribution first. `answer`: the one line that answers the question.
+    suspicion, the largest contribution first. `contributions`: what explains the change, each cause once, which adds up
+    to `delta_ns`; `headline`: the sentence that answers the question, `verdict` that of the total, None where it was
+    not judged, `remarks`: sentences that limit the headline.
     """
 
     total_metric: str
@@ -166,18 +195,16 @@ class Explanation(Result, frozen=True):
     gross_gain_ns: float
     rollup: tuple[Cause, ...]
     renames: tuple[Rename, ...]
-    answer: str
+    headline: str
     other_causes_ns: float = 0.0
     baseline_range_ns: tuple[float, float] | None = None
     candidate_range_ns: tuple[float, float] | None = None
     findings: tuple[Cause, ...] = ()
     rest_title: str = "rest"
     ranged_runs: tuple[int, int] | None = None
-
-    @property
-    def headline(self) -> str:
-        """The line that answers the question."""
-        return self.answer
+    contributions: tuple[Contribution, ...] = ()
+    verdict: str | None = None
+    remarks: tuple[str, ...] = ()
 
 
 class Diff(Result, frozen=True, eq=False):
@@ -198,7 +225,8 @@ class Diff(Result, frozen=True, eq=False):
       the profiler tells them apart, `mc2:NAME` per kernel and below it `mc2:NAME:computing`,
       `mc2:NAME:communication`), operator_ns (plain sum of compute kernels; below it
       operator_cube_ns, operator_vector_ns), exposed_communication_ns (below it `exposed_communication_ns:GROUP` per
-      process group, of that `exposed_wait_ns:GROUP` and the rest `exposed_transmit_ns:GROUP`; where the profiler states
+      process group, of that `exposed_wait_ns:GROUP` (in proportion where compute hides a collective in part and only
+      its whole waiting is known) and the rest `exposed_transmit_ns:GROUP`; where the profiler states
       them, of the whole collectives, hidden by compute or not, `group_synchronization_ns:GROUP` (in the waiting),
       `group_transit_ns:GROUP` and `group_idle_ns:GROUP`; and
       `groups_at_once_ns`, below 0: what several rows count at the same time), communication_ns, overlap_ns, copy_ns,
@@ -224,6 +252,7 @@ class Diff(Result, frozen=True, eq=False):
       of its side; first_ns, first_step: when the oldest of the blocks was allocated, from the start of the capture. The
       rows of a side and component sum to its peak: one of them (`tracker.profile.BEFORE_CAPTURE`) is what was allocated
       before the capture. Without rows where only one side knows it
+    - memory_peak_totals: per component what both captures held at their peaks, whatever the filters
     - memory_blocks: the largest single allocations of the same captures, the largest of an op beside the largest of it
       (place 1), and so on; time_ns from the start of the capture; is_released 1 or 0, NA where nobody says
     - options: how the sides were compared; notes: sentences about what makes the comparison doubtful
@@ -276,6 +305,7 @@ class Diff(Result, frozen=True, eq=False):
     memory = Frame()
     memory_details = Frame()
     memory_peak = Frame()
+    memory_peak_totals = Frame()
     memory_blocks = Frame()
     modules = Frame()
     api = Frame()
@@ -283,8 +313,8 @@ class Diff(Result, frozen=True, eq=False):
 
     @property
     def headline(self) -> str:
-        """The line that answers the question."""
-        return self.explanation.answer
+        """The sentence that answers the question."""
+        return self.explanation.headline
 
     @property
     def is_refused(self) -> bool:

@@ -26,6 +26,9 @@ REASONS: Final[Mapping[str, str]] = {
 }
 """Code of a reason -> why a verdict is no change, in words."""
 
+CHANGED: Final = ("REGRESSED", "ADDED", "SUSPECT", "IMPROVED", "REMOVED")
+"""Verdicts that are a finding or a suspect, in the order in which they are counted."""
+
 _NEARLY: Final = "the change is smaller than the limit, but the runs differ too much to call it unchanged"
 
 EXCUSED: Final = "expected, or a false positive, as users said"

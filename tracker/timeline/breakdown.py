@@ -90,14 +90,22 @@ def breakdowns(joined: Joined) -> tuple[Breakdown, tuple[StepRow, ...]]:
     none = np.zeros(0, dtype=np.int64)
     rows = []
     for step in joined.steps:
-        own_said = everything.said
-        if len(markers):
-            own = markers.step == step
-            window = int(markers.start_ns[own].min()), int(markers.end_ns[own].max())
-            own_said = np.flatnonzero(said.step == step)
+        window = window_of(joined, step)
+        own_said = np.flatnonzero(said.step == step) if len(markers) else everything.said
         chosen = Chosen(device_rows.get(step, none), moments.get(step, none), own_said, window)
         rows.append(StepRow(step, window[0] - joined.first_ns, _breakdown(joined, whole, chosen)))
     return _breakdown(joined, whole, everything), tuple(rows)
+
+
+def window_of(joined: Joined, step: int) -> tuple[int, int]:
+    """When a step runs on the host's clock: from the start of its markers to their end; the whole capture outside all
+    steps, and where there are no markers.
+    """
+    markers = joined.events.markers
+    own = markers.step == step
+    if not own.any():
+        return joined.first_ns, joined.last_ns
+    return int(markers.start_ns[own].min()), int(markers.end_ns[own].max())
 
 
 def device_unions(joined: Joined, rows: I64) -> Unions:
@@ -265,7 +273,8 @@ def _idle_loading(joined: Joined, loading: Spans | None) -> Spans | None:
     """Of the waits for the data loader those in which no stream of the device works for want of a launch.
 
     A gap counts up to the launch of what ends it: kernels that were launched before the loading have short gaps between
-    them, which a faster loader does not close. Before the first and after the last work of the capture nobody knows.
+    them, which a faster loader does not close. The first gap begins with the first step, not with the first work; after
+    the last work of the capture nobody knows.
     """
     extras, device = joined.events.extras, joined.events.device
     unknown = extras.no_kernels or extras.no_copies or extras.no_collectives or extras.only_collectives
@@ -277,6 +286,8 @@ def _idle_loading(joined: Joined, loading: Spans | None) -> Spans | None:
     launched_ns[linked] = joined.events.launches.start_ns[joined.launch[linked]]
     works = device.end_ns > device.start_ns
     order = np.lexsort((launched_ns[works], device.start_ns[works]))
-    opened_ns = busy.end_ns[:-1]
-    first = np.searchsorted(device.start_ns[works][order], busy.start_ns[1:], side="left")
-    return intersect(loading, union(opened_ns, np.clip(launched_ns[works][order][first], opened_ns, busy.start_ns[1:])))
+    markers = joined.events.markers
+    begun_ns = markers.start_ns.min() if len(markers) else joined.first_ns
+    opened_ns = np.concatenate([np.minimum(busy.start_ns[:1], begun_ns), busy.end_ns[:-1]])
+    first = np.searchsorted(device.start_ns[works][order], busy.start_ns, side="left")
+    return intersect(loading, union(opened_ns, np.clip(launched_ns[works][order][first], opened_ns, busy.start_ns)))

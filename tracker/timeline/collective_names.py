@@ -39,8 +39,8 @@ _HELPER_OP: Final = re.compile(r"layout|wait_tensor|init_|register_|buffer_ptr|e
 """Ops of communication libraries that move nothing between devices."""
 
 _LIBRARY_OP: Final = re.compile(
-    r"(?:^|[^a-z0-9])(?:_?c10d(?:_functional)?|symm_mem|symmetric_memory|nvshmem|rocshmem|deep_?ep|mscclpp|_c_custom_ar"
-    r"|_c_quick_ar|custom_ar|quick_ar)(?:::|\.)"
+    r"(?:^|[^a-z0-9])(?:_?c10d(?:_functional)?|symm_mem|symmetric_memory|nvshmem|rocshmem|deep_?ep|hybrid_ep|mscclpp|pplx(?:_kernels)?"
+    r"|_c_custom_ar|_c_quick_ar|custom_ar|quick_ar)(?:::|\.)"
 )
 """Namespaces in which every op communicates."""
 
@@ -52,7 +52,8 @@ _ENGINE_OP: Final = re.compile(
 
 _LIBRARY_KERNEL: Final = re.compile(
     r"(?<![a-z0-9_])(?:nccl|rccl|msccl|hcom_|oneccl|nvshmem|rocshmem|__nvshmem|ishmem)"
-    r"|deep_?ep::(?:\w{1,32}::)?(?:intranode|internode)|symmetric_memory::|userbuffers"
+    r"|(?<![a-z0-9_])(?:intranode|internode)(?:_ll)?::(?:\w{1,32}::)?(?:cached_|notify_|combine|dispatch)"
+    r"|deep_?ep::(?:\w{1,32}::)?(?:intranode|internode)|(?<![a-z0-9_])(?:hybrid_ep|pplx)::|symmetric_memory::|userbuffers"
 )
 """Kernels of communication libraries, whatever they are called."""
 
@@ -62,6 +63,8 @@ _KERNEL: Final = re.compile(
     + r")"
     r"|(?:one|two)_?shot_?(?:push|pull|reduce|kernel|lamport)|(?:put|wait)_signal_kernel|stream_write_value_kernel"
     r"|ep_?(?:dispatch|combine)_?(?:intra|inter)_?node|moe_?a2a|low_latency_(?:dispatch|combine)"
+    r"|(?<![a-z0-9])a2a(?:_|::)(?:dispatch|combine)|(?<![a-z0-9])(?:barrier|sync)_all(?:_on_stream|(?![a-z0-9_]))"
+    r"|(?<![a-z0-9])barrier_all_(?:intra|inter)_node|(?<![a-z0-9])barrier_on_stream"
 )
 """Kernels of collectives that carry no library's name: those of PyTorch, vLLM, TensorRT-LLM, FlashInfer, sglang, aiter,
 Triton; not the all-reduce within a warp or block.

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tracker.profile import I64, MISSING
 from tracker.timeline.aggregate import rows_by_value
-from tracker.timeline.breakdown import device_unions, host_unions
+from tracker.timeline.breakdown import device_unions, host_unions, window_of
 from tracker.timeline.intervals import Spans, intersect, outside_ns, subtract, union
 from tracker.timeline.joined import Joined
 from tracker.timeline.wait_tasks import Waits
@@ -47,11 +48,14 @@ def exposure_of(joined: Joined, calls: CallSpans, waits: Waits, step_of_row: I64
     device_rows = rows_by_value(joined.step)
     host = None if joined.on_device else host_unions(joined)
     for step, rows in rows_by_value(step_of_row).items():
-        unions = host or device_unions(joined, device_rows[step])
+        unions, inside = host or device_unions(joined, device_rows[step]), calls
+        if host:  # as its breakdown, a step on the host ends with its marker, whatever runs on
+            start_ns, end_ns = (time.clip(*window_of(joined, step)) for time in (calls.start_ns, calls.end_ns))
+            inside = replace(calls, start_ns=start_ns, end_ns=end_ns)
         for row in rows.tolist():
             own = spans_of_row[row]
-            of_spans[own] = outside_ns(calls.start_ns[own], calls.end_ns[own], unions.compute)
-            bare = subtract(union(calls.start_ns[own], calls.end_ns[own]), unions.compute)
+            of_spans[own] = outside_ns(inside.start_ns[own], inside.end_ns[own], unions.compute)
+            bare = subtract(union(inside.start_ns[own], inside.end_ns[own]), unions.compute)
             exposed[row] = bare.total_ns
             waited[row] = _waited_ns(calls, own, bare, waits)
     return Exposure({"exposed_ns": exposed, "exposed_wait_ns": waited}, of_spans)

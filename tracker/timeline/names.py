@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-RULES_VERSION = 4
+RULES_VERSION = 5
 """Version of the rules in this file, in `categories`, in `collective_names` and of what an op launched
 (`links.working_ops`).
 

@@ -169,6 +169,19 @@ def test_renamed_columns_are_understood(copy, events):
     assert said.extras.block_num.tolist() == events.extras.block_num.tolist()
 
 
+@pytest.mark.parametrize("wrapped", ['{"traceEvents": %s}', '{"schemaVersion": 1, "traceEvents":\n%s, "a": 2}'])
+def test_a_trace_in_an_object_is_read_as_the_bare_list(tmp_path, wrapped):
+    bare = (PT / "ASCEND_PROFILER_OUTPUT" / "trace_view.json").read_text()
+    alone = tmp_path / "other_name.json"
+    alone.write_text(bare)
+    one = capture(alone).events
+    alone.write_text(wrapped % bare)
+    assert readers.claim(alone) == "ascend_text"
+    other = capture(alone).events
+    assert len(other.ops) and other.ops.start_ns.tolist() == one.ops.start_ns.tolist()
+    assert len(other.device) and other.device.end_ns.tolist() == one.device.end_ns.tolist()
+
+
 def test_an_unknown_table_is_named_as_not_read(copy):
     (copy / "ASCEND_PROFILER_OUTPUT" / "new_table.csv").write_text("a,b\n1,2\n")
     (copy / "ASCEND_PROFILER_OUTPUT" / "analysis.db").write_bytes(b"")

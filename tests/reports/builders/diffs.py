@@ -7,7 +7,18 @@ from msgspec.structs import replace
 
 from tracker.columns import Columns
 from tracker.profile import BEFORE_CAPTURE, NO_OP, UNLINKED_OP
-from tracker.results import DIFF_COLUMNS, Bottleneck, Cause, Diff, Explanation, Judgement, Part, Rename, Side
+from tracker.results import (
+    DIFF_COLUMNS,
+    Bottleneck,
+    Cause,
+    Contribution,
+    Diff,
+    Explanation,
+    Judgement,
+    Part,
+    Rename,
+    Side,
+)
 from tracker.results.gates import GateResult
 
 MS = 1_000_000
@@ -298,16 +309,31 @@ def explanation():
         gross_gain_ns=-4_500_000.0,
         rollup=causes,
         renames=(Rename("aten::add", "fused|add`relu<x>", "ResNet_0", 1.5 * MS, 2.0 * MS),),
-        answer="v42 is slower than v41: step 100.00 ms -> 104.00 ms (+4.0 %, +4.00 ms); operators explain 88%: "
-        "aten::mm +6.00 ms (per call).",
-    )
+        headline="v42 ran 4.0 % slower than v41: 100.00 -> 104.00 ms per step (+4.00 ms)",
+        remarks=("One run a side cannot tell change from noise.",),
+        contributions=(
+            Contribution("operator", "aten::mm", 6.0 * MS, 1.5, "", "slower per call", 20.0 * MS, 26.0 * MS, 10, 10),
+            Contribution("operator", "aten::convolution_backward", -3.0 * MS, -0.75, "", "fewer calls", 9.0 * MS,
+                         6.0 * MS, 3, 2),
+            Contribution("replacement", "aten::add -> fused|add`relu<x>", 0.5 * MS, 0.125, "", "replaced", 1.5 * MS,
+                         2.0 * MS, count=2),
+            Contribution("others", "operators", 0.01 * MS, 0.0025, count=4),
+            Contribution("part", "Idle time", 0.2 * MS, 0.05, metric="idle_ns"),
+            Contribution("rest", "", 0.29 * MS, 0.0725),
+        ),
+    )  # fmt: skip
+
+
+def explanation_of(**changes):
+    """The explanation with other fields."""
+    return replace(explanation(), **changes)
 
 
 def bottleneck(bound, loading, utilisation):
     """With the thresholds of the method."""
     missing = [
         text
-        for text, value in (("data loading (nobody says)", loading), ("device utilisation (no device)", utilisation))
+        for text, value in (("data loading (not stated)", loading), ("device utilisation (no device)", utilisation))
         if value is None
     ]
     limits = {
@@ -353,6 +379,8 @@ def diff(**changes):
              "candidate_calls": 10, "baseline_held_ns": 2 * MS, "candidate_held_ns": 3 * MS},
         ],
         "memory_peak": memory_peak(),
+        "memory_peak_totals": [{"component": "device", "baseline_bytes": 1000 * KIB, "candidate_bytes": 1200 * KIB,
+                                "delta_bytes": 200 * KIB, "diff": 0.2}],
         "memory_blocks": memory_blocks(),
         "modules": [
             {"module": "ResNet_0/Linear_3", "phase": "forward", "baseline_calls": 10, "candidate_calls": 10,
@@ -406,6 +434,16 @@ def judged():
         ops=frame("ops", rows),
         memory=frame("memory", [{**row, **words[row["name"]]} for row in memory()]),
         api=frame("api", [{**row, "verdict": "IMPROVED", "q": 0.002, "judged_diff": -1 / 6} for row in api()]),
-        explanation=replace(told, causes=causes, rollup=causes, findings=causes[:3]),
+        explanation=replace(
+            told,
+            causes=causes,
+            rollup=causes,
+            findings=causes[:3],
+            verdict="DRIFT",
+            remarks=(),
+            contributions=tuple(
+                replace(row, verdict=words.get(row.name, {}).get("verdict")) for row in told.contributions
+            ),
+        ),
         judgement=Judgement(True, sentences, 0.041, counts),
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pandas as pd
 
 from tests.reports.builders.diffs import ALL_REDUCE, KIB, LONG_KERNEL, MS, bottleneck
+from tracker.columns import Columns
+from tracker.compare import summaries
 from tracker.profile import BEFORE_CAPTURE, NO_OP
 from tracker.results import Shown
 
@@ -13,6 +15,14 @@ SHOWN_TABLES = (
     "facts", "sources", "kernel_metrics", "communication_links", "counters", "kernel_types",
     "memory_peak", "memory_blocks",
 )  # fmt: skip
+SUMMARIES = {
+    "rank_summary": (summaries.of_ranks, "overall"),
+    "step_summary": (summaries.of_steps, "steps"),
+    "kernel_pipes": (summaries.of_metrics, "kernel_metrics"),
+    "link_totals": (summaries.of_links, "communication_links"),
+    "counter_summary": (summaries.of_counters, "counters"),
+    "memory_peak_totals": (summaries.of_peaks, "memory_peak"),
+}
 METRIC = {
     "name": LONG_KERNEL, "canonical_name": LONG_KERNEL, "type": "", "core_type": "", "input_shapes": "", "calls": 3,
     "min": None, "max": None,
@@ -44,6 +54,15 @@ def nullable(rows, columns=()):
     return made.convert_dtypes(dtype_backend="numpy_nullable")
 
 
+def of_all(tables):
+    """The tables with their shares and summaries, as `show` makes them."""
+    shares = {"ops": "device_self_ns", "kernels": "total_ns", "copies": "total_ns", "kernel_types": "total_ns"}
+    found = {**tables, **{name: summaries.with_share(tables[name], time) for name, time in shares.items()}}
+    found["overall"] = summaries.with_e2e_shares(tables["overall"])
+    found["memory_peak"] = summaries.with_share(tables["memory_peak"], "bytes", ("rank", "component"))
+    return found | {name: make(found[source]) for name, (make, source) in SUMMARIES.items()}
+
+
 def shown(**changes):
     """One run of two ranks and two steps."""
     kernel = {"type": "", "core_type": "", "input_shapes": "", "op_input_shapes": "", "sum_squares_ns2": 0.5,
@@ -51,7 +70,7 @@ def shown(**changes):
     frames = {
         "overall": [breakdown(0, quality="ok", quality_reason=""),
                     breakdown(1, idle_ns=8 * MS + 1, quality="partial", quality_reason="the file ends at 40 ms")],
-        "steps": [breakdown(rank, step=step, e2e_ns=(40 + step) * MS) for rank in (0, 1) for step in (0, 1)],
+        "steps": [breakdown(rank, steps=1, step=step, e2e_ns=(40 + step) * MS) for rank in (0, 1) for step in (0, 1)],
         "ops": [
             {"name": "aten::mm", "input_shapes": "[[64, 512], [512, 512]]", "input_types": "float",
              "module": "ResNet_0/Linear_3", "phase": "forward", "calls": 40, "host_total_ns": 2 * MS,
@@ -111,7 +130,7 @@ def shown(**changes):
             {"kind": "fact", "key": "torch", "value": "2.9.0"}, {"kind": "tag", "key": "nightly", "value": ""},
         ],
         "sources": [
-            {"rank": 0, "format": "torch_profiler", "path": "r0.json.gz", "bytes": 1000, "digest": b"\x01\xff"},
+            {"rank": 0, "format": "torch_profiler", "path": "r0.json.gz", "bytes": 1000, "digest": "01ff"},
         ],
         "kernel_metrics": [
             {**METRIC, "metric": "aic_mte2_time(us)", "kind": "pipe time", "mean": 1.5},
@@ -141,10 +160,19 @@ def shown(**changes):
         "configuration": "batch=64", "state": "excluded", "state_reason": "bad host",
         "started_at_ns": 1736413971558972912, "ranks": 2, "ranks_expected": 2, "world_size": 2, "steps": 4,
         "format": "torch_profiler", "e2e_ns": 80.0 * MS, "step_ns": 90.0 * MS, "tags": "nightly",
+        "per_step": {"step_ns": 90.0 * MS, "e2e_ns": 80.0 * MS, "compute_ns": 60.0 * MS, "idle_ns": 8.0 * MS,
+                     "exposed_communication_ns": 10.0 * MS, "exposed_copy_ns": 2.0 * MS,
+                     "peak_allocated_bytes": 1 << 30},
         "paths": "r0.json.gz",
     }  # fmt: skip
     for name in ("ops", "kernels", "copies", "communication", "modules", "api"):
         frames[name] = [{**row, "per_step_ns": 25 * MS} for row in frames[name]]
-    content = {name: nullable(rows) for name, rows in frames.items()}
+    given = set(changes) & {*frames, *SUMMARIES}
+    made = {name: changes.pop(name) for name in given - set(frames)}
+    made |= {name: changes.pop(name) if name in changes else nullable(rows) for name, rows in frames.items()}
+    tables = {name: Columns.of_frame(table) for name, table in made.items()}
+    content = {"tables": of_all(tables) | {name: tables[name] for name in given if name in SUMMARIES}}
+    if "tree" in changes:
+        content["tree_table"] = Columns.of_frame(changes.pop("tree"))
     content["bottleneck"] = bottleneck("device", 0.0125, 0.95)
     return Shown(**({"run": run} | content | changes))

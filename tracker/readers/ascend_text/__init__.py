@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from tracker.errors import SourceError
 from tracker.readers._ascend.done import still_parsed
 from tracker.readers._pause import collector_paused
-from tracker.readers._source import ReadOptions, first_character, read_head, suffix_of
+from tracker.readers._source import ReadOptions, may_be_events, read_head, suffix_of
 from tracker.readers.ascend_text import folders
 
 if TYPE_CHECKING:
@@ -42,9 +42,8 @@ def sniff(path: Path, head: bytes) -> bool:
         return folders.is_unparsed(path) or (output is not None and folders.has_text(output))
     if suffix_of(path) == ".csv":
         return _HEADER.match(head) is not None
-    # no other profiler writes a bare list of framework events whose times are text; what is Ascend's own can stand
-    # behind all of them
-    if first_character(head) != b"[" or (_NUMBER_TIME.search(head) and not _TEXT_TIME.search(head)):
+    # no other profiler writes framework events whose times are text; what is Ascend's own can stand behind all of them
+    if not may_be_events(head) or (_NUMBER_TIME.search(head) and not _TEXT_TIME.search(head)):
         return False
     more = read_head(path, _SNIFF_BYTES)
     return _FRAMEWORK.search(more) is not None and _TEXT_TIME.search(more) is not None

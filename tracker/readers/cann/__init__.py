@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from tracker.errors import SourceError
 from tracker.readers._ascend import prof_folders
 from tracker.readers._pause import collector_paused
-from tracker.readers._source import ReadOptions, first_character, read_head, suffix_of
+from tracker.readers._source import ReadOptions, may_be_events, read_head, suffix_of
 
 if TYPE_CHECKING:
     from tracker.profile import Profile
@@ -37,7 +37,7 @@ def sniff(path: Path, head: bytes) -> bool:
         return _is_output(path) or _is_capture(path)
     if suffix_of(path) == ".csv":
         return _HEADER.match(head) is not None
-    if not NAMED.fullmatch(path.name) or first_character(head) != b"[":
+    if not NAMED.fullmatch(path.name) or not may_be_events(head):
         return False
     return _PROCESS.search(read_head(path, _SNIFF_BYTES)) is not None
 

@@ -50,8 +50,8 @@ def sniff(path: Path, head: bytes) -> bool:
 def _is_kineto(head: bytes) -> bool | None:
     """None where `head` says neither yes nor no."""
     is_list = first_character(head) == b"["
-    # Ascend's trace_view.json is a bare list too; only there are times text
-    if _FOREIGN.search(head) or (is_list and _TEXT_TIME.search(head)):
+    # only in Ascend's trace_view.json are times text, whether it is a bare list or stands in an object
+    if _FOREIGN.search(head) or _TEXT_TIME.search(head):
         return False
     if _OWN_EVENT.search(head) or (not is_list and _OWN_KEY.search(head)):
         return True

@@ -1,0 +1,211 @@
+"""What a diff says first, and in its tables."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from msgspec.structs import replace
+
+from tests.reports import builders, workbooks
+from tests.reports.builders import MS
+from tracker.columns import Columns
+from tracker.reports import render
+from tracker.reports.cells import signed
+from tracker.results import DiffOptions, Judgement
+from tracker.results.verdicts import REASONS
+
+
+def line_of(text, start):
+    return next(line.strip() for line in text.splitlines() if line.strip().startswith(start))
+
+
+def cells_of(text, start):
+    return re.split(r"  +", line_of(text, start))
+
+
+def test_the_first_two_lines_say_what_and_how_much():
+    title, headline = render(builders.diff(), "text", width=100).splitlines()[:2]
+    assert title == "resnet50, NVIDIA H100, batch=64, world_size=2, 2 runs each, median of 2 ranks, 5 steps a run"
+    assert headline == "v42 ran 4.0 % slower than v41: 100.00 -> 104.00 ms per step (+4.00 ms)"
+
+
+def test_the_parts_of_a_step_add_up_to_it():
+    text = render(builders.diff(), "text", width=100)
+    assert cells_of(text, "compute")[:5] == ["compute", "70.00 ms", "74.00 ms", "+4.00 ms", "+5.7 %"]
+    assert cells_of(text, "= step time") == ["= step time", "100.00 ms", "104.00 ms", "+4.00 ms", "+4.0 %"]
+
+
+def test_causes_others_parts_and_rest_add_up_to_the_change():
+    """6.00 - 3.00 + 0.50 + 0.01 + 0.20 + 0.29 = 4.00 ms."""
+    text = render(builders.diff(), "text", width=100)
+    part = text[text.index("  cause") :]
+    rows = {name: cells_of(part, name)[1:3] for name in ("aten::mm", "4 other operators", "idle", "rest", "= step")}
+    assert rows == {
+        "aten::mm": ["+6.00 ms", "150 %"], "4 other operators": ["+0.01 ms", "0 %"], "idle": ["+0.20 ms", "5 %"],
+        "rest": ["+0.29 ms", "7 %"], "= step": ["+4.00 ms", "100 %"],
+    }  # fmt: skip
+    changes = re.findall(r"([+-]\d+\.\d\d) ms +-?\d+ %", part)
+    assert sum(map(float, changes[:-1])) == pytest.approx(float(changes[-1]))
+
+
+def test_why_says_slower_fewer_calls_or_replaced():
+    text = render(builders.diff(), "text", width=120)
+    assert "slower: 20.00 -> 26.00 ms" in line_of(text, "aten::mm")
+    assert cells_of(text, "aten::convolution_backward")[-2:] == ["fewer calls", "3 -> 2"]
+    assert "replaced: 1.50 -> 2.00 ms" in line_of(text, "aten::add -> fused|add")
+
+
+def test_an_operator_is_named_once_on_the_first_screen():
+    assert render(builders.diff(), "text", width=100).count("aten::mm") == 1
+
+
+def test_what_else_changed_is_shown_or_said_to_be_nothing():
+    assert cells_of(render(builders.diff(), "text", width=100), "fact") == ["fact", "cuda_driver", "550.54", "560.28"]
+    alike = builders.diff(environment=builders.frame("environment", []))
+    assert "Nothing else that was recorded changed" in render(alike, "text", width=100)
+
+
+def test_more_changes_of_the_environment_are_counted_and_listed_with_details():
+    rows = [{"kind": "fact", "key": f"key{i}", "baseline": "a", "candidate": "b"} for i in range(30)]
+    found = builders.diff(environment=builders.frame("environment", rows))
+    assert "… and 24 more" in render(found, "text")
+    assert all(f"key{i}" in render(found, "text", details=True) for i in range(30))
+
+
+def test_remarks_and_notes_are_shown_in_every_format():
+    found = builders.diff(notes=("The runs of v41 had another clock.",))
+    for format in ("text", "markdown", "csv", "json"):
+        page = render(found, format)
+        assert "The runs of v41 had another clock." in page, format
+        assert "One run a side cannot tell change from noise." in page, format
+    dump = workbooks.dump(render(found, "xlsx"))
+    assert "The runs of v41 had another clock." in dump and "One run a side" in dump
+
+
+def test_verdicts_are_marked_and_counted():
+    text = render(builders.judged(), "text", width=120)
+    assert text.splitlines()[1].endswith("  DRIFT")
+    assert "▲" in line_of(text, "aten::mm") and "▼" in line_of(text, "aten::convolution_backward")
+    assert "Operators: ▲ 1 REGRESSED, 1 ADDED, ▼ 1 IMPROVED, ? 1 SUSPECT." in text
+    assert "Machine-wide drift of +4.1 %, removed from the verdicts." in text
+    assert "▲" not in render(builders.diff(), "text", width=120)
+
+
+def test_sides_without_verdicts_say_why():
+    why = "2 runs against 1: no verdicts; give 3 or more runs of the baseline."
+    text = render(builders.diff(judgement=Judgement(False, (why,), refusal="too few runs")), "text", width=100)
+    assert text.splitlines()[3] == why
+
+
+def test_sides_of_different_work_show_no_numbers_and_the_way_to_them():
+    refused = Judgement(False, ("Not comparable: other models.", "Compare the same work."), refusal="incomparable")
+    text = render(builders.diff(judgement=refused), "text", width=100)
+    assert "Compare the same work." in text and "compute" not in text
+    assert text.splitlines()[-1] == "Next: tracker diff v41 v42 --force"
+
+
+def test_next_commands_ask_the_same_question_again():
+    options = {
+        "match": "name", "max_kernels": 3, "op_map": {"a": "b"}, "ranks": (0, 2), "stage": 1, "module": "*/A",
+        "op": "aten::*", "kind": "all_reduce", "group": "dp", "minimum_ns": 1500, "workload": "w",
+    }  # fmt: skip
+    last = render(builders.diff(options=DiffOptions(**options)), "text").splitlines()[-1]
+    assert last == (
+        'Next: tracker diff v41 v42 --match name --max-kernels 3 --op-map \'{"a": "b"}\' --rank 0 --rank 2 --stage 1 '
+        "--module '*/A' --op 'aten::*' --kind all_reduce --group dp --min-us 1.5 --workload w --details | --by module "
+        "| -o diff.xlsx"
+    )
+
+
+def test_values_of_a_row_share_one_unit():
+    text = render(builders.diff(), "text", only=["communication"], width=140)
+    assert line_of(text, "broadcast").split()[3:9] == ["900.00", "us", "800.00", "us", "-100.00", "us"]
+
+
+def test_an_op_on_one_side_only_is_added_or_removed():
+    text = render(builders.diff(), "text", only=["operator"], width=160)
+    assert cells_of(text, "fused|add")[2:6] == ["4", "-", "2.00 ms", "+2.00 ms"]
+    assert "ADDED" in line_of(text, "fused|add") and "REMOVED" in line_of(text, "aten::add")
+
+
+def test_the_host_change_of_ops_stands_beside_that_of_the_device():
+    ops = builders.frame("ops", [{**builders.op("aten::mm", "", MS, 2 * MS), "host_delta_ns": 0.25 * MS}])
+    text = render(builders.diff(ops=ops), "text", only=["operator"], width=160)
+    assert "host change" in text and line_of(text, "aten::mm").endswith("+250.00 us")
+
+
+def test_stand_ins_for_missing_ops_say_what_they_are():
+    text = render(builders.diff(), "text", width=140, details=True)
+    assert "(unlinked) no launch in the capture" in text and "(no op) launched outside any op" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        ("--op 'aten::*norm*'", {"op": "aten::*norm*"}),
+        ("--op aten::mm --module '*/L' --min-us 2.5", {"op": "aten::mm", "module": "*/L", "minimum_ns": 2_500}),
+    ],
+)
+def test_filters_say_which_operators_they_count(words, options):
+    text = render(builders.diff(options=DiffOptions(**options)), "text", width=160)
+    assert f"{words} leaves operators out of the tables; what explains the change counts all of them." in text
+    assert "leaves operators out" not in render(builders.diff(options=DiffOptions(kind="all_reduce")), "text")
+
+
+def test_a_limit_cuts_the_tables_and_zero_shows_all():
+    ops = builders.frame("ops", [builders.op(f"op_{index:02}", "", MS, 2 * MS) for index in range(30)])
+    diff = builders.diff(ops=ops)
+    assert "… and 20 more" in render(diff, "text", only=["operator"])
+    assert "op_29" in render(diff, "text", only=["operator"], limit=0)
+    assert "… and 27 more" in render(diff, "text", only=["operator"], limit=3)
+
+
+def test_what_is_zero_on_both_sides_is_left_out_of_the_overall_table():
+    zero = {"metric": "copy_ns", "title": "Copies", "level": 0, "unit": "ns", "baseline_value": 0, "candidate_value": 0}
+    overall = builders.frame("overall", [*builders.overall(), zero])
+    assert "Copies" not in render(builders.diff(overall=overall), "text", details=True)
+    assert "Copies" in render(builders.diff(overall=overall), "json")
+
+
+def test_causes_that_stand_out_of_the_runs_say_so():
+    found = builders.explanation()
+    causes = (replace(found.causes[0], stands_out=True), replace(found.causes[1], stands_out=False))
+    text = render(builders.diff(explanation=replace(found, causes=causes)), "text", only=["operator"], width=200)
+    part = text[text.index("Operators by contribution") :]
+    assert "  yes  " in line_of(part, "aten::mm") and "  no  " in line_of(part, "aten::convolution_backward")
+    assert "Changes cancel each other: operators lost 8.01 ms and gained 4.50 ms." in part
+
+
+@pytest.mark.parametrize("width", [80, 100, 120])
+def test_the_code_line_of_a_cause_is_there_on_every_terminal(width):
+    found = builders.explanation()
+    causes = (replace(found.causes[0], where="Net_0/Linear_0, /home/me/train/main.py(366): train"), *found.causes[1:])
+    diff = builders.diff(explanation=replace(found, causes=causes))
+    assert "/main.py(366): train" in render(diff, "text", only=["operator"], width=width)
+
+
+def test_significant_but_small_changes_say_so_once_below_the_table():
+    judged = builders.judged()
+    small = judged.ops["verdict"] == "UNCHANGED"
+    ops = judged.ops.assign(
+        verdict=judged.ops["verdict"].mask(small, "BELOW_LIMIT"),
+        reason=judged.ops["reason"].mask(small, REASONS["CONTRIBUTION"]),
+    )
+    changed = replace(judged, tables={**judged.tables, "ops": Columns.of_frame(ops)})
+    sentence = "BELOW_LIMIT: significant, but too small a part of the step"
+    assert render(changed, "text", width=140, details=True).count(sentence) == 1
+    assert sentence not in render(judged, "text", width=140, details=True)
+
+
+def test_judged_operators_have_verdict_judged_change_and_q():
+    text = render(builders.judged(), "text", only=["operator"], width=140)
+    assert line_of(text, "aten::mm").split()[-4:] == ["REGRESSED", "+25.0", "%", "<0.001"]
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "shown"),
+    [("0.00 ms", 0.4, "0.00 ms"), ("-0.00 ms", -0.4, "0.00 ms"), ("1.00 ms", 1.0, "+1.00 ms"), ("-", None, "-")],
+)
+def test_a_change_that_shows_as_zero_has_no_sign(text, value, shown):
+    assert signed(text, value) == shown

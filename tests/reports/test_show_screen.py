@@ -1,0 +1,154 @@
+"""What the report of one run says first, and in its tables."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from tests.reports import builders
+from tests.reports.builders import METRIC, MS
+from tests.reports.test_diff_screen import cells_of, line_of
+from tracker.profile import UNLINKED_OP
+from tracker.reports import render
+from tracker.results import ShowOptions
+
+
+def test_the_first_two_lines_say_which_run_and_how_long_a_step_takes():
+    title, headline = render(builders.shown(), "text", width=120).splitlines()[:2]
+    assert title == "run 41: resnet50 v41, NVIDIA H100, batch=64, 2 ranks, 4 steps [excluded: bad host]"
+    assert headline == "90.00 ms per step"
+
+
+def test_the_spread_of_the_steps_stands_behind_the_headline():
+    steps = builders.shown().steps.assign(shortest_ns=[88 * MS, 89 * MS, 91 * MS, 92 * MS])
+    steps = steps.assign(longest_ns=steps["shortest_ns"])
+    assert render(builders.shown(steps=steps), "text").splitlines()[1] == "90.00 ms per step (88.00 to 92.00 ms)"
+
+
+def test_the_parts_of_a_step_have_their_share_of_the_device_time():
+    """60 + 10 + 2 + 8 = 80 ms, and 10 ms of the step beyond it."""
+    text = render(builders.shown(), "text", width=100)
+    assert cells_of(text, "compute")[:3] == ["compute", "60.00 ms", "75.0 %"]
+    assert cells_of(text, "idle")[:3] == ["idle", "8.00 ms", "10.0 %"]
+    assert cells_of(text, "step beyond device span") == ["step beyond device span", "10.00 ms"]
+
+
+def test_operators_are_summed_over_shapes_and_the_others_together():
+    ops = builders.shown().ops.head(1)
+    rows = [("aten::a", "[[1]]", 6), ("aten::b", "[[1]]", 4), ("aten::b", "[[2]]", 4), ("aten::c", "", 2)]
+    made = [ops.assign(name=name, input_shapes=shapes, device_self_ns=ms * MS) for name, shapes, ms in rows]
+    text = render(builders.shown(ops=pd.concat(made)), "text", limit=1, width=100)
+    assert cells_of(text, "aten::b")[1:3] == ["8.00 ms", "50.0 %"]
+    assert cells_of(text, "2 other operators")[1:3] == ["8.00 ms", "50.0 %"]
+
+
+def test_without_known_operators_kernels_take_their_place():
+    whole = builders.shown()
+    kernel = whole.kernels.iloc[[0, 0, 0]].reset_index(drop=True)
+    kernel["canonical_name"] = ["matmul", "hcom_allReduce", "hcom_allReduce"]
+    kernel["total_ns"] = [5 * MS, 4 * MS, 3 * MS]  # 4 + 3 > 5
+    ops = whole.ops.tail(1).assign(name=UNLINKED_OP)
+    text = render(builders.shown(ops=ops, kernels=kernel), "text", width=100)
+    assert cells_of(text, "hcom_allReduce")[1] == "7.00 ms" and "unlinked" not in text
+
+
+def test_no_operator_has_time_is_said():
+    ops = builders.shown().ops.assign(device_self_ns=0, name="aten::empty")
+    text = render(builders.shown(ops=ops, kernels=builders.shown().kernels.head(0)), "text")
+    assert "no operator has device self time" in text and "aten::empty" not in text
+
+
+def test_next_commands_name_the_path_and_the_options():
+    run = builders.shown().run | {"reference": "my run.json"}
+    last = render(builders.shown(run=run), "text").splitlines()[-1]
+    assert last == "Next: tracker show 'my run.json' --details | --by module | -o run41.xlsx"
+    shown = builders.shown(options=ShowOptions(op="aten::mm", ranks=(0, 2), minimum_ns=5_000))
+    last = render(shown, "text").splitlines()[-1]
+    assert "tracker show run:41 --rank 0 --rank 2 --op aten::mm --min-us 5 --details" in last
+
+
+def test_many_ranks_are_summed_up_with_the_slowest_named():
+    ranks = builders.nullable([builders.breakdown(rank, e2e_ns=(80 + rank) * MS) for rank in range(9)])
+    text = render(builders.shown(overall=ranks), "text", only=["overall"], width=100)
+    assert cells_of(text, "E2E")[:5] == ["E2E", "80.00 ms", "84.00 ms", "88.00 ms", "rank 8"]
+
+
+def test_a_run_without_a_device_shows_host_times_only():
+    host = builders.nullable([builders.breakdown(0, timeline="host", kernel_count=0, kernel_total_ns=0)])
+    text = render(builders.shown(overall=host), "text", width=140, details=True)
+    assert "device self" not in text.partition("Modules")[0] and "kernel time, summed" not in text
+    assert cells_of(text, "aten::mm")[1] == "1.00 ms"
+
+
+def test_grain_columns_stand_first():
+    ops = builders.shown().ops
+    ops.insert(0, "rank", [1, 0])
+    ops.insert(1, "step", [7, 7])
+    text = render(builders.shown(ops=ops), "text", only=["operator"], width=140)
+    assert line_of(text, "rank 1, step 7").startswith("rank 1, step 7  aten::mm")
+
+
+def test_ops_are_summed_over_modules_types_and_phases():
+    first = builders.shown().ops.iloc[[0]]
+    ops = pd.concat([first.assign(module=f"Block_{i}", phase="forward", input_types=str(i)) for i in range(3)])
+    text = render(builders.shown(ops=ops), "text", only=["operator"], width=140)
+    assert len([line for line in text.splitlines() if line.strip().startswith("aten::mm")]) == 1
+    assert f"{3 * int(first['calls'].iloc[0]):,}" in line_of(text, "aten::mm")
+
+
+def test_ops_of_unknown_self_time_are_ordered_by_their_total():
+    ops = builders.shown().ops.head(1)
+    totals = {"small": 5, "large": 900, "middle": 70}
+    rows = [
+        ops.assign(name=name, device_self_ns=pd.array([None], dtype="Int64"), device_total_ns=total)
+        for name, total in totals.items()
+    ]
+    text = render(builders.shown(ops=pd.concat(rows)), "text", only=["operator"])
+    assert text.index("large") < text.index("middle") < text.index("small")
+
+
+def test_operators_show_average_and_share_at_80_columns():
+    """Two ops with 6 and 2 ms in 3 and 4 calls: 75 % and 25 %, 2 and 0.5 ms a call."""
+    ops = builders.shown().ops.iloc[[0, 0]].reset_index(drop=True)
+    ops = ops.assign(name=["aten::mm", "aten::add"], input_shapes="", calls=[3, 4])
+    for column in ("device_self_ns", "device_total_ns"):
+        ops[column] = [6 * MS, 2 * MS]
+    text = render(builders.shown(ops=ops), "text", only=["operator"], width=80)
+    assert cells_of(text, "aten::mm")[-2:] == ["75.0 %", "2.00 ms"]
+    assert cells_of(text, "aten::add")[-2] == "25.0 %"
+
+
+def test_metrics_and_counters_of_nothing_but_zeros_come_last():
+    numbers = {"fixpipe": 0.0, "mac": 2.5, "mte": 0.0, "scalar": 1.5}
+    metrics = [
+        {**METRIC, "metric": name, "kind": "ratio", "mean": value, "min": value, "max": value}
+        for name, value in numbers.items()
+    ]
+    counters = [
+        {"source": "acc_pmu", "name": "read", "attribute": name, "calls": 1, "mean": value, "min": value, "max": value}
+        for name, value in numbers.items()
+    ]
+    shown = builders.shown(kernel_metrics=builders.nullable(metrics), counters=builders.nullable(counters))
+    for section, title in (("metric", "Kernel metrics\n"), ("counter", "All counters")):
+        text = render(shown, "text", only=[section], width=200)
+        words = text[text.index(title) :].split()
+        places = [words.index(name) for name in ("mac", "scalar", "fixpipe", "mte")]
+        assert places == sorted(places)
+
+
+def test_counters_of_several_names_have_no_common_mean():
+    """The mean of 8 ms in operators and 2 ms in data loading is the time of nothing."""
+    one = {"source": "overview", "attribute": "time (ms)", "calls": 1}
+    counters = [{**one, "name": name, "mean": ms, "min": ms, "max": ms} for name, ms in (("op", 8.0), ("load", 2.0))]
+    counters.append({**one, "attribute": "share", "name": "op", "mean": 0.5, "min": 0.5, "max": 0.5})
+    text = render(builders.shown(counters=builders.nullable(counters)), "text", only=["counter"], width=120)
+    rows = [line.split() for line in text.partition("All counters")[0].splitlines() if line.startswith("  overview")]
+    assert rows == [
+        ["overview", "time", "(ms)", "2", "-", "2", "8", "op"],
+        ["overview", "share", "1", "0.5", "0.5", "0.5", "op"],
+    ]
+
+
+def test_kernel_types_have_calls_time_and_share():
+    text = render(builders.shown(), "text", only=["kernel_type"], width=140)
+    # 6 of 6 + 2 ms; four calls of 1 to 2 ms
+    assert cells_of(text, "Cast")[-6:] == ["4", "6.00 ms", "75.0 %", "1.50 ms", "1.00 ms", "2.00 ms"]

@@ -1,0 +1,223 @@
+"""What carries the change of a step: each cause once, the largest first, with all others and the rest adding up to it
+exactly.
+"""
+
+from __future__ import annotations
+
+from math import fsum
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from msgspec.structs import replace
+
+from tracker.columns import Columns
+from tracker.compare import knowing, reduction
+from tracker.compare.keys import Numbered, among, places
+from tracker.compare.renames import status_of_names
+from tracker.profile import NO_OP, NOT_LISTED, UNLINKED_OP
+from tracker.regressions.incidents import cause_words
+from tracker.results import ADDED, BOTH, REMOVED, REPLACED_BY, Contribution, Rename
+from tracker.results.verdicts import CHANGED
+from tracker.store import queries
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from tracker.compare.sides import Loaded
+    from tracker.results import Cause, Part
+
+_MOST: Final = 8
+"""Causes that are named, each on a line of a first screen."""
+_LEAST_SHARE: Final = 0.02
+"""Part of the change below which a cause is only named where it is a finding."""
+_BESIDE: Final = ("communication", "copy", "memset")
+"""Categories of device work that have a part of the step of their own."""
+_STAND_INS: Final = (UNLINKED_OP, NO_OP, NOT_LISTED)
+_EXPLAINED: Final = ("compute_ns", "rest_ns")
+"""Parts that operators explain, or that are made anew from all rows."""
+_NUMBERS: Final = ("baseline_ns", "candidate_ns", "baseline_calls", "candidate_calls")
+
+
+def contributions(
+    sides: tuple[Loaded, Loaded],
+    tables: Mapping[str, Columns],
+    parts: Sequence[Part],
+    delta_ns: float | None,
+    renames: Sequence[Rename],
+    findings: Sequence[Cause],
+) -> tuple[Contribution, ...]:
+    """Causes by size, at most 8, of which findings are never left out for others; then all others together, the parts
+    of the step that are no operators, and the rest: their `delta_ns` sum to `delta_ns` exactly. Nothing where a source
+    says at most how long a step took.
+
+    Causes are operators, all shapes of one together and what replaced what as one; kernels where no operators are
+    known; kinds of work where the devices differ. `tables`: overall, ops (all of them) and kernels of the Diff.
+    """
+    causes = _causes(sides, tables, renames, {cause.name: cause for cause in findings})
+    causes = [_with_share(cause, delta_ns) for cause in causes if cause.delta_ns]
+    causes.sort(key=lambda cause: (-abs(cause.delta_ns), cause.name))
+    large = [cause for cause in causes if cause.verdict in CHANGED or abs(cause.share or 1.0) >= _LEAST_SHARE]
+    chosen = sorted(large, key=lambda cause: cause.verdict not in CHANGED)[:_MOST]
+    named = [cause for cause in causes if cause in chosen]
+    others = [cause for cause in causes if cause not in named]
+    rows = list(named)
+    if others:
+        together = fsum(cause.delta_ns for cause in others)
+        kind = "kernels" if others[0].kind == "kernel" else "operators"
+        rows.append(Contribution("others", kind, together, count=sum(max(1, cause.count) for cause in others)))
+    waiting = _waits_for_data(tables["overall"], parts, delta_ns)
+    rows += [
+        Contribution(
+            "part", part.title, part.delta_ns, baseline_ns=part.baseline_ns, candidate_ns=part.candidate_ns,
+            metric=part.name, why="waits for data" if part.name == waiting else "",
+        )
+        for part in parts
+        if part.name not in _EXPLAINED and (part.delta_ns or part.name == "whole_ns")
+    ]  # fmt: skip
+    if delta_ns is None:
+        return tuple(rows)
+    rest = fsum([delta_ns, *(-row.delta_ns for row in rows)])
+    rows += [Contribution("rest", "", rest)] if abs(rest) >= 1 else []
+    return tuple(_with_share(row, delta_ns) for row in rows)
+
+
+def _waits_for_data(overall: Columns, parts: Sequence[Part], delta_ns: float | None) -> str:
+    """The part that changed because data loading did, where that carries at least half of the change; else ""."""
+    loading = dict(overall.rows("metric", "delta")).get("data_loading_ns") or 0.0
+    if not delta_ns or loading * delta_ns <= 0 or abs(loading) < abs(delta_ns) / 2:
+        return ""
+    idle = [part for part in parts if part.name in ("idle_ns", "outside_ns") and part.delta_ns * loading > 0]
+    return max(idle, key=lambda part: abs(part.delta_ns)).name if idle else ""
+
+
+def _with_share(row: Contribution, delta_ns: float | None) -> Contribution:
+    return replace(row, share=row.delta_ns / delta_ns if delta_ns else None)
+
+
+def _causes(
+    sides: tuple[Loaded, Loaded],
+    tables: Mapping[str, Columns],
+    renames: Sequence[Rename],
+    findings: Mapping[str, Cause],
+) -> list[Contribution]:
+    if sides[0].side.device != sides[1].side.device and (categories := _categories(tables["overall"])):
+        return categories
+    ops = tables["ops"]
+    real = ~among(ops["name"], _STAND_INS)
+    moved = np.abs(np.nan_to_num(ops["delta_ns"]))
+    if moved[real].sum() < moved[~real].sum() and len(tables["kernels"]):
+        return _kernels(tables["kernels"])
+    return _operators(sides, ops, renames, findings)
+
+
+def _categories(overall: Columns) -> list[Contribution]:
+    """Kinds of compute work, as the overall table has them."""
+    columns = ("metric", "title", "level", "unit", "baseline_value", "candidate_value", "delta")
+    under, found = "", []
+    for metric, title, level, unit, before, after, delta in overall.rows(*columns):
+        under = metric if level == 1 else under
+        if level == 2 and under == "compute_ns" and unit == "ns" and delta is not None:
+            found.append(Contribution("category", title, delta, baseline_ns=before, candidate_ns=after, metric=metric))
+    return found
+
+
+def _kernels(kernels: Columns) -> list[Contribution]:
+    own = kernels.taken(~among(kernels["category"], _BESIDE))
+    return [_cause("kernel", *row) for row in _by_name(own, {})]
+
+
+def _operators(
+    sides: tuple[Loaded, Loaded], ops: Columns, renames: Sequence[Rename], findings: Mapping[str, Cause]
+) -> list[Contribution]:
+    """Operators without what they have in collectives and copies, for these are parts of the step of their own."""
+    beside: dict[str, tuple[float, float]] = {}
+    if any(side.side.timeline == "device" for side in sides):
+        before, after = (_beside_compute(side) for side in knowing.both(*sides, knowing.KERNELS))
+        beside = {name: (before.get(name, 0.0), after.get(name, 0.0)) for name in before.keys() | after.keys()}
+    rows = {row[0]: _cause("operator", *row) for row in _by_name(ops, beside)}
+    largest = _largest_shapes(ops, rows)
+    found = []
+    for rename in renames:
+        own = [rows.pop(name) for name in rename.names if name in rows]
+        if len(own) > 1:
+            found.append(_replacement(rename, own, findings))
+        else:
+            rows |= {cause.name: cause for cause in own}
+    for name, cause in rows.items():
+        finding = findings.get(name)
+        shapes = finding.input_shapes if finding is not None else largest.get(name, "")
+        found.append(_with_verdict(cause, finding, shapes))
+    return found
+
+
+def _with_verdict(cause: Contribution, finding: Cause | None, shapes: str) -> Contribution:
+    verdict = None if finding is None else finding.verdict
+    against = {"IMPROVED": ("faster", 1.0), "REGRESSED": ("slower", -1.0)}.get(verdict or "", ("", 0.0))
+    why = f"{against[0]} but for machine-wide drift" if cause.delta_ns * against[1] > 0 else cause.why
+    return replace(cause, input_shapes=shapes, verdict=verdict, why=why)
+
+
+def _replacement(rename: Rename, causes: Sequence[Contribution], findings: Mapping[str, Cause]) -> Contribution:
+    """What went and what came, as one: its change is that of all that take part."""
+    delta = fsum(cause.delta_ns for cause in causes)
+    known = {finding.verdict for cause in causes if (finding := findings.get(cause.name)) is not None}
+    word = None
+    if known & {"REGRESSED", "ADDED", "IMPROVED", "REMOVED"}:
+        word = "REGRESSED" if rename.is_worse else "IMPROVED" if delta < 0 else None
+    return Contribution(
+        "replacement",
+        f"{rename.removed}{REPLACED_BY}{rename.added}".replace(" + ", ", "),
+        delta,
+        why="replaced" if rename.is_worse or delta < 0 else "renamed or fused",
+        baseline_ns=fsum(cause.baseline_ns or 0.0 for cause in causes),
+        candidate_ns=fsum(cause.candidate_ns or 0.0 for cause in causes),
+        verdict=word,
+        count=len(causes),
+    )
+
+
+def _cause(
+    kind: str, name: str, status: str, before: float, after: float, calls0: float, calls1: float
+) -> Contribution:
+    why = {ADDED: "new", REMOVED: "gone", BOTH: ""}.get(status, "on one side only")
+    return Contribution(
+        kind, name, after - before, why=why or cause_words(before, after, calls0, calls1)[0], baseline_ns=before,
+        candidate_ns=after, baseline_calls=calls0, candidate_calls=calls1,
+    )  # fmt: skip
+
+
+def _by_name(
+    rows: Columns, beside: Mapping[str, tuple[float, float]]
+) -> Iterable[tuple[str, str, float, float, float, float]]:
+    """Name, status, times and calls of both sides, over all shapes; without `beside`, times of a name that count
+    elsewhere.
+    """
+    place, first = places([rows["name"]])
+    sums = [np.nan_to_num(reduction.exact_sums(rows[name], place, len(first))).tolist() for name in _NUMBERS]
+    statuses = status_of_names(rows)
+    for name, before, after, calls0, calls1 in zip(rows["name"][first].tolist(), *sums, strict=True):
+        less0, less1 = beside.get(name, (0.0, 0.0))
+        yield name, statuses[name], max(before - less0, 0.0), max(after - less1, 0.0), calls0, calls1
+
+
+def _beside_compute(side: Loaded) -> dict[str, float]:
+    """Name of an op -> its time in collectives and copies."""
+    kernels = side.ask(queries.kernels)
+    kernels = kernels.taken(among(kernels["category"], _BESIDE))
+    number, first = places([kernels["op"]])
+    sums = reduction.of_side(side, Numbered(kernels, number, len(first)), ["total_ns"])["total_ns"]
+    return dict(zip(kernels["op"][first].tolist(), np.nan_to_num(sums).tolist(), strict=True))
+
+
+def _largest_shapes(ops: Columns, causes: Mapping[str, Contribution]) -> dict[str, str]:
+    """Name -> the shapes that carry most of its change, where it has others too."""
+    deltas: dict[str, list[tuple[float, str]]] = {}
+    for name, shapes, delta in ops.rows("name", "input_shapes", "delta_ns"):
+        deltas.setdefault(name, []).append((delta or 0.0, shapes or ""))
+    found = {}
+    for name, own in deltas.items():
+        whole = causes[name].delta_ns if name in causes else 0.0
+        delta, shapes = max(own, key=lambda one: one[0] * (1 if whole > 0 else -1))
+        if len(own) > 1 and whole and delta / whole > 0.5:
+            found[name] = shapes
+    return found

@@ -1,0 +1,208 @@
+"""The sentence that answers "did it become slower?", and what limits it: it claims nothing that the runs cannot say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from tracker.compare.refusals import other_track
+from tracker.compare.spread import overlap
+from tracker.detect import DEFAULTS
+from tracker.results.recording import remedies
+from tracker.results.verdicts import INCOMPARABLE
+from tracker.units import counted, format_diff, format_ns, format_numbers, steps_words, time_unit
+
+if TYPE_CHECKING:
+    from tracker.compare.recorded import Recorded
+    from tracker.compare.sides import Loaded
+    from tracker.compare.verdicts import Judged
+    from tracker.results import Part
+
+_SMALL_CHANGE: Final = 0.005
+_MOVED: Final = 0.02
+"""Part of the whole that shows, with the whole unmoved, that captures were cut and do not hold the same work."""
+_CHANGED: Final = ("REGRESSED", "IMPROVED")
+_MAYBE: Final = ("SUSPECT", "INCONCLUSIVE")
+
+
+class Headline(Struct, frozen=True):
+    """`text`: the sentence, without a full stop; `verdict`: of the total, None where it was not judged; `remarks`:
+    sentences that limit it.
+    """
+
+    text: str
+    verdict: str | None = None
+    remarks: tuple[str, ...] = ()
+
+
+Range = tuple[float, float]
+
+
+def headline(
+    baseline: Loaded,
+    candidate: Loaded,
+    metric: str,
+    totals: tuple[float | None, float | None],
+    parts: tuple[Part, ...],
+    ranges: tuple[Range | None, Range | None],
+    judged: Judged,
+    recorded: Recorded,
+) -> Headline:
+    """How much slower or faster the candidate is. `metric`: `step_ns` or `e2e_ns`; `totals`: of both sides; `ranges`:
+    its smallest and largest value over the runs of each side.
+    """
+    a, b = _labels(baseline, candidate)
+    if judged.judgement.refusal == INCOMPARABLE:
+        sentence = judged.judgement.sentences[0].rstrip(".")
+        return Headline(f"{b} against {a}: {sentence[:1].lower()}{sentence[1:]}")
+    before, after = totals
+    if not before or after is None:
+        what = "step" if metric == "step_ns" else "E2E"
+        return Headline(f"{b} against {a}: the captures state no {what} time")
+    change = after / before - 1.0
+    size = _size(before, after, metric)
+    whole = f"{size} ({format_diff(change)}, {_signed(after - before)})"
+    if other := other_track(baseline, candidate):
+        noise = _noise(baseline, candidate, change, ranges)
+        return Headline(f"{b} against {a}: {whole}", remarks=(other, *noise))
+    if unlike := recorded.of("run", "duration_ns"):
+        why = f"Not judged: {'; '.join(one.sentence for one in unlike)}. {remedies(unlike)}".rstrip()
+        return Headline(f"{b} against {a}: {whole}", remarks=(why,))
+    if metric == "e2e_ns" and _are_windows(change, before, parts):
+        return Headline(f"{b} against {a}: {whole}", remarks=(_of_windows(before, parts),))
+    row = judged.of_total(metric)
+    if row is None:
+        phrase = _unjudged(change)
+        remarks = _noise(baseline, candidate, change, ranges)
+        verdict = None
+    else:
+        verdict = str(row["verdict"])
+        phrase, remarks = _judged(verdict, change, row["change"], judged)
+    if phrase in ("is as fast as", "is about as fast as", "cannot be told from"):
+        return Headline(f"{b} {phrase} {a}: {whole}", verdict, remarks)
+    word = "slower" if change > 0 else "faster"
+    percent = format_diff(abs(change)).lstrip("+")
+    return Headline(f"{b} {phrase} {percent} {word} than {a}: {size} ({_signed(after - before)})", verdict, remarks)
+
+
+def _size(before: float, after: float, metric: str) -> str:
+    unit = time_unit(before, after)
+    number = format_ns(before, unit).removesuffix(f" {unit[1]}")
+    sizes = f"{number} -> {format_ns(after, unit)}"
+    return f"{sizes} per step" if metric == "step_ns" else f"E2E {sizes}"
+
+
+def _unjudged(change: float) -> str:
+    if change == 0:
+        return "is as fast as"
+    return "is about as fast as" if abs(change) < _SMALL_CHANGE else "ran"
+
+
+def _judged(verdict: str, change: float, judged_change: float, judged: Judged) -> tuple[str, tuple[str, ...]]:
+    """What stands between the sides, and why it says no more."""
+    if verdict in _CHANGED:
+        return "is", ()
+    if verdict == "UNCHANGED":
+        return "is as fast as", ()
+    if verdict == "DRIFT":
+        return "ran", (_drift(judged_change, judged),)
+    if verdict == "SUSPECT":
+        confirming = judged.found.limits.confirming if judged.found is not None else 1
+        decide = f"the next {counted(confirming, 'run')} decide" if confirming > 1 else "the next run decides"
+        return "may be", (f"A suspect: {decide}.",)
+    if verdict == "INCONCLUSIVE":
+        small = judged.step_ratio is not None and abs(judged_change) < judged.step_ratio
+        return ("cannot be told from" if small else "may be"), ("The runs differ too much to be sure.",)
+    if verdict == "TOO_FEW_RUNS":
+        return "ran", ("Too few runs to judge the step.",)
+    least = f" of {judged.step_ratio * 100:g} %" if judged.step_ratio is not None else ""
+    return "ran", (f"Less than the limit{least} that makes a finding.",)
+
+
+def _drift(change: float, judged: Judged) -> str:
+    """Why a total that changed by more than its limit is no finding: the machine-wide drift in it, and the rest.
+
+    `change`: against the runs that it was judged against; those of the baseline may be others.
+    """
+    shared, limit = judged.judgement.shared, judged.step_ratio
+    if shared is None or limit is None:
+        return "Machine-wide drift, not this version."
+    rest = (1.0 + change) / (1.0 + shared) - 1.0
+    together = f"Of {format_diff(change)}, {format_diff(shared)} is machine-wide drift"
+    if rest * change <= 0:
+        return f"{together}: no less than the whole change."
+    least = f"the {limit * 100:g} % that make a finding"
+    if abs(rest) < limit:
+        return f"{together}; the rest, {format_diff(rest)}, is below {least}."
+    return f"{together}; the rest, {format_diff(rest)}, is above {least}, but the runs differ too much to be sure."
+
+
+def _are_windows(change: float, total: float, parts: tuple[Part, ...]) -> bool:
+    """Whether captures without steps look like cut-outs of the same length: what is in them moved, and they did not."""
+    return abs(change) < _SMALL_CHANGE and any(abs(part.delta_ns) >= _MOVED * total for part in parts)
+
+
+def _of_windows(total: float, parts: tuple[Part, ...]) -> str:
+    moved = [part for part in parts if abs(part.delta_ns) >= _MOVED * total]
+    named = ", ".join(f"{part.title} {_signed(part.delta_ns)}" for part in moved)
+    return (
+        "Captures without steps that are equally long, as cut-outs of a run are, say nothing of its speed; inside them "
+        f"{named}. Mark steps (NVTX), or compare operators per call."
+    )
+
+
+def _signed(delta_ns: float) -> str:
+    text = format_ns(delta_ns)
+    return text if delta_ns < 0 else f"+{text}"
+
+
+def _noise(
+    baseline: Loaded, candidate: Loaded, change: float, ranges: tuple[Range | None, Range | None]
+) -> tuple[str, ...]:
+    if set(baseline.run_ids) == set(candidate.run_ids) and baseline.store is candidate.store:
+        return ()
+    if min(baseline.side.runs, candidate.side.runs) == 1:
+        return ("One run a side cannot tell change from noise.",)
+    before, after = ranges
+    if before is None or after is None:
+        return ()
+    if not overlap(before, after):
+        drifts = "host" in (baseline.side.timeline, candidate.side.timeline) and abs(change) < DEFAULTS.ratio_step_host
+        return ("Steps timed on the host drift this much by themselves.",) if drifts else ()
+    unit = time_unit(*before, *after)
+    texts = [f"{format_ns(low, unit)} to {format_ns(high, unit)}" for low, high in (before, after)]
+    return (f"The runs of the two sides overlap ({' and '.join(texts)}): this may be noise.",)
+
+
+def _labels(baseline: Loaded, candidate: Loaded) -> tuple[str, str]:
+    a, b = short_labels([baseline.side.label, candidate.side.label])
+    if baseline.side.chosen_steps or candidate.side.chosen_steps:
+        a, b = (f"{name} ({steps_words(side.side.chosen_steps)})" for name, side in ((a, baseline), (b, candidate)))
+    return a, b
+
+
+def short_labels(labels: list[str]) -> list[str]:
+    """Labels as they are, lists of runs as ranges; paths by as many of their last parts as tell them apart, by the last
+    where nothing does.
+
+    >>> short_labels(["v1", "v2"]), short_labels(["runs/old/t.json", "runs/new/t.json"])
+    (['v1', 'v2'], ['old/t.json', 'new/t.json'])
+    >>> short_labels(["run:1,run:2,run:3,run:7", "v4"])
+    ['runs 1-3,7', 'v4']
+    """
+    parts = [_listed_runs(label).rstrip("/").split("/") for label in labels]
+    return [_shortest(own, parts) for own in parts]
+
+
+def _shortest(path: list[str], paths: list[list[str]]) -> str:
+    others = [other for other in paths if other != path]
+    counts = range(1, len(path))
+    count = next((n for n in counts if all(other[-n:] != path[-n:] for other in others)), len(path) if others else 1)
+    return "/".join(path[-count:])
+
+
+def _listed_runs(label: str) -> str:
+    numbers = label.replace("run:", "").split(",")
+    listed = len(numbers) > 1 and label == ",".join(f"run:{number}" for number in numbers)
+    return f"runs {format_numbers(sorted(map(int, numbers)))}" if listed else label

@@ -1,0 +1,245 @@
+"""Numbers and names as people read them: one unit for all values of a row, `-` for missing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+from tracker.profile import NO_OP, NOT_LISTED, UNLINKED_OP
+from tracker.reports.rows import Row
+from tracker.results import BOTH, UNMATCHED
+from tracker.units import MISSING_TEXT, format_bytes, format_diff, format_ns, size_unit, time_unit
+
+READABLE: Final = {
+    UNLINKED_OP: "(unlinked) no launch in the capture",
+    NO_OP: "(no op) launched outside any op",
+    NOT_LISTED: "(not listed) left out of the source's table",
+}
+TONES: Final[Mapping[str, str]] = {
+    "REGRESSED": "worse", "ADDED": "worse", "SUSPECT": "strong", "IMPROVED": "better", "REMOVED": "better",
+}  # fmt: skip
+"""Tone of a row by its verdict; the others have none."""
+MARKS: Final[Mapping[str, str]] = {
+    "REGRESSED": "▲", "ADDED": "▲", "IMPROVED": "▼", "REMOVED": "▼", "SUSPECT": "?",
+}  # fmt: skip
+"""The mark of a verdict where there is no room for the word."""
+_PAIR: Final = re.compile(r" (?=[^ =]+=)")
+_UNDECIDED: Final = {
+    "INCONCLUSIVE": "too noisy", "BELOW_LIMIT": "below threshold", "TOO_FEW_RUNS": "too few runs",
+    "DRIFT": "machine-wide drift", "UNCHANGED": "within its level",
+}  # fmt: skip
+_VISIBLE: Final = 0.05
+_BARS: Final = "▁▂▃▄▅▆▇█"
+_GAP: Final = "·"
+_SMALL: Final = 0.01
+_SMALLEST_Q: Final = 0.001
+_ROUNDING: Final = 0.001
+
+
+def readable(name: Any) -> str:
+    """A name as people should read it; the stand-ins for missing ops say what they are."""
+    return MISSING_TEXT if name in (None, "") else READABLE.get(str(name), str(name))
+
+
+def number(value: float | None) -> str:
+    """A count, or a mean of counts.
+
+    >>> number(1200), number(2.5), number(0.333), number(None)
+    ('1,200', '2.5', '0.33', '-')
+    """
+    if value is None:
+        return MISSING_TEXT
+    text = f"{value:,.2f}".rstrip("0").rstrip(".")
+    return text or "0"
+
+
+def measured(value: float | None) -> str:
+    """A measurement in its own unit, with four significant digits.
+
+    >>> measured(0.06691), measured(10868.0), measured(1800.25), measured(1e-5), measured(None)
+    ('0.06691', '10,868', '1,800', '1e-05', '-')
+    """
+    if value is None:
+        return MISSING_TEXT
+    return f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:.4g}"
+
+
+def share(value: float | None) -> str:
+    """A quotient in per cent.
+
+    >>> share(0.125), share(-0.0001), share(None)
+    ('12.5 %', '0.0 %', '-')
+    """
+    return MISSING_TEXT if value is None else f"{round(value * 100, 1) + 0.0:.1f} %"
+
+
+def signed(text: str, value: float | None) -> str:
+    """`text` of a change with its sign; no sign where it shows as zero."""
+    digits = text.lstrip("-")
+    if value is None or not any(char in "123456789" for char in digits):
+        return digits if value is not None else text
+    return text if value < 0 else f"+{text}"
+
+
+def form(unit: str, values: Sequence[float | None]) -> Callable[[float | None], str]:
+    """How values are written that are compared with each other: ns and bytes in one unit, others as counts."""
+    if unit == "ns":
+        return partial(format_ns, unit=time_unit(*values))
+    if unit == "bytes":
+        return partial(format_bytes, unit=size_unit(*values))
+    return share if unit == "ratio" else number
+
+
+def cell(value: float | None, unit: str, *beside: float | None) -> str:
+    """A number in the unit that suits it and the values beside it."""
+    return form(unit, [value, *beside])(value)
+
+
+def change(delta_ns: float | None) -> str:
+    """A change of time with its sign."""
+    return signed(format_ns(delta_ns), delta_ns)
+
+
+def values(unit: str, baseline: float | None, candidate: float | None, delta: float | None) -> tuple[str, str, str]:
+    """Baseline, candidate and change in one unit; `unit`: ns, bytes, count or ratio."""
+    if unit == "ratio":
+        points = MISSING_TEXT if delta is None else signed(f"{delta * 100:.1f} pp", delta)
+        return share(baseline), share(candidate), points
+    text = form(unit, [baseline, candidate, delta])
+    return text(baseline), text(candidate), signed(text(delta), delta)
+
+
+def pair(baseline: str, candidate: str) -> str:
+    """Two cells as one: `12` where they are equal, else `12 -> 14`."""
+    return baseline if baseline == candidate else f"{baseline} -> {candidate}"
+
+
+def calls(baseline: float | None, candidate: float | None) -> str:
+    """The calls of both sides; of the one side that has some where a row is on one side only."""
+    if baseline is None or candidate is None:
+        return number(candidate if baseline is None else baseline)
+    return pair(number(baseline), number(candidate))
+
+
+def diff_text(row: Row) -> str:
+    """The relative change in per cent, or ADDED, REMOVED or UNMATCHED."""
+    status = row.get("status", BOTH)
+    return str(status) if status not in (BOTH, None) else format_diff(row.get("diff"))
+
+
+def is_small(diff: float | None) -> bool:
+    """Whether a relative change is too small to be coloured: below 1 %, as two runs of one program differ.
+
+    >>> is_small(0.009), is_small(-0.02), is_small(None)
+    (True, False, False)
+    """
+    return diff is not None and abs(diff) < _SMALL
+
+
+def tone(row: Row, delta: float | None) -> str:
+    """By its verdict where it was judged, else `worse` or `better` by the sign of the change, unless it is small."""
+    if row.get("verdict"):
+        return TONES.get(row["verdict"], "")
+    if not delta or row.get("status") == UNMATCHED or (row.get("status", BOTH) == BOTH and is_small(row.get("diff"))):
+        return ""
+    return "worse" if delta > 0 else "better"
+
+
+def verdict_word(row: Mapping[str, Any]) -> str:
+    """The verdict of a row; what came or went and is too small to matter has none.
+
+    >>> verdict_word({"verdict": "REGRESSED"}), verdict_word({"verdict": "UNCHANGED", "status": "ADDED"})
+    ('REGRESSED', '')
+    """
+    verdict = row.get("verdict") or ""
+    return "" if row.get("status") in ("ADDED", "REMOVED") and verdict not in TONES else str(verdict)
+
+
+def judged_text(row: Mapping[str, Any]) -> str:
+    """The change that the verdict rests on, where it is another than the row shows by more than rounding.
+
+    >>> judged_text({"diff": 0.3, "judged_diff": 0.25}), judged_text({"diff": 0.3, "judged_diff": 0.3004})
+    ('+25.0 %', '')
+    """
+    shown, judged_on = row.get("diff"), row.get("judged_diff")
+    if judged_on is None or (shown is not None and abs(judged_on - shown) <= _ROUNDING):
+        return ""
+    return format_diff(judged_on)
+
+
+def q_text(q: float | None) -> str:
+    """The false discovery rate, as short as it decides.
+
+    >>> q_text(0.0312), q_text(1e-9), q_text(None)
+    ('0.031', '<0.001', '')
+    """
+    if q is None:
+        return ""
+    return f"<{_SMALLEST_Q}" if q < _SMALLEST_Q else f"{q:.3f}"
+
+
+def verdict_or_why(verdict: str | None, *changes: float | None) -> str:
+    """A verdict that is a change; else nothing, or why there is none where one of `changes` is 5 % or more.
+
+    >>> verdict_or_why("REGRESSED", 0.3), verdict_or_why("UNCHANGED", 0.01), verdict_or_why("DRIFT", 0.07)
+    ('REGRESSED', '', 'machine-wide drift')
+    """
+    if verdict in TONES:
+        return str(verdict)
+    is_visible = any(change is not None and abs(change) >= _VISIBLE for change in changes)
+    return _UNDECIDED.get(verdict or "", "not judged") if is_visible else ""
+
+
+def pairs(configuration: str) -> list[tuple[str, str]]:
+    """Keys and values of a configuration.
+
+    >>> pairs("batch=32 precision=bf16"), pairs("")
+    ([('batch', '32'), ('precision', 'bf16')], [])
+    """
+    found = (pair.partition("=") for pair in _PAIR.split(configuration) if pair)
+    return [(key, value) for key, _, value in found]
+
+
+def per_call(row: Row) -> list[str]:
+    """Average, minimum and maximum of one call, in one unit."""
+    total, count = row["total_ns"], row["calls"]
+    times = [total / count if total is not None and count else None, row["min_ns"], row["max_ns"]]
+    return [cell(time, "ns", *times) for time in times]
+
+
+def group_words(row: Row) -> str:
+    """The key of a communication row behind its kind: group, data type, size class.
+
+    >>> group_words({"group_role": "dp", "group_size": 8, "data_type": "bfloat16", "size_class_bytes": 1 << 20})
+    'dp x8, bfloat16, size class 1.00 MiB'
+    """
+    size, class_bytes = row["group_size"], row.get("size_class_bytes")
+    # the match keys of the store are never NULL: -1 and 0 stand for "the source does not say" there
+    group = " ".join(filter(None, (row["group_role"], f"x{number(size)}" if size and size > 0 else "")))
+    size_class = f"size class {format_bytes(class_bytes)}" if class_bytes and class_bytes > 0 else ""
+    return ", ".join(filter(None, (group, row.get("data_type"), size_class))) or MISSING_TEXT
+
+
+def sparkline(values: Sequence[float | None]) -> str:
+    """The course of `values` as bars from the smallest to the largest; None is a gap.
+
+    >>> sparkline([1.0, 1.0, None, 2.0, 1.5]), sparkline([3.0, 3.0])
+    ('▁▁·█▄', '▁▁')
+    """
+    known = [value for value in values if value is not None]
+    low, high = min(known, default=0.0), max(known, default=0.0)
+    scale = (len(_BARS) - 1) / (high - low) if high > low else 0.0
+    return "".join(_GAP if value is None else _BARS[int((value - low) * scale + 1e-9)] for value in values)
+
+
+def spread(runs: int, value: float | None, minimum: float | None, maximum: float | None) -> str:
+    """How many runs, and how far they lie from the middle of their range.
+
+    >>> spread(3, 100.0, 98.0, 102.0), spread(1, 100.0, 100.0, 100.0)
+    ('3, ±2.0 %', '1')
+    """
+    if runs < 2 or not value or minimum is None or maximum is None:
+        return str(runs)
+    return f"{runs}, ±{share((maximum - minimum) / 2 / value)}"

@@ -1,0 +1,63 @@
+"""Command lines that a reader can paste: the next ones of a report, and the same question once more."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from tracker.results import Selection
+from tracker.units import NS_PER_US, printable
+
+
+def command(*words: str) -> str:
+    """A command line that a shell takes as these words.
+
+    >>> command("tracker", "diff", "v 1", "v2")
+    "tracker diff 'v 1' v2"
+    """
+    return " ".join(printable(shlex.quote(word)) for word in words)
+
+
+def command_of(program: Sequence[str], names: Sequence[str], options: Sequence[str] = ()) -> str:
+    """A command line with its names, then its options; names that begin with - stand at the end, behind --.
+
+    >>> command_of(("tracker", "diff"), ["v1", "v2"], ["--top", "3"]), command_of(("tracker", "show"), ["-a"])
+    ('tracker diff v1 v2 --top 3', 'tracker show -- -a')
+    """
+    if any(name.startswith("-") for name in names):
+        return command(*program, *options, "--", *names)
+    return command(*program, *names, *options)
+
+
+def exact_command(*words: str) -> str | None:
+    r"""A command line that a shell takes as exactly these words; None where one cannot be written as it is.
+
+    >>> exact_command("tracker", "diff", "v 1", "v2"), exact_command("tracker", "diff", "v1\u200b")
+    ("tracker diff 'v 1' v2", None)
+    """
+    return command(*words) if all(printable(word) == word for word in words) else None
+
+
+def options_of(chosen: Selection, *own: tuple[str, object]) -> list[str]:
+    """The options of a question, as on the command line: `own` first, then what every selection has; not the defaults.
+
+    >>> from tracker.results import ShowOptions
+    >>> options_of(ShowOptions(op="aten::mm", ranks=(0, 2), skip_bad_rows=True), ("--depth", 3), ("--by", None))
+    ['--depth', '3', '--rank', '0', '--rank', '2', '--op', 'aten::mm', '--skip-bad-rows']
+    """
+    pairs = [
+        *own,
+        *(("--rank", rank) for rank in chosen.ranks),
+        ("--stage", chosen.stage),
+        ("--module", chosen.module),
+        ("--op", chosen.op),
+        ("--kind", chosen.kind),
+        ("--group", chosen.group),
+        ("--min-us", None if chosen.minimum_ns is None else f"{chosen.minimum_ns / NS_PER_US:.12g}"),
+        ("--workload", chosen.workload),
+        ("--input-format", chosen.format),
+        ("--flow-category", chosen.flow_category),
+    ]
+    words = [str(part) for name, value in pairs if value is not None for part in (name, value)]
+    switches = {"--allow-partial": chosen.allow_partial, "--skip-bad-rows": chosen.skip_bad_rows}
+    return [*words, *(name for name, given in switches.items() if given)]

@@ -1,0 +1,156 @@
+"""What a report says, before any format: a headline, tables and lines by section, notes, and the next commands.
+
+A view (`reports.views`) makes the document of a result; a renderer (`text`, `markdown`, ...) writes documents and knows
+no result. Cells are text with their units; a renderer decides width, colour and what folds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+WORDS: Final = {"left": True, "elastic": True}
+NAME: Final = WORDS | {"code": True}
+UNDER: Final = NAME | {"fold": True}
+PLACE: Final = UNDER | {"place": True}
+"""Kinds of columns that hold text: words, a name from a profile, what may move under it, a line of code."""
+
+
+class Column(Struct, frozen=True):
+    """A column of a table. `left`: aligned left; `elastic`: may be shortened; `fold`: may move under the first elastic
+    column of its row; `drop`: what is left out first where there is no room, highest first, 0 never; `code`: holds
+    names from a profile; `place`: holds code lines, of which the file name must stay. `header`: of one line, or of
+    several that all columns of the table have.
+    """
+
+    header: str
+    left: bool = False
+    elastic: bool = False
+    fold: bool = False
+    drop: int = 0
+    code: bool = False
+    place: bool = False
+
+
+class Table(Struct, frozen=True):
+    """Rows of cells. `section`: the word of `--only` that it answers, "" for none; `is_first`: on the first screen.
+
+    `tones`: per row `worse`, `better`, `sum`, `strong` or nothing; `cell_tones`: per row the tone of each cell, where
+    they differ (then no column may fold or drop). `more`: rows that are not shown. `lead`: a line between title and
+    rows; `note`: a line below; `below`: per row a sentence under it, or ""; empty for none. `bars`: per row a part of
+    the longest bar, -1 to 1, None for none; empty for no bars.
+    """
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[str, ...], ...]
+    tones: tuple[str, ...]
+    more: int = 0
+    note: str = ""
+    lead: str = ""
+    below: tuple[str, ...] = ()
+    cell_tones: tuple[tuple[str, ...], ...] = ()
+    bars: tuple[float | None, ...] = ()
+    section: str = ""
+    is_first: bool = False
+
+
+class Lines(Struct, frozen=True):
+    """Sentences under a title. `is_wrapped`: broken at the width; else each stays one line, since it may hold paths."""
+
+    title: str
+    lines: tuple[str, ...]
+    section: str = ""
+    is_first: bool = True
+    is_wrapped: bool = False
+
+
+Block = Table | Lines
+
+
+class Document(Struct, frozen=True, kw_only=True):
+    """A report. `title`: of what, and on how much it rests; `headline`: the sentence that answers; `verdict`: its word,
+    "" where nothing was judged; `tone`: worse, better or nothing. `remarks`: what limits the headline, read before the
+    blocks; `notes`: what else to know, after them. `next_commands`: what to run next, whole command lines.
+    """
+
+    title: str
+    headline: str
+    verdict: str = ""
+    tone: str = ""
+    remarks: tuple[str, ...] = ()
+    blocks: tuple[Block, ...] = ()
+    notes: tuple[str, ...] = ()
+    next_commands: tuple[str, ...] = ()
+
+    def chosen(self, only: Sequence[str], *, details: bool) -> list[Block]:
+        """The blocks to show: those of the sections `only`; without any all, or those of the first screen."""
+        if only:
+            return [block for block in self.blocks if block.section in only]
+        return [block for block in self.blocks if details or block.is_first]
+
+
+class Check(Struct, frozen=True):
+    """One thing that was judged. `section`: a word of SECTIONS, `finding` or `line` (a track); `outcome`: failed,
+    suspect, known, unsure, passed, or error where it can never be judged; `sentence`: its numbers, verdict and why;
+    `short`: its name and change; `time_ns`: what it takes now, None for what is no time. `group`: the same for what is
+    counted once, such as the shapes of an op.
+    """
+
+    section: str
+    name: str
+    outcome: str
+    verdict: str
+    sentence: str
+    short: str
+    time_ns: float | None
+    group: str
+
+
+class Checks(Struct, frozen=True):
+    """What build systems read. `title`: the command of the question; `word`, `code`, `because`: the gate, its exit code
+    and why. `failed` and `warned`: what fails and what may fail, once each, the most important first; `rows`: all that
+    is worth a line, in the order of the result.
+    """
+
+    title: str
+    headline: str
+    word: str
+    code: int
+    because: str
+    rows: tuple[Check, ...]
+    failed: tuple[Check, ...]
+    warned: tuple[Check, ...]
+
+
+class Metric(Struct, frozen=True):
+    """A sample of a gauge: its name with the unit, what it is, labels, and the value; None: not known."""
+
+    name: str
+    about: str
+    labels: Mapping[str, Any]
+    value: float | None
+
+
+def table(
+    title: str,
+    columns: Sequence[Column],
+    rows: Sequence[tuple[str, Sequence[str]]],
+    *,
+    more: int = 0,
+    note: str = "",
+    section: str = "",
+    is_first: bool = False,
+) -> Table:
+    """A table from (tone, cells) pairs."""
+    cells, tones = tuple(tuple(cells) for _, cells in rows), tuple(tone for tone, _ in rows)
+    return Table(title, tuple(columns), cells, tones, more, note, section=section, is_first=is_first)
+
+
+def level(columns: Sequence[Column]) -> list[Column]:
+    """`columns` with headers of equally many lines, empty ones on top."""
+    height = max(column.header.count("\n") for column in columns)
+    return [replace(column, header="\n" * (height - column.header.count("\n")) + column.header) for column in columns]

@@ -1,0 +1,325 @@
+"""Documents for a terminal, as wide as it is: the headline on the second line, numbers never cut, colour only where
+the reader wants it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+from typing import Final
+
+from msgspec import Struct
+from rich.cells import cell_len, chop_cells, set_cell_size
+
+from tracker.reports.document import Column, Document, Lines, Table
+from tracker.reports.look import Look
+from tracker.units import MISSING_TEXT, counted, printable
+
+TITLE = "tables for the terminal"
+SUFFIX = ".txt"
+BINARY = False
+ROWS: Final = 10
+"""Rows per table unless the reader says otherwise."""
+
+GAP: Final = 2
+_INDENT: Final = 2
+_WIDTH: Final = 120  # of a pipe or a file
+_LEAST_WIDTH: Final = 40
+_WORD: Final = re.compile(r"\s*+\S+\s*")
+_WIDE: Final = 24  # an elastic column keeps at least this, before columns fold
+_NARROW: Final = 26  # and this, before columns are left out
+_LEAST: Final = 8
+_BAR: Final = 20
+_EIGHTHS: Final = " ▏▎▍▌▋▊▉"
+_CODES: Final = {"strong": "1", "dim": "2", "worse": "31", "better": "32"}
+"""ANSI codes of bold, dim, red, green."""
+
+
+def render(document: Document, look: Look) -> str:
+    """The document as lines of at most `look.width` characters, where no number would be cut."""
+    page = _Page(look)
+    page.text(document.title)
+    page.headline(document)
+    for remark in document.remarks:
+        page.text(remark)
+    blocks = document.chosen(look.only, details=look.details)
+    for block in blocks:
+        page.table(block) if isinstance(block, Table) else page.lines(block)
+    if document.notes:
+        page.blank()
+        for note in document.notes:
+            page.text(note)
+    return page.end(document.next_commands)
+
+
+class _Page:
+    """Lines of a terminal; with ANSI colours only where the look says so."""
+
+    def __init__(self, look: Look) -> None:
+        self._color = look.color
+        self.width = max(look.width or _WIDTH, _LEAST_WIDTH)
+        self._lines: list[str] = []
+        self._left_out: dict[str, None] = {}
+
+    def text(self, line: str, style: str = "") -> None:
+        """A paragraph, wrapped at the width."""
+        self._lines += (self._styled(part, style) for part in wrapped(printable(line), self.width))
+
+    def blank(self) -> None:
+        """An empty line."""
+        self._lines.append("")
+
+    def headline(self, document: Document) -> None:
+        """The sentence that answers, its verdict at the right end of the line where there is room."""
+        sentence, verdict = printable(document.headline), document.verdict
+        room = self.width - cell_len(sentence) - len(verdict)
+        if verdict and room >= GAP:
+            styled = (self._styled(sentence, "strong"), self._styled(verdict, f"strong {document.tone}"))
+            self._lines.append((" " * room).join(styled))
+        else:
+            self.text(f"{sentence} {verdict}".strip(), f"strong {document.tone}")
+
+    def table(self, table: Table) -> None:
+        """A blank line, the title, and the table fitted into the width."""
+        self.blank()
+        if table.title:
+            self.text(table.title, "strong")
+        if table.lead:
+            self._indented(table.lead)
+        if table.rows:
+            self._rows(table)
+        elif not table.note:
+            self._indented("no rows")
+        if table.more:
+            self._indented(f"… and {table.more:,} more")
+        if table.note:
+            self._indented(table.note)
+
+    def lines(self, block: Lines) -> None:
+        """A title with an indented line for each sentence; nothing without any."""
+        if not block.lines:
+            return
+        self.blank()
+        if block.title:
+            self.text(block.title, "strong")
+        for line in block.lines:
+            if block.is_wrapped:
+                self._indented(line, style="")
+            else:
+                self._lines.append(" " * _INDENT + printable(line))
+
+    def end(self, commands: Sequence[str]) -> str:
+        """The whole page, with what there was no room for, and the next commands as its last line, unwrapped."""
+        if self._left_out:
+            self.blank()
+            columns = f"{counted(len(self._left_out), 'column')} left out: {', '.join(self._left_out)}"
+            self.text(f"{columns}; use a wider terminal or --format csv", "dim")
+        if commands:
+            self.blank()
+            self._lines.append(f"Next: {printable(' | '.join(commands))}")
+        return "".join(f"{line if self._color else line.rstrip()}\n" for line in self._lines)
+
+    def _indented(self, line: str, indent: int = _INDENT, style: str = "dim") -> None:
+        for part in wrapped(printable(line), self.width - indent):
+            self._lines.append(f"{' ' * indent}{self._styled(part.rstrip(), style)}")
+
+    def _rows(self, table: Table) -> None:
+        """The header and the rows, with the sentences under them. A number is never cut: it would read as another one;
+        where the columns that stay need more than the width, lines are longer.
+        """
+        fitted = fit(table, self.width - _INDENT)
+        self._left_out.update(dict.fromkeys(fitted.left_out))
+        sizes = list(zip(fitted.columns, fitted.widths, strict=True))
+        room = min(_BAR, self.width - _INDENT - sum(fitted.widths) - GAP * len(fitted.widths))
+        if any(column.header for column in fitted.columns):
+            for line in zip(*(column.header.split("\n") for column in fitted.columns), strict=True):
+                named = (self._cell((text,), *size, "dim")[0] for text, size in zip(line, sizes, strict=True))
+                self._lines.append((" " * GAP).join(["", *named]))
+        whole_rows = [(tone,) * len(sizes) for tone in table.tones]
+        rows = zip_longest(fitted.rows, table.cell_tones or whole_rows, table.below, table.bars, fillvalue="")
+        for place, (row, tones, sentence, part) in enumerate(rows):
+            drawn = [self._cell(lines, *size, tone) for lines, size, tone in zip(row, sizes, tones, strict=True)]
+            for number, cells in enumerate(zip_longest(*drawn)):
+                whole = [cell or " " * width for cell, width in zip(cells, fitted.widths, strict=True)]
+                if number == 0 and part and room >= _LEAST:
+                    whole.append(self._styled(bar(float(part), room), table.tones[place]))
+                self._lines.append((" " * GAP).join(["", *whole]))
+            if sentence:
+                self._indented(str(sentence), 2 * _INDENT)
+
+    def _cell(self, lines: Sequence[str], column: Column, width: int, tone: str) -> list[str]:
+        """The lines of a cell, each as wide as its column; those behind the first are of columns that folded."""
+        first, *folded = lines
+        space = " " * (width - cell_len(first))
+        drawn = [self._styled(set_cell_size(first, width) if column.left else space + first, tone)]
+        for line in folded:
+            drawn.append(self._styled(line, f"dim {tone}") + " " * (width - cell_len(line)))
+        return drawn
+
+    def _styled(self, text: str, style: str) -> str:
+        codes = ";".join(sorted(_CODES[word] for word in style.split() if word in _CODES))
+        return f"\x1b[{codes}m{text}\x1b[0m" if self._color and codes and text else text
+
+
+def bar(part: float, width: int) -> str:
+    """A bar whose length is the size of `part` of `width`, to an eighth of a character.
+
+    >>> bar(0.5, 8), bar(-1.0, 4), bar(0.01, 8)
+    ('████', '████', '▏')
+    """
+    eighths = max(1, round(abs(part) * width * 8))
+    return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
+
+
+class Fitted(Struct, frozen=True):
+    """A table that fits: `rows` hold the lines of each cell, `widths` the cells that each column takes. `left_out`: the
+    headers of columns for which there was no room.
+    """
+
+    columns: tuple[Column, ...]
+    widths: tuple[int, ...]
+    rows: tuple[tuple[tuple[str, ...], ...], ...]
+    left_out: tuple[str, ...] = ()
+
+
+class _Plan(Struct, frozen=True):
+    """Which columns stand beside each other, which fold under column `main`, and the least width of an elastic one."""
+
+    kept: tuple[int, ...]
+    folded: tuple[int, ...]
+    main: int
+    least: int
+
+
+def fit(table: Table, width: int) -> Fitted:
+    """`table` in at most `width` terminal cells, as far as its fixed columns allow."""
+    cells = [[printable(cell) for cell in row] for row in table.rows]
+    natural = [
+        max([*map(cell_len, column.header.split("\n")), *(cell_len(row[index]) for row in cells)])
+        for index, column in enumerate(table.columns)
+    ]
+    empty = frozenset(
+        index for index, column in enumerate(table.columns) if column.fold and not any(row[index] for row in cells)
+    )
+    for plan in _plans(table.columns, empty):
+        widths = _widths(table.columns, natural, plan, width)
+        if widths is not None:
+            break
+    else:
+        raise AssertionError("the last plan always fits")
+    rows = tuple(_cells(row, table.columns, plan, widths) for row in cells)
+    shown = {*plan.kept, *plan.folded, *empty}
+    left_out = tuple(
+        " ".join(column.header.split()) for index, column in enumerate(table.columns) if index not in shown
+    )
+    return Fitted(tuple(table.columns[index] for index in plan.kept), widths, rows, left_out)
+
+
+def _plans(columns: Sequence[Column], empty: frozenset[int]) -> Iterator[_Plan]:
+    kept = tuple(index for index in range(len(columns)) if index not in empty)
+    main = next((index for index in kept if columns[index].elastic), -1)
+    yield _Plan(kept, (), main, _WIDE)
+    folded = tuple(index for index in kept if columns[index].fold and index != main)
+    kept = tuple(index for index in kept if index not in folded)
+    yield _Plan(kept, folded, main, _NARROW)
+    for drop in sorted({column.drop for column in columns if column.drop}, reverse=True):
+        kept = tuple(index for index in kept if columns[index].drop < drop)
+        yield _Plan(kept, folded, main, _NARROW)
+    yield _Plan(kept, folded, main, 0)
+
+
+def _widths(columns: Sequence[Column], natural: list[int], plan: _Plan, width: int) -> tuple[int, ...] | None:
+    """The width of each kept column, None where an elastic one would get too little. The last plan (least 0) fits."""
+    wanted = {index: natural[index] for index in plan.kept}
+    elastic = [index for index in plan.kept if columns[index].elastic]
+    if plan.folded:
+        wanted[plan.main] = max(wanted[plan.main], *(natural[index] + GAP for index in plan.folded))
+    fixed = sum(size for index, size in wanted.items() if index not in elastic)
+    room = width - fixed - GAP * (len(plan.kept) - 1)
+    needed = sum(min(wanted[index], plan.least or _LEAST) for index in elastic)
+    if plan.least and room < needed:
+        return None
+    # the narrowest first: what they do not need goes to the wider ones
+    for position, index in enumerate(sorted(elastic, key=lambda index: wanted[index])):
+        fair = room // (len(elastic) - position)
+        wanted[index] = min(wanted[index], max(fair, _LEAST))
+        room -= wanted[index]
+    return tuple(wanted[index] for index in plan.kept)
+
+
+def _cells(
+    row: Sequence[str], columns: Sequence[Column], plan: _Plan, widths: tuple[int, ...]
+) -> tuple[tuple[str, ...], ...]:
+    cells = []
+    for index, size in zip(plan.kept, widths, strict=True):
+        below = [under for under in plan.folded if row[under] not in ("", MISSING_TEXT)] if index == plan.main else ()
+        lines = [" " * GAP + shortened(row[under], columns[under], size - GAP) for under in below]
+        cells.append((shortened(row[index], columns[index], size), *lines))
+    return tuple(cells)
+
+
+def shorten(text: str, width: int) -> str:
+    """`text` in at most `width` terminal cells, cut in the middle: names differ at both ends.
+
+    >>> shorten("void at::native::vectorized_kernel<4>", 16), shorten("relu", 16)
+    ('void at:…rnel<4>', 'relu')
+    """
+    if cell_len(text) <= width:
+        return text
+    if width < 2:
+        return "…"[:width]
+    head = set_cell_size(text, width // 2)
+    return f"{head}…{_end(text, width - 1 - cell_len(head))}"
+
+
+def _shorten_place(text: str, width: int) -> str:
+    """`text` of code lines and modules in at most `width` terminal cells: folders go first, the longest first; file
+    names, lines and functions stay as long as they can.
+
+    >>> _shorten_place("/home/me/project/main.py(366): train", 24)
+    '…/main.py(366): train'
+    """
+    parts = text.split(", ")
+    while cell_len(", ".join(parts)) > width:
+        longest = max(range(len(parts)), key=lambda at: len(parts[at].rpartition("/")[0]))
+        folder, _, name = parts[longest].rpartition("/")
+        if folder in ("", "…"):
+            break
+        parts[longest] = f"…/{name}"
+    short = ", ".join(parts)
+    return short if cell_len(short) <= width else f"…{_end(short, width - 1)}"
+
+
+def _end(text: str, width: int) -> str:
+    """As much of the end of `text` as takes at most `width` terminal cells."""
+    end = ""
+    for char in reversed(text):
+        if cell_len(char + end) > width:
+            break
+        end = char + end
+    return end
+
+
+def shortened(text: str, column: Column, width: int) -> str:
+    """`text` of a cell under `column` in at most `width` terminal cells."""
+    return _shorten_place(text, width) if column.place else shorten(text, width)
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """`text` in lines of at most `width` terminal cells, broken before words; a word that is longer than a line is cut.
+
+    >>> wrapped("all of it was wrapped", 8)
+    ['all of ', 'it was ', 'wrapped']
+    """
+    lines = [""]
+    for word in _WORD.findall(text) if text.strip() else []:
+        size = cell_len(word.rstrip())
+        if cell_len(lines[-1]) + size <= width:
+            lines[-1] += word
+        elif size <= width:
+            lines.append(word)
+        else:
+            lines += chop_cells(word, width)
+    whole = lines if lines[0] or len(lines) == 1 else lines[1:]
+    return [line if cell_len(line) <= width else set_cell_size(line, width) for line in whole]

@@ -1,0 +1,1 @@
+"""The document of each result: a module per result, with a function `document(result, look)`."""

@@ -1,0 +1,80 @@
+"""What the steps of a run or of two sides wait for, in sentences."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tracker.reports.cells import share
+from tracker.results import Bottleneck, Diff
+
+_CLASSES: Final = {
+    "input": "input bound", "communication": "communication bound", "host": "host bound",
+    "mixed": "neither host nor device bound (mixed)", "device": "device bound",
+}  # fmt: skip
+_WHOLES: Final = {
+    "step_ns": "the step time",
+    "e2e_ns": "E2E",
+    "capture_e2e_ns": "the capture's E2E, which holds work that no step launched",
+}
+"""What the utilisation is a share of."""
+_WORTH_SAYING: Final = 0.05
+"""Share of the capture outside of its steps; a step more or less of many is no matter."""
+
+
+def short(found: Bottleneck) -> str:
+    """The class in words; what can still be said where it is not known."""
+    if found.bound is not None:
+        return _CLASSES[found.bound]
+    return "not classified" if found.data_loading_share is None else "not input bound"
+
+
+def changed(diff: Diff) -> bool | None:
+    """Whether the class differs; None where it is not known on both sides."""
+    if diff.bottlenecks is None:
+        return None
+    before, after = diff.bottlenecks
+    return None if before.bound is None or after.bound is None else before.bound != after.bound
+
+
+def sentence(found: Bottleneck) -> str:
+    """The class with its numbers, and what is missing."""
+    parts = _parts(found)
+    text = short(found) + (f": {'; '.join(parts)}" if parts else "")
+    outside = found.outside_steps_share
+    if parts and outside is not None and outside >= _WORTH_SAYING and found.utilisation_of != "capture_e2e_ns":
+        text += f". This leaves out {share(outside)} of the capture's E2E, which lies outside of the steps"
+    if found.missing:
+        text += f". Missing: {', '.join(found.missing)}"
+    if found.device_utilisation is None and found.data_loading_share is not None:
+        text += ". Only the test for data loading applies"
+    return f"{text}."
+
+
+def _parts(found: Bottleneck) -> list[str]:
+    parts, limits = [], found.thresholds
+    loading = found.data_loading_share
+    if loading is not None:
+        limit = limits["input_bound_above"]
+        gain = found.possible_gain_share
+        idles = "" if gain is None or gain == loading else f"; the device idles in {share(gain)}"
+        most = f"{idles}, at most that much can be won" if loading > limit else ""
+        side = "above" if loading > limit else "not above"
+        parts.append(f"data loading is {share(loading)} of the step time ({side} {_per_cent(limit)}){most}")
+    exposed = found.communication_share
+    if exposed:
+        limit = limits["communication_bound_above"]
+        side = "above" if exposed > limit else "not above"
+        whole = _WHOLES[found.utilisation_of]
+        parts.append(f"exposed communication is {share(exposed)} of {whole} ({side} {_per_cent(limit)})")
+    works = found.device_utilisation
+    if works is not None:
+        low, high = limits["host_bound_below"], limits["device_bound_above"]
+        side = f"between {_per_cent(low)} and {_per_cent(high)}"
+        if not low <= works <= high:
+            side = f"below {_per_cent(low)}" if works < low else f"above {_per_cent(high)}"
+        parts.append(f"the device works {share(works)} of {_WHOLES[found.utilisation_of]} ({side})")
+    return parts
+
+
+def _per_cent(value: float) -> str:
+    return f"{value * 100:g} %"

@@ -1,0 +1,117 @@
+"""What was judged, one check each, for the build systems that read it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tracker.compare.gates import gate_of_diff
+from tracker.errors import EXIT_FINDINGS, EXIT_NOT_COMPARABLE, EXIT_TOO_LITTLE_DATA
+from tracker.regressions.gates import gate_of_findings, reason_of
+from tracker.reports.cells import q_text, readable, values
+from tracker.reports.commands import command, command_of
+from tracker.reports.document import Check, Checks
+from tracker.reports.look import Look
+from tracker.reports.rows import records
+from tracker.reports.views import findings as view_of_findings
+from tracker.results import Diff, Findings
+from tracker.results.gates import Gate, GatedRow
+from tracker.units import format_diff, printable
+
+_SMALL: Final = 0.001
+"""Part of the whole below which what is as it should be, or cannot be judged, is not worth a line."""
+
+
+def of(result: Diff | Findings, look: Look) -> Checks:
+    """The checks of a diff or of findings, by `look.gate`; without one by whether anything regressed."""
+    gate = look.gate or (gate_of_diff(result) if isinstance(result, Diff) else gate_of_findings(result))
+    if isinstance(result, Diff):
+        headline = ". ".join([result.explanation.headline, *result.explanation.remarks]).rstrip(".")
+        alone = _step_of_diff(result, gate)
+        totals = (result.explanation.baseline_ns, result.explanation.candidate_ns)
+        whole = max((value for value in totals if value is not None), default=None)
+        rows = _worth_a_line(gate, whole)
+    else:
+        headline = view_of_findings.document(result, look).headline
+        alone, rows = _tracks(result, gate), list(gate.rows)
+    ranked = [_check(row) for row in gate.of("failed")], [_check(row) for row in gate.of("suspect", "known")]
+    return Checks(
+        _title(result), headline, gate.word, gate.code, gate.because, (*alone, *map(_check, rows)),
+        tuple(ranked[0]), tuple(ranked[1]),
+    )  # fmt: skip
+
+
+def _title(result: Diff | Findings) -> str:
+    """The command of the question."""
+    workload = result.options.workload
+    where = ["--workload", workload] if workload else []
+    if isinstance(result, Diff):
+        where += [word for key, value in result.options.config.items() for word in ("--config", f"{key}={value}")]
+        return command_of(("tracker", "diff"), [result.baseline.label, result.candidate.label], where)
+    return command("tracker", "findings", *where)
+
+
+def _check(row: GatedRow) -> Check:
+    """What was judged, with its numbers, its verdict and why, on one line."""
+    name = printable(" ".join(filter(None, (readable(row.name), row.detail))))
+    unit = "count" if row.unit == "per_second" else row.unit
+    before, after, change = values(unit, row.baseline, row.candidate, row.delta)
+    ratios = []
+    if row.diff is not None:
+        # a diff shows that of its two values, and judges without machine-wide drift; a finding shows what was judged
+        judged = format_diff(row.diff)
+        shown = judged
+        if row.section != "finding" and row.baseline and row.candidate is not None:
+            shown = format_diff(row.candidate / row.baseline - 1)
+        ratios = [shown] if shown == judged else [shown, f"judged {judged}"]
+    q = q_text(row.q)
+    verdict = ", ".join(filter(None, (row.verdict, *ratios[1:], f"q {q}" if q else "", row.remark)))
+    sentence = printable(f"{name}: {before} -> {after} ({', '.join((change, *ratios[:1]))}); {verdict}")
+    return Check(
+        row.section, name, row.outcome, row.verdict, sentence, printable(row.words),
+        row.candidate if row.unit == "ns" else None, f"{row.section}:{row.name}",
+    )  # fmt: skip
+
+
+def _worth_a_line(gate: Gate, whole_ns: float | None) -> list[GatedRow]:
+    """What fails or may fail, numbers of the whole run, and of the rest what is at least 0.1 % of its kind; in the
+    order of the result. `whole_ns`: the time that times are parts of.
+    """
+
+    def size(row: GatedRow) -> float:
+        return max(row.baseline or 0.0, row.candidate or 0.0)
+
+    bytes_ = sum(size(row) for row in gate.rows if row.unit == "bytes" and row.key[0] != "run")
+    whole = {"ns": whole_ns or 0.0, "bytes": bytes_}
+    return [
+        row
+        for row in gate.rows
+        if row.outcome in ("failed", "suspect", "known")
+        or row.key[0] == "run"
+        or size(row) >= _SMALL * whole.get(row.unit, 0.0)
+    ]
+
+
+def _step_of_diff(diff: Diff, gate: Gate) -> list[Check]:
+    """The check of a step that was not judged; none where it was."""
+    step = "duration_ns" if diff.explanation.total_metric == "step_ns" else diff.explanation.total_metric
+    if any(row.key[:2] == ("run", step) for row in gate.rows):
+        return []
+    outcome = {EXIT_NOT_COMPARABLE: "error", EXIT_TOO_LITTLE_DATA: "unsure"}.get(gate.code, "passed")
+    return [Check("overall", "step", outcome, "NOT_COMPARABLE", printable(gate.because), "", None, "overall:step")]
+
+
+def _tracks(found: Findings, gate: Gate) -> list[Check]:
+    """A check per track of which runs were judged."""
+    checks = []
+    for row in records(found.tables["lines"]):
+        where = " ".join(filter(None, (row["workload"], row["configuration"], f"on {row['device']}", row["version"])))
+        code, why = row[f"gate_{gate.word}"], reason_of(row, gate.word)
+        fails = code == EXIT_FINDINGS and not gate.of("failed")
+        outcome = "unsure" if code == EXIT_TOO_LITTLE_DATA else "failed" if fails else "passed"
+        checks.append(
+            Check(
+                "line", printable(where), outcome, "REGRESSED", why, why, row["step_ns"] or row["e2e_ns"],
+                f"line:{where}",
+            )
+        )  # fmt: skip
+    return checks

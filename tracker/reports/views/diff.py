@@ -1,0 +1,340 @@
+"""The document of a diff: the change of the step, what carries it, and what else changed; all tables as details."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from tracker.compare.headline import short_labels
+from tracker.profile import UNKNOWN_DEVICE
+from tracker.reports import cells
+from tracker.reports.cells import values
+from tracker.reports.commands import command_of, options_of
+from tracker.reports.document import NAME, WORDS, Block, Column, Document, Lines, Table, table
+from tracker.reports.look import Look
+from tracker.reports.rows import Row, records
+from tracker.reports.text import ROWS, shorten
+from tracker.reports.views import bottleneck, diff_tables, tree
+from tracker.reports.views.sections import in_section
+from tracker.results import REPLACED_BY, TOP_LEVEL, Contribution, Diff, Side
+from tracker.results.verdicts import CHANGED
+from tracker.units import counted, format_diff, format_ns, format_numbers, some_of, steps_words, time_unit
+
+_LABEL: Final = 16
+_NOTHING: Final = ("", "files", UNKNOWN_DEVICE.model)
+"""What a title need not say."""
+_ENVIRONMENT_ROWS: Final = 6
+_MOST_OF_CHANGE: Final = 10.0
+"""Part / change of the total up to which a quotient says something."""
+_PARTS: Final = {
+    "compute_ns": "compute", "exposed_communication_ns": "exposed communication", "exposed_copy_ns": "exposed copies",
+    "idle_ns": "idle", "data_loading_ns": "data loading", "others_ns": "all but data loading",
+    "whole_ns": "not split by the source", "outside_ns": "step beyond device span", "rest_ns": "rest (medians)",
+}  # fmt: skip
+"""Parts of a step, in words."""
+_BESIDE: Final = (
+    ("mean_step_ns", "mean step"), ("data_loading_ns", "data loading"), ("peak_allocated_bytes", "peak memory"),
+    ("samples_per_second", "samples per second"),
+)  # fmt: skip
+"""Numbers of the step that are no part of its sum."""
+_REST: Final = {False: "rest (medians do not add up)", True: "rest (kernels at the same time, medians)"}
+_QUIET: Final = {
+    "INCONCLUSIVE": "too noisy to judge", "TOO_FEW_RUNS": "too few runs to judge", "BELOW_LIMIT": "too small to matter",
+}  # fmt: skip
+
+
+def document(diff: Diff, look: Look) -> Document:
+    """The first screen has the step, the causes and what else changed; a tree that was chosen takes their place."""
+    found = diff.explanation
+    total = found.delta_ns or 0.0
+    tone = cells.TONES.get(found.verdict or "", "") or ("" if found.verdict else "worse" if total > 0 else "better")
+    return Document(
+        title=_title(diff),
+        headline=found.headline,
+        verdict=found.verdict or "",
+        tone=tone if found.remarks == () or found.verdict else "",
+        remarks=_remarks(diff),
+        blocks=tuple(_blocks(diff, look)),
+        notes=tuple(_notes(diff)),
+        next_commands=tuple(_next(diff, look)),
+    )
+
+
+def _title(diff: Diff) -> str:
+    """Workload, device and configuration of both sides, and on how many runs, ranks and steps the numbers rest."""
+    before, after = diff.baseline, diff.candidate
+
+    def both(name: str) -> str:
+        return cells.pair(str(getattr(before, name)), str(getattr(after, name)))
+
+    where = [both(name) for name in ("workload", "device", "configuration") if both(name) not in _NOTHING]
+    runs = f"{counted(after.runs, 'run')} each" if before.runs == after.runs else f"{both('runs')} runs"
+    words = [*where, runs if max(before.runs, after.runs) > 1 else "1 run each"]
+    if max(before.ranks, after.ranks) > 1:
+        words.append(f"median of {both('ranks')} ranks")
+    return ", ".join([*words, _steps(before, after)])
+
+
+def _steps(before: Side, after: Side) -> str:
+    if before.chosen_steps or after.chosen_steps:
+        return f"only {cells.pair(steps_words(before.chosen_steps), steps_words(after.chosen_steps))}"
+    if not before.steps and not after.steps:
+        return "no step markers"
+    texts = [
+        str(side.steps) if side.fewest_steps in (None, side.steps) else f"{side.fewest_steps} to {side.steps}"
+        for side in (before, after)
+    ]
+    many = "" if texts == ["1", "1"] else "s"
+    return f"{cells.pair(*texts)} step{many} a run"
+
+
+def _remarks(diff: Diff) -> tuple[str, ...]:
+    """What limits the headline, and why there are no verdicts."""
+    found, judgement = list(diff.explanation.remarks), diff.judgement
+    if judgement is not None and not judgement.judged:
+        own = judgement.sentences[diff.is_refused :]
+        found += [sentence for sentence in own if sentence not in found]
+    return tuple(found)
+
+
+def _blocks(diff: Diff, look: Look) -> Iterator[Block]:
+    if diff.is_refused:
+        yield _environment(diff, look)
+        return
+    limit = look.rows(ROWS)
+    if diff.tree_table is not None and not look.only:
+        yield tree.of_diff(diff, look)
+    else:
+        yield _step(diff)
+        if diff.explanation.contributions:
+            yield _causes(diff)
+        yield _environment(diff, look)
+    for section in look.sections() if diff.tree_table is None or look.only else ():
+        if section == "memory_peak" and section not in look.only and not diff_tables.peak_changed(diff):
+            continue
+        yield from in_section(diff_tables.SECTIONS[section](diff, limit), section, look.only, diff.options, False)
+    yield Lines("Replaced", tuple(_replaced(diff)), section="operator", is_first=False, is_wrapped=True)
+    yield Lines("Bottleneck", tuple(_bottleneck(diff)), section="overall", is_first=False, is_wrapped=True)
+    if diff.judgement is not None and diff.judgement.judged:
+        yield Lines("Verdicts", diff.judgement.sentences, is_first=False, is_wrapped=True)
+
+
+def heads(labels: list[str]) -> list[str]:
+    """What stands over the columns of two sides: their labels, of paths the folder that differs; `baseline` and
+    `candidate` where these are too long to differ.
+
+    >>> heads(["v1", "v2"]), heads(["h100/a.json.gz", "mi300/a.json.gz"]), heads(["mfu_2gpu_old.db", "mfu_2gpu_new.db"])
+    (['v1', 'v2'], ['h100', 'mi300'], ['mfu_2gpu_old.db', 'mfu_2gpu_new.db'])
+    >>> heads(["a_very_long_name_before.sqlite", "a_very_long_name_after.sqlite"])
+    ['baseline', 'candidate']
+    """
+    parts = [label.split("/") for label in short_labels(labels)]
+    names = [own[0] if len(own) > 1 else own[-1] for own in parts]
+    texts = [shorten(name, _LABEL) for name in names]
+    return texts if texts[0] != texts[1] and names[0] != names[1] else list(diff_tables.SIDES)
+
+
+def _heads(diff: Diff) -> list[str]:
+    return heads([diff.baseline.label, diff.candidate.label])
+
+
+def _step(diff: Diff) -> Table:
+    """The parts of a step on both sides, which add up to it; below, what is no part of it."""
+    found, of_step = diff.explanation, {row["metric"]: row for row in records(diff.tables["overall"])}
+    totals = (found.baseline_ns, found.candidate_ns, found.delta_ns)
+    unit = time_unit(*totals, *(part.delta_ns for part in found.parts))
+    word = "step" if found.total_metric == "step_ns" else "E2E"
+    columns = [Column(word, left=True), *(Column(label) for label in _heads(diff))]
+    columns += [Column("change"), Column("", drop=1), Column("", left=True)]
+    rows: list[tuple[str, list[str]]] = []
+    bars: list[float | None] = []
+
+    def line(label: str, before: float | None, after: float | None, delta: float | None, row: Row) -> list[str]:
+        relative = None if delta is None or not before else delta / before
+        verdict = row.get("verdict") if row.get("verdict") in CHANGED else ""
+        numbers = (format_ns(before, unit), format_ns(after, unit), cells.signed(format_ns(delta, unit), delta))
+        return [label, *numbers, "" if relative is None else format_diff(relative), verdict or ""]
+
+    longest = max((abs(part.delta_ns) for part in found.parts), default=0.0)
+    for part in found.parts:
+        row = of_step.get(part.name, {})
+        label = _PARTS.get(part.name, part.title)
+        rows.append((cells.tone(row, part.delta_ns) if row else "", line(label, part.baseline_ns, part.candidate_ns,
+                                                                         part.delta_ns, row)))  # fmt: skip
+        bars.append(part.delta_ns / longest if longest else None)
+    metric = "duration_ns" if found.total_metric == "step_ns" else found.total_metric
+    total = dict(of_step.get(found.total_metric, of_step.get(metric, {})))
+    cut = line(f"= {word}{' time' if word == 'step' else ''}", *totals, {})
+    rows.append(("strong", [*cut[:-1], found.verdict or total.get("verdict") or ""]))
+    bars.append(None)
+    in_sum = {part.name for part in found.parts}
+    for name, label in _BESIDE:
+        row = of_step.get(name, {})
+        ends = (row.get("baseline_value"), row.get("candidate_value"))
+        if not row or name in in_sum or not any(ends) or (name == "mean_step_ns" and not _differs(row, total)):
+            continue
+        kind = "count" if name == "samples_per_second" else row["unit"]
+        verdict = row["verdict"] if row["verdict"] in CHANGED else ""
+        own = [label, *values(kind, *ends, row["delta"]), format_diff(row["diff"]), verdict]
+        flip = name == "samples_per_second"
+        rows.append((cells.tone(row, -(row["delta"] or 0.0) if flip else row["delta"]), own))
+        bars.append(None)
+    return replace(table("", columns, rows, is_first=True), bars=tuple(bars))
+
+
+def _differs(mean: Row, median: Row) -> bool:
+    """Whether the mean step says something else than the median: slow steps among others."""
+    pairs = [(mean.get(f"{side}_value"), median.get(f"{side}_value")) for side in diff_tables.SIDES]
+    return any(one and other and abs(one / other - 1.0) > 0.05 for one, other in pairs)
+
+
+def _causes(diff: Diff) -> Table:
+    """What carries the change, each cause once; the rows add up to the change of the step."""
+    found = diff.explanation
+    rows = found.contributions
+    unit = time_unit(found.delta_ns, *(row.delta_ns for row in rows))
+    has_calls = any(row.baseline_calls or row.candidate_calls for row in rows)
+    columns = [Column("cause", **NAME), Column("change"), Column("of change"), Column("")]
+    columns += [Column("why", **WORDS), *([Column("calls", left=True, drop=2)] if has_calls else [])]
+    lines: list[tuple[str, list[str]]] = []
+    for row in rows:
+        quotient = row.share if row.share is not None and abs(row.share) <= _MOST_OF_CHANGE else None
+        line = [_name(row, diff), cells.signed(format_ns(row.delta_ns, unit), row.delta_ns)]
+        line += ["" if quotient is None else f"{round(quotient * 100) + 0} %", cells.MARKS.get(row.verdict or "", "")]
+        calls = row.baseline_calls or row.candidate_calls
+        line += [_why(row), *([cells.calls(*_calls(row)) if calls else ""] if has_calls else [])]
+        colour = cells.TONES.get(row.verdict or "", "sum" if row.kind in ("others", "part", "rest") else "")
+        lines.append((colour, line))
+    if found.delta_ns is not None:
+        whole = "= step time" if found.total_metric == "step_ns" else "= E2E"
+        ends = [whole, cells.signed(format_ns(found.delta_ns, unit), found.delta_ns), "100 %" if found.delta_ns else ""]
+        lines.append(("strong", [*ends, *[""] * (len(columns) - len(ends))]))
+    return table("", columns, lines, is_first=True)
+
+
+def _name(row: Contribution, diff: Diff) -> str:
+    if row.kind == "others":
+        other = "other " if diff.explanation.contributions[0] is not row else ""
+        return f"{row.count:,} {other}{row.name if row.count != 1 else row.name.removesuffix('s')}"
+    if row.kind == "rest":
+        return _REST[diff.metric != "host_self_ns"]
+    if row.kind == "part":
+        return _PARTS.get(row.metric, row.name)
+    if row.kind == "replacement":
+        sides = [some_of(names.split(", "), ", ") for names in row.name.split(REPLACED_BY)]
+        return " -> ".join(sides)
+    finding = row.input_shapes if row.verdict in CHANGED else ""
+    return " ".join(filter(None, (cells.readable(row.name), finding)))
+
+
+def _calls(row: Contribution) -> tuple[float | None, float | None]:
+    """The calls of both sides; of one side where the other has none."""
+    return row.baseline_calls or None, row.candidate_calls or None
+
+
+def _why(row: Contribution) -> str:
+    """Slower or more often, with the numbers that show it."""
+    if row.kind in ("others", "rest", "part"):
+        return row.why
+    if row.why in ("new", "gone", "more calls", "fewer calls"):
+        return row.why
+    unit = time_unit(row.baseline_ns, row.candidate_ns)
+    times = f"{format_ns(row.baseline_ns, unit).split(' ')[0]} -> {format_ns(row.candidate_ns, unit)}"
+    return f"{row.why.removesuffix(' per call')}: {times}".removeprefix(": ")
+
+
+def _environment(diff: Diff, look: Look) -> Table:
+    """What else differs between the two sides."""
+    rows = records(diff.tables["environment"])
+    columns = [Column("kind", left=True), Column("what else changed", **NAME)]
+    columns += [Column(label, **NAME) for label in _heads(diff)]
+    lines = [("", [cells.readable(row[name]) for name in ("kind", "key", *diff_tables.SIDES)]) for row in rows]
+    shown = lines if look.details or look.limit == 0 else lines[:_ENVIRONMENT_ROWS]
+    if not rows:
+        note = "Nothing else that was recorded changed (environment, configuration, profiler settings)."
+        return table("", [], [], note=note, is_first=True)
+    more = len(lines) - len(shown)
+    found = table("", columns, shown, more=more, is_first=True)
+    return replace(found, note="--details lists them" if more else "")
+
+
+def _notes(diff: Diff) -> Iterator[str]:
+    judgement = diff.judgement
+    if judgement is not None and judgement.judged:
+        if words := _counts(diff):
+            yield words
+        if judgement.shared is not None and abs(judgement.shared) >= 0.005:
+            yield f"Machine-wide drift of {format_diff(judgement.shared)}, removed from the verdicts."
+    if diff.bottlenecks is not None and bottleneck.changed(diff):
+        before, after = map(bottleneck.short, diff.bottlenecks)
+        yield f"The bottleneck changed: {before} -> {after}."
+    elif diff.bottlenecks is not None and diff.bottlenecks[1].bound is not None:
+        yield f"Both sides are {bottleneck.short(diff.bottlenecks[1])}."
+    if chosen := diff_tables.filters(diff):
+        yield f"{chosen} leaves operators out of the tables; what explains the change counts all of them."
+    yield from (f"Note: {note}" for note in diff.notes)
+
+
+def _counts(diff: Diff) -> str:
+    """How many operators were found to have changed, and how many could not be judged."""
+    assert diff.judgement is not None
+    counts = Counter(dict(diff.judgement.counts))
+    if not counts:
+        return ""
+    marks = {mark: [word for word in CHANGED if cells.MARKS[word] == mark and counts[word]] for mark in "▲▼?"}
+    found = [
+        f"{mark} {', '.join(f'{counts[word]} {word}' for word in words)}" for mark, words in marks.items() if words
+    ]
+    quiet = [f"{counts[word]} {words}" for word, words in _QUIET.items() if counts[word]]
+    quiet[:1] = [f"{quiet[0]} with {diff.baseline.runs} x {diff.candidate.runs} runs"] if quiet else []
+    return f"Operators: {', '.join([*(found or ['no finding']), *quiet])}."
+
+
+def _replaced(diff: Diff) -> Iterator[str]:
+    """A sentence per replacement: what went, what came, and the net."""
+    for rename in diff.explanation.renames:
+        unit = time_unit(rename.removed_ns, rename.added_ns)
+        times = f"{format_ns(rename.removed_ns, unit)} -> {format_ns(rename.added_ns, unit)}"
+        relative = format_diff(rename.added_ns / rename.removed_ns - 1.0) if rename.removed_ns else ""
+        names = " -> ".join(some_of(side.split(" + "), ", ", 8) for side in (rename.removed, rename.added))
+        under = f" under {rename.parent}" if rename.parent != TOP_LEVEL else ""
+        word = "replaced" if rename.is_worse else "renamed or fused"
+        yield f"{names}{under}: {word}, {', '.join(filter(None, (times, relative)))}"
+
+
+def _bottleneck(diff: Diff) -> Iterator[str]:
+    for side, found in zip(diff_tables.SIDES, diff.bottlenecks or (), strict=False):
+        yield f"{side}: {bottleneck.sentence(found)}"
+
+
+def question(diff: Diff) -> list[str]:
+    """The options of the question, as on the command line."""
+    chosen = diff.options
+    return options_of(
+        chosen,
+        ("--only", ",".join(chosen.only) or None),
+        ("--by", chosen.tree or None),
+        ("--depth", chosen.depth),
+        ("--baseline-step", format_numbers(chosen.baseline_steps) or None),
+        ("--candidate-step", format_numbers(chosen.candidate_steps) or None),
+        ("--match", None if chosen.match == "shape" else chosen.match),
+        ("--max-kernels", chosen.max_kernels),
+        *(("--config", f"{key}={value}") for key, value in chosen.config.items()),
+        ("--op-map", json.dumps(dict(chosen.op_map)) if chosen.op_map else None),
+    ) + ["--force"] * (chosen.force and not diff.is_refused)
+
+
+def _next(diff: Diff, look: Look) -> Iterator[str]:
+    sides: Sequence[str] = (diff.baseline.label, diff.candidate.label)
+    if diff.is_refused:
+        yield command_of(("tracker", "diff"), sides, (*question(diff), "--force"))
+        return
+    more = [] if look.details or look.only or diff.options.tree else ["--details"]
+    yield command_of(("tracker", "diff"), sides, (*question(diff), *(more or ["-o", "diff.xlsx"])))
+    if more:
+        yield "--by module"
+        yield "-o diff.xlsx"

@@ -1,0 +1,282 @@
+"""The document of an optimisation log: a row per version and its columns beside each other where they fit, else a line
+per column, and each column as a table of its own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tracker.profile import UNKNOWN_DEVICE
+from tracker.reports import cells
+from tracker.reports.commands import command
+from tracker.reports.document import WORDS, Block, Column, Document, Table, level, table
+from tracker.reports.look import Look
+from tracker.reports.rows import Row, records
+from tracker.reports.text import GAP, ROWS, fit
+from tracker.results import LOG_TITLES as MEASURES
+from tracker.results import PROFILERS, Log
+from tracker.results.verdicts import CHANGED
+from tracker.units import MISSING_TEXT, counted, format_diff
+
+_WIDTH: Final = 120  # of a pipe, a file or a page
+_LABEL: Final = 10  # a longer label of the baseline stands only in the title
+_VERSIONS: Final = 25
+_COMMIT: Final = 12
+_OPEN: Final = 30
+
+
+class Part(Struct, frozen=True):
+    """One of the things that make a column of the log: `value` stands in its head, `words` in a sentence."""
+
+    key: str
+    value: str
+    words: str
+
+
+def document(log: Log, look: Look) -> Document:
+    """The newest version against the baseline, then the log."""
+    columns = records(log.columns)
+    counts = [counted(len(log.versions), "version"), *([f"{len(columns)} columns"] if len(columns) > 1 else [])]
+    headline, verdict, tone = _answer(log, columns)
+    options = log.options
+    pairs = [("--metric", options.metric if options.metric != "best" else None), ("--baseline", options.baseline)]
+    pairs += [("--device", options.device), ("--last", str(options.last or ""))]
+    pairs += [("--config", f"{key}={value}") for key, value in options.config.items()]
+    pairs += [("--by", key) for key in options.by]
+    words = [word for name, value in pairs if value for word in (name, value)]
+    return Document(
+        title=": ".join(filter(None, (f"{log.workload}, {', '.join(counts)}", _sentence(_shared(columns))))),
+        headline=headline,
+        verdict=verdict,
+        tone=tone,
+        blocks=tuple(_blocks(log, columns, look)),
+        next_commands=(command("tracker", "log", "--workload", log.workload, *words, "--details"), "-o log.xlsx"),
+    )
+
+
+def cell_tone(diff: float | None, higher_is_better: bool) -> str:
+    """Whether a change is `better` or `worse`, as far as it shows.
+
+    >>> cell_tone(0.1, True), cell_tone(0.1, False), cell_tone(0.0001, True), cell_tone(None, True)
+    ('better', 'worse', '', '')
+    """
+    if diff is None or format_diff(diff) == "0.0 %":
+        return ""
+    return "better" if (diff > 0) == higher_is_better else "worse"
+
+
+def short_names(columns: Sequence[Row]) -> list[str]:
+    """What differs between the columns, but for the unit; "" where there is only one."""
+    if len(columns) < 2:
+        return ["" for _ in columns]
+    shared = _shared(columns)
+    return [
+        " ".join(
+            str(MEASURES[column["measure"]]) if part.key == "unit" else part.words
+            for part in parts
+            if part.words and part not in shared
+        )
+        for column, parts in zip(columns, _parts(columns), strict=True)
+    ]
+
+
+def _parts(columns: Sequence[Row]) -> list[list[Part]]:
+    """What makes each of `columns`: its configuration, device, measure, profiler and scope. What is counted of a job of
+    one process is per rank and total alike, so that it goes with the others.
+    """
+    scopes = {str(column["scope"]) for column in columns if column["scope"]}
+    only = scopes.pop() if len(scopes) == 1 else ""
+    found = []
+    for column in columns:
+        device, scope = str(column["device"]), str(column["scope"] or only)
+        is_rate = column["measure"] == "throughput"
+        measure = f"throughput in {column['unit']}" if is_rate else str(MEASURES[column["measure"]])
+        found.append([
+            *(Part(key, value, f"{key}={value}") for key, value in cells.pairs(str(column["configuration"]))),
+            Part("device", device, "unknown device" if device == UNKNOWN_DEVICE.model else device),
+            Part("unit", str(column["unit"]) if is_rate else measure, measure),
+            Part("profiler", str(column["profiler"]), PROFILERS[column["profiler"]]),
+            Part("counted", scope or MISSING_TEXT, scope),
+        ])  # fmt: skip
+    return found
+
+
+def _shared(columns: Sequence[Row]) -> list[Part]:
+    found = _parts(columns)
+    return [part for part in found[0] if all(part in other for other in found)] if found else []
+
+
+def _sentence(parts: Sequence[Part]) -> str:
+    """Parts in words, as the title of a column has them."""
+    text = ""
+    for part, before in zip(parts, [None, *parts], strict=False):
+        glue = " " if part.key == "profiler" and before is not None and before.key == "unit" else ", "
+        text += f"{glue if text else ''}{part.words}" if part.words else ""
+    return text
+
+
+def _answer(log: Log, columns: Sequence[Row]) -> tuple[str, str, str]:
+    """The newest version of each column against the baseline: a sentence, a verdict, a tone."""
+    better = {column["column"]: bool(column["higher_is_better"]) for column in columns}
+    newest = {cell["column"]: cell for cell in records(log.cells)}
+    first = {cell["column"]: cell["version"] for cell in reversed(records(log.cells))}
+    if len(columns) == 1:
+        (cell,) = newest.values()
+        unit = "" if columns[0]["unit"] in ("ns", "bytes") else f" {columns[0]['unit']}"
+        baseline = log.baseline or first[cell["column"]]
+        ends = {baseline: cell["baseline_diff"], cell["previous_version"]: cell["previous_diff"]}
+        changes = [f"{format_diff(diff)} against {name}" for name, diff in ends.items()
+                   if diff is not None and name not in (None, cell["version"])]  # fmt: skip
+        verdict = str(cell["verdict"]) if cell["verdict"] in CHANGED else ""
+        text = f"{cell['version']} is at {_text(columns[0], [cell])(cell['value'])}{unit}"
+        tone = cells.TONES.get(verdict) or cell_tone(cell["baseline_diff"], better[cell["column"]])
+        return f"{text}: {', '.join(changes) or 'no other version to compare it with'}", verdict, tone
+    alone = "without another version"
+    sides = Counter(
+        alone if cell["baseline_diff"] is None or cell["version"] == (log.baseline or first[number])
+        else "within 1 %" if cells.is_small(cell["baseline_diff"])
+        else cell_tone(cell["baseline_diff"], better[number])
+        for number, cell in newest.items()
+    )  # fmt: skip
+    counts = [f"{sides[word]} {word}" for word in ("worse", "better", "within 1 %", alone) if sides[word]]
+    found = Counter(cell["verdict"] for cell in newest.values())
+    counts += [f"{found[word]} {word}" for word in CHANGED if found[word]]
+    baseline = log.baseline or "the first one"
+    return f"The newest version of {len(columns)} columns against {baseline}: {', '.join(counts)}", "", ""
+
+
+def _blocks(log: Log, columns: Sequence[Row], look: Look) -> list[Block]:
+    found: list[Block] = [_table(log, columns, look, "")]
+    fitted = fit(_table(log, columns, look, ""), (look.width or _WIDTH) - GAP)
+    if len(columns) > 1 and sum(fitted.widths) + GAP * len(fitted.widths) > (look.width or _WIDTH):
+        shared = _shared(columns)
+        titles = [_sentence([part for part in parts if part not in shared]) for parts in _parts(columns)]
+        own = [_table(log, [column], look, title) for column, title in zip(columns, titles, strict=True)]
+        found = [_overview(log, columns, look), *(replace(one, is_first=False) for one in own)]
+    return [*found, *([_directions(log, look)] if len(log.directions) else [])]
+
+
+def _text(column: Row, found: Sequence[Row]) -> Callable[[float | None], str]:
+    """How the values of a column are written: in one unit."""
+    values = [cell["value"] for cell in found]
+    if column["unit"] in ("ns", "bytes"):
+        return cells.form(column["unit"], values)
+    places = 1 if max(values) >= 1000 else 2
+    return lambda value: MISSING_TEXT if value is None else f"{value:,.{places}f}"
+
+
+def _verdict(cell: Row) -> str:
+    return cells.verdict_or_why(cell["verdict"], cell["previous_diff"]) if cell["verdict"] else ""
+
+
+def _table(log: Log, columns: Sequence[Row], look: Look, title: str) -> Table:
+    """A row per version; of each column its value, changes, and what is known of them."""
+    found: dict[int, dict[str, Row]] = {column["column"]: {} for column in columns}
+    for cell in records(log.cells):
+        if cell["column"] in found:
+            found[cell["column"]][cell["version"]] = cell
+    versions = [row for row in records(log.versions) if any(row["version"] in own for own in found.values())]
+    shown = versions if look.details else versions[-_VERSIONS:]
+    shared = _shared(columns)
+    differing = [[part for part in parts if part not in shared and part.key != "unit"] for parts in _parts(columns)]
+    # where columns differ in several things, each has a line of the head
+    heads = [Column("\n".join([*(part.key for part in differing[0]), "version"]), left=True)]
+    rows = [[row["version"]] for row in shown]
+    # a label like 20230808_69edec3bb7 holds the commit already
+    for key in ("direction", "commit", "note") if look.details else ("direction", "note"):
+        if any(row[key] and (key != "commit" or str(row[key]) not in row["version"]) for row in versions):
+            heads.append(Column(key, left=True, elastic=key != "commit"))
+            before = None
+            for row, line in zip(shown, rows, strict=True):
+                # a direction stands once, at the first of its neighbours
+                again = key == "direction" and row[key] and row[key] == before
+                line.append("" if again else str(row[key] or MISSING_TEXT)[: _COMMIT if key == "commit" else None])
+                before = row[key]
+    tones = [[""] * len(line) for line in rows]
+    for column, parts in zip(columns, differing, strict=True):
+        own = found[column["column"]]
+        for head, text, toned in _columns(log, column, list(own.values()), [part.value for part in parts], look):
+            heads.append(head)
+            for row, line, colours in zip(shown, rows, tones, strict=True):
+                known = own.get(row["version"])
+                line.append(MISSING_TEXT if known is None else text(known))
+                colours.append(cell_tone(known[toned], bool(column["higher_is_better"])) if known and toned else "")
+    left_out = len(versions) - len(shown)
+    note = f"{counted(left_out, 'older version')} left out; --details shows all" if left_out else ""
+    made = table(title, level(heads), [("", row) for row in rows], note=note, is_first=True)
+    return replace(made, cell_tones=tuple(map(tuple, tones)))
+
+
+def _columns(
+    log: Log, column: Row, found: Sequence[Row], head: Sequence[str], look: Look
+) -> list[tuple[Column, Callable[[Row], str], str]]:
+    """The columns of a table for one column of the log: header, text of a cell, and the change that colours it."""
+    name = str(column["unit"] if column["measure"] == "throughput" else MEASURES[column["measure"]])
+    against = "first" if log.baseline is None else log.baseline if len(log.baseline) <= _LABEL else "baseline"
+    gap, text = "\n" if head else " ", _text(column, found)
+    made: list[tuple[Column, Callable[[Row], str], str]] = [
+        (Column("\n".join([*head, name])), lambda cell: text(cell["value"]), ""),
+        (Column(f"vs{gap}{against}"), lambda cell: format_diff(cell["baseline_diff"]), "baseline_diff"),
+        (Column(f"vs{gap}previous"), lambda cell: format_diff(cell["previous_diff"]), "previous_diff"),
+    ]
+    if any(cell["expected"] for cell in found):
+        made.append((Column("gain / expected"), _gain, ""))
+    if any(map(_verdict, found)):
+        made.append((Column("verdict", left=True), _verdict, ""))
+    if look.details:
+        made.append((Column("runs"), _spread, ""))
+    return made
+
+
+def _spread(cell: Row) -> str:
+    return cells.spread(cell["runs"], cell["value"], cell["minimum"], cell["maximum"])
+
+
+def _gain(cell: Row) -> str:
+    text, gain = cell["expected"] or MISSING_TEXT, cell["expected_gain"]
+    if text == MISSING_TEXT and cell["gain"] is None:
+        return MISSING_TEXT
+    return f"{format_diff(cell['gain'])} / {text if gain is None else format_diff(gain)}"
+
+
+def _overview(log: Log, columns: Sequence[Row], look: Look) -> Table:
+    """A line per column: what makes it, and its newest version against the baseline and the version before."""
+    found: dict[int, list[Row]] = {column["column"]: [] for column in columns}
+    for cell in records(log.cells):
+        found[cell["column"]].append(cell)
+    shared = _shared(columns)
+    made = [{part.key: part.value for part in parts if part not in shared} for parts in _parts(columns)]
+    keys = list(dict.fromkeys(key for parts in made for key in parts))
+    has_verdict = any(_verdict(own[-1]) for own in found.values())
+    heads = [Column("column", **WORDS), Column("versions", left=True, drop=2), Column("newest", left=True, drop=1)]
+    heads += [Column("value"), Column("vs baseline" if log.baseline else "vs first"), Column("vs previous")]
+    heads += [Column("verdict", left=True)] if has_verdict else []
+    rows = []
+    for column, parts in list(zip(columns, made, strict=True))[: None if look.details else look.rows(_OPEN)]:
+        own, newest = found[column["column"]], found[column["column"]][-1]
+        line = [" ".join(parts.get(key, MISSING_TEXT) for key in keys)]
+        line += [cells.sparkline([cell["value"] for cell in own][-_VERSIONS:]), newest["version"]]
+        line += [_text(column, [newest])(newest["value"]), format_diff(newest["baseline_diff"])]
+        line += [format_diff(newest["previous_diff"]), *([_verdict(newest)] if has_verdict else [])]
+        rows.append((cell_tone(newest["baseline_diff"], bool(column["higher_is_better"])), line))
+    note = "" if look.details else "--details has all versions of each column"
+    overview = table("", heads, rows, more=len(columns) - len(rows), note=note, is_first=True)
+    return replace(overview, lead=f"column: {' '.join(keys)}")
+
+
+def _directions(log: Log, look: Look) -> Table:
+    """What the versions of a direction gained together."""
+    names = {row["column"]: row["title"] for row in records(log.columns)}
+    found = [row for row in records(log.directions) if row["column"] in names]
+    shown = found[: None if look.details else look.rows(ROWS)]
+    heads = [Column("direction", left=True), Column("versions"), Column("gain"), Column("where", **WORDS)]
+    rows = []
+    for row in shown:
+        line = [row["direction"], str(row["versions"]), format_diff(row["gain"]), names[row["column"]]]
+        rows.append((cell_tone(row["gain"], True), line))
+    return table("Gain in speed by direction", heads, rows, more=len(found) - len(shown), is_first=True)

@@ -1,0 +1,202 @@
+"""The document of three and more sides: their numbers beside each other, each against the first one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final
+
+from msgspec.structs import replace
+from rich.cells import cell_len
+
+from tracker.reports import cells
+from tracker.reports.commands import command_of, options_of
+from tracker.reports.document import NAME, Column, Document, Lines, Table, table
+from tracker.reports.look import Look
+from tracker.reports.rows import Row, records
+from tracker.reports.text import GAP, ROWS, shorten
+from tracker.results import Matrix
+from tracker.results.verdicts import CHANGED
+from tracker.units import MISSING_TEXT, counted, format_diff, format_ns, some_of, time_unit
+
+_MARKS: Final = {"REGRESSED": "▲", "ADDED": "▲", "IMPROVED": "▼", "REMOVED": "▼", "SUSPECT": "?"}
+_TITLES: Final = {"op": "Operators", "kernel": "Kernels", "communication": "Collectives", "module": "Modules"}
+_LABEL: Final = 16
+_NAME: Final = 26
+
+
+def document(matrix: Matrix, look: Look) -> Document:
+    """The total of the last side against the first; all sides beside each other; what came with which side."""
+    rows, heads = rows_of(matrix, None), labels(matrix)
+    total = _total(rows)
+    last = total["cells"][-1] if total else {}
+    judged = tuple(dict.fromkeys(matrix.judged)) if not matrix.cells["verdict"].notna().any() else ()
+    is_marked = any(cell["verdict"] in _MARKS for row in rows for cell in row["cells"])
+    marks = "▲ REGRESSED or ADDED, ▼ IMPROVED or REMOVED, ? SUSPECT against the side before; " if is_marked else ""
+    match = None if matrix.options.match == "shape" else matrix.options.match
+    words, by = options_of(matrix.options, ("--match", match)), ["--by", matrix.by] if matrix.by != "op" else []
+    sides = [side.label for side in matrix.sides]
+    following = [command_of(("tracker", "diff"), sides, [*by, *words, "--details"]), "-o diff.xlsx"]
+    following += [command_of(("tracker", "diff"), [sides[0], sides[-1]], words)]
+    return Document(
+        title=_title(matrix, heads),
+        headline=headline(matrix),
+        tone="" if cells.is_small(last.get("diff")) else cells.tone({"diff": last.get("diff")}, last.get("delta")),
+        remarks=judged,
+        blocks=(
+            *_tables(matrix, look),
+            Lines("What came with each side", _changes(rows, heads), is_first=False, is_wrapped=True),
+            Lines("Verdicts", () if judged else verdict_lines(matrix), is_first=False, is_wrapped=True),
+        ),
+        notes=(f"{marks}% against {heads[0]}.", *matrix.notes),
+        next_commands=tuple(following),
+    )
+
+
+def headline(matrix: Matrix) -> str:
+    """The total of the last side against that of the first."""
+    total, heads = _total(rows_of(matrix, None)), labels(matrix)
+    ends = [total["cells"][at]["value"] for at in (0, -1)] if total else [None]
+    if total is None or None in ends or not ends[0]:
+        return f"{heads[-1]} against {heads[0]}: no step time on both sides"
+    unit, change = time_unit(*ends), ends[1] / ends[0] - 1
+    word = "slower" if change > 0 else "faster"
+    size = f"{format_ns(ends[0], unit).split(' ')[0]} -> {format_ns(ends[1], unit)}"
+    size += f" {'per step' if total['part'] == 'step_ns' else 'E2E'} ({cells.change(ends[1] - ends[0])})"
+    is_same = format_diff(change) == "0.0 %"
+    return f"{heads[-1]} is {'as fast as' if is_same else f'{abs(change) * 100:.1f} % {word} than'} {heads[0]}: {size}"
+
+
+def verdict_lines(matrix: Matrix) -> tuple[str, ...]:
+    """What was judged of each side against the one before."""
+    pairs = pairwise(numbered([side.label for side in matrix.sides]))
+    return tuple(f"{b} against {a}: {text}" for (a, b), text in zip(pairs, matrix.judged, strict=True))
+
+
+def _total(rows: Sequence[Row]) -> Row | None:
+    return next((row for row in rows if row["part"] in ("step_ns", "e2e_ns")), None)
+
+
+def _title(matrix: Matrix, heads: Sequence[str]) -> str:
+    """The sides, and what they have in common."""
+    found = [
+        (side.workload, side.device, side.configuration, counted(side.runs, "run"), counted(side.steps, "step"))
+        for side in matrix.sides
+    ]
+    shared = [values[0] for values in zip(*found, strict=True) if len(set(values)) == 1 and values[0]]
+    return f"{', '.join(heads)}: {', '.join(shared)}" if shared else ", ".join(heads)
+
+
+def labels(matrix: Matrix) -> list[str]:
+    """The name of each side as it stands over its column, shortened; no two are equal. Paths by their last part, those
+    of one name by as many parts as they differ in; what stands twice is numbered.
+    """
+    names = [side.label for side in matrix.sides]
+    parts = [name.rstrip("/").split("/") for name in names]
+    heads = []
+    for own in parts:
+        others = [other for other in parts if other != own]
+        counts = range(1, len(own))
+        count = next((n for n in counts if all(other[-n:] != own[-n:] for other in others)), len(own))
+        heads.append(own[-1] if parts.count(own) > 1 else "/".join(own[-count:]))
+    short = [shorten(head, _LABEL) for head in heads]
+    # what only its cut middle makes unique stays whole
+    texts = [head if short.count(text) > heads.count(head) else text for head, text in zip(heads, short, strict=True)]
+    return numbered(texts)
+
+
+def numbered(names: Sequence[str]) -> list[str]:
+    """Whole labels; equal ones with their place.
+
+    >>> numbered(["v1", "v2", "v1"])
+    ['v1 (1)', 'v2', 'v1 (3)']
+    """
+    return [f"{name} ({at})" if names.count(name) > 1 else name for at, name in enumerate(names, start=1)]
+
+
+def rows_of(matrix: Matrix, limit: int | None) -> list[Row]:
+    """Overall rows, then at most `limit` of the others; each with its `cells`, a list by side."""
+    found: dict[int, list[Row]] = {}
+    for cell in records(matrix.cells):
+        found.setdefault(cell["row"], []).append(cell)
+    rows = [{**row, "cells": found[row["row"]]} for row in records(matrix.rows)]
+    listed = [row for row in rows if row["section"] != "overall"]
+    return [row for row in rows if row["section"] == "overall"] + (listed if limit is None else listed[:limit])
+
+
+def _tables(matrix: Matrix, look: Look) -> list[Table]:
+    """The numbers of the whole, and the rows that moved most; columns in the middle give way where it is narrow."""
+    rows, heads = rows_of(matrix, look.rows(ROWS)), labels(matrix)
+    texts = {row["row"]: [_text(row, cell) for cell in row["cells"]] for row in rows}
+    widths = [max(cell_len(head), *(cell_len(texts[row["row"]][at]) for row in rows)) for at, head in enumerate(heads)]
+    kept = list(range(len(heads)))
+    if look.width is not None:
+        room, kept = look.width - GAP - _NAME, []
+        for place in range(len(heads)):
+            # from both ends to the middle: the first and the last are always there
+            at = place // 2 if place % 2 == 0 else len(heads) - 1 - place // 2
+            room -= widths[at] + GAP
+            if room < 0 and place > 1:
+                break
+            kept = sorted([*kept, at])
+    # E2E is the step where all of a step is in the capture
+    of_step = texts[rows[0]["row"]] if rows and rows[0]["part"] == "step_ns" else None
+    rows = [row for row in rows if row["part"] != "e2e_ns" or texts[row["row"]] != of_step]
+    lost = [head for at, head in enumerate(heads) if at not in kept]
+    made = []
+    for is_overall in (True, False):
+        own = [row for row in rows if (row["section"] == "overall") is is_overall]
+        title = "Per step" if is_overall else f"{_TITLES[matrix.by]} by their largest movement"
+        columns = (Column("metric" if is_overall else "name", **NAME), *(Column(heads[at]) for at in kept))
+        lines = [("", [_name(row), *(texts[row["row"]][at] for at in kept)]) for row in own]
+        tones = tuple(("", *(cells.TONES.get(row["cells"][at]["verdict"] or "", "") for at in kept)) for row in own)
+        more = 0 if is_overall else int((matrix.rows["section"] != "overall").sum()) - len(own)
+        note = (
+            ""
+            if is_overall or not lost
+            else f"{counted(len(lost), 'side')} left out: {', '.join(lost)}; use a wider terminal"
+        )
+        made.append(replace(table(title, columns, lines, more=more, note=note, is_first=True), cell_tones=tones))
+    return made
+
+
+def _name(row: Row) -> str:
+    if row["section"] == "overall":
+        return "  " * int(row["level"] or 0) + str(row["name"])
+    return " ".join(filter(None, (cells.readable(row["name"]), row["input_shapes"], row["part"])))
+
+
+def _text(row: Row, cell: Row) -> str:
+    """The cell of a side: its value in the unit of the row, its change against the first side, a mark."""
+    mark = _MARKS.get(cell["verdict"] or "", "")
+    if cell["value"] is None:
+        return " ".join(filter(None, (MISSING_TEXT, mark)))
+    value = cells.form(row["unit"], [one["value"] for one in row["cells"]])(cell["value"])
+    # a part of the rest of medians says nothing
+    is_bare = cell["side"] == 0 or cell["diff"] is None or row["unit"] == "ratio" or row["part"] == "rest_ns"
+    return " ".join(filter(None, (value, "" if is_bare else format_diff(cell["diff"]), mark)))
+
+
+def _changes(rows: Sequence[Row], heads: Sequence[str]) -> tuple[str, ...]:
+    """Per side what was found against the one before, the largest changes first; sides with nothing have no line."""
+    total, lines = _total(rows), []
+    listed = [row for row in rows if row["section"] != "overall"]
+    for at in range(1, len(heads)):
+        words = []
+        cell = total["cells"][at] if total else {}
+        if total and cell["verdict"] in _MARKS and None not in (cell["value"], total["cells"][at - 1]["value"]):
+            delta = cell["value"] - total["cells"][at - 1]["value"]
+            change = f"{cells.change(delta)}, {format_diff(cell['previous_diff'])}"
+            words.append(f"{total['name'].lower()} {cell['verdict']} ({change})")
+        changes: dict[str, float] = {}  # of all rows of a name; a side without a row takes no time
+        for row in listed:
+            delta = (row["cells"][at]["value"] or 0.0) - (row["cells"][at - 1]["value"] or 0.0)
+            changes[row["name"]] = changes.get(row["name"], 0.0) + delta
+        for verdict in CHANGED:
+            names = {row["name"] for row in listed if row["cells"][at]["verdict"] == verdict}
+            ranked = sorted(names, key=lambda name: (-abs(changes[name]), name))
+            named = [f"{cells.readable(name)} {cells.change(changes[name])}" for name in ranked]
+            words += [f"{verdict} {some_of(named)}"] if named else []
+        if words:
+            lines.append(f"{heads[at]}: {'; '.join(words)}")
+    return tuple(lines)

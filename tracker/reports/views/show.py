@@ -1,0 +1,190 @@
+"""The document of one run: how long a step takes, where its time goes, and its largest operators; all tables as
+details.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from tracker.compare.references import FILES
+from tracker.profile import NOT_LISTED, NOT_LISTED_COLLECTIVES
+from tracker.reports.cells import READABLE, cell, number, readable, share
+from tracker.reports.commands import command_of, options_of
+from tracker.reports.document import NAME, Block, Column, Document, Lines, Table, table
+from tracker.reports.look import Look
+from tracker.reports.rows import records
+from tracker.reports.text import ROWS
+from tracker.reports.views import bottleneck, show_tables, tree
+from tracker.reports.views.sections import in_section
+from tracker.results import Shown
+from tracker.units import MISSING_TEXT, counted, format_moment, format_ns, format_numbers, steps_words, time_unit
+
+_FACTS: Final = 12
+_PARTS: Final = (
+    ("compute_ns", "compute"), ("exposed_communication_ns", "exposed communication"),
+    ("exposed_copy_ns", "exposed copies"), ("idle_ns", "idle"),
+)  # fmt: skip
+
+
+def document(shown: Shown, look: Look) -> Document:
+    """The first screen has the parts of a step and the largest operators; a tree that was chosen takes their place."""
+    return Document(
+        title=_title(shown),
+        headline=_headline(shown),
+        remarks=tuple(_remarks(shown)),
+        blocks=tuple(_blocks(shown, look)),
+        notes=tuple(_notes(shown)),
+        next_commands=tuple(_next(shown, look)),
+    )
+
+
+def _name(shown: Shown) -> str:
+    run = shown.run
+    paths = ", ".join(dict.fromkeys(str(row["path"]) for row in records(shown.tables["sources"])))
+    return paths or "run" if run.get("workload") == FILES or not run.get("run_id") else f"run {run['run_id']}"
+
+
+def _title(shown: Shown) -> str:
+    run = shown.run
+    device = " ".join(str(run[name]) for name in ("vendor", "device") if run.get(name)) or "unknown device"
+    expected, ranks = run.get("ranks_expected"), run.get("ranks")
+    size = (
+        f"rank {number(records(shown.tables['overall'])[0].get('rank'))}" if ranks == 1 else counted(ranks or 0, "rank")
+    )
+    if expected and expected != ranks:
+        size = f"{ranks} of {expected} ranks"
+    steps = steps_words(shown.options.steps) if shown.options.steps else counted(run.get("steps") or 0, "step")
+    what = " ".join(str(run[name]) for name in ("workload", "version") if run.get(name))
+    what = "" if run.get("workload") == FILES else what
+    words = [what, device, str(run.get("configuration") or ""), size, steps if run.get("steps") else "no step markers"]
+    state = "" if run.get("state", "active") == "active" else f" [{run['state']}: {run.get('state_reason') or '-'}]"
+    return f"{_name(shown)}: {', '.join(filter(None, words))}{state}"
+
+
+def _headline(shown: Shown) -> str:
+    """How long a step takes, of how long to how long; without steps the whole capture, with the shares of its parts."""
+    run, ranks = shown.run, records(shown.tables["overall"])
+    step = run.get("step_ns")
+    if step is not None:
+        rows = records(shown.tables["steps"])
+        ends = [row[name] for row in rows for name in ("shortest_ns", "longest_ns") if row.get(name) is not None]
+        unit = time_unit(step, *ends)
+        spread = ""
+        if len(ends) > 2 and min(ends) != max(ends):
+            spread = f" ({format_ns(min(ends), unit).split(' ')[0]} to {format_ns(max(ends), unit)})"
+        return f"{format_ns(step, unit)} per step{spread}"
+    known = [row["e2e_ns"] for row in ranks if row.get("e2e_ns") is not None]
+    e2e = sum(known) / len(known) if known else run.get("e2e_ns")
+    mean = f" (mean of {counted(len(ranks), 'rank')})" if len(ranks) > 1 else ""
+    return f"E2E {cell(e2e, 'ns')}{mean} of the whole capture"
+
+
+def _remarks(shown: Shown) -> Iterator[str]:
+    if shown.run.get("tags"):
+        yield f"tags: {shown.run['tags']}"
+    for row in records(shown.tables["overall"]):
+        if row.get("quality", "ok") != "ok":
+            yield f"rank {number(row.get('rank'))} is {row['quality']}: {row.get('quality_reason')}"
+
+
+def _blocks(shown: Shown, look: Look) -> Iterator[Block]:
+    limit = look.rows(ROWS)
+    if shown.tree_table is not None and not look.only:
+        yield tree.of_run(shown, look)
+        return
+    parts = _step(shown)
+    if parts.rows:
+        yield parts
+    yield _largest(shown, look)
+    for section in look.sections():
+        found = show_tables.SECTIONS[section](shown, limit)
+        yield from in_section(found, section, look.only, shown.options, shown.is_pruned)
+    facts = [row for row in records(shown.tables["facts"]) if row["kind"] == "fact"]
+    if facts:
+        more = [f"and {len(facts) - _FACTS} more"] if len(facts) > _FACTS and not look.details else []
+        listed = facts if look.details else facts[:_FACTS]
+        yield Lines("Facts", tuple([f"{row['key']}={row['value']}" for row in listed] + more), is_first=False)
+
+
+def _step(shown: Shown) -> Table:
+    """The parts of a step, or of the capture without step markers, with their share; memory below."""
+    numbers: Mapping[str, Any] = shown.run.get("per_step") or {}
+    e2e = numbers.get("e2e_ns")
+    known = [(numbers[name], label) for name, label in _PARTS if numbers.get(name)]
+    unit = time_unit(*(value for value, _ in known))
+    rows = [("", [label, format_ns(value, unit), share(value / e2e) if e2e else ""]) for value, label in known]
+    bars: list[float | None] = [value / e2e if e2e else None for value, _ in known]
+    step = shown.run.get("step_ns")
+    if rows and step is not None and e2e and abs(step - e2e) > 0.001 * step:
+        rows.append(("sum", ["step beyond device span", format_ns(step - e2e, unit), ""]))
+    for name, label, kind in (
+        ("data_loading_ns", "data loading", "ns"),
+        ("samples_per_second", "samples per second", "count"),
+        ("peak_allocated_bytes", "peak memory", "bytes"),
+    ):
+        if numbers.get(name):
+            rows.append(("", [label, cell(numbers[name], kind), ""]))
+    columns = [Column("", left=True), Column(""), Column("")]
+    found = table("", columns, rows, is_first=True)
+    return replace(found, bars=(*bars, *[None] * (len(rows) - len(bars))))
+
+
+def _largest(shown: Shown, look: Look) -> Table:
+    """The operators with the most time, all shapes of a name together; kernels where no operator is known."""
+    own = show_tables.self_time(shown)
+    found = [row for row in records(show_tables.ops_by(shown, "name")) if row[own]]
+    rows = [(readable(row["name"]), row[own], row["calls"]) for row in found]
+    word, what = "operator", "self time"
+    if not any(row["name"] not in READABLE for row in found) and len(shown.tables["kernels"]):
+        sums: dict[str, list[float]] = {}
+        for row in records(shown.tables["kernels"]):
+            name = row["canonical_name"] or row["name"]
+            if name not in (NOT_LISTED, NOT_LISTED_COLLECTIVES) and row["total_ns"]:
+                total = sums.setdefault(name, [0.0, 0.0])
+                total[:] = total[0] + row["total_ns"], total[1] + (row["calls"] or 0)
+        rows, word, what = [(name, both[0], both[1]) for name, both in sums.items()], "kernel", "time"
+    rows.sort(key=lambda row: (-row[1], row[0]))
+    whole = sum(row[1] for row in rows)
+    limit = look.rows(ROWS)
+    kept = rows if limit is None else rows[:limit]
+    place = own.split("_", maxsplit=1)[0] if word == "operator" else "device"
+    steps = 1 if shown.options.steps else max(shown.run.get("steps") or 1, 1)
+    columns = [Column(word, **NAME), Column(f"{place} {what}"), Column("share"), Column("calls")]
+    lines = [("", [name, cell(time, "ns"), share(time / whole), number(calls)]) for name, time, calls in kept]
+    if more := rows[len(kept) :]:
+        rest = sum(row[1] for row in more)
+        lines.append(("sum", [f"{len(more):,} other {word}s", cell(rest, "ns"), share(rest / whole), ""]))
+    note = "" if lines else f"no {word} has {place} {what}"
+    over = f"all {steps} steps" if steps > 1 else "the capture"
+    ranks = f" and {shown.run['ranks']} ranks" if (shown.run.get("ranks") or 1) > 1 else ""
+    return replace(table(f"Largest {word}s, over {over}{ranks}", columns, lines, note=note), is_first=True)
+
+
+def _notes(shown: Shown) -> Iterator[str]:
+    if shown.bottleneck is not None:
+        yield f"Bottleneck: {bottleneck.sentence(shown.bottleneck)}"
+    yield from (f"Note: {note}" for note in shown.notes)
+    run = shown.run
+    started = run.get("started_at_ns")
+    when = f"started {format_moment(started)} UTC, " if started else ""
+    yield f"{when}format {run.get('format') or MISSING_TEXT}, world size {run.get('world_size') or MISSING_TEXT}"
+
+
+def _next(shown: Shown, look: Look) -> Iterator[str]:
+    run_id, chosen = shown.run.get("run_id"), shown.options
+    reference = str(shown.run.get("reference") or f"run:{run_id}")
+    words = options_of(
+        chosen,
+        ("--step", format_numbers(chosen.steps) or None),
+        *(("--by", name) for name in chosen.by if chosen.tree),
+        ("--depth", chosen.depth),
+    )
+    file = f"run{run_id or ''}.xlsx"
+    more = [] if look.details or look.only or chosen.tree else ["--details"]
+    yield command_of(("tracker", "show"), [reference], [*words, *(more or ["-o", file])])
+    if more:
+        yield "--by module"
+        yield f"-o {file}"

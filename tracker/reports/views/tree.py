@@ -1,0 +1,142 @@
+"""The tree of `--by`: indented names, the most expensive first, the small ones summed up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
+
+from tracker.reports.cells import number, pair, readable, share, tone
+from tracker.reports.document import UNDER, WORDS, Column, Table, table
+from tracker.reports.look import Look
+from tracker.reports.rows import Row, records
+from tracker.reports.views.diff_tables import metric_words, shapes, side_cells, side_columns, verdict_cells
+from tracker.reports.views.diff_tables import verdict_columns as judged_columns
+from tracker.results import GRAINS, Diff, Shown
+from tracker.units import format_ns, time_unit
+
+if TYPE_CHECKING:
+    from tracker.columns import Columns
+
+ROWS: Final = 10
+"""Rows below one row."""
+_LEAST: Final = 0.01
+"""Rows below this share of the whole (in a diff: of the largest change) can be summed up."""
+_TITLES: Final = {
+    "module": "Modules and the ops in them",
+    "phase": "Phases of a step and the ops in them",
+    "op": "Ops",
+    "kernel": "Kernels and the ops that launch them",
+}
+_NOTES: Final = {
+    "module": "Calls of a module: its forward calls, or those of the range or layer that is the module; - where the "
+    "source does not count them. An op stands with its own time.",
+    "phase": "Calls of a phase: - where the source does not count them. An op stands with its own time.",
+    "op": "An op stands where it was called, with the time of its calls.",
+    "kernel": "",
+}
+_FLAT: Final = "An op stands with its own time, its kernels below: with a filter, or where the callers are not known."
+
+
+def of_run(shown: Shown, look: Look) -> Table:
+    """The tree of a run: calls, device and host time with and without the rows below, share."""
+    assert shown.tree_table is not None
+    tree, word = shown.tree_table, shown.options.tree
+    place = "device" if "device" in shown.tables["overall"].listed("timeline") else "host"
+    other = "host" if place == "device" else ""
+    grains = [name for name in GRAINS if name in tree]
+    columns = [Column("of", left=True)] if grains else []
+    columns += [Column(word, **WORDS), Column("input shapes", **UNDER), Column("calls")]
+    columns += [Column(f"{place} total"), Column(f"{place} self", drop=2), Column("share"), Column("of step", drop=1)]
+    columns += [Column(f"{other} total", drop=3)] if other else []
+    sums = (f"{place}_total_ns", f"{other}_total_ns", "share", "step_share")
+    is_small = _never if look.limit is not None else lambda row: row["share"] is not None and row["share"] < _LEAST
+    lines = []
+    for row in _cut(records(tree), grains, look.rows(ROWS), is_small, sums):
+        total, own = row[f"{place}_total_ns"], row[f"{place}_self_ns"]
+        unit = time_unit(total, own)
+        cells = [", ".join(f"{name} {number(row[name])}" for name in grains)] if grains else []
+        cells += [_indented(row), shapes(row), number(row["calls"])]
+        cells += [format_ns(total, unit), format_ns(own, unit), share(row["share"]), share(row["step_share"])]
+        cells += [format_ns(row.get(f"{other}_total_ns"))] if other else []
+        lines.append(("sum" if row["node"] is None else "", cells))
+    found = table(f"{_TITLES[word]}, most expensive first", columns, lines, note=_note(word, tree))
+    return replace(found, is_first=True, section="tree")
+
+
+def of_diff(diff: Diff, look: Look) -> Table:
+    """The tree of two sides: calls, time on both, change; the largest change first."""
+    assert diff.tree_table is not None
+    tree, word = diff.tree_table, diff.options.tree
+    rows = records(tree)
+    columns = [Column(word, **WORDS), Column("input shapes", **UNDER), *side_columns()]
+    columns += [Column("share", drop=2), *judged_columns(tree)]
+    largest = max((abs(row["delta_ns"] or 0.0) for row in rows if row["level"] == 0), default=0.0)
+    is_small = _never if look.limit is not None else partial(_changed_little, largest)
+    lines = []
+    for row in _cut(rows, [], look.rows(ROWS), is_small, ("baseline_ns", "candidate_ns", "delta_ns")):
+        shares = pair(share(row.get("baseline_share")), share(row.get("candidate_share")))
+        cells = [_indented(row), shapes(row), *side_cells(row), shares, *verdict_cells(tree, row)]
+        lines.append(("sum" if row["node"] is None else tone(row, row["delta_ns"]), cells))
+    words = metric_words(diff).replace(" self", "")
+    found = table(f"{_TITLES[word]} by change of {words}, per step", columns, lines, note=_note(word, tree))
+    return replace(found, is_first=True, section="tree")
+
+
+def _never(row: Row) -> bool:
+    return False
+
+
+def _changed_little(largest: float, row: Row) -> bool:
+    return bool(abs(row["delta_ns"] or 0.0) < _LEAST * largest)
+
+
+def _indented(row: Row) -> str:
+    return "  " * int(row["level"]) + readable(row["name"])
+
+
+def _note(word: str, tree: Columns) -> str:
+    if not len(tree):
+        return f"the sources state no {word}s"
+    return _FLAT if word == "op" and "kernel" in tree.listed("kind") else _NOTES[word]
+
+
+def _cut(
+    rows: list[Row], grains: list[str], limit: int | None, is_small: Callable[[Row], bool], sums: tuple[str, ...]
+) -> Iterator[Row]:
+    """The rows in their order; behind the last row that is kept under a row (or of a tree) one for all that are not,
+    with the sums of `sums`, and `node` None. Phases are few: none is small.
+    """
+    below: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        tree = tuple(row[name] for name in grains) if row["level"] == 0 else ()
+        below.setdefault((row["parent"], *tree), []).append(row)
+
+    def walk(siblings: list[Row]) -> Iterator[Row]:
+        left_out = [
+            row
+            for place, row in enumerate(siblings)
+            if (limit is not None and place >= limit) or (row["kind"] != "phase" and is_small(row))
+        ]
+        if len(left_out) == 1:  # a line is a line
+            left_out = []
+        hidden = {id(row) for row in left_out}
+        for row in siblings:
+            if id(row) not in hidden:
+                yield row
+                yield from walk(below.get((row["node"],), []))
+        # all that is in a row says no more than the row itself
+        if left_out and (len(left_out) < len(siblings) or siblings[0]["level"] == 0):
+            first = left_out[0]
+            summed: Row = dict.fromkeys(first)
+            summed |= {name: first[name] for name in first if name in (*GRAINS, "level", "parent")}
+            for name in sums:
+                known = [row[name] for row in left_out if row.get(name) is not None]
+                summed[name] = sum(known) if known else None
+            yield summed | {"name": f"… and {len(left_out):,} more", "input_shapes": ""}
+
+    for key, siblings in below.items():
+        if key[0] == -1:
+            yield from walk(siblings)

@@ -1,0 +1,306 @@
+"""Streams tables into an Excel workbook: few styles, exact numbers, text that stays text, Excel's limits told."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+from openpyxl import Workbook
+from openpyxl.cell import WriteOnlyCell
+from openpyxl.styles import Alignment, Font, NamedStyle, PatternFill
+from openpyxl.utils import get_column_letter
+from openpyxl.worksheet.properties import PageSetupProperties
+
+from tracker.reports.rows import Row, listed, names, no_formula, plain, records
+from tracker.units import BYTES_PER_KIB, NS_PER_MS, NS_PER_US, counted, format_moment, printable
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from tracker.columns import Columns
+
+MAX_ROWS = 1_048_576  # of a sheet: Excel specifications and limits, Excel 2007 and later
+MAX_TEXT: Final = 32_767  # characters of a cell, in UTF-16 units
+
+SUMMARY_FILL: Final = "DDEBF7"
+WORSE_FILL: Final = "FF0000"
+_BETTER_FONT: Final = "00803C"
+_HEADER_FILL: Final = "1F4E78"
+
+_BASELINE_FILL: Final = "E2EFDA"
+_CANDIDATE_FILL: Final = "FFF2CC"
+
+_HEADER_HEIGHT: Final = 46  # points: three lines
+
+_FORMATS: Final = {
+    "text": "@",
+    "filter": "@",
+    "us": "#,##0.000",
+    "ms": "#,##0.000",
+    "kb": "#,##0.00",
+    "mb": "#,##0.00",
+    "int": "#,##0",
+    "mean": "#,##0.00",
+    "number": "#,##0.0000",
+    "flag": "General",
+    "percent": "0.0%",
+}
+_NUMBER_WIDTH: Final = 16  # shows 999,999,999.999; Excel shows ### where a number does not fit
+_PER_UNIT: Final = {"us": NS_PER_US, "ms": NS_PER_MS, "kb": BYTES_PER_KIB, "mb": BYTES_PER_KIB * BYTES_PER_KIB}
+
+SIDES: Final = (("Baseline", "baseline"), ("Candidate", "candidate"))
+"""Both sides of a diff: how headers call them, and how the columns of its tables begin."""
+
+
+class Field(Struct, frozen=True):
+    """A column of a sheet; truth values stay what they are. `kind`: text, count, percent, number (of any size), us or
+    ms (of ns), kb or mb (of bytes), filter (worse, better, ...)."""
+
+    header: str
+    kind: str
+    value: Callable[[Row], Any]
+    width: int
+
+
+class Title(Struct, frozen=True):
+    """A text in the line above the header of a sheet, over `span` columns from `column` (from 0) on. `style`: note, or
+    baseline or candidate for what the columns below are."""
+
+    text: str
+    style: str = "note"
+    column: int = 0
+    span: int = 1
+
+
+def field(header: str, kind: str, value: str | Callable[[Row], Any], width: int = 0) -> Field:
+    """A column that takes `value`: a key of the row, or a function of the row."""
+    take = (lambda row: row.get(value)) if isinstance(value, str) else value
+    return Field(header, kind, take, width or (_NUMBER_WIDTH if kind != "text" else 24))
+
+
+def both(header: str, kind: str, value: str | Callable[[Row, str], Any], width: int = 0) -> list[Field]:
+    """A column for each side. `value`: the key of the row behind `baseline_` and `candidate_`, or a function of the row
+    and of one of these two words.
+    """
+    return [field(f"{side} {header}", kind, _of_side(value, prefix), width) for side, prefix in SIDES]
+
+
+def _of_side(value: str | Callable[[Row, str], Any], side: str) -> str | Callable[[Row], Any]:
+    return f"{side}_{value}" if isinstance(value, str) else lambda row: value(row, side)
+
+
+class Book:
+    """A workbook under construction. `tell` gets a sentence for each sheet that had to be cut, and one for texts."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self._book = Workbook(write_only=True)
+        self._tell = tell
+        self._cut_texts = 0
+        _add_styles(self._book)
+
+    def sheet(
+        self,
+        title: str,
+        fields: Sequence[Field],
+        rows: Iterable[tuple[str, Row]],
+        count: int,
+        *,
+        above: Sequence[Title] = (),
+        fixed: int = 0,
+    ) -> Any:
+        """A sheet with a frozen header, an autofilter and one line per (tone, row); `count`: how many rows there are.
+
+        `tone`: `summary` gives the light blue background, "" none. `above`: a line over the header; `fixed`: so many
+        columns stay when one scrolls to the right. What exceeds Excel's row limit is left out; the last row says so.
+        Returns the sheet, for charts.
+        """
+        sheet = self._new(title)
+        header = 2 if above else 1
+        sheet.freeze_panes = f"{get_column_letter(fixed + 1)}{header + 1}"
+        sheet.print_title_rows = f"1:{header}"
+        for position, column in enumerate(fields, 1):
+            sheet.column_dimensions[get_column_letter(position)].width = column.width
+        sheet.row_dimensions[header].height = _HEADER_HEIGHT
+        if above:
+            sheet.append(_title_cells(sheet, above))
+        sheet.append([_styled(sheet, column.header, "header") for column in fields])
+        kept = count if count + header <= MAX_ROWS else MAX_ROWS - header - 1  # and the row that tells
+        written = 0
+        for tone, row in rows:
+            if written == kept:
+                break
+            self._append(sheet, [_cell(sheet, column, row, tone) for column in fields])
+            written += 1
+        sheet.auto_filter.ref = f"A{header}:{get_column_letter(len(fields))}{written + header}"
+        if kept < count:
+            message = f"{title}: {count - kept:,} of {count:,} rows left out: a sheet holds {MAX_ROWS:,} rows"
+            sheet.append([_styled(sheet, message, "text")])
+            self._tell(f"{message}; --format csv has them all")
+        return sheet
+
+    def table(self, title: str, table: Columns | pd.DataFrame) -> None:
+        """A plain sheet of a table of a result, with all its rows and columns."""
+        self.sheet(title, fields_of(table), (("", row) for row in records(table)), len(table))
+
+    def blocks(self, title: str, blocks: Iterable[tuple[str, Sequence[Field], Sequence[Row]]]) -> None:
+        """A sheet of small tables below each other, each with its heading; for reading, not for filtering."""
+        sheet = self._new(title)
+        for position in range(1, 12):
+            sheet.column_dimensions[get_column_letter(position)].width = 48 if position == 1 else 20
+        written = 0
+        for heading, fields, rows in blocks:
+            sheet.append([_styled(sheet, heading, "heading")])
+            if fields:
+                sheet.row_dimensions[written + 2].height = _HEADER_HEIGHT
+                sheet.append([_styled(sheet, column.header, "header") for column in fields])
+            written += 2 + bool(fields) + len(rows)
+            for row in rows:
+                self._append(sheet, [_cell(sheet, column, row, "") for column in fields])
+            sheet.append([])
+
+    def _append(self, sheet: Any, cells: list[Any]) -> None:
+        self._cut_texts += sum(cell is not None and _is_cut(cell.value) for cell in cells)
+        sheet.append(cells)
+
+    def _new(self, title: str) -> Any:
+        """An empty sheet that prints in landscape, as wide as the paper."""
+        sheet = self._book.create_sheet(title)
+        sheet.page_setup.orientation = "landscape"
+        sheet.page_setup.fitToHeight = 0
+        sheet.sheet_properties.pageSetUpPr = PageSetupProperties(fitToPage=True)
+        return sheet
+
+    def save(self) -> bytes:
+        """The finished file."""
+        if self._cut_texts:
+            texts = counted(self._cut_texts, "text")
+            self._tell(f"{texts} cut in the middle: a cell holds {MAX_TEXT:,} characters; --format csv has them whole")
+        out = io.BytesIO()
+        self._book.save(out)
+        return out.getvalue()
+
+
+def cell_text(text: str) -> str:
+    """`text` as a cell may hold it: printable, no formula, cut in the middle at Excel's limit.
+
+    Excel reads `_x0041_` as `A`, and kernel names do hold such runs (`tile128_x1024_`), so the first `_` is escaped.
+    """
+    text = no_formula(printable(text))
+    limit = MAX_TEXT if all(char < "\U00010000" for char in text) else MAX_TEXT // 2
+    if len(text) > limit:
+        half = (limit - 1) // 2
+        text = f"{text[:half]}…{text[-half:]}"
+    return re.sub("_(?=x[0-9A-Fa-f]{4}_)", "_x005F_", text)
+
+
+def _is_cut(value: Any) -> bool:
+    """Whether `cell_text` had to cut this text."""
+    return isinstance(value, str) and len(value) >= MAX_TEXT // 2 - 2 and "…" in value
+
+
+def _cell(sheet: Any, column: Field, row: Row, tone: str) -> Any:
+    value, kind = column.value(row), column.kind
+    if kind == "filter":  # (word, whether the candidate is worse)
+        word, worse = value
+        return _styled(sheet, word, "worse" if worse else _named("filter", tone))
+    if isinstance(value, tuple):  # a column of several units: (kind, value)
+        kind, value = value
+    if value is None:
+        return _styled(sheet, None, _named("text", tone)) if tone else None
+    if isinstance(value, bool):
+        kind = "flag"
+    elif kind in _PER_UNIT:
+        value = value / _PER_UNIT[kind]
+    elif kind == "count":
+        kind = "int" if float(value).is_integer() else "mean"
+    return _styled(sheet, str(value) if kind == "text" else value, _named(kind, tone))
+
+
+def _title_cells(sheet: Any, titles: Sequence[Title]) -> list[Any]:
+    """The line of titles; a text runs on over the empty cells behind it."""
+    cells: list[Any] = [None] * max(title.column + title.span for title in titles)
+    for title in titles:
+        texts = [title.text, *[None] * (title.span - 1)]
+        cells[title.column : title.column + title.span] = [_styled(sheet, text, title.style) for text in texts]
+    return cells
+
+
+def _named(kind: str, tone: str) -> str:
+    return f"{kind} {tone}" if tone else kind
+
+
+def _styled(sheet: Any, value: Any, style: str) -> Any:
+    is_text = isinstance(value, str)
+    cell = WriteOnlyCell(sheet, cell_text(value) if is_text else value)
+    if is_text:
+        cell.data_type = "s"  # else `#N/A` becomes an error value
+    cell.style = style
+    return cell
+
+
+def _add_styles(book: Any) -> None:
+    blue = PatternFill("solid", fgColor=SUMMARY_FILL)
+    white = Font(bold=True, color="FFFFFF")
+    centre = Alignment(horizontal="center")
+    for kind, number_format in _FORMATS.items():
+        common = {"number_format": number_format} | ({"alignment": centre} if kind == "filter" else {})
+        book.add_named_style(NamedStyle(kind, **common))
+        book.add_named_style(NamedStyle(f"{kind} summary", fill=blue, **common))
+        book.add_named_style(NamedStyle(f"{kind} main", fill=blue, font=Font(bold=True), **common))
+    for name, color in (("baseline", _BASELINE_FILL), ("candidate", _CANDIDATE_FILL)):
+        book.add_named_style(NamedStyle(name, fill=PatternFill("solid", fgColor=color), font=Font(bold=True)))
+    book.add_named_style(NamedStyle("note", font=Font(italic=True)))
+    for name, color in (("worse", WORSE_FILL), ("better", _BETTER_FONT)):
+        book.add_named_style(NamedStyle(f"percent {name}", number_format=_FORMATS["percent"], font=Font(color=color)))
+    book.add_named_style(
+        NamedStyle("worse", fill=PatternFill("solid", fgColor=WORSE_FILL), font=white, alignment=centre)
+    )
+    wrapped = Alignment(wrap_text=True, vertical="center", horizontal="center")
+    fill = PatternFill("solid", fgColor=_HEADER_FILL)
+    book.add_named_style(NamedStyle("header", fill=fill, font=white, alignment=wrapped))
+    book.add_named_style(NamedStyle("heading", font=Font(bold=True, size=12)))
+
+
+_SPECIAL: Final = {
+    "bandwidth_gb_per_s": ("Bandwidth (GB/s)", "number"),
+    "sum_squares_ns2": ("Sum of Squares (ns2)", "count"),
+    **{name: (name.title(), "number") for name in ("mean", "min", "max")},  # of any size, such as a ratio of 0.001
+}
+_QUOTIENTS: Final = (
+    "share", "diff", "ratio", "effect", "contribution", "change", "gain", "shared factor", "spread", "detectable",
+)  # fmt: skip
+_PROBABILITIES: Final = ("p", "q")
+_MOMENTS: Final = frozenset({"started_at_ns", "last_run_ns", "when_ns", "until_ns"})
+_WIDE: Final = ("name", "canonical_name", "input_shapes", "module", "op", "call_stack", "value", "path")
+
+
+def fields_of(table: Columns | pd.DataFrame) -> list[Field]:
+    """A column per column of `table`: `_ns` becomes us, bytes become KiB, the unit stands in the header."""
+    return [_field_of(name, listed(table, name)) for name in names(table)]
+
+
+def _field_of(name: str, values: list[Any]) -> Field:
+    words = name.replace("_", " ")
+    known = [value for value in map(plain, values) if value is not None]
+    if name in _SPECIAL:
+        return field(*_SPECIAL[name], name)
+    if words.endswith(_QUOTIENTS) and not any(isinstance(value, str) for value in known):
+        return field(words.title(), "percent", name)
+    if words.rpartition(" ")[2] in _PROBABILITIES:
+        return field(words.title(), "number", name)
+    if name in _MOMENTS:
+        return field(f"{words[:-3].title()} (UTC)", "text", lambda row: _moment(row[name]))
+    if name.endswith("_ns"):
+        return field(f"{words[:-3].title()} (us)", "us", name)
+    if name == "bytes" or name.endswith("_bytes"):
+        header = "Size" if name == "bytes" else words.removesuffix(" bytes").title()
+        return field(f"{header} (KiB)", "kb", name)
+    is_number = bool(known) and all(isinstance(value, int | float) and not isinstance(value, bool) for value in known)
+    return field(words.title(), "count" if is_number else "text", name, 40 if name in _WIDE else 0)
+
+
+def _moment(ns: int | None) -> str | None:
+    return None if ns is None or ns <= 0 else format_moment(ns)
