@@ -214,8 +214,14 @@ def test_folders_channels_and_rules_come_from_the_settings_file(tmp_path):
             "[watch]\nevery = 60",
             'key watch.every: expected a text, got a whole number; write a time in quotes: every = "5m"',
         ),
-        ("[[alerts.rules]]\nwhen = 'later'\nchannels = ['a']", "'later' is not a choice; it must be one of: at once, grouped"),
-        ("[[alerts.rules]]\ndirections = ['down']\nchannels = []", "'down' is not a choice; it must be one of: regression, improvement"),
+        (
+            "[[alerts.rules]]\nwhen = 'later'\nchannels = ['a']",
+            "'later' is not a choice; it must be one of: at once, grouped",
+        ),
+        (
+            "[[alerts.rules]]\ndirections = ['down']\nchannels = []",
+            "'down' is not a choice; it must be one of: regression, improvement",
+        ),
         ("[[alerts.rules]]\nchannels = []", "key alerts.rules.channels of entry 1: is empty"),
         (
             "[[alerts.rules]]\nchannels = ['a']\nseverity = 'loud'",

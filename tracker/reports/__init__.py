@@ -49,7 +49,6 @@ class Wishes(TypedDict, total=False):
     only: Iterable[str]
     details: bool
     limit: int | None
-    details: bool
     width: int | None
     color: bool
     gate: Gate | None
