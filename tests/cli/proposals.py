@@ -11,7 +11,7 @@ from tracker.cli import COMMANDS
 _START = re.compile(
     rf"(?<![\w/.'-])tracker (?:{'|'.join(name for group in COMMANDS.values() for name in group)})(?![\w/.])"
 )
-_END = re.compile(r'  |::|"(?= \w+=|>)|\n|\)|; | && |\. |, |$|: |\.$')
+_END = re.compile(r'  | \| |::|"(?= \w+=|>)|\n|\)|; | && |\. |, |$|: |\.$')
 _STOP = re.compile(r"(?<![.])[.,;:]$")
 _PROSE = frozenset(
     (

@@ -16,7 +16,7 @@ def test_one_series_has_a_line_per_version_and_a_headline(tracker, db):
     lines = tracker("history", "aten::mul", "--db", db).out.splitlines()
     assert lines[0] == "aten::mul (op, all shapes, host self time) of small_gpt, cpu: 2 versions, 6 runs"
     sentence, _, verdict = lines[1].rpartition("  ")
-    assert sentence.rstrip() == "v08 is at 16.09 ms: +860.8 % against the runs before it; lasting changes with v08"
+    assert sentence.rstrip() == "v08 is at 16.09 ms: +860.8 % against the runs before it; a lasting change with v08"
     assert verdict == "REGRESSED"
     assert lines[3] == "  ▁█  1.67 ms to 16.09 ms"
     assert [line.split() for line in lines[5:7]] == [

@@ -37,7 +37,7 @@ def test_an_incident_adds_up_and_lists_its_findings():
     # 5 + 1 - 0.5 + 4.5 = 10 ms
     assert (
         "Step 100.00 -> 110.00 ms (+10.00 ms, +10.0 %) = operators found +5.00 ms, machine-wide drift +1.00 ms, other "
-        "operators -0.50 ms, idle, communication, copies +4.50 ms." in " ".join(text.split())
+        "operators -0.50 ms, idle and communication +4.50 ms." in " ".join(text.split())
     )
     assert cells_of(text, "2  aten::mm")[1:5] == ["aten::mm", "+5.00 ms", "+50.0 %", "50.0 %"]
     assert text.splitlines()[-1].startswith("Next: tracker explain 1 | tracker ack I-3 | tracker expect I-3 --reason ")

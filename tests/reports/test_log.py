@@ -116,3 +116,20 @@ def test_older_versions_are_counted(found):
     assert "15 older versions left out; --details shows all" in page
     assert "\n  v14 " not in page and "\n  v15 " in page
     assert "\n  v14 " in reports.render(many, "text", width=100, details=True)
+
+
+def test_hostile_values_of_a_configuration_stay_in_the_head(found):
+    columns = found.columns.assign(configuration=["batch=2\n\x1b[31m", "batch=4"])
+    page = reports.render(replace(found, columns=columns), "text", width=120)
+    assert "\x1b" not in page
+    assert "2\\n\\x1b[31m" in page.splitlines()[3]
+
+
+def test_log_without_a_column_says_so(found):
+    empty = replace(found, **{name: frame(name, []) for name in LOG_COLUMNS})
+    assert reports.render(empty, "text").splitlines() == [
+        "resnet, no version",
+        "No active run of resnet has a number to show",
+        "",
+        "Next: tracker runs --state all",
+    ]

@@ -89,7 +89,7 @@ def test_sides_without_verdicts_have_one_sentence_for_all():
 
 def test_limit_cuts_the_rows_below_overall():
     text = render(builders.matrix(), "text", limit=1, width=140)
-    assert "… and 2 more" in text and "aten::add" not in text and "Peak memory" in text
+    assert "… and 2 more\n  --top 0 has all rows\n" in text and "aten::add" not in text and "Peak memory" in text
 
 
 def test_json_has_a_cell_per_side_and_csv_a_line():
@@ -110,3 +110,10 @@ def test_differences_have_a_scale_of_colours_in_the_workbook():
     assert [header.index(f"DIFF of {label}") for label in ("v42", "v45")] == [10, 13]
     assert str(area.sqref) == "K2:N8"  # the four columns of DIFF, all rows
     assert area.rules[0].type == "colorScale"
+
+
+def test_hostile_labels_stay_in_the_head_of_their_columns():
+    text = render(of_files("a\nb\x1b[31m", "v42"), "text", width=160)
+    assert "\x1b" not in text
+    head = text.partition("Operators by")[2].splitlines()[1]
+    assert "a\\nb\\x1b[31m" in head

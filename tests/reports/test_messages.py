@@ -63,7 +63,7 @@ def test_what_got_better_is_not_announced_with_a_step_that_got_slower():
 
 def test_the_explanation_adds_up():
     body = render_message(CASES["opened"]).body
-    parts = [float(part) for part in re.findall(r"(?:found|shapes|operators|copies) \+?(-?[0-9.]+) ms", body)]
+    parts = [float(part) for part in re.findall(r"(?:found|shapes|operators|communication) \+?(-?[0-9.]+) ms", body)]
     assert sum(parts) == pytest.approx(30.0)
 
 

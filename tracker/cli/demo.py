@@ -60,7 +60,9 @@ def demo(
             intake.ingest(store, [bundled.folder / label], version=label, workload=bundled.workload, options=options)
         note(f"$ tracker diff {baseline} {candidate}")
         result = compare.diff(store, baseline, candidate)
-    emit(str(reports.render(result, details=details, tell=note, **screen(color))))
+    text = str(reports.render(result, details=details, tell=note, **screen(color)))
+    # what the report proposes needs the database, which a temporary one takes with it
+    emit(text.rpartition("\nNext: ")[0])
     if keep:
         note(f"Next: tracker show latest --db {keep}")
     else:

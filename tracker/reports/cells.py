@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from tracker.profile import NO_OP, NOT_LISTED, UNLINKED_OP
 from tracker.reports.rows import Row
-from tracker.results import BOTH, UNMATCHED
-from tracker.units import MISSING_TEXT, format_bytes, format_diff, format_ns, size_unit, time_unit
+from tracker.results import BOTH, REPLACED_BY, UNMATCHED
+from tracker.units import MISSING_TEXT, format_bytes, format_diff, format_ns, size_unit, some_of, time_unit
 
 READABLE: Final = {
     UNLINKED_OP: "(unlinked) no launch in the capture",
@@ -31,6 +31,7 @@ _UNDECIDED: Final = {
     "DRIFT": "machine-wide drift", "UNCHANGED": "within its level",
 }  # fmt: skip
 _VISIBLE: Final = 0.05
+_NODE: Final = re.compile(r"^autograd::|Backward\d+$")
 _BARS: Final = "▁▂▃▄▅▆▇█"
 _GAP: Final = "·"
 _SMALL: Final = 0.01
@@ -41,6 +42,18 @@ _ROUNDING: Final = 0.001
 def readable(name: Any) -> str:
     """A name as people should read it; the stand-ins for missing ops say what they are."""
     return MISSING_TEXT if name in (None, "") else READABLE.get(str(name), str(name))
+
+
+def replaced_name(name: str) -> str:
+    """What replaced what, in short: the largest of both sides, a namespace once, no nodes of autograd beside operators.
+
+    >>> replaced_name("aten::gelu, GeluBackward0 -> aten::mul, aten::pow, MulBackward0, aten::tanh, aten::add")
+    'aten::gelu -> mul, pow, tanh and 1 more'
+    """
+    space = name.partition("::")[0] + "::"
+    sides = [side.split(", ") for side in name.replace(f" {space}", " ").split(REPLACED_BY)]
+    own = [[one for one in names if not _NODE.search(one)] or names for names in sides]
+    return REPLACED_BY.join(some_of(names, ", ") for names in own)
 
 
 def number(value: float | None) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
 
 from tracker.results import Selection
 from tracker.units import NS_PER_US, printable
@@ -61,3 +63,21 @@ def options_of(chosen: Selection, *own: tuple[str, object]) -> list[str]:
     words = [str(part) for name, value in pairs if value is not None for part in (name, value)]
     switches = {"--allow-partial": chosen.allow_partial, "--skip-bad-rows": chosen.skip_bad_rows}
     return [*words, *(name for name, given in switches.items() if given)]
+
+
+def option_words(options: Struct, *names: str) -> list[str]:
+    """The options of a command line for the fields `names` that have a value: once per value of a tuple, once per key
+    of a mapping.
+
+    >>> from tracker.results import LogOptions
+    >>> option_words(LogOptions(device="H100", by=("lr",), config={"batch": "8"}), "device", "last", "by", "config")
+    ['--device', 'H100', '--by', 'lr', '--config', 'batch=8']
+    """
+    found: list[str] = []
+    for name in names:
+        value = getattr(options, name)
+        if isinstance(value, Mapping):
+            value = [f"{key}={one}" for key, one in value.items()]
+        for one in value if isinstance(value, list | tuple) else [value] if value else []:
+            found += [f"--{name}", str(one)]
+    return found

@@ -20,7 +20,7 @@ from tracker.reports.rows import Row, records
 from tracker.reports.text import ROWS, shorten
 from tracker.reports.views import bottleneck, diff_tables, tree
 from tracker.reports.views.sections import in_section
-from tracker.results import REPLACED_BY, TOP_LEVEL, Contribution, Diff, Side
+from tracker.results import TOP_LEVEL, Contribution, Diff, Side
 from tracker.results.verdicts import CHANGED
 from tracker.units import counted, format_diff, format_ns, format_numbers, some_of, steps_words, time_unit
 
@@ -59,7 +59,7 @@ def document(diff: Diff, look: Look) -> Document:
         tone=tone if found.remarks == () or found.verdict else "",
         remarks=_remarks(diff),
         blocks=tuple(_blocks(diff, look)),
-        notes=tuple(_notes(diff)),
+        notes=tuple(_notes(diff, look)),
         next_commands=tuple(_next(diff, look)),
     )
 
@@ -197,18 +197,14 @@ def _causes(diff: Diff) -> Table:
     found = diff.explanation
     rows = found.contributions
     unit = time_unit(found.delta_ns, *(row.delta_ns for row in rows))
-    has_calls = any(row.baseline_calls or row.candidate_calls for row in rows)
-    columns = [Column("cause", **NAME), Column("change"), Column("of change"), Column("")]
-    columns += [Column("why", **WORDS), *([Column("calls", left=True, drop=2)] if has_calls else [])]
+    columns = [Column("cause", **NAME), Column("change"), Column("of change"), Column(""), Column("why", **WORDS)]
     lines: list[tuple[str, list[str]]] = []
     for row in rows:
         quotient = row.share if row.share is not None and abs(row.share) <= _MOST_OF_CHANGE else None
         line = [_name(row, diff), cells.signed(format_ns(row.delta_ns, unit), row.delta_ns)]
         line += ["" if quotient is None else f"{round(quotient * 100) + 0} %", cells.MARKS.get(row.verdict or "", "")]
-        calls = row.baseline_calls or row.candidate_calls
-        line += [_why(row), *([cells.calls(*_calls(row)) if calls else ""] if has_calls else [])]
         colour = cells.TONES.get(row.verdict or "", "sum" if row.kind in ("others", "part", "rest") else "")
-        lines.append((colour, line))
+        lines.append((colour, [*line, _why(row)]))
     if found.delta_ns is not None:
         whole = "= step time" if found.total_metric == "step_ns" else "= E2E"
         ends = [whole, cells.signed(format_ns(found.delta_ns, unit), found.delta_ns), "100 %" if found.delta_ns else ""]
@@ -225,23 +221,19 @@ def _name(row: Contribution, diff: Diff) -> str:
     if row.kind == "part":
         return _PARTS.get(row.metric, row.name)
     if row.kind == "replacement":
-        sides = [some_of(names.split(", "), ", ") for names in row.name.split(REPLACED_BY)]
-        return " -> ".join(sides)
+        return cells.replaced_name(row.name)
     finding = row.input_shapes if row.verdict in CHANGED else ""
     return " ".join(filter(None, (cells.readable(row.name), finding)))
-
-
-def _calls(row: Contribution) -> tuple[float | None, float | None]:
-    """The calls of both sides; of one side where the other has none."""
-    return row.baseline_calls or None, row.candidate_calls or None
 
 
 def _why(row: Contribution) -> str:
     """Slower or more often, with the numbers that show it."""
     if row.kind in ("others", "rest", "part"):
         return row.why
-    if row.why in ("new", "gone", "more calls", "fewer calls"):
+    if row.why in ("new", "gone"):
         return row.why
+    if row.why in ("more calls", "fewer calls"):
+        return f"{row.why}: {cells.calls(row.baseline_calls, row.candidate_calls)}"
     unit = time_unit(row.baseline_ns, row.candidate_ns)
     times = f"{format_ns(row.baseline_ns, unit).split(' ')[0]} -> {format_ns(row.candidate_ns, unit)}"
     return f"{row.why.removesuffix(' per call')}: {times}".removeprefix(": ")
@@ -262,13 +254,13 @@ def _environment(diff: Diff, look: Look) -> Table:
     return replace(found, note="--details lists them" if more else "")
 
 
-def _notes(diff: Diff) -> Iterator[str]:
+def _notes(diff: Diff, look: Look) -> Iterator[str]:
     judgement = diff.judgement
     if judgement is not None and judgement.judged:
         if words := _counts(diff):
             yield words
-        if judgement.shared is not None and abs(judgement.shared) >= 0.005:
-            yield f"Machine-wide drift of {format_diff(judgement.shared)}, removed from the verdicts."
+        # what was judged against what is a detail, unless it is not what a reader expects
+        yield from (one for one in judgement.sentences[1:] if not one.startswith(("Operators by", "Too few operators")))
     if diff.bottlenecks is not None and bottleneck.changed(diff):
         before, after = map(bottleneck.short, diff.bottlenecks)
         yield f"The bottleneck changed: {before} -> {after}."
@@ -276,7 +268,12 @@ def _notes(diff: Diff) -> Iterator[str]:
         yield f"Both sides are {bottleneck.short(diff.bottlenecks[1])}."
     if chosen := diff_tables.filters(diff):
         yield f"{chosen} leaves operators out of the tables; what explains the change counts all of them."
-    yield from (f"Note: {note}" for note in diff.notes)
+    # of what a table lists is not news of the first screen
+    yield from (
+        f"Note: {note}"
+        for note in diff.notes
+        if look.details or "memory_block" in look.only or "(memory_blocks)" not in note
+    )
 
 
 def _counts(diff: Diff) -> str:

@@ -7,13 +7,13 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from tracker.reports.cells import form, readable, share, signed
+from tracker.reports.cells import form, readable, replaced_name, share, signed
 from tracker.reports.commands import command
 from tracker.reports.document import NAME, WORDS, Column, Document, Table, table
 from tracker.reports.look import Look
 from tracker.reports.rows import Row, records
 from tracker.results import REPLACED_BY, Findings
-from tracker.units import MISSING_TEXT, counted, format_diff, format_moment, format_ns, some_of, time_unit
+from tracker.units import MISSING_TEXT, counted, format_diff, format_moment, format_ns, time_unit
 
 KINDS: Final = {
     "run": "whole run", "op_name": "op, all shapes", "op": "op", "kernel": "kernel", "communication": "collective",
@@ -25,7 +25,7 @@ VERDICTS: Final = {"regression": "REGRESSED", "improvement": "IMPROVED"}
 _PARTS: Final = {
     "operators_ns": "operators found", "new_ns": "new operators or shapes", "gone_ns": "gone operators or shapes",
     "machine_ns": "machine-wide drift", "other_operators_ns": "other operators",
-    "beside_ns": "idle, communication, copies",
+    "beside_ns": "idle and communication",
 }  # fmt: skip
 """Parts of the change of a step; `other_operators_ns`: too little for a finding, or too noisy; `beside_ns`:
 communication, copies and idle time.
@@ -123,8 +123,7 @@ def headline(incident: Row, own: Sequence[Row], *, whole: bool = True) -> str:
 
 def name_of(row: Mapping[str, Any]) -> str:
     """The name of a finding; what replaced what, in short."""
-    sides = [some_of(names.split(", "), ", ") for names in str(row["name"]).split(REPLACED_BY)]
-    return readable(REPLACED_BY.join(sides) if len(sides) > 1 else row["name"])
+    return replaced_name(row["name"]) if REPLACED_BY in str(row["name"]) else readable(row["name"])
 
 
 def diff_text(row: Mapping[str, Any]) -> str:

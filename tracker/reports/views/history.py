@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from msgspec.structs import replace
 
 from tracker.reports import cells
-from tracker.reports.commands import command, command_of, exact_command
+from tracker.reports.commands import command, command_of, exact_command, option_words
 from tracker.reports.document import NAME, UNDER, Column, Document, Table, level, table
 from tracker.reports.look import Look
 from tracker.reports.rows import Row, records
 from tracker.results import PROFILERS, History
 from tracker.results.verdicts import CHANGED
-from tracker.units import MISSING_TEXT, counted, format_diff
+from tracker.units import MISSING_TEXT, counted, format_diff, printable
 
 KINDS: Final = {
     "run": "whole run", "op_name": "op, all shapes", "op": "op", "kernel": "kernel", "api": "host API call",
@@ -42,16 +42,16 @@ def document(history: History, look: Look) -> Document:
 
 
 def points_of(history: History) -> dict[int, list[Row]]:
-    """The points of each series in the order of versions. Against the last version before that has a value each has
-    `vs_previous`, its change, and `calls_before`, its calls.
+    """The points of each series in the order of versions; each also with `previous`, the last version before it that
+    has a value, `vs_previous`, the change against that, and `calls_before`, its calls.
     """
     found: dict[int, list[Row]] = {row["series_id"]: [] for row in records(history.series)}
     for point in records(history.points):
         own = found[point["series_id"]]
-        before = next((one for one in reversed(own) if one["value"] is not None), {"value": None, "calls": None})
-        is_known = before["value"] and point["value"] is not None
+        before = next((one for one in reversed(own) if one["value"] is not None), {})
+        is_known = before.get("value") and point["value"] is not None
         point["vs_previous"] = point["value"] / before["value"] - 1 if is_known else None
-        point["calls_before"] = before["calls"]
+        point["previous"], point["calls_before"] = before.get("version"), before.get("calls")
         own.append(point)
     return found
 
@@ -93,7 +93,7 @@ def _of_one(history: History, series: Row, points: Sequence[Row], look: Look) ->
         following += filter(None, [exact_command(*words)])
     return Document(
         title=f"{series_title(series)} of {where}: {counts}",
-        headline=_standing(series, points),
+        headline=_headline(series, points),
         verdict=newest if newest in CHANGED else "",
         tone=cells.TONES.get(newest or "", ""),
         blocks=(_versions(history, series, points, look),),
@@ -102,7 +102,7 @@ def _of_one(history: History, series: Row, points: Sequence[Row], look: Look) ->
     )
 
 
-def _standing(series: Row, points: Sequence[Row]) -> str:
+def _headline(series: Row, points: Sequence[Row]) -> str:
     """Where the newest version stands, and with which versions lasting changes came."""
     text = cells.form(series["unit"], [point["value"] for point in points])
     newest = points[-1]
@@ -120,54 +120,57 @@ def _standing(series: Row, points: Sequence[Row]) -> str:
     elif newest["change"] is not None:
         start += f": {format_diff(newest['change'])} against the runs before it"
     elif newest["vs_previous"] is not None:
-        start += f": {format_diff(newest['vs_previous'])} against {points[-2]['version']}, not judged"
+        start += f": {format_diff(newest['vs_previous'])} against {newest['previous']}, not judged"
     if not any(point["verdict"] for point in points):
         return start
     lasting = [point["version"] for point in points if point["change_point"] or point["back_to"] is not None]
     if len(lasting) > _NAMED:
         return f"{start}; {len(lasting)} lasting changes, the newest with {', '.join(lasting[-_NAMED:])}"
-    changes = f"lasting changes with {', '.join(lasting)}" if lasting else "no lasting change"
-    return f"{start}; {changes}"
+    if not lasting:
+        return f"{start}; no lasting change"
+    return f"{start}; {'a lasting change' if len(lasting) == 1 else 'lasting changes'} with {', '.join(lasting)}"
 
 
 def _versions(history: History, series: Row, points: Sequence[Row], look: Look) -> Table:
     """A line per version; with details also what its verdict rests on."""
     shown = points if look.details else points[-_ROWS:]
-    text = cells.form(series["unit"], [point["value"] for point in points])
+    values = [point["value"] for point in points]
+    text = cells.form(series["unit"], values)
     is_step = series["kind"] == "run" and series["name"] == "step"
-    pinned = history.pinned if any(point["pinned"] for point in points) else None
-    against = pinned if history.options.against == "pinned" else None
-    with_drift = look.details and any(_corrected(point) for point in shown)
-    columns = [Column("version", left=True), Column("step" if is_step else "value"), Column("vs previous")]
-    columns += [Column("verdict", left=True)]
-    columns += [Column(f"vs {pinned}", drop=1)] if pinned and (look.details or against) else []
-    columns += [Column(f"verdict vs {pinned}", left=True)] if against else []
+    made: list[tuple[Column, Callable[[Row], str]]] = [
+        (Column("version", left=True), lambda point: f"{point['version']}{' (pinned)' if point['pinned'] else ''}"),
+        (Column("step" if is_step else "value"), lambda point: text(point["value"])),
+        (Column("vs previous"), lambda point: _change(point, "vs_previous")),
+        (Column("verdict", left=True), _verdict),
+    ]
+    if history.pinned and any(point["pinned"] for point in points):
+        pinned, is_against = printable(history.pinned), history.options.against == "pinned"
+        if is_against or look.details:
+            made.append((Column(f"vs {pinned}", drop=1), lambda point: format_diff(point["pinned_change"])))
+        if is_against:
+            head = Column(f"verdict vs {pinned}", left=True)
+            made.append((head, lambda point: point["pinned_verdict"] or MISSING_TEXT))
     if look.details:
-        columns += [Column("vs level"), *([Column("without drift", drop=2)] if with_drift else [])]
-        columns += [Column("q"), Column("runs"), Column("calls", drop=3)]
-    rows: list[tuple[str, list[str]]] = []
-    for point in shown:
-        gone = point["verdict"] in ("ADDED", "REMOVED")
-        line = [f"{point['version']}{' (pinned)' if point['pinned'] else ''}", text(point["value"])]
-        line += [MISSING_TEXT if gone else format_diff(point["vs_previous"]), _verdict(point)]
-        line += [format_diff(point["pinned_change"])] if pinned and (look.details or against) else []
-        line += [point["pinned_verdict"] or MISSING_TEXT] if against else []
-        if look.details:
-            line += [MISSING_TEXT if gone else format_diff(point["change"])]
-            line += [_corrected(point)] if with_drift else []
-            runs = cells.spread(point["runs"], point["value"], point["minimum"], point["maximum"])
-            line += [cells.q_text(point["q"]), runs, cells.number(point["calls"])]
-        rows.append((cells.TONES.get(point["verdict"] or "", ""), line))
-    values = [point["value"] for point in shown]
-    known = [value for value in values if value is not None]
-    lead = f"{cells.sparkline(values[-_SPARKS:])}  {text(min(known, default=None))} to {text(max(known, default=None))}"
+        made.append((Column("vs level"), lambda point: _change(point, "change")))
+        if any(map(_corrected, shown)):
+            made.append((Column("without drift", drop=2), _corrected))
+        made.append((Column("q"), lambda point: cells.q_text(point["q"])))
+        spread = ("runs", "value", "minimum", "maximum")
+        made.append((Column("runs"), lambda point: cells.spread(*(point[name] for name in spread))))
+        if any(point["calls"] is not None for point in shown):
+            made.append((Column("calls", drop=3), lambda point: cells.number(point["calls"])))
+    rows = [(cells.TONES.get(point["verdict"] or "", ""), [cell(point) for _, cell in made]) for point in shown]
+    own = values[-len(shown) :]
+    known = [value for value in own if value is not None]
+    lead = f"{cells.sparkline(own[-_SPARKS:])}  {text(min(known, default=None))} to {text(max(known, default=None))}"
     left_out = len(points) - len(shown)
     note = f"{counted(left_out, 'older version')} left out; --details shows all" if left_out else ""
-    return replace(
-        table("", columns, rows, note=note, is_first=True),
-        lead=lead,
-        below=tuple(map(_what_else, shown)) if rows else (),
-    )
+    whole = table("", [column for column, _ in made], rows, note=note, is_first=True)
+    return replace(whole, lead=lead, below=tuple(map(_what_else, shown)))
+
+
+def _change(point: Row, name: str) -> str:
+    return MISSING_TEXT if point["verdict"] in ("ADDED", "REMOVED") else format_diff(point[name])
 
 
 def _verdict(point: Row) -> str:
@@ -180,10 +183,8 @@ def _verdict(point: Row) -> str:
 
 def _corrected(point: Row) -> str:
     """The change without machine-wide drift, where that differs from the raw one by more than rounding; else ""."""
-    if point["judged_change"] is None or point["verdict"] in ("ADDED", "REMOVED"):
-        return ""
-    corrected = format_diff(point["judged_change"])
-    return corrected if corrected != format_diff(point["change"]) else ""
+    corrected = _change(point, "judged_change")
+    return corrected if corrected not in (MISSING_TEXT, format_diff(point["change"])) else ""
 
 
 def _what_else(point: Row) -> str:
@@ -215,13 +216,11 @@ def _of_several(history: History, series: Sequence[Row], points: dict[int, list[
     ranked = list(series)
     if not history.options.top:
         ranked.sort(key=lambda one: newest[one["series_id"]]["verdict"] not in CHANGED)
-    asked = history.options
-    names = ("workload", "kind", "shape", "module", "device", "metric", "top")
-    words = [word for name in names if (value := getattr(asked, name)) for word in (f"--{name}", str(value))]
-    words += [word for key, value in asked.config.items() for word in ("--config", f"{key}={value}")]
-    words += ["--against", "pinned", "--details"] if asked.against == "pinned" else ["--details"]
+    options = history.options
+    words = option_words(options, "workload", "kind", "shape", "module", "device", "metric", "top", "config")
+    words += ["--against", "pinned", "--details"] if options.against == "pinned" else ["--details"]
     following = [command("tracker", "history", str(ranked[0]["series_id"]))]
-    following += [command_of(("tracker", "history"), [asked.key] if asked.key else [], words)]
+    following += [command_of(("tracker", "history"), [options.key] if options.key else [], words)]
     return Document(
         title=": ".join(filter(None, (where, f"{what}{chosen}, {versions}"))),
         headline=answer,
@@ -236,16 +235,16 @@ def _overview(
     history: History, series: Sequence[Row], points: dict[int, list[Row]], differing: Sequence[str], look: Look
 ) -> Table:
     """A line per series; `differing`: keys of the configuration in which they differ."""
-    against = history.pinned if history.options.against == "pinned" else None
+    pinned = printable(history.pinned) if history.pinned else None
+    against = pinned if history.options.against == "pinned" else None
     columns = [Column("series"), Column("name", **NAME), Column("of", **UNDER)]
-    columns += [Column(key.replace("_", "\n", 1), left=True) for key in differing]
+    columns += [Column(printable(key).replace("_", "\n", 1), left=True) for key in differing]
     columns += [Column("versions", left=True, drop=2), Column("first"), Column("last")]
-    columns += [Column(f"vs {history.pinned}")] if history.pinned else []
+    columns += [Column(f"vs {pinned}")] if pinned else []
     columns += [Column("vs previous"), Column("verdict", left=True)]
     columns += [Column(f"verdict vs {against}", left=True)] if against else []
-    limit = None if look.details else look.rows(_ROWS)
     rows: list[tuple[str, list[str]]] = []
-    for one in series[:limit]:
+    for one in series[: None if look.details else look.rows(_ROWS)]:
         own = points[one["series_id"]]
         place = {_PROFILER: "on"} | _place(one)
         of = (one["input_shapes"], "" if one["kind"] == "run" else one["part"])
@@ -254,9 +253,8 @@ def _overview(
         line = [str(one["series_id"]), cells.readable(one["name"]), " ".join(filter(None, of))]
         line += [place.get(key) or MISSING_TEXT for key in differing]
         line += [cells.sparkline(values[-_ROWS:]), text(next((value for value in values if value is not None), None))]
-        line += [text(values[-1]), *([format_diff(last["pinned_change"])] if history.pinned else [])]
-        gone = last["verdict"] in ("ADDED", "REMOVED")
-        line += [MISSING_TEXT if gone else format_diff(last["vs_previous"]), _verdict(last)]
+        line += [text(values[-1]), *([format_diff(last["pinned_change"])] if pinned else [])]
+        line += [_change(last, "vs_previous"), _verdict(last)]
         line += [last["pinned_verdict"] or MISSING_TEXT] if against else []
         rows.append((cells.TONES.get(last["verdict"] or "", ""), line))
     more = len(series) - len(rows)

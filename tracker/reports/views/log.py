@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from tracker.profile import UNKNOWN_DEVICE
 from tracker.reports import cells
-from tracker.reports.commands import command
+from tracker.reports.commands import command, option_words
 from tracker.reports.document import WORDS, Block, Column, Document, Table, level, table
 from tracker.reports.look import Look
 from tracker.reports.rows import Row, records
@@ -21,7 +21,7 @@ from tracker.reports.text import GAP, ROWS, fit
 from tracker.results import LOG_TITLES as MEASURES
 from tracker.results import PROFILERS, Log
 from tracker.results.verdicts import CHANGED
-from tracker.units import MISSING_TEXT, counted, format_diff
+from tracker.units import MISSING_TEXT, counted, format_diff, printable
 
 _WIDTH: Final = 120  # of a pipe, a file or a page
 _LABEL: Final = 10  # a longer label of the baseline stands only in the title
@@ -41,14 +41,15 @@ class Part(Struct, frozen=True):
 def document(log: Log, look: Look) -> Document:
     """The newest version against the baseline, then the log."""
     columns = records(log.columns)
+    if not columns:
+        headline = f"No active run of {log.workload} has a number to show"
+        return Document(
+            title=f"{log.workload}, no version", headline=headline, next_commands=("tracker runs --state all",)
+        )
     counts = [counted(len(log.versions), "version"), *([f"{len(columns)} columns"] if len(columns) > 1 else [])]
     headline, verdict, tone = _answer(log, columns)
-    options = log.options
-    pairs = [("--metric", options.metric if options.metric != "best" else None), ("--baseline", options.baseline)]
-    pairs += [("--device", options.device), ("--last", str(options.last or ""))]
-    pairs += [("--config", f"{key}={value}") for key, value in options.config.items()]
-    pairs += [("--by", key) for key in options.by]
-    words = [word for name, value in pairs if value for word in (name, value)]
+    words = option_words(log.options, *(["metric"] if log.options.metric != "best" else []))
+    words += option_words(log.options, "baseline", "device", "last", "config", "by")
     return Document(
         title=": ".join(filter(None, (f"{log.workload}, {', '.join(counts)}", _sentence(_shared(columns))))),
         headline=headline,
@@ -151,9 +152,10 @@ def _answer(log: Log, columns: Sequence[Row]) -> tuple[str, str, str]:
 
 
 def _blocks(log: Log, columns: Sequence[Row], look: Look) -> list[Block]:
-    found: list[Block] = [_table(log, columns, look, "")]
-    fitted = fit(_table(log, columns, look, ""), (look.width or _WIDTH) - GAP)
-    if len(columns) > 1 and sum(fitted.widths) + GAP * len(fitted.widths) > (look.width or _WIDTH):
+    whole, width = _table(log, columns, look, ""), look.width or _WIDTH
+    found: list[Block] = [whole]
+    widths = fit(whole, width - GAP).widths
+    if len(columns) > 1 and sum(widths) + GAP * len(widths) > width:
         shared = _shared(columns)
         titles = [_sentence([part for part in parts if part not in shared]) for parts in _parts(columns)]
         own = [_table(log, [column], look, title) for column, title in zip(columns, titles, strict=True)]
@@ -185,7 +187,7 @@ def _table(log: Log, columns: Sequence[Row], look: Look, title: str) -> Table:
     shared = _shared(columns)
     differing = [[part for part in parts if part not in shared and part.key != "unit"] for parts in _parts(columns)]
     # where columns differ in several things, each has a line of the head
-    heads = [Column("\n".join([*(part.key for part in differing[0]), "version"]), left=True)]
+    heads = [Column("\n".join([*(printable(part.key) for part in differing[0]), "version"]), left=True)]
     rows = [[row["version"]] for row in shown]
     # a label like 20230808_69edec3bb7 holds the commit already
     for key in ("direction", "commit", "note") if look.details else ("direction", "note"):
@@ -218,9 +220,9 @@ def _columns(
     """The columns of a table for one column of the log: header, text of a cell, and the change that colours it."""
     name = str(column["unit"] if column["measure"] == "throughput" else MEASURES[column["measure"]])
     against = "first" if log.baseline is None else log.baseline if len(log.baseline) <= _LABEL else "baseline"
-    gap, text = "\n" if head else " ", _text(column, found)
+    gap, text, against = "\n" if head else " ", _text(column, found), printable(against)
     made: list[tuple[Column, Callable[[Row], str], str]] = [
-        (Column("\n".join([*head, name])), lambda cell: text(cell["value"]), ""),
+        (Column("\n".join([*map(printable, head), name])), lambda cell: text(cell["value"]), ""),
         (Column(f"vs{gap}{against}"), lambda cell: format_diff(cell["baseline_diff"]), "baseline_diff"),
         (Column(f"vs{gap}previous"), lambda cell: format_diff(cell["previous_diff"]), "previous_diff"),
     ]

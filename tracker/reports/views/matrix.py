@@ -17,7 +17,7 @@ from tracker.reports.rows import Row, records
 from tracker.reports.text import GAP, ROWS, shorten
 from tracker.results import Matrix
 from tracker.results.verdicts import CHANGED
-from tracker.units import MISSING_TEXT, counted, format_diff, format_ns, some_of, time_unit
+from tracker.units import MISSING_TEXT, counted, format_diff, format_ns, printable, some_of, time_unit
 
 _MARKS: Final = {"REGRESSED": "▲", "ADDED": "▲", "IMPROVED": "▼", "REMOVED": "▼", "SUSPECT": "?"}
 _TITLES: Final = {"op": "Operators", "kernel": "Kernels", "communication": "Collectives", "module": "Modules"}
@@ -91,7 +91,7 @@ def labels(matrix: Matrix) -> list[str]:
     """The name of each side as it stands over its column, shortened; no two are equal. Paths by their last part, those
     of one name by as many parts as they differ in; what stands twice is numbered.
     """
-    names = [side.label for side in matrix.sides]
+    names = [printable(side.label) for side in matrix.sides]
     parts = [name.rstrip("/").split("/") for name in names]
     heads = []
     for own in parts:
@@ -129,33 +129,31 @@ def _tables(matrix: Matrix, look: Look) -> list[Table]:
     rows, heads = rows_of(matrix, look.rows(ROWS)), labels(matrix)
     texts = {row["row"]: [_text(row, cell) for cell in row["cells"]] for row in rows}
     widths = [max(cell_len(head), *(cell_len(texts[row["row"]][at]) for row in rows)) for at, head in enumerate(heads)]
-    kept = list(range(len(heads)))
+    shown = list(range(len(heads)))
     if look.width is not None:
-        room, kept = look.width - GAP - _NAME, []
+        room, shown = look.width - GAP - _NAME, []
         for place in range(len(heads)):
             # from both ends to the middle: the first and the last are always there
             at = place // 2 if place % 2 == 0 else len(heads) - 1 - place // 2
             room -= widths[at] + GAP
             if room < 0 and place > 1:
                 break
-            kept = sorted([*kept, at])
+            shown = sorted([*shown, at])
     # E2E is the step where all of a step is in the capture
     of_step = texts[rows[0]["row"]] if rows and rows[0]["part"] == "step_ns" else None
     rows = [row for row in rows if row["part"] != "e2e_ns" or texts[row["row"]] != of_step]
-    lost = [head for at, head in enumerate(heads) if at not in kept]
+    lost = [head for at, head in enumerate(heads) if at not in shown]
     made = []
     for is_overall in (True, False):
         own = [row for row in rows if (row["section"] == "overall") is is_overall]
         title = "Per step" if is_overall else f"{_TITLES[matrix.by]} by their largest movement"
-        columns = (Column("metric" if is_overall else "name", **NAME), *(Column(heads[at]) for at in kept))
-        lines = [("", [_name(row), *(texts[row["row"]][at] for at in kept)]) for row in own]
-        tones = tuple(("", *(cells.TONES.get(row["cells"][at]["verdict"] or "", "") for at in kept)) for row in own)
+        columns = (Column("metric" if is_overall else "name", **NAME), *(Column(heads[at]) for at in shown))
+        lines = [("", [_name(row), *(texts[row["row"]][at] for at in shown)]) for row in own]
+        tones = tuple(("", *(cells.TONES.get(row["cells"][at]["verdict"] or "", "") for at in shown)) for row in own)
         more = 0 if is_overall else int((matrix.rows["section"] != "overall").sum()) - len(own)
-        note = (
-            ""
-            if is_overall or not lost
-            else f"{counted(len(lost), 'side')} left out: {', '.join(lost)}; use a wider terminal"
-        )
+        hints = ["--top 0 has all rows"] if more else []
+        hints += [f"{counted(len(lost), 'side')} left out: {', '.join(lost)}; use a wider terminal"] if lost else []
+        note = "" if is_overall else "; ".join(hints)
         made.append(replace(table(title, columns, lines, more=more, note=note, is_first=True), cell_tones=tones))
     return made
 

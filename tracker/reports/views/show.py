@@ -36,7 +36,7 @@ def document(shown: Shown, look: Look) -> Document:
         headline=_headline(shown),
         remarks=tuple(_remarks(shown)),
         blocks=tuple(_blocks(shown, look)),
-        notes=tuple(_notes(shown)),
+        notes=tuple(_notes(shown, look)),
         next_commands=tuple(_next(shown, look)),
     )
 
@@ -163,10 +163,15 @@ def _largest(shown: Shown, look: Look) -> Table:
     return replace(table(f"Largest {word}s, over {over}{ranks}", columns, lines, note=note), is_first=True)
 
 
-def _notes(shown: Shown) -> Iterator[str]:
+def _notes(shown: Shown, look: Look) -> Iterator[str]:
     if shown.bottleneck is not None:
         yield f"Bottleneck: {bottleneck.sentence(shown.bottleneck)}"
-    yield from (f"Note: {note}" for note in shown.notes)
+    # of what a table lists is not news of the first screen
+    yield from (
+        f"Note: {note}"
+        for note in shown.notes
+        if look.details or "memory_block" in look.only or "(memory_blocks)" not in note
+    )
     run = shown.run
     started = run.get("started_at_ns")
     when = f"started {format_moment(started)} UTC, " if started else ""

@@ -85,7 +85,9 @@ def _next(status: Status, alive: int, has_quarantined: bool) -> list[str]:
     found += ["tracker notify --retry dead"] if any(one.state == "dead" for one in status.messages) else []
     if not alive:
         found.append("tracker watch --once" if status.folders else "tracker watch --help")
-    return [*found, "tracker findings --new"]
+    # a database without runs has no findings either
+    has_runs = any("ingested" in one.profiles for one in status.folders)
+    return [*found, *(["tracker findings --new"] if has_runs else [])]
 
 
 def _cut(lines: Sequence[str], most: int, look: Look, whole: str = "tracker status --format json") -> list[str]:

@@ -1,0 +1,164 @@
+"""How series over versions look; the numbers are made by hand."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from tracker import reports
+from tracker.results import HISTORY_COLUMNS, History, HistoryOptions
+
+MS = 1_000_000
+POINT = {
+    "series_id": 7, "pinned": False, "runs": 3, "calls": None, "level_version": "", "change_point": False, "facts": "",
+    "environment": "", "contribution": 0.1,
+}  # fmt: skip
+
+
+def frame(table, rows):
+    columns = HISTORY_COLUMNS[table]
+    return pd.DataFrame([{**dict.fromkeys(columns), **row} for row in rows], columns=list(columns), dtype=object)
+
+
+def point(version, value, verdict=None, change=None, **more):
+    numbers = {"value": value, "minimum": value and value * 0.99, "maximum": value and value * 1.01}
+    return {**POINT, "version": version, **numbers, "verdict": verdict, "change": change, **more}
+
+
+def history(points, pinned=None, series=(), **options):
+    one = {
+        "series_id": 7, "workload": "gpt", "configuration": "batch=8", "device": "NVIDIA H100", "kind": "run",
+        "metric": "duration_ns", "unit": "ns", "name": "step", "input_shapes": "", "part": "",
+        "versions": len(points), "runs": 3 * len(points),
+    }  # fmt: skip
+    return History(
+        series=frame("series", series or [one]),
+        points=frame("points", points),
+        runs=frame("runs", []),
+        environment=frame("environment", []),
+        pinned=pinned,
+        options=HistoryOptions(**options),
+    )
+
+
+@pytest.fixture
+def found():
+    """Five versions: one is slower, the next one back; then a drift, and a version without runs of its own."""
+    return history(
+        [
+            point("v1", 100 * MS, "TOO_FEW_RUNS"),
+            point("v2", 102 * MS, "INCONCLUSIVE", 0.02, q=0.4, judged_change=0.018),
+            point("v3", 130 * MS, "REGRESSED", 0.28, q=0.0001, change_point=True, facts="peak 3 GiB -> 4 GiB",
+                  environment="driver 535 -> 550"),
+            point("v4", 101 * MS, "IMPROVED", -0.22, back_to="v1", level_version="v3"),
+            point("v5", 108 * MS, "DRIFT", 0.07, gradual_change=0.06),
+        ],
+        key="step",
+    )  # fmt: skip
+
+
+def lines_of(result, **look):
+    return reports.render(result, "text", width=100, **look).splitlines()
+
+
+def test_one_series_has_title_headline_and_a_line_per_version(found):
+    lines = lines_of(found)
+    assert lines[0] == "step time of gpt, NVIDIA H100, batch=8: 5 versions, 15 runs"
+    assert lines[1] == "v5 is at 108.00 ms: +7.0 % against the runs before it; lasting changes with v3, v4"
+    assert [" ".join(line.split()) for line in lines[3:-2]] == [
+        "▁▁█▁▂ 100.00 ms to 130.00 ms",
+        "version step vs previous verdict",
+        "v1 100.00 ms -",
+        "v2 102.00 ms +2.0 %",
+        "v3 130.00 ms +27.5 % REGRESSED",
+        "peak 3 GiB -> 4 GiB; driver 535 -> 550",
+        "v4 101.00 ms -22.3 % IMPROVED (back to v1)",
+        "v5 108.00 ms +6.9 % machine-wide drift",
+        "gradual slowdown: +6.0 % against the first runs of its level",
+    ]
+    assert lines[-1] == (
+        "Next: tracker history 7 --details | -o history.xlsx | tracker findings --version v4 --workload gpt --state all"
+    )
+
+
+def test_details_have_what_a_verdict_rests_on(found):
+    lines = [" ".join(line.split()) for line in lines_of(found, details=True)]
+    assert "version step vs previous verdict vs level without drift q runs" in lines
+    assert "v2 102.00 ms +2.0 % +2.0 % +1.8 % 0.400 3, ±1.0 %" in lines
+
+
+def test_visible_change_without_a_verdict_says_why():
+    verdicts = ("INCONCLUSIVE", "BELOW_LIMIT", "TOO_FEW_RUNS", "UNCHANGED", None)
+    points = [
+        point("v0", 100 * MS),
+        *(point(f"v{at}", (100 + 10 * at) * MS, word) for at, word in enumerate(verdicts, 1)),
+    ]
+    rows = {line.split()[0]: line.partition("%")[2].strip() for line in lines_of(history(points))[5:11]}
+    assert rows == {
+        "v0": "", "v1": "too noisy", "v2": "below threshold", "v3": "too few runs", "v4": "within its level",
+        "v5": "not judged",
+    }  # fmt: skip
+
+
+def test_small_change_without_a_verdict_has_no_word():
+    points = [point("v1", 100 * MS), point("v2", 104 * MS, "INCONCLUSIVE", 0.04)]
+    assert lines_of(history(points))[6].endswith("+4.0 %")
+
+
+def test_long_history_shows_the_newest_and_counts_the_others():
+    many = history([point(f"v{at:03}", 100 * MS, "UNCHANGED", 0.0) for at in range(60)])
+    lines = lines_of(many)
+    assert len(lines) <= 40
+    assert "  35 older versions left out; --details shows all" in lines
+    assert any(line.startswith("  v059 ") for line in lines) and not any(line.startswith("  v034 ") for line in lines)
+    assert any(line.startswith("  v000 ") for line in lines_of(many, details=True))
+
+
+def test_version_without_a_value_is_a_gap_and_the_next_one_has_a_reference():
+    points = [point("v1", 100 * MS), point("v2", None, "REMOVED"), point("v3", 100 * MS, "ADDED", 0.0)]
+    lines = lines_of(history(points))
+    assert lines[3].startswith("  ▁·▁  ")
+    assert lines[6].split() == ["v2", "-", "-", "REMOVED"]
+    assert lines[1].startswith("v3 is at 100.00 ms: new; no lasting change")
+    assert lines_of(history(points[:2]))[1].startswith("v2 has no step; v1 was at 100.00 ms")
+
+
+def test_pinned_version_has_columns_of_its_own_only_when_chosen(found):
+    points = [
+        {**row, "pinned": row["version"] == "v1", "pinned_change": 0.3, "pinned_verdict": "REGRESSED"}
+        for row in found.points.to_dict("records")
+    ]
+    head = next(line for line in lines_of(history(points, pinned="v1")) if "version " in line)
+    assert head.split("  ")[-1] == "verdict"
+    against = lines_of(history(points, pinned="v1", against="pinned"))
+    assert next(line for line in against if line.startswith("  version ")).endswith("vs v1  verdict vs v1")
+    assert any(line.startswith("  v1 (pinned) ") for line in against)
+
+
+def test_several_series_have_a_line_each_and_changes_come_first():
+    names = ("aten::mm", "aten::add", "aten::mul")
+    series = [
+        {"series_id": at, "workload": "gpt", "configuration": "", "device": "cpu", "kind": "op_name", "name": name,
+         "metric": "host_self_ns", "unit": "ns", "input_shapes": "", "part": "", "versions": 2, "runs": 6}
+        for at, name in enumerate(names)
+    ]  # fmt: skip
+    points = [
+        {**point(version, value * MS, word), "series_id": at}
+        for at, word in enumerate(("INCONCLUSIVE", "REGRESSED", "IMPROVED"))
+        for version, value, word in (("v1", 10, None), ("v2", 12, word))
+    ]
+    lines = lines_of(history(points, series=series, key="aten::*", kind="op_name"))
+    assert lines[:2] == [
+        "gpt, cpu: 3 series, 2 versions",
+        "1 REGRESSED, 1 IMPROVED among 3 series in the newest version",
+    ]
+    assert [line.split()[1] for line in lines[4:7]] == ["aten::add", "aten::mul", "aten::mm"]
+    assert lines[-1] == "Next: tracker history 1 | tracker history 'aten::*' --kind op_name --details"
+
+
+def test_hostile_names_stay_on_their_lines():
+    points = [point("v\x1b[31m1", 100 * MS), point("=v2|<b>\n", 90 * MS, "IMPROVED", -0.1)]
+    page = reports.render(history(points), "text", width=100)
+    assert "\x1b" not in page
+    assert "v\\x1b[31m1" in page and "=v2|<b>\\n" in page
+    assert "<b>" not in reports.render(history(points), "markdown")
