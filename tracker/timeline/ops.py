@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracker.profile import F64, I64, MISSING, ROW_COLUMNS, Table
@@ -33,16 +34,18 @@ def op_table(joined: Joined, work: ContextWork, stacks: OpStacks) -> Table:
     counted = np.ones(len(work.contexts.parent), dtype=bool)
     counted[work.contexts.of_op] = outermost
     device = _device_columns(joined, work, slots, np.flatnonzero(worked & counted[work.slots.code]))
-    spread = _spread(joined, slots, outermost)
+    slot = slots.at(joined.op_step, keys.of_op)[outermost]
+    groups = group_by(slot)
+    calls = _Calls(groups, slot[groups.first], outermost)
     columns: dict[str, Any] = {
         "step": slots.step,
         "op_key": slots.code,
         **_host_columns(joined, slots, outermost),
         "device_total_ns": device["device_total_ns"],
         "device_self_ns": device["device_self_ns"],
-        **spread,
+        **_spread(joined, slots, calls),
         "kernel_count": device["kernel_count"],
-        **_host_spread(joined, slots, outermost),
+        **_host_spread(joined, slots, calls),
     }
     if not joined.events.host_is_primary:
         kept = device["events_below"] > 0
@@ -80,39 +83,38 @@ def _device_columns(joined: Joined, work: ContextWork, slots: Slots, counted: I6
     }
 
 
-def _spread(joined: Joined, slots: Slots, outermost: NDArray[np.bool_]) -> dict[str, I64 | F64]:
+class _Calls(Struct, frozen=True):
+    """The outermost calls, grouped by their slot, and the slots that have any."""
+
+    groups: Groups
+    slots: I64
+    outermost: NDArray[np.bool_]
+
+    def extremes(self, count: int, per_call: I64, names: tuple[str, str]) -> dict[str, I64]:
+        """The smallest and the largest number of a call in each of `count` slots, MISSING without calls."""
+        smallest, largest = (np.full(count, MISSING, dtype=np.int64) for _ in range(2))
+        smallest[self.slots], largest[self.slots] = self.groups.smallest(per_call), self.groups.largest(per_call)
+        return dict(zip(names, (smallest, largest), strict=True))
+
+
+def _spread(joined: Joined, slots: Slots, calls: _Calls) -> dict[str, I64 | F64]:
     """Smallest, largest and sum of squares per call."""
     if joined.on_device:
         device = joined.events.device
         launched = joined.op >= 0
         own = np.zeros(len(joined.tree), dtype=np.int64)
         np.add.at(own, joined.op[launched], (device.end_ns - device.start_ns)[launched])
-        per_call = joined.tree.summed_up(own)[outermost]
+        per_call = joined.tree.summed_up(own)[calls.outermost]
     else:
-        per_call = (joined.tree.end_ns - joined.tree.start_ns)[outermost]
-    groups, at = _calls(joined, slots, outermost)
+        per_call = (joined.tree.end_ns - joined.tree.start_ns)[calls.outermost]
     squares = np.full(len(slots), np.nan)
-    squares[at] = groups.sums_of_squares(per_call)
-    return {**_extremes(slots, groups, at, per_call, ("min_ns", "max_ns")), "sum_squares_ns2": squares}
+    squares[calls.slots] = calls.groups.sums_of_squares(per_call)
+    return {**calls.extremes(len(slots), per_call, ("min_ns", "max_ns")), "sum_squares_ns2": squares}
 
 
-def _host_spread(joined: Joined, slots: Slots, outermost: NDArray[np.bool_]) -> dict[str, I64]:
+def _host_spread(joined: Joined, slots: Slots, calls: _Calls) -> dict[str, I64]:
     """Shortest and longest call on the host, beside those on the device; MISSING where the others are of the host."""
     names = ("host_min_ns", "host_max_ns")
     if not joined.on_device or not joined.events.host_is_primary:
         return {name: np.full(len(slots), MISSING, dtype=np.int64) for name in names}
-    groups, at = _calls(joined, slots, outermost)
-    return _extremes(slots, groups, at, (joined.tree.end_ns - joined.tree.start_ns)[outermost], names)
-
-
-def _calls(joined: Joined, slots: Slots, outermost: NDArray[np.bool_]) -> tuple[Groups, I64]:
-    """The outermost calls by slot, and the slots that have any."""
-    slot = slots.at(joined.op_step, joined.keys.of_op)[outermost]
-    groups = group_by(slot)
-    return groups, slot[groups.first]
-
-
-def _extremes(slots: Slots, groups: Groups, at: I64, per_call: I64, names: tuple[str, str]) -> dict[str, I64]:
-    smallest, largest = (np.full(len(slots), MISSING, dtype=np.int64) for _ in range(2))
-    smallest[at], largest[at] = groups.smallest(per_call), groups.largest(per_call)
-    return dict(zip(names, (smallest, largest), strict=True))
+    return calls.extremes(len(slots), (joined.tree.end_ns - joined.tree.start_ns)[calls.outermost], names)
