@@ -185,7 +185,7 @@ def test_folders_channels_and_rules_come_from_the_settings_file(tmp_path):
         ),
         (
             "[[watch.folders]]\npath = '/p'\nlayout = '{run}/*'",
-            "key watch.folders.layout of entry 1: is '{run}/*': {run} is none of",
+            "key watch.folders.layout of entry 1: is '{run}/*': {run} must be one of",
         ),
         (
             "[[watch.folders]]\npath = '/p'\n[[watch.folders]]\npath = '/p/'",
@@ -214,13 +214,18 @@ def test_folders_channels_and_rules_come_from_the_settings_file(tmp_path):
             "[watch]\nevery = 60",
             'key watch.every: expected a text, got a whole number; write a time in quotes: every = "5m"',
         ),
-        ("[[alerts.rules]]\nwhen = 'later'\nchannels = ['a']", "'later'; write one of at once, grouped"),
-        ("[[alerts.rules]]\ndirections = ['down']\nchannels = []", "'down'; write one of regression, improvement"),
+        (
+            "[[alerts.rules]]\nwhen = 'later'\nchannels = ['a']",
+            "'later' is not a choice; it must be one of: at once, grouped",
+        ),
+        (
+            "[[alerts.rules]]\ndirections = ['down']\nchannels = []",
+            "'down' is not a choice; it must be one of: regression, improvement",
+        ),
         ("[[alerts.rules]]\nchannels = []", "key alerts.rules.channels of entry 1: is empty"),
         (
             "[[alerts.rules]]\nchannels = ['a']\nseverity = 'loud'",
-            "key alerts.rules.severity of entry 1: is none of the words that may stand there: 'loud'; "
-            "write one of info, warning, critical",
+            "key alerts.rules.severity of entry 1: 'loud' is not a choice; it must be one of: info, warning, critical",
         ),
         ("[[alerts.owners]]\nop = '*'\nchannels = ['a']", "alerts.owners.channels of entry 1: there is no channel"),
     ],
@@ -260,7 +265,7 @@ ADDRESS = "slack://T1JJ3T3L2/S3cret"
         (f'name = "a"\nurl_file = "/{ADDRESS}"', "key alerts.channels.url_file: channel 'a' has what is no path from"),
         ('name = "a"\nurl_file = "T1JJ3T3L2/S3cret"', "key alerts.channels.url_file: channel 'a' has what is no path"),
         (f'name = "{ADDRESS}"\nurl_env = "A"', "key alerts.channels.name: is an address, which is a secret"),
-        (f'name = "a"\nurl_env = "A"\nform = "{ADDRESS}"', "is none of the words that may stand there: an address;"),
+        (f'name = "a"\nurl_env = "A"\nform = "{ADDRESS}"', "an address is not a choice;"),
         (
             f'name = "a"\nurl_env = "A"\n[[alerts.rules]]\nchannels = ["{ADDRESS}"]',
             "key alerts.rules.channels of entry 1: there is no channel of this address in [[alerts",
@@ -303,8 +308,8 @@ def test_a_channel_shows_no_address(tmp_path):
         ("../*", "a part is empty, or no name"),
         ("**/*", "** is not known: write one part for each level of folders"),
         ("{version", "'{version' has a brace without its other one"),
-        ("{}/*", "{} is none of {workload}, {version}, {config.KEY}, {tag.KEY}"),
-        ("{config.}/*", "{config.} is none of"),
+        ("{}/*", "{} must be one of {workload}, {version}, {config.KEY}, {tag.KEY}"),
+        ("{config.}/*", "{config.} must be one of"),
         ("{version}/{version}", "{version} stands there twice"),
         ("{version}{tag.a}", "{version} and {tag.a} have nothing between them that could part them"),
     ],

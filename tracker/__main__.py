@@ -50,14 +50,14 @@ def _run() -> NoReturn:
         main()
     except Exception as error:  # noqa: BLE001 here is nobody else to catch it
         with suppress(Exception):  # nobody hears errors
-            for line in _told(error):
+            for line in _report_of(error):
                 sys.stderr.write(f"{printable(line)}\n")
             sys.stderr.flush()
         sys.exit(EXIT_COULD_NOT_RUN)
 
 
-def _told(error: Exception) -> list[str]:
-    """The lines that tell of an error that nobody foresaw, the last one what to do."""
+def _report_of(error: Exception) -> list[str]:
+    """The lines about an unexpected error, the last one with what to do."""
     if isinstance(error, MemoryError):
         return ["tracker: out of memory; see how much this machine has left"]
     import traceback

@@ -58,8 +58,8 @@ class Columns(Struct, frozen=True, eq=False):
     """Columns of one length by name, in order: texts (objects, None for missing), int64 of which none is missing,
     float64 (nan for missing), or a `Column`. Nobody changes them: what differs is made anew.
 
-    >>> told = Columns({"name": np.array(["mm", None], dtype=object), "calls": Column.of([3, None], np.int64)})
-    >>> list(told.rows("name", "calls")), told.known("calls").tolist(), told.integers("calls").tolist()
+    >>> rows = Columns({"name": np.array(["mm", None], dtype=object), "calls": Column.of([3, None], np.int64)})
+    >>> list(rows.rows("name", "calls")), rows.known("calls").tolist(), rows.integers("calls").tolist()
     ([('mm', 3), (None, None)], [True, False], [3, 0])
     """
 
@@ -185,8 +185,8 @@ def known(column: Any) -> Flags:
     """Which rows have something."""
     if isinstance(column, Column):
         return ~column.missing
-    told: Flags = column != _NOTHING if column.dtype == object else ~np.isnan(column)
-    return told
+    known: Flags = column != _NOTHING if column.dtype == object else ~np.isnan(column)
+    return known
 
 
 def listed(column: Any) -> list[Any]:
@@ -200,13 +200,13 @@ def listed(column: Any) -> list[Any]:
 
 def stacked(columns: Sequence[Any]) -> Any:
     """Columns of one kind, one after the other; those without rows may be of any."""
-    told = [column for column in columns if len(column)] or columns[:1]
-    if any(isinstance(column, Column) for column in told):
-        whole = [column if isinstance(column, Column) else _of_array(column) for column in told]
+    given = [column for column in columns if len(column)] or columns[:1]
+    if any(isinstance(column, Column) for column in given):
+        whole = [column if isinstance(column, Column) else _of_array(column) for column in given]
         return Column(
             np.concatenate([column.values for column in whole]), np.concatenate([column.missing for column in whole])
         )
-    return np.concatenate(told)
+    return np.concatenate(given)
 
 
 def _of_array(numbers: NDArray[Any]) -> Column:

@@ -108,7 +108,12 @@ def pack(
             "skip_bad_rows": skip_bad_rows, "max_bytes": max_bytes, "on_progress": on_progress,
         },
     )  # fmt: skip
-    made = intake.pack([Path(path) for path in path_texts(paths)], asked=labels, writer=__version__, options=reading)
+    places = [Path(path) for path in path_texts(paths)]
+    try:
+        made = intake.pack(places, asked=labels, writer=__version__, options=reading)
+    except UnicodeEncodeError as error:
+        problem = "a file name is not UTF-8, which a pack cannot hold"
+        raise SourceError(places[0], "", problem, remedy="rename the file") from error
     if target is not None:
         check_pack(target, force=force)
         write_file(target, made.content)

@@ -9,6 +9,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import Any, Final, NoReturn
 
@@ -171,7 +172,7 @@ def main() -> NoReturn:
     except typer.Abort:
         sys.exit(_EXIT_INTERRUPTED)
     except TrackerError as error:
-        sys.stderr.write(f"tracker: {with_database(printable(str(error)))}\n")
+        _complain(f"tracker: {with_database(printable(str(error)))}")
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(_EXIT_INTERRUPTED)
@@ -182,9 +183,17 @@ def _misused(error: Any) -> int:
     context: Any = getattr(error, "ctx", None)
     message = error.format_message()
     if context is not None and message == context.get_help():
-        sys.stderr.write(f"{message}\n")
+        _complain(message)
         return int(error.exit_code)
     path = context.command_path if context is not None else "tracker"
     line = re.sub(r"\s+", " ", message).strip().rstrip(".")
-    sys.stderr.write(f"tracker: {printable(line)}; {path} --help\n")
+    _complain(f"tracker: {printable(line)}; {path} --help")
     return int(error.exit_code)
+
+
+def _complain(text: str) -> None:
+    """Write to stderr; where that is closed or full, the exit code says enough."""
+    if sys.stderr is not None:
+        with suppress(OSError):
+            sys.stderr.write(f"{text}\n")
+            sys.stderr.flush()

@@ -8,7 +8,7 @@ from typing import Annotated
 from msgspec.structs import asdict
 
 from tracker import config
-from tracker.cli.options import Color, JsonFormat
+from tracker.cli.options import Color, JsonFormat, check_path
 from tracker.cli.output import emit, note, progress, screen
 from tracker.errors import SourceError
 from tracker.results.option import Option
@@ -38,6 +38,8 @@ def doctor(
     from tracker.intake import IngestOptions
     from tracker.readers import not_recognised_line
 
+    for path in paths:
+        check_path(path)
     with progress() as report:
         how = {**asdict(reading), "max_bytes": config.load(None).max_bytes, "on_progress": report}
         findings = examine(paths, IngestOptions(**how))

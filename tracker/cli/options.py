@@ -240,10 +240,12 @@ class Parameter(NamedTuple):
             if self.words and word.strip() not in self.words and (word.strip() or option.read is None):
                 problem = f"{self.spelled} {word.strip()!r} must be one of: {', '.join(self.words)}"
                 raise UsageError(problem, remedy=f"{path} --help")
-        if option.read is not None:
-            return option.read(text, self.spelled)
         if kind is Path:
             return Path(text)
+        if not text.isprintable() and any("\ud800" <= char <= "\udfff" for char in text):
+            raise UsageError(f"{self.spelled} {text!r} is not UTF-8 text", remedy=f"{path} --help")
+        if option.read is not None:
+            return option.read(text, self.spelled)
         if kind is not int:
             return text if option.positional else one_line(self.spelled, text)
         digits = text.removeprefix("-").removeprefix("+")

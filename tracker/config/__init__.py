@@ -1,4 +1,4 @@
-"""Settings: which database, how large an input may be, which folders are watched, and who is told.
+"""Settings: which database, how large an input may be, which folders are watched, and where alerts go.
 
 cli, migrations and `tracker.open_store` read them, and `store.open_store` where its caller names no database. intake
 and readers take no more than the default MAX_BYTES.

@@ -59,7 +59,7 @@ from msgspec import Struct, field
 
 from tracker.config import layout
 from tracker.config.places import is_address, is_variable, user_path
-from tracker.config.refusals import told
+from tracker.config.refusals import explained
 from tracker.errors import SourceError
 from tracker.units import MAX_BYTES, age_ns
 
@@ -185,7 +185,7 @@ class Rule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Owner(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Who answers for operators: named in messages on them, and told on channels of their own.
+    """Who answers for operators: named in messages on them, and alerted on channels of their own.
 
     `channels` hear of regressions of severity warning and above in which such an operator got worse, with these
     operators shown; a channel that a rule names hears of the whole incident instead.
@@ -198,7 +198,7 @@ class Owner(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Alerts(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What is told to whom, and how often."""
+    """Which alerts go where, and how often."""
 
     wait: str = "2m"
     interval: str = "6h"
@@ -219,7 +219,7 @@ class Alerts(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     @property
     def repeat_ns(self) -> int:
-        """Time until what is still open is told again."""
+        """Time until a reminder of what is still open."""
         return age_ns(self.repeat)
 
 
@@ -270,9 +270,9 @@ def parse(text: str, path: Path, *, private: bool = True) -> Entries:
     return entries
 
 
-def _refused(path: Path, said: str) -> SourceError:
+def _refused(path: Path, message: str) -> SourceError:
     """msgspec's words, with the key in front: `Expected `int`, got `str` - at `$.limits.max_bytes``."""
-    key, of, plain = told(said)
+    key, of, plain = explained(message)
     if not plain:
         known = ", ".join(_table_of(key).__struct_fields__)
         return SourceError(path, f"key {key}{of}", "there is no such setting", remedy=f"known here: {known}")
@@ -287,8 +287,8 @@ def _remedy(key: str, plain: str) -> str:
     if name == "expect_every" or name in _TIMES.get(key.rpartition(".")[0], ()):
         return f'write a time in quotes: {name} = "5m"'
     words = _words(get_type_hints(_table_of(key)).get(name))
-    if words and "words" in plain:
-        return f"write one of {', '.join(words)}"
+    if words and plain.endswith("is not a choice"):
+        return f"it must be one of: {', '.join(words)}"
     return "correct the settings file"
 
 

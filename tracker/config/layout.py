@@ -60,7 +60,7 @@ def _part(text: str) -> Part:
             if before.startswith("{"):
                 raise ValueError(f"{before} and {token} have nothing between them that could part them")
             if not _PLACE.fullmatch(token[1:-1]):
-                raise ValueError(f"{token} is none of {PLACES}")
+                raise ValueError(f"{token} must be one of {PLACES}")
             places.append(token[1:-1])
             pattern += "(.+?)"
         elif "{" in token or "}" in token:

@@ -8,7 +8,6 @@ from typing import Final
 _UNKNOWN: Final = "Object contains unknown field `"
 _BETTER: Final = {
     "Object missing required field": "lacks",
-    "Invalid enum value": "is none of the words that may stand there:",
     "Expected": "expected",
     "object": "a table",
     "array": "a list",
@@ -18,23 +17,24 @@ _BETTER: Final = {
 }
 
 
-def told(said: str) -> tuple[str, str, str]:
-    """Of a ValidationError: the key, ` of entry N` where it stands in a list, and what is wrong; '' for an unknown key.
+def explained(message: str) -> tuple[str, str, str]:
+    """Return of a ValidationError the key, ` of entry N` in a list, and what is wrong, '' for an unknown key.
 
-    >>> told("Expected `int`, got `str` - at `$.limits.max_bytes`")
+    >>> explained("Expected `int`, got `str` - at `$.limits.max_bytes`")
     ('limits.max_bytes', '', 'expected a whole number, got a text')
-    >>> told("Object contains unknown field `rows` - at `$.limits`")
+    >>> explained("Object contains unknown field `rows` - at `$.limits`")
     ('limits.rows', '', '')
 
     An address, which is a secret, is not repeated.
     """
-    what, _, where = said.partition(" - at `$")
+    what, _, where = message.partition(" - at `$")
     key = re.sub(r"\[[^]]*\]", "", where.rstrip("`").lstrip("."))
     entry = re.search(r"\[([0-9]+)\]", where)
     of = f" of entry {int(entry[1]) + 1}" if entry else ""
     if what.startswith(_UNKNOWN):
         return f"{key}.{what.removeprefix(_UNKNOWN).rstrip('`')}".lstrip("."), of, ""
     plain = re.sub("'[^']*://[^']*'", "an address", what.replace("`", "").replace(" | null", ""))
+    plain = re.sub("^Invalid enum value (.*)", r"\1 is not a choice", plain)
     for word, better in _BETTER.items():
         plain = re.sub(rf"\b{word}\b", better, plain)
     return key, of, plain

@@ -23,7 +23,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct, field
 
-from tracker.config.refusals import told as told_of_refusal
+from tracker.config.refusals import explained as told_of_refusal
 from tracker.errors import SourceError
 from tracker.hooks import environment
 from tracker.hooks import sidecar as hooked
