@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from tests.readers import reference_reader
 from tests.readers.helpers import decoding
