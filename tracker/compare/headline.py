@@ -23,7 +23,6 @@ _SMALL_CHANGE: Final = 0.005
 _MOVED: Final = 0.02
 """Part of the whole that shows, with the whole unmoved, that captures were cut and do not hold the same work."""
 _CHANGED: Final = ("REGRESSED", "IMPROVED")
-_MAYBE: Final = ("SUSPECT", "INCONCLUSIVE")
 
 
 class Headline(Struct, frozen=True):
