@@ -13,7 +13,8 @@ from tracker.cli import program
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "tracker"
 TEXTS = re.compile(
-    r"\b(told|tells? of|said of|asked for|anew|whoever|nobody|somebody|goes before|is none of|borne|yardstick|deaths)\b",
+    r"\b(?:told|tells? of|said of|asked for|anew|whoever|nobody|somebody|goes before|is none of|borne|yardstick"
+    r"|deaths)\b",
     re.IGNORECASE,
 )
 NAMES = {"told", "anew", "whoever", "nobody", "somebody", "borne", "yardstick", "apart", "deaths"}

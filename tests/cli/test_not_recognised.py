@@ -136,7 +136,7 @@ def test_a_layout_labels_profiles_as_a_watched_folder_does(tracker, tmp_path):
 @pytest.mark.parametrize(
     ("layout", "said"),
     [
-        ("{workload}/{nonsense}", "is none of {workload}"),
+        ("{workload}/{nonsense}", "must be one of {workload}"),
         ("{workload}/{version}/x/*", "nothing fits the layout"),
     ],
 )
