@@ -128,15 +128,15 @@ def test_file_that_is_in_under_another_label(tracker, db, trace):
 
 
 SIDES = {
-    "v99": "there is no version 'v99'",
-    "nonsense": "there is no version 'nonsense'",
+    "v99": "there is no version 'v99' of small_gpt",
+    "nonsense": "there is no version 'nonsense' of small_gpt",
     "run:99": "there is no run 99",
     "run:1:rank7": "run:1:rank7: .*",
     "latest~99": "latest~99: there are not that many active runs",
     "pinned": "no version is pinned",
     "v01@H100": "version 'v01' has no active run on a device like 'H100'",
     "./gone.json": r"\./gone.json: no such file or folder",
-    "v" * 300: "there is no version 'v{300}'",
+    "v" * 300: "there is no version 'v{300}' of small_gpt",
     "latest~99999999999999999999": "latest~9{20}: .*",
     "run:99999999999999999999": "there is no run 9{20}",
     "run:1:rank99999999999999999999": "run:1:rank9{20}: .*",
