@@ -16,33 +16,33 @@ ROOT = Path(__file__).parents[1]
 PRODUCT = sorted((ROOT / "tracker").rglob("*.py"))
 
 ROOMS = {
-    "tracker": (783, 6),
-    "tracker/api": (643, 6),
-    "tracker/cli": (5_517, 35),
-    "tracker/compare": (8_197, 54),
-    "tracker/config": (763, 7),
+    "tracker": (766, 6),
+    "tracker/api": (1_154, 8),
+    "tracker/cli": (4_108, 23),
+    "tracker/compare": (8_587, 55),
+    "tracker/config": (790, 7),
     "tracker/detect": (928, 9),
     "tracker/doctor": (1_216, 9),
     "tracker/hooks": (1_150, 12),
-    "tracker/intake": (2_232, 13),
-    "tracker/notify": (1_842, 14),
-    "tracker/profile": (812, 6),
-    "tracker/readers": (15_497, 119),
-    "tracker/regressions": (4_526, 25),
-    "tracker/reports": (7_843, 45),
-    "tracker/results": (2_064, 18),
-    "tracker/store": (12_360, 163),
-    "tracker/timeline": (4_259, 32),
+    "tracker/intake": (2_245, 13),
+    "tracker/notify": (1_843, 14),
+    "tracker/profile": (813, 6),
+    "tracker/readers": (15_618, 119),
+    "tracker/regressions": (4_521, 25),
+    "tracker/reports": (6_901, 38),
+    "tracker/results": (2_510, 19),
+    "tracker/store": (12_370, 163),
+    "tracker/timeline": (4_297, 32),
     "tracker/watch": (1_800, 12),
-    "migrations": (491, 3),
-    "scripts": (3_001, 12),
-    "tests": (43_802, 301),
+    "migrations": (492, 3),
+    "scripts": (3_023, 12),
+    "tests": (44_931, 305),
 }
 """Room -> lines and files of Python and SQL."""
 
 README_BYTES = 12_000
-SHARED_CLASS_NAMES = 62
-FILES_THAT_IMPORT_PANDAS = 22
+SHARED_CLASS_NAMES = 60
+FILES_THAT_IMPORT_PANDAS = 18
 
 
 def assert_at(limit: int, number: int) -> None:

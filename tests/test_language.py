@@ -13,7 +13,7 @@ from tracker.cli import program
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "tracker"
 TEXTS = re.compile(
-    r"\b(?:told|tells? of|said of|asked for|anew|whoever|nobody|somebody|goes before|is none of|borne|yardstick"
+    r"\b(told|tells? of|said of|asked for|anew|whoever|nobody|somebody|goes before|is none of|borne|yardstick"
     r"|deaths)\b",
     re.IGNORECASE,
 )

@@ -16,6 +16,7 @@ CREATE TABLE op (
     run_id BIGINT NOT NULL, rank BIGINT NOT NULL, step BIGINT NOT NULL, op_key_id BIGINT NOT NULL, calls BIGINT,
     host_total_ns BIGINT, host_self_ns BIGINT, device_total_ns BIGINT, device_self_ns BIGINT, min_ns BIGINT,
     max_ns BIGINT, sum_squares_ns2 DOUBLE PRECISION, kernel_count BIGINT, call_stack_id BIGINT,
+    host_min_ns BIGINT, host_max_ns BIGINT,
     CONSTRAINT pk_op PRIMARY KEY (run_id, rank, step, op_key_id)
 ) PARTITION BY RANGE (run_id);
 

@@ -157,7 +157,7 @@ def test_help_loads_nothing_heavy():
 
 def test_a_diff_of_stored_runs_loads_no_reader():
     """They are for files, and take a twentieth of a second."""
-    loaded = loaded_by("import tracker.compare, tracker.reports")
+    loaded = loaded_by("import tracker.compare, tracker.reports.views.diff, tracker.reports.text")
     assert not [name for name in loaded if name.startswith(("tracker.readers", "tracker.timeline", "tracker.doctor"))]
 
 

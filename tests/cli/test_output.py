@@ -170,10 +170,9 @@ def test_control_characters_in_labels_are_refused(tracker, trace, tmp_path, opti
     expect(tracker("ingest", trace["v01"], *words, "--db", tmp_path / "x.db"), ".*holds control characters")
 
 
-def test_only_overall_shows_the_parts_and_no_operators(tracker, db):
+def test_only_overall_shows_no_operators(tracker, db):
     page = tracker(*DIFF, "--db", db).out
-    assert "Why: the parts" in page and "Overall" in page
-    assert "Why: operators" not in page and "Why: by operator name" not in page
+    assert "Overall, per step" in page and "Operators by" not in page and "cause" not in page
 
 
 def test_details_repeat_the_question(tracker, db):

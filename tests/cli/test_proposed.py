@@ -160,7 +160,7 @@ def test_what_is_proposed_runs_on_the_database_that_was_named(call, databases, t
 def test_a_proposed_command_with_its_database_runs(call, databases, tracker, monkeypatch):
     monkeypatch.delenv("TRACKER_DB")
     last = call(databases("found"), ["findings", "--db", "own.db"]).out.splitlines()[-1]
-    words = proposed(last)[0]
+    words, *_ = proposed(last)
     assert words[:3] == ["explain", "--db", "own.db"] and tracker(*words).code == 0
     listed = call(databases("two versions"), ["versions", "--db", "own.db"]).out.splitlines()[-1]
     assert listed == "2 versions.  Next: tracker diff --db own.db v1 v2 --workload gpt"

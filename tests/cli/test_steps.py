@@ -12,7 +12,7 @@ BOTH = ("--baseline-step", "4", "--candidate-step", "5-6")
 def test_chosen_steps_stand_in_every_report(tracker, trace, tmp_path):
     words = ("diff", trace["v01"], trace["v01"], *BOTH)
     text = tracker(*words).out
-    assert "1 rank, only step 4\n" in text and "1 rank, only steps 5,6\n" in text
+    assert text.splitlines()[0] == "cpu, 1 run each, only step 4 -> steps 5,6"
     assert "--baseline-step 4 --candidate-step 5,6" in text.splitlines()[-1]
     document = json.loads(tracker(*words, "--format", "json").out)
     assert (document["options"]["baseline_steps"], document["options"]["candidate_steps"]) == ([4], [5, 6])
@@ -34,12 +34,14 @@ def test_two_steps_of_a_run_mirror_each_other(tracker, db):
 def test_show_of_one_step_is_that_of_its_row(tracker, trace):
     whole = json.loads(tracker("show", trace["v01"], "--format", "json", "--by", "step").out)
     part = json.loads(tracker("show", trace["v01"], "--format", "json", "--by", "step", "--step", "5").out)
-    assert part["ops"] == [row for row in whole["ops"] if row["step"] == 5]
+    assert [row | {"share": None} for row in part["ops"]] == [
+        row | {"share": None} for row in whole["ops"] if row["step"] == 5
+    ]
     assert part["steps"] == [row for row in whole["steps"] if row["step"] == 5]
     assert part["overall"][0]["e2e_ns"] == part["steps"][0]["e2e_ns"] == part["run"]["e2e_ns"]
-    assert (part["options"]["steps"], part["notes"]) == ([5], ["Chosen: step 5."])
+    assert (part["options"]["steps"], part["notes"][0]) == ([5], "Chosen: step 5.")
     text = tracker("show", trace["v01"], "--step", "5").out
-    assert "Overall, step 5 (host timeline, 1 rank)" in text and "--step 5 --format xlsx" in text
+    assert text.splitlines()[0].endswith("cpu, rank 0, step 5") and "--step 5 --details" in text
 
 
 @pytest.mark.parametrize("steps", ["", "4x", "5-4", "-1", "1-99999", "4,,5", "٤"])
@@ -59,5 +61,6 @@ def test_a_step_that_is_not_there_lists_those_that_are(tracker, db, words):
 
 def test_show_takes_only_sections(tracker, trace):
     document = json.loads(tracker("show", trace["v01"], "--format", "json", "--only", "link,counter").out)
-    assert set(document) == {"schema", "run", "options", "notes", "bottleneck", "communication_links", "counters"}
+    assert set(document) == {"schema", "run", "options", "notes", "bottleneck", "communication_links", "link_totals",
+                             "counters", "counter_summary"}  # fmt: skip
     assert tracker("show", trace["v01"], "--only", "everything").code == 2

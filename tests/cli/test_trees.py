@@ -13,7 +13,7 @@ from tracker.results import TREES
 
 def test_every_show_and_diff_says_what_the_steps_wait_for(tracker, db):
     assert "Bottleneck: " in tracker("show", "run:1", "--db", db).out
-    assert "Bottleneck of the candidate: " in tracker("diff", "v01", "v08", "--db", db).out
+    assert "  candidate: not classified." in tracker("diff", "v01", "v08", "--details", "--db", db).out
     found = json.loads(tracker("show", "run:1", "--format", "json", "--db", db).out)["bottleneck"]
     assert (found["class"], found["device_utilisation"]) == (None, None)  # measured without a device
     assert "no device activity" in " ".join(found["missing"])
@@ -30,8 +30,8 @@ def test_a_tree_of_a_run_adds_up_to_its_ops(tracker, db, word):
 def test_the_screen_shows_the_tree_and_the_command_that_shows_all(tracker, db):
     done = tracker("show", "run:1", "--by", "phase", "--depth", "1", "--db", db)
     assert "Phases of a step and the ops in them, most expensive first" in done.out
-    assert "Operators\n" not in done.out
-    assert "--by phase --depth 1 --format xlsx" in done.out.splitlines()[-1]
+    assert "Largest operators" not in done.out
+    assert "--by phase --depth 1 -o run1.xlsx" in done.out.splitlines()[-1]
     both = tracker("show", "run:1", "--by", "phase", "--only", "operator", "--db", db).out
     assert "Phases of a step" in both and "Operators\n" in both
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
-from tests.factories import same_table, save
+from tests.factories import capture, record, same_table, save
 from tests.reports.builders import nullable
 from tracker.columns import Columns
 from tracker.compare import diff, show, summaries
 from tracker.profile import BEFORE_CAPTURE, MISSING
 from tracker.results import DiffOptions, ShowOptions
-from tracker.store import Store
+from tracker.store import Store, save_run
 
 LINK = {"kind": "all_reduce", "transport": "HCCS", "group_role": "dp", "group_size": 2, "source_rank": None,
         "target_rank": None, "packet_bytes": None, "packets": None, "large_packet_ratio": None}  # fmt: skip
@@ -172,3 +173,20 @@ def test_shares_of_all_rows_sum_to_one_at_every_grain(store: Store, by):
     found = show(store, "v1", options=ShowOptions(by=by))
     assert found.ops["share"].sum() == pytest.approx(1)
     assert found.kernels["share"].sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize(("device", "expected"), [(True, "5 7 20 30"), (False, "5 7 5 7")])
+def test_ops_have_their_extremes_on_the_host(store: Store, device, expected):
+    """Beside a device both are stored; on a host timeline the extremes are of the host."""
+    more = {"min_ns": 5, "max_ns": 7, **({"host_min_ns": 20, "host_max_ns": 30} if device else {})}
+    made = capture(ops=[("aten::mm", 12, more)])
+    if not device:
+        rows = made.rows
+        whole = replace(rows.overall, timeline="host")
+        steps = tuple(replace(step, breakdown=replace(step.breakdown, timeline="host")) for step in rows.steps)
+        made = replace(made, rows=replace(rows, overall=whole, steps=steps))
+    save_run(store, record("v1"), [made], formats=["torch_profiler"])
+    columns = "min_ns max_ns host_min_ns host_max_ns"
+    same_table(show(store, "v1").ops, f"{columns}\n {expected}")
+    both = " ".join(f"candidate_{name}" for name in columns.split())
+    same_table(diff(store, "v1", "v1").ops, f"{both}\n {expected}")

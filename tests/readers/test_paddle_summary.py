@@ -162,6 +162,10 @@ def test_kernels_of_an_op_are_device_time_and_no_ops(tmp_path: Path):
     assert found.index.tolist() == ["matmul", "compute"]
     assert found["device_total_ns"].tolist() == [30_000_000, 28_000_000]
     assert found["device_self_ns"].tolist() == [2_000_000, 28_000_000]
+    assert found[["min_ns", "max_ns", "host_min_ns", "host_max_ns"]].values.tolist() == [
+        [7_000_000, 8_000_000, 2_000_000, 2_000_000],
+        [6_000_000, 8_000_000, 1_000_000, 2_000_000],
+    ]
     assert rows.tables["kernel_key"]["name"] == ["MEMSET", "gemm_128x128_s..."]
     assert rows.tables["kernel"]["category"] == ["memset", "matmul"]
 

@@ -40,7 +40,9 @@ def test_an_incident_adds_up_and_lists_its_findings():
         "operators -0.50 ms, idle and communication +4.50 ms." in " ".join(text.split())
     )
     assert cells_of(text, "2  aten::mm")[1:5] == ["aten::mm", "+5.00 ms", "+50.0 %", "50.0 %"]
-    assert text.splitlines()[-1].startswith("Next: tracker explain 1 | tracker ack I-3 | tracker expect I-3 --reason ")
+    assert text.splitlines()[-1].startswith(
+        'Next: tracker explain 1 | tracker ack I-3 --reason "..." | tracker expect I-3 --reason '
+    )
 
 
 def test_cause_and_share_of_a_finding_stay_at_80_columns():

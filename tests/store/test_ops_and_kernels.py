@@ -67,7 +67,7 @@ def with_ops(rank, rows):
     found = list(dict.fromkeys(key for _, key in rows))
     own = [
         {"step": step, "op_key": found.index(key), "calls": calls, "device_self_ns": ns, "host_self_ns": least}
-        | {"min_ns": least, "max_ns": ns, "call_stack": stack}
+        | {"min_ns": least, "max_ns": ns, "host_min_ns": ns, "host_max_ns": least, "call_stack": stack}
         for (step, key), (calls, ns, least, stack) in rows.items()
     ]
     return with_tables(rank, op_key=keys_of_ops(found), op=table("op", own))
@@ -112,7 +112,7 @@ def slow(store, run_id, question, key, by, in_steps):
 def numbers(rows):
     """What one row of the answer says of these rows."""
     found = {name: whole([row[name] for row in rows]) for name in SUMS if name in rows[0]}
-    for name, how in (("min_ns", min), ("max_ns", max), ("block_num", max)):
+    for name, how in (("min_ns", min), ("max_ns", max), ("host_min_ns", min), ("host_max_ns", max), ("block_num", max)):
         if name in rows[0]:
             found[name] = known([row[name] for row in rows], how)
     if "call_stack" in rows[0]:

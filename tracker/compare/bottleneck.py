@@ -29,7 +29,8 @@ THRESHOLDS: Final = {
     "device_bound_above": 0.9,
 }
 """From Paddle's guide to the analysis of model performance, sections 1.1 to 1.3: an average reader ratio (reader cost /
-batch cost) above 5 % is an I/O bottleneck, and what is below can still be won; a GPU that works less than 80 % of the
+batch cost) above 5 % is an I/O bottleneck, and what is below can still be won (here of the part in which the device
+idles: a loader that works beside it costs nothing); a GPU that works less than 80 % of the
 time is a CPU bottleneck, one that works more than 90 % a GPU bottleneck. Exposed communication above 10 % of the
 step is worth advice in PyTorch's TensorBoard plugin (torch_tb_profiler).
 """

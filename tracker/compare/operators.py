@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from msgspec import Struct
 
-from tracker.columns import Columns, known, objects
+from tracker.columns import Column, Columns, known, objects
 from tracker.compare import join, knowing, reduction
 from tracker.compare.filters import matching
 from tracker.compare.keys import Arrays, Numbered, numbered, taken
@@ -85,7 +85,7 @@ def compare(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Operat
 
 
 def _self_rows(side: Loaded) -> Columns:
-    table = side.ask(queries.ops)
+    table = with_host_spread(side, side.ask(queries.ops))
     return table.having(own_ns=table[own_time(side)])
 
 
@@ -133,8 +133,23 @@ def _join_ops(sides: Sequence[Loaded], parts: Sequence[Columns]) -> Arrays:
 def _extremes(own: Numbered) -> dict[str, F64]:
     """The shortest and the longest call; nan where ops stand for everything below them, of which nobody knows it."""
     if "min_ns" not in own.rows.arrays:
-        return {name: np.full(own.count, np.nan) for name in ("min_ns", "max_ns")}
-    return reduction.extremes(own, "min_ns", "max_ns")
+        return {name: np.full(own.count, np.nan) for name in ("min_ns", "max_ns", "host_min_ns", "host_max_ns")}
+    host = reduction.extremes(own, "host_min_ns", "host_max_ns")
+    return reduction.extremes(own, "min_ns", "max_ns") | host
+
+
+def with_host_spread(side: Loaded, ops: Columns) -> Columns:
+    """The rows of ops with their extremes on the host: on a host timeline all extremes are of it."""
+    if side.side.timeline != "host" or "min_ns" not in ops:
+        return ops
+    return ops.having(
+        **{
+            f"host_{name}": Column.of(
+                [of_host if of_host is not None else own for of_host, own in ops.rows(f"host_{name}", name)], np.int64
+            )
+            for name in ("min_ns", "max_ns")
+        }
+    )
 
 
 def _changed(before: Texts, after: Texts) -> Texts:

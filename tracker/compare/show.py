@@ -20,7 +20,7 @@ from tracker.compare.memory_peak import note_on_blocks
 from tracker.compare.metrics import kind_of
 from tracker.compare.module_times import module_times
 from tracker.compare.notes import left_out, warnings
-from tracker.compare.operators import own_time
+from tracker.compare.operators import own_time, with_host_spread
 from tracker.compare.overall import step_numbers
 from tracker.compare.per_step import of_rows, with_number
 from tracker.compare.references import named, needs_store
@@ -188,7 +188,7 @@ def _tables(side: Loaded, options: ShowOptions, by: Sequence[str]) -> Tables:
         _large(passing(with_share(every.taken(of_kind), "total_ns"), *of_op("op")), ["total_ns"], least)
         for of_kind in (~is_copy, is_copy)
     )
-    ops = passing(with_share(asked(queries.ops), own_time(side)), *of_op("name"))
+    ops = passing(with_share(with_host_spread(side, asked(queries.ops)), own_time(side)), *of_op("name"))
     ops = _large(ops, ["host_self_ns", "device_self_ns"], least)
     communication = passing(asked(queries.communication), ("kind", options.kind), ("group_role", options.group))
     allocated = [passing(asked(question), *of_op("op")) for question in (queries.memory, queries.memory_allocators)]

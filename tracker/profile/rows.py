@@ -75,6 +75,7 @@ ROW_COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
         "step": "int", "op_key": "int", "calls": "int",
         "host_total_ns": "ns", "host_self_ns": "ns", "device_total_ns": "ns", "device_self_ns": "ns",
         "min_ns": "ns", "max_ns": "ns", "sum_squares_ns2": "float", "kernel_count": "int", "call_stack": "text",
+        "host_min_ns": "ns", "host_max_ns": "ns",
     },
     # one row per step and calling context; a context keeps its `node` number in every step of the capture
     "op_tree": {

@@ -87,9 +87,9 @@ class Document(Struct, frozen=True, kw_only=True):
     next_commands: tuple[str, ...] = ()
 
     def chosen(self, only: Sequence[str], *, details: bool) -> list[Block]:
-        """The blocks to show: those of the sections `only`; without any all, or those of the first screen."""
+        """The blocks to show: of the sections `only`, and a tree; without any all, or those of the first screen."""
         if only:
-            return [block for block in self.blocks if block.section in only]
+            return [block for block in self.blocks if block.section in (*only, "tree")]
         return [block for block in self.blocks if details or block.is_first]
 
 

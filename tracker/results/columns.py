@@ -34,7 +34,7 @@ DIFF_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
         *OP_KEY, "baseline_name", "status", *_sides("ns"), "delta_ns", "diff", *_sides("calls"),
         "calls_delta_ns", "per_call_delta_ns",
         *_sides("host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns", "total_calls"),
-        "host_delta_ns", "host_diff", *_sides("average_ns", "min_ns", "max_ns"),
+        "host_delta_ns", "host_diff", *_sides("average_ns", "min_ns", "max_ns", "host_min_ns", "host_max_ns"),
         *VERDICT_COLUMNS,
     ),
     "op_details": (*OP_KEY, "kernel", "category", *_sides("calls", "ns"), "delta_ns", "diff"),

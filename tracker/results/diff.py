@@ -234,7 +234,8 @@ class Diff(Result, frozen=True, eq=False):
       (of the framework's allocator; below it `peak_allocated_bytes:COMPONENT`), ...
     - ops: baseline_name (NA unless mapped by `op_map`); `*_calls` per step, `*_total_calls` in all steps and ranks of
       the side; calls_delta_ns + per_call_delta_ns = delta_ns; host_delta_ns, host_diff: of the host self time;
-      average_ns, min_ns, max_ns: of one call with what it calls, min and max NA where an op stands for all below it
+      average_ns, min_ns, max_ns: of one call with what it calls, on the device where there is one, host_min_ns,
+      host_max_ns: on the host; min and max NA where an op stands for all below it
     - op_details, communication_details, memory_details: what a row of ops, communication, memory consists of, under the
       same key
     - kernels: name is the canonical name; type as an NPU's profiler names it, else ""; category `copy` and `memset`

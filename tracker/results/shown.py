@@ -37,7 +37,8 @@ class Shown(Result, frozen=True, eq=False):
     - share, in ops, kernels, copies and kernel_types: of the time (of ops the self time on the device, without one on
       the host) of all rows of the table, whatever the filters
     - ops: name, input_shapes, input_types, module, phase, calls, host_total_ns, host_self_ns, device_total_ns,
-      device_self_ns, min_ns, max_ns, sum_squares_ns2, kernel_count, call_stack
+      device_self_ns, min_ns, max_ns (of a call on the device, without one on the host), host_min_ns, host_max_ns,
+      sum_squares_ns2, kernel_count, call_stack
     - per_step_ns, in ops, kernels, copies, communication, modules and api: the number of the series of a row (op and
       shapes, canonical kernel and shapes, kind with role and size, module and phase, API call), as `diff` and `history`
       print it; NA for what lies outside all steps

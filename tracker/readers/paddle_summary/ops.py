@@ -51,6 +51,8 @@ class _Sum(Struct):
     device_self_ns: list[int | None] = field(default_factory=list)
     smallest_ns: list[int | None] = field(default_factory=list)
     largest_ns: list[int | None] = field(default_factory=list)
+    host_smallest_ns: list[int | None] = field(default_factory=list)
+    host_largest_ns: list[int | None] = field(default_factory=list)
     kernel_count: list[int | None] = field(default_factory=list)
 
 
@@ -120,6 +122,8 @@ class Book:
                 "device_self_ns": known_sum(total.device_self_ns),
                 "min_ns": known_min(total.smallest_ns),
                 "max_ns": known_max(total.largest_ns),
+                "host_min_ns": known_min(total.host_smallest_ns),
+                "host_max_ns": known_max(total.host_largest_ns),
                 "kernel_count": known_sum(total.kernel_count),
             }
             for key, total in self._sums.items()
@@ -131,6 +135,9 @@ class Book:
         total.device_total_ns.append(row.device.total_ns)
         total.smallest_ns.append(spread.smallest_ns)
         total.largest_ns.append(spread.largest_ns)
+        if self._on_device:
+            total.host_smallest_ns.append(row.host.smallest_ns)
+            total.host_largest_ns.append(row.host.largest_ns)
 
 
 def _without(total: int | None, parts: Iterable[int | None]) -> int | None:

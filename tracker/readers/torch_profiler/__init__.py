@@ -28,7 +28,7 @@ _FOREIGN: Final = re.compile(
     rb'|"(?:Ascend Hardware|CANN|Overlap Analysis)"|"async_npu"'  # Ascend trace_view.json, CANN msprof
     rb'|"common_config"\s*:'  # Ascend profiler_info.json
 )
-_TEXT_TIME: Final = re.compile(rb'"ts"\s*:\s*"')
+_TEXT_TIME: Final = re.compile(rb'"ts"\s*:\s*"[0-9]')
 _OWN_KEY: Final = re.compile(
     rb'"(?:deviceProperties|distributedInfo|baseTimeNanoseconds|(?:cupti|roctracer)_version|record_shapes)"\s*:'
 )

@@ -106,7 +106,7 @@ def _blocks(diff: Diff, look: Look) -> Iterator[Block]:
         yield _environment(diff, look)
         return
     limit = look.rows(ROWS)
-    if diff.tree_table is not None and not look.only:
+    if diff.tree_table is not None:
         yield tree.of_diff(diff, look)
     else:
         yield _step(diff)

@@ -133,5 +133,5 @@ def _runs(found: ExplainedFinding, finding: Row, most: int) -> Table:
 def _next(row: Row) -> Iterator[str]:
     yield command("tracker", "history", str(row["series_id"]))
     if row["state"] in ("new", "persisting"):
-        yield command("tracker", "ack", str(row["finding_id"]))
+        yield f'tracker ack {row["finding_id"]} --reason "..."'
         yield f'tracker expect {row["finding_id"]} --reason "..."'

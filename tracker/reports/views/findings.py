@@ -229,5 +229,5 @@ def _next(found: Findings, incidents: Sequence[Row], rows: Sequence[Row]) -> Ite
     first = next((row["finding_id"] for row in rows if row["finding_id"] is not None), None)
     yield command("tracker", "explain", str(first))
     if any(row["state"] in ("new", "persisting") for row in rows):
-        yield f"tracker ack I-{incidents[0]['incident_id']}"
+        yield f'tracker ack I-{incidents[0]["incident_id"]} --reason "..."'
         yield f'tracker expect I-{incidents[0]["incident_id"]} --reason "..."'

@@ -92,9 +92,10 @@ def _remarks(shown: Shown) -> Iterator[str]:
 
 def _blocks(shown: Shown, look: Look) -> Iterator[Block]:
     limit = look.rows(ROWS)
-    if shown.tree_table is not None and not look.only:
+    if shown.tree_table is not None:
         yield tree.of_run(shown, look)
-        return
+        if not look.only:
+            return
     parts = _step(shown)
     if parts.rows:
         yield parts

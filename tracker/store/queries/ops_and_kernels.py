@@ -21,7 +21,8 @@ _LAUNCHING_OP: Final = {"op": 0, "op_input_shapes": 1}
 _KERNEL: Final = {"name": 0, "canonical_name": 1, "type": 2, "core_type": 3, "input_shapes": 4}
 _OF_OP: Final = {
     "calls": np.add, "host_total_ns": np.add, "host_self_ns": np.add, "device_total_ns": np.add,
-    "device_self_ns": np.add, "min_ns": np.minimum, "max_ns": np.maximum, "sum_squares_ns2": np.add,
+    "device_self_ns": np.add, "min_ns": np.minimum, "max_ns": np.maximum,
+    "host_min_ns": np.minimum, "host_max_ns": np.maximum, "sum_squares_ns2": np.add,
     "kernel_count": np.add,
 }  # fmt: skip
 _OF_KERNEL: Final = {

@@ -2,7 +2,7 @@
 -- Parameters: run_ids (list); all_ranks (1: yes), ranks (list, read when all_ranks = 0); in_steps (1: without step -1);
 --   all_steps (1: yes), steps (list, read when all_steps = 0)
 -- Columns: run_id, rank, step, op_key_id, call_stack_id, calls, host_total_ns, host_self_ns, device_total_ns,
---   device_self_ns, min_ns, max_ns, sum_squares_ns2, kernel_count: as in ops.sql
+--   device_self_ns, min_ns, max_ns, host_min_ns, host_max_ns, sum_squares_ns2, kernel_count: as in ops.sql
 SELECT
     d.run_id,
     d.rank,
@@ -16,6 +16,8 @@ SELECT
     d.device_self_ns,
     d.min_ns,
     d.max_ns,
+    d.host_min_ns,
+    d.host_max_ns,
     d.sum_squares_ns2,
     d.kernel_count
 FROM op AS d

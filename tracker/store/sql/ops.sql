@@ -4,8 +4,9 @@
 -- Columns: run_id, stage (-1: none, or not asked for), rank, step (meaningless unless asked for);
 --   op_key_id: see op_keys.sql; call_stack_id: see call_stacks.sql, NULL where none was recorded; calls; host_total_ns,
 --   host_self_ns: host time, with and without the ops inside; device_total_ns, device_self_ns: device time launched
---   anywhere below the op, and by itself; min_ns, max_ns, sum_squares_ns2: of one call; kernel_count: device events
---   that it launched itself. A sum is NULL where it is not known of every row
+--   anywhere below the op, and by itself; min_ns, max_ns, sum_squares_ns2: of one call; host_min_ns,
+--   host_max_ns: host time of one call; kernel_count: device events that it launched itself. A sum is NULL where it is
+--   not known of every row
 SELECT
     d.run_id,
     CASE WHEN :by_stage = 1 THEN COALESCE(c.stage, -1) ELSE -1 END AS stage,
@@ -20,6 +21,8 @@ SELECT
     CASE WHEN COUNT(d.device_self_ns) = COUNT(*) THEN CAST(SUM(d.device_self_ns) AS BIGINT) END AS device_self_ns,
     MIN(d.min_ns) AS min_ns,
     MAX(d.max_ns) AS max_ns,
+    MIN(d.host_min_ns) AS host_min_ns,
+    MAX(d.host_max_ns) AS host_max_ns,
     CASE WHEN COUNT(d.sum_squares_ns2) = COUNT(*) THEN SUM(d.sum_squares_ns2) END AS sum_squares_ns2,
     CASE WHEN COUNT(d.kernel_count) = COUNT(*) THEN CAST(SUM(d.kernel_count) AS BIGINT) END AS kernel_count
 FROM op AS d

@@ -57,6 +57,8 @@ class Op(Base, table=True):
     sum_squares_ns2: float | None = real()
     kernel_count: int | None = value()
     call_stack_id: int | None = value()
+    host_min_ns: int | None = value()
+    host_max_ns: int | None = value()
 
 
 class OpTree(Base, table=True):

@@ -311,6 +311,8 @@ MEANINGS: Final[Mapping[str, str]] = {
     "op.min_ns": "smallest device total of one call; of a host timeline, smallest host total",
     "max_ns": "longest call",
     "op.max_ns": "largest device total of one call; of a host timeline, largest host total",
+    "host_min_ns": "smallest host total of one call; NULL on a host timeline, whose min_ns is that",
+    "host_max_ns": "largest host total of one call; NULL on a host timeline, whose max_ns is that",
     "sum_squares_ns2": "sum of the squared durations, for the spread",
     "op.sum_squares_ns2": "sum over the calls of the squared device total, or host total, for the spread",
     "ranks_transit_ns": "transmitting, told by all ranks of the group: the shortest of them in each call; NULL unless "
