@@ -353,8 +353,8 @@ def test_edit_of_several_runs_is_done_for_all_or_for_none(tracker, db, words):
 
 
 def test_option_in_front_of_a_command_is_not_lost_silently(tracker, db):
-    expect(tracker("runs", "--db", db, "restore", "1"), "--db stands before restore, where it has no effect")
-    expect(tracker("versions", "--workload", "w", "pin", "v01", "--db", db), "--workload stands before pin, .*")
+    expect(tracker("runs", "--db", db, "restore", "1"), "--db has no effect before restore")
+    expect(tracker("versions", "--workload", "w", "pin", "v01", "--db", db), "--workload has no effect before pin")
 
 
 @pytest.mark.parametrize(
