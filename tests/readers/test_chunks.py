@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.readers import reference_reader
@@ -45,6 +45,7 @@ EVENT = st.fixed_dictionaries(
 TAIL = st.dictionaries(st.sampled_from(["INFO", "metadata", "z"]), NESTED | st.lists(st.dictionaries(NAMES, NESTED)))
 
 
+@settings(suppress_health_check=[HealthCheck.data_too_large, HealthCheck.too_slow])
 @pytest.mark.parametrize("compiled", [True, False])
 @given(
     events=st.lists(EVENT, min_size=1, max_size=8),

@@ -258,5 +258,5 @@ def test_the_bottleneck_says_how_much_of_the_capture_its_steps_leave_out(device)
         shown = show(store, "v1")
     assert shown.bottleneck.outside_steps_share == pytest.approx(1 - inside / whole, abs=1e-6)
     share = {0: "47.0 %", 1: "44.6 %"}[device]
-    told = f"This does not speak of {share} of the capture's E2E, which lies outside of the steps."
+    told = f"This leaves out {share} of the capture's E2E, which lies outside of the steps."
     assert told in " ".join(reports.render(shown, "text").split())

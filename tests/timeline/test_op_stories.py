@@ -17,16 +17,6 @@ def test_self_counts_every_instance_and_total_only_the_outermost_of_one_key():
     }
 
 
-def test_a_call_has_its_extremes_on_the_host_beside_those_on_the_device():
-    made = Made()
-    for start, end, correlation in ((0, 10, 1), (20, 50, 2)):
-        made.op("aten::mm", start, end)
-        made.launch(start + 1, correlation)
-        made.kernel("gemm", 100 * correlation, 100 * correlation + 5 * correlation, correlation)
-    columns = ("calls", "min_ns", "max_ns", "host_min_ns", "host_max_ns")
-    assert by_op(made.built(), *columns) == {"aten::mm": (2, 5, 10, 10, 30)}
-
-
 def test_children_that_cross_each_other_count_their_common_time_once():
     made = Made()
     made.op("parent", 0, 20)

@@ -93,8 +93,8 @@ def group_sums(side: Loaded, exposed_ns: float | None, roles: Names) -> Sums | N
 
 
 def _exposed_wait(table: Columns) -> tuple[F64, Flags]:
-    """The waiting that no compute hides, and where it is no more than a proportion: nobody says whether compute hides
-    waiting or transfer, so of collectives that it hides in part the exposed part is taken to wait as all of it does.
+    """The waiting that no compute hides, and which rows estimate it. No source says whether compute hides waiting or
+    transfer: where it hides a part of a collective, the exposed part is taken to wait as much as all of it.
     """
     exposed, wait, total = (table.reals(name) for name in ("exposed_ns", "wait_ns", "total_ns"))
     lacking = ~table.known("exposed_wait_ns") & ~np.isnan(exposed + wait) & (total > 0)

@@ -140,16 +140,14 @@ def _extremes(own: Numbered) -> dict[str, F64]:
 
 def with_host_spread(side: Loaded, ops: Columns) -> Columns:
     """The rows of ops with their extremes on the host: on a host timeline all extremes are of it."""
-    if side.side.timeline != "host" or "min_ns" not in ops:
+    if side.side.timeline != "host":
         return ops
-    return ops.having(
-        **{
-            f"host_{name}": Column.of(
-                [of_host if of_host is not None else own for of_host, own in ops.rows(f"host_{name}", name)], np.int64
-            )
-            for name in ("min_ns", "max_ns")
-        }
-    )
+    found = {}
+    for name in ("min_ns", "max_ns"):
+        own = ops.known(f"host_{name}")
+        values = np.where(own, ops.integers(f"host_{name}"), ops.integers(name))
+        found[f"host_{name}"] = Column(values, ~(own | ops.known(name)))
+    return ops.having(**found)
 
 
 def _changed(before: Texts, after: Texts) -> Texts:

@@ -274,7 +274,7 @@ def _idle_loading(joined: Joined, loading: Spans | None) -> Spans | None:
 
     A gap counts up to the launch of what ends it: kernels that were launched before the loading have short gaps between
     them, which a faster loader does not close. The first gap begins with the first step, not with the first work; after
-    the last work of the capture nobody knows.
+    the last work of the capture it is not known.
     """
     extras, device = joined.events.extras, joined.events.device
     unknown = extras.no_kernels or extras.no_copies or extras.no_collectives or extras.only_collectives

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.profile import F64, I64, MISSING, ROW_COLUMNS, Table
-from tracker.timeline.aggregate import Groups, group_by
+from tracker.timeline.aggregate import group_by
 from tracker.timeline.contexts import ContextWork
 from tracker.timeline.joined import Joined
 from tracker.timeline.slots import Slots, slots_of
@@ -20,8 +20,7 @@ def op_table(joined: Joined, work: ContextWork, stacks: OpStacks) -> Table:
 
     Totals, min, max and squares count the outermost of nested instances of one key; calls and self count all. Host time
     counts in the step in which the op starts, device time in that of the device event, so that it agrees with the
-    kernels. min, max, squares: device total per call, or host total where the capture has no device;
-    host_min, host_max: the latter beside a device. The second and
+    kernels. min, max, squares: device total per call, or host total where the capture has no device. The second and
     further devices of a process leave calls and host time to the first.
     """
     keys = joined.keys
@@ -42,7 +41,8 @@ def op_table(joined: Joined, work: ContextWork, stacks: OpStacks) -> Table:
         "device_self_ns": device["device_self_ns"],
         **spread,
         "kernel_count": device["kernel_count"],
-        **_host_spread(joined, slots, outermost),
+        # only sums of a profiler state them beside a device: in a trace they cost 7 % of a database, unread
+        **{name: np.full(len(slots), MISSING, dtype=np.int64) for name in ("host_min_ns", "host_max_ns")},
     }
     if not joined.events.host_is_primary:
         kept = device["events_below"] > 0
@@ -90,29 +90,11 @@ def _spread(joined: Joined, slots: Slots, outermost: NDArray[np.bool_]) -> dict[
         per_call = joined.tree.summed_up(own)[outermost]
     else:
         per_call = (joined.tree.end_ns - joined.tree.start_ns)[outermost]
-    groups, at = _calls(joined, slots, outermost)
-    squares = np.full(len(slots), np.nan)
-    squares[at] = groups.sums_of_squares(per_call)
-    return {**_extremes(slots, groups, at, per_call, ("min_ns", "max_ns")), "sum_squares_ns2": squares}
-
-
-def _host_spread(joined: Joined, slots: Slots, outermost: NDArray[np.bool_]) -> dict[str, I64]:
-    """Shortest and longest call on the host, beside those on the device; MISSING where the others are of the host."""
-    names = ("host_min_ns", "host_max_ns")
-    if not joined.on_device or not joined.events.host_is_primary:
-        return {name: np.full(len(slots), MISSING, dtype=np.int64) for name in names}
-    groups, at = _calls(joined, slots, outermost)
-    return _extremes(slots, groups, at, (joined.tree.end_ns - joined.tree.start_ns)[outermost], names)
-
-
-def _calls(joined: Joined, slots: Slots, outermost: NDArray[np.bool_]) -> tuple[Groups, I64]:
-    """The outermost calls by slot, and the slots that have any."""
     slot = slots.at(joined.op_step, joined.keys.of_op)[outermost]
     groups = group_by(slot)
-    return groups, slot[groups.first]
-
-
-def _extremes(slots: Slots, groups: Groups, at: I64, per_call: I64, names: tuple[str, str]) -> dict[str, I64]:
+    at = slot[groups.first]
     smallest, largest = (np.full(len(slots), MISSING, dtype=np.int64) for _ in range(2))
+    squares = np.full(len(slots), np.nan)
     smallest[at], largest[at] = groups.smallest(per_call), groups.largest(per_call)
-    return dict(zip(names, (smallest, largest), strict=True))
+    squares[at] = groups.sums_of_squares(per_call)
+    return {"min_ns": smallest, "max_ns": largest, "sum_squares_ns2": squares}

@@ -55,11 +55,10 @@ def _parts(found: Bottleneck) -> list[str]:
     loading = found.data_loading_share
     if loading is not None:
         limit = limits["input_bound_above"]
-        gain = found.possible_gain_share
-        idles = "" if gain is None or gain == loading else f"; the device idles in {share(gain)}"
-        most = f"{idles}, at most that much can be won" if loading > limit else ""
-        side = "above" if loading > limit else "not above"
-        parts.append(f"data loading is {share(loading)} of the step time ({side} {_per_cent(limit)}){most}")
+        gain = loading if found.possible_gain_share is None else found.possible_gain_share
+        idles = "" if gain == loading else f", {share(gain)} with the device idle"
+        side, most = ("above", ", at most that much can be won") if gain > limit else ("not above", "")
+        parts.append(f"data loading is {share(loading)} of the step time{idles} ({side} {_per_cent(limit)}){most}")
     exposed = found.communication_share
     if exposed:
         limit = limits["communication_bound_above"]
