@@ -17,8 +17,8 @@ PRODUCT = sorted((ROOT / "tracker").rglob("*.py"))
 
 ROOMS = {
     "tracker": (766, 6),
-    "tracker/api": (1_154, 8),
-    "tracker/cli": (4_108, 23),
+    "tracker/api": (1_156, 8),
+    "tracker/cli": (4_111, 23),
     "tracker/compare": (8_585, 55),
     "tracker/config": (790, 7),
     "tracker/detect": (928, 9),
@@ -31,12 +31,12 @@ ROOMS = {
     "tracker/regressions": (4_521, 25),
     "tracker/reports": (6_900, 38),
     "tracker/results": (2_510, 19),
-    "tracker/store": (12_370, 163),
+    "tracker/store": (12_389, 163),
     "tracker/timeline": (4_279, 32),
     "tracker/watch": (1_800, 12),
     "migrations": (492, 3),
     "scripts": (3_023, 12),
-    "tests": (44_914, 305),
+    "tests": (44_924, 305),
 }
 """Room -> lines and files of Python and SQL."""
 

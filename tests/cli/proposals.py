@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping
+from html import unescape
+from itertools import takewhile
 
 from tracker.cli import COMMANDS
 
@@ -60,18 +62,22 @@ FILLED = {
 
 def proposed(text: str, filled: Mapping[str, str] = FILLED) -> list[list[str]]:
     """The words behind `tracker` of each command that stands in `text`."""
-    found = []
+    text, found = unescape(text), []  # as Markdown shows it
     for start in _START.finditer(text):
         rest = text[start.start() :]
-        line = rest[: _outside_quotes(rest)]
-        words: list[str] = []
+        line, *more = rest[: _outside_quotes(rest)].split(" | ")
+        own: list[str] = []
         for word in _split(_STOP.sub("", line))[1:]:
-            if words and word in _PROSE:
+            if own and word in _PROSE:
                 break
-            words.append(filled.get(word, word))
-        # these two alone are a mention: "tracker history and findings show medians"
-        if words not in ([], ["diff"], ["history"], *found):
-            found.append(words)
+            own.append(filled.get(word, word))
+        # `tracker diff v1 v2 --details | --by module`: each of these options, in place of the last one
+        others = list(takewhile(lambda part: part.startswith("-"), more))
+        base = own[:-1] if others and own[-1].startswith("-") else own
+        for words in (own, *([*base, *_split(_STOP.sub("", part))] for part in others)):
+            # these two alone are a mention: "tracker history and findings show medians"
+            if words not in ([], ["diff"], ["history"], *found):
+                found.append(words)
     return found
 
 

@@ -128,15 +128,15 @@ def test_file_that_is_in_under_another_label(tracker, db, trace):
 
 
 SIDES = {
-    "v99": "there is no version 'v99'",
-    "nonsense": "there is no version 'nonsense'",
+    "v99": "there is no version 'v99' of small_gpt",
+    "nonsense": "there is no version 'nonsense' of small_gpt",
     "run:99": "there is no run 99",
     "run:1:rank7": "run:1:rank7: .*",
     "latest~99": "latest~99: there are not that many active runs",
     "pinned": "no version is pinned",
     "v01@H100": "version 'v01' has no active run on a device like 'H100'",
     "./gone.json": r"\./gone.json: no such file or folder",
-    "v" * 300: "there is no version 'v{300}'",
+    "v" * 300: "there is no version 'v{300}' of small_gpt",
     "latest~99999999999999999999": "latest~9{20}: .*",
     "run:99999999999999999999": "there is no run 9{20}",
     "run:1:rank99999999999999999999": "run:1:rank9{20}: .*",
@@ -353,8 +353,8 @@ def test_edit_of_several_runs_is_done_for_all_or_for_none(tracker, db, words):
 
 
 def test_option_in_front_of_a_command_is_not_lost_silently(tracker, db):
-    expect(tracker("runs", "--db", db, "restore", "1"), "--db stands before restore, where it has no effect")
-    expect(tracker("versions", "--workload", "w", "pin", "v01", "--db", db), "--workload stands before pin, .*")
+    expect(tracker("runs", "--db", db, "restore", "1"), "--db has no effect before restore")
+    expect(tracker("versions", "--workload", "w", "pin", "v01", "--db", db), "--workload has no effect before pin")
 
 
 @pytest.mark.parametrize(

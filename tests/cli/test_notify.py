@@ -131,9 +131,9 @@ def test_a_service_that_may_drop_a_message_is_to_be_looked_at(told, server, monk
     ("words", "said"),
     [
         (["--test", "nobody"], "there is no channel 'nobody'; channels: hook, spare"),
-        (["hook"], "channels are named with --test only"),
+        (["hook"], "channels need --test"),
         (["--test", "--list"], "choose one of --test, --list"),
-        (["--retry", "x"], "--retry 'x' is no message"),
+        (["--retry", "x"], "--retry 'x' is not a message"),
         (["--retry", "99"], "message 99 is not failed or given up"),
     ],
 )
@@ -178,7 +178,7 @@ def test_a_mute_of_findings_that_is_over_is_told_by_the_next_round(told, db):
     ("words", "said"),
     [
         ([], "no finding to mute"),
-        (["3", "--op", "x"], "IDs and --op do not go together"),
+        (["3", "--op", "x"], "both IDs and --op are given"),
         (["3", "--workload", "x"], "--workload and --device need --op"),
         (["--op", ""], "a reason or a pattern is empty"),
     ],

@@ -67,7 +67,8 @@ def test_any_revision_of_a_stored_commit_is_its_version(call, commits):
 
 def test_a_revision_without_runs_is_no_version(call):
     done = call("diff", "v1", "HEAD")
-    assert (done.code, done.err) == (2, "tracker: there is no version 'HEAD'; tracker versions lists them\n")
+    problem = "there is no version 'HEAD' of gpt; newest: v2; tracker versions lists them"
+    assert (done.code, done.err) == (2, f"tracker: {problem}\n")
 
 
 def test_a_revision_of_two_versions_names_both(call, commits, tmp_path):

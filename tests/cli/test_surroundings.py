@@ -92,7 +92,7 @@ def test_bytes_that_are_no_text_are_one_line(db):
 def test_an_output_file_is_replaced_only_when_the_report_is_there(tracker, db, tmp_path):
     report = tmp_path / "report.md"
     report.write_text("of yesterday")
-    expect(tracker("diff", "v01", "v99", "--db", db, "-o", report), "there is no version 'v99'.*")
+    expect(tracker("diff", "v01", "v99", "--db", db, "-o", report), "there is no version 'v99' of small_gpt")
     assert report.read_text() == "of yesterday"
     assert tracker("diff", "v01", "v08", "--db", db, "-o", report, "--details").code == 0
     assert report.read_text().count(WORKLOAD) and [path.name for path in tmp_path.glob("report*")] == ["report.md"]

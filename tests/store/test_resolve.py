@@ -21,7 +21,9 @@ def test_an_unknown_version_is_an_error_that_helps(store):
     save(store, "v1.0")
     with pytest.raises(UsageError) as error:
         queries.run_ids_of_version(store, "v1.1")
-    assert str(error.value) == "there is no version 'v1.1'; did you mean v1.0? tracker versions lists them"
+    assert str(error.value) == (
+        "there is no version 'v1.1' of gpt; did you mean v1.0? newest: v1.0; tracker versions lists them"
+    )
 
 
 def test_a_version_whose_runs_do_not_count_says_so(store):

@@ -27,7 +27,9 @@ _LAST_NS: Final = 2**63 - 1
 _DIGITS: Final = 18  # what fits into 8 bytes, in which the database holds numbers
 
 
-def ack(findings: Names, *, reason: str, by: str | None = None, store: Store | None = None) -> list[int]:
+def ack(
+    findings: Names, *, reason: str = "acknowledged", by: str | None = None, store: Store | None = None
+) -> list[int]:
     """Acknowledge findings, as `tracker ack` does: no more reminders. Return the numbers of all that changed.
 
     `findings`: numbers, or `I-3` for all of an incident. `by`: default: the name of the account. All or none are

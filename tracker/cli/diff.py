@@ -75,21 +75,19 @@ def diff(
         raise UsageError(f"--by {' and '.join(by)}: the rows of a matrix are of one kind", remedy="choose one")
     if "communication" in by and not several:
         raise UsageError("--by communication needs three sides or more", remedy="use --only communication")
-    settings = config.load(db)
+    settings, rows = config.load(db), next(iter(by), "op")
+    fields = {"max_bytes": settings.max_bytes, **({"by": (), "depth": None} if several else {})}
+    options = given(**fields)
     if several:
-        rows, asked = next(iter(by), "op"), given(by=(), depth=None, max_bytes=settings.max_bytes)
-        check_matrix(asked, rows, given["depth"])
-    else:
-        asked = given(max_bytes=settings.max_bytes)
+        check_matrix(options, rows, given["depth"])
     with progress() as report, database.opened_for(settings, sides) as store:
+        options = given(**fields, on_progress=report)
         if several:
-            asked = given(by=(), depth=None, max_bytes=settings.max_bytes, on_progress=report)
-            matrix = compare.matrix(store, sides, by=rows, options=asked)
+            matrix = compare.matrix(store, sides, by=rows, options=options)
         else:
-            asked = given(max_bytes=settings.max_bytes, on_progress=report)
             try:
-                found = compare.diffs(store, sides, options=asked, against=baseline or "window")
-            except TooLittleDataError as error:
+                found = compare.diffs(store, sides, options=options, against=baseline or "window")
+            except TooLittleDataError as error:  # exit code 4 is for gates
                 if fail_on:
                     raise
                 raise UsageError(error.problem, remedy=error.remedy) from error
@@ -97,7 +95,7 @@ def diff(
         delivery.deliver(matrix, limit=top)
         return
     gates = [compare.gate_of_diff(each, fail_on) if fail_on else None for each in found]
-    delivery.deliver(*found, looks=[{"gate": gate} for gate in gates], only=asked.only, limit=top)
+    delivery.deliver(*found, looks=[{"gate": gate} for gate in gates], only=options.only, limit=top)
     ended = [
         (gate, " ".join(filter(None, (each.candidate.label, each.candidate.configuration))))
         for gate, each in zip(gates, found, strict=True)

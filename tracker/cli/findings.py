@@ -103,13 +103,18 @@ _DONE: Final = {
 }  # fmt: skip
 
 
-def ack(targets: Targets, reason: Reason, by: By = None, db: Database = None) -> None:
+def ack(
+    targets: Targets,
+    reason: Annotated[str, Option("Why; stored and shown.", "TEXT")] = "acknowledged",
+    by: By = None,
+    db: Database = None,
+) -> None:
     """Acknowledge findings. They are still measured and shown; no reminders are sent.
 
     \b
     Example:
+      tracker ack I-3
       tracker ack 12 13 --reason "ticket 4711"
-      tracker ack I-3 --reason "the new driver; vendor is informed"
     """
     _mark("ack", targets, db, reason=reason, by=by)
 

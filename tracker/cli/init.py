@@ -53,7 +53,7 @@ def init(
 ) -> None:
     """Write a settings file: the database, the workload, versions, a folder to watch, an alert channel.
 
-    At most five questions are asked; each has a default. An existing file is never changed.
+    There are at most five questions, each with a default. An existing file is never changed.
 
     \b
     Example:

@@ -186,7 +186,7 @@ def _files(folder: Path) -> dict[str, tuple[int, ...]]:
             path = os.path.join(parent, name)
             try:
                 state = os.stat(path)
-            except OSError:  # gone meanwhile
+            except OSError:  # deleted meanwhile
                 continue
             found[path] = (state.st_ino, state.st_size, state.st_mtime_ns)
     return found

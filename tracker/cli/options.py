@@ -394,7 +394,7 @@ def is_list(context: typer.Context) -> bool:
         source = context.get_parameter_source(parameter.name or "")
         if source is not None and source.name == "COMMANDLINE":
             raise UsageError(
-                f"{parameter.opts[0]} stands before {below}, where it has no effect",
+                f"{parameter.opts[0]} has no effect before {below}",
                 remedy=f"write it behind: tracker {context.info_name} {below} ... {parameter.opts[0]} ...",
             )
     return False

@@ -172,11 +172,11 @@ def plan(page: Page, stem: str, what: str) -> Delivery:
 def _planned(page: Page, stem: str) -> Delivery:
     from tracker import reports
 
-    asked, output = page.format, page.output
+    wanted, output = page.format, page.output
     if output is None:
-        if asked == "xlsx":
+        if wanted == "xlsx":
             raise UsageError("a workbook cannot be shown on screen", remedy="give -o FILE.xlsx")
-        return Delivery(asked or "text", page)
+        return Delivery(wanted or "text", page)
     if not output:
         raise UsageError("-o is empty", remedy="give a file or a folder: -o report.xlsx")
     if output == "-":
@@ -184,23 +184,23 @@ def _planned(page: Page, stem: str) -> Delivery:
     path = Path(output)
     try:
         if path.is_dir() or output.endswith("/"):
-            written = asked or "text"
+            written = wanted or "text"
             path /= (re.sub(r"[^\w.+-]+", "_", stem).strip("._") or "report")[:100] + reports.suffix(written)
         else:
             endings = {reports.suffix(each): each for each in FORMATS}
             ending = path.suffix.lower()
             meant = endings.get(ending)
-            if asked and meant and asked != meant:
+            if wanted and meant and wanted != meant:
                 raise UsageError(
-                    f"-o {path} ends in {ending}, but --format is {asked}",
-                    remedy=f"write -o {path.with_suffix(reports.suffix(asked))}, or leave out --format",
+                    f"-o {path} ends in {ending}, but --format is {wanted}",
+                    remedy=f"write -o {path.with_suffix(reports.suffix(wanted))}, or leave out --format",
                 )
-            if ending and not (asked or meant):
+            if ending and not (wanted or meant):
                 raise UsageError(
                     f"-o {path} ends in {ending}, which is not a report format",
                     remedy=f"choose from {', '.join(endings)}, or add --format",
                 )
-            written = asked or meant or "text"
+            written = wanted or meant or "text"
     except (OSError, ValueError) as error:
         raise unwritable(path, error) from error
     check_file(path)

@@ -18,7 +18,7 @@ _ORDER: Final = ("Arguments", "Options", "Labels", "Sides", "Rows", "Output", "R
 
 
 def _exception() -> Any:
-    # from 0.26 on typer has click inside, before it stands on the package
+    # from 0.26 on typer includes click, before it depends on the package
     found = getattr(typer, "TyperException", None)
     return import_module("click").ClickException if found is None else found
 

@@ -14,7 +14,7 @@ from tracker.store import labels, samples
 from tracker.store.bulk import clean
 from tracker.store.connect import Store
 from tracker.store.partitions import DETAIL_TABLES
-from tracker.store.queries.resolve import find_run
+from tracker.store.queries.resolve import find_run, unknown_version
 
 _SET_LABELS: Final = text(
     "UPDATE run SET workload_id = :workload_id, configuration_id = :configuration_id, version_id = :version_id, "
@@ -29,6 +29,10 @@ _CONFIGURATION: Final = text("SELECT key, value FROM configuration_value WHERE c
 _VERSIONS: Final = text(
     "SELECT v.id, v.workload_id, w.name AS workload FROM version AS v INNER JOIN workload AS w ON v.workload_id = w.id "
     "WHERE v.label = :label AND (CAST(:workload AS TEXT) IS NULL OR w.name = :workload) ORDER BY w.name"
+)
+_LABELS: Final = text(
+    "SELECT w.name AS workload, v.label FROM version AS v INNER JOIN workload AS w ON v.workload_id = w.id "
+    "WHERE CAST(:workload AS TEXT) IS NULL OR w.name = :workload ORDER BY w.name, v.ordinal, v.id"
 )
 _PIN: Final = text("UPDATE version SET pinned = (id = :id) WHERE workload_id = :workload_id AND (pinned OR id = :id)")
 _UNPIN: Final = text("UPDATE version SET pinned = FALSE WHERE id = :id AND pinned")
@@ -236,7 +240,8 @@ def find_version(connection: Connection, label: str, workload: str | None) -> An
     """The version `label`: id, workload_id, workload; UsageError where it is unknown, or in several workloads."""
     rows = connection.execute(_VERSIONS, {"label": label, "workload": workload}).all()
     if not rows:
-        raise UsageError(f"there is no version {label!r}", remedy="tracker versions lists them")
+        known = connection.execute(_LABELS, {"workload": workload}).all()
+        raise unknown_version(label, [(row.workload, row.label) for row in known])
     if len(rows) > 1:
         names = ", ".join(row.workload for row in rows)
         raise UsageError(

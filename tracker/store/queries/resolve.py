@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -96,14 +97,27 @@ def require_run(store: Store, run_id: int) -> None:
 
 def _nothing_named(store: Store, label: str, workload: str | None, device: str | None) -> UsageError:
     """Why `label` names no run: it is unknown, its runs do not count, or they ran elsewhere."""
-    known = [row.version for row in rows(store, "versions", workload=workload)]
-    of = f" of workload {workload!r}" if workload else ""
-    if label in known:
+    known = [(row.workload, row.version) for row in rows(store, "versions", workload=workload)]
+    if label in [version for _, version in known]:
+        of = f" of workload {workload!r}" if workload else ""
         on = f" on a device like {device!r}" if device else ""
         return UsageError(f"version {label!r}{of} has no active run{on}", remedy="tracker runs --state all lists them")
-    close = get_close_matches(label, known, n=3)
-    meant = f"did you mean {' or '.join(close)}? " if close else ""
-    return UsageError(f"there is no version {label!r}{of}", remedy=f"{meant}tracker versions lists them")
+    return unknown_version(label, known)
+
+
+def unknown_version(label: str, known: Sequence[tuple[str, str]]) -> UsageError:
+    """The error for a version that is not among the `known` ones, each with its workload, in their order.
+
+    >>> print(unknown_version("v9", [("gpt", "v01"), ("gpt", "v08")]))
+    there is no version 'v9' of gpt; newest: v08; tracker versions lists them
+    """
+    newest = dict(known)  # the last one of each workload
+    of = f" of {next(iter(newest))}" if len(newest) == 1 else ""
+    close = get_close_matches(label, [version for _, version in known], n=3)
+    meant = f"did you mean {' or '.join(dict.fromkeys(close))}? " if close else ""
+    latest = [version if of else f"{version} of {workload}" for workload, version in newest.items()]
+    last = f"newest: {', '.join(latest[:3])}; " if latest else ""
+    return UsageError(f"there is no version {label!r}{of}", remedy=f"{meant}{last}tracker versions lists them")
 
 
 def _is_full_name(device: str, name: str) -> bool:
