@@ -23,12 +23,14 @@ if TYPE_CHECKING:
     from tracker.results.screens import Result
 
 NAMES: Final = ("csv", "github", "json", "junit", "markdown", "prometheus", "text", "xlsx")
-_RESULTS: Final = (
-    "diff", "matrix", "show", "log", "history", "findings", "explained", "calibration", "status", "doctor",
-)  # fmt: skip
+_WORDS: Final = {
+    "Diff": "diff", "Matrix": "matrix", "Shown": "show", "Log": "log", "History": "history", "Findings": "findings",
+    "ExplainedFinding": "explained", "Calibration": "calibration", "Status": "status",
+}  # fmt: skip
+"""Class of a result -> its view."""
 SHOWS: Final = {
-    **dict.fromkeys(("text", "json"), _RESULTS),
-    **dict.fromkeys(("markdown", "csv", "xlsx"), _RESULTS[:-2]),
+    **dict.fromkeys(("text", "json"), (*_WORDS.values(), "doctor")),
+    **dict.fromkeys(("markdown", "csv", "xlsx"), tuple(_WORDS.values())[:-1]),
     **dict.fromkeys(("github", "junit", "prometheus"), ("diff", "findings")),
 }
 """Format -> the results that it can show."""
@@ -89,14 +91,9 @@ def render(result: Result, format: str = "text", **wishes: Unpack[Wishes]) -> st
 
 
 def _word(result: Result) -> str | None:
-    from tracker import doctor, results
-
-    words = {
-        results.Diff: "diff", results.Matrix: "matrix", results.Shown: "show", results.Log: "log",
-        results.History: "history", results.Findings: "findings", results.ExplainedFinding: "explained",
-        results.Calibration: "calibration", results.Status: "status", doctor.Findings: "doctor",
-    }  # fmt: skip
-    return words.get(type(result))
+    # by name: to import what examines files costs a sixth of a diff
+    kind = type(result)
+    return "doctor" if kind.__module__.startswith("tracker.doctor") else _WORDS.get(kind.__name__)
 
 
 def joined(pages: Sequence[str], format: str) -> str:

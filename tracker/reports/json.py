@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import asdict
 
-from tracker.doctor import Findings as DoctorFindings
 from tracker.reports.commands import command
 from tracker.reports.look import Look
 from tracker.reports.rows import plain, records
@@ -31,6 +30,9 @@ from tracker.results import (
     Shown,
     Status,
 )
+
+if TYPE_CHECKING:
+    from tracker.doctor import Findings as DoctorFindings
 
 TITLE = "JSON for scripts (schema 1)"
 SUFFIX = ".json"

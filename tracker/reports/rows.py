@@ -25,6 +25,13 @@ def plain(value: Any) -> Any:
     >>> plain(float("nan")), plain(pd.NA), plain(1736413971558972912), plain({"a": (b"\\x01", 2.5)})
     (None, None, 1736413971558972912, {'a': ['01', 2.5]})
     """
+    kind = type(value)  # what most values are goes first
+    if kind is int or kind is bool or value is None:
+        return value
+    if kind is float:
+        return value if math.isfinite(value) else None
+    if kind is str:
+        return value if value.isascii() else _no_surrogates(value)
     if isinstance(value, Struct):
         return {name: plain(item) for name, item in asdict(value).items()}
     if isinstance(value, Mapping):
@@ -32,11 +39,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple | set | frozenset):
         return [plain(item) for item in value]
     if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if value is None or isinstance(value, bool | int):
-        return value
+        return plain(value.item())
     # last, so that what has no frame does not import pandas
     if not isinstance(value, str | bytes) and (value is pd.NA or value is pd.NaT):
         return None
