@@ -18,7 +18,7 @@ PRODUCT = sorted((ROOT / "tracker").rglob("*.py"))
 ROOMS = {
     "tracker": (766, 6),
     "tracker/api": (1_156, 8),
-    "tracker/cli": (4_111, 23),
+    "tracker/cli": (4_114, 23),
     "tracker/compare": (8_585, 55),
     "tracker/config": (790, 7),
     "tracker/detect": (928, 9),

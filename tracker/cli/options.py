@@ -341,6 +341,7 @@ def command(function: Callable[..., None], path: str) -> Callable[..., None]:
     if "context" in signature.parameters:
         own.insert(0, inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context))
     call.__doc__, call.__name__ = function.__doc__, function.__name__
+    call.help_of = {parameter.key: parameter.option.help for parameter in parameters}  # type: ignore[attr-defined]
     call.__signature__ = inspect.Signature(own)  # type: ignore[attr-defined]
     call.__annotations__ = {each.name: each.annotation for each in own}
     return call

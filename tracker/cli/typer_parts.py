@@ -64,7 +64,9 @@ def option_groups(command: Any, ctx: Any) -> dict[str, list[tuple[str, str]]]:
     found: dict[str, list[tuple[str, str]]] = {}
     for parameter in command.get_params(ctx):
         is_argument = parameter.param_type_name == "argument"
-        record = (parameter.metavar, parameter.help or "") if is_argument else parameter.get_help_record(ctx)
+        record = parameter.get_help_record(ctx)
+        if is_argument:  # of which typer 0.16 loses the help, and later ones show the type
+            record = (parameter.metavar, command.callback.help_of[parameter.name])
         title = "Arguments" if is_argument else getattr(parameter, "rich_help_panel", None) or ""
         if record is not None:
             found.setdefault(title, []).append(record)
