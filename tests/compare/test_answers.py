@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from tests.factories import EPOCH_NS, breakdown, capture, record
 from tests.regressions.made import runs
 from tracker.compare import diff
-from tracker.profile import StepRow
+from tracker.profile import CPU, StepRow
 from tracker.store import Store, save_run
 
 
@@ -69,3 +69,34 @@ def test_captures_of_the_same_work_are_as_fast(store: Store):
     window(store, "v1", 700)
     window(store, "v2", 705)
     assert diff(store, "v1", "v2").explanation.headline.startswith("v2 is as fast as v1: E2E 1.00")
+
+
+def test_a_shape_that_is_a_finding_has_its_own_numbers_and_the_other_shapes_have_theirs(store: Store):
+    """The small shape takes 2 ms longer, surely; the large one 0.4 ms of 98, which is too little."""
+    for version, small_ns, large_ns, start in (("v1", 4_000_000, 98_000_000, 0), ("v2", 6_000_000, 98_400_000, 5)):
+        shapes = [("mm", small_ns, {"input_shapes": "[2]"}), ("mm", large_ns, {"input_shapes": "[9]"})]
+        runs(store, version, start=start, count=5, more_ops=shapes)
+    found = [row for row in diff(store, "v1", "v2").explanation.contributions if row.name == "mm"]
+    told = [(row.input_shapes, row.baseline_ns, row.candidate_ns, row.verdict) for row in found]
+    assert told == [("[2]", 4e6, 6e6, "REGRESSED"), ("other shapes", 98e6, 98.4e6, None)]
+
+
+def test_collectives_on_the_host_count_once(store: Store):
+    """The host waits 10 ms in its collective, then 18: 8 ms of exposed communication, and of no operator."""
+    for version, waits_ns in (("v1", 10_000_000), ("v2", 18_000_000)):
+        ops = [("mm", 90_000_000), ("gloo:all_reduce", waits_ns)]
+        ops = [(name, 0, {"host_self_ns": ns, "host_total_ns": ns}) for name, ns in ops]
+        tasks = [("all_reduce", waits_ns, {"tasks": [("gloo:all_reduce", waits_ns)]})]
+        step_ns = 90_000_000 + waits_ns
+        made = capture(ops=ops, kernels=(), communication=tasks, steps=3, step_ns=step_ns, e2e_ns=step_ns, device=CPU)
+        numbers = breakdown(
+            timeline="host", duration_ns=step_ns, e2e_ns=step_ns, compute_ns=90_000_000, communication_ns=waits_ns,
+            exposed_communication_ns=waits_ns, overlap_ns=0, copy_ns=0, exposed_copy_ns=0, idle_ns=0,
+        )  # fmt: skip
+        steps = tuple(replace(step, breakdown=numbers) for step in made.rows.steps)
+        rows = replace(made.rows, overall=numbers, steps=steps)
+        save_run(store, record(version, device=CPU), [replace(made, rows=rows)], formats=["torch_profiler"])
+    found = diff(store, "v1", "v2").explanation.contributions
+    assert [(row.kind, row.metric or row.name, row.delta_ns) for row in found] == [
+        ("part", "exposed_communication_ns", 8_000_000)
+    ]

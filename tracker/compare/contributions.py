@@ -16,12 +16,12 @@ from tracker.compare.keys import Numbered, among, places
 from tracker.compare.renames import status_of_names
 from tracker.profile import NO_OP, NOT_LISTED, UNLINKED_OP
 from tracker.regressions.incidents import cause_words
-from tracker.results import ADDED, BOTH, REMOVED, REPLACED_BY, Contribution, Rename
+from tracker.results import ADDED, BOTH, OTHER_SHAPES, REMOVED, REPLACED_BY, Contribution, Rename
 from tracker.results.verdicts import CHANGED
 from tracker.store import queries
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from tracker.compare.sides import Loaded
     from tracker.results import Cause, Part
@@ -50,8 +50,9 @@ def contributions(
     of the step that are no operators, and the rest: their `delta_ns` sum to `delta_ns` exactly. Nothing where a source
     says at most how long a step took.
 
-    Causes are operators, all shapes of one together and what replaced what as one; kernels where no operators are
-    known; kinds of work where the devices differ. `tables`: overall, ops (all of them) and kernels of the Diff.
+    Causes are operators, all shapes of one together but a shape that is a finding, and what replaced what as one;
+    kernels where no operators are known; kinds of work where the devices differ. `tables`: overall, ops (all of them)
+    and kernels of the Diff.
     """
     causes = _causes(sides, tables, renames, {cause.name: cause for cause in findings})
     causes = [_with_share(cause, delta_ns) for cause in causes if cause.delta_ns]
@@ -134,6 +135,8 @@ def _operators(
     if any(side.side.timeline == "device" for side in sides):
         before, after = (_beside_compute(side) for side in knowing.both(*sides, knowing.KERNELS))
         beside = {name: (before.get(name, 0.0), after.get(name, 0.0)) for name in before.keys() | after.keys()}
+    else:
+        ops = ops.taken(~among(ops["name"], _host_collectives(sides)))
     rows = {row[0]: _cause("operator", *row) for row in _by_name(ops, beside)}
     largest = _largest_shapes(ops, rows)
     found = []
@@ -145,9 +148,21 @@ def _operators(
             rows |= {cause.name: cause for cause in own}
     for name, cause in rows.items():
         finding = findings.get(name)
-        shapes = finding.input_shapes if finding is not None else largest.get(name, "")
-        found.append(_with_verdict(cause, finding, shapes))
+        if finding is not None and finding.kind == "op" and name not in beside:
+            found += _shape_and_others(cause, finding)
+        else:
+            found.append(_with_verdict(cause, finding, "" if finding else largest.get(name, "")))
     return found
+
+
+def _shape_and_others(whole: Contribution, finding: Cause) -> Iterator[Contribution]:
+    """The shape of an operator that is a finding, and all its other shapes together where it has any."""
+    own, all_shapes = ([getattr(row, name) or 0.0 for name in _NUMBERS] for row in (finding, whole))
+    status = finding.status if finding.status in (ADDED, REMOVED) else BOTH
+    yield _with_verdict(_cause(whole.kind, whole.name, status, *own), finding, finding.input_shapes)
+    others = [of_all - of_one for of_all, of_one in zip(all_shapes, own, strict=True)]
+    if any(abs(number) >= 1 for number in others[:2]):
+        yield replace(_cause(whole.kind, whole.name, BOTH, *others), input_shapes=OTHER_SHAPES)
 
 
 def _with_verdict(cause: Contribution, finding: Cause | None, shapes: str) -> Contribution:
@@ -207,6 +222,12 @@ def _beside_compute(side: Loaded) -> dict[str, float]:
     number, first = places([kernels["op"]])
     sums = reduction.of_side(side, Numbered(kernels, number, len(first)), ["total_ns"])["total_ns"]
     return dict(zip(kernels["op"][first].tolist(), np.nan_to_num(sums).tolist(), strict=True))
+
+
+def _host_collectives(sides: tuple[Loaded, Loaded]) -> list[str]:
+    """Names of the ops in which a host waits for its collectives."""
+    tasks = [side.ask(queries.communication_tasks) for side in knowing.both(*sides, knowing.COLLECTIVES)]
+    return sorted({name for table in tasks for name in table.listed("name")})
 
 
 def _largest_shapes(ops: Columns, causes: Mapping[str, Contribution]) -> dict[str, str]:

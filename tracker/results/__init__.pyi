@@ -14,6 +14,7 @@ from .columns import (
     TREE_DIFF_COLUMNS,
 )
 from .diff import (
+    OTHER_SHAPES,
     REPLACED_BY,
     TOP_LEVEL,
     Bottleneck,
@@ -144,6 +145,7 @@ __all__ = [
     "OPEN_STATES",
     "OP_KEY",
     "OTHER_METRIC",
+    "OTHER_SHAPES",
     "PACKET",
     "PIPE_TIME",
     "PROFILERS",

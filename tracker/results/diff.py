@@ -115,12 +115,12 @@ class Cause(Struct, frozen=True):
 class Contribution(Struct, frozen=True):
     """A row of what explains a change of the total, in ns per step; all rows together add up to it.
 
-    `kind`: operator (all shapes of a name; on a device without its collectives and copies), kernel, category (of work),
+    `kind`: operator (all shapes of a name, or one that is a finding; without collectives and copies), kernel, category,
     replacement (what went and what came, as one), others (all causes that are not named, `count` of them; `name` says
     of what), part (a part of the step that is no operator: `metric`), rest (medians do not add up; on a device several
-    kernels at the same time). `share`: delta_ns / the total's, None where that is 0. `input_shapes`: of a finding, or
-    of what carries most of the change. `why`: slower per call, faster per call, more calls, fewer calls, new, gone,
-    replaced, renamed or fused, ...; "" for others, parts and rest.
+    kernels at the same time). `share`: delta_ns / the total's, None where that is 0. `input_shapes`: of a finding
+    (`other shapes`: the others of its operator), or of what carries most of the change. `why`: slower per call, faster
+    per call, more calls, fewer calls, new, gone, replaced, renamed or fused, ...; "" for others, parts and rest.
     """
 
     kind: str
@@ -138,6 +138,8 @@ class Contribution(Struct, frozen=True):
     metric: str = ""
 
 
+OTHER_SHAPES: Final = "other shapes"
+"""`input_shapes` of a contribution: all of an operator but the shape that is a finding."""
 TOP_LEVEL: Final = "(top level)"
 """The parent of a replacement where nothing is known above."""
 

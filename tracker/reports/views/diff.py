@@ -20,7 +20,7 @@ from tracker.reports.rows import Row, records
 from tracker.reports.text import ROWS, shorten
 from tracker.reports.views import bottleneck, diff_tables, tree
 from tracker.reports.views.sections import in_section
-from tracker.results import TOP_LEVEL, Contribution, Diff, Side
+from tracker.results import OTHER_SHAPES, TOP_LEVEL, Contribution, Diff, Side
 from tracker.results.verdicts import CHANGED
 from tracker.units import counted, format_diff, format_ns, format_numbers, some_of, steps_words, time_unit
 
@@ -222,7 +222,7 @@ def _name(row: Contribution, diff: Diff) -> str:
         return _PARTS.get(row.metric, row.name)
     if row.kind == "replacement":
         return cells.replaced_name(row.name)
-    finding = row.input_shapes if row.verdict in CHANGED else ""
+    finding = row.input_shapes if row.verdict in CHANGED or row.input_shapes == OTHER_SHAPES else ""
     return " ".join(filter(None, (cells.readable(row.name), finding)))
 
 
@@ -265,7 +265,8 @@ def _notes(diff: Diff, look: Look) -> Iterator[str]:
         before, after = map(bottleneck.short, diff.bottlenecks)
         yield f"The bottleneck changed: {before} -> {after}."
     elif diff.bottlenecks is not None and diff.bottlenecks[1].bound is not None:
-        yield f"Both sides are {bottleneck.short(diff.bottlenecks[1])}."
+        before, after = map(bottleneck.short, diff.bottlenecks)
+        yield f"Both sides are {after}." if before == after else f"The candidate is {after}, the baseline {before}."
     if chosen := diff_tables.filters(diff):
         yield f"{chosen} leaves operators out of the tables; what explains the change counts all of them."
     # of what a table lists is not news of the first screen
