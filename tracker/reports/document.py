@@ -17,7 +17,8 @@ SENTENCE: Final = WORDS | {"sentence": True}
 NAME: Final = WORDS | {"code": True}
 UNDER: Final = NAME | {"fold": True}
 PLACE: Final = UNDER | {"place": True}
-"""Kinds of columns that hold text: words, a sentence that may go on in the next line, a name from a profile, what may move under it, a line of code."""
+"""Kinds of columns that hold text: words, a sentence of several lines, a name from a profile, what may move under it, a
+line of code."""
 AND: Final = " · "
 """Between commands: no shell takes it for a pipe, and no command takes it as a word."""
 
