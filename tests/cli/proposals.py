@@ -65,13 +65,13 @@ def proposed(text: str, filled: Mapping[str, str] = FILLED) -> list[list[str]]:
     text, found = unescape(text), []  # as Markdown shows it
     for start in _START.finditer(text):
         rest = text[start.start() :]
-        line, *more = rest[: _outside_quotes(rest)].split(" | ")
+        line, *more = rest[: _outside_quotes(rest)].split(" · ")
         own: list[str] = []
         for word in _split(_STOP.sub("", line))[1:]:
             if own and word in _PROSE:
                 break
             own.append(filled.get(word, word))
-        # `tracker diff v1 v2 --details | --by module`: each of these options, in place of the last one
+        # `tracker diff v1 v2 --details · --by module`: each of these options, in place of the last one
         others = list(takewhile(lambda part: part.startswith("-"), more))
         base = own[:-1] if others and own[-1].startswith("-") else own
         for words in (own, *([*base, *_split(_STOP.sub("", part))] for part in others)):

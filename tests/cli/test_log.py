@@ -24,7 +24,7 @@ def test_log_has_a_row_per_version_with_its_change_and_its_note(tracker, tagged)
     ]  # fmt: skip
     assert lines[0] == "small_gpt, 2 versions: cpu, step time under a profiler"
     assert lines[1].startswith("v08 is at 123.70 ms: +30.5 % against v01  ") and lines[1].endswith("REGRESSED")
-    assert lines[-1] == "Next: tracker log --workload small_gpt --details | -o log.xlsx"
+    assert lines[-1] == "Next: tracker log --workload small_gpt --details · -o log.xlsx"
 
 
 def test_log_says_the_same_as_the_diff(tracker, tagged):

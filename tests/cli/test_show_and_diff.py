@@ -136,7 +136,7 @@ def test_details_of_a_path_name_the_path(tracker, trace, tmp_path, monkeypatch):
     (tmp_path / "my run.pt.trace.json.gz").write_bytes(trace["v01"].read_bytes())
     monkeypatch.chdir(tmp_path)
     last = tracker("show", "my run.pt.trace.json.gz").out.splitlines()[-1]
-    assert last.startswith("Next: tracker show 'my run.pt.trace.json.gz' --details | ")
+    assert last.startswith("Next: tracker show 'my run.pt.trace.json.gz' --details · ")
 
 
 def test_show_of_a_version_with_several_runs_lists_them(tracker, db):

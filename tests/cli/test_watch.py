@@ -91,7 +91,7 @@ def test_status_shows_watchers_folders_and_what_is_stuck(tracker, watched):
         "Quarantined, tried again when their files change",
         "  BAD",
         "",
-        "Next: tracker watch --retry all | tracker watch --once | tracker findings --new",
+        "Next: tracker watch --retry all · tracker watch --once · tracker findings --new",
     ]
 
 

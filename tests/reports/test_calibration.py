@@ -97,7 +97,7 @@ def test_headline_says_what_is_found_and_whether_thresholds_are_quiet(found):
         "thresholds are too low for communication (2 false verdicts)"
     )
     assert lines[-1] == (
-        "Next: tracker calibrate base --workload gpt --apply --reason ... | --details | tracker history 7"
+        "Next: tracker calibrate base --workload gpt --apply --reason ... · --details · tracker history 7"
     )
     quiet = replace(whole, proposals=found.proposals.head(1), series=found.series.head(0))
     lines = reports.render(quiet, "text", width=200).splitlines()

@@ -41,7 +41,7 @@ def test_an_incident_adds_up_and_lists_its_findings():
     )
     assert cells_of(text, "2  aten::mm")[1:5] == ["aten::mm", "+5.00 ms", "+50.0 %", "50.0 %"]
     assert text.splitlines()[-1].startswith(
-        'Next: tracker explain 1 | tracker ack I-3 --reason "..." | tracker expect I-3 --reason '
+        'Next: tracker explain 1 · tracker ack I-3 --reason "..." · tracker expect I-3 --reason '
     )
 
 

@@ -77,7 +77,7 @@ def test_one_series_has_title_headline_and_a_line_per_version(found):
         "gradual slowdown: +6.0 % against the first runs of its level",
     ]
     assert lines[-1] == (
-        "Next: tracker history 7 --details | -o history.xlsx | tracker findings --version v4 --workload gpt --state all"
+        "Next: tracker history 7 --details · -o history.xlsx · tracker findings --version v4 --workload gpt --state all"
     )
 
 
@@ -153,7 +153,7 @@ def test_several_series_have_a_line_each_and_changes_come_first():
         "1 REGRESSED, 1 IMPROVED among 3 series in the newest version",
     ]
     assert [line.split()[1] for line in lines[4:7]] == ["aten::add", "aten::mul", "aten::mm"]
-    assert lines[-1] == "Next: tracker history 1 | tracker history 'aten::*' --kind op_name --details"
+    assert lines[-1] == "Next: tracker history 1 · tracker history 'aten::*' --kind op_name --details"
 
 
 def test_hostile_names_stay_on_their_lines():

@@ -64,7 +64,7 @@ def test_headline_is_the_total_of_the_last_side_against_the_first():
     assert lines[0] == ("v41, v42, v43, v44, v45: resnet50, NVIDIA H100, batch=64, world_size=2, 2 runs, 5 steps")
     assert lines[1] == "v45 is 10.0 % slower than v41: 100.00 -> 110.00 ms per step (+10.00 ms)"
     assert lines[-1].startswith(
-        "Next: tracker diff v41 v42 v43 v44 v45 --details | -o diff.xlsx | tracker diff v41 v45"
+        "Next: tracker diff v41 v42 v43 v44 v45 --details · -o diff.xlsx · tracker diff v41 v45"
     )
     assert json.loads(render(builders.matrix(), "json"))["headline"] == lines[1]
 

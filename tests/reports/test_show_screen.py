@@ -60,7 +60,7 @@ def test_no_operator_has_time_is_said():
 def test_next_commands_name_the_path_and_the_options():
     run = builders.shown().run | {"reference": "my run.json"}
     last = render(builders.shown(run=run), "text").splitlines()[-1]
-    assert last == "Next: tracker show 'my run.json' --details | --by module | -o run41.xlsx"
+    assert last == "Next: tracker show 'my run.json' --details · --by module · -o run41.xlsx"
     shown = builders.shown(options=ShowOptions(op="aten::mm", ranks=(0, 2), minimum_ns=5_000))
     last = render(shown, "text").splitlines()[-1]
     assert "tracker show run:41 --rank 0 --rank 2 --op aten::mm --min-us 5 --details" in last

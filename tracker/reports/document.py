@@ -13,17 +13,22 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 WORDS: Final = {"left": True, "elastic": True}
+SENTENCE: Final = WORDS | {"sentence": True}
 NAME: Final = WORDS | {"code": True}
 UNDER: Final = NAME | {"fold": True}
 PLACE: Final = UNDER | {"place": True}
-"""Kinds of columns that hold text: words, a name from a profile, what may move under it, a line of code."""
+"""Kinds of columns that hold text: words, a sentence of several lines, a name from a profile, what may move under it, a
+line of code."""
+AND: Final = " · "
+"""Between commands: no shell takes it for a pipe, and no command takes it as a word."""
 
 
-class Column(Struct, frozen=True):
+class Column(Struct, frozen=True, repr_omit_defaults=True):
     """A column of a table. `left`: aligned left; `elastic`: may be shortened; `fold`: may move under the first elastic
     column of its row; `drop`: what is left out first where there is no room, highest first, 0 never; `code`: holds
-    names from a profile; `place`: holds code lines, of which the file name must stay. `header`: of one line, or of
-    several that all columns of the table have.
+    names from a profile; `place`: holds code lines, of which the file name must stay; `sentence`: goes on in the next
+    line where it is too long. `header`: of one line, or of several that all columns of the table have; `short`: what
+    stands there where there is little room.
     """
 
     header: str
@@ -33,6 +38,13 @@ class Column(Struct, frozen=True):
     drop: int = 0
     code: bool = False
     place: bool = False
+    sentence: bool = False
+    short: str = ""
+
+    @property
+    def narrow(self) -> str:
+        """The header of a terminal."""
+        return self.short or self.header
 
 
 class Table(Struct, frozen=True):

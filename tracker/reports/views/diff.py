@@ -13,13 +13,13 @@ from tracker.compare.headline import short_labels
 from tracker.profile import UNKNOWN_DEVICE
 from tracker.reports import cells
 from tracker.reports.cells import values
-from tracker.reports.commands import command_of, options_of
-from tracker.reports.document import NAME, WORDS, Block, Column, Document, Lines, Table, table
+from tracker.reports.commands import command_of, options_of, others_of
+from tracker.reports.document import NAME, SENTENCE, Block, Column, Document, Lines, Table, table
 from tracker.reports.look import Look
 from tracker.reports.rows import Row, records
 from tracker.reports.text import ROWS, shorten
 from tracker.reports.views import bottleneck, diff_tables, tree
-from tracker.reports.views.sections import in_section
+from tracker.reports.views.sections import in_section, names_modules
 from tracker.results import OTHER_SHAPES, TOP_LEVEL, Contribution, Diff, Side
 from tracker.results.verdicts import CHANGED
 from tracker.units import counted, format_diff, format_ns, format_numbers, some_of, steps_words, time_unit
@@ -30,6 +30,10 @@ _NOTHING: Final = ("", "files", UNKNOWN_DEVICE.model)
 _ENVIRONMENT_ROWS: Final = 6
 _MOST_OF_CHANGE: Final = 10.0
 """Part / change of the total up to which a quotient says something."""
+_LEAST_CHANGE: Final = 0.005
+"""Part of the step from which on its change has parts that say something."""
+_NAME: Final = 60
+"""Characters of an operator's name in a sentence."""
 _PARTS: Final = {
     "compute_ns": "compute", "exposed_communication_ns": "exposed communication", "exposed_copy_ns": "exposed copies",
     "idle_ns": "idle", "data_loading_ns": "data loading", "others_ns": "all but data loading",
@@ -123,22 +127,25 @@ def _blocks(diff: Diff, look: Look) -> Iterator[Block]:
         yield Lines("Verdicts", diff.judgement.sentences, is_first=False, is_wrapped=True)
 
 
-def heads(labels: list[str]) -> list[str]:
-    """What stands over the columns of two sides: their labels, of paths the folder that differs; `baseline` and
-    `candidate` where these are too long to differ.
+def heads(labels: list[str]) -> list[Column]:
+    """The columns of two sides: their labels, of paths the folder that differs; `baseline` and `candidate` where these
+    do not differ, or in short where they are too long to.
 
-    >>> heads(["v1", "v2"]), heads(["h100/a.json.gz", "mi300/a.json.gz"]), heads(["mfu_2gpu_old.db", "mfu_2gpu_new.db"])
-    (['v1', 'v2'], ['h100', 'mi300'], ['mfu_2gpu_old.db', 'mfu_2gpu_new.db'])
-    >>> heads(["a_very_long_name_before.sqlite", "a_very_long_name_after.sqlite"])
-    ['baseline', 'candidate']
+    >>> [column.header for column in heads(["h100/a.json.gz", "mi300/a.json.gz"])]
+    ['h100', 'mi300']
+    >>> heads(["a_very_long_name_before.sqlite", "a_very_long_name_after.sqlite"])[0]
+    Column(header='a_very_long_name_before.sqlite', short='baseline')
     """
     parts = [label.split("/") for label in short_labels(labels)]
     names = [own[0] if len(own) > 1 else own[-1] for own in parts]
     texts = [shorten(name, _LABEL) for name in names]
-    return texts if texts[0] != texts[1] and names[0] != names[1] else list(diff_tables.SIDES)
+    if names[0] == names[1]:
+        return [Column(side) for side in diff_tables.SIDES]
+    shorts = texts if texts[0] != texts[1] else diff_tables.SIDES
+    return [Column(name, short="" if name == text else text) for name, text in zip(names, shorts, strict=True)]
 
 
-def _heads(diff: Diff) -> list[str]:
+def _heads(diff: Diff) -> list[Column]:
     return heads([diff.baseline.label, diff.candidate.label])
 
 
@@ -148,8 +155,8 @@ def _step(diff: Diff) -> Table:
     totals = (found.baseline_ns, found.candidate_ns, found.delta_ns)
     unit = time_unit(*totals, *(part.delta_ns for part in found.parts))
     word = "step" if found.total_metric == "step_ns" else "E2E"
-    columns = [Column(word, left=True), *(Column(label) for label in _heads(diff))]
-    columns += [Column("change"), Column("", drop=1), Column("", left=True)]
+    columns = [Column(word, left=True), *_heads(diff)]
+    columns += [Column("change"), Column("change %", drop=1, short="%"), Column("", left=True)]
     rows: list[tuple[str, list[str]]] = []
     bars: list[float | None] = []
 
@@ -196,20 +203,32 @@ def _causes(diff: Diff) -> Table:
     """What carries the change, each cause once; the rows add up to the change of the step."""
     found = diff.explanation
     rows = found.contributions
+    # parts of next to nothing are larger than the whole
+    has_shares = bool(found.baseline_ns and abs(found.delta_ns or 0.0) >= _LEAST_CHANGE * found.baseline_ns)
     unit = time_unit(found.delta_ns, *(row.delta_ns for row in rows))
-    columns = [Column("cause", **NAME), Column("change"), Column("of change"), Column(""), Column("why", **WORDS)]
+    columns = [Column("cause", **NAME), Column("change"), Column("of change"), Column(""), Column("why", **SENTENCE)]
     lines: list[tuple[str, list[str]]] = []
     for row in rows:
-        quotient = row.share if row.share is not None and abs(row.share) <= _MOST_OF_CHANGE else None
         line = [_name(row, diff), cells.signed(format_ns(row.delta_ns, unit), row.delta_ns)]
-        line += ["" if quotient is None else f"{round(quotient * 100) + 0} %", cells.MARKS.get(row.verdict or "", "")]
+        line += [_of_change(row.share) if has_shares else "", cells.MARKS.get(row.verdict or "", "")]
         colour = cells.TONES.get(row.verdict or "", "sum" if row.kind in ("others", "part", "rest") else "")
         lines.append((colour, [*line, _why(row)]))
     if found.delta_ns is not None:
         whole = "= step time" if found.total_metric == "step_ns" else "= E2E"
-        ends = [whole, cells.signed(format_ns(found.delta_ns, unit), found.delta_ns), "100 %" if found.delta_ns else ""]
+        ends = [whole, cells.signed(format_ns(found.delta_ns, unit), found.delta_ns), "100 %" if has_shares else ""]
         lines.append(("strong", [*ends, *[""] * (len(columns) - len(ends))]))
     return table("", columns, lines, is_first=True)
+
+
+def _of_change(share: float | None) -> str:
+    """A part of the change; below 1 % with a decimal.
+
+    >>> _of_change(0.713), _of_change(0.0045), _of_change(-0.0001), _of_change(25.0)
+    ('71 %', '0.4 %', '0.0 %', '')
+    """
+    if share is None or abs(share) > _MOST_OF_CHANGE:
+        return ""
+    return f"{round(share * 100) + 0} %" if abs(share) >= 0.01 else cells.share(share)
 
 
 def _name(row: Contribution, diff: Diff) -> str:
@@ -243,7 +262,7 @@ def _environment(diff: Diff, look: Look) -> Table:
     """What else differs between the two sides."""
     rows = records(diff.tables["environment"])
     columns = [Column("kind", left=True), Column("what else changed", **NAME)]
-    columns += [Column(label, **NAME) for label in _heads(diff)]
+    columns += [replace(column, **NAME) for column in _heads(diff)]
     lines = [("", [cells.readable(row[name]) for name in ("kind", "key", *diff_tables.SIDES)]) for row in rows]
     shown = lines if look.details or look.limit == 0 else lines[:_ENVIRONMENT_ROWS]
     if not rows:
@@ -298,10 +317,14 @@ def _replaced(diff: Diff) -> Iterator[str]:
         unit = time_unit(rename.removed_ns, rename.added_ns)
         times = f"{format_ns(rename.removed_ns, unit)} -> {format_ns(rename.added_ns, unit)}"
         relative = format_diff(rename.added_ns / rename.removed_ns - 1.0) if rename.removed_ns else ""
-        names = " -> ".join(some_of(side.split(" + "), ", ", 8) for side in (rename.removed, rename.added))
+        names = " -> ".join(_short(side) for side in (rename.removed, rename.added))
         under = f" under {rename.parent}" if rename.parent != TOP_LEVEL else ""
         word = "replaced" if rename.is_worse else "renamed or fused"
         yield f"{names}{under}: {word}, {', '.join(filter(None, (times, relative)))}"
+
+
+def _short(side: str) -> str:
+    return some_of([shorten(name, _NAME) for name in side.split(" + ")], ", ", 8)
 
 
 def _bottleneck(diff: Diff) -> Iterator[str]:
@@ -334,5 +357,5 @@ def _next(diff: Diff, look: Look) -> Iterator[str]:
     more = [] if look.details or look.only or diff.options.tree else ["--details"]
     yield command_of(("tracker", "diff"), sides, (*question(diff), *(more or ["-o", "diff.xlsx"])))
     if more:
-        yield "--by module"
-        yield "-o diff.xlsx"
+        modules = ["--by module"] if names_modules(diff.tables["modules"]) else []
+        yield from others_of(sides, *modules, "-o diff.xlsx")

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tracker.reports.cells import form, readable, replaced_name, share, signed
 from tracker.reports.commands import command
-from tracker.reports.document import NAME, WORDS, Column, Document, Table, table
+from tracker.reports.document import NAME, SENTENCE, Column, Document, Table, table
 from tracker.reports.look import Look
 from tracker.reports.rows import Row, records
 from tracker.results import REPLACED_BY, Findings
@@ -200,7 +200,7 @@ def _rows(rows: Sequence[Row], look: Look, limit: int | None, *, suspects: bool 
     columns += [Column("before", drop=2), Column("after", drop=2)] if look.details else []
     columns += [Column("change"), Column("change %"), Column("of step", drop=1)]
     columns += [Column("since" if suspects else "state", left=True)] if has_states else []
-    columns += [Column("cause", **WORDS)]
+    columns += [Column("cause", **SENTENCE)]
     lines = []
     for row, state in zip(shown, states, strict=True):
         ends = [row["baseline_value"], row["candidate_value"]]

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 
 from tracker.reports import cells
-from tracker.reports.commands import command_of, options_of
+from tracker.reports.commands import command_of, options_of, others_of
 from tracker.reports.document import NAME, Column, Document, Lines, Table, table
 from tracker.reports.look import Look
 from tracker.reports.rows import Row, records
@@ -36,7 +36,7 @@ def document(matrix: Matrix, look: Look) -> Document:
     match = None if matrix.options.match == "shape" else matrix.options.match
     words, by = options_of(matrix.options, ("--match", match)), ["--by", matrix.by] if matrix.by != "op" else []
     sides = [side.label for side in matrix.sides]
-    following = [command_of(("tracker", "diff"), sides, [*by, *words, "--details"]), "-o diff.xlsx"]
+    following = [command_of(("tracker", "diff"), sides, [*by, *words, "--details"]), *others_of(sides, "-o diff.xlsx")]
     following += [command_of(("tracker", "diff"), [sides[0], sides[-1]], words)]
     return Document(
         title=_title(matrix, heads),

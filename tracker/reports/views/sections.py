@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
 from tracker.reports.document import Table
 from tracker.results import Selection
+
+if TYPE_CHECKING:
+    from tracker.columns import Columns
 
 _REASONS: Final = {
     "overall": "no step markers in the capture",
@@ -30,6 +33,11 @@ _REASONS: Final = {
 """Section -> what its tables lack."""
 _FILTERS: Final = ("module", "op", "kind", "group", "ranks", "stage", "minimum_ns", "steps", "baseline_steps",
                    "candidate_steps")  # fmt: skip
+
+
+def names_modules(modules: Columns) -> bool:
+    """Whether a row of the table of modules has a name: others hold what a phase does outside of modules."""
+    return any(modules.listed("module"))
 
 
 def in_section(found: list[Table], section: str, only: tuple[str, ...], chosen: Selection, pruned: bool) -> list[Table]:

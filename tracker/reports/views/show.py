@@ -12,13 +12,13 @@ from msgspec.structs import replace
 from tracker.compare.references import FILES
 from tracker.profile import NOT_LISTED, NOT_LISTED_COLLECTIVES
 from tracker.reports.cells import READABLE, cell, number, readable, share
-from tracker.reports.commands import command_of, options_of
+from tracker.reports.commands import command_of, options_of, others_of
 from tracker.reports.document import NAME, Block, Column, Document, Lines, Table, table
 from tracker.reports.look import Look
 from tracker.reports.rows import records
 from tracker.reports.text import ROWS
 from tracker.reports.views import bottleneck, show_tables, tree
-from tracker.reports.views.sections import in_section
+from tracker.reports.views.sections import in_section, names_modules
 from tracker.results import Shown
 from tracker.units import MISSING_TEXT, counted, format_moment, format_ns, format_numbers, steps_words, time_unit
 
@@ -192,5 +192,5 @@ def _next(shown: Shown, look: Look) -> Iterator[str]:
     more = [] if look.details or look.only or chosen.tree else ["--details"]
     yield command_of(("tracker", "show"), [reference], [*words, *(more or ["-o", file])])
     if more:
-        yield "--by module"
-        yield f"-o {file}"
+        modules = ["--by module"] if names_modules(shown.tables["modules"]) else []
+        yield from others_of([reference], *modules, f"-o {file}")
