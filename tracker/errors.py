@@ -102,3 +102,9 @@ class TooLittleDataError(UsageError):
     """What is asked for cannot be said yet: more runs will tell."""
 
     exit_code = EXIT_TOO_LITTLE_DATA
+
+
+def check_reason(reason: str) -> None:
+    """Raise UsageError for a reason that is empty, or a placeholder such as `...`, without a letter or digit."""
+    if not any(char.isalnum() for char in reason):
+        raise UsageError(f"the reason {reason!r} says nothing", remedy="write why: --reason TEXT")

@@ -23,7 +23,10 @@ def test_three_paths_make_a_matrix_without_a_database(tracker):
     assert (step["name"], len(step["cells"])) == ("Step time", 3)
     mul = next(row for row in document["rows"] if row["name"] == "aten::mul")
     assert mul["cells"][2]["diff"] > 3  # the op that v08 calls with larger inputs
-    assert document["judged"] == ["1 run against 1: no verdicts; give 3 or more runs of the baseline."] * 2
+    assert (
+        document["judged"]
+        == ["1 run against 1: a verdict needs 2 more runs of the baseline and 1 more run of the candidate."] * 2
+    )
 
 
 def test_the_matrix_on_screen_fits_and_chooses_rows(tracker, monkeypatch):

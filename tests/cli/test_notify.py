@@ -180,7 +180,7 @@ def test_a_mute_of_findings_that_is_over_is_told_by_the_next_round(told, db):
         ([], "no finding to mute"),
         (["3", "--op", "x"], "both IDs and --op are given"),
         (["3", "--workload", "x"], "--workload and --device need --op"),
-        (["--op", ""], "a reason or a pattern is empty"),
+        (["--op", ""], "the pattern is empty"),
     ],
 )
 def test_a_mute_names_findings_or_a_pattern(told, words, said):

@@ -40,8 +40,10 @@ def test_a_plain_locale_gives_ascii(db, words):
      pytest.param(">/dev/full", 2, marks=FULL), pytest.param(">/dev/full 2>/dev/full", 2, marks=FULL)],
 )  # fmt: skip
 def test_closed_and_full_streams_have_an_exit_code(db, tmp_path, streams, code):
-    for words in ("diff v01 v08", f"diff v01 v08 -o {tmp_path}/out.json", "runs"):
-        command = f"exec {sys.executable} -m tracker {words} --db '{db}' {streams}"
+    own = f"--db '{db}'"
+    results = (f"diff v01 v08 {own}", f"diff v01 v08 -o {tmp_path}/out.json {own}", f"runs {own}")
+    for words in (*results, "--help", "runs tag --help"):
+        command = f"exec {sys.executable} -m tracker {words} {streams}"
         done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
         assert (done.returncode, "Traceback" in done.stderr) == (code, False), words
         assert done.stderr.count("\n") <= (code == 2)

@@ -75,7 +75,7 @@ def test_try_shows_what_would_come_and_go_and_sets_nothing(tracker, changed):
         (("try", "gate_net=1%", "--series", "mm"), "gate_net is a limit of a whole track, not of some of its series"),
         (("try", "creep_ratio=5%"), "there is no threshold 'creep_ratio'; choose from min_ratio, min_contribution,"),
         (("try", "confirm=1.5"), "confirm cannot be 1.5; give a whole number between 1 and 10"),
-        (("set", "confirm=2", "--reason", " "), "a reason is missing; --reason TEXT"),
+        (("set", "confirm=2", "--reason", " "), "the reason ' ' says nothing; write why: --reason TEXT"),
         (("set", "confirm=2", "--reason", "x", "--workload", "bert"), "there is no workload 'bert'"),
         (("unset", "confirm"), "no threshold confirm is set for just these series and this place"),
     ],

@@ -107,7 +107,9 @@ def test_one_run_against_one_gives_ratios_only(store):
     runs(store, "v2", {"op07": 1.2}, start=5, count=1)
     result = diff(store, "v1", "v2")
     assert nothing_judged(result)
-    assert result.judgement.sentences == ("1 run against 1: no verdicts; give 3 or more runs of the baseline.",)
+    assert result.judgement.sentences == (
+        "1 run against 1: a verdict needs 2 more runs of the baseline and 1 more run of the candidate.",
+    )
 
 
 def test_one_run_against_one_is_judged_as_its_track_was(store):

@@ -179,5 +179,5 @@ def test_an_edit_of_which_one_part_fails_changes_nothing(store):
 def test_a_reason_is_needed(store):
     save(store)
     for edit in (edits.exclude_all, edits.delete_all):
-        with pytest.raises(UsageError, match=r"the reason is empty"):
+        with pytest.raises(UsageError, match=r"the reason .* says nothing"):
             edit(store, [1], " ")

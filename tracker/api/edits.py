@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from tracker.api.arguments import EMPTY, Names, mapping, writing
-from tracker.errors import UsageError
+from tracker.errors import UsageError, check_reason
 from tracker.units import AGE, age_ns, is_plain
 
 if TYPE_CHECKING:
@@ -81,8 +81,9 @@ def mute_operators(
         raise UsageError("a mute by pattern ends at a time", remedy="give a date (2026-12-31) or an age (12h, 3d, 2w)")
     if until_ns <= now:
         raise UsageError("--until must be in the future", remedy="give a later date")
-    if not reason.strip() or not pattern:
-        raise UsageError("a reason or a pattern is empty", remedy="give both: --op PATTERN --reason TEXT")
+    if not pattern:
+        raise UsageError("the pattern is empty", remedy="write --op PATTERN, or --op '*' for all operators")
+    check_reason(reason)
     silence = notifications.Silence(0, pattern, workload, device, account(by), reason, now, until_ns)
     with writing(store) as opened:
         return opened.transact(lambda connection: notifications.add_silence(connection, silence))
@@ -95,6 +96,7 @@ def unmute(findings: Names, *, reason: str, by: str | None = None, store: Store 
     targets = _listed(findings)
     silences = [int(found[1]) for target in targets if (found := _SILENCE.fullmatch(target))]
     others = [target for target in targets if not _SILENCE.fullmatch(target)]
+    check_reason(reason)
     with writing(store) as opened:
         done = _mark("unmute", others, reason, by, opened) if others or not silences else []
         for number in silences:

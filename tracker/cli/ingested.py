@@ -6,12 +6,13 @@ import os
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tracker.units import counted, format_diff, format_ns, ranges
 
 if TYPE_CHECKING:
     from tracker.intake import IngestResult, Pack, Read
+    from tracker.regressions.tracks import TrackNow
     from tracker.store import Store
 
 _NAMED: Final = 3
@@ -174,11 +175,13 @@ def _step_changes(store: Store, results: Sequence[IngestResult]) -> list[str]:
         runs = sum(run.version_id == version for run in track.runs)
         who, base = f"{track.labels[version]} ({counted(runs, 'run')})", track.before(version)
         gate = track.gates.get(version, {})
+        level, count = _level(track, gate)
+        base, needed = level or base, track.limits.runs_needed(count, runs)
         first, last, verdict = gate.get("step_before_ns"), gate.get("step_after_ns"), gate.get("step_verdict")
         if base is None:
             sentences.append(f"{who} is the first version of {track.names['workload']}.")
         elif not (first and last):
-            sentences.append(f"{who} is not compared with {base} yet: too few runs.")
+            sentences.append(f"{who} is not compared with {base} yet: too few runs{needed and ', '}{needed}.")
         elif verdict in ("REGRESSED", "IMPROVED"):
             change = last / first - 1
             sentences.append(f"{who} is {abs(change):.1%} {'slower' if change > 0 else 'faster'} than {base}."
@@ -186,9 +189,18 @@ def _step_changes(store: Store, results: Sequence[IngestResult]) -> list[str]:
         elif verdict == "BELOW_LIMIT":
             sentences.append(f"{who} is as fast as {base} ({format_diff(last / first - 1)}).")
         else:
-            sentences.append(f"{who}: step {format_diff(last / first - 1)} against {base}, not confirmed.")
+            sentences.append(
+                f"{who}: step {format_diff(last / first - 1)} against {base}, not confirmed{needed and ': '}{needed}."
+            )
     more = len(sentences) - _NAMED
     return sentences[:_NAMED] + ([f"{counted(more, 'more configuration')}."] if more > 0 else [])
+
+
+def _level(track: TrackNow, gate: Mapping[str, Any]) -> tuple[str, int]:
+    """The runs that a version was judged against, in words, and how many they are: `the level of v01 to v02`, 6."""
+    runs = {int(number) for number in str(gate.get("base_runs") or "").split()}
+    labels = list(dict.fromkeys(run.version for run in track.runs if run.run_id in runs))
+    return f"the level of {labels[0]} to {labels[-1]}" if len(labels) > 1 else "".join(labels), len(runs)
 
 
 def _new_findings(

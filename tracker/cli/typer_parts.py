@@ -35,6 +35,10 @@ class Command(TyperCommand):
         arguments = [each for each in self.params if each.param_type_name == "argument"]
         return ["[OPTIONS]", *(f"{each.metavar}" if each.required else f"[{each.metavar}]" for each in arguments)]
 
+    def get_help_option(self, ctx: Any) -> Any:
+        """`--help`, written as any result is."""
+        return _with_our_output(super().get_help_option(ctx))
+
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the options."""
         _write_options(self, ctx, formatter)
@@ -44,6 +48,10 @@ class Group(TyperGroup):
     """Commands in the order in which they are declared; `groups`: title -> names, for a help in several sections."""
 
     groups: dict[str, list[str]] = {}  # noqa: RUF012 set on subclasses
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """`--help`, written as any result is."""
+        return _with_our_output(super().get_help_option(ctx))
 
     def list_commands(self, ctx: Any) -> list[str]:
         """All names, in the order of the help."""
@@ -57,6 +65,21 @@ class Group(TyperGroup):
             rows = [(name, _first_sentence(self.commands[name])) for name in names if name in self.commands]
             with formatter.section(title):
                 formatter.write_dl(rows)
+
+
+def _with_our_output(option: Any) -> Any:
+    if option is not None:
+        option.callback = _write_help
+    return option
+
+
+def _write_help(context: Any, option: Any, wanted: bool) -> None:
+    # typer's own is a traceback on a full disk, and success where stdout is closed
+    if wanted and not context.resilient_parsing:
+        from tracker.cli.output import emit
+
+        emit(context.get_help(), as_it_is=True)
+        context.exit()
 
 
 def option_groups(command: Any, ctx: Any) -> dict[str, list[tuple[str, str]]]:

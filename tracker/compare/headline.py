@@ -78,7 +78,14 @@ def headline(
     else:
         verdict = str(row["verdict"])
         phrase, remarks = _judged(verdict, change, row["change"], judged)
-    if phrase in ("is as fast as", "is about as fast as", "cannot be told from"):
+        found = judged.found
+        if verdict == "TOO_FEW_RUNS" and found is not None:
+            base = baseline.side.runs if found.base_runs is None else len(found.base_runs)
+            needed = found.limits.runs_needed(base, candidate.side.runs)
+            remarks = (f"Too few runs to judge the step: {needed}.",) if needed else remarks
+    if phrase in ("is as fast as", "is about as fast as", "no difference"):
+        if phrase == "no difference":
+            return Headline(f"no difference between {a} and {b} was found: {whole}", verdict, remarks)
         return Headline(f"{b} {phrase} {a}: {whole}", verdict, remarks)
     word = "slower" if change > 0 else "faster"
     percent = format_diff(abs(change)).lstrip("+")
@@ -112,7 +119,7 @@ def _judged(verdict: str, change: float, judged_change: float, judged: Judged) -
         return "may be", (f"A suspect: {decide}.",)
     if verdict == "INCONCLUSIVE":
         small = judged.step_ratio is not None and abs(judged_change) < judged.step_ratio
-        return ("cannot be told from" if small else "may be"), ("The runs differ too much to be sure.",)
+        return ("no difference" if small else "may be"), ("The runs differ too much to be sure.",)
     if verdict == "TOO_FEW_RUNS":
         return "ran", ("Too few runs to judge the step.",)
     least = f" of {judged.step_ratio * 100:g} %" if judged.step_ratio is not None else ""

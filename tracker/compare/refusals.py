@@ -61,7 +61,7 @@ def _too_few(baseline: Loaded, candidate: Loaded) -> str:
     if baseline.side.runs > 1:
         return ""
     runs = f"{counted(candidate.side.runs, 'run')} against 1"
-    return f"{runs}: no verdicts; give {DEFAULTS.least_base} or more runs of the baseline."
+    return f"{runs}: {DEFAULTS.runs_needed(1, candidate.side.runs)}."
 
 
 def _overlap(baseline: Loaded, candidate: Loaded) -> str:

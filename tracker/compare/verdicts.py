@@ -243,7 +243,7 @@ def _judged_against(found: SideVerdicts, baseline: Loaded, candidate: Loaded) ->
         base = baseline.side.runs
         runs = f"Judged for this comparison alone: {counted(new, 'run')} against {base}"
     if base < found.limits.least_base:
-        return f"{runs}: too few; give {found.limits.least_base} or more runs of the baseline."
+        return f"{runs}: {found.limits.runs_needed(base, new)}."
     if new < found.limits.least_new:
         return f"{runs}: suspects only, the next {confirming} decide."
     return f"{runs}."

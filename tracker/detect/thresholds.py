@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from tracker.units import counted
+
 
 class Thresholds(Struct, frozen=True):
     """Limits of the judgement. Ratios and shares are parts of one (0.03 = 3 %); runs are counts.
@@ -56,6 +58,16 @@ class Thresholds(Struct, frozen=True):
     """Part of a change of the step that changed operators and the first wait must make up where drift hides it."""
     unchanged_errors: float = 1.9
     """Standard errors that a change stays away from its limit to be called UNCHANGED."""
+
+    def runs_needed(self, base_runs: int, new_runs: int) -> str:
+        """What a verdict lacks, in words; "" where both sides have enough runs.
+
+        >>> DEFAULTS.runs_needed(2, 2)
+        'a verdict needs 1 more run of the baseline'
+        """
+        lacks = {"baseline": self.least_base - base_runs, "candidate": self.least_new - new_runs}
+        words = [f"{counted(count, 'more run')} of the {side}" for side, count in lacks.items() if count > 0]
+        return f"a verdict needs {' and '.join(words)}" if words else ""
 
 
 DEFAULTS = Thresholds()

@@ -10,7 +10,7 @@ from typing import Any, Final
 from msgspec import Struct
 from sqlalchemy import Connection
 
-from tracker.errors import UsageError
+from tracker.errors import UsageError, check_reason
 from tracker.regressions.inbox import found_rows, line_of
 from tracker.regressions.words import Action, refusal
 from tracker.results import CONFIRMED_STATES
@@ -53,8 +53,7 @@ def act(store: Store, wish: Wish, *, finding_ids: Sequence[int] = (), incident_i
     All or nothing. What a finding covers takes the same word. UsageError names a finding that there is not, or that
     cannot be changed so, and an incident of which no finding can.
     """
-    if not wish.reason.strip():
-        raise UsageError("a reason is missing", remedy="--reason TEXT")
+    check_reason(wish.reason)
     if wish.action == "mute" and wish.until_ns is not None and wish.until_ns <= wish.when_ns:
         raise UsageError("a mute needs an end that lies ahead", remedy="give a later one")
     rows = {row["finding_id"]: row for row in found_rows(store, now_ns=wish.when_ns) if row["finding_id"] is not None}

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from tracker.columns import Column, Columns, objects
-from tracker.errors import UsageError
+from tracker.errors import UsageError, check_reason
 from tracker.regressions.judgement import TrackReader, TrackRuns, update
 from tracker.regressions.limits import COUNTS, MIN_RATIO, OF_SERIES, track_limits
 from tracker.regressions.places import Place, places
@@ -185,8 +185,8 @@ def _moved(store: Store, place: Place, track: TrackRuns) -> tuple[list[dict[str,
 
 
 def _write(store: Store, lines: Sequence[Line], limits: Sequence[Threshold]) -> int:
-    if any(not limit.reason.strip() for limit in limits):
-        raise UsageError("a reason is missing", remedy="--reason TEXT")
+    for limit in limits:
+        check_reason(limit.reason)
     store.transact(partial(thresholds.write, workload_id=lines[0].workload_id, limits=limits))
     return update(store, lines)
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from msgspec import Struct
 from sqlalchemy import Connection, text
 
-from tracker.errors import UsageError
+from tracker.errors import UsageError, check_reason
 from tracker.profile import Device
 from tracker.store import labels, samples
 from tracker.store.bulk import clean
@@ -192,8 +192,7 @@ def _change_all(
 
 
 def _to_state(state: str, reason: str) -> Callable[[Connection, Any], None]:
-    if not reason.strip():
-        raise UsageError("the reason is empty", remedy="say why with --reason TEXT")
+    check_reason(reason)
     return lambda connection, run: _set_state(connection, run, state, reason)
 
 
