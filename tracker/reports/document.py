@@ -12,11 +12,11 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-WORDS: Final = {"left": True, "elastic": True}
-SENTENCE: Final = WORDS | {"sentence": True}
-NAME: Final = WORDS | {"code": True}
-UNDER: Final = NAME | {"fold": True}
-PLACE: Final = UNDER | {"place": True}
+WORDS: Final[dict[str, Any]] = {"left": True, "elastic": True}
+SENTENCE: Final[dict[str, Any]] = WORDS | {"sentence": True}
+NAME: Final[dict[str, Any]] = WORDS | {"code": True}
+UNDER: Final[dict[str, Any]] = NAME | {"fold": True}
+PLACE: Final[dict[str, Any]] = UNDER | {"place": True}
 """Kinds of columns that hold text: words, a sentence of several lines, a name from a profile, what may move under it, a
 line of code."""
 AND: Final = " · "
