@@ -62,11 +62,32 @@ def test_what_a_side_does_not_have_is_a_dash_and_what_came_slower_is_marked():
 def test_headline_is_the_total_of_the_last_side_against_the_first():
     lines = render(builders.matrix(), "text", width=160).splitlines()
     assert lines[0] == ("v41, v42, v43, v44, v45: resnet50, NVIDIA H100, batch=64, world_size=2, 2 runs, 5 steps")
-    assert lines[1] == "v45 is 10.0 % slower than v41: 100.00 -> 110.00 ms per step (+10.00 ms)"
+    assert lines[1] == "v45 ran 10.0 % slower than v41: 100.00 -> 110.00 ms per step (+10.00 ms)"
     assert lines[-1].startswith(
         "Next: tracker diff v41 v42 v43 v44 v45 --details · -o diff.xlsx · tracker diff v41 v45"
     )
     assert json.loads(render(builders.matrix(), "json"))["headline"] == lines[1]
+
+
+def with_cell(name, side, **changes):
+    """The matrix with one cell of the row `name` changed."""
+    whole = builders.matrix()
+    (row,) = whole.rows.loc[whole.rows["name"] == name, "row"]
+    made = whole.cells.copy()
+    for column, value in changes.items():
+        made.loc[(made["row"] == row) & (made["side"] == side), column] = value
+    return render(builders.matrix(cells=made), "text", width=200)
+
+
+def test_a_mark_against_the_change_says_against_which_side():
+    """In v44 aten::mm is 5 % faster than in v41 and 20 % slower than in v43."""
+    text = with_cell("aten::mm", 3, diff=-0.05, previous_diff=0.2, verdict="REGRESSED")
+    assert "\n    ▲ of v44: +20.0 % since v43; ▼ of v45: -23.1 % since v44\n" in text
+
+
+def test_a_mark_against_both_changes_names_the_drift():
+    text = with_cell("aten::mm", 3, diff=-0.05, previous_diff=-0.01, verdict="REGRESSED")
+    assert "▲ of v44: without the machine-wide drift; " in text
 
 
 def test_details_have_what_came_with_each_side():

@@ -64,7 +64,8 @@ def headline(matrix: Matrix) -> str:
     size = f"{format_ns(ends[0], unit).split(' ')[0]} -> {format_ns(ends[1], unit)}"
     size += f" {'per step' if total['part'] == 'step_ns' else 'E2E'} ({cells.change(ends[1] - ends[0])})"
     is_same = format_diff(change) == "0.0 %"
-    return f"{heads[-1]} is {'as fast as' if is_same else f'{abs(change) * 100:.1f} % {word} than'} {heads[0]}: {size}"
+    # each side is judged against the one before: of the last against the first there is no verdict
+    return f"{heads[-1]} ran {'as fast as' if is_same else f'{abs(change) * 100:.1f} % {word} than'} {heads[0]}: {size}"
 
 
 def verdict_lines(matrix: Matrix) -> tuple[str, ...]:
@@ -154,7 +155,8 @@ def _tables(matrix: Matrix, look: Look) -> list[Table]:
         hints = ["--top 0 has all rows"] if more else []
         hints += [f"{counted(len(lost), 'side')} left out: {', '.join(lost)}; use a wider terminal"] if lost else []
         note = "" if is_overall else "; ".join(hints)
-        made.append(replace(table(title, columns, lines, more=more, note=note, is_first=True), cell_tones=tones))
+        own_table = table(title, columns, lines, more=more, note=note, is_first=True)
+        made.append(replace(own_table, cell_tones=tones, below=tuple(_unlike(row, heads) for row in own)))
     return made
 
 
@@ -170,9 +172,26 @@ def _text(row: Row, cell: Row) -> str:
     if cell["value"] is None:
         return " ".join(filter(None, (MISSING_TEXT, mark)))
     value = cells.form(row["unit"], [one["value"] for one in row["cells"]])(cell["value"])
+    return " ".join(filter(None, (value, "" if _is_bare(row, cell) else format_diff(cell["diff"]), mark)))
+
+
+def _is_bare(row: Row, cell: Row) -> bool:
     # a part of the rest of medians says nothing
-    is_bare = cell["side"] == 0 or cell["diff"] is None or row["unit"] == "ratio" or row["part"] == "rest_ns"
-    return " ".join(filter(None, (value, "" if is_bare else format_diff(cell["diff"]), mark)))
+    return cell["side"] == 0 or cell["diff"] is None or row["unit"] == "ratio" or row["part"] == "rest_ns"
+
+
+def _unlike(row: Row, heads: Sequence[str]) -> str:
+    """What the marks of a row rest on whose direction is not that of the change beside them."""
+    found = []
+    for cell in row["cells"]:
+        mark, change = _MARKS.get(cell["verdict"] or "", ""), cell["previous_diff"]
+        sign = {"▲": 1.0, "▼": -1.0}.get(mark, 0.0)
+        if _is_bare(row, cell) or sign * cell["diff"] >= 0:
+            continue
+        is_like = change is None or sign * change > 0
+        why = f"{'came back' if change is None else format_diff(change)} since {heads[cell['side'] - 1]}"
+        found.append(f"{mark} of {heads[cell['side']]}: {why if is_like else 'without the machine-wide drift'}")
+    return "; ".join(found)
 
 
 def _changes(rows: Sequence[Row], heads: Sequence[str]) -> tuple[str, ...]:
