@@ -95,7 +95,7 @@ def test_runs_left_out_are_counted_at_their_own_end():
 
     def shown(judged: int) -> object:
         rows = [{"run_id": at, "side": "candidate" if at >= judged else "", **numbers} for at in range(1, 41)]
-        return _runs(SimpleNamespace(runs=pd.DataFrame(rows)), {"unit": "ns"}, 30)
+        return _runs(SimpleNamespace(runs=pd.DataFrame(rows)), {"unit": "ns", "kind": "op"}, 30)
 
     late = shown(39)
     assert (late.rows[0][0], late.rows[-1][0], late.more) == ("11", "40", 0)

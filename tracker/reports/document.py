@@ -12,6 +12,8 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tracker.reports.look import Look
+
 WORDS: Final[dict[str, Any]] = {"left": True, "elastic": True}
 SENTENCE: Final[dict[str, Any]] = WORDS | {"sentence": True}
 NAME: Final[dict[str, Any]] = WORDS | {"code": True}
@@ -21,6 +23,8 @@ PLACE: Final[dict[str, Any]] = UNDER | {"place": True}
 line of code."""
 AND: Final = " · "
 """Between commands: no shell takes it for a pipe, and no command takes it as a word."""
+_NOTES: Final = 3
+"""Of a first screen."""
 
 
 class Column(Struct, frozen=True, repr_omit_defaults=True):
@@ -166,3 +170,10 @@ def level(columns: Sequence[Column]) -> list[Column]:
     """`columns` with headers of equally many lines, empty ones on top."""
     height = max(column.header.count("\n") for column in columns)
     return [replace(column, header="\n" * (height - column.header.count("\n")) + column.header) for column in columns]
+
+
+def few(notes: Sequence[str], look: Look) -> tuple[str, ...]:
+    """Notes for a first screen: three of them, each once, and how to see more."""
+    lines = tuple(dict.fromkeys(notes))
+    more = 0 if look.details else len(lines) - _NOTES
+    return (*lines[:_NOTES], f"{more} more notes: --details") if more > 1 else lines

@@ -35,6 +35,7 @@ from .findings import (
     OPEN_STATES,
     STATES,
     ExplainedFinding,
+    ExplainedIncident,
     Findings,
     FindingsOptions,
 )
@@ -174,6 +175,7 @@ __all__ = [
     "Diff",
     "DiffOptions",
     "ExplainedFinding",
+    "ExplainedIncident",
     "Explanation",
     "Findings",
     "FindingsOptions",

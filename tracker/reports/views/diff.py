@@ -14,7 +14,7 @@ from tracker.profile import UNKNOWN_DEVICE
 from tracker.reports import cells
 from tracker.reports.cells import values
 from tracker.reports.commands import command_of, options_of, others_of
-from tracker.reports.document import NAME, SENTENCE, Block, Column, Document, Lines, Table, table
+from tracker.reports.document import NAME, SENTENCE, Block, Column, Document, Lines, Table, few, table
 from tracker.reports.look import Look
 from tracker.reports.rows import Row, records
 from tracker.reports.text import ROWS, shorten
@@ -289,11 +289,8 @@ def _notes(diff: Diff, look: Look) -> Iterator[str]:
     if chosen := diff_tables.filters(diff):
         yield f"{chosen} leaves operators out of the tables; what explains the change counts all of them."
     # of what a table lists is not news of the first screen
-    yield from (
-        f"Note: {note}"
-        for note in diff.notes
-        if look.details or "memory_block" in look.only or "(memory_blocks)" not in note
-    )
+    is_detail = look.details or "memory_block" in look.only
+    yield from few([f"Note: {note}" for note in diff.notes if is_detail or "(memory_blocks)" not in note], look)
 
 
 def _counts(diff: Diff) -> str:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from tracker.reports.cells import number
 from tracker.reports.commands import command
-from tracker.reports.document import UNDER, WORDS, Block, Column, Document, Lines, Table, table
+from tracker.reports.document import UNDER, WORDS, Block, Column, Document, Lines, Table, few, table
 from tracker.reports.look import Look
 from tracker.reports.text import ROWS
 from tracker.units import MISSING_TEXT, NS_PER_S, counted, format_bytes, format_ns, ranges, some_of
@@ -58,7 +58,7 @@ def document(findings: Findings, look: Look) -> Document:
         headline=answer,
         tone="" if captures else "worse",
         blocks=tuple(_blocks(findings, look)),
-        notes=(*findings.notes, *partial, *warned, *left),
+        notes=few((*findings.notes, *partial, *warned, *left), look),
         next_commands=(" && ".join(command(*words) for words in commands),) if commands else (),
     )
 

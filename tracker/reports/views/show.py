@@ -13,7 +13,7 @@ from tracker.compare.references import FILES
 from tracker.profile import NOT_LISTED, NOT_LISTED_COLLECTIVES
 from tracker.reports.cells import READABLE, cell, number, readable, share
 from tracker.reports.commands import command_of, options_of, others_of
-from tracker.reports.document import NAME, Block, Column, Document, Lines, Table, table
+from tracker.reports.document import NAME, Block, Column, Document, Lines, Table, few, table
 from tracker.reports.look import Look
 from tracker.reports.rows import records
 from tracker.reports.text import ROWS
@@ -168,11 +168,8 @@ def _notes(shown: Shown, look: Look) -> Iterator[str]:
     if shown.bottleneck is not None:
         yield f"Bottleneck: {bottleneck.sentence(shown.bottleneck)}"
     # of what a table lists is not news of the first screen
-    yield from (
-        f"Note: {note}"
-        for note in shown.notes
-        if look.details or "memory_block" in look.only or "(memory_blocks)" not in note
-    )
+    is_detail = look.details or "memory_block" in look.only
+    yield from few([f"Note: {note}" for note in shown.notes if is_detail or "(memory_blocks)" not in note], look)
     run = shown.run
     started = run.get("started_at_ns")
     when = f"started {format_moment(started)} UTC, " if started else ""
