@@ -69,8 +69,18 @@ def test_what_else_changed_is_shown_or_said_to_be_nothing():
 def test_more_changes_of_the_environment_are_counted_and_listed_with_details():
     rows = [{"kind": "fact", "key": f"key{i}", "baseline": "a", "candidate": "b"} for i in range(30)]
     found = builders.diff(environment=builders.frame("environment", rows))
-    assert "… and 24 more" in render(found, "text")
+    assert "… and 26 more" in render(found, "text")
     assert all(f"key{i}" in render(found, "text", details=True) for i in range(30))
+
+
+def test_notes_of_a_first_screen_are_three_in_short_words():
+    """Nine notes, the first of which names the path of a file."""
+    sides = {side: builders.side(f"runs/{side}/t.json") for side in ("baseline", "candidate")}
+    found = builders.diff(**sides, notes=("Slow: runs/baseline/t.json is partial", *map(str, range(8))))
+    lines = render(found, "text", width=100).splitlines()
+    start = lines.index("Note: Slow: baseline/t.json is partial")
+    assert lines[start + 1 : start + 4] == ["Note: 0", "Note: 1", "6 more notes: --details"]
+    assert "Note: 7" in render(found, "text", width=100, details=True)
 
 
 def test_remarks_and_notes_are_shown_in_every_format():

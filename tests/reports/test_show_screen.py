@@ -51,6 +51,13 @@ def test_without_known_operators_kernels_take_their_place():
     assert cells_of(text, "hcom_allReduce")[1] == "7.00 ms" and "unlinked" not in text
 
 
+def test_ranks_of_one_reason_are_one_line_and_no_note():
+    why = {"quality": "partial", "quality_reason": "the file ends at 40 ms"}
+    ranks = builders.nullable([builders.breakdown(rank, **why) for rank in range(3)])
+    text = render(builders.shown(overall=ranks, notes=("partial: the file ends at 40 ms",)), "text", width=100)
+    assert "\nranks 0-2 are partial: the file ends at 40 ms\n" in text and text.count("ends at") == 1
+
+
 def test_no_operator_has_time_is_said():
     ops = builders.shown().ops.assign(device_self_ns=0, name="aten::empty")
     text = render(builders.shown(ops=ops, kernels=builders.shown().kernels.head(0)), "text")

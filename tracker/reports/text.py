@@ -119,7 +119,7 @@ class _Page:
         if self._left_out:
             self.blank()
             columns = f"{counted(len(self._left_out), 'column')} left out: {', '.join(self._left_out)}"
-            self.text(f"{columns}; use a wider terminal or --format csv", "dim")
+            self.text(f"{columns}; use a wider terminal or another --format", "dim")
         if commands:
             self.blank()
             self._lines.append(f"Next: {printable(AND.join(commands))}")

@@ -27,7 +27,7 @@ from tracker.units import counted, format_diff, format_ns, format_numbers, some_
 _LABEL: Final = 16
 _NOTHING: Final = ("", "files", UNKNOWN_DEVICE.model)
 """What a title need not say."""
-_ENVIRONMENT_ROWS: Final = 6
+_ENVIRONMENT_ROWS: Final = 4
 _MOST_OF_CHANGE: Final = 10.0
 """Part / change of the total up to which a quotient says something."""
 _LEAST_CHANGE: Final = 0.005
@@ -268,9 +268,7 @@ def _environment(diff: Diff, look: Look) -> Table:
     if not rows:
         note = "Nothing else that was recorded changed (environment, configuration, profiler settings)."
         return table("", [], [], note=note, is_first=True)
-    more = len(lines) - len(shown)
-    found = table("", columns, shown, more=more, is_first=True)
-    return replace(found, note="--details lists them" if more else "")
+    return table("", columns, shown, more=len(lines) - len(shown), is_first=True)
 
 
 def _notes(diff: Diff, look: Look) -> Iterator[str]:
@@ -290,7 +288,11 @@ def _notes(diff: Diff, look: Look) -> Iterator[str]:
         yield f"{chosen} leaves operators out of the tables; what explains the change counts all of them."
     # of what a table lists is not news of the first screen
     is_detail = look.details or "memory_block" in look.only
-    yield from few([f"Note: {note}" for note in diff.notes if is_detail or "(memory_blocks)" not in note], look)
+    labels = [diff.baseline.label, diff.candidate.label]
+    notes = [f"Note: {note}" for note in diff.notes if is_detail or "(memory_blocks)" not in note]
+    for label, short in zip(labels, short_labels(labels), strict=True):
+        notes = [note.replace(f" {label}", f" {short}") for note in notes]
+    yield from few(notes, look)
 
 
 def _counts(diff: Diff) -> str:

@@ -20,7 +20,16 @@ from tracker.reports.text import ROWS
 from tracker.reports.views import bottleneck, show_tables, tree
 from tracker.reports.views.sections import in_section, names_modules
 from tracker.results import Shown
-from tracker.units import MISSING_TEXT, counted, format_moment, format_ns, format_numbers, steps_words, time_unit
+from tracker.units import (
+    MISSING_TEXT,
+    counted,
+    format_moment,
+    format_ns,
+    format_numbers,
+    ranges,
+    steps_words,
+    time_unit,
+)
 
 _FACTS: Final = 12
 _PARTS: Final = (
@@ -85,9 +94,12 @@ def _headline(shown: Shown) -> str:
 def _remarks(shown: Shown) -> Iterator[str]:
     if shown.run.get("tags"):
         yield f"tags: {shown.run['tags']}"
+    unlike: dict[str, list[int]] = {}
     for row in records(shown.tables["overall"]):
         if row.get("quality", "ok") != "ok":
-            yield f"rank {number(row.get('rank'))} is {row['quality']}: {row.get('quality_reason')}"
+            unlike.setdefault(f"{row['quality']}: {row.get('quality_reason')}", []).append(row.get("rank") or 0)
+    for why, ranks in unlike.items():
+        yield f"rank {ranks[0]} is {why}" if len(ranks) == 1 else f"ranks {ranges(sorted(ranks))} are {why}"
 
 
 def _blocks(shown: Shown, look: Look) -> Iterator[Block]:
@@ -169,7 +181,15 @@ def _notes(shown: Shown, look: Look) -> Iterator[str]:
         yield f"Bottleneck: {bottleneck.sentence(shown.bottleneck)}"
     # of what a table lists is not news of the first screen
     is_detail = look.details or "memory_block" in look.only
-    yield from few([f"Note: {note}" for note in shown.notes if is_detail or "(memory_blocks)" not in note], look)
+    remarks = tuple(_remarks(shown))
+    yield from few(
+        [
+            f"Note: {note}"
+            for note in shown.notes
+            if (is_detail or "(memory_blocks)" not in note) and not any(remark.endswith(note) for remark in remarks)
+        ],
+        look,
+    )
     run = shown.run
     started = run.get("started_at_ns")
     when = f"started {format_moment(started)} UTC, " if started else ""
