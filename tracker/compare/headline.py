@@ -40,32 +40,43 @@ class Headline(Struct, frozen=True):
 Range = tuple[float, float]
 
 
+class Total(Struct, frozen=True):
+    """A time of both sides, in ns. `metric`: `step_ns` or `e2e_ns`; `ranges`: smallest and largest over its runs."""
+
+    metric: str
+    before: float | None
+    after: float | None
+    ranges: tuple[Range | None, Range | None]
+
+
 def headline(
     baseline: Loaded,
     candidate: Loaded,
-    metric: str,
-    totals: tuple[float | None, float | None],
+    total: Total,
     parts: tuple[Part, ...],
-    ranges: tuple[Range | None, Range | None],
     judged: Judged,
     recorded: Recorded,
+    *,
+    forced: bool,
 ) -> Headline:
-    """How much slower or faster the candidate is. `metric`: `step_ns` or `e2e_ns`; `totals`: of both sides; `ranges`:
-    its smallest and largest value over the runs of each side.
-    """
+    """How much slower or faster the candidate is; `forced`: in numbers of what cannot be compared, too."""
+    metric = total.metric
     a, b = _labels(baseline, candidate)
-    if judged.judgement.refusal == INCOMPARABLE:
-        sentence = judged.judgement.sentences[0].rstrip(".")
-        return Headline(f"{b} against {a}: {sentence[:1].lower()}{sentence[1:]}")
-    before, after = totals
+    incomparable = judged.judgement.refusal == INCOMPARABLE
+    refusal = judged.judgement.sentences[0].rstrip(".") if incomparable else ""
+    if incomparable and not forced:
+        return Headline(f"{b} against {a}: {refusal[:1].lower()}{refusal[1:]}")
+    before, after = total.before, total.after
     if not before or after is None:
         what = "step" if metric == "step_ns" else "E2E"
         return Headline(f"{b} against {a}: the captures state no {what} time")
     change = after / before - 1.0
     size = _size(before, after, metric)
     whole = f"{size} ({format_diff(change)}, {_signed(after - before)})"
+    if incomparable:
+        return Headline(f"{b} against {a}: {whole}", remarks=(f"{refusal}; shown all the same, not judged.",))
     if other := other_track(baseline, candidate):
-        noise = _noise(baseline, candidate, change, ranges)
+        noise = _noise(baseline, candidate, change, total.ranges)
         return Headline(f"{b} against {a}: {whole}", remarks=(other, *noise))
     if unlike := recorded.of("run", "duration_ns"):
         why = f"Not judged: {'; '.join(one.sentence for one in unlike)}. {remedies(unlike)}".rstrip()
@@ -74,7 +85,7 @@ def headline(
         return Headline(f"{b} against {a}: {whole}", remarks=(_of_windows(before, parts),))
     row = judged.of_total(metric)
     if row is None:
-        verdict, phrase, remarks = None, _unjudged(change), _noise(baseline, candidate, change, ranges)
+        verdict, phrase, remarks = None, _unjudged(change), _noise(baseline, candidate, change, total.ranges)
     else:
         verdict = str(row["verdict"])
         runs = (len(judged.base_runs) or baseline.side.runs, candidate.side.runs)

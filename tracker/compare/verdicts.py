@@ -202,7 +202,7 @@ def judge(
         with baseline.store.connect() as connection:
             found = stored_verdicts(connection, baseline.run_ids, candidate.run_ids, known)
     if found is None:
-        why = [reason, *([INSTEAD] if refusal == INCOMPARABLE else [])]
+        why = [reason, *([INSTEAD] if refusal == INCOMPARABLE and not options.force else [])]
         judgement, step_ratio = Judgement(judged=False, sentences=tuple(why), refusal=refusal), None
         return Judged(judgement, None, own_time(candidate), by_name, left_out, whole_ops, step_ratio, recorded)
     counts = _counts(found, own_time(candidate), "op_name" if by_name else "op")
