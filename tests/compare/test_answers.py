@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from tests.factories import EPOCH_NS, breakdown, capture, record, save
 from tests.regressions.made import runs
 from tracker.compare import diff
-from tracker.profile import CPU, StepRow
+from tracker.profile import CPU, Device, StepRow
 from tracker.regressions.judgement import lines_of, update
 from tracker.store import Store, save_run
 
@@ -123,3 +123,13 @@ def test_collectives_on_the_host_count_once(store: Store):
     assert [(row.kind, row.metric or row.name, row.delta_ns) for row in found] == [
         ("part", "exposed_communication_ns", 8_000_000)
     ]
+
+
+def test_what_small_kinds_of_work_changed_between_devices_is_no_operator(store: Store):
+    save(store, "v1", kernels=[("gemm", 5000), ("cast", 5, {"category": "vector"})], started_at_ns=EPOCH_NS)
+    there = Device("AMD", "MI300X")
+    save(store, "v2", kernels=[("gemm", 6000), ("cast", 6, {"category": "vector"})], device=there)
+    rows = diff(store, "v1", "v2").explanation.contributions
+    assert [(row.kind, row.name, row.delta_ns) for row in rows[:2]] == [
+        ("category", "Matmul", 1000), ("others", "kinds of work", 1)
+    ]  # fmt: skip

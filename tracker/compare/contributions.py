@@ -67,8 +67,8 @@ def contributions(
     rows = list(named)
     if others:
         together = fsum(cause.delta_ns for cause in others)
-        kind = "kernels" if others[0].kind == "kernel" else "operators"
-        rows.append(Contribution("others", kind, together, count=sum(max(1, cause.count) for cause in others)))
+        what = {"kernel": "kernels", "category": "kinds of work"}.get(others[0].kind, "operators")
+        rows.append(Contribution("others", what, together, count=sum(max(1, cause.count) for cause in others)))
     waiting = _waits_for_data(tables["overall"], parts, delta_ns)
     rows += [
         Contribution(

@@ -113,14 +113,14 @@ def _blocks(shown: Shown, look: Look) -> Iterator[Block]:
 def _step(shown: Shown) -> Table:
     """The parts of a step, or of the capture without step markers, with their share; memory below."""
     numbers: Mapping[str, Any] = shown.run.get("per_step") or {}
-    e2e = numbers.get("e2e_ns")
+    e2e, step = numbers.get("e2e_ns"), shown.run.get("step_ns")
+    whole = step or e2e
     known = [(numbers[name], label) for name, label in _PARTS if numbers.get(name)]
     unit = time_unit(*(value for value, _ in known))
-    rows = [("", [label, format_ns(value, unit), share(value / e2e) if e2e else ""]) for value, label in known]
-    bars: list[float | None] = [value / e2e if e2e else None for value, _ in known]
-    step = shown.run.get("step_ns")
-    if rows and step is not None and e2e and abs(step - e2e) > 0.001 * step:
-        rows.append(("sum", ["step beyond device span", format_ns(step - e2e, unit), ""]))
+    if known and step and e2e and abs(step - e2e) > 0.001 * step:
+        known.append((step - e2e, "step beyond device span"))
+    rows = [("", [label, format_ns(value, unit), share(value / whole) if whole else ""]) for value, label in known]
+    bars: list[float | None] = [value / whole if whole else None for value, _ in known]
     for name, label, kind in (
         ("data_loading_ns", "data loading", "ns"),
         ("samples_per_second", "samples per second", "count"),
@@ -128,7 +128,7 @@ def _step(shown: Shown) -> Table:
     ):
         if numbers.get(name):
             rows.append(("", [label, cell(numbers[name], kind), ""]))
-    columns = [Column("", left=True), Column(""), Column("")]
+    columns = [Column("", left=True), Column(""), Column("of step" if step else "of E2E")]
     found = table("", columns, rows, is_first=True)
     return replace(found, bars=(*bars, *[None] * (len(rows) - len(bars))))
 
