@@ -164,7 +164,7 @@ def _step(diff: Diff) -> Table:
     bars: list[float | None] = []
 
     def line(label: str, before: float | None, after: float | None, delta: float | None, row: Row) -> list[str]:
-        relative = None if delta is None or not before else delta / before
+        relative = delta / before if delta is not None and before and before > 0 else None
         verdict = row.get("verdict") if row.get("verdict") in CHANGED else ""
         numbers = (format_ns(before, unit), format_ns(after, unit), cells.signed(format_ns(delta, unit), delta))
         return [label, *numbers, "" if relative is None else format_diff(relative), verdict or ""]
