@@ -57,6 +57,14 @@ def test_no_operator_has_time_is_said():
     assert "no operator has device self time" in text and "aten::empty" not in text
 
 
+def test_a_run_without_details_says_who_deleted_them():
+    text = render(
+        builders.shown(ops=builders.shown().ops.head(0), kernels=builders.shown().kernels.head(0), is_pruned=True),
+        "text",
+    )
+    assert "the details of the run were deleted (tracker prune)" in text
+
+
 def test_next_commands_name_the_path_and_the_options():
     run = builders.shown().run | {"reference": "my run.json"}
     last = render(builders.shown(run=run), "text").splitlines()[-1]

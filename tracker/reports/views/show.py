@@ -18,7 +18,7 @@ from tracker.reports.look import Look
 from tracker.reports.rows import records
 from tracker.reports.text import ROWS
 from tracker.reports.views import bottleneck, show_tables, tree
-from tracker.reports.views.sections import in_section, names_modules
+from tracker.reports.views.sections import PRUNED, in_section, names_modules
 from tracker.results import Shown
 from tracker.units import MISSING_TEXT, counted, format_moment, format_ns, format_numbers, steps_words, time_unit
 
@@ -158,7 +158,7 @@ def _largest(shown: Shown, look: Look) -> Table:
     if more := rows[len(kept) :]:
         rest = sum(row[1] for row in more)
         lines.append(("sum", [f"{len(more):,} other {word}s", cell(rest, "ns"), share(rest / whole), ""]))
-    note = "" if lines else f"no {word} has {place} {what}"
+    note = "" if lines else PRUNED if shown.is_pruned else f"no {word} has {place} {what}"
     over = f"all {steps} steps" if steps > 1 else "the capture"
     ranks = f" and {shown.run['ranks']} ranks" if (shown.run.get("ranks") or 1) > 1 else ""
     return replace(table(f"Largest {word}s, over {over}{ranks}", columns, lines, note=note), is_first=True)
