@@ -12,7 +12,7 @@ from tests.reports.builders import MS
 from tracker.columns import Columns
 from tracker.reports import render
 from tracker.reports.cells import signed
-from tracker.results import DiffOptions, Judgement
+from tracker.results import Contribution, DiffOptions, Judgement
 from tracker.results.verdicts import REASONS
 
 
@@ -47,6 +47,15 @@ def test_causes_others_parts_and_rest_add_up_to_the_change():
     }  # fmt: skip
     changes = re.findall(r"([+-]\d+\.\d\d) ms +-?[\d.]+ %", part)
     assert sum(map(float, changes[:-1])) == pytest.approx(float(changes[-1]))
+
+
+def test_parts_of_a_change_that_cancels_have_no_per_cents():
+    """+30 and -27 ms: 1,000 % of 3 ms say nothing."""
+    found = builders.diff().explanation
+    rows = [Contribution("operator", "a", 30.0 * MS, 10.0), Contribution("operator", "b", -27.0 * MS, -9.0)]
+    whole = replace(found, contributions=tuple(rows), delta_ns=3.0 * MS)
+    text = render(builders.diff(explanation=whole), "text", width=100)
+    assert "%" not in text[text.index("  cause") : text.index("= step time", text.index("  cause"))]
 
 
 def test_why_says_slower_fewer_calls_or_replaced():

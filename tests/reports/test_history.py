@@ -95,7 +95,7 @@ def test_visible_change_without_a_verdict_says_why():
     ]
     rows = {line.split()[0]: line.partition("%")[2].strip() for line in lines_of(history(points))[5:11]}
     assert rows == {
-        "v0": "", "v1": "too noisy", "v2": "below threshold", "v3": "too few runs", "v4": "within its level",
+        "v0": "", "v1": "too noisy", "v2": "below threshold", "v3": "too few runs", "v4": "as the level before",
         "v5": "not judged",
     }  # fmt: skip
 

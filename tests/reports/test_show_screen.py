@@ -24,12 +24,12 @@ def test_the_spread_of_the_steps_stands_behind_the_headline():
     assert render(builders.shown(steps=steps), "text").splitlines()[1] == "90.00 ms per step (88.00 to 92.00 ms)"
 
 
-def test_the_parts_of_a_step_have_their_share_of_the_device_time():
-    """60 + 10 + 2 + 8 = 80 ms, and 10 ms of the step beyond it."""
+def test_the_parts_of_a_step_have_their_share_of_it():
+    """60 + 10 + 2 + 8 = 80 ms, and 10 ms of the step beyond them: 90."""
     text = render(builders.shown(), "text", width=100)
-    assert cells_of(text, "compute")[:3] == ["compute", "60.00 ms", "75.0 %"]
-    assert cells_of(text, "idle")[:3] == ["idle", "8.00 ms", "10.0 %"]
-    assert cells_of(text, "step beyond device span") == ["step beyond device span", "10.00 ms"]
+    assert cells_of(text, "compute")[:3] == ["compute", "60.00 ms", "66.7 %"]
+    assert cells_of(text, "idle")[:3] == ["idle", "8.00 ms", "8.9 %"]
+    assert cells_of(text, "step beyond device span")[:3] == ["step beyond device span", "10.00 ms", "11.1 %"]
 
 
 def test_operators_are_summed_over_shapes_and_the_others_together():
@@ -62,6 +62,14 @@ def test_no_operator_has_time_is_said():
     ops = builders.shown().ops.assign(device_self_ns=0, name="aten::empty")
     text = render(builders.shown(ops=ops, kernels=builders.shown().kernels.head(0)), "text")
     assert "no operator has device self time" in text and "aten::empty" not in text
+
+
+def test_a_run_without_details_says_who_deleted_them():
+    text = render(
+        builders.shown(ops=builders.shown().ops.head(0), kernels=builders.shown().kernels.head(0), is_pruned=True),
+        "text",
+    )
+    assert "the details of the run were deleted (tracker prune)" in text
 
 
 def test_next_commands_name_the_path_and_the_options():

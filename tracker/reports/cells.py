@@ -28,7 +28,7 @@ MARKS: Final[Mapping[str, str]] = {
 _PAIR: Final = re.compile(r" (?=[^ =]+=)")
 _UNDECIDED: Final = {
     "INCONCLUSIVE": "too noisy", "BELOW_LIMIT": "below threshold", "TOO_FEW_RUNS": "too few runs",
-    "DRIFT": "machine-wide drift", "UNCHANGED": "within its level",
+    "DRIFT": "machine-wide drift", "UNCHANGED": "as the level before",
 }  # fmt: skip
 _VISIBLE: Final = 0.05
 _NODE: Final = re.compile(r"^autograd::|Backward\d+$")

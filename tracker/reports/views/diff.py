@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from math import fsum
 from typing import Final
 
 from msgspec.structs import replace
@@ -32,6 +33,8 @@ _MOST_OF_CHANGE: Final = 10.0
 """Part / change of the total up to which a quotient says something."""
 _LEAST_CHANGE: Final = 0.005
 """Part of the step from which on its change has parts that say something."""
+_LEAST_NET: Final = 0.1
+"""Part of all that moved from which on a change has parts that say something: else losses and gains cancel."""
 _NAME: Final = 60
 """Characters of an operator's name in a sentence."""
 _PARTS: Final = {
@@ -161,7 +164,7 @@ def _step(diff: Diff) -> Table:
     bars: list[float | None] = []
 
     def line(label: str, before: float | None, after: float | None, delta: float | None, row: Row) -> list[str]:
-        relative = None if delta is None or not before else delta / before
+        relative = delta / before if delta is not None and before and before > 0 else None
         verdict = row.get("verdict") if row.get("verdict") in CHANGED else ""
         numbers = (format_ns(before, unit), format_ns(after, unit), cells.signed(format_ns(delta, unit), delta))
         return [label, *numbers, "" if relative is None else format_diff(relative), verdict or ""]
@@ -203,8 +206,9 @@ def _causes(diff: Diff) -> Table:
     """What carries the change, each cause once; the rows add up to the change of the step."""
     found = diff.explanation
     rows = found.contributions
-    # parts of next to nothing are larger than the whole
-    has_shares = bool(found.baseline_ns and abs(found.delta_ns or 0.0) >= _LEAST_CHANGE * found.baseline_ns)
+    # parts of next to nothing, and of what cancels, are larger than the whole
+    delta, moved = abs(found.delta_ns or 0.0), fsum(abs(row.delta_ns) for row in rows)
+    has_shares = bool(found.baseline_ns and delta >= max(_LEAST_CHANGE * found.baseline_ns, _LEAST_NET * moved))
     unit = time_unit(found.delta_ns, *(row.delta_ns for row in rows))
     columns = [Column("cause", **NAME), Column("change"), Column("of change"), Column(""), Column("why", **SENTENCE)]
     lines: list[tuple[str, list[str]]] = []
@@ -234,7 +238,8 @@ def _of_change(share: float | None) -> str:
 def _name(row: Contribution, diff: Diff) -> str:
     if row.kind == "others":
         other = "other " if diff.explanation.contributions[0] is not row else ""
-        return f"{row.count:,} {other}{row.name if row.count != 1 else row.name.removesuffix('s')}"
+        one = row.name.replace("kinds", "kind").removesuffix("s")
+        return f"{row.count:,} {other}{row.name if row.count != 1 else one}"
     if row.kind == "rest":
         return _REST[diff.metric != "host_self_ns"]
     if row.kind == "part":

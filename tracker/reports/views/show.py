@@ -18,7 +18,7 @@ from tracker.reports.look import Look
 from tracker.reports.rows import records
 from tracker.reports.text import ROWS
 from tracker.reports.views import bottleneck, show_tables, tree
-from tracker.reports.views.sections import in_section, names_modules
+from tracker.reports.views.sections import PRUNED, in_section, names_modules
 from tracker.results import Shown
 from tracker.units import (
     MISSING_TEXT,
@@ -125,14 +125,14 @@ def _blocks(shown: Shown, look: Look) -> Iterator[Block]:
 def _step(shown: Shown) -> Table:
     """The parts of a step, or of the capture without step markers, with their share; memory below."""
     numbers: Mapping[str, Any] = shown.run.get("per_step") or {}
-    e2e = numbers.get("e2e_ns")
+    e2e, step = numbers.get("e2e_ns"), shown.run.get("step_ns")
+    whole = step or e2e
     known = [(numbers[name], label) for name, label in _PARTS if numbers.get(name)]
     unit = time_unit(*(value for value, _ in known))
-    rows = [("", [label, format_ns(value, unit), share(value / e2e) if e2e else ""]) for value, label in known]
-    bars: list[float | None] = [value / e2e if e2e else None for value, _ in known]
-    step = shown.run.get("step_ns")
-    if rows and step is not None and e2e and abs(step - e2e) > 0.001 * step:
-        rows.append(("sum", ["step beyond device span", format_ns(step - e2e, unit), ""]))
+    if known and step and e2e and abs(step - e2e) > 0.001 * step:
+        known.append((step - e2e, "step beyond device span"))
+    rows = [("", [label, format_ns(value, unit), share(value / whole) if whole else ""]) for value, label in known]
+    bars: list[float | None] = [value / whole if whole else None for value, _ in known]
     for name, label, kind in (
         ("data_loading_ns", "data loading", "ns"),
         ("samples_per_second", "samples per second", "count"),
@@ -140,7 +140,7 @@ def _step(shown: Shown) -> Table:
     ):
         if numbers.get(name):
             rows.append(("", [label, cell(numbers[name], kind), ""]))
-    columns = [Column("", left=True), Column(""), Column("")]
+    columns = [Column("", left=True), Column(""), Column("of step" if step else "of E2E")]
     found = table("", columns, rows, is_first=True)
     return replace(found, bars=(*bars, *[None] * (len(rows) - len(bars))))
 
@@ -170,7 +170,7 @@ def _largest(shown: Shown, look: Look) -> Table:
     if more := rows[len(kept) :]:
         rest = sum(row[1] for row in more)
         lines.append(("sum", [f"{len(more):,} other {word}s", cell(rest, "ns"), share(rest / whole), ""]))
-    note = "" if lines else f"no {word} has {place} {what}"
+    note = "" if lines else PRUNED if shown.is_pruned else f"no {word} has {place} {what}"
     over = f"all {steps} steps" if steps > 1 else "the capture"
     ranks = f" and {shown.run['ranks']} ranks" if (shown.run.get("ranks") or 1) > 1 else ""
     return replace(table(f"Largest {word}s, over {over}{ranks}", columns, lines, note=note), is_first=True)
