@@ -82,6 +82,15 @@ def test_more_changes_of_the_environment_are_counted_and_listed_with_details():
     assert all(f"key{i}" in render(found, "text", details=True) for i in range(30))
 
 
+def test_a_title_has_no_arrow_to_nothing_and_no_stand_in():
+    sides = [builders.side(label, workload="files", configuration=words)
+             for label, words in (("v41", "world_size=8"), ("v42", ""))]  # fmt: skip
+    found = builders.diff(baseline=sides[0], candidate=sides[1])
+    assert render(found, "text", width=120).startswith("NVIDIA H100, world_size=8 -> none, 2 runs each, ")
+    matrix = builders.matrix(sides=tuple(builders.side(label, workload="files") for label in ("a", "b", "c", "d", "e")))
+    assert render(matrix, "text", width=120).startswith("a, b, c, d, e: NVIDIA H100, ")
+
+
 def test_notes_of_a_first_screen_are_three_in_short_words():
     """Nine notes, the first of which names the path of a file."""
     sides = {side: builders.side(f"runs/{side}/t.json") for side in ("baseline", "candidate")}

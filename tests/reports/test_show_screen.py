@@ -51,6 +51,15 @@ def test_without_known_operators_kernels_take_their_place():
     assert cells_of(text, "hcom_allReduce")[1] == "7.00 ms" and "unlinked" not in text
 
 
+def test_a_folder_of_many_files_is_named_once():
+    sources = builders.nullable([{"rank": at, "path": f"job/r{at}.json"} for at in range(4)])
+    run = builders.shown().run | {"workload": "files", "run_id": 0, "reference": "job/", "state": "active"}
+    named = render(builders.shown(sources=sources, run=run), "text", width=100).splitlines()[0]
+    assert named == "job/: NVIDIA H100, batch=64, 2 ranks, 4 steps"
+    unnamed = render(builders.shown(sources=sources, run=run | {"reference": ""}), "text", width=100)
+    assert unnamed.startswith("job/r0.json, job/r1.json and 2 more: NVIDIA H100, ")
+
+
 def test_ranks_of_one_reason_are_one_line_and_no_note():
     why = {"quality": "partial", "quality_reason": "the file ends at 40 ms"}
     ranks = builders.nullable([builders.breakdown(rank, **why) for rank in range(3)])

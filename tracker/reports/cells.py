@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from tracker.profile import NO_OP, NOT_LISTED, UNLINKED_OP
+from tracker.compare.references import FILES
+from tracker.profile import NO_OP, NOT_LISTED, UNKNOWN_DEVICE, UNLINKED_OP
 from tracker.reports.rows import Row
 from tracker.results import BOTH, REPLACED_BY, UNMATCHED
 from tracker.units import MISSING_TEXT, format_bytes, format_diff, format_ns, size_unit, some_of, time_unit
@@ -17,6 +18,8 @@ READABLE: Final = {
     NO_OP: "(no op) launched outside any op",
     NOT_LISTED: "(not listed) left out of the source's table",
 }
+UNSAID: Final = ("", FILES, UNKNOWN_DEVICE.model)
+"""What a title need not say."""
 TONES: Final[Mapping[str, str]] = {
     "REGRESSED": "worse", "ADDED": "worse", "SUSPECT": "strong", "IMPROVED": "better", "REMOVED": "better",
 }  # fmt: skip

@@ -11,7 +11,6 @@ from typing import Final
 from msgspec.structs import replace
 
 from tracker.compare.headline import short_labels
-from tracker.profile import UNKNOWN_DEVICE
 from tracker.reports import cells
 from tracker.reports.cells import values
 from tracker.reports.commands import command_of, options_of, others_of
@@ -26,8 +25,6 @@ from tracker.results.verdicts import CHANGED
 from tracker.units import counted, format_diff, format_ns, format_numbers, some_of, steps_words, time_unit
 
 _LABEL: Final = 16
-_NOTHING: Final = ("", "files", UNKNOWN_DEVICE.model)
-"""What a title need not say."""
 _ENVIRONMENT_ROWS: Final = 4
 _MOST_OF_CHANGE: Final = 10.0
 """Part / change of the total up to which a quotient says something."""
@@ -76,9 +73,11 @@ def _title(diff: Diff) -> str:
     before, after = diff.baseline, diff.candidate
 
     def both(name: str) -> str:
-        return cells.pair(str(getattr(before, name)), str(getattr(after, name)))
+        own, other = (str(getattr(side, name)) for side in (before, after))
+        # the arrow leads from something to something
+        return cells.pair(own or "none", other or "none") if own or other else ""
 
-    where = [both(name) for name in ("workload", "device", "configuration") if both(name) not in _NOTHING]
+    where = [both(name) for name in ("workload", "device", "configuration") if both(name) not in cells.UNSAID]
     runs = f"{counted(after.runs, 'run')} each" if before.runs == after.runs else f"{both('runs')} runs"
     words = [*where, runs if max(before.runs, after.runs) > 1 else "1 run each"]
     if max(before.ranks, after.ranks) > 1:

@@ -84,7 +84,9 @@ def _title(matrix: Matrix, heads: Sequence[str]) -> str:
         (side.workload, side.device, side.configuration, counted(side.runs, "run"), counted(side.steps, "step"))
         for side in matrix.sides
     ]
-    shared = [values[0] for values in zip(*found, strict=True) if len(set(values)) == 1 and values[0]]
+    shared = [
+        values[0] for values in zip(*found, strict=True) if len(set(values)) == 1 and values[0] not in cells.UNSAID
+    ]
     return f"{', '.join(heads)}: {', '.join(shared)}" if shared else ", ".join(heads)
 
 

@@ -27,6 +27,7 @@ from tracker.units import (
     format_ns,
     format_numbers,
     ranges,
+    some_of,
     steps_words,
     time_unit,
 )
@@ -52,8 +53,13 @@ def document(shown: Shown, look: Look) -> Document:
 
 def _name(shown: Shown) -> str:
     run = shown.run
-    paths = ", ".join(dict.fromkeys(str(row["path"]) for row in records(shown.tables["sources"])))
-    return paths or "run" if run.get("workload") == FILES or not run.get("run_id") else f"run {run['run_id']}"
+    paths = list(dict.fromkeys(str(row["path"]) for row in records(shown.tables["sources"])))
+    named = str(run.get("reference") or "") if len(paths) > 1 else ""
+    return (
+        named or some_of(paths, most=2) or "run"
+        if run.get("workload") == FILES or not run.get("run_id")
+        else f"run {run['run_id']}"
+    )
 
 
 def _title(shown: Shown) -> str:
