@@ -82,6 +82,16 @@ def test_more_changes_of_the_environment_are_counted_and_listed_with_details():
     assert all(f"key{i}" in render(found, "text", details=True) for i in range(30))
 
 
+def test_a_mean_step_stands_beside_steps_alone():
+    """The mean step is 20 % longer than the median step of 100 ms; it is no mean of E2E."""
+    rows = builders.overall()
+    mean = rows[0] | {"metric": "mean_step_ns", "title": "Mean step", "baseline_value": 120 * builders.MS}
+    overall = builders.frame("overall", [*rows, mean])
+    assert cells_of(render(builders.diff(overall=overall), "text", width=100), "mean step")[1] == "120.00 ms"
+    of_e2e = builders.explanation_of(total_metric="e2e_ns")
+    assert "mean step" not in render(builders.diff(overall=overall, explanation=of_e2e), "text", width=100)
+
+
 def test_a_title_has_no_arrow_to_nothing_and_no_stand_in():
     sides = [builders.side(label, workload="files", configuration=words)
              for label, words in (("v41", "world_size=8"), ("v42", ""))]  # fmt: skip

@@ -60,6 +60,20 @@ def test_a_folder_of_many_files_is_named_once():
     assert unnamed.startswith("job/r0.json, job/r1.json and 2 more: NVIDIA H100, ")
 
 
+def test_chosen_steps_stand_over_the_largest_operators():
+    chosen = builders.shown(options=ShowOptions(steps=(3, 4)))
+    assert "Largest operators, over steps 3,4 and 2 ranks" in render(chosen, "text", width=100)
+
+
+def test_what_is_not_stated_has_no_row_and_no_dash():
+    whole = builders.shown()
+    bare = whole.overall.assign(e2e_ns=pd.NA, duration_ns=pd.NA)
+    run = whole.run | {"step_ns": None, "e2e_ns": None, "per_step": {}}
+    text = render(builders.shown(overall=bare, run=run), "text", only=["overall"], width=100)
+    assert text.splitlines()[1] == "The source states neither a step time nor how long the capture is"
+    assert not any(f"\n  {word}  " in text.partition("Steps (")[0] for word in ("E2E", "duration"))
+
+
 def test_ranks_of_one_reason_are_one_line_and_no_note():
     why = {"quality": "partial", "quality_reason": "the file ends at 40 ms"}
     ranks = builders.nullable([builders.breakdown(rank, **why) for rank in range(3)])

@@ -184,7 +184,9 @@ def _step(diff: Diff) -> Table:
     for name, label in _BESIDE:
         row = of_step.get(name, {})
         ends = (row.get("baseline_value"), row.get("candidate_value"))
-        if not row or name in in_sum or not any(ends) or (name == "mean_step_ns" and not _differs(row, total)):
+        if not row or name in in_sum or not any(ends):
+            continue
+        if name == "mean_step_ns" and (found.total_metric != "step_ns" or not _differs(row, total)):
             continue
         kind = "count" if name == "samples_per_second" else row["unit"]
         verdict = row["verdict"] if row["verdict"] in CHANGED else ""

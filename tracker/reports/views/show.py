@@ -93,6 +93,8 @@ def _headline(shown: Shown) -> str:
         return f"{format_ns(step, unit)} per step{spread}"
     known = [row["e2e_ns"] for row in ranks if row.get("e2e_ns") is not None]
     e2e = sum(known) / len(known) if known else run.get("e2e_ns")
+    if e2e is None:
+        return "The source states neither a step time nor how long the capture is"
     mean = f" (mean of {counted(len(ranks), 'rank')})" if len(ranks) > 1 else ""
     return f"E2E {cell(e2e, 'ns')}{mean} of the whole capture"
 
@@ -178,6 +180,7 @@ def _largest(shown: Shown, look: Look) -> Table:
         lines.append(("sum", [f"{len(more):,} other {word}s", cell(rest, "ns"), share(rest / whole), ""]))
     note = "" if lines else PRUNED if shown.is_pruned else f"no {word} has {place} {what}"
     over = f"all {steps} steps" if steps > 1 else "the capture"
+    over = steps_words(shown.options.steps) if shown.options.steps else over
     ranks = f" and {shown.run['ranks']} ranks" if (shown.run.get("ranks") or 1) > 1 else ""
     return replace(table(f"Largest {word}s, over {over}{ranks}", columns, lines, note=note), is_first=True)
 
