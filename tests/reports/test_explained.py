@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from tests.reports import builders
 from tests.reports.builders.explained import TESTS, explained
 from tracker.errors import UsageError
 from tracker.reports import render
@@ -35,6 +36,15 @@ def test_a_finding_fits_a_screen_whatever_it_has():
     for hidden in ("6 more notes: --details", "6 more: --details", "ENV1 0 -> 1; 18 more: --details."):
         assert hidden in text
     assert len(screen(whole, details=True).splitlines()) > 80
+
+
+def test_a_kernel_of_5000_characters_is_bounded_in_text_and_markdown():
+    long = "void kernel<" + "int, " * 1000 + ">"
+    found = explained(name=long, cause=f"renamed, was {long}", input_shapes=long)
+    incident = ExplainedIncident((found, explained(3, f"{long} -> {long}")))
+    for result in (found, incident, builders.findings([builders.finding(1, long, cause=long)])):
+        assert len(screen(result).splitlines()) <= 40
+        assert max(map(len, render(result, "markdown").splitlines())) < 1_500
 
 
 def test_the_screen_shows_runs_of_both_sides():

@@ -69,6 +69,12 @@ def test_headline_is_the_total_of_the_last_side_against_the_first():
     assert json.loads(render(builders.matrix(), "json"))["headline"] == lines[1]
 
 
+def test_markdown_has_whole_labels_over_its_columns():
+    label = "a_nightly_version_of_2026-11-20"
+    assert f"| name | {label} | v42 |" in render(of_files(label), "markdown")
+    assert label not in render(of_files(label), "text", width=160).partition("Per step")[2].partition("Next:")[0]
+
+
 def with_cell(name, side, **changes):
     """The matrix with one cell of the row `name` changed."""
     whole = builders.matrix()

@@ -13,12 +13,16 @@ from tracker.reports.commands import command
 from tracker.reports.document import NAME, SENTENCE, UNDER, Block, Column, Document, Lines, Table, few, table
 from tracker.reports.look import Look
 from tracker.reports.rows import Row, plain, records
-from tracker.reports.views.findings import CHANGES, KINDS, VERDICTS, diff_text, state_text
+from tracker.reports.text import shorten
+from tracker.reports.views.findings import CHANGES, KINDS, VERDICTS, diff_text, name_of, state_text
 from tracker.results import ExplainedFinding
 from tracker.units import MISSING_TEXT, counted, format_diff, format_moment
 
 _RUNS: Final = 2
 _RUNS_OF_DETAILS: Final = 30
+_SHAPES: Final = 60
+_CAUSE: Final = 300
+"""Characters of a headline and of a remark."""
 _LINES: Final = 2
 """Events and changes of the environment on a first screen."""
 
@@ -26,7 +30,7 @@ _LINES: Final = 2
 def document(found: ExplainedFinding, look: Look) -> Document:
     """The tests, the runs that they rest on, what users and versions did to it, and what else changed."""
     row: Row = plain(dict(found.finding))
-    name = " ".join(filter(None, (readable(row["name"]), row["input_shapes"], row["part"])))
+    name = " ".join(filter(None, (name_of(row), shorten(row["input_shapes"] or "", _SHAPES), row["part"])))
     where = ", ".join(filter(None, (row["workload"], row["device"], row["configuration"])))
     text = form(row["unit"], [row["baseline_value"], row["candidate_value"]])
     good = row["good_version"]
@@ -49,7 +53,7 @@ def document(found: ExplainedFinding, look: Look) -> Document:
 
 def _remarks(row: Row) -> Iterator[str]:
     if row["cause"]:
-        yield f"Cause: {row['cause']}."
+        yield f"Cause: {shorten(row['cause'], _CAUSE)}."
     calls, each = row["by_calls"], row["by_time_per_call"]
     if calls is not None and each is not None:
         text = form("ns", [calls, each])

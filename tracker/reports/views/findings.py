@@ -12,6 +12,7 @@ from tracker.reports.commands import command
 from tracker.reports.document import NAME, SENTENCE, Block, Column, Document, Lines, Table, table
 from tracker.reports.look import Look
 from tracker.reports.rows import Row, records
+from tracker.reports.text import shorten
 from tracker.results import REPLACED_BY, Findings
 from tracker.units import MISSING_TEXT, counted, format_diff, format_moment, format_ns, time_unit
 
@@ -31,6 +32,8 @@ _PARTS: Final = {
 `beside` says.
 """
 _ALIKE: Final = 0.01
+_NAME: Final = 100
+"""Characters of a name: those of kernels have thousands."""
 _SCREEN_ROWS: Final = 24
 _SCREEN_INCIDENTS: Final = 3
 """Findings and incidents of a first screen."""
@@ -125,7 +128,7 @@ def headline(incident: Row, own: Sequence[Row], *, whole: bool = True) -> str:
 
 def name_of(row: Mapping[str, Any]) -> str:
     """The name of a finding; what replaced what, in short."""
-    return replaced_name(row["name"]) if REPLACED_BY in str(row["name"]) else readable(row["name"])
+    return shorten(replaced_name(row["name"]) if REPLACED_BY in str(row["name"]) else readable(row["name"]), _NAME)
 
 
 def diff_text(row: Mapping[str, Any]) -> str:

@@ -90,9 +90,10 @@ def _title(matrix: Matrix, heads: Sequence[str]) -> str:
     return f"{', '.join(heads)}: {', '.join(shared)}" if shared else ", ".join(heads)
 
 
-def labels(matrix: Matrix) -> list[str]:
-    """The name of each side as it stands over its column, shortened; no two are equal. Paths by their last part, those
-    of one name by as many parts as they differ in; what stands twice is numbered.
+def labels(matrix: Matrix, width: int | None = _LABEL) -> list[str]:
+    """The name of each side as it stands over its column, shortened to `width`; no two are equal.
+
+    Paths by their last part, those of one name by as many parts as they differ in; what stands twice is numbered.
     """
     names = [printable(side.label) for side in matrix.sides]
     parts = [name.rstrip("/").split("/") for name in names]
@@ -102,7 +103,7 @@ def labels(matrix: Matrix) -> list[str]:
         counts = range(1, len(own))
         count = next((n for n in counts if all(other[-n:] != own[-n:] for other in others)), len(own))
         heads.append(own[-1] if parts.count(own) > 1 else "/".join(own[-count:]))
-    short = [shorten(head, _LABEL) for head in heads]
+    short = [head if width is None else shorten(head, width) for head in heads]
     # what only its cut middle makes unique stays whole
     texts = [head if short.count(text) > heads.count(head) else text for head, text in zip(heads, short, strict=True)]
     return numbered(texts)
@@ -129,7 +130,7 @@ def rows_of(matrix: Matrix, limit: int | None) -> list[Row]:
 
 def _tables(matrix: Matrix, look: Look) -> list[Table]:
     """The numbers of the whole, and the rows that moved most; columns in the middle give way where it is narrow."""
-    rows, heads = rows_of(matrix, look.rows(ROWS)), labels(matrix)
+    rows, heads, whole = rows_of(matrix, look.rows(ROWS)), labels(matrix), labels(matrix, None)
     texts = {row["row"]: [_text(row, cell) for cell in row["cells"]] for row in rows}
     widths = [max(cell_len(head), *(cell_len(texts[row["row"]][at]) for row in rows)) for at, head in enumerate(heads)]
     shown = list(range(len(heads)))
@@ -150,7 +151,10 @@ def _tables(matrix: Matrix, look: Look) -> list[Table]:
     for is_overall in (True, False):
         own = [row for row in rows if (row["section"] == "overall") is is_overall]
         title = "Per step" if is_overall else f"{_TITLES[matrix.by]} by their largest movement"
-        columns = (Column("metric" if is_overall else "name", **NAME), *(Column(heads[at]) for at in shown))
+        columns = (
+            Column("metric" if is_overall else "name", **NAME),
+            *(Column(whole[at], short=heads[at]) for at in shown),
+        )
         lines = [("", [_name(row), *(texts[row["row"]][at] for at in shown)]) for row in own]
         tones = tuple(("", *(cells.TONES.get(row["cells"][at]["verdict"] or "", "") for at in shown)) for row in own)
         more = 0 if is_overall else int((matrix.rows["section"] != "overall").sum()) - len(own)
