@@ -82,6 +82,16 @@ def test_more_changes_of_the_environment_are_counted_and_listed_with_details():
     assert all(f"key{i}" in render(found, "text", details=True) for i in range(30))
 
 
+def test_rows_add_up_as_they_are_shown():
+    """3 x 1.334 ms and a rest of -0.002 ms are 4 ms: shown 3 x 1.33 and 0.01."""
+    rows = [builders.Contribution("operator", f"op{at}", 1.334 * MS, 0.33, "", "new") for at in range(3)]
+    found = builders.explanation_of(contributions=(*rows, builders.Contribution("rest", "", -0.002 * MS)))
+    text = render(builders.diff(explanation=found), "text", width=100)
+    causes = text.partition("  cause ")[2]
+    shown = {name: cells_of(causes, name)[1] for name in ("op0", "rest (kernels", "= step time")}
+    assert shown == {"op0": "+1.33 ms", "rest (kernels": "+0.01 ms", "= step time": "+4.00 ms"}
+
+
 def test_a_mean_step_stands_beside_steps_alone():
     """The mean step is 20 % longer than the median step of 100 ms; it is no mean of E2E."""
     rows = builders.overall()

@@ -127,6 +127,17 @@ def values(unit: str, baseline: float | None, candidate: float | None, delta: fl
     return text(baseline), text(candidate), signed(text(delta), delta)
 
 
+def rest_of(total: float | None, others: Sequence[float], unit: tuple[int, str]) -> float:
+    """What is left of `total` (ns) beside `others`, such that all add up as they are shown in `unit`: what rounding
+    loses belongs to the rest, so that each other number is shown as it stands elsewhere.
+
+    >>> rest_of(1_000_000, [333_333] * 3, (1_000_000, "ms"))
+    10000.0
+    """
+    shown = [float(format_ns(value, unit).split(" ")[0].replace(",", "")) for value in (total or 0.0, *others)]
+    return round(shown[0] - sum(shown[1:]), 2) * unit[0]
+
+
 def pair(baseline: str, candidate: str) -> str:
     """Two cells as one: `12` where they are equal, else `12 -> 14`."""
     return baseline if baseline == candidate else f"{baseline} -> {candidate}"

@@ -169,11 +169,13 @@ def _step(diff: Diff) -> Table:
         return [label, *numbers, "" if relative is None else format_diff(relative), verdict or ""]
 
     longest = max((abs(part.delta_ns) for part in found.parts), default=0.0)
+    others = [part.delta_ns for part in found.parts if part.name != "rest_ns"]
     for part in found.parts:
         row = of_step.get(part.name, {})
         label = _PARTS.get(part.name, part.title)
-        rows.append((cells.tone(row, part.delta_ns) if row else "", line(label, part.baseline_ns, part.candidate_ns,
-                                                                         part.delta_ns, row)))  # fmt: skip
+        delta = part.delta_ns if part.name != "rest_ns" else cells.rest_of(found.delta_ns, others, unit)
+        own = line(label, part.baseline_ns, part.candidate_ns, delta, row)
+        rows.append((cells.tone(row, part.delta_ns) if row else "", own))
         bars.append(part.delta_ns / longest if longest else None)
     metric = "duration_ns" if found.total_metric == "step_ns" else found.total_metric
     total = dict(of_step.get(found.total_metric, of_step.get(metric, {})))
@@ -213,8 +215,10 @@ def _causes(diff: Diff) -> Table:
     unit = time_unit(found.delta_ns, *(row.delta_ns for row in rows))
     columns = [Column("cause", **NAME), Column("change"), Column("of change"), Column(""), Column("why", **SENTENCE)]
     lines: list[tuple[str, list[str]]] = []
+    others = [row.delta_ns for row in rows if row.kind != "rest"]
     for row in rows:
-        line = [_name(row, diff), cells.signed(format_ns(row.delta_ns, unit), row.delta_ns)]
+        delta = row.delta_ns if row.kind != "rest" else cells.rest_of(found.delta_ns, others, unit)
+        line = [_name(row, diff), cells.signed(format_ns(delta, unit), delta)]
         line += [_of_change(row.share) if has_shares else "", cells.MARKS.get(row.verdict or "", "")]
         colour = cells.TONES.get(row.verdict or "", "sum" if row.kind in ("others", "part", "rest") else "")
         lines.append((colour, [*line, _why(row)]))
