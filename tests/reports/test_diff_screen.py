@@ -13,7 +13,7 @@ from tracker.columns import Columns
 from tracker.reports import render
 from tracker.reports.cells import signed
 from tracker.results import Contribution, DiffOptions, Judgement
-from tracker.results.verdicts import REASONS
+from tracker.results.verdicts import EXCUSED, REASONS
 
 
 def line_of(text, start):
@@ -90,6 +90,15 @@ def test_rows_add_up_as_they_are_shown():
     causes = text.partition("  cause ")[2]
     shown = {name: cells_of(causes, name)[1] for name in ("op0", "rest (kernels", "= step time")}
     assert shown == {"op0": "+1.33 ms", "rest (kernels": "+0.01 ms", "= step time": "+4.00 ms"}
+
+
+def test_a_change_that_users_accepted_is_named():
+    whole = builders.judged()
+    assert "as users said" not in render(whole, "text")
+    ops = whole.ops.assign(reason=[EXCUSED if name == "aten::mm" else None for name in whole.ops["name"]])
+    accepted = replace(whole, tables={**whole.tables, "ops": Columns.of_frame(ops)})
+    said = "Expected or false positives, as users said, so that no gate counts them: aten::mm."
+    assert said in render(accepted, "text", width=120)
 
 
 def test_a_mean_step_stands_beside_steps_alone():

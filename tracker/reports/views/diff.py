@@ -21,7 +21,7 @@ from tracker.reports.text import ROWS, shorten
 from tracker.reports.views import bottleneck, diff_tables, tree
 from tracker.reports.views.sections import in_section, names_modules
 from tracker.results import OTHER_SHAPES, TOP_LEVEL, Contribution, Diff, Side
-from tracker.results.verdicts import CHANGED
+from tracker.results.verdicts import CHANGED, EXCUSED
 from tracker.units import counted, format_diff, format_ns, format_numbers, some_of, steps_words, time_unit
 
 _LABEL: Final = 16
@@ -286,6 +286,8 @@ def _notes(diff: Diff, look: Look) -> Iterator[str]:
     if judgement is not None and judgement.judged:
         if words := _counts(diff):
             yield words
+        if excused := _excused(diff):
+            yield f"Expected or false positives, as users said, so that no gate counts them: {some_of(excused)}."
         # what was judged against what is a detail, unless it is not what a reader expects
         yield from (one for one in judgement.sentences[1:] if not one.startswith(("Operators by", "Too few operators")))
     if diff.bottlenecks is not None and bottleneck.changed(diff):
@@ -303,6 +305,13 @@ def _notes(diff: Diff, look: Look) -> Iterator[str]:
     for label, short in zip(labels, short_labels(labels), strict=True):
         notes = [note.replace(f" {label}", f" {short}") for note in notes]
     yield from few(notes, look)
+
+
+def _excused(diff: Diff) -> list[str]:
+    """What changed and users accepted."""
+    tables = [table for table in diff.tables.values() if "reason" in table and EXCUSED in table.listed("reason")]
+    rows = [row for table in tables for row in records(table) if row["reason"] == EXCUSED]
+    return list(dict.fromkeys(cells.readable(row.get("title") or row.get("name")) for row in rows))
 
 
 def _counts(diff: Diff) -> str:
