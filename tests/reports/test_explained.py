@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from msgspec.structs import replace
 
 from tests.reports import builders
 from tests.reports.builders.explained import TESTS, explained
@@ -36,6 +37,13 @@ def test_a_finding_fits_a_screen_whatever_it_has():
     for hidden in ("6 more notes: --details", "6 more: --details", "ENV1 0 -> 1; 18 more: --details."):
         assert hidden in text
     assert len(screen(whole, details=True).splitlines()) > 80
+
+
+def test_details_are_proposed_where_something_is_left_out():
+    assert screen(explained()).endswith(" · --details\n"), "7 runs are left out"
+    few = explained()
+    few = replace(few, runs=few.runs.tail(2))
+    assert "--details" not in screen(few) and "--details" not in screen(explained(), details=True)
 
 
 def test_a_kernel_of_5000_characters_is_bounded_in_text_and_markdown():

@@ -106,6 +106,13 @@ def test_details_have_what_came_with_each_side():
     assert "v42 against v41: 2 runs against 2: only large changes show" in text
 
 
+def test_details_are_proposed_where_there_are_any():
+    whole = builders.matrix()
+    bare = builders.matrix(cells=whole.cells.assign(verdict=None))
+    assert "--details" in render(whole, "text") and "--details" not in render(whole, "text", details=True)
+    assert "Next: tracker diff v41 v42 v43 v44 v45 -o diff.xlsx · tracker diff v41 v45\n" in render(bare, "text")
+
+
 def test_sides_without_verdicts_have_one_sentence_for_all():
     whole = builders.matrix()
     plain = builders.matrix(cells=whole.cells.assign(verdict=None))

@@ -37,6 +37,8 @@ def document(found: ExplainedFinding, look: Look) -> Document:
     since = f", good until {good}" if good and good != row["version"] else ""
     incident = f", I-{row['incident_id']}" if row["incident_id"] is not None else ""
     before, after = text(row["baseline_value"]), text(row["candidate_value"])
+    blocks = tuple(one for one in _blocks(found, row, look) if isinstance(one, Lines) or one.rows)
+    is_cut = any("--details" in str(one) or not one.is_first or getattr(one, "more", 0) for one in blocks)
     # a peak is one of the whole run, a rate is of time
     per_step = " per step" if row["kind"] != "run" or row["unit"] == "ns" else ""
     return Document(
@@ -45,9 +47,9 @@ def document(found: ExplainedFinding, look: Look) -> Document:
         verdict=CHANGES.get((row["direction"], row["change"])) or VERDICTS[row["direction"]],
         tone="worse" if row["direction"] == "regression" else "better",
         remarks=tuple(_remarks(row)),
-        blocks=tuple(one for one in _blocks(found, row, look) if isinstance(one, Lines) or one.rows),
+        blocks=blocks,
         notes=few([f"Note: {note}" for note in found.notes], look),
-        next_commands=tuple(_next(row)) + ("--details",) * (not look.details),
+        next_commands=tuple(_next(row)) + ("--details",) * (is_cut and not look.details),
     )
 
 

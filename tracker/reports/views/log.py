@@ -52,13 +52,14 @@ def document(log: Log, look: Look) -> Document:
     headline, verdict, tone = _answer(log, columns)
     words = option_words(log.options, *(["metric"] if log.options.metric != "best" else []))
     words += option_words(log.options, "baseline", "device", "last", "config", "by")
+    more = [] if look.details else ["--details"]
     return Document(
         title=": ".join(filter(None, (f"{log.workload}, {', '.join(counts)}", _sentence(_shared(columns))))),
         headline=headline,
         verdict=verdict,
         tone=tone,
         blocks=tuple(_blocks(log, columns, look)),
-        next_commands=(command("tracker", "log", "--workload", log.workload, *words, "--details"), "-o log.xlsx"),
+        next_commands=(command("tracker", "log", "--workload", log.workload, *words, *more), "-o log.xlsx"),
     )
 
 

@@ -36,7 +36,10 @@ def document(matrix: Matrix, look: Look) -> Document:
     match = None if matrix.options.match == "shape" else matrix.options.match
     words, by = options_of(matrix.options, ("--match", match)), ["--by", matrix.by] if matrix.by != "op" else []
     sides = [side.label for side in matrix.sides]
-    following = [command_of(("tracker", "diff"), sides, [*by, *words, "--details"]), *others_of(sides, "-o diff.xlsx")]
+    came, verdicts = _changes(rows, heads), () if judged else verdict_lines(matrix)
+    more = ["--details"] if (came or verdicts) and not look.details else ["-o", "diff.xlsx"]
+    following = [command_of(("tracker", "diff"), sides, [*by, *words, *more])]
+    following += others_of(sides, "-o diff.xlsx") if more == ["--details"] else []
     following += [command_of(("tracker", "diff"), [sides[0], sides[-1]], words)]
     return Document(
         title=_title(matrix, heads),
@@ -45,8 +48,8 @@ def document(matrix: Matrix, look: Look) -> Document:
         remarks=judged,
         blocks=(
             *_tables(matrix, look),
-            Lines("What came with each side", _changes(rows, heads), is_first=False, is_wrapped=True),
-            Lines("Verdicts", () if judged else verdict_lines(matrix), is_first=False, is_wrapped=True),
+            Lines("What came with each side", came, is_first=False, is_wrapped=True),
+            Lines("Verdicts", verdicts, is_first=False, is_wrapped=True),
         ),
         notes=(f"{marks}% against {heads[0]}.", *matrix.notes),
         next_commands=tuple(following),
