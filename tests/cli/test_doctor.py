@@ -50,7 +50,7 @@ def test_readable_profiles_form_runs_and_end_in_the_command_to_ingest_them(track
     run = " ".join(sentences(done.out, "Runs that would form"))
     assert run.startswith("1 run: ranks 0-1, 5 of 8 on NVIDIA H100 80GB HBM3, 1 step (rank0.pt.trace.json, rank1.pt")
     assert run.endswith("distinct ranks, equal world size, one device model, at the same time")
-    assert "world size 8, found 3 ranks (0-1, 5), missing 2-4, 6-7" in done.out
+    assert "world size 8, found 3 ranks (0-1, 5), missing 2-4, 6-7" in " ".join(done.out.split())
     last = f"Next: tracker ingest {tmp_path / 'job'} --version VERSION --workload WORKLOAD"
     assert done.out.splitlines()[-1] == last
 

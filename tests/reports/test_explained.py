@@ -34,7 +34,7 @@ def test_a_finding_fits_a_screen_whatever_it_has():
     whole = explained(tests=tests, events=9, facts=30, changes=20, notes=notes, cause=LONG, **calls)
     text = screen(whole)
     assert len(text.splitlines()) <= 40
-    for hidden in ("6 more notes: --details", "6 more: --details", "ENV1 0 -> 1; 18 more: --details."):
+    for hidden in ("7 more notes: --details", "6 more: --details", "ENV1 0 -> 1; 18 more: --details."):
         assert hidden in text
     assert len(screen(whole, details=True).splitlines()) > 80
 

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
-import pandas as pd
-
 from tests.reports import builders
 from tests.reports.test_diff_screen import cells_of, line_of
 from tracker.reports import render
-from tracker.reports.views.explained import _runs
 from tracker.reports.views.findings import headline, state_text
 from tracker.results import FindingsOptions
 
@@ -121,19 +116,3 @@ def test_what_ended_says_in_which_version():
     assert state_text({"state": "recovered", "ended_version": "v10"}) == "recovered in v10"
     muted = {"state": "muted", "until_version": "v12", "until_ns": None, "ended_version": None}
     assert state_text(muted) == "muted until v12"
-
-
-def test_runs_left_out_are_counted_at_their_own_end():
-    """40 runs from old to new, of which 30 are shown: up to the newest, from two before the first that was judged."""
-    numbers = {"version": "v1", "value": 1e6, "calls": 1.0, "shared_factor": 0.0, "change": 0.0}
-
-    def shown(judged: int) -> object:
-        rows = [{"run_id": at, "side": "candidate" if at >= judged else "", **numbers} for at in range(1, 41)]
-        return _runs(SimpleNamespace(runs=pd.DataFrame(rows)), {"unit": "ns", "kind": "op"}, 30)
-
-    late = shown(39)
-    assert (late.rows[0][0], late.rows[-1][0], late.more) == ("11", "40", 0)
-    assert late.lead.endswith("; 10 earlier runs left out")
-    early = shown(6)
-    assert (early.rows[0][0], early.rows[-1][0], early.more) == ("4", "33", 7)
-    assert early.lead.endswith("; 3 earlier runs left out")

@@ -18,6 +18,12 @@ READABLE: Final = {
     NO_OP: "(no op) launched outside any op",
     NOT_LISTED: "(not listed) left out of the source's table",
 }
+PARTS: Final = {
+    "compute_ns": "compute", "exposed_communication_ns": "exposed communication", "exposed_copy_ns": "exposed copies",
+    "idle_ns": "idle", "data_loading_ns": "data loading", "others_ns": "all but data loading",
+    "whole_ns": "not split by the source", "outside_ns": "step beyond device span", "rest_ns": "rest (medians)",
+}  # fmt: skip
+"""Parts of a step, in words."""
 UNSAID: Final = ("", FILES, UNKNOWN_DEVICE.model)
 """What a title need not say."""
 TONES: Final[Mapping[str, str]] = {

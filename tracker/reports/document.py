@@ -24,8 +24,8 @@ PLACE: Final[dict[str, Any]] = UNDER | {"place": True}
 line of code."""
 AND: Final = " · "
 """Between commands: no shell takes it for a pipe, and no command takes it as a word."""
-_NOTES: Final = 400
-"""Characters of the notes of a first screen, some four lines."""
+_NOTES: Final = 250
+"""Characters of the notes of a first screen."""
 
 
 class Column(Struct, frozen=True, repr_omit_defaults=True):
@@ -174,8 +174,11 @@ def level(columns: Sequence[Column]) -> list[Column]:
 
 
 def few(notes: Sequence[str], look: Look) -> tuple[str, ...]:
-    """Notes for a first screen, each once: the first one, up to three as far as they are short, and how to see more."""
-    lines = tuple(dict.fromkeys(notes))
+    """Notes of a result, each once; of a first screen the first one, up to three as far as they are short, how to see
+    more, and none on blocks of memory, which only a detail lists.
+    """
+    is_detail = look.details or "memory_block" in look.only
+    lines = tuple(f"Note: {note}" for note in dict.fromkeys(notes) if is_detail or "(memory_blocks)" not in note)
     kept = sum(at == 0 or (at < 3 and sum(map(len, lines[: at + 1])) <= _NOTES) for at in range(len(lines)))
     more = len(lines) - kept
     return lines if look.details or not more else (*lines[:kept], f"{counted(more, 'more note')}: --details")

@@ -34,12 +34,6 @@ _LEAST_NET: Final = 0.1
 """Part of all that moved from which on a change has parts that say something: else losses and gains cancel."""
 _NAME: Final = 60
 """Characters of an operator's name in a sentence."""
-_PARTS: Final = {
-    "compute_ns": "compute", "exposed_communication_ns": "exposed communication", "exposed_copy_ns": "exposed copies",
-    "idle_ns": "idle", "data_loading_ns": "data loading", "others_ns": "all but data loading",
-    "whole_ns": "not split by the source", "outside_ns": "step beyond device span", "rest_ns": "rest (medians)",
-}  # fmt: skip
-"""Parts of a step, in words."""
 _BESIDE: Final = (
     ("mean_step_ns", "mean step"), ("data_loading_ns", "data loading"), ("peak_allocated_bytes", "peak memory"),
     ("samples_per_second", "samples per second"),
@@ -172,7 +166,7 @@ def _step(diff: Diff) -> Table:
     others = [part.delta_ns for part in found.parts if part.name != "rest_ns"]
     for part in found.parts:
         row = of_step.get(part.name, {})
-        label = _PARTS.get(part.name, part.title)
+        label = cells.PARTS.get(part.name, part.title)
         delta = part.delta_ns if part.name != "rest_ns" else cells.rest_of(found.delta_ns, others, unit)
         own = line(label, part.baseline_ns, part.candidate_ns, delta, row)
         rows.append((cells.tone(row, part.delta_ns) if row else "", own))
@@ -248,7 +242,7 @@ def _name(row: Contribution, diff: Diff) -> str:
     if row.kind == "rest":
         return _REST[diff.metric != "host_self_ns"]
     if row.kind == "part":
-        return _PARTS.get(row.metric, row.name)
+        return cells.PARTS.get(row.metric, row.name)
     if row.kind == "replacement":
         return cells.replaced_name(row.name)
     finding = row.input_shapes if row.verdict in CHANGED or row.input_shapes == OTHER_SHAPES else ""
@@ -298,13 +292,7 @@ def _notes(diff: Diff, look: Look) -> Iterator[str]:
         yield f"Both sides are {after}." if before == after else f"The candidate is {after}, the baseline {before}."
     if chosen := diff_tables.filters(diff):
         yield f"{chosen} leaves operators out of the tables; what explains the change counts all of them."
-    # of what a table lists is not news of the first screen
-    is_detail = look.details or "memory_block" in look.only
-    labels = [diff.baseline.label, diff.candidate.label]
-    notes = [f"Note: {note}" for note in diff.notes if is_detail or "(memory_blocks)" not in note]
-    for label, short in zip(labels, short_labels(labels), strict=True):
-        notes = [note.replace(f" {label}", f" {short}") for note in notes]
-    yield from few(notes, look)
+    yield from few(diff.notes, look)
 
 
 def _excused(diff: Diff) -> list[str]:

@@ -14,12 +14,20 @@ from tracker.reports.document import NAME, SENTENCE, UNDER, Block, Column, Docum
 from tracker.reports.look import Look
 from tracker.reports.rows import Row, plain, records
 from tracker.reports.text import shorten
-from tracker.reports.views.findings import CHANGES, KINDS, VERDICTS, diff_text, name_of, state_text
+from tracker.reports.views.findings import (
+    CHANGES,
+    KINDS,
+    VERDICTS,
+    changed_with,
+    diff_text,
+    name_of,
+    state_text,
+    where_of,
+)
 from tracker.results import ExplainedFinding
-from tracker.units import MISSING_TEXT, counted, format_diff, format_moment
+from tracker.units import MISSING_TEXT, format_diff, format_moment
 
 _RUNS: Final = 2
-_RUNS_OF_DETAILS: Final = 30
 _SHAPES: Final = 60
 _CAUSE: Final = 300
 """Characters of a headline and of a remark."""
@@ -31,24 +39,24 @@ def document(found: ExplainedFinding, look: Look) -> Document:
     """The tests, the runs that they rest on, what users and versions did to it, and what else changed."""
     row: Row = plain(dict(found.finding))
     name = " ".join(filter(None, (name_of(row), shorten(row["input_shapes"] or "", _SHAPES), row["part"])))
-    where = ", ".join(filter(None, (row["workload"], row["device"], row["configuration"])))
     text = form(row["unit"], [row["baseline_value"], row["candidate_value"]])
     good = row["good_version"]
     since = f", good until {good}" if good and good != row["version"] else ""
     incident = f", I-{row['incident_id']}" if row["incident_id"] is not None else ""
+    state = f"{state_text(row)}{incident}{since}; series {row['series_id']}"
     before, after = text(row["baseline_value"]), text(row["candidate_value"])
     blocks = tuple(one for one in _blocks(found, row, look) if isinstance(one, Lines) or one.rows)
     is_cut = any("--details" in str(one) or not one.is_first or getattr(one, "more", 0) for one in blocks)
     # a peak is one of the whole run, a rate is of time
     per_step = " per step" if row["kind"] != "run" or row["unit"] == "ns" else ""
     return Document(
-        title=f"Finding {row['finding_id']}: {where}; {state_text(row)}{incident}{since}; series {row['series_id']}",
+        title=f"Finding {row['finding_id']}: {where_of(row)}; {state}",
         headline=f"{name} ({KINDS[row['kind']]}) in {row['version']}: {before} -> {after}{per_step} ({diff_text(row)})",
         verdict=CHANGES.get((row["direction"], row["change"])) or VERDICTS[row["direction"]],
         tone="worse" if row["direction"] == "regression" else "better",
         remarks=tuple(_remarks(row)),
         blocks=blocks,
-        notes=few([f"Note: {note}" for note in found.notes], look),
+        notes=few(found.notes, look),
         next_commands=tuple(_next(row)) + ("--details",) * (is_cut and not look.details),
     )
 
@@ -65,15 +73,12 @@ def _remarks(row: Row) -> Iterator[str]:
 
 
 def _blocks(found: ExplainedFinding, row: Row, look: Look) -> Iterator[Block]:
-    lines = [
-        (
-            "worse" if test["passes"] is False else "",
-            [{True: "passes", False: "FAILS"}.get(test["passes"], ""), sentence],
-        )
-        for test, sentence in zip(records(found.tests), map(_sentence, records(found.tests)), strict=True)
-    ]
+    lines = []
+    for test in records(found.tests):
+        passes = {True: "passes", False: "FAILS"}.get(test["passes"], "")
+        lines.append(("worse" if passes == "FAILS" else "", [passes, _sentence(test)]))
     yield table("Tests", [Column("", left=True), Column("", **SENTENCE)], lines, is_first=True)
-    yield _runs(found, row, _RUNS_OF_DETAILS if look.details else None)
+    yield _runs(found, row, look)
     events = []
     for one in records(found.events):
         when = f" on {format_moment(one['when_ns'])} UTC" if one["when_ns"] else ""
@@ -89,13 +94,8 @@ def _blocks(found: ExplainedFinding, row: Row, look: Look) -> Iterator[Block]:
         lines.append(("", [name, fact["input_shapes"], text(fact["before"]), text(fact["after"])]))
     columns = [Column("what", **NAME), Column("of", **UNDER), Column("before"), Column("after")]
     yield table(f"Certain in {row['version']}, without a test", columns, lines)
-    changed = [
-        f"{change['key']} {change['before'] or MISSING_TEXT} -> {change['after'] or MISSING_TEXT}"
-        for change in records(found.environment)
-    ]
-    if (hidden := 0 if look.details else len(changed) - _LINES) > 0:
-        changed[_LINES:] = [f"{hidden} more: --details"]
-    yield Lines("", (f"Changed with it: {'; '.join(changed)}.",) if changed else (), is_wrapped=True)
+    changed = changed_with(records(found.environment), None if look.details else _LINES)
+    yield Lines("", changed, is_wrapped=True)
 
 
 def _sentence(test: Row) -> str:
@@ -123,19 +123,12 @@ def _value(test: str, value: float | None) -> str:
     return f"{value:.3g}" if test == "q" else f"{value * 100:.2f} %"
 
 
-def _runs(found: ExplainedFinding, finding: Row, most: int | None) -> Table:
-    """The runs from old to new, those that the verdict rests on; what is left out is at either end. `most` None: only
-    the newest of the baseline, and those that showed the change.
-    """
+def _runs(found: ExplainedFinding, finding: Row, look: Look) -> Table:
+    """The runs from old to new; of a first screen the newest of the baseline, and those that showed the change."""
     rows = records(found.runs)
     text = form(finding["unit"], [row["value"] for row in rows])
-    if most is None:
-        start, sides = 0, [[row for row in rows if row["side"] == side] for side in ("baseline", "candidate")]
-        part = [*sides[0][-_RUNS:], *sides[1][:_RUNS]]
-    else:
-        first = next((at for at, row in enumerate(rows) if row["side"]), 0)
-        start = max(0, min(first - 2, len(rows) - most))
-        part = rows[start : start + most]
+    sides = [[row for row in rows if row["side"] == side] for side in ("baseline", "candidate")]
+    part = rows if look.details else [*sides[0][-_RUNS:], *sides[1][:_RUNS]]
     # what all operators share is removed from the changes of operators alone
     drifts = [Column("machine-wide drift", drop=1)] if finding["unit"] == "ns" and finding["kind"] != "run" else []
     columns = [Column("run"), Column("version", left=True), Column("part", left=True), Column("value")]
@@ -145,10 +138,8 @@ def _runs(found: ExplainedFinding, finding: Row, most: int | None) -> Table:
         line = [str(row["run_id"]), row["version"], row["side"] or MISSING_TEXT, text(row["value"])]
         line += [number(row["calls"]), *[format_diff(row["shared_factor"])] * len(drifts), format_diff(row["change"])]
         lines.append(("strong" if row["side"] == "candidate" else "", line))
-    earlier = f"; {counted(start, 'earlier run')} left out" if start else ""
-    lead = f"{sparkline([row['value'] for row in rows])}{earlier}"
-    more = len(rows) - start - len(part)
-    return replace(table("Runs", columns, lines, more=more, is_first=True), lead=lead)
+    made = table("Runs", columns, lines, more=len(rows) - len(part), is_first=True)
+    return replace(made, lead=sparkline([row["value"] for row in rows]))
 
 
 def _next(row: Row) -> Iterator[str]:

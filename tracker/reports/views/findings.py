@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tracker.reports.cells import form, readable, replaced_name, share, signed
 from tracker.reports.commands import command
-from tracker.reports.document import NAME, SENTENCE, Block, Column, Document, Lines, Table, table
+from tracker.reports.document import NAME, SENTENCE, Block, Column, Document, Lines, Table, few, table
 from tracker.reports.look import Look
 from tracker.reports.rows import Row, records
 from tracker.reports.text import shorten
@@ -52,7 +52,7 @@ def document(found: Findings, look: Look) -> Document:
         verdict=verdict,
         tone="worse" if verdict else "",
         blocks=tuple(_blocks(found, look, incidents, rows, suspects)),
-        notes=tuple(f"Note: {note}" for note in found.notes),
+        notes=few(found.notes, look),
         next_commands=tuple(_next(found, incidents, rows)),
     )
 
@@ -68,13 +68,14 @@ def _title(found: Findings, incidents: Sequence[Row], rows: Sequence[Row], suspe
     return f"{f'{where[0]}: ' if len(where) == 1 else ''}{', '.join(counts)}{hidden}"
 
 
-def _where(row: Mapping[str, Any]) -> str:
+def where_of(row: Mapping[str, Any]) -> str:
+    """The track of a row, in words."""
     return ", ".join(filter(None, (row["workload"], row["device"], row["configuration"])))
 
 
 def _tracks(found: Findings) -> list[str]:
     rows = [row for name in ("lines", "incidents", "findings") for row in records(found.tables[name])]
-    return list(dict.fromkeys(map(_where, rows)))
+    return list(dict.fromkeys(map(where_of, rows)))
 
 
 def _narrowed(found: Findings) -> bool:
@@ -177,7 +178,7 @@ def _blocks(
     found: Findings, look: Look, incidents: Sequence[Row], rows: Sequence[Row], suspects: Sequence[Row]
 ) -> Iterator[Block]:
     environment = records(found.tables["environment"])
-    lines = {_where(row): row for row in records(found.tables["lines"])}
+    lines = {where_of(row): row for row in records(found.tables["lines"])}
     several = len(_tracks(found)) > 1
     each = max(2, _SCREEN_ROWS // max(1, len(incidents) + bool(suspects)) - 4)
     limit = look.rows(None if found.options.every else 10 if look.details else min(10, each))
@@ -186,33 +187,38 @@ def _blocks(
         good = incident["good_version"]
         since = f" (good until {good})" if good and good != incident["version"] else ""
         new = "NEW, " if incident["is_new"] else ""
-        where = f", {_where(incident)}" if several else ""
-        word = _word(incident, own)
-        made = _rows(own, look, limit)
-        changed = [
-            f"{row['key']} {row['before'] or MISSING_TEXT} -> {row['after'] or MISSING_TEXT}"
-            for row in environment
-            if row["incident_id"] == incident["incident_id"]
-        ]
-        lead = [
-            explanation(incident, lines.get(_where(incident), {})),
-            f"Changed with it: {'; '.join(changed)}." if changed else "",
-        ]
-        title = f"I-{incident['incident_id']}: {new}{word} in {incident['version']}{since}, {incident['severity']}"
+        where = f", {where_of(incident)}" if several else ""
+        made = rows_of(own, look, limit)
+        changed = changed_with([row for row in environment if row["incident_id"] == incident["incident_id"]])
+        lead = [explanation(incident, lines.get(where_of(incident), {})), *changed]
+        what = f"{new}{_word(incident, own)} in {incident['version']}{since}"
         is_first = place < _SCREEN_INCIDENTS or look.limit == 0
-        yield replace(made, title=title + where, lead=" ".join(filter(None, lead)), is_first=is_first)
+        yield replace(
+            made,
+            title=f"I-{incident['incident_id']}: {what}, {incident['severity']}{where}",
+            lead=" ".join(filter(None, lead)),
+            is_first=is_first,
+        )
     tracks: dict[str, list[Row]] = {}
     for row in suspects:
-        tracks.setdefault(_where(row), []).append(row)
+        tracks.setdefault(where_of(row), []).append(row)
     room = 1 + max(0, _SCREEN_INCIDENTS - len(incidents))
     for place, (where, own) in enumerate(tracks.items()):
         of = f" of {where}" if len(tracks) > 1 else ""
-        made = _rows(own, look, limit, suspects=True)
+        made = rows_of(own, look, limit, suspects=True)
         yield replace(made, title=f"Suspects{of}: in one run so far", is_first=place < room or look.limit == 0)
     hidden = {"more incident": len(incidents) - _SCREEN_INCIDENTS, "more track": len(tracks) - room}
     words = [counted(count, noun) for noun, count in hidden.items() if count > 0]
     if words and not look.details and look.limit != 0:
         yield Lines("", (f"{' and '.join(words)}: --details",))
+
+
+def changed_with(environment: Sequence[Row], most: int | None = None) -> tuple[str, ...]:
+    """A sentence on what else changed: `most` of it, None for all; none where nothing did."""
+    changed = [f"{row['key']} {row['before'] or MISSING_TEXT} -> {row['after'] or MISSING_TEXT}" for row in environment]
+    hidden = 0 if most is None else len(changed) - most
+    more = [f"{hidden} more: --details"] if hidden > 0 else []
+    return (f"Changed with it: {'; '.join([*changed[:most], *more])}.",) if changed else ()
 
 
 def _word(incident: Row, own: Sequence[Row]) -> str:
@@ -222,7 +228,8 @@ def _word(incident: Row, own: Sequence[Row]) -> str:
     return word or VERDICTS[incident["direction"]]
 
 
-def _rows(rows: Sequence[Row], look: Look, limit: int | None, *, suspects: bool = False) -> Table:
+def rows_of(rows: Sequence[Row], look: Look, limit: int | None, *, suspects: bool = False) -> Table:
+    """A line per finding, the step first, then by their part in its change; `below` of a row stands under it."""
     ranked = sorted(_once(rows), key=lambda row: (row["kind"] != "run", -abs(row["share_of_change"] or 0.0)))
     shown = ranked if limit is None else ranked[:limit]
     states = [row["version"] if suspects else state_text(row) for row in shown]
@@ -244,20 +251,18 @@ def _rows(rows: Sequence[Row], look: Look, limit: int | None, *, suspects: bool 
         line.append("" if row["share_of_change"] is None else share(row["share_of_change"]))
         line += [state] if has_states else []
         lines.append(("worse" if row["direction"] == "regression" else "better", [*line, row["cause"] or ""]))
-    return table("", columns, lines, more=len(ranked) - len(shown))
+    made = table("", columns, lines, more=len(ranked) - len(shown))
+    return replace(made, below=tuple(row.get("below", "") for row in shown))
 
 
 def _once(rows: Sequence[Row]) -> list[Row]:
     """The rows with one for all that are the step under another name: its mean, and E2E where all of it is captured."""
-    step = next((row for row in rows if row["kind"] == "run" and row["name"] == "step"), None)
+    wholes = {row["name"]: row for row in rows if row["kind"] == "run"}
+    step, ends = wholes.get("step"), ("baseline_value", "candidate_value")
     if step is None:
         return list(rows)
-    ends = [name for name in ("baseline_value", "candidate_value") if step[name]]
-    alike = [
-        row for row in rows
-        if row["kind"] == "run" and row["name"] in ("mean step", "e2e")
-        and all(abs((row[name] or 0.0) / step[name] - 1.0) < _ALIKE for name in ends)
-    ]  # fmt: skip
+    others = [wholes[name] for name in ("mean step", "e2e") if name in wholes]
+    alike = [row for row in others if all(abs((row[end] or 0) / (step[end] or 1) - 1) < _ALIKE for end in ends)]
     named = step | {"name": ", ".join(["step", *(row["name"] for row in alike)])}
     return [named if row is step else row for row in rows if row not in alike]
 

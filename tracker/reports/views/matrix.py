@@ -9,6 +9,7 @@ from typing import Final
 from msgspec.structs import replace
 from rich.cells import cell_len
 
+from tracker.compare.headline import short_labels
 from tracker.reports import cells
 from tracker.reports.commands import command_of, options_of, others_of
 from tracker.reports.document import NAME, Column, Document, Lines, Table, table
@@ -19,7 +20,6 @@ from tracker.results import Matrix
 from tracker.results.verdicts import CHANGED
 from tracker.units import MISSING_TEXT, counted, format_diff, format_ns, printable, some_of, time_unit
 
-_MARKS: Final = {"REGRESSED": "▲", "ADDED": "▲", "IMPROVED": "▼", "REMOVED": "▼", "SUSPECT": "?"}
 _TITLES: Final = {"op": "Operators", "kernel": "Kernels", "communication": "Collectives", "module": "Modules"}
 _LABEL: Final = 16
 _NAME: Final = 26
@@ -31,7 +31,7 @@ def document(matrix: Matrix, look: Look) -> Document:
     total = _total(rows)
     last = total["cells"][-1] if total else {}
     judged = tuple(dict.fromkeys(matrix.judged)) if not matrix.cells["verdict"].notna().any() else ()
-    is_marked = any(cell["verdict"] in _MARKS for row in rows for cell in row["cells"])
+    is_marked = any(cell["verdict"] in cells.MARKS for row in rows for cell in row["cells"])
     marks = "▲ REGRESSED or ADDED, ▼ IMPROVED or REMOVED, ? SUSPECT against the side before; " if is_marked else ""
     match = None if matrix.options.match == "shape" else matrix.options.match
     words, by = options_of(matrix.options, ("--match", match)), ["--by", matrix.by] if matrix.by != "op" else []
@@ -98,14 +98,7 @@ def labels(matrix: Matrix, width: int | None = _LABEL) -> list[str]:
 
     Paths by their last part, those of one name by as many parts as they differ in; what stands twice is numbered.
     """
-    names = [printable(side.label) for side in matrix.sides]
-    parts = [name.rstrip("/").split("/") for name in names]
-    heads = []
-    for own in parts:
-        others = [other for other in parts if other != own]
-        counts = range(1, len(own))
-        count = next((n for n in counts if all(other[-n:] != own[-n:] for other in others)), len(own))
-        heads.append(own[-1] if parts.count(own) > 1 else "/".join(own[-count:]))
+    heads = short_labels([printable(side.label) for side in matrix.sides])
     short = [head if width is None else shorten(head, width) for head in heads]
     # what only its cut middle makes unique stays whole
     texts = [head if short.count(text) > heads.count(head) else text for head, text in zip(heads, short, strict=True)]
@@ -177,7 +170,7 @@ def _name(row: Row) -> str:
 
 def _text(row: Row, cell: Row) -> str:
     """The cell of a side: its value in the unit of the row, its change against the first side, a mark."""
-    mark = _MARKS.get(cell["verdict"] or "", "")
+    mark = cells.MARKS.get(cell["verdict"] or "", "")
     if cell["value"] is None:
         return " ".join(filter(None, (MISSING_TEXT, mark)))
     value = cells.form(row["unit"], [one["value"] for one in row["cells"]])(cell["value"])
@@ -193,7 +186,7 @@ def _unlike(row: Row, heads: Sequence[str]) -> str:
     """What the marks of a row rest on whose direction is not that of the change beside them."""
     found = []
     for cell in row["cells"]:
-        mark, change = _MARKS.get(cell["verdict"] or "", ""), cell["previous_diff"]
+        mark, change = cells.MARKS.get(cell["verdict"] or "", ""), cell["previous_diff"]
         sign = {"▲": 1.0, "▼": -1.0}.get(mark, 0.0)
         if _is_bare(row, cell) or sign * cell["diff"] >= 0:
             continue
@@ -210,7 +203,7 @@ def _changes(rows: Sequence[Row], heads: Sequence[str]) -> tuple[str, ...]:
     for at in range(1, len(heads)):
         words = []
         cell = total["cells"][at] if total else {}
-        if total and cell["verdict"] in _MARKS and None not in (cell["value"], total["cells"][at - 1]["value"]):
+        if total and cell["verdict"] in cells.MARKS and None not in (cell["value"], total["cells"][at - 1]["value"]):
             delta = cell["value"] - total["cells"][at - 1]["value"]
             change = f"{cells.change(delta)}, {format_diff(cell['previous_diff'])}"
             words.append(f"{total['name'].lower()} {cell['verdict']} ({change})")

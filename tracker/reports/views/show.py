@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from tracker.compare.references import FILES
 from tracker.profile import NOT_LISTED, NOT_LISTED_COLLECTIVES
-from tracker.reports.cells import READABLE, cell, number, readable, share
+from tracker.reports.cells import PARTS, READABLE, cell, number, readable, share
 from tracker.reports.commands import command_of, options_of, others_of
 from tracker.reports.document import NAME, Block, Column, Document, Lines, Table, few, table
 from tracker.reports.look import Look
@@ -19,6 +19,7 @@ from tracker.reports.rows import records
 from tracker.reports.text import ROWS
 from tracker.reports.views import bottleneck, show_tables, tree
 from tracker.reports.views.sections import PRUNED, in_section, names_modules
+from tracker.reports.views.show_tables import OF_E2E
 from tracker.results import Shown
 from tracker.units import (
     MISSING_TEXT,
@@ -33,10 +34,6 @@ from tracker.units import (
 )
 
 _FACTS: Final = 12
-_PARTS: Final = (
-    ("compute_ns", "compute"), ("exposed_communication_ns", "exposed communication"),
-    ("exposed_copy_ns", "exposed copies"), ("idle_ns", "idle"),
-)  # fmt: skip
 
 
 def document(shown: Shown, look: Look) -> Document:
@@ -53,13 +50,10 @@ def document(shown: Shown, look: Look) -> Document:
 
 def _name(shown: Shown) -> str:
     run = shown.run
+    if run.get("workload") != FILES and run.get("run_id"):
+        return f"run {run['run_id']}"
     paths = list(dict.fromkeys(str(row["path"]) for row in records(shown.tables["sources"])))
-    named = str(run.get("reference") or "") if len(paths) > 1 else ""
-    return (
-        named or some_of(paths, most=2) or "run"
-        if run.get("workload") == FILES or not run.get("run_id")
-        else f"run {run['run_id']}"
-    )
+    return str(run.get("reference") or "") * (len(paths) > 1) or some_of(paths, most=2) or "run"
 
 
 def _title(shown: Shown) -> str:
@@ -135,10 +129,10 @@ def _step(shown: Shown) -> Table:
     numbers: Mapping[str, Any] = shown.run.get("per_step") or {}
     e2e, step = numbers.get("e2e_ns"), shown.run.get("step_ns")
     whole = step or e2e
-    known = [(numbers[name], label) for name, label in _PARTS if numbers.get(name)]
+    known = [(numbers[name], PARTS[name]) for name in OF_E2E if numbers.get(name)]
     unit = time_unit(*(value for value, _ in known))
     if known and step and e2e and abs(step - e2e) > 0.001 * step:
-        known.append((step - e2e, "step beyond device span"))
+        known.append((step - e2e, PARTS["outside_ns"]))
     rows = [("", [label, format_ns(value, unit), share(value / whole) if whole else ""]) for value, label in known]
     bars: list[float | None] = [value / whole if whole else None for value, _ in known]
     for name, label, kind in (
@@ -188,17 +182,8 @@ def _largest(shown: Shown, look: Look) -> Table:
 def _notes(shown: Shown, look: Look) -> Iterator[str]:
     if shown.bottleneck is not None:
         yield f"Bottleneck: {bottleneck.sentence(shown.bottleneck)}"
-    # of what a table lists is not news of the first screen
-    is_detail = look.details or "memory_block" in look.only
     remarks = tuple(_remarks(shown))
-    yield from few(
-        [
-            f"Note: {note}"
-            for note in shown.notes
-            if (is_detail or "(memory_blocks)" not in note) and not any(remark.endswith(note) for remark in remarks)
-        ],
-        look,
-    )
+    yield from few([note for note in shown.notes if not any(remark.endswith(note) for remark in remarks)], look)
     run = shown.run
     started = run.get("started_at_ns")
     when = f"started {format_moment(started)} UTC, " if started else ""
