@@ -74,6 +74,8 @@ class Work:
 def _rows(side: Loaded, *, is_device: bool) -> Any:
     if not is_device:
         ops = side.ask(queries.ops, by=("rank",))
+        waits = side.ask(queries.communication_tasks).listed("name")
+        ops = ops.taken(~among(ops["name"], sorted({*waits})))
         return ops.having(ns=ops["host_self_ns"], op=ops["name"])
     kernels = side.ask(queries.kernels, by=("rank",))
     kernels = kernels.taken(~among(kernels["category"], (*_BESIDE, NOT_LISTED, NOT_LISTED_COLLECTIVES)))
