@@ -25,7 +25,7 @@ _MICROBATCHES: Final = ("microbatches", "num_microbatches", "num_micro_batches",
 _NAMED: Final = 10
 Row = dict[str, Any]
 _CAUSES: Final = {
-    "data loading": "it waits for its data", "host": "its device idles, its host is slow", "copies": "its copies",
+    "data loading": "it waits for its data", "host": "its host is slow", "copies": "its copies",
     "slow device": "its calls take longer, its device is slow", "more work": "it computes more than its peers",
     "compute": "its compute",
 }  # fmt: skip
@@ -153,7 +153,8 @@ def _answer(tables: Mapping[str, list[Row]], stages: Sequence[ranks.Stage]) -> t
     if slow:
         first = slow[0]
         where = f" on {first['host']}" if first.get("host") else ""
-        cause = f", {_CAUSES[first['cause']]}" if first.get("cause") else ""
+        place = f" in {first['place']}" if first.get("place") else ""
+        cause = f", {_CAUSES[first['cause']]}{place}" if first.get("cause") else ""
         text = f"rank {first['rank']}{where} holds the job back by {format_ns(first['cost_ns'])} a step{cause}"
         more = [f"Slow as well: rank {', '.join(str(row['rank']) for row in slow[1:4])}."] if len(slow) > 1 else []
         return text, SLOW, (_sure(first, stages), *more, *others)

@@ -96,6 +96,7 @@ def _groups(calls: Collectives) -> Iterator[str]:
     nameless = any((own.group < 0).any() for own in calls.calls.values() if len(own))
     if nameless and sum(len(group.ranks) != 1 for group in calls.groups.values()) > 1:
         yield "Waiting in calls that name no process group, where the run has several."
+        return
     for matched in calls.matched:
         counts = {rank: int((calls.calls[rank].peer < 0).sum()) for rank in matched.ranks}
         if not matched.places.shape[1] and min(counts.values()):

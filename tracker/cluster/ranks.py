@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -95,7 +96,7 @@ def rank_rows(
                 "own_ratio": _known(judged.ratio[at]), "excess_ns": _known(judged.excess[at]),
                 "cost_ns": _known(judged.cost[at]), "slowest_steps": int(judged.slowest[at]),
                 "q": _known(judged.q[at]), "verdict": judged.verdict[at],
-                "cause": _cause(stage, at, work) if judged.verdict[at] else None,
+                **(_cause(stage, at, work) if judged.verdict[at] else {}),
                 "device_score": work.score(rank, stage.ranks),
             }  # fmt: skip
         rows.append(row)
@@ -104,43 +105,44 @@ def rank_rows(
 
 def _medians(side: Loaded) -> dict[int, Row]:
     """Of each rank the median over its steps of what a step holds, and how many steps there are."""
-    table = side.steps
-    rank = table.integers("rank")
+    names = ("duration_ns", "e2e_ns", *_SUMMED)
+    values: dict[int, list[list[Any]]] = {}
+    for rank, *numbers in side.steps.rows("rank", "steps", *names):
+        values.setdefault(rank, []).append(numbers)
     found: dict[int, Row] = {}
-    for number in dict.fromkeys(rank.tolist()):
-        own = table.taken(rank == number)
-        row: Row = {"steps": int(own.integers("steps").sum())}
-        for name in ("duration_ns", "e2e_ns", *_SUMMED):
-            known = own.reals(name)[own.known(name)]
-            row[name] = float(np.median(known)) if len(known) else None
+    for rank, of_steps in values.items():
+        counts, *columns = zip(*of_steps, strict=True)
+        known = [[value for value in column if value is not None] for column in columns]
+        row: Row = {"steps": sum(counts)}
+        row |= {name: float(median(own)) if own else None for name, own in zip(names, known, strict=True)}
         row["step_ns"] = row["duration_ns"] if row["duration_ns"] is not None else row["e2e_ns"]
         row["profiler_bubble_ns"] = row.pop("bubble_ns")
-        found[number] = row
+        found[rank] = row
     return found
 
 
-def _cause(stage: Stage, at: int, work: Work) -> str | None:
-    """What a rank does longer than its peers, if half of the difference is of one kind."""
-    own = float(np.median(stage.own[at] - median_of_others(stage.own)[at]))
+def _cause(stage: Stage, at: int, work: Work) -> Row:
+    """What a rank does longer than its peers, if half of the difference is of one kind; and where, on a slow host."""
+    half = float(np.median(stage.own[at] - median_of_others(stage.own)[at])) / 2
     more = {name: _more(part, at) for name, part in stage.parts.items()}
-    compute, copies, loading = more["compute_ns"], more["exposed_copy_ns"], more["data_loading_ns"]
-    if own <= 0:
-        return None
-    if loading is not None and loading >= own / 2:
-        return "data loading"
-    if compute is None:
-        return None
-    if own - compute - (copies or 0.0) >= own / 2:
-        return "host"
-    if (copies or 0.0) >= own / 2:
-        return "copies"
-    if compute < own / 2:
-        return None
+    compute, copies, loading = more["compute_ns"], more["exposed_copy_ns"] or 0.0, more["data_loading_ns"] or 0.0
     peers = [rank for rank in stage.ranks if rank != stage.ranks[at]]
+    if half <= 0:
+        return {}
+    if loading >= half:
+        return {"cause": "data loading"}
+    if compute is None:
+        return {}
+    if 2 * half - compute - copies >= half:
+        return {"cause": "host", "place": work.place(stage.ranks[at], peers, half * len(stage.steps))}
+    if copies >= half:
+        return {"cause": "copies"}
+    if compute < half:
+        return {}
     slower = work.per_call(stage.ranks[at], peers)
     if slower is None:
-        return "compute"
-    return "slow device" if slower >= compute * len(stage.steps) / 2 else "more work"
+        return {"cause": "compute"}
+    return {"cause": "slow device" if slower >= compute * len(stage.steps) / 2 else "more work"}
 
 
 def _more(part: F64, at: int) -> float | None:

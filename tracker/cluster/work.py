@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -12,6 +13,7 @@ from tracker.profile import NOT_LISTED, NOT_LISTED_COLLECTIVES
 from tracker.store import queries
 
 if TYPE_CHECKING:
+    from tracker.columns import Columns
     from tracker.compare.sides import Loaded
 
 _BESIDE: Final = ("communication", "copy", "memset")
@@ -26,13 +28,21 @@ class Work:
 
     def __init__(self, side: Loaded) -> None:
         self.is_device = side.side.timeline == "device"
+        chosen = {"ranks": side.ranks, "steps": side.chosen_steps}
+        self._ops = queries.rank_ops.columns(side.store, side.run_ids, **chosen)
+        self._waits = side.ask(queries.communication_tasks).listed("name")
+        kernels = queries.rank_kernels.columns(side.store, side.run_ids, **chosen) if self.is_device else None
+        rows = self._on_host() if kernels is None else _on_device(kernels)
         self.of_rank: dict[int, dict[Key, tuple[float, float]]] = {}
-        columns = ("rank", "calls", "ns", "name", "op", "input_shapes")
-        for rank, calls, time, *key in _rows(side, is_device=self.is_device).rows(*columns):
+        for rank, calls, time, *key in rows:
             if calls and time:
                 own = self.of_rank.setdefault(rank, {})
                 before = own.get(tuple(key), (0.0, 0.0))
                 own[tuple(key)] = before[0] + calls, before[1] + time
+
+    def _on_host(self) -> Iterator[tuple[Any, ...]]:
+        ops = self._ops.taken(~among(self._ops["name"], sorted({*self._waits})))
+        return ops.having(op=ops["name"]).rows("rank", "calls", "host_self_ns", "name", "op", "input_shapes")
 
     def per_call(self, rank: int, peers: Sequence[int]) -> float | None:
         """How many ns the rank takes longer because its calls do, in the work that all `peers` do as well; None where
@@ -48,6 +58,27 @@ class Work:
             count = float(np.median([one[0] for one in others]))
             mean = float(np.median([one[1] / one[0] for one in others]))
             found += (time / calls - mean) * (calls + count) / 2
+        return found
+
+    def place(self, rank: int, peers: Sequence[int], least_ns: float) -> str | None:
+        """The operator or range of the program in which the host of a rank spends at least so much more than the median
+        of its peers, over the steps; None for none.
+        """
+        own = self._host_times.get(rank, {})
+        more = {
+            name: time - float(np.median([self._host_times.get(peer, {}).get(name, 0.0) for peer in peers]))
+            for name, time in own.items()
+        }
+        name = max(more, key=lambda one: (more[one], one), default=None)
+        return name if name is not None and more[name] >= least_ns else None
+
+    @cached_property
+    def _host_times(self) -> dict[int, dict[str, float]]:
+        """Self time of each operator and range on the host, by rank."""
+        found: dict[int, dict[str, float]] = {}
+        for rank, name, time in self._ops.rows("rank", "name", "host_self_ns"):
+            own = found.setdefault(rank, {})
+            own[name] = own.get(name, 0.0) + time
         return found
 
     def score(self, rank: int, ranks: Sequence[int]) -> float | None:
@@ -71,18 +102,13 @@ class Work:
         return self._keys
 
 
-def _rows(side: Loaded, *, is_device: bool) -> Any:
-    if not is_device:
-        ops = side.ask(queries.ops, by=("rank",))
-        waits = side.ask(queries.communication_tasks).listed("name")
-        ops = ops.taken(~among(ops["name"], sorted({*waits})))
-        return ops.having(ns=ops["host_self_ns"], op=ops["name"])
-    kernels = side.ask(queries.kernels, by=("rank",))
+def _on_device(kernels: Columns) -> Iterator[tuple[Any, ...]]:
     kernels = kernels.taken(~among(kernels["category"], (*_BESIDE, NOT_LISTED, NOT_LISTED_COLLECTIVES)))
     shapes = np.where(kernels["input_shapes"] != "", kernels["input_shapes"], kernels["op_input_shapes"])
     name = np.where(kernels["canonical_name"] != "", kernels["canonical_name"], kernels["name"])
     name = np.where(kernels["type"] != "", kernels["type"], name)
-    return kernels.having(ns=kernels["total_ns"], input_shapes=shapes, name=name)
+    kernels = kernels.having(shapes=shapes, piece=name)
+    return kernels.rows("rank", "calls", "total_ns", "piece", "op", "shapes")
 
 
 def operator_rows(work: Work, stages: Sequence[Any]) -> list[Row]:

@@ -51,11 +51,11 @@ def _factor(name: str) -> _Cells:
 
 
 def _chance(row: Row) -> str:
-    return MISSING_TEXT if row["q"] is None else f"{row['q']:.3f}"
+    return MISSING_TEXT if row["q"] is None else f"{row['q']:.3f}" if row["q"] >= 0.001 else "<0.001"
 
 
 def _verdict(row: Row) -> str:
-    return ", ".join(filter(None, (row["verdict"], row.get("cause") or row.get("place"))))
+    return ", ".join(filter(None, (row["verdict"], row.get("cause"), row.get("place"))))
 
 
 def _speed(name: str) -> _Cells:
@@ -90,7 +90,8 @@ _SHAPES: Final[Mapping[str, tuple[tuple[Column, _Cells], ...]]] = {
         (Column("stage"), _text("stage")), (Column("ranks"), _count("ranks")), (Column("own time"), _time("own_ns")),
         (Column("slowest rank"), lambda row: f"{cell(row['own_max_ns'], 'ns')} ({number(row['own_max_rank'])})"),
         (Column("spread", drop=1), _factor("spread")), (Column("compute", drop=2), _time("compute_ns")),
-        (Column("exposed comm.", drop=2), _time("exposed_communication_ns")), (Column("idle", drop=3), _time("idle_ns")),
+        (Column("exposed comm.", drop=2), _time("exposed_communication_ns")),
+        (Column("idle", drop=3), _time("idle_ns")),
         (Column("bubble"), _time("bubble_ns")), (Column("of step"), lambda row: share(row["bubble_share"])),
         (Column("preparing", drop=4), _time("preparing_ns")), (Column("verdict", left=True), _verdict),
     ),
@@ -101,7 +102,8 @@ _SHAPES: Final[Mapping[str, tuple[tuple[Column, _Cells], ...]]] = {
         (Column("ideal bubble", drop=1), lambda row: share(row["ideal_bubble_share"])),
     ),
     "roles": (
-        (Column("role", left=True), _text("role")), (Column("rank"), _count("rank")), (Column("calls"), _count("calls")),
+        (Column("role", left=True), _text("role")), (Column("rank"), _count("rank")),
+        (Column("calls"), _count("calls")),
         (Column("time"), _time("union_ns")), (Column("exposed"), _time("exposed_ns")),
         (Column("share"), lambda row: share(row["exposed_share"])), (Column("waits"), _time("wait_ns")),
     ),
