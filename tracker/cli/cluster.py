@@ -41,7 +41,7 @@ def cluster(
       tracker cluster ./profiles --only ranks,groups
       tracker cluster 41 57 -o cluster.xlsx
     """
-    from tracker.cluster import cluster as compare
+    from tracker.ranks import cluster as compare
 
     if len(runs) > 2:
         raise UsageError(f"{len(runs)} runs", remedy="name one run, or two to compare them")

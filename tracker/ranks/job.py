@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from tracker.cluster import exchange, missing, ranks
-from tracker.cluster.work import Work, operator_rows
 from tracker.columns import Columns
 from tracker.compare.references import named, needs_store
 from tracker.compare.sides import load_all
 from tracker.errors import UsageError
+from tracker.ranks import exchange, missing, own_time
+from tracker.ranks.work import Work, operator_rows
 from tracker.results import CLUSTER_COLUMNS, SLOW, SUSPECT, UNEVEN, Cluster, ClusterOptions, ShowOptions
 from tracker.units import counted, format_ns
 
@@ -79,7 +79,7 @@ def _of_run(store: Store | None, reference: str, options: ClusterOptions) -> Clu
 
 
 def _cluster(side: Loaded, reference: str, options: ClusterOptions) -> Cluster:
-    stages, work = ranks.stages_of(side), Work(side)
+    stages, work = own_time.stages_of(side), Work(side)
     microbatches, source = _microbatches(side, options)
     steps = dict.fromkeys(side.captures.listed("rank"), 0)
     for rank, count in side.steps.rows("rank", "steps"):
@@ -87,15 +87,15 @@ def _cluster(side: Loaded, reference: str, options: ClusterOptions) -> Cluster:
     roles = exchange.role_rows(side, steps)
     calls = exchange.calls_of(side)
     longest, late = exchange.call_rows(calls)
-    rows = ranks.rank_rows(side, stages, work, exchange.of_ranks(roles))
+    rows = own_time.rank_rows(side, stages, work, exchange.of_ranks(roles))
     for row in rows:
         row["late_calls"] = late.get(row["rank"], 0) if calls.matched else None
-    pipeline = ranks.pipeline_row(stages, microbatches, source)
+    pipeline = own_time.pipeline_row(stages, microbatches, source)
     tables = {
         "ranks": sorted(rows, key=lambda row: (row.get("verdict") is None, -(row.get("own_ratio") or 0), row["rank"])),
-        "steps": ranks.step_rows(stages),
-        "hosts": ranks.host_rows(side, stages),
-        "stages": ranks.stage_rows(stages, rows, microbatches),
+        "steps": own_time.step_rows(stages),
+        "hosts": own_time.host_rows(side, stages),
+        "stages": own_time.stage_rows(stages, rows, microbatches),
         "pipeline": [pipeline] if pipeline else [],
         "roles": roles,
         "groups": exchange.group_rows(calls, [*steps]),
@@ -131,7 +131,7 @@ def _microbatches(side: Loaded, options: ClusterOptions) -> tuple[int | None, st
     return None, ""
 
 
-def _answer(tables: Mapping[str, list[Row]], stages: Sequence[ranks.Stage]) -> tuple[str, str, tuple[str, ...]]:
+def _answer(tables: Mapping[str, list[Row]], stages: Sequence[own_time.Stage]) -> tuple[str, str, tuple[str, ...]]:
     """The sentence that says who holds the job back, its verdict, and what limits it."""
     rows = tables["ranks"]
     if len(rows) < 2:
@@ -176,7 +176,7 @@ def _answer(tables: Mapping[str, list[Row]], stages: Sequence[ranks.Stage]) -> t
     return "no rank holds the others back", "", others
 
 
-def _sure(row: Mapping[str, Any], stages: Sequence[ranks.Stage]) -> str:
+def _sure(row: Mapping[str, Any], stages: Sequence[own_time.Stage]) -> str:
     steps = max((len(stage.steps) for stage in stages if "rank" not in row or row["rank"] in stage.ranks), default=0)
     own = f"own time {format_ns(row['own_ns'])}, " if row.get("own_ns") is not None else ""
     chance = f"chance does that to any of them with q = {row['q']:.3f}" if row["q"] >= 0.001 else "q < 0.001"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cluster.made import MS, job
 from tests.factories import save
-from tracker.cluster import cluster
+from tests.ranks.made import MS, job
 from tracker.errors import UsageError
+from tracker.ranks import cluster
 from tracker.results import ClusterOptions
 
 EVEN = {0: [10] * 5, 1: [10.5, 10, 10, 10, 10.5], 2: [10, 10.5, 10, 10.5, 10], 3: [10, 10, 10.5, 10, 10]}

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from msgspec import Struct
 
-from tracker.cluster.judging import Judged, judge, median_of_others
-from tracker.cluster.work import Work
+from tracker.ranks.judging import Judged, judge, median_of_others
+from tracker.ranks.work import Work
 from tracker.results import SLOW, UNEVEN
 
 if TYPE_CHECKING:
