@@ -85,14 +85,14 @@ def _world(side: Loaded) -> int | None:
 def _groups(calls: Collectives) -> Iterator[str]:
     """Groups of which not all members are captured, and calls that have no partner."""
     captured = set(calls.calls)
-    apart = [
+    partly = [
         f"{group.role or 'group'} {format_numbers(group.ranks)}: {len(captured & {*group.ranks})} of {len(group.ranks)}"
         for group in calls.groups.values()
         if len(group.ranks) > 1 and not captured.issuperset(group.ranks)
     ]
-    if apart:
-        more = f" and {counted(len(apart) - _NAMED, 'more group')}" if len(apart) > _NAMED else ""
-        yield f"Waiting and transit of groups that are not captured whole ({'; '.join(apart[:_NAMED])}{more})."
+    if partly:
+        more = f" and {counted(len(partly) - _NAMED, 'more group')}" if len(partly) > _NAMED else ""
+        yield f"Waiting and transit of groups that are not captured whole ({'; '.join(partly[:_NAMED])}{more})."
     nameless = any((own.group < 0).any() for own in calls.calls.values() if len(own))
     if nameless and sum(len(group.ranks) != 1 for group in calls.groups.values()) > 1:
         yield "Waiting in calls that name no process group, where the run has several."
