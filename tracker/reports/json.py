@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 from tracker.reports.commands import command
 from tracker.reports.look import Look
 from tracker.reports.rows import plain, records
-from tracker.reports.tables import bottleneck_record, chosen_sections, selected
+from tracker.reports.tables import bottleneck_record, chosen_sections, chosen_tables, selected
 from tracker.reports.views.bottleneck import changed
 from tracker.results import (
     CALIBRATION_COLUMNS,
@@ -20,6 +20,7 @@ from tracker.results import (
     LOG_COLUMNS,
     MATRIX_COLUMNS,
     Calibration,
+    Cluster,
     Diff,
     ExplainedFinding,
     ExplainedIncident,
@@ -118,6 +119,15 @@ def _explained(found: ExplainedFinding) -> dict[str, Any]:
     fields = {"finding": plain(dict(found.finding)), "notes": plain(found.notes)}
     tables = {name: records(getattr(found, name)) for name in (*EXPLAIN_COLUMNS, "environment")}
     return {"schema": SCHEMA, **fields, **tables}
+
+
+def cluster(found: Cluster, look: Look) -> str:
+    """The run, the answer, and a list of rows per chosen section; with a second run `changes` from the first."""
+    fields = {
+        name: plain(getattr(found, name)) for name in ("run", "baseline", "verdict", "remarks", "missing", "notes")
+    }
+    tables = {name: records(rows) for name, rows in chosen_tables(found, look)}
+    return _dump({"schema": SCHEMA, "headline": found.headline, **fields, **tables})
 
 
 def matrix(matrix: Matrix, look: Look) -> str:
