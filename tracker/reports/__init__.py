@@ -25,12 +25,14 @@ if TYPE_CHECKING:
 NAMES: Final = ("csv", "github", "json", "junit", "markdown", "prometheus", "text", "xlsx")
 _WORDS: Final = {
     "Diff": "diff", "Matrix": "matrix", "Shown": "show", "Log": "log", "History": "history", "Findings": "findings",
-    "ExplainedFinding": "explained", "Calibration": "calibration", "Cluster": "cluster", "Status": "status",
+    "ExplainedFinding": "explained", "ExplainedIncident": "incident", "Calibration": "calibration",
+    "Cluster": "cluster", "Status": "status",
 }  # fmt: skip
 """Class of a result -> its view."""
 SHOWS: Final = {
     **dict.fromkeys(("text", "json"), (*_WORDS.values(), "doctor")),
-    **dict.fromkeys(("markdown", "csv", "xlsx"), tuple(_WORDS.values())[:-1]),
+    "markdown": tuple(word for word in _WORDS.values() if word != "status"),
+    **dict.fromkeys(("csv", "xlsx"), tuple(word for word in _WORDS.values() if word not in ("incident", "status"))),
     **dict.fromkeys(("github", "junit", "prometheus"), ("diff", "findings")),
 }
 """Format -> the results that it can show."""

@@ -23,6 +23,7 @@ from tracker.results import (
     Cluster,
     Diff,
     ExplainedFinding,
+    ExplainedIncident,
     Findings,
     History,
     Log,
@@ -105,9 +106,19 @@ def findings(found: Findings, look: Look) -> str:
 
 def explained(found: ExplainedFinding, look: Look) -> str:
     """One finding with its tests, runs, events and facts, and what else changed."""
+    return _dump(_explained(found))
+
+
+def incident(found: ExplainedIncident, look: Look) -> str:
+    """The same of all findings of an incident."""
+    explained = [_explained(one) for one in found.explained]
+    return _dump({"schema": SCHEMA, "incident_id": found.incident_id, "explained": explained})
+
+
+def _explained(found: ExplainedFinding) -> dict[str, Any]:
     fields = {"finding": plain(dict(found.finding)), "notes": plain(found.notes)}
     tables = {name: records(getattr(found, name)) for name in (*EXPLAIN_COLUMNS, "environment")}
-    return _dump({"schema": SCHEMA, **fields, **tables})
+    return {"schema": SCHEMA, **fields, **tables}
 
 
 def cluster(found: Cluster, look: Look) -> str:

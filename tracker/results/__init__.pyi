@@ -36,6 +36,7 @@ from .findings import (
     OPEN_STATES,
     STATES,
     ExplainedFinding,
+    ExplainedIncident,
     Findings,
     FindingsOptions,
 )
@@ -182,6 +183,7 @@ __all__ = [
     "Diff",
     "DiffOptions",
     "ExplainedFinding",
+    "ExplainedIncident",
     "Explanation",
     "Findings",
     "FindingsOptions",

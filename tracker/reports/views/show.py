@@ -13,14 +13,24 @@ from tracker.compare.references import FILES
 from tracker.profile import NOT_LISTED, NOT_LISTED_COLLECTIVES
 from tracker.reports.cells import READABLE, cell, number, readable, share
 from tracker.reports.commands import command_of, options_of, others_of
-from tracker.reports.document import NAME, Block, Column, Document, Lines, Table, table
+from tracker.reports.document import NAME, Block, Column, Document, Lines, Table, few, table
 from tracker.reports.look import Look
 from tracker.reports.rows import records
 from tracker.reports.text import ROWS
 from tracker.reports.views import bottleneck, show_tables, tree
 from tracker.reports.views.sections import PRUNED, in_section, names_modules
 from tracker.results import Shown
-from tracker.units import MISSING_TEXT, counted, format_moment, format_ns, format_numbers, steps_words, time_unit
+from tracker.units import (
+    MISSING_TEXT,
+    counted,
+    format_moment,
+    format_ns,
+    format_numbers,
+    ranges,
+    some_of,
+    steps_words,
+    time_unit,
+)
 
 _FACTS: Final = 12
 _PARTS: Final = (
@@ -43,8 +53,13 @@ def document(shown: Shown, look: Look) -> Document:
 
 def _name(shown: Shown) -> str:
     run = shown.run
-    paths = ", ".join(dict.fromkeys(str(row["path"]) for row in records(shown.tables["sources"])))
-    return paths or "run" if run.get("workload") == FILES or not run.get("run_id") else f"run {run['run_id']}"
+    paths = list(dict.fromkeys(str(row["path"]) for row in records(shown.tables["sources"])))
+    named = str(run.get("reference") or "") if len(paths) > 1 else ""
+    return (
+        named or some_of(paths, most=2) or "run"
+        if run.get("workload") == FILES or not run.get("run_id")
+        else f"run {run['run_id']}"
+    )
 
 
 def _title(shown: Shown) -> str:
@@ -78,6 +93,8 @@ def _headline(shown: Shown) -> str:
         return f"{format_ns(step, unit)} per step{spread}"
     known = [row["e2e_ns"] for row in ranks if row.get("e2e_ns") is not None]
     e2e = sum(known) / len(known) if known else run.get("e2e_ns")
+    if e2e is None:
+        return "The source states neither a step time nor how long the capture is"
     mean = f" (mean of {counted(len(ranks), 'rank')})" if len(ranks) > 1 else ""
     return f"E2E {cell(e2e, 'ns')}{mean} of the whole capture"
 
@@ -85,9 +102,12 @@ def _headline(shown: Shown) -> str:
 def _remarks(shown: Shown) -> Iterator[str]:
     if shown.run.get("tags"):
         yield f"tags: {shown.run['tags']}"
+    unlike: dict[str, list[int]] = {}
     for row in records(shown.tables["overall"]):
         if row.get("quality", "ok") != "ok":
-            yield f"rank {number(row.get('rank'))} is {row['quality']}: {row.get('quality_reason')}"
+            unlike.setdefault(f"{row['quality']}: {row.get('quality_reason')}", []).append(row.get("rank") or 0)
+    for why, ranks in unlike.items():
+        yield f"rank {ranks[0]} is {why}" if len(ranks) == 1 else f"ranks {ranges(sorted(ranks))} are {why}"
 
 
 def _blocks(shown: Shown, look: Look) -> Iterator[Block]:
@@ -160,6 +180,7 @@ def _largest(shown: Shown, look: Look) -> Table:
         lines.append(("sum", [f"{len(more):,} other {word}s", cell(rest, "ns"), share(rest / whole), ""]))
     note = "" if lines else PRUNED if shown.is_pruned else f"no {word} has {place} {what}"
     over = f"all {steps} steps" if steps > 1 else "the capture"
+    over = steps_words(shown.options.steps) if shown.options.steps else over
     ranks = f" and {shown.run['ranks']} ranks" if (shown.run.get("ranks") or 1) > 1 else ""
     return replace(table(f"Largest {word}s, over {over}{ranks}", columns, lines, note=note), is_first=True)
 
@@ -168,10 +189,15 @@ def _notes(shown: Shown, look: Look) -> Iterator[str]:
     if shown.bottleneck is not None:
         yield f"Bottleneck: {bottleneck.sentence(shown.bottleneck)}"
     # of what a table lists is not news of the first screen
-    yield from (
-        f"Note: {note}"
-        for note in shown.notes
-        if look.details or "memory_block" in look.only or "(memory_blocks)" not in note
+    is_detail = look.details or "memory_block" in look.only
+    remarks = tuple(_remarks(shown))
+    yield from few(
+        [
+            f"Note: {note}"
+            for note in shown.notes
+            if (is_detail or "(memory_blocks)" not in note) and not any(remark.endswith(note) for remark in remarks)
+        ],
+        look,
     )
     run = shown.run
     started = run.get("started_at_ns")
