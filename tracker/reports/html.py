@@ -1,0 +1,162 @@
+"""Documents as one HTML file that loads nothing from anywhere: the first screen open, all other tables folded below.
+
+Every text passes through `printable` and is escaped; only drawings of `svg` and the two files of `page/` are markup.
+The first rows of a table are HTML, the others travel packed and come out when a reader sorts, filters or asks for them.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from gzip import compress
+from hashlib import sha256
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, Final
+
+from jinja2 import Environment, StrictUndefined, Template
+from markupsafe import Markup
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tracker.reports.document import Block, Column, Document, Lines, Table
+from tracker.reports.look import Look
+from tracker.units import printable
+
+TITLE = "one page for a browser, to attach to a ticket"
+SUFFIX = ".html"
+BINARY = False
+PLAIN_ROWS: Final = 200
+"""Rows of a table that are HTML."""
+MOST_ROWS: Final = 10_000
+"""Rows of a table unless the reader says otherwise."""
+
+_PAGE: Final = Path(__file__).parent / "page"
+_FIRST: Final = 12
+_DETAIL: Final = 25
+"""Rows that a browser shows before somebody asks for more: on the first screen, and below."""
+_TONES: Final = {"worse": "w", "better": "b", "sum": "s", "strong": "g"}
+_START, _END = "<article>", "</article>"
+
+
+def render(make: Callable[[Look], Document], look: Look) -> str:
+    """The page with all that the document has. `make`: the document with at most `look.limit` rows per table."""
+    document = make(replace(look, details=True, width=None, color=False, limit=look.rows(MOST_ROWS) or 0))
+    blocks = [_block(block) for block in document.chosen(look.only, details=True) if _says_something(block)]
+    is_first = [block.is_first or bool(look.only) for block in blocks]
+    css, script = _text("page.css"), _text("page.js")
+    return _template().render(
+        document=document,
+        first=[block for block, first in zip(blocks, is_first, strict=True) if first],
+        detail=[block for block, first in zip(blocks, is_first, strict=True) if not first],
+        css=Markup(css), script=Markup(script), css_hash=_hash(css), script_hash=_hash(script),
+    )  # fmt: skip
+
+
+def joined(pages: Sequence[str]) -> str:
+    """Several pages as one: the first one, with the articles of the others behind its own."""
+    articles = [page[page.index(_START) : page.rindex(_END) + len(_END)] for page in pages]
+    start, end = pages[0].index(_START), pages[0].rindex(_END) + len(_END)
+    return pages[0][:start] + "\n".join(articles) + pages[0][end:]
+
+
+class _HtmlRow(Struct, frozen=True):
+    """A row of the page: a letter for its tone, its cells with the letter of each, and the sentence under the first."""
+
+    tone: str
+    cells: tuple[tuple[str, str], ...]
+    below: str
+
+
+class _HtmlBlock(Struct, frozen=True):
+    """A block as the template takes it. `classes`: which columns are aligned left, hold names, or change; `shown`: rows
+    before a reader asks for more; `packed`: the rows that are no HTML, and `left` how many.
+    """
+
+    title: str
+    is_first: bool
+    lines: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    classes: str = ""
+    rows: tuple[_HtmlRow, ...] = ()
+    count: int = 0
+    shown: int = 0
+    packed: str = ""
+    left: int = 0
+    more: int = 0
+    lead: str = ""
+    note: str = ""
+    is_sortable: bool = False
+
+
+def _says_something(block: Block) -> bool:
+    return bool(block.lines if isinstance(block, Lines) else block.rows or block.note or block.title)
+
+
+def _block(block: Block) -> _HtmlBlock:
+    if isinstance(block, Lines):
+        return _HtmlBlock(block.title, block.is_first, block.lines)
+    rows = tuple(_rows(block))
+    plain, left = rows[:PLAIN_ROWS], rows[PLAIN_ROWS:]
+    return _HtmlBlock(
+        block.title, block.is_first,
+        columns=tuple(column.header.replace("\n", " ").strip() for column in block.columns),
+        classes=" ".join(_classes(block.columns)), rows=plain, count=len(rows),
+        shown=_FIRST if block.is_first else _DETAIL, packed=_packed(left) if left else "", left=len(left),
+        more=block.more, lead=block.lead, note=block.note or ("" if rows else "no rows"),
+        is_sortable=len(rows) > 2 and not any(row.tone == "s" or row.cells[0][0][:1] in (" ", "=") for row in rows),
+    )  # fmt: skip
+
+
+def _rows(table: Table) -> Iterator[_HtmlRow]:
+    parts = zip_longest(table.rows, table.tones, table.cell_tones, table.below, fillvalue=())
+    for cells, tone, tones, below in parts:
+        letters = [_TONES.get(str(one), "") for one in tones or [""] * len(cells)]
+        yield _HtmlRow(_TONES.get(str(tone), ""), tuple(zip(map(str, cells), letters, strict=True)), str(below or ""))
+
+
+def _classes(columns: Sequence[Column]) -> Iterator[str]:
+    """`l1`: the first column is aligned left; `c1`: it holds names; `e1`: it may be long; `k1`: it takes the tone."""
+    for place, column in enumerate(columns, start=1):
+        header = column.header
+        letters = {"l": column.left, "c": column.code, "e": column.elastic}
+        letters["k"] = "change" in header or "verdict" in header or header.startswith("vs ") or header in ("", "%")
+        yield from (f"{letter}{place}" for letter, has in letters.items() if has)
+
+
+def _packed(rows: Sequence[_HtmlRow]) -> str:
+    """Rows for the script of the page: tone, sentence, cells and their tones, as gzip of JSON in base64."""
+    found = [
+        [row.tone, printable(row.below), [printable(text) for text, _ in row.cells], "".join(_marks(row))]
+        for row in rows
+    ]
+    text = json.dumps(found, ensure_ascii=False, separators=(",", ":"))
+    return b64encode(compress(text.encode("utf-8", "replace"), 6, mtime=0)).decode()
+
+
+def _marks(row: _HtmlRow) -> Iterator[str]:
+    """The tone of each cell, `-` for none; nothing where no cell has one."""
+    if any(mark for _, mark in row.cells):
+        yield from (mark or "-" for _, mark in row.cells)
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
+
+
+@cache
+def _text(name: str) -> str:
+    return (_PAGE / name).read_text(encoding="utf-8")
+
+
+@cache
+def _template() -> Template:
+    def shown(value: Any) -> Any:
+        return printable(value) if type(value) is str else value  # what is markup stays as it is
+
+    environment = Environment(
+        autoescape=True, finalize=shown, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
+    )
+    return environment.from_string(_text("page.html"))
