@@ -21,7 +21,8 @@ from markupsafe import Markup
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tracker.reports.document import Block, Column, Document, Lines, Table
+from tracker.reports import svg
+from tracker.reports.document import Bars, Block, Column, Document, Lines, Table
 from tracker.reports.look import Look
 from tracker.units import printable
 
@@ -63,16 +64,21 @@ def joined(pages: Sequence[str]) -> str:
 
 
 class _HtmlRow(Struct, frozen=True):
-    """A row of the page: a letter for its tone, its cells with the letter of each, and the sentence under the first."""
+    """A row of the page: a letter for its tone, its cells with the letter of each, the sentence under the first, and
+    the drawings behind them.
+    """
 
     tone: str
     cells: tuple[tuple[str, str], ...]
     below: str
+    drawn: tuple[Markup, ...] = ()
+    swatch: Markup = Markup("")
 
 
 class _HtmlBlock(Struct, frozen=True):
     """A block as the template takes it. `classes`: which columns are aligned left, hold names, or change; `shown`: rows
-    before a reader asks for more; `packed`: the rows that are no HTML, and `left` how many.
+    before a reader asks for more; `packed`: the rows that are no HTML, and `left` how many; `drawn`: headers of the
+    columns with drawings.
     """
 
     title: str
@@ -89,6 +95,8 @@ class _HtmlBlock(Struct, frozen=True):
     lead: str = ""
     note: str = ""
     is_sortable: bool = False
+    drawn: tuple[str, ...] = ()
+    chart: Markup = Markup("")
 
 
 def _says_something(block: Block) -> bool:
@@ -99,6 +107,7 @@ def _block(block: Block) -> _HtmlBlock:
     if isinstance(block, Lines):
         return _HtmlBlock(block.title, block.is_first, block.lines)
     rows = tuple(_rows(block))
+    drawn = [name for name, has in (("runs", any(block.strips)), ("", any(block.bars) or bool(block.adds))) if has]
     plain, left = rows[:PLAIN_ROWS], rows[PLAIN_ROWS:]
     return _HtmlBlock(
         block.title, block.is_first,
@@ -107,14 +116,24 @@ def _block(block: Block) -> _HtmlBlock:
         shown=_FIRST if block.is_first else _DETAIL, packed=_packed(left) if left else "", left=len(left),
         more=block.more, lead=block.lead, note=block.note or ("" if rows else "no rows"),
         is_sortable=len(rows) > 2 and not any(row.tone == "s" or row.cells[0][0][:1] in (" ", "=") for row in rows),
+        drawn=tuple(drawn), chart=svg.chart(block.chart) if block.chart is not None else Markup(""),
     )  # fmt: skip
 
 
 def _rows(table: Table) -> Iterator[_HtmlRow]:
     parts = zip_longest(table.rows, table.tones, table.cell_tones, table.below, fillvalue=())
-    for cells, tone, tones, below in parts:
+    spans = svg.spans(table.adds, table.bars) if any(table.bars) or table.adds else []
+    parts_of_bars = table.chart.names if isinstance(table.chart, Bars) else ()
+    for place, (cells, tone, tones, below) in enumerate(parts):
+        letter = _TONES.get(str(tone), "")
         letters = [_TONES.get(str(one), "") for one in tones or [""] * len(cells)]
-        yield _HtmlRow(_TONES.get(str(tone), ""), tuple(zip(map(str, cells), letters, strict=True)), str(below or ""))
+        drawn: list[Markup] = []
+        if place < PLAIN_ROWS:
+            drawn += [svg.strip(table.strips[place])] if any(table.strips) else []
+            drawn += [svg.span(spans[place], spans, letter)] if spans else []
+        swatch = svg.swatch(parts_of_bars[place]) if place < len(parts_of_bars) else Markup("")
+        cells_of_row = tuple(zip(map(str, cells), letters, strict=True))
+        yield _HtmlRow(letter, cells_of_row, str(below or ""), tuple(drawn), swatch)
 
 
 def _classes(columns: Sequence[Column]) -> Iterator[str]:

@@ -169,6 +169,26 @@ for (const code of document.querySelectorAll(".command code")) {
   });
   code.after(button);
 }
+/** A click on a box of a flame makes it as wide as the page; a click on one that is, shows all again. */
+for (const flame of document.querySelectorAll(".flame")) {
+  const boxes = [...flame.querySelectorAll(":scope > svg")].map((box) => ({
+    box, x: parseFloat(box.getAttribute("x")), width: parseFloat(box.getAttribute("width")),
+  }));
+  let zoomed = null;
+  for (const one of boxes) {
+    one.box.addEventListener("click", () => {
+      zoomed = zoomed === one ? null : one;
+      const [start, whole] = zoomed ? [zoomed.x, zoomed.width] : [0, 100];
+      for (const { box, x, width } of boxes) {
+        const [left, right] = [x, x + width].map((at) => Math.min(100, Math.max(0, ((at - start) / whole) * 100)));
+        box.setAttribute("x", `${left}%`);
+        box.setAttribute("width", `${right - left}%`);
+        const [text, says] = [box.querySelector("text"), box.querySelector("title").textContent];
+        text.textContent = right - left > 3 ? says.slice(0, says.lastIndexOf(": ")) : "";
+      }
+    });
+  }
+}
 addEventListener("beforeprint", () => {
   for (const one of document.querySelectorAll("details")) one.open = true;
   for (const one of unfold) one();

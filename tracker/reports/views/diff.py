@@ -14,7 +14,7 @@ from tracker.profile import UNKNOWN_DEVICE
 from tracker.reports import cells
 from tracker.reports.cells import values
 from tracker.reports.commands import command_of, options_of, others_of
-from tracker.reports.document import NAME, SENTENCE, Block, Column, Document, Lines, Table, table
+from tracker.reports.document import NAME, SENTENCE, Bars, Block, Column, Document, Lines, Table, table
 from tracker.reports.look import Look
 from tracker.reports.rows import Row, records
 from tracker.reports.text import ROWS, shorten
@@ -190,7 +190,19 @@ def _step(diff: Diff) -> Table:
         flip = name == "samples_per_second"
         rows.append((cells.tone(row, -(row["delta"] or 0.0) if flip else row["delta"]), own))
         bars.append(None)
-    return replace(table("", columns, rows, is_first=True), bars=tuple(bars))
+    return replace(table("", columns, rows, is_first=True), bars=tuple(bars), chart=_bars(diff, unit))
+
+
+def _bars(diff: Diff, unit: tuple[int, str]) -> Bars:
+    """The parts of a step on both sides."""
+    found = diff.explanation
+    heads = _heads(diff)
+    totals = zip(heads, (found.baseline_ns, found.candidate_ns), diff_tables.SIDES, strict=True)
+    sides = tuple(
+        (head.header, format_ns(total, unit), tuple(getattr(part, f"{side}_ns") or 0.0 for part in found.parts))
+        for head, total, side in totals
+    )
+    return Bars(tuple(_PARTS.get(part.name, part.title) for part in found.parts), sides)
 
 
 def _differs(mean: Row, median: Row) -> bool:
@@ -208,6 +220,7 @@ def _causes(diff: Diff) -> Table:
     unit = time_unit(found.delta_ns, *(row.delta_ns for row in rows))
     columns = [Column("cause", **NAME), Column("change"), Column("of change"), Column(""), Column("why", **SENTENCE)]
     lines: list[tuple[str, list[str]]] = []
+    adds: list[float | None] = [row.delta_ns for row in rows]
     for row in rows:
         line = [_name(row, diff), cells.signed(format_ns(row.delta_ns, unit), row.delta_ns)]
         line += [_of_change(row.share) if has_shares else "", cells.MARKS.get(row.verdict or "", "")]
@@ -217,7 +230,8 @@ def _causes(diff: Diff) -> Table:
         whole = "= step time" if found.total_metric == "step_ns" else "= E2E"
         ends = [whole, cells.signed(format_ns(found.delta_ns, unit), found.delta_ns), "100 %" if has_shares else ""]
         lines.append(("strong", [*ends, *[""] * (len(columns) - len(ends))]))
-    return table("", columns, lines, is_first=True)
+        adds.append(None)
+    return replace(table("", columns, lines, is_first=True), adds=tuple(adds))
 
 
 def _of_change(share: float | None) -> str:
