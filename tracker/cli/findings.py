@@ -66,7 +66,7 @@ def explain(
       tracker explain I-3
       tracker explain 12 --format json
     """
-    from tracker import compare
+    from tracker import compare, reports
     from tracker.regressions.actions import numbers_of
     from tracker.regressions.explain import explain as explain_one
     from tracker.regressions.explain import findings_of
@@ -74,9 +74,10 @@ def explain(
     numbers, incidents = numbers_of([finding])
     delivery = plan(page, f"finding_{finding}", "explained")
     for format in delivery.formats:
-        if incidents and format not in ("text", "markdown", "json"):
+        if incidents and format not in ("text", "markdown", "html", "json"):
             raise UsageError(
-                f"--format {format} takes a single finding", remedy="name a finding, or choose text, markdown or json"
+                f"--format {format} takes a single finding",
+                remedy="name a finding, or choose text, markdown, html or json",
             )
     with database.reading(config.load(db)) as store, store.reading():
         numbers += [number for incident in incidents for number in findings_of(store, incident)]
@@ -86,7 +87,7 @@ def explain(
 
     def joined(documents: list[str], format: str) -> str:
         if format != "json":
-            return "\n\n".join(text.rstrip("\n") for text in documents)
+            return reports.joined(documents, format)
         explained = [json.loads(text) for text in documents]
         document = {"schema": explained[0]["schema"], "incident_id": incidents[0], "explained": explained}
         return json.dumps(document, indent=2)

@@ -21,6 +21,7 @@ from tracker.compare.summaries import summed
 from tracker.profile import MAX_BLOCKS
 from tracker.results import ADDED, BOTH, DIFF_COLUMNS, REMOVED
 from tracker.store import queries
+from tracker.units import NS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,6 +68,19 @@ def blocks(side: Loaded) -> Columns:
     if side.chosen_steps is None:
         return found
     return found.taken(np.isin(found.integers("step"), list(side.chosen_steps)))
+
+
+def curve(side: Loaded) -> tuple[tuple[float, float], ...]:
+    """The memory of the chosen capture of `side` over time, of the component with the highest peak: seconds, bytes."""
+    chosen = chosen_capture(side)
+    if chosen is None or not side.has_rows(queries.memory_curve):
+        return ()
+    of_components: dict[str, list[tuple[float, float]]] = {}
+    rows = queries.memory_curve.columns(side.store, [chosen[0]])
+    for rank, component, time_ns, size in rows.rows("rank", "component", "time_ns", "allocated_bytes"):
+        if rank == chosen[1] and size is not None:
+            of_components.setdefault(component, []).append((time_ns / NS_PER_S, float(size)))
+    return tuple(max(of_components.values(), key=lambda own: max(size for _, size in own), default=()))
 
 
 def note_on_blocks(side: Loaded, captures: Collection[tuple[int, int]]) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracker.reports import svg
-from tracker.reports.document import Bars, Block, Column, Document, Lines, Table
+from tracker.reports.document import Bars, Block, Column, Document, Lines, Table, Trend
 from tracker.reports.look import Look
 from tracker.units import printable
 
@@ -31,6 +31,9 @@ SUFFIX = ".html"
 BINARY = False
 PLAIN_ROWS: Final = 200
 """Rows of a table that are HTML."""
+_PLAIN_OF_PAGE: Final = 400
+_LEAST_PLAIN: Final = 50
+"""Once a page has so many, further tables have fewer: a file must stay small enough to attach."""
 MOST_ROWS: Final = 10_000
 """Rows of a table unless the reader says otherwise."""
 
@@ -45,13 +48,17 @@ _START, _END = "<article>", "</article>"
 def render(make: Callable[[Look], Document], look: Look) -> str:
     """The page with all that the document has. `make`: the document with at most `look.limit` rows per table."""
     document = make(replace(look, details=True, width=None, color=False, limit=look.rows(MOST_ROWS) or 0))
-    blocks = [_block(block) for block in document.chosen(look.only, details=True) if _says_something(block)]
+    blocks: list[_HtmlBlock] = []
+    for block in filter(_says_something, document.chosen(look.only, details=True)):
+        room = _PLAIN_OF_PAGE - sum(len(each.rows) for each in blocks)
+        blocks.append(_block(block, min(PLAIN_ROWS, max(room, _LEAST_PLAIN))))
     is_first = [block.is_first or bool(look.only) for block in blocks]
     css, script = _text("page.css"), _text("page.js")
     return _template().render(
         document=document,
         first=[block for block, first in zip(blocks, is_first, strict=True) if first],
         detail=[block for block, first in zip(blocks, is_first, strict=True) if not first],
+        commands=_commands(document.next_commands),
         css=Markup(css), script=Markup(script), css_hash=_hash(css), script_hash=_hash(script),
     )  # fmt: skip
 
@@ -71,7 +78,7 @@ class _HtmlRow(Struct, frozen=True):
     tone: str
     cells: tuple[tuple[str, str], ...]
     below: str
-    drawn: tuple[Markup, ...] = ()
+    drawn: tuple[tuple[str, Markup], ...] = ()
     swatch: Markup = Markup("")
 
 
@@ -103,34 +110,67 @@ def _says_something(block: Block) -> bool:
     return bool(block.lines if isinstance(block, Lines) else block.rows or block.note or block.title)
 
 
-def _block(block: Block) -> _HtmlBlock:
+def _block(block: Block, most: int) -> _HtmlBlock:
+    """`block` with at most so many rows as HTML."""
     if isinstance(block, Lines):
         return _HtmlBlock(block.title, block.is_first, block.lines)
-    rows = tuple(_rows(block))
-    drawn = [name for name, has in (("runs", any(block.strips)), ("", any(block.bars) or bool(block.adds))) if has]
-    plain, left = rows[:PLAIN_ROWS], rows[PLAIN_ROWS:]
+    block = _without_empty_columns(block)
+    rows, spans = tuple(_rows(block)), _spans(block)
+    drawn = [name for name, has in (("runs", any(block.strips)), ("", bool(spans))) if has]
+    plain, left = rows[:most], rows[most:]
     return _HtmlBlock(
         block.title, block.is_first,
         columns=tuple(column.header.replace("\n", " ").strip() for column in block.columns),
         classes=" ".join(_classes(block.columns)), rows=plain, count=len(rows),
         shown=_FIRST if block.is_first else _DETAIL, packed=_packed(left) if left else "", left=len(left),
-        more=block.more, lead=block.lead, note=block.note or ("" if rows else "no rows"),
-        is_sortable=len(rows) > 2 and not any(row.tone == "s" or row.cells[0][0][:1] in (" ", "=") for row in rows),
+        more=block.more, lead="" if isinstance(block.chart, Trend) else block.lead,
+        note=block.note or ("" if rows else "no rows"),
+        is_sortable=len(rows) > 8 and not any(row.tone == "s" or row.cells[0][0][:1] in (" ", "=") for row in rows),
         drawn=tuple(drawn), chart=svg.chart(block.chart) if block.chart is not None else Markup(""),
     )  # fmt: skip
 
 
+def _spans(table: Table) -> list[tuple[float, float] | None]:
+    """Where the bars of the rows begin and end; none where the chart above shows the same."""
+    is_shown = isinstance(table.chart, Bars) and len(table.chart.sides) == 1
+    return svg.spans(table.adds, table.bars) if table.adds or (any(table.bars) and not is_shown) else []
+
+
+def _commands(lines: Sequence[str]) -> list[tuple[str, list[str]]]:
+    """Each command with the options that may end it instead of its own."""
+    found: list[tuple[str, list[str]]] = []
+    for line in lines:
+        if line.startswith("-") and found:
+            found[-1][1].append(line)
+        else:
+            found.append((line, []))
+    return found
+
+
+def _without_empty_columns(table: Table) -> Table:
+    """`table` without the columns that say nothing in any row, such as verdicts where none was found."""
+    kept = [at for at in range(len(table.columns)) if at == 0 or any(row[at] for row in table.rows)]
+    if len(kept) == len(table.columns) or not table.rows:
+        return table
+    return replace(
+        table,
+        columns=tuple(table.columns[at] for at in kept),
+        rows=tuple(tuple(row[at] for at in kept) for row in table.rows),
+        cell_tones=tuple(tuple(tones[at] for at in kept) for tones in table.cell_tones),
+    )
+
+
 def _rows(table: Table) -> Iterator[_HtmlRow]:
     parts = zip_longest(table.rows, table.tones, table.cell_tones, table.below, fillvalue=())
-    spans = svg.spans(table.adds, table.bars) if any(table.bars) or table.adds else []
+    spans = _spans(table)
     parts_of_bars = table.chart.names if isinstance(table.chart, Bars) else ()
     for place, (cells, tone, tones, below) in enumerate(parts):
         letter = _TONES.get(str(tone), "")
         letters = [_TONES.get(str(one), "") for one in tones or [""] * len(cells)]
-        drawn: list[Markup] = []
+        drawn: list[tuple[str, Markup]] = []
         if place < PLAIN_ROWS:
-            drawn += [svg.strip(table.strips[place])] if any(table.strips) else []
-            drawn += [svg.span(spans[place], spans, letter)] if spans else []
+            drawn += [("r", svg.strip(table.strips[place]))] if any(table.strips) else []
+            drawn += [("x", svg.span(spans[place], spans, letter))] if spans else []
         swatch = svg.swatch(parts_of_bars[place]) if place < len(parts_of_bars) else Markup("")
         cells_of_row = tuple(zip(map(str, cells), letters, strict=True))
         yield _HtmlRow(letter, cells_of_row, str(below or ""), tuple(drawn), swatch)
@@ -167,7 +207,9 @@ def _hash(text: str) -> str:
 
 @cache
 def _text(name: str) -> str:
-    return (_PAGE / name).read_text(encoding="utf-8")
+    """A file of the page, without its indents and comment lines."""
+    lines = map(str.strip, (_PAGE / name).read_text(encoding="utf-8").splitlines())
+    return "\n".join(line for line in lines if not line.startswith(("//", "/**")))
 
 
 @cache

@@ -6,7 +6,7 @@ Colours are classes, which the style sheet of the page knows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from markupsafe import Markup, escape
@@ -16,7 +16,7 @@ from tracker.reports.document import Bars, Chart, Curves, Flame, Strip, Trend
 from tracker.units import format_diff, printable
 
 _HEIGHT: Final = 200
-_TOP, _BOTTOM = 26, 26
+_TOP, _BOTTOM = 30, 26
 _LEAST_AXIS: Final = 0.05
 """Part of the largest value that an axis spans at least: noise must not look like a change."""
 _COLOURS: Final = {"compute": 0, "exposed communication": 1, "exposed copies": 2, "idle": 3, "data loading": 4}
@@ -24,6 +24,9 @@ _COLOURS: Final = {"compute": 0, "exposed communication": 1, "exposed copies": 2
 _LABELS: Final = 60
 """Characters of labels below an axis."""
 _LEVEL: Final = 20
+_STRIP: Final = 120
+_POINTS: Final = 150
+"""Points of a curve: of each part of its time the largest."""
 _LEAST_WIDTH: Final = 0.25
 """Per cent of the width below which a box of a flame is left out."""
 _SHADES: Final = (0.02, 0.10, 0.30)
@@ -59,26 +62,24 @@ def span(ends: tuple[float, float] | None, every: Sequence[tuple[float, float] |
     scale = 100 / (high - low or 1.0)
     start, width = (min(ends) - low) * scale, max(abs(ends[1] - ends[0]) * scale, 0.3)
     kind = tone or ("u" if ends[1] > ends[0] else "d")
-    zero = f'<path class=axis d="M{-low * scale:.2f} 0v14"/>'
     return Markup(
-        f'<svg class=span viewBox="0 0 100 14" preserveAspectRatio=none aria-hidden=true>{zero}'
-        f'<rect class={kind} x="{start:.2f}" y=2 width="{width:.2f}" height=10 /></svg>'
+        f"<svg><rect class=a x={-low * scale:.4g}% width=1 height=14 />"
+        f"<rect class={kind} x={start:.4g}% y=2 width={width:.4g}% height=10 /></svg>"
     )
 
 
 def strip(runs: Strip | None) -> Markup:
-    """The runs of both sides on one axis, a dot each: the baseline above the candidate."""
+    """The runs of both sides on one axis of _STRIP pixels, a dot each: the baseline above the candidate."""
     known = [value for side in runs or () for value in side]
     if not known:
         return Markup("")
     low, high = _limits(known)
-    lines = []
-    for side, (kind, y) in zip(runs or (), (("p", 4), ("q", 10)), strict=True):
-        dots = "".join(f"M{4 + (value - low) / (high - low) * 92:.1f} {y}h0" for value in side)
-        lines.append(f'<path class={kind} d="{dots}"/>')
-    return Markup(
-        f'<svg class=strip viewBox="0 0 100 14" preserveAspectRatio=none aria-hidden=true>{"".join(lines)}</svg>'
-    )
+    scale = (_STRIP - 10) / (high - low)
+    lines = [
+        "".join(f"M{5 + (value - low) * scale:.0f} {y}h0" for value in side)
+        for side, y in zip(runs or (), (4, 10), strict=True)
+    ]
+    return Markup(f'<svg><path d="{lines[0]}"/><path d="{lines[1]}"/></svg>')
 
 
 def _bars(drawn: Bars) -> str:
@@ -129,7 +130,7 @@ def _trend(drawn: Trend) -> str:
     parts.append(_stretched(f'<path class=runs d="{dots}"/>') if dots else "")
     every = max(1, -(-sum(len(point[0]) + 2 for point in drawn.points) // _LABELS))
     text = form(drawn.unit, values)
-    for place, (x, (label, value, _, word, tone)) in enumerate(zip(x_of, drawn.points, strict=True)):
+    for place, (x, (label, value, own, word, tone)) in enumerate(zip(x_of, drawn.points, strict=True)):
         if value is not None:
             says = ", ".join(filter(None, (f"{label}: {text(value)}", word)))
             size = 5 if word else 3
@@ -137,10 +138,10 @@ def _trend(drawn: Trend) -> str:
                 f'<circle class="{tone}" cx="{x:.2f}%" cy="{y_of(value):.1f}" r={size}>{_title(says)}</circle>'
             )
             if word:
-                parts.append(_label(x, y_of(value) - 10, word, f"word {tone}"))
+                parts.append(_label(x, y_of(max(value, *own)) - 9, word, f"word {tone}"))
         if (count - 1 - place) % every == 0:
             parts.append(_label(x, _HEIGHT - 6, label, "tick"))
-    return _drawing(parts, f"{count} versions, from {text(min(values))} to {text(max(values))}")
+    return _drawing(parts, f"{drawn.points[0][0]} to {drawn.points[-1][0]}: {text(min(values))} to {text(max(values))}")
 
 
 def _curves(drawn: Curves) -> str:
@@ -154,7 +155,7 @@ def _curves(drawn: Curves) -> str:
     text = form(drawn.unit, values)
     names = []
     for place, (label, points) in enumerate(known):
-        path = "".join(f"{time / end * 100:.2f} {y_of(value):.1f}L" for time, value in points)
+        path = "".join(f"{time / end * 100:.1f} {y_of(value):.0f}L" for time, value in _thinned(points))
         parts.append(_stretched(f'<path class="curve s{place}" d="M{path[:-1]}"/>'))
         time, peak = max(points, key=lambda point: point[1])
         says = f"{label}: at most {text(peak)} after {time:.3g} s"
@@ -164,6 +165,13 @@ def _curves(drawn: Curves) -> str:
         names.append(f"<span>{_key(place)}{_text(says)}</span>")
     parts.append(_label(100, _HEIGHT - 6, f"{end:.3g} s", "tick"))
     return f'{_drawing(parts, ", ".join(label for label, _ in known))}<p class="legend">{"".join(names)}</p>'
+
+
+def _thinned(points: Sequence[tuple[float, float]]) -> Iterator[tuple[float, float]]:
+    """At most so many points as a curve needs, with its peaks."""
+    size = max(1, -(-len(points) // _POINTS))
+    for start in range(0, len(points), size):
+        yield max(points[start : start + size], key=lambda point: point[1])
 
 
 def _key(place: int) -> str:
@@ -194,11 +202,15 @@ def _flame(drawn: Flame) -> str:
             f"<rect class={_shade(before, after, len(drawn.sides))} width=100% height=100% />"
             f"<text x=4 y=14>{shown}</text>{_title(says)}</svg>"
         )
-    says = "slower is red, faster is blue; dashed is gone, dark is new" if len(drawn.sides) > 1 else "by time"
-    label = f"{len(parts)} boxes, wide as their time"
+    says = (
+        "wide as the longer side: slower is red, faster is blue, framed is new, dashed is gone"
+        if len(drawn.sides) > 1
+        else "wide as their time"
+    )
+    label = f"{len(parts)} boxes, {says}"
     return (
         f'<svg class=flame height={max(depth, 1) * _LEVEL} role=img aria-label="{label}">{"".join(parts)}</svg>'
-        f'<p class="lead">Wide as the longer side; {says}. Click a box to enlarge it.</p>'
+        f'<p class="note">{says.capitalize()}. Click a box to enlarge it.</p>'
     )
 
 

@@ -159,6 +159,7 @@ def _step(diff: Diff) -> Table:
     columns += [Column("change"), Column("change %", drop=1, short="%"), Column("", left=True)]
     rows: list[tuple[str, list[str]]] = []
     bars: list[float | None] = []
+    metrics: list[str] = []
 
     def line(label: str, before: float | None, after: float | None, delta: float | None, row: Row) -> list[str]:
         relative = None if delta is None or not before else delta / before
@@ -173,11 +174,13 @@ def _step(diff: Diff) -> Table:
         rows.append((cells.tone(row, part.delta_ns) if row else "", line(label, part.baseline_ns, part.candidate_ns,
                                                                          part.delta_ns, row)))  # fmt: skip
         bars.append(part.delta_ns / longest if longest else None)
+        metrics.append(part.name)
     metric = "duration_ns" if found.total_metric == "step_ns" else found.total_metric
     total = dict(of_step.get(found.total_metric, of_step.get(metric, {})))
     cut = line(f"= {word}{' time' if word == 'step' else ''}", *totals, {})
     rows.append(("strong", [*cut[:-1], found.verdict or total.get("verdict") or ""]))
     bars.append(None)
+    metrics.append(found.total_metric)
     in_sum = {part.name for part in found.parts}
     for name, label in _BESIDE:
         row = of_step.get(name, {})
@@ -190,7 +193,10 @@ def _step(diff: Diff) -> Table:
         flip = name == "samples_per_second"
         rows.append((cells.tone(row, -(row["delta"] or 0.0) if flip else row["delta"]), own))
         bars.append(None)
-    return replace(table("", columns, rows, is_first=True), bars=tuple(bars), chart=_bars(diff, unit))
+        metrics.append(name)
+    strips = tuple(map(diff.samples.overall.get, metrics)) if diff.samples.has_repeats else ()
+    drawn = replace(table("", columns, rows, is_first=True), bars=tuple(bars), chart=_bars(diff, unit))
+    return replace(drawn, strips=strips)
 
 
 def _bars(diff: Diff, unit: tuple[int, str]) -> Bars:

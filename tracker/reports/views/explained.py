@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from tracker.reports import cells
 from tracker.reports.cells import form, number, readable, signed, sparkline
 from tracker.reports.commands import command
-from tracker.reports.document import NAME, UNDER, Column, Document, Table, table
+from tracker.reports.document import NAME, UNDER, Column, Document, Table, Trend, table
 from tracker.reports.look import Look
 from tracker.reports.rows import Row, plain, records
 from tracker.reports.views.findings import CHANGES, KINDS, VERDICTS, diff_text, state_text
@@ -127,7 +127,12 @@ def _runs(found: ExplainedFinding, finding: Row, most: int) -> Table:
     ]  # fmt: skip
     earlier = f"; {counted(start, 'earlier run')} left out" if start else ""
     lead = f"{sparkline([row['value'] for row in rows])}{earlier}"
-    return replace(table("Runs", columns, lines, more=len(rows) - start - len(part), is_first=True), lead=lead)
+    tone = "worse" if finding["direction"] == "regression" else "better"
+    points = tuple(
+        (f"run {row['run_id']}", row["value"], (), "", tone if row["side"] == "candidate" else "") for row in part
+    )
+    made = table("Runs", columns, lines, more=len(rows) - start - len(part), is_first=True)
+    return replace(made, lead=lead, chart=Trend(finding["unit"], points) if len(points) > 1 else None)
 
 
 def _next(row: Row) -> Iterator[str]:
