@@ -116,7 +116,7 @@ def _block(block: Block, most: int) -> _HtmlBlock:
         return _HtmlBlock(block.title, block.is_first, block.lines)
     block = _without_empty_columns(block)
     rows, spans = tuple(_rows(block)), _spans(block)
-    drawn = [name for name, has in (("runs", any(block.strips)), ("", bool(spans))) if has]
+    drawn = [name for name, has in (("runs, baseline above", any(block.strips)), ("", bool(spans))) if has]
     plain, left = rows[:most], rows[most:]
     return _HtmlBlock(
         block.title, block.is_first,
