@@ -126,7 +126,7 @@ def _diff(store: Store | None, pair: Pair) -> Diff:
                 overall=overall.runs(left, right),
                 keys=found.keys,
                 ops=found.runs,
-                curves=(memory_peak.curve(left), memory_peak.curve(right)),
+                curves=memory_peak.curves(left, right),
             ),
             notes=(
                 *pair.notes,

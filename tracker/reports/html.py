@@ -24,6 +24,7 @@ from msgspec.structs import replace
 from tracker.reports import svg
 from tracker.reports.document import Bars, Block, Column, Document, Lines, Table, Trend
 from tracker.reports.look import Look
+from tracker.reports.text import shorten
 from tracker.units import printable
 
 TITLE = "one page for a browser, to attach to a ticket"
@@ -40,7 +41,12 @@ MOST_ROWS: Final = 10_000
 _PAGE: Final = Path(__file__).parent / "page"
 _FIRST: Final = 12
 _DETAIL: Final = 25
-"""Rows that a browser shows before somebody asks for more: on the first screen, and below."""
+_FEW: Final = 5
+"""Rows that a browser shows before somebody asks for more: on the first screen, and below; so few more are not hidden,
+nor rows that add up.
+"""
+_TITLE: Final = 400
+"""Characters of a title: that of many files names them all."""
 _TONES: Final = {"worse": "w", "better": "b", "sum": "s", "strong": "g"}
 _START, _END = "<article>", "</article>"
 
@@ -56,6 +62,7 @@ def render(make: Callable[[Look], Document], look: Look) -> str:
     css, script = _text("page.css"), _text("page.js")
     return _template().render(
         document=document,
+        title=shorten(document.title, _TITLE),
         first=[block for block, first in zip(blocks, is_first, strict=True) if first],
         detail=[block for block, first in zip(blocks, is_first, strict=True) if not first],
         commands=_commands(document.next_commands),
@@ -115,14 +122,17 @@ def _block(block: Block, most: int) -> _HtmlBlock:
     if isinstance(block, Lines):
         return _HtmlBlock(block.title, block.is_first, block.lines)
     block = _without_empty_columns(block)
-    rows, spans = tuple(_rows(block)), _spans(block)
-    drawn = [name for name, has in (("runs, baseline above", any(block.strips)), ("", bool(spans))) if has]
+    rows, spans, shown = tuple(_rows(block)), _spans(block), _FIRST if block.is_first else _DETAIL
+    if isinstance(block.chart, Trend):
+        rows = rows[::-1]  # the newest first: the chart above has the course
+    drawn = [name for name, has in (("runs", any(block.strips)), ("", bool(spans))) if has]
     plain, left = rows[:most], rows[most:]
     return _HtmlBlock(
         block.title, block.is_first,
         columns=tuple(column.header.replace("\n", " ").strip() for column in block.columns),
         classes=" ".join(_classes(block.columns)), rows=plain, count=len(rows),
-        shown=_FIRST if block.is_first else _DETAIL, packed=_packed(left) if left else "", left=len(left),
+        shown=len(rows) if block.adds or len(rows) <= shown + _FEW else shown,
+        packed=_packed(left) if left else "", left=len(left),
         more=block.more, lead="" if isinstance(block.chart, Trend) else block.lead,
         note=block.note or ("" if rows else "no rows"),
         is_sortable=len(rows) > 8 and not any(row.tone == "s" or row.cells[0][0][:1] in (" ", "=") for row in rows),
@@ -169,7 +179,7 @@ def _rows(table: Table) -> Iterator[_HtmlRow]:
         letters = [_TONES.get(str(one), "") for one in tones or [""] * len(cells)]
         drawn: list[tuple[str, Markup]] = []
         if place < PLAIN_ROWS:
-            drawn += [("r", svg.strip(table.strips[place]))] if any(table.strips) else []
+            drawn += [("r", svg.strip(table.strips[place]))] if table.strips and (spans or table.strips[place]) else []
             drawn += [("x", svg.span(spans[place], spans, letter))] if spans else []
         swatch = svg.swatch(parts_of_bars[place]) if place < len(parts_of_bars) else Markup("")
         cells_of_row = tuple(zip(map(str, cells), letters, strict=True))

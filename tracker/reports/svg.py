@@ -96,6 +96,8 @@ def _bars(drawn: Bars) -> str:
                     f'<rect class=c{colour} x="{start:.2f}%" width="{width:.2f}%" height=22>{_title(words)}</rect>'
                 )
             start += width
+        if min(values, default=0.0) < 0 < sum(values):  # the parts reach beyond the whole
+            parts.append(f"<rect class=g x={sum(values) / longest * 100:.2f}% width=2 height=22 />")
         says = _text(f"{label}: {whole}")
         found.append(
             f'<b>{_text(label)}</b><svg height=22 role=img aria-label="{says}">{"".join(parts)}</svg>'
@@ -139,8 +141,9 @@ def _trend(drawn: Trend) -> str:
             )
             if word:
                 parts.append(_label(x, y_of(max(value, *own)) - 9, word, f"word {tone}"))
-        if (count - 1 - place) % every == 0:
-            parts.append(_label(x, _HEIGHT - 6, label, "tick"))
+        tick, between = divmod(count - 1 - place, every)
+        if not between:
+            parts.append(_label(x, _HEIGHT - 6, label, "odd" if tick % 2 else ""))
     return _drawing(parts, f"{drawn.points[0][0]} to {drawn.points[-1][0]}: {text(min(values))} to {text(max(values))}")
 
 
@@ -163,7 +166,7 @@ def _curves(drawn: Curves) -> str:
             f'<circle class=s{place} cx="{time / end * 100:.2f}%" cy="{y_of(peak):.1f}" r=4>{_title(says)}</circle>'
         )
         names.append(f"<span>{_key(place)}{_text(says)}</span>")
-    parts.append(_label(100, _HEIGHT - 6, f"{end:.3g} s", "tick"))
+    parts.append(_label(100, _HEIGHT - 6, f"{end:.3g} s", ""))
     return f'{_drawing(parts, ", ".join(label for label, _ in known))}<p class="legend">{"".join(names)}</p>'
 
 

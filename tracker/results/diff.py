@@ -212,6 +212,8 @@ class Explanation(Result, frozen=True):
 
 Runs = tuple[tuple[float, ...], tuple[float, ...]]
 """The values of the runs of both sides, of those that state one."""
+Curve = tuple[tuple[float, float], ...]
+"""A number over time: (seconds, value)."""
 
 
 class Samples(Struct, frozen=True, eq=False):
@@ -219,13 +221,13 @@ class Samples(Struct, frozen=True, eq=False):
 
     `overall`: of each metric the value of each run, in ns or bytes; `ops`: of each operator (name, input shapes) in the
     order of `keys` its time in each run, a column per run, nan for none; `curves`: per side its memory over time, of
-    the capture and the component with the highest peak: (seconds, bytes).
+    the capture and the component with the highest peak, in bytes.
     """
 
     overall: Mapping[str, Runs] = field(default_factory=dict)
     keys: tuple[tuple[str, str], ...] = ()
     ops: tuple[F64, F64] | None = None
-    curves: tuple[tuple[tuple[float, float], ...], ...] = ()
+    curves: tuple[Curve, ...] = ()
 
     @property
     def has_repeats(self) -> bool:

@@ -120,7 +120,7 @@ function enhance(table) {
 
   if (isSortable) {
     heads.forEach((head, place) => {
-      if (head.tagName !== "TH") return;
+      if (head.tagName !== "TH" || head.className === "r") return;
       const button = element("button", { type: "button", textContent: head.textContent });
       head.replaceChildren(button);
       button.addEventListener("click", async () => {

@@ -127,7 +127,7 @@ def _runs(found: ExplainedFinding, finding: Row, most: int) -> Table:
     ]  # fmt: skip
     earlier = f"; {counted(start, 'earlier run')} left out" if start else ""
     lead = f"{sparkline([row['value'] for row in rows])}{earlier}"
-    tone = "worse" if finding["direction"] == "regression" else "better"
+    tone = "worse" if finding.get("direction") == "regression" else "better"
     points = tuple(
         (f"run {row['run_id']}", row["value"], (), "", tone if row["side"] == "candidate" else "") for row in part
     )
