@@ -154,6 +154,7 @@ def json_documents() -> str:
         results: Mapping[str, tuple[str, Any]] = {
             "tracker show RUN": ("show", tracker.show("run:6", store=store)),
             "tracker diff BASELINE CANDIDATE": ("diff", tracker.diff("v01", "v08", store=store)),
+            "tracker cluster RUN": ("cluster", tracker.cluster(ROOT / "tests" / "data" / "cluster", store=store)),
             "tracker diff SIDE SIDE SIDE...": ("matrix", tracker.matrix("run:1", "run:2", "run:4", store=store)),
             "tracker history KEY": ("history", tracker.history("step", store=store)),
             "tracker log": ("log", tracker.log(store=store)),

@@ -27,6 +27,7 @@ ROOMS = {
     "tracker/intake": (2_245, 13),
     "tracker/notify": (1_843, 14),
     "tracker/profile": (813, 6),
+    "tracker/ranks": (1_060, 7),
     "tracker/readers": (15_618, 119),
     "tracker/regressions": (4_521, 25),
     "tracker/reports": (6_902, 38),

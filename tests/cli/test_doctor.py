@@ -102,14 +102,24 @@ def test_a_claim_by_two_readers_is_said_and_the_rest_is_read(tmp_path, monkeypat
 def test_what_is_missing_has_its_reason_and_what_to_do(tracker, tmp_path, monkeypatch):
     rank(tmp_path / "job", 0, profile_memory=0)
     monkeypatch.setenv("COLUMNS", "200")
-    done = tracker("doctor", tmp_path / "job")
+    done = tracker("doctor", tmp_path / "job", "--details")
     assert done.out.splitlines()[1].endswith("; communication, memory, memory over time and 3 more will be missing")
     lines = sentences(done.out, "Missing, and why")
-    assert "memory: profile_memory was off; profile with profile_memory=True" in lines
+    assert "memory, memory over time: profile_memory was off; profile with profile_memory=True" in lines
     assert "communication: no collective lies in the capture; capture at least one whole training step" in lines
     assert any(line.startswith("input shapes of ops: record_shapes was off; profile with record_sh") for line in lines)
     assert any(line.startswith("call stacks of ops: with_stack was off; ") for line in lines)
     assert not any(line.startswith(("kernels", "ops:", "steps")) for line in lines)
+
+
+def test_many_captures_fit_a_screen_and_details_list_them(tracker, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    for at in range(8):
+        rank(tmp_path / f"job{at}", 0, world_size=at + 2, start_s=100 * at, profile_memory=0)
+    out = tracker("doctor", tmp_path).out
+    assert len(out.splitlines()) <= 40
+    assert "… and 3 more\n  --details lists all\n" in out and "and 5 more: --details\n" in out
+    assert "job7/rank0.pt.trace.json" in tracker("doctor", tmp_path, "--details").out
 
 
 def test_a_capture_without_device_activity_is_cpu_only(tmp_path):

@@ -68,7 +68,7 @@ def test_the_workbook_has_a_sheet_of_each(tracker, db, tmp_path):
 def test_explain_names_every_test(tracker, db):
     number = listed(tracker, db, "--kind", "op_name")["findings"][0]["finding_id"]
     out = tracker("explain", str(number), "--db", db).out
-    for test in ("runs before", "runs after", "contribution"):
+    for test in ("level before: 3, at least 3", "together: 3, at least 2", "part of the step: "):
         assert test in out
     assert "in v08: " in out.splitlines()[1] and out.splitlines()[1].endswith(("REGRESSED", "ADDED"))
     found = json.loads(tracker("explain", str(number), "--format", "json", "--db", db).out)
@@ -139,7 +139,8 @@ def test_explain_takes_an_incident(tracker, own):
     shown = {row["finding_id"] for row in listed(tracker, own, "--state", "new")["findings"]}
     found = json.loads(tracker("explain", f"I-{incident}", "--format", "json", "--db", own).out)
     assert (found["incident_id"], {one["finding"]["finding_id"] for one in found["explained"]}) == (incident, shown)
-    out = tracker("explain", f"I-{incident}", "--db", own).out
+    assert len(tracker("explain", f"I-{incident}", "--db", own).out.splitlines()) <= 40
+    out = tracker("explain", f"I-{incident}", "--details", "--db", own).out
     assert all(f"Finding {number}: " in out for number in shown)
     assert tracker("explain", f"I-{incident}", "--format", "csv", "--db", own).code == 2
 

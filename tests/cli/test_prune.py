@@ -32,7 +32,7 @@ def test_details_go_and_come_back_with_the_profile(tracker, old, trace):
     assert refused.code == 2
     assert "v1: only totals are left of run:1 (tracker prune)" in refused.err
     shown = tracker("show", "run:1", "--only", "operator", "--db", old).out
-    assert "no rows: the details of the run were dropped (tracker prune)" in shown
+    assert "no rows: the details of the run were deleted (tracker prune)" in shown
     assert "mm" in tracker("history", "aten::mm", "--workload", "gpt", "--db", old).out
     back = tracker("ingest", trace["v01"], "--version", "v1", "--workload", "gpt", "--db", old).out.splitlines()
     assert back[0].startswith("run 1  gpt v1")

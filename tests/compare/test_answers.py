@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from tests.factories import EPOCH_NS, breakdown, capture, record
+from tests.factories import EPOCH_NS, breakdown, capture, record, save
 from tests.regressions.made import runs
 from tracker.compare import diff
-from tracker.profile import CPU, StepRow
+from tracker.profile import CPU, Device, StepRow
+from tracker.regressions.judgement import lines_of, update
 from tracker.store import Store, save_run
 
 
@@ -44,6 +45,28 @@ def test_an_op_slower_by_less_than_the_machine_says_so(store: Store):
     found = diff(store, "v1", "v2").explanation.contributions
     (row,) = (row for row in found if row.name == "op07")
     assert (row.verdict, row.why) == ("IMPROVED", "faster but for machine-wide drift")
+
+
+def test_a_cause_that_fell_below_its_baseline_is_slower_than_the_level(store: Store):
+    """op07 takes 1 ms, then 11, then 9: 2 ms less than in v2, and 8 ms more than at the level that judges it."""
+    runs(store, "v1", count=4)
+    runs(store, "v2", {"op07": 11.0}, start=4, count=1)
+    runs(store, "v3", {"op07": 9.0}, start=5, count=2)
+    update(store, lines_of(store))
+    row = diff(store, "v2", "v3").explanation.contributions[0]
+    assert (row.name, round(row.delta_ns / 1e6), row.verdict) == ("op07", -2, "REGRESSED")
+    assert row.why == "slower than the level before"
+
+
+def test_a_replacement_has_the_same_numbers_as_its_rename(store: Store):
+    """aten::mul takes 50 ns of its own, before and after: that is no part of what replaced aten::gelu."""
+    gelu, mul = ("aten::gelu", 100, {"input_shapes": "[8]"}), ("aten::mul", 50, {"input_shapes": "[8]"})
+    save(store, "v1", ops=[gelu, mul], steps=3)
+    save(store, "v2", ops=[("aten::mul", 250, {"input_shapes": "[8]", "calls": 5})], steps=3)
+    found = diff(store, "v1", "v2").explanation
+    (rename,) = found.renames
+    (cause,) = (row for row in found.contributions if row.kind == "replacement")
+    assert (rename.removed_ns, rename.added_ns) == (cause.baseline_ns, cause.candidate_ns) == (100, 200)
 
 
 def window(store: Store, version: str, compute_ns: int, *, e2e_ns: int = 1000) -> None:
@@ -100,3 +123,13 @@ def test_collectives_on_the_host_count_once(store: Store):
     assert [(row.kind, row.metric or row.name, row.delta_ns) for row in found] == [
         ("part", "exposed_communication_ns", 8_000_000)
     ]
+
+
+def test_what_small_kinds_of_work_changed_between_devices_is_no_operator(store: Store):
+    save(store, "v1", kernels=[("gemm", 5000), ("cast", 5, {"category": "vector"})], started_at_ns=EPOCH_NS)
+    there = Device("AMD", "MI300X")
+    save(store, "v2", kernels=[("gemm", 6000), ("cast", 6, {"category": "vector"})], device=there)
+    rows = diff(store, "v1", "v2").explanation.contributions
+    assert [(row.kind, row.name, row.delta_ns) for row in rows[:2]] == [
+        ("category", "Matmul", 1000), ("others", "kinds of work", 1)
+    ]  # fmt: skip

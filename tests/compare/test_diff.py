@@ -278,7 +278,7 @@ def test_a_side_of_different_models_is_told(store: Store):
     save(store, "v1", ops=[("bert", 100), ("view", 1)])
     save(store, "v1", ops=[("resnet", 100), ("view", 1)], started_at_ns=EPOCH_NS + 10**13)
     (note,) = diff(store, "v1", "run:1").notes
-    assert "v1 have few operators in common" in note
+    assert "v1: the runs have few operators in common" in note
 
 
 def test_captures_of_more_and_of_less_detail_on_one_side_are_told(store: Store):
@@ -286,7 +286,7 @@ def test_captures_of_more_and_of_less_detail_on_one_side_are_told(store: Store):
         save(store, "v1", settings={"profiler_level": level}, started_at_ns=EPOCH_NS + number * 10**13)
     save(store, "v2", settings={"profiler_level": "Level1"}, started_at_ns=EPOCH_NS + 10**14)
     assert diff(store, "v1", "v2").notes == (
-        "v1 mixes captures with profiler_level Level0 and Level1: a row that only some of them can have counts as 0 in "
+        "v1: captures with profiler_level Level0 and Level1: a row that only some of them can have counts as 0 in "
         "the others.",
     )
     assert diff(store, "run:2,run:3", "v2").notes == ()
@@ -298,7 +298,7 @@ def test_mixed_hardware_and_idle_map_entries_are_told(store: Store):
     save(store, "v9", "resnet", started_at_ns=EPOCH_NS + 2 * 10**13)
     notes = diff(store, "run:1,run:2", "v9", options=DiffOptions(op_map={"nosuch": "aten::mm"})).notes
     assert [note.split(" (")[0] for note in notes] == [
-        "run:1,run:2 mixes devices",
+        "runs 1,2: several devices",
         "The op map names 'nosuch', which run:1,run:2 does not have.",
     ]
     assert diff(store, "run:1", "run:1").notes == ()

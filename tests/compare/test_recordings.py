@@ -138,6 +138,13 @@ def test_two_workloads_are_not_comparable_and_nothing_else_is_said(store):
     assert [name for name, table in found.tables.items() if len(table)] == ["environment"]
     forced = diff(store, "run:1,run:2,run:3", "run:4,run:5,run:6", options=DiffOptions(force=True))
     assert (len(forced.tables["ops"]) > 0, gate_of_diff(forced).code) == (True, 3)
+    assert (
+        forced.explanation.headline.startswith("runs 4-6 against runs 1-3: ")
+        and "per step" in forced.explanation.headline
+    )
+    why = "Not comparable: different workload (gpt and bert)"
+    assert forced.explanation.remarks == (f"{why}; shown all the same, not judged.",)
+    assert forced.judgement.sentences == (f"{why}.",), "nobody is sent to --force again"
 
 
 def test_two_models_are_not_comparable(store):

@@ -130,6 +130,17 @@ def test_one_run_against_one_is_judged_as_its_track_was(store):
     assert nothing_judged(diff(store, "v4", "v3")), "the way back is no version of the track"
 
 
+def test_a_headline_says_what_its_verdict_rests_on_where_that_is_another_change(store):
+    """The level is 40 ms; a run of 50 ms is a suspect, and two of 48 ms confirm it: faster than v2, and slower."""
+    runs(store, "v1", count=4)
+    runs(store, "v2", {"op07": 11.0}, start=4, count=1)
+    runs(store, "v3", {"op07": 9.0}, start=5, count=2)
+    update(store, lines_of(store))
+    found = diff(store, "v2", "v3").explanation
+    assert found.headline.startswith("v3 ran 4.0 % faster than v2: 49.98 -> 48.00 ms per step")
+    assert (found.verdict, found.remarks) == ("REGRESSED", ("Judged against the level before (run 1-4): +20.0 %.",))
+
+
 def test_without_a_level_before_it_one_run_has_no_verdict(store):
     runs(store, "v1", count=1)
     runs(store, "v2", start=1, count=1)

@@ -12,8 +12,8 @@ from tests.reports.builders import MS
 from tracker.columns import Columns
 from tracker.reports import render
 from tracker.reports.cells import signed
-from tracker.results import DiffOptions, Judgement
-from tracker.results.verdicts import REASONS
+from tracker.results import Contribution, DiffOptions, Judgement
+from tracker.results.verdicts import EXCUSED, REASONS
 
 
 def line_of(text, start):
@@ -49,6 +49,15 @@ def test_causes_others_parts_and_rest_add_up_to_the_change():
     assert sum(map(float, changes[:-1])) == pytest.approx(float(changes[-1]))
 
 
+def test_parts_of_a_change_that_cancels_have_no_per_cents():
+    """+30 and -27 ms: 1,000 % of 3 ms say nothing."""
+    found = builders.diff().explanation
+    rows = [Contribution("operator", "a", 30.0 * MS, 10.0), Contribution("operator", "b", -27.0 * MS, -9.0)]
+    whole = replace(found, contributions=tuple(rows), delta_ns=3.0 * MS)
+    text = render(builders.diff(explanation=whole), "text", width=100)
+    assert "%" not in text[text.index("  cause") : text.index("= step time", text.index("  cause"))]
+
+
 def test_why_says_slower_fewer_calls_or_replaced():
     text = render(builders.diff(), "text", width=120)
     assert "slower: 20.00 -> 26.00 ms" in line_of(text, "aten::mm")
@@ -69,8 +78,56 @@ def test_what_else_changed_is_shown_or_said_to_be_nothing():
 def test_more_changes_of_the_environment_are_counted_and_listed_with_details():
     rows = [{"kind": "fact", "key": f"key{i}", "baseline": "a", "candidate": "b"} for i in range(30)]
     found = builders.diff(environment=builders.frame("environment", rows))
-    assert "… and 24 more" in render(found, "text")
+    assert "… and 26 more" in render(found, "text")
     assert all(f"key{i}" in render(found, "text", details=True) for i in range(30))
+
+
+def test_rows_add_up_as_they_are_shown():
+    """3 x 1.334 ms and a rest of -0.002 ms are 4 ms: shown 3 x 1.33 and 0.01."""
+    rows = [builders.Contribution("operator", f"op{at}", 1.334 * MS, 0.33, "", "new") for at in range(3)]
+    found = builders.explanation_of(contributions=(*rows, builders.Contribution("rest", "", -0.002 * MS)))
+    text = render(builders.diff(explanation=found), "text", width=100)
+    causes = text.partition("  cause ")[2]
+    shown = {name: cells_of(causes, name)[1] for name in ("op0", "rest (kernels", "= step time")}
+    assert shown == {"op0": "+1.33 ms", "rest (kernels": "+0.01 ms", "= step time": "+4.00 ms"}
+
+
+def test_a_change_that_users_accepted_is_named():
+    whole = builders.judged()
+    assert "as users said" not in render(whole, "text")
+    ops = whole.ops.assign(reason=[EXCUSED if name == "aten::mm" else None for name in whole.ops["name"]])
+    accepted = replace(whole, tables={**whole.tables, "ops": Columns.of_frame(ops)})
+    said = "Expected or false positives, as users said, so that no gate counts them: aten::mm."
+    assert said in render(accepted, "text", width=120)
+
+
+def test_a_mean_step_stands_beside_steps_alone():
+    """The mean step is 20 % longer than the median step of 100 ms; it is no mean of E2E."""
+    rows = builders.overall()
+    mean = rows[0] | {"metric": "mean_step_ns", "title": "Mean step", "baseline_value": 120 * builders.MS}
+    overall = builders.frame("overall", [*rows, mean])
+    assert cells_of(render(builders.diff(overall=overall), "text", width=100), "mean step")[1] == "120.00 ms"
+    of_e2e = builders.explanation_of(total_metric="e2e_ns")
+    assert "mean step" not in render(builders.diff(overall=overall, explanation=of_e2e), "text", width=100)
+
+
+def test_a_title_has_no_arrow_to_nothing_and_no_stand_in():
+    sides = [builders.side(label, workload="files", configuration=words)
+             for label, words in (("v41", "world_size=8"), ("v42", ""))]  # fmt: skip
+    found = builders.diff(baseline=sides[0], candidate=sides[1])
+    assert render(found, "text", width=120).startswith("NVIDIA H100, world_size=8 -> none, 2 runs each, ")
+    matrix = builders.matrix(sides=tuple(builders.side(label, workload="files") for label in ("a", "b", "c", "d", "e")))
+    assert render(matrix, "text", width=120).startswith("a, b, c, d, e: NVIDIA H100, ")
+
+
+def test_notes_of_a_first_screen_are_three_in_short_words():
+    """Nine notes, the first of which names the path of a file."""
+    sides = {side: builders.side(f"runs/{side}/t.json") for side in ("baseline", "candidate")}
+    found = builders.diff(**sides, notes=("Slow: runs/baseline/t.json is partial", *map(str, range(8))))
+    lines = render(found, "text", width=100).splitlines()
+    start = lines.index("Note: Slow: baseline/t.json is partial")
+    assert lines[start + 1 : start + 4] == ["Note: 0", "Note: 1", "6 more notes: --details"]
+    assert "Note: 7" in render(found, "text", width=100, details=True)
 
 
 def test_remarks_and_notes_are_shown_in_every_format():

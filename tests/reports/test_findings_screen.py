@@ -11,6 +11,7 @@ from tests.reports.test_diff_screen import cells_of, line_of
 from tracker.reports import render
 from tracker.reports.views.explained import _runs
 from tracker.reports.views.findings import headline, state_text
+from tracker.results import FindingsOptions
 
 INCIDENT = {
     "baseline_step_ns": 100_000_000.0, "candidate_step_ns": 104_000_000.0, "step_delta_ns": 4_000_000.0, "findings": 3,
@@ -37,7 +38,7 @@ def test_an_incident_adds_up_and_lists_its_findings():
     # 5 + 1 - 0.5 + 4.5 = 10 ms
     assert (
         "Step 100.00 -> 110.00 ms (+10.00 ms, +10.0 %) = operators found +5.00 ms, machine-wide drift +1.00 ms, other "
-        "operators -0.50 ms, idle and communication +4.50 ms." in " ".join(text.split())
+        "operators -0.50 ms, idle +4.50 ms." in " ".join(text.split())
     )
     assert cells_of(text, "2  aten::mm")[1:5] == ["aten::mm", "+5.00 ms", "+50.0 %", "50.0 %"]
     assert text.splitlines()[-1].startswith(
@@ -47,14 +48,47 @@ def test_an_incident_adds_up_and_lists_its_findings():
 
 def test_cause_and_share_of_a_finding_stay_at_80_columns():
     text = render(builders.findings(), "text", width=80)
-    assert "of step" in text and "slower per call" in line_of(text, "2  aten::mm")
+    assert "of change" in text and "slower per call" in line_of(text, "2  aten::mm")
 
 
-def test_many_incidents_are_counted_behind_six():
+def test_time_in_no_operator_is_named_by_what_there_is():
+    lines = [builders.line(exposed_communication_ns=5e6)]
+    assert "idle and communication +4.50 ms" in " ".join(render(builders.findings(lines=lines), "text").split())
+
+
+def test_what_only_came_is_added_and_no_regression():
+    rows = [builders.finding(1, "aten::erf", change="presence")]
+    text = render(builders.findings(rows, [builders.incident(severity="info")]), "text", width=100)
+    assert text.splitlines()[1].endswith(" ADDED") and "\nI-3: NEW, ADDED in v42 " in text
+    assert "\nI-3: NEW, REGRESSED in v42 " in render(builders.findings(rows), "text", width=100)
+
+
+def test_all_findings_are_listed_where_all_were_chosen():
+    rows = [builders.finding(at, f"aten::op{at}") for at in range(1, 31)]
+    text = render(builders.findings(rows, options=FindingsOptions(every=True)), "text", width=100)
+    assert all(f"aten::op{at} " in text for at in range(1, 31))
+    assert "… and 20 more" in render(builders.findings(rows), "text", width=100)
+
+
+def test_a_step_under_three_names_is_one_row():
+    """Step and mean step 100 -> 110 ms, E2E 100.5 -> 110.5 ms; another E2E of 50 -> 60 ms stays."""
+
+    def whole(name, before=100.0, after=110.0):
+        ends = {"baseline_value": before * builders.MS, "candidate_value": after * builders.MS}
+        return builders.finding(1, name, kind="run", **ends)
+
+    text = render(builders.findings([whole("step"), whole("mean step"), whole("e2e", 100.5, 110.5)]), "text")
+    assert "  step, mean step, e2e  " in text and text.count("e2e") == 1
+    other = render(builders.findings([whole("step"), whole("e2e", 50.0, 60.0)]), "text")
+    assert cells_of(other, "1  e2e")[1] == "e2e"
+
+
+def test_many_incidents_are_counted_behind_three():
     incidents = [builders.incident(incident_id=number, version=f"v{number}") for number in range(40)]
-    rows = [builders.finding(number, "aten::mm", incident_id=number) for number in range(40)]
+    rows = [builders.finding(number, f"op{number}", incident_id=number // 9) for number in range(360)]
+    rows += [builders.finding(None, "op", "suspect", incident_id=None, device=f"H{at}") for at in range(20)]
     text = render(builders.findings(rows, incidents), "text", width=100)
-    assert "34 more incidents: --details" in text and len(text.splitlines()) <= 60
+    assert "37 more incidents and 19 more tracks: --details" in text and len(text.splitlines()) <= 40
     assert "I-39:" in render(builders.findings(rows, incidents), "text", width=100, details=True)
 
 
@@ -95,7 +129,7 @@ def test_runs_left_out_are_counted_at_their_own_end():
 
     def shown(judged: int) -> object:
         rows = [{"run_id": at, "side": "candidate" if at >= judged else "", **numbers} for at in range(1, 41)]
-        return _runs(SimpleNamespace(runs=pd.DataFrame(rows)), {"unit": "ns"}, 30)
+        return _runs(SimpleNamespace(runs=pd.DataFrame(rows)), {"unit": "ns", "kind": "op"}, 30)
 
     late = shown(39)
     assert (late.rows[0][0], late.rows[-1][0], late.more) == ("11", "40", 0)

@@ -95,7 +95,7 @@ def test_visible_change_without_a_verdict_says_why():
     ]
     rows = {line.split()[0]: line.partition("%")[2].strip() for line in lines_of(history(points))[5:11]}
     assert rows == {
-        "v0": "", "v1": "too noisy", "v2": "below threshold", "v3": "too few runs", "v4": "within its level",
+        "v0": "", "v1": "too noisy", "v2": "below threshold", "v3": "too few runs", "v4": "as the level before",
         "v5": "not judged",
     }  # fmt: skip
 
@@ -153,7 +153,10 @@ def test_several_series_have_a_line_each_and_changes_come_first():
         "1 REGRESSED, 1 IMPROVED among 3 series in the newest version",
     ]
     assert [line.split()[1] for line in lines[4:7]] == ["aten::add", "aten::mul", "aten::mm"]
-    assert lines[-1] == "Next: tracker history 1 · tracker history 'aten::*' --kind op_name --details"
+    assert lines[-1] == "Next: tracker history 1", "details would show no more"
+    many = [{**series[0], "series_id": at} for at in range(40)]
+    found = history([{**one, "series_id": at} for at in range(40) for one in points[:2]], series=many, key="aten::*")
+    assert lines_of(found)[-1].endswith("tracker history 'aten::*' --details")
 
 
 def test_hostile_names_stay_on_their_lines():

@@ -47,7 +47,7 @@ def found():
 def test_columns_stand_beside_each_other_and_a_missing_cell_is_a_dash(found):
     lines = reports.render(found, "text", width=120).splitlines()
     assert lines[0] == "resnet, 2 versions, 2 columns: NVIDIA V100, throughput in images/s without a profiler"
-    assert lines[1] == "The newest version of 2 columns against v1: 1 worse, 1 without another version"
+    assert lines[1] == "The newest version against v1: batch=2 -10.0 %, batch=4 without another version"
     assert [line.split() for line in lines[3:7]] == [
         ["batch", "2", "vs", "vs", "4", "vs", "vs"],
         ["version", "images/s", "v1", "previous", "images/s", "v1", "previous"],
@@ -101,6 +101,19 @@ def test_headline_of_one_column_has_both_references(found):
     assert reports.render(one, "text").splitlines()[1] == (
         "v2 is at 90.00 images/s: -10.0 % against v1, -10.0 % against v0"
     )
+
+
+def test_two_devices_are_both_in_the_headline_and_many_columns_are_counted(found):
+    devices = found.columns.assign(configuration="", device=["H100", "MI300X"])
+    cells = pd.concat([found.cells, frame("cells", [cell("v2", 1, 300.0, 0.5, 0.5)])])
+    page = reports.render(replace(found, columns=devices, cells=cells), "text", width=120)
+    assert page.splitlines()[1] == "The newest version against v1: H100 -10.0 %, MI300X +50.0 %"
+    columns = frame("columns", [column(at, at) for at in range(5)])
+    cells = frame(
+        "cells", [cell(version, at, 100.0, diff) for at in range(5) for version, diff in (("v1", 0.0), ("v2", -0.1))]
+    )
+    page = reports.render(replace(found, columns=columns, cells=cells), "text", width=120)
+    assert page.splitlines()[1] == "The newest version of 5 columns against v1: 5 worse"
 
 
 def test_older_versions_are_counted(found):

@@ -62,11 +62,38 @@ def test_what_a_side_does_not_have_is_a_dash_and_what_came_slower_is_marked():
 def test_headline_is_the_total_of_the_last_side_against_the_first():
     lines = render(builders.matrix(), "text", width=160).splitlines()
     assert lines[0] == ("v41, v42, v43, v44, v45: resnet50, NVIDIA H100, batch=64, world_size=2, 2 runs, 5 steps")
-    assert lines[1] == "v45 is 10.0 % slower than v41: 100.00 -> 110.00 ms per step (+10.00 ms)"
+    assert lines[1] == "v45 ran 10.0 % slower than v41: 100.00 -> 110.00 ms per step (+10.00 ms)"
     assert lines[-1].startswith(
         "Next: tracker diff v41 v42 v43 v44 v45 --details · -o diff.xlsx · tracker diff v41 v45"
     )
     assert json.loads(render(builders.matrix(), "json"))["headline"] == lines[1]
+
+
+def test_markdown_has_whole_labels_over_its_columns():
+    label = "a_nightly_version_of_2026-11-20"
+    assert f"| name | {label} | v42 |" in render(of_files(label), "markdown")
+    assert label not in render(of_files(label), "text", width=160).partition("Per step")[2].partition("Next:")[0]
+
+
+def with_cell(name, side, **changes):
+    """The matrix with one cell of the row `name` changed."""
+    whole = builders.matrix()
+    (row,) = whole.rows.loc[whole.rows["name"] == name, "row"]
+    made = whole.cells.copy()
+    for column, value in changes.items():
+        made.loc[(made["row"] == row) & (made["side"] == side), column] = value
+    return render(builders.matrix(cells=made), "text", width=200)
+
+
+def test_a_mark_against_the_change_says_against_which_side():
+    """In v44 aten::mm is 5 % faster than in v41 and 20 % slower than in v43."""
+    text = with_cell("aten::mm", 3, diff=-0.05, previous_diff=0.2, verdict="REGRESSED")
+    assert "\n    ▲ of v44: +20.0 % since v43; ▼ of v45: -23.1 % since v44\n" in text
+
+
+def test_a_mark_against_both_changes_names_the_drift():
+    text = with_cell("aten::mm", 3, diff=-0.05, previous_diff=-0.01, verdict="REGRESSED")
+    assert "▲ of v44: without the machine-wide drift; " in text
 
 
 def test_details_have_what_came_with_each_side():
@@ -77,6 +104,13 @@ def test_details_have_what_came_with_each_side():
         "v45: step time SUSPECT (-9.00 ms, -7.6 %); IMPROVED aten::mm -9.00 ms",
     ]
     assert "v42 against v41: 2 runs against 2: only large changes show" in text
+
+
+def test_details_are_proposed_where_there_are_any():
+    whole = builders.matrix()
+    bare = builders.matrix(cells=whole.cells.assign(verdict=None))
+    assert "--details" in render(whole, "text") and "--details" not in render(whole, "text", details=True)
+    assert "Next: tracker diff v41 v42 v43 v44 v45 -o diff.xlsx · tracker diff v41 v45\n" in render(bare, "text")
 
 
 def test_sides_without_verdicts_have_one_sentence_for_all():

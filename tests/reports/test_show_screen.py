@@ -24,12 +24,12 @@ def test_the_spread_of_the_steps_stands_behind_the_headline():
     assert render(builders.shown(steps=steps), "text").splitlines()[1] == "90.00 ms per step (88.00 to 92.00 ms)"
 
 
-def test_the_parts_of_a_step_have_their_share_of_the_device_time():
-    """60 + 10 + 2 + 8 = 80 ms, and 10 ms of the step beyond it."""
+def test_the_parts_of_a_step_have_their_share_of_it():
+    """60 + 10 + 2 + 8 = 80 ms, and 10 ms of the step beyond them: 90."""
     text = render(builders.shown(), "text", width=100)
-    assert cells_of(text, "compute")[:3] == ["compute", "60.00 ms", "75.0 %"]
-    assert cells_of(text, "idle")[:3] == ["idle", "8.00 ms", "10.0 %"]
-    assert cells_of(text, "step beyond device span") == ["step beyond device span", "10.00 ms"]
+    assert cells_of(text, "compute")[:3] == ["compute", "60.00 ms", "66.7 %"]
+    assert cells_of(text, "idle")[:3] == ["idle", "8.00 ms", "8.9 %"]
+    assert cells_of(text, "step beyond device span")[:3] == ["step beyond device span", "10.00 ms", "11.1 %"]
 
 
 def test_operators_are_summed_over_shapes_and_the_others_together():
@@ -51,10 +51,48 @@ def test_without_known_operators_kernels_take_their_place():
     assert cells_of(text, "hcom_allReduce")[1] == "7.00 ms" and "unlinked" not in text
 
 
+def test_a_folder_of_many_files_is_named_once():
+    sources = builders.nullable([{"rank": at, "path": f"job/r{at}.json"} for at in range(4)])
+    run = builders.shown().run | {"workload": "files", "run_id": 0, "reference": "job/", "state": "active"}
+    named = render(builders.shown(sources=sources, run=run), "text", width=100).splitlines()[0]
+    assert named == "job/: NVIDIA H100, batch=64, 2 ranks, 4 steps"
+    unnamed = render(builders.shown(sources=sources, run=run | {"reference": ""}), "text", width=100)
+    assert unnamed.startswith("job/r0.json, job/r1.json and 2 more: NVIDIA H100, ")
+
+
+def test_chosen_steps_stand_over_the_largest_operators():
+    chosen = builders.shown(options=ShowOptions(steps=(3, 4)))
+    assert "Largest operators, over steps 3,4 and 2 ranks" in render(chosen, "text", width=100)
+
+
+def test_what_is_not_stated_has_no_row_and_no_dash():
+    whole = builders.shown()
+    bare = whole.overall.assign(e2e_ns=pd.NA, duration_ns=pd.NA)
+    run = whole.run | {"step_ns": None, "e2e_ns": None, "per_step": {}}
+    text = render(builders.shown(overall=bare, run=run), "text", only=["overall"], width=100)
+    assert text.splitlines()[1] == "The source states neither a step time nor how long the capture is"
+    assert not any(f"\n  {word}  " in text.partition("Steps (")[0] for word in ("E2E", "duration"))
+
+
+def test_ranks_of_one_reason_are_one_line_and_no_note():
+    why = {"quality": "partial", "quality_reason": "the file ends at 40 ms"}
+    ranks = builders.nullable([builders.breakdown(rank, **why) for rank in range(3)])
+    text = render(builders.shown(overall=ranks, notes=("partial: the file ends at 40 ms",)), "text", width=100)
+    assert "\nranks 0-2 are partial: the file ends at 40 ms\n" in text and text.count("ends at") == 1
+
+
 def test_no_operator_has_time_is_said():
     ops = builders.shown().ops.assign(device_self_ns=0, name="aten::empty")
     text = render(builders.shown(ops=ops, kernels=builders.shown().kernels.head(0)), "text")
     assert "no operator has device self time" in text and "aten::empty" not in text
+
+
+def test_a_run_without_details_says_who_deleted_them():
+    text = render(
+        builders.shown(ops=builders.shown().ops.head(0), kernels=builders.shown().kernels.head(0), is_pruned=True),
+        "text",
+    )
+    assert "the details of the run were deleted (tracker prune)" in text
 
 
 def test_next_commands_name_the_path_and_the_options():

@@ -138,6 +138,12 @@ def test_signs_that_an_encoding_lacks_become_ascii(encoding):
     shown.encode(encoding)
 
 
+def test_bars_of_what_became_less_begin_with_a_minus():
+    """+4 and -2: in plain text, too, the second one is a gain."""
+    made = Table("", (Column("part"),), (("a",), ("b",)), ("", ""), bars=(1.0, -0.5))
+    assert [line.strip() for line in lines(made, 60)[-2:]] == ["a   ████████████████████", "b  -██████████"]
+
+
 def test_bars_have_an_ascii_form():
     encodable(bar(0.3, 7), "ascii").encode("ascii")
 

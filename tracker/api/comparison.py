@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from tracker.api.arguments import EMPTY, Place, chosen, path_texts, reading_for
 
 if TYPE_CHECKING:
-    from tracker.results import Diff, Matrix, Shown
+    from tracker.results import Cluster, Diff, Matrix, Shown
     from tracker.store import Store
 
 
@@ -125,3 +125,32 @@ def show(
     (name,) = path_texts([reference])
     with reading_for(store, [name]) as opened:
         return show_run(opened, name, options=options)
+
+
+def cluster(
+    *sides: Place,
+    store: Store | None = None,
+    workload: str | None = None,
+    ranks: int | Iterable[int] = (),
+    stage: int | None = None,
+    steps: int | Iterable[int] = (),
+    microbatches: int | None = None,
+    only: str | Iterable[str] = (),
+    format: str | None = None,
+    flow_category: str | None = None,
+    allow_partial: bool = False,
+    skip_bad_rows: bool = False,
+    max_bytes: int | None = None,
+    on_progress: Callable[[str, int, int], None] | None = None,
+) -> Cluster:
+    """Compare the ranks of a run, or of two runs rank by rank, as `tracker cluster` does.
+
+    `store` as for `diff`; the other arguments are the fields of `tracker.results.ClusterOptions`.
+    """
+    from tracker.ranks import cluster as compare
+    from tracker.results import ClusterOptions
+
+    options = chosen(ClusterOptions, locals())
+    names = path_texts(sides)
+    with reading_for(store, names) as opened:
+        return compare(opened, *names, options=options)

@@ -42,6 +42,9 @@ COMMANDS: Final = {
         "log": "Show what each version achieved, per configuration.",
         "versions": "List, order and pin versions.",
     },
+    "Find causes": {
+        "cluster": "Compare the ranks of a run: who holds the job back, which link is slow.",
+    },
     "Automate": {
         "run": "Run a job, then ingest the profiles that it wrote.",
         "watch": "Watch folders: ingest complete profiles, judge them, send alerts.",

@@ -11,7 +11,7 @@ from tracker import config
 from tracker.cli.options import Color, JsonFormat, check_path
 from tracker.cli.output import emit, note, progress, screen
 from tracker.errors import SourceError
-from tracker.results.option import Option
+from tracker.results.option import OUTPUT, Option
 from tracker.results.options import Reading
 
 
@@ -21,6 +21,7 @@ def doctor(
     ],
     reading: Reading,
     format: JsonFormat = "text",
+    details: Annotated[bool, Option("All captures, runs and gaps. Default: a first screen.", group=OUTPUT)] = False,
     color: Color = "auto",
 ) -> None:
     """Check what files or folders hold before an ingest: formats, runs, missing data, unreadable files.
@@ -43,7 +44,7 @@ def doctor(
     with progress() as report:
         how = {**asdict(reading), "max_bytes": config.load(None).max_bytes, "on_progress": report}
         findings = examine(paths, IngestOptions(**how))
-    emit(str(reports.render(findings, format, **screen(color))))
+    emit(str(reports.render(findings, format, details=details, **screen(color))))
     if findings.not_recognised:
         note(not_recognised_line(findings.not_recognised))
     if not findings.captures:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from typing import Annotated, Any, Final
@@ -14,7 +13,7 @@ from tracker.cli import database
 from tracker.cli.options import By, Database, FailOn, Page, Reason, Top
 from tracker.cli.output import emit, finish, plan
 from tracker.errors import UsageError
-from tracker.results import FindingsOptions
+from tracker.results import ExplainedIncident, FindingsOptions
 from tracker.results.option import Option
 from tracker.units import counted, format_moment, format_numbers
 
@@ -66,33 +65,19 @@ def explain(
       tracker explain I-3
       tracker explain 12 --format json
     """
-    from tracker import compare, reports
+    from tracker import compare
     from tracker.regressions.actions import numbers_of
     from tracker.regressions.explain import explain as explain_one
     from tracker.regressions.explain import findings_of
 
     numbers, incidents = numbers_of([finding])
-    delivery = plan(page, f"finding_{finding}", "explained")
-    for format in delivery.formats:
-        if incidents and format not in ("text", "markdown", "html", "json"):
-            raise UsageError(
-                f"--format {format} takes a single finding",
-                remedy="name a finding, or choose text, markdown, html or json",
-            )
+    delivery = plan(page, f"finding_{finding}", "incident" if incidents else "explained")
     with database.reading(config.load(db)) as store, store.reading():
         numbers += [number for incident in incidents for number in findings_of(store, incident)]
         found = [explain_one(store, number) for number in numbers]
         notes = compare.notes_between(store, [one.finding for one in found])
         found = [replace(one, notes=(*one.notes, *notes)) for one in found]
-
-    def joined(documents: list[str], format: str) -> str:
-        if format != "json":
-            return reports.joined(documents, format)
-        explained = [json.loads(text) for text in documents]
-        document = {"schema": explained[0]["schema"], "incident_id": incidents[0], "explained": explained}
-        return json.dumps(document, indent=2)
-
-    delivery.deliver(*found, joined=joined if incidents else None)
+    delivery.deliver(ExplainedIncident(tuple(found)) if incidents else found[0])
 
 
 Targets = Annotated[

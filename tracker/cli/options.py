@@ -49,8 +49,8 @@ Color = Annotated[
 ]
 Top = Annotated[
     int | None,
-    Option("Rows per table, largest first; 0 for all. Default: 10 in text and Markdown, else all.", "N", group=OUTPUT,
-           least=0),
+    Option("Rows per table (of findings in text and Markdown alone), largest first; 0 for all. Default: 10 in text and "
+           "Markdown, else all.", "N", group=OUTPUT, least=0),
 ]  # fmt: skip
 FailOn = Annotated[
     Literal["new", "any"] | None,

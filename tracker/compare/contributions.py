@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from tracker.compare.sides import Loaded
+    from tracker.compare.verdicts import Judged
     from tracker.results import Cause, Part
 
 _MOST: Final = 8
@@ -45,6 +46,7 @@ def contributions(
     delta_ns: float | None,
     renames: Sequence[Rename],
     findings: Sequence[Cause],
+    judged: Judged,
 ) -> tuple[Contribution, ...]:
     """Causes by size, at most 8, of which findings are never left out for others; then all others together, the parts
     of the step that are no operators, and the rest: their `delta_ns` sum to `delta_ns` exactly. Nothing where a source
@@ -55,6 +57,7 @@ def contributions(
     and kernels of the Diff.
     """
     causes = _causes(sides, tables, renames, {cause.name: cause for cause in findings})
+    causes = [_as_judged(cause, judged) for cause in causes]
     causes = [_with_share(cause, delta_ns) for cause in causes if cause.delta_ns]
     causes.sort(key=lambda cause: (-abs(cause.delta_ns), cause.name))
     large = [cause for cause in causes if cause.verdict in CHANGED or abs(cause.share or 1.0) >= _LEAST_SHARE]
@@ -64,8 +67,8 @@ def contributions(
     rows = list(named)
     if others:
         together = fsum(cause.delta_ns for cause in others)
-        kind = "kernels" if others[0].kind == "kernel" else "operators"
-        rows.append(Contribution("others", kind, together, count=sum(max(1, cause.count) for cause in others)))
+        what = {"kernel": "kernels", "category": "kinds of work"}.get(others[0].kind, "operators")
+        rows.append(Contribution("others", what, together, count=sum(max(1, cause.count) for cause in others)))
     waiting = _waits_for_data(tables["overall"], parts, delta_ns)
     rows += [
         Contribution(
@@ -166,14 +169,23 @@ def _shape_and_others(whole: Contribution, finding: Cause) -> Iterator[Contribut
 
 
 def _with_verdict(cause: Contribution, finding: Cause | None, shapes: str) -> Contribution:
-    verdict = None if finding is None else finding.verdict
-    against = {"IMPROVED": ("faster", 1.0), "REGRESSED": ("slower", -1.0)}.get(verdict or "", ("", 0.0))
-    why = f"{against[0]} but for machine-wide drift" if cause.delta_ns * against[1] > 0 else cause.why
-    return replace(cause, input_shapes=shapes, verdict=verdict, why=why)
+    return replace(cause, input_shapes=shapes, verdict=None if finding is None else finding.verdict)
+
+
+def _as_judged(cause: Contribution, judged: Judged) -> Contribution:
+    """A cause that says why, where its change has another sign than its verdict."""
+    word, sign = {"IMPROVED": ("faster", -1.0), "REGRESSED": ("slower", 1.0)}.get(cause.verdict or "", ("", 0.0))
+    if cause.delta_ns * sign >= 0:
+        return cause
+    drift = judged.judgement.shared or 0.0
+    without_drift = (cause.candidate_ns or 0.0) / (1.0 + drift) - (cause.baseline_ns or 0.0)
+    if without_drift * sign > 0:
+        return replace(cause, why=f"{word} but for machine-wide drift")
+    return replace(cause, why=f"{word} than the level before") if judged.base_runs else cause
 
 
 def _replacement(rename: Rename, causes: Sequence[Contribution], findings: Mapping[str, Cause]) -> Contribution:
-    """What went and what came, as one: its change is that of all that take part."""
+    """What went and what came, as one: what its operators took and no longer do, and what they take now and did not."""
     delta = fsum(cause.delta_ns for cause in causes)
     known = {finding.verdict for cause in causes if (finding := findings.get(cause.name)) is not None}
     word = None
@@ -184,8 +196,8 @@ def _replacement(rename: Rename, causes: Sequence[Contribution], findings: Mappi
         f"{rename.removed}{REPLACED_BY}{rename.added}".replace(" + ", ", "),
         delta,
         why="replaced" if rename.is_worse or delta < 0 else "renamed or fused",
-        baseline_ns=fsum(cause.baseline_ns or 0.0 for cause in causes),
-        candidate_ns=fsum(cause.candidate_ns or 0.0 for cause in causes),
+        baseline_ns=fsum(max(-cause.delta_ns, 0.0) for cause in causes),
+        candidate_ns=fsum(max(cause.delta_ns, 0.0) for cause in causes),
         verdict=word,
         count=len(causes),
     )

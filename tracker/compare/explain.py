@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from tracker.columns import Columns, objects
 from tracker.compare import reduction
 from tracker.compare.contributions import contributions
-from tracker.compare.headline import headline
+from tracker.compare.headline import Total, headline
 from tracker.compare.keys import among, numbered, places, ranks
 from tracker.compare.metrics import op_reasons
 from tracker.compare.overall import ROUNDING, run_numbers, step_numbers
@@ -78,7 +78,8 @@ def explain(
     renames = find_renames(baseline, candidate, ops)
     parts = _parts(baseline, candidate, before, after, metric)
     ranges = (total_range(baseline, metric), total_range(candidate, metric))
-    found = headline(baseline, candidate, metric, (total0, total1), parts, ranges, judged, recorded)
+    total = Total(metric, total0, total1, ranges)
+    found = headline(baseline, candidate, total, parts, judged, recorded, forced=options.force)
     cancelling = delta is not None and (loss - gain) > 0 and abs(delta) < _CANCELLING_SHARE * (loss - gain)
     return Explanation(
         total_metric=metric,
@@ -97,7 +98,9 @@ def explain(
         headline=found.text,
         verdict=found.verdict,
         remarks=found.remarks,
-        contributions=contributions((baseline, candidate), {**tables, "ops": ops}, parts, delta, renames, findings),
+        contributions=contributions(
+            (baseline, candidate), {**tables, "ops": ops}, parts, delta, renames, findings, judged
+        ),
         other_causes_ns=explained - sum(cause.delta_ns for cause in causes),
         baseline_range_ns=ranges[0],
         candidate_range_ns=ranges[1],

@@ -23,6 +23,8 @@ _SMALL_CHANGE: Final = 0.005
 _MOVED: Final = 0.02
 """Part of the whole that shows, with the whole unmoved, that captures were cut and do not hold the same work."""
 _CHANGED: Final = ("REGRESSED", "IMPROVED")
+_NO_DIFFERENCE: Final = "no difference"
+_AS_FAST: Final = ("is as fast as", "is about as fast as")
 
 
 class Headline(Struct, frozen=True):
@@ -38,32 +40,43 @@ class Headline(Struct, frozen=True):
 Range = tuple[float, float]
 
 
+class Total(Struct, frozen=True):
+    """A time of both sides, in ns. `metric`: `step_ns` or `e2e_ns`; `ranges`: smallest and largest over its runs."""
+
+    metric: str
+    before: float | None
+    after: float | None
+    ranges: tuple[Range | None, Range | None]
+
+
 def headline(
     baseline: Loaded,
     candidate: Loaded,
-    metric: str,
-    totals: tuple[float | None, float | None],
+    total: Total,
     parts: tuple[Part, ...],
-    ranges: tuple[Range | None, Range | None],
     judged: Judged,
     recorded: Recorded,
+    *,
+    forced: bool,
 ) -> Headline:
-    """How much slower or faster the candidate is. `metric`: `step_ns` or `e2e_ns`; `totals`: of both sides; `ranges`:
-    its smallest and largest value over the runs of each side.
-    """
+    """How much slower or faster the candidate is; `forced`: in numbers of what cannot be compared, too."""
+    metric = total.metric
     a, b = _labels(baseline, candidate)
-    if judged.judgement.refusal == INCOMPARABLE:
-        sentence = judged.judgement.sentences[0].rstrip(".")
-        return Headline(f"{b} against {a}: {sentence[:1].lower()}{sentence[1:]}")
-    before, after = totals
+    incomparable = judged.judgement.refusal == INCOMPARABLE
+    refusal = judged.judgement.sentences[0].rstrip(".") if incomparable else ""
+    if incomparable and not forced:
+        return Headline(f"{b} against {a}: {refusal[:1].lower()}{refusal[1:]}")
+    before, after = total.before, total.after
     if not before or after is None:
         what = "step" if metric == "step_ns" else "E2E"
         return Headline(f"{b} against {a}: the captures state no {what} time")
     change = after / before - 1.0
     size = _size(before, after, metric)
     whole = f"{size} ({format_diff(change)}, {_signed(after - before)})"
+    if incomparable:
+        return Headline(f"{b} against {a}: {whole}", remarks=(f"{refusal}; shown all the same, not judged.",))
     if other := other_track(baseline, candidate):
-        noise = _noise(baseline, candidate, change, ranges)
+        noise = _noise(baseline, candidate, change, total.ranges)
         return Headline(f"{b} against {a}: {whole}", remarks=(other, *noise))
     if unlike := recorded.of("run", "duration_ns"):
         why = f"Not judged: {'; '.join(one.sentence for one in unlike)}. {remedies(unlike)}".rstrip()
@@ -72,20 +85,14 @@ def headline(
         return Headline(f"{b} against {a}: {whole}", remarks=(_of_windows(before, parts),))
     row = judged.of_total(metric)
     if row is None:
-        phrase = _unjudged(change)
-        remarks = _noise(baseline, candidate, change, ranges)
-        verdict = None
+        verdict, phrase, remarks = None, _unjudged(change), _noise(baseline, candidate, change, total.ranges)
     else:
         verdict = str(row["verdict"])
-        phrase, remarks = _judged(verdict, change, row["change"], judged)
-        found = judged.found
-        if verdict == "TOO_FEW_RUNS" and found is not None:
-            base = baseline.side.runs if found.base_runs is None else len(found.base_runs)
-            needed = found.limits.runs_needed(base, candidate.side.runs)
-            remarks = (f"Too few runs to judge the step: {needed}.",) if needed else remarks
-    if phrase in ("is as fast as", "is about as fast as", "no difference"):
-        if phrase == "no difference":
-            return Headline(f"no difference between {a} and {b} was found: {whole}", verdict, remarks)
+        runs = (len(judged.base_runs) or baseline.side.runs, candidate.side.runs)
+        phrase, remarks = _judged(verdict, change, row["change"], judged, runs)
+    if phrase == _NO_DIFFERENCE:
+        return Headline(f"{phrase} between {a} and {b} was found: {whole}", verdict, remarks)
+    if phrase in _AS_FAST:
         return Headline(f"{b} {phrase} {a}: {whole}", verdict, remarks)
     word = "slower" if change > 0 else "faster"
     percent = format_diff(abs(change)).lstrip("+")
@@ -101,29 +108,36 @@ def _size(before: float, after: float, metric: str) -> str:
 
 def _unjudged(change: float) -> str:
     if change == 0:
-        return "is as fast as"
-    return "is about as fast as" if abs(change) < _SMALL_CHANGE else "ran"
+        return _AS_FAST[0]
+    return _AS_FAST[1] if abs(change) < _SMALL_CHANGE else "ran"
 
 
-def _judged(verdict: str, change: float, judged_change: float, judged: Judged) -> tuple[str, tuple[str, ...]]:
-    """What stands between the sides, and why it says no more."""
-    if verdict in _CHANGED:
-        return "is", ()
+def _judged(
+    verdict: str, change: float, judged_change: float, judged: Judged, runs: tuple[int, int]
+) -> tuple[str, tuple[str, ...]]:
+    """What stands between the sides, and why it says no more. `judged_change`: against the runs that the verdict rests
+    on, which may be others than those of the baseline.
+    """
+    found, limit = judged.found, judged.step_ratio or 0.0
+    against = judged.level_words(judged_change) if abs(judged_change - change) >= limit else ()
     if verdict == "UNCHANGED":
-        return "is as fast as", ()
+        return ("ran", against) if abs(change) >= limit and against else (_AS_FAST[0], ())
+    if verdict in _CHANGED or verdict == "SUSPECT":
+        confirming = found.limits.confirming if found is not None else 1
+        decide = f"the next {counted(confirming, 'run')} decide" if confirming > 1 else "the next run decides"
+        suspect = (f"A suspect: {decide}.",) if verdict == "SUSPECT" else ()
+        phrase = "ran" if change * judged_change <= 0 else "may be" if suspect else "is"
+        return phrase, (*suspect, *against)
     if verdict == "DRIFT":
         return "ran", (_drift(judged_change, judged),)
-    if verdict == "SUSPECT":
-        confirming = judged.found.limits.confirming if judged.found is not None else 1
-        decide = f"the next {counted(confirming, 'run')} decide" if confirming > 1 else "the next run decides"
-        return "may be", (f"A suspect: {decide}.",)
     if verdict == "INCONCLUSIVE":
-        small = judged.step_ratio is not None and abs(judged_change) < judged.step_ratio
-        return ("no difference" if small else "may be"), ("The runs differ too much to be sure.",)
+        phrase = _NO_DIFFERENCE if max(abs(judged_change), abs(change)) < limit else "ran" if against else "may be"
+        return phrase, ("The runs differ too much to be sure.", *against)
     if verdict == "TOO_FEW_RUNS":
-        return "ran", ("Too few runs to judge the step.",)
-    least = f" of {judged.step_ratio * 100:g} %" if judged.step_ratio is not None else ""
-    return "ran", (f"Less than the limit{least} that makes a finding.",)
+        needed = found.limits.runs_needed(*runs) if found is not None else ""
+        return "ran", (f"Too few runs to judge the step{needed and ': '}{needed}.",)
+    least = f" of {limit * 100:g} %" if limit else ""
+    return "ran", (f"Less than the limit{least} that makes a finding.", *against)
 
 
 def _drift(change: float, judged: Judged) -> str:

@@ -109,12 +109,12 @@ def with_difference(columns: Arrays, value: str, *, unit: str = "ns") -> Arrays:
 
 
 def ratio(baseline: F64, candidate: F64) -> F64:
-    """candidate / baseline - 1, nan where it says nothing (no baseline, or nothing on either side).
+    """candidate / baseline - 1, nan where it says nothing (no baseline or one below 0, or nothing on a side).
 
-    >>> ratio(np.array([2.0, 0.0, 5.0]), np.array([3.0, 1.0, np.nan])).tolist()
-    [0.5, nan, nan]
+    >>> ratio(np.array([2.0, 0.0, -5.0, 5.0]), np.array([3.0, 1.0, 1.0, np.nan])).tolist()
+    [0.5, nan, nan, nan]
     """
-    return candidate / np.where(baseline != 0, baseline, np.nan) - 1
+    return candidate / np.where(baseline > 0, baseline, np.nan) - 1
 
 
 def by_size(columns: Arrays, delta: str, larger: F64 | None = None) -> Arrays:

@@ -11,6 +11,7 @@ import numpy as np
 from tracker.columns import Columns, objects
 from tracker.compare import join, knowing, reduction
 from tracker.compare.filters import matching
+from tracker.compare.headline import short_labels
 from tracker.compare.keys import numbered, places, together
 from tracker.profile import OWNER_SETTING
 from tracker.results import OP_KEY
@@ -67,11 +68,11 @@ def note(baseline: Loaded, candidate: Loaded) -> tuple[str, ...]:
     """A sentence where memory is compared by the allocator."""
     if not rules_differ((baseline, candidate)):
         return ()
-    old = [side.side.label for side in (baseline, candidate) if None in _rules(side).values()]
-    which = f" of {' and '.join(old)}" if old else ""
+    old = short_labels([side.side.label for side in (baseline, candidate) if None in _rules(side).values()])
+    why = f"no more is known of {' and '.join(old)}" if old else "the sides count it to operators by different rules"
     return (
-        f"Memory is compared by allocator (aten::empty, ...): the rows{which} were made by a version of tracker that "
-        "counted memory otherwise; delete such a run and ingest its profile again to compare operators.",
+        f"Memory is compared by allocator (aten::empty, ...): {why}. If an older tracker ingested a run, delete it and "
+        "ingest its profile again.",
     )
 
 

@@ -11,6 +11,7 @@ from tracker.compare.call_splits import notes_of_difference, notes_of_groups
 from tracker.compare.categories import is_split
 from tracker.compare.group_pairs import roles_by_size
 from tracker.compare.groups import group_splits
+from tracker.compare.headline import short_labels
 from tracker.compare.keys import numbered
 from tracker.compare.references import needs_store
 from tracker.compare.slow_steps import note_on_slow_steps
@@ -20,7 +21,7 @@ from tracker.store import queries
 from tracker.units import format_numbers, steps_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from tracker.columns import Columns
     from tracker.compare.collective_pairs import Pairing
@@ -42,28 +43,38 @@ _DETAIL: Final = ("profiler_level", "record_shapes")
 
 def notes(baseline: Loaded, candidate: Loaded, operators: Operators, options: DiffOptions) -> tuple[str, ...]:
     """Sentences: runs of a side that are no repeats, mixed hardware, other workloads, idle entries of the op map."""
-    found = []
-    rows = (operators.baseline_rows, operators.candidate_rows)
-    for side, table in zip((baseline, candidate), rows, strict=True):
-        label = side.side.label
-        for column, words in (("device", "devices"), ("configuration", "configurations")):
-            values = [value for value in dict.fromkeys(side.runs.listed(column)) if value is not None]
-            if len(values) > 1:
-                found.append(f"{label} mixes {words} ({', '.join(values)}): its number means little.")
-        found += _mixed_detail(side)
-        if _common_share(side, table) < _COMMON_SHARE:
-            one = "run:ID" if needs_store(label) else "of its files"
-            found.append(
-                f"The runs of {label} have few operators in common: are they repeats of one job? Name one {one}."
-            )
-    found += [*_other_rules(baseline, candidate), *_unknown((baseline, candidate)), *_not_compared(baseline, candidate)]
+    sides = (baseline, candidate)
+    rows = {id(side): own for side, own in zip(sides, (operators.baseline_rows, operators.candidate_rows), strict=True)}
+    found = _by_side(sides, lambda side: _of_runs(side, rows[id(side)]))
+    found += [*_other_rules(baseline, candidate), *_by_side(sides, _unknown), *_not_compared(baseline, candidate)]
     found += [*_not_split(baseline, candidate), *_paired_groups(baseline, candidate)]
-    splits = [group_splits(*one) for one in zip((baseline, candidate), roles_by_size(baseline, candidate), strict=True)]
-    found += [*notes_of_difference(*splits), *notes_of_groups((baseline, candidate))]
+    splits = [group_splits(*one) for one in zip(sides, roles_by_size(baseline, candidate), strict=True)]
+    found += [*notes_of_difference(*splits), *notes_of_groups(sides)]
     found += _paired_collectives(others.pairing_of(baseline, candidate, options))
-    slow = [note for side in (baseline, candidate) for note in note_on_slow_steps(side)]
-    idle = _idle_entries(baseline, candidate, operators, options)
-    return (*found, *idle, *left_out((baseline, candidate)), *warnings((baseline, candidate)), *slow)
+    found += [*_idle_entries(baseline, candidate, operators, options), *left_out(sides), *warnings(sides)]
+    return (*found, *_by_side(sides, note_on_slow_steps))
+
+
+def _by_side(sides: Sequence[Loaded], sentences: Callable[[Loaded], Iterable[str]]) -> list[str]:
+    """Sentences about a side behind its name, once for both where they are the same."""
+    whose: dict[str, list[str]] = {}
+    names = short_labels([side.side.label for side in sides])
+    for name, side in zip(names, sides, strict=True):
+        for sentence in sentences(side):
+            whose.setdefault(sentence, []).append(name)
+    return [f"{' and '.join(dict.fromkeys(labels))}: {sentence}" for sentence, labels in whose.items()]
+
+
+def _of_runs(side: Loaded, rows: Columns) -> Iterator[str]:
+    """What makes the runs of a side no repeats of one job."""
+    for column, words in (("device", "devices"), ("configuration", "configurations")):
+        values = [value for value in dict.fromkeys(side.runs.listed(column)) if value is not None]
+        if len(values) > 1:
+            yield f"several {words} ({', '.join(values)}): one number for them means little."
+    yield from _mixed_detail(side)
+    if _common_share(side, rows) < _COMMON_SHARE:
+        one = "run:ID" if needs_store(side.side.label) else "of its files"
+        yield f"the runs have few operators in common: are they repeats of one job? Name one {one}."
 
 
 def _mixed_detail(side: Loaded) -> Iterator[str]:
@@ -73,8 +84,8 @@ def _mixed_detail(side: Loaded) -> Iterator[str]:
         values = sorted({settings.get(setting, "not said") for settings in known})
         if len(values) > 1:
             yield (
-                f"{side.side.label} mixes captures with {setting} {' and '.join(values)}: a row that only some of them "
-                "can have counts as 0 in the others."
+                f"captures with {setting} {' and '.join(values)}: a row that only some of them can have counts as 0 in "
+                "the others."
             )
 
 
@@ -87,17 +98,14 @@ def _other_rules(baseline: Loaded, candidate: Loaded) -> list[str]:
     return [f"The names and categories of the two sides were made by rules {words}: ingest the older runs again."]
 
 
-def _unknown(sides: Sequence[Loaded]) -> list[str]:
+def _unknown(side: Loaded) -> Iterator[str]:
     """Which ranks do not report where their time goes."""
-    found = []
-    for side in {side.side.label: side for side in sides}.values():
-        for run_id, ranks in knowing.without(side.captures, knowing.ranks_that_report(side, knowing.TIMES)).items():
-            of_run = f" of run:{run_id}" if len(side.run_ids) > 1 else ""
-            found.append(
-                f"{side.side.label}: rank {format_numbers(ranks)}{of_run} does not report all times; each number is of "
-                "the ranks that report it."
-            )
-    return found
+    for run_id, ranks in knowing.without(side.captures, knowing.ranks_that_report(side, knowing.TIMES)).items():
+        of_run = f" of run:{run_id}" if len(side.run_ids) > 1 else ""
+        yield (
+            f"rank {format_numbers(ranks)}{of_run} does not report all times; each number is of the ranks that report "
+            "it."
+        )
 
 
 def _not_compared(baseline: Loaded, candidate: Loaded) -> list[str]:
@@ -149,11 +157,9 @@ def _not_split(baseline: Loaded, candidate: Loaded) -> list[str]:
 
 def warnings(sides: Sequence[Loaded]) -> tuple[str, ...]:
     """What the readers of paths warned of; with several sides, of which."""
-    whose = {warning: [side.side.label for side in sides if warning in side.warnings] for side in sides
-             for warning in side.warnings}  # fmt: skip
     if len(sides) == 1:
-        return tuple(whose)
-    return tuple(f"{' and '.join(dict.fromkeys(labels))}: {warning}" for warning, labels in whose.items())
+        return tuple(dict.fromkeys(sides[0].warnings))
+    return tuple(_by_side(sides, lambda side: side.warnings))
 
 
 def left_out(sides: Sequence[Loaded]) -> tuple[str, ...]:

@@ -157,7 +157,7 @@ def load(
     asked: Asked,
 ) -> Loaded:
     """The side that `reference` names; `steps`: only these, empty for all. Databases opened on the way are closed by
-    `stack`. Runs whose details were dropped are no part of it, unless `or_pruned`; a warning names them. `asked`: see
+    `stack`. Runs whose details were deleted are no part of it, unless `or_pruned`; a warning names them. `asked`: see
     `load_all`.
 
     Raises UsageError when nothing or too much is named, a step that some rank does not have, or only runs without
@@ -187,10 +187,7 @@ def load(
     if exists(reference):
         warnings = (*warnings, f"{reference} is the version; ./{reference} is the folder of that name.")
     if not left and not or_pruned:
-        raise UsageError(
-            f"{reference}: {warnings[0]}",
-            remedy="tracker findings has what it showed; to compare it, ingest its profile again",
-        )
+        raise UsageError(f"{reference}: {warnings[0]}", remedy="tracker findings has what it showed")
     loaded = _loaded(store, reference, (run_ids if or_pruned else left, rank), options, steps, asked)
     return replace(loaded, warnings=warnings)
 
@@ -238,7 +235,7 @@ def _with_details(store: Store, run_ids: tuple[int, ...], asked: Asked) -> tuple
     if not gone:
         return run_ids, ()
     names = ", ".join(f"run:{run_id}" for run_id in sorted(gone))
-    said = f"only totals are left of {names} (tracker prune); ingesting the profile again brings all back"
+    said = f"only totals are left of {names} (tracker prune); ingest its profile again to have all"
     return tuple(run_id for run_id in run_ids if run_id not in gone), (said,)
 
 

@@ -65,6 +65,6 @@ def note_on_slow_steps(side: Loaded) -> tuple[str, ...]:
     worst = matter[np.argmax(cost[matter] / slow.step_ns[matter])]
     of_run = f" of run:{side.run_ids[worst]}" if len(side.run_ids) > 1 else ""
     return (
-        f"{side.side.label}: {counted(int(slow.count[worst]), 'step')}{of_run} took more than {SLOW:g} times the "
-        f"median, up to {slow.longest[worst]:.1f} times; the mean step is {format_ns(cost[worst])} longer.",
+        f"{counted(int(slow.count[worst]), 'step')}{of_run} took more than {SLOW:g} times the median, up to "
+        f"{slow.longest[worst]:.2f} times; the mean step is {format_ns(cost[worst])} longer.",
     )

@@ -63,6 +63,18 @@ class Judged(Struct, frozen=True, eq=False):
         found = self.found
         return {} if found is None else {word: facts.result(found.limits) for word, facts in found.gates.items()}
 
+    @property
+    def base_runs(self) -> tuple[int, ...]:
+        """Numbers of the runs of the level that a stored verdict of the step rests on; () where those are the runs of
+        the baseline.
+        """
+        return () if self.found is None else self.found.base_runs or ()
+
+    def level_words(self, change: float) -> tuple[str, ...]:
+        """What a stored verdict rests on, where it does; `change`: against that, a ratio."""
+        level = f"the level before (run {format_numbers(sorted(self.base_runs))})"
+        return (f"Judged against {level}: {format_diff(change)}.",) if self.base_runs else ()
+
     def into(self, name: str, table: Columns) -> Columns:
         """The rows `name` of a Diff with their VERDICT_COLUMNS filled; a row that shares its series with others is not
         judged.
@@ -190,7 +202,7 @@ def judge(
         with baseline.store.connect() as connection:
             found = stored_verdicts(connection, baseline.run_ids, candidate.run_ids, known)
     if found is None:
-        why = [reason, *([INSTEAD] if refusal == INCOMPARABLE else [])]
+        why = [reason, *([INSTEAD] if refusal == INCOMPARABLE and not options.force else [])]
         judgement, step_ratio = Judgement(judged=False, sentences=tuple(why), refusal=refusal), None
         return Judged(judgement, None, own_time(candidate), by_name, left_out, whole_ops, step_ratio, recorded)
     counts = _counts(found, own_time(candidate), "op_name" if by_name else "op")

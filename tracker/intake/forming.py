@@ -126,7 +126,6 @@ def formats_beside(pieces: Sequence[Piece]) -> str:
     folder, names = next(iter(several.items()))
     more = f" and {len(several) - 1} more" if len(several) > 1 else ""
     return (
-        f"{folder}{more}: files of {', '.join(names[:-1])} and {names[-1]} lie beside each other, and each becomes a "
-        f"run of its own; one training that they all tell of counts as often: to read, or pack, one of them, say "
-        f"--input-format {names[-1]}"
+        f"{folder}{more}: files of {', '.join(names[:-1])} and {names[-1]} lie beside each other, each becomes a run "
+        f"of its own, and one job may count {len(names)} times: --input-format {names[-1]} chooses one of them"
     )

@@ -105,7 +105,7 @@ def tests_of(
     if not presence:
         ratio = defaults.gradual if finding["change"] == "gradual" else float(np.expm1(data.series.ratio[row]))
         change = math.expm1(float(own.change[row]))
-        what = "change, without what all operators share" if data.series.shares_shift[row] else "change"
+        what = "change, machine-wide drift removed" if data.series.shares_shift[row] else "change"
         passes = abs(float(own.change[row])) >= math.log1p(ratio) - 1e-9
         found.append(_test("change", change, ratio, passes, what, limits, MIN_RATIO, key))
         found.append(_test("range", None, None, beyond, "every run after is beyond every run before", limits, ""))
@@ -127,9 +127,7 @@ def tests_of(
     if not presence:
         alpha = defaults.alpha_gradual if finding["change"] == "gradual" else defaults.alpha
         q = finding["q"]
-        found.append(
-            _test("q", q, alpha, q is None or q <= alpha, "share of false findings that is accepted", limits, "alpha")
-        )
+        found.append(_test("q", q, alpha, q is None or q <= alpha, "false discovery rate (q)", limits, "alpha"))
         least_change = float(np.expm1(detectable_change(own, data.series.family, defaults)[row]))
         if not math.isnan(least_change):
             found.append(

@@ -25,12 +25,14 @@ if TYPE_CHECKING:
 NAMES: Final = ("csv", "github", "html", "json", "junit", "markdown", "prometheus", "text", "xlsx")
 _WORDS: Final = {
     "Diff": "diff", "Matrix": "matrix", "Shown": "show", "Log": "log", "History": "history", "Findings": "findings",
-    "ExplainedFinding": "explained", "Calibration": "calibration", "Status": "status",
+    "ExplainedFinding": "explained", "ExplainedIncident": "incident", "Calibration": "calibration",
+    "Cluster": "cluster", "Status": "status",
 }  # fmt: skip
 """Class of a result -> its view."""
 SHOWS: Final = {
     **dict.fromkeys(("text", "json", "html"), (*_WORDS.values(), "doctor")),
-    **dict.fromkeys(("markdown", "csv", "xlsx"), tuple(_WORDS.values())[:-1]),
+    "markdown": tuple(word for word in _WORDS.values() if word != "status"),
+    **dict.fromkeys(("csv", "xlsx"), tuple(word for word in _WORDS.values() if word not in ("incident", "status"))),
     **dict.fromkeys(("github", "junit", "prometheus"), ("diff", "findings")),
 }
 """Format -> the results that it can show."""
@@ -63,13 +65,14 @@ def render(result: Result, format: str = "text", **wishes: Unpack[Wishes]) -> st
     UsageError for a format that is none, or that cannot show this result.
     """
     from tracker.reports.look import Look
-    from tracker.results import check_sections
+    from tracker.results import CLUSTER_SECTIONS, SECTIONS
+    from tracker.results.options import check_words
 
     sections, limit = tuple(wishes.get("only", ())), wishes.get("limit")
-    check_sections(sections)
     if limit is not None and limit < 0:
         raise UsageError(f"{limit} rows per table", remedy="give a limit of 1 or more, or 0 for all rows")
     what = _word(result) or ""
+    check_words("section", sections, CLUSTER_SECTIONS if what == "cluster" else SECTIONS)
     check(format, what)
     look = Look(
         only=sections, details=wishes.get("details", False), limit=limit, width=wishes.get("width"),

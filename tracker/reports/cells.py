@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from tracker.profile import NO_OP, NOT_LISTED, UNLINKED_OP
+from tracker.compare.references import FILES
+from tracker.profile import NO_OP, NOT_LISTED, UNKNOWN_DEVICE, UNLINKED_OP
 from tracker.reports.rows import Row
 from tracker.results import BOTH, REPLACED_BY, UNMATCHED
 from tracker.units import MISSING_TEXT, format_bytes, format_diff, format_ns, size_unit, some_of, time_unit
@@ -17,6 +18,8 @@ READABLE: Final = {
     NO_OP: "(no op) launched outside any op",
     NOT_LISTED: "(not listed) left out of the source's table",
 }
+UNSAID: Final = ("", FILES, UNKNOWN_DEVICE.model)
+"""What a title need not say."""
 TONES: Final[Mapping[str, str]] = {
     "REGRESSED": "worse", "ADDED": "worse", "SUSPECT": "strong", "IMPROVED": "better", "REMOVED": "better",
 }  # fmt: skip
@@ -28,7 +31,7 @@ MARKS: Final[Mapping[str, str]] = {
 _PAIR: Final = re.compile(r" (?=[^ =]+=)")
 _UNDECIDED: Final = {
     "INCONCLUSIVE": "too noisy", "BELOW_LIMIT": "below threshold", "TOO_FEW_RUNS": "too few runs",
-    "DRIFT": "machine-wide drift", "UNCHANGED": "within its level",
+    "DRIFT": "machine-wide drift", "UNCHANGED": "as the level before",
 }  # fmt: skip
 _VISIBLE: Final = 0.05
 _NODE: Final = re.compile(r"^autograd::|Backward\d+$")
@@ -122,6 +125,17 @@ def values(unit: str, baseline: float | None, candidate: float | None, delta: fl
         return share(baseline), share(candidate), points
     text = form(unit, [baseline, candidate, delta])
     return text(baseline), text(candidate), signed(text(delta), delta)
+
+
+def rest_of(total: float | None, others: Sequence[float], unit: tuple[int, str]) -> float:
+    """What is left of `total` (ns) beside `others`, such that all add up as they are shown in `unit`: what rounding
+    loses belongs to the rest, so that each other number is shown as it stands elsewhere.
+
+    >>> rest_of(1_000_000, [333_333] * 3, (1_000_000, "ms"))
+    10000.0
+    """
+    shown = [float(format_ns(value, unit).split(" ")[0].replace(",", "")) for value in (total or 0.0, *others)]
+    return round(shown[0] - sum(shown[1:]), 2) * unit[0]
 
 
 def pair(baseline: str, candidate: str) -> str:

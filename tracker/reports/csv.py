@@ -14,11 +14,12 @@ from msgspec.structs import asdict
 
 from tracker.reports.look import Look
 from tracker.reports.rows import Row, names, no_formula, plain, records
-from tracker.reports.tables import bottleneck_row, bottleneck_rows, selected
+from tracker.reports.tables import bottleneck_row, bottleneck_rows, chosen_tables, selected
 from tracker.results import (
     CALIBRATION_COLUMNS,
     EXPLAIN_COLUMNS,
     Calibration,
+    Cluster,
     Diff,
     ExplainedFinding,
     Findings,
@@ -120,6 +121,14 @@ def findings(found: Findings, look: Look) -> str:
 def explained(found: ExplainedFinding, look: Look) -> str:
     """The tests, runs, events and facts of one finding."""
     return written({name: table(getattr(found, name)) for name in EXPLAIN_COLUMNS})
+
+
+def cluster(found: Cluster, look: Look) -> str:
+    """The chosen sections; without `only` also what the captures cannot tell."""
+    tables = {name: table(rows) for name, rows in chosen_tables(found, look)}
+    if not look.only:
+        tables["notes"] = _rows([{"note": note} for note in (found.headline, *found.remarks, *found.missing)])
+    return written(tables)
 
 
 def matrix(matrix: Matrix, look: Look) -> str:

@@ -12,6 +12,9 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tracker.reports.look import Look
+from tracker.units import counted
+
 WORDS: Final[dict[str, Any]] = {"left": True, "elastic": True}
 SENTENCE: Final[dict[str, Any]] = WORDS | {"sentence": True}
 NAME: Final[dict[str, Any]] = WORDS | {"code": True}
@@ -21,6 +24,8 @@ PLACE: Final[dict[str, Any]] = UNDER | {"place": True}
 line of code."""
 AND: Final = " · "
 """Between commands: no shell takes it for a pipe, and no command takes it as a word."""
+_NOTES: Final = 400
+"""Characters of the notes of a first screen, some four lines."""
 
 
 class Column(Struct, frozen=True, repr_omit_defaults=True):
@@ -209,3 +214,11 @@ def level(columns: Sequence[Column]) -> list[Column]:
     """`columns` with headers of equally many lines, empty ones on top."""
     height = max(column.header.count("\n") for column in columns)
     return [replace(column, header="\n" * (height - column.header.count("\n")) + column.header) for column in columns]
+
+
+def few(notes: Sequence[str], look: Look) -> tuple[str, ...]:
+    """Notes for a first screen, each once: the first one, up to three as far as they are short, and how to see more."""
+    lines = tuple(dict.fromkeys(notes))
+    kept = sum(at == 0 or (at < 3 and sum(map(len, lines[: at + 1])) <= _NOTES) for at in range(len(lines)))
+    more = len(lines) - kept
+    return lines if look.details or not more else (*lines[:kept], f"{counted(more, 'more note')}: --details")

@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 from tracker.reports.commands import command
 from tracker.reports.look import Look
 from tracker.reports.rows import plain, records
-from tracker.reports.tables import bottleneck_record, chosen_sections, selected
+from tracker.reports.tables import bottleneck_record, chosen_sections, chosen_tables, selected
 from tracker.reports.views.bottleneck import changed
 from tracker.results import (
     CALIBRATION_COLUMNS,
@@ -20,8 +20,10 @@ from tracker.results import (
     LOG_COLUMNS,
     MATRIX_COLUMNS,
     Calibration,
+    Cluster,
     Diff,
     ExplainedFinding,
+    ExplainedIncident,
     Findings,
     History,
     Log,
@@ -104,9 +106,28 @@ def findings(found: Findings, look: Look) -> str:
 
 def explained(found: ExplainedFinding, look: Look) -> str:
     """One finding with its tests, runs, events and facts, and what else changed."""
+    return _dump(_explained(found))
+
+
+def incident(found: ExplainedIncident, look: Look) -> str:
+    """The same of all findings of an incident."""
+    explained = [_explained(one) for one in found.explained]
+    return _dump({"schema": SCHEMA, "incident_id": found.incident_id, "explained": explained})
+
+
+def _explained(found: ExplainedFinding) -> dict[str, Any]:
     fields = {"finding": plain(dict(found.finding)), "notes": plain(found.notes)}
     tables = {name: records(getattr(found, name)) for name in (*EXPLAIN_COLUMNS, "environment")}
-    return _dump({"schema": SCHEMA, **fields, **tables})
+    return {"schema": SCHEMA, **fields, **tables}
+
+
+def cluster(found: Cluster, look: Look) -> str:
+    """The run, the answer, and a list of rows per chosen section; with a second run `changes` from the first."""
+    fields = {
+        name: plain(getattr(found, name)) for name in ("run", "baseline", "verdict", "remarks", "missing", "notes")
+    }
+    tables = {name: records(rows) for name, rows in chosen_tables(found, look)}
+    return _dump({"schema": SCHEMA, "headline": found.headline, **fields, **tables})
 
 
 def matrix(matrix: Matrix, look: Look) -> str:

@@ -23,6 +23,7 @@ ROWS: Final = 10
 _LONG: Final = 15  # rows from which on a table is folded
 _FEWER_ROWS: Final = (1000, 300, 100, 50, 30, 20, 10, 5, 3, 1)
 _CELL: Final = 100
+_WORDS: Final = 300
 _PARAGRAPH: Final = 1_000
 
 
@@ -111,7 +112,8 @@ def _cell(text: str, column: Column, code: bool) -> str:
     if code and text not in ("", "-"):
         return f"<code>{escape(shortened(text, column, _CELL))}</code>"
     indent = len(text) - len(text.lstrip(" "))
-    return "&nbsp;" * 2 * indent + escape(text.lstrip(" "))
+    words = text.lstrip(" ")
+    return "&nbsp;" * 2 * indent + escape(shorten(words, _WORDS) if column.elastic else words)
 
 
 def _paragraph(text: str) -> str:

@@ -260,7 +260,7 @@ def _kind(finding: ToldFinding, *, markdown: bool) -> str:
 def _explained(incident: ToldIncident, *, markdown: bool, short: bool) -> list[Line]:
     row: dict[str, Any] = asdict(incident)
     lines = []
-    text = explanation(row)
+    text = explanation(row, {})
     if text:
         lines.append(Line(text, 6.8))
     if incident.causes and not short:

@@ -140,7 +140,7 @@ def _trend(drawn: Trend) -> str:
                 f'<circle class="{tone}" cx="{x:.2f}%" cy="{y_of(value):.1f}" r={size}>{_title(says)}</circle>'
             )
             if word:
-                parts.append(_label(x, y_of(max(value, *own)) - 9, word, f"word {tone}"))
+                parts.append(_label(x, y_of(max((value, *own))) - 9, word, f"word {tone}"))
         tick, between = divmod(count - 1 - place, every)
         if not between:
             parts.append(_label(x, _HEIGHT - 6, label, "odd" if tick % 2 else ""))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tracker.reports.look import Look
 from tracker.reports.rows import Row, plain, pruned
-from tracker.results import SECTIONS, Bottleneck, Diff, Shown
+from tracker.results import SECTIONS, Bottleneck, Cluster, Diff, Shown
 
 if TYPE_CHECKING:
     from tracker.columns import Columns
@@ -38,6 +38,13 @@ def selected(result: Diff | Shown, look: Look) -> Iterator[tuple[str, Columns]]:
         for name in _TABLES[section]:
             if name in result.tables:
                 yield name, result.tables[name].head(limit)
+
+
+def chosen_tables(found: Cluster, look: Look) -> Iterator[tuple[str, Columns]]:
+    """Name and rows of each chosen section of `tracker cluster`, cut to the limit; changes where there are two runs."""
+    for name, rows in found.tables.items():
+        if name in look.only or (not look.only and (name != "changes" or found.baseline is not None)):
+            yield name, rows.head(look.rows(None))
 
 
 def bottleneck_record(found: Bottleneck | None) -> dict[str, Any] | None:

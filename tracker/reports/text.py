@@ -119,7 +119,7 @@ class _Page:
         if self._left_out:
             self.blank()
             columns = f"{counted(len(self._left_out), 'column')} left out: {', '.join(self._left_out)}"
-            self.text(f"{columns}; use a wider terminal or --format csv", "dim")
+            self.text(f"{columns}; use a wider terminal or another --format", "dim")
         if commands:
             self.blank()
             self._lines.append(f"Next: {printable(AND.join(commands))}")
@@ -136,7 +136,8 @@ class _Page:
         fitted = fit(table, self.width - _INDENT)
         self._left_out.update(dict.fromkeys(fitted.left_out))
         sizes = list(zip(fitted.columns, fitted.widths, strict=True))
-        room = min(_BAR, self.width - _INDENT - sum(fitted.widths) - GAP * len(fitted.widths))
+        has_signs = any(part and part < 0 for part in table.bars)
+        room = min(_BAR, self.width - _INDENT - sum(fitted.widths) - GAP * len(fitted.widths) - has_signs)
         if any(column.narrow for column in fitted.columns):
             for line in zip(*(column.narrow.split("\n") for column in fitted.columns), strict=True):
                 named = (self._cell((text,), *size, "dim")[0] for text, size in zip(line, sizes, strict=True))
@@ -148,7 +149,8 @@ class _Page:
             for number, cells in enumerate(zip_longest(*drawn)):
                 whole = [cell or " " * width for cell, width in zip(cells, fitted.widths, strict=True)]
                 if number == 0 and part and room >= _LEAST:
-                    whole.append(self._styled(bar(float(part), room), table.tones[place]))
+                    sign = ("-" if float(part) < 0 else " ") * has_signs
+                    whole.append(self._styled(sign + bar(float(part), room), table.tones[place]))
                 self._lines.append((" " * GAP).join(["", *whole]))
             if sentence:
                 self._indented(str(sentence), 2 * _INDENT)

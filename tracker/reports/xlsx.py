@@ -14,7 +14,7 @@ from tracker.reports import diff_workbook
 from tracker.reports.cells import readable
 from tracker.reports.look import Look
 from tracker.reports.rows import Row, plain, records
-from tracker.reports.tables import chosen_sections, selected
+from tracker.reports.tables import chosen_sections, chosen_tables, selected
 from tracker.reports.views import bottleneck
 from tracker.reports.views.history import points_of, series_title
 from tracker.reports.views.log import cell_tone, short_names
@@ -23,6 +23,7 @@ from tracker.reports.workbook import Book, Field, field
 from tracker.results import (
     EXPLAIN_COLUMNS,
     Calibration,
+    Cluster,
     Diff,
     ExplainedFinding,
     Findings,
@@ -83,6 +84,17 @@ def explained(found: ExplainedFinding, look: Look) -> bytes:
     book.table("Finding", Columns.of_rows([plain(dict(found.finding))], list(found.finding)))
     for name in EXPLAIN_COLUMNS:
         book.table(name.capitalize(), getattr(found, name))
+    return book.save()
+
+
+def cluster(found: Cluster, look: Look) -> bytes:
+    """What was found, then a sheet per section that has rows."""
+    book = Book(look.tell)
+    notes = [{"note": note} for note in (found.headline, *found.remarks, *found.missing, *found.notes)]
+    book.sheet("Summary", [field("Note", "text", "note", 120)], (("", row) for row in notes), len(notes))
+    for name, rows in chosen_tables(found, look):
+        if len(rows):
+            book.table(name.capitalize(), rows)
     return book.save()
 
 

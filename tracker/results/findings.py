@@ -189,3 +189,19 @@ class ExplainedFinding(Result, frozen=True, eq=False):
         """The finding, its version and its state."""
         one = self.finding
         return f"finding {one['finding_id']}: {one['name']} {one['direction']} in {one['version']}, {one['state']}"
+
+
+class ExplainedIncident(Result, frozen=True, eq=False):
+    """The findings of an incident that no other one covers, the step first; at least one."""
+
+    explained: tuple[ExplainedFinding, ...]
+
+    @property
+    def incident_id(self) -> int:
+        """Its number."""
+        return int(str(self.explained[0].finding["incident_id"]))
+
+    @property
+    def headline(self) -> str:
+        """Its first finding."""
+        return f"I-{self.incident_id}: {self.explained[0].headline}"

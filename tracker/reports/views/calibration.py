@@ -38,8 +38,9 @@ def document(calibration: Calibration, look: Look) -> Document:
     one = len(calibration.versions) == 1
     named = [*calibration.versions, "--workload", calibration.workload]
     repeats = named if one else [f"run:{number}" for number in calibration.run_ids]
-    first = ["--apply", "--reason", "..."] if loud else ["--details"]
-    following = [command("tracker", "calibrate", *repeats, *first), *(["--details"] if loud else [])]
+    more = [] if look.details else ["--details"]
+    first = ["--apply", "--reason", "..."] if loud else more
+    following = [command("tracker", "calibrate", *repeats, *first), *(more if loud else [])]
     if len(calibration.series):
         following.append(command("tracker", "history", str(records(calibration.series)[0]["series_id"])))
     return Document(

@@ -5,33 +5,33 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from math import fsum
 from typing import Final
 
 from msgspec.structs import replace
 
 from tracker.compare.headline import short_labels
-from tracker.profile import UNKNOWN_DEVICE
 from tracker.reports import cells
 from tracker.reports.cells import values
 from tracker.reports.commands import command_of, options_of, others_of
-from tracker.reports.document import NAME, SENTENCE, Bars, Block, Column, Document, Lines, Table, table
+from tracker.reports.document import NAME, SENTENCE, Bars, Block, Column, Document, Lines, Table, few, table
 from tracker.reports.look import Look
 from tracker.reports.rows import Row, records
 from tracker.reports.text import ROWS, shorten
 from tracker.reports.views import bottleneck, diff_tables, tree
 from tracker.reports.views.sections import in_section, names_modules
 from tracker.results import OTHER_SHAPES, TOP_LEVEL, Contribution, Diff, Side
-from tracker.results.verdicts import CHANGED
+from tracker.results.verdicts import CHANGED, EXCUSED
 from tracker.units import counted, format_diff, format_ns, format_numbers, some_of, steps_words, time_unit
 
 _LABEL: Final = 16
-_NOTHING: Final = ("", "files", UNKNOWN_DEVICE.model)
-"""What a title need not say."""
-_ENVIRONMENT_ROWS: Final = 6
+_ENVIRONMENT_ROWS: Final = 4
 _MOST_OF_CHANGE: Final = 10.0
 """Part / change of the total up to which a quotient says something."""
 _LEAST_CHANGE: Final = 0.005
 """Part of the step from which on its change has parts that say something."""
+_LEAST_NET: Final = 0.1
+"""Part of all that moved from which on a change has parts that say something: else losses and gains cancel."""
 _NAME: Final = 60
 """Characters of an operator's name in a sentence."""
 _PARTS: Final = {
@@ -73,9 +73,11 @@ def _title(diff: Diff) -> str:
     before, after = diff.baseline, diff.candidate
 
     def both(name: str) -> str:
-        return cells.pair(str(getattr(before, name)), str(getattr(after, name)))
+        own, other = (str(getattr(side, name)) for side in (before, after))
+        # the arrow leads from something to something
+        return cells.pair(own or "none", other or "none") if own or other else ""
 
-    where = [both(name) for name in ("workload", "device", "configuration") if both(name) not in _NOTHING]
+    where = [both(name) for name in ("workload", "device", "configuration") if both(name) not in cells.UNSAID]
     runs = f"{counted(after.runs, 'run')} each" if before.runs == after.runs else f"{both('runs')} runs"
     words = [*where, runs if max(before.runs, after.runs) > 1 else "1 run each"]
     if max(before.ranks, after.ranks) > 1:
@@ -162,17 +164,19 @@ def _step(diff: Diff) -> Table:
     metrics: list[str] = []
 
     def line(label: str, before: float | None, after: float | None, delta: float | None, row: Row) -> list[str]:
-        relative = None if delta is None or not before else delta / before
+        relative = delta / before if delta is not None and before and before > 0 else None
         verdict = row.get("verdict") if row.get("verdict") in CHANGED else ""
         numbers = (format_ns(before, unit), format_ns(after, unit), cells.signed(format_ns(delta, unit), delta))
         return [label, *numbers, "" if relative is None else format_diff(relative), verdict or ""]
 
     longest = max((abs(part.delta_ns) for part in found.parts), default=0.0)
+    others = [part.delta_ns for part in found.parts if part.name != "rest_ns"]
     for part in found.parts:
         row = of_step.get(part.name, {})
         label = _PARTS.get(part.name, part.title)
-        rows.append((cells.tone(row, part.delta_ns) if row else "", line(label, part.baseline_ns, part.candidate_ns,
-                                                                         part.delta_ns, row)))  # fmt: skip
+        delta = part.delta_ns if part.name != "rest_ns" else cells.rest_of(found.delta_ns, others, unit)
+        own = line(label, part.baseline_ns, part.candidate_ns, delta, row)
+        rows.append((cells.tone(row, part.delta_ns) if row else "", own))
         bars.append(part.delta_ns / longest if longest else None)
         metrics.append(part.name)
     metric = "duration_ns" if found.total_metric == "step_ns" else found.total_metric
@@ -185,7 +189,9 @@ def _step(diff: Diff) -> Table:
     for name, label in _BESIDE:
         row = of_step.get(name, {})
         ends = (row.get("baseline_value"), row.get("candidate_value"))
-        if not row or name in in_sum or not any(ends) or (name == "mean_step_ns" and not _differs(row, total)):
+        if not row or name in in_sum or not any(ends):
+            continue
+        if name == "mean_step_ns" and (found.total_metric != "step_ns" or not _differs(row, total)):
             continue
         kind = "count" if name == "samples_per_second" else row["unit"]
         verdict = row["verdict"] if row["verdict"] in CHANGED else ""
@@ -221,14 +227,18 @@ def _causes(diff: Diff) -> Table:
     """What carries the change, each cause once; the rows add up to the change of the step."""
     found = diff.explanation
     rows = found.contributions
-    # parts of next to nothing are larger than the whole
-    has_shares = bool(found.baseline_ns and abs(found.delta_ns or 0.0) >= _LEAST_CHANGE * found.baseline_ns)
+    # parts of next to nothing, and of what cancels, are larger than the whole
+    delta, moved = abs(found.delta_ns or 0.0), fsum(abs(row.delta_ns) for row in rows)
+    has_shares = bool(found.baseline_ns and delta >= max(_LEAST_CHANGE * found.baseline_ns, _LEAST_NET * moved))
     unit = time_unit(found.delta_ns, *(row.delta_ns for row in rows))
     columns = [Column("cause", **NAME), Column("change"), Column("of change"), Column(""), Column("why", **SENTENCE)]
     lines: list[tuple[str, list[str]]] = []
-    adds: list[float | None] = [row.delta_ns for row in rows]
+    others = [row.delta_ns for row in rows if row.kind != "rest"]
+    adds: list[float | None] = []
     for row in rows:
-        line = [_name(row, diff), cells.signed(format_ns(row.delta_ns, unit), row.delta_ns)]
+        delta = row.delta_ns if row.kind != "rest" else cells.rest_of(found.delta_ns, others, unit)
+        adds.append(delta)
+        line = [_name(row, diff), cells.signed(format_ns(delta, unit), delta)]
         line += [_of_change(row.share) if has_shares else "", cells.MARKS.get(row.verdict or "", "")]
         colour = cells.TONES.get(row.verdict or "", "sum" if row.kind in ("others", "part", "rest") else "")
         lines.append((colour, [*line, _why(row)]))
@@ -254,7 +264,8 @@ def _of_change(share: float | None) -> str:
 def _name(row: Contribution, diff: Diff) -> str:
     if row.kind == "others":
         other = "other " if diff.explanation.contributions[0] is not row else ""
-        return f"{row.count:,} {other}{row.name if row.count != 1 else row.name.removesuffix('s')}"
+        one = row.name.replace("kinds", "kind").removesuffix("s")
+        return f"{row.count:,} {other}{row.name if row.count != 1 else one}"
     if row.kind == "rest":
         return _REST[diff.metric != "host_self_ns"]
     if row.kind == "part":
@@ -288,9 +299,7 @@ def _environment(diff: Diff, look: Look) -> Table:
     if not rows:
         note = "Nothing else that was recorded changed (environment, configuration, profiler settings)."
         return table("", [], [], note=note, is_first=True)
-    more = len(lines) - len(shown)
-    found = table("", columns, shown, more=more, is_first=True)
-    return replace(found, note="--details lists them" if more else "")
+    return table("", columns, shown, more=len(lines) - len(shown), is_first=True)
 
 
 def _notes(diff: Diff, look: Look) -> Iterator[str]:
@@ -298,6 +307,8 @@ def _notes(diff: Diff, look: Look) -> Iterator[str]:
     if judgement is not None and judgement.judged:
         if words := _counts(diff):
             yield words
+        if excused := _excused(diff):
+            yield f"Expected or false positives, as users said, so that no gate counts them: {some_of(excused)}."
         # what was judged against what is a detail, unless it is not what a reader expects
         yield from (one for one in judgement.sentences[1:] if not one.startswith(("Operators by", "Too few operators")))
     if diff.bottlenecks is not None and bottleneck.changed(diff):
@@ -309,11 +320,19 @@ def _notes(diff: Diff, look: Look) -> Iterator[str]:
     if chosen := diff_tables.filters(diff):
         yield f"{chosen} leaves operators out of the tables; what explains the change counts all of them."
     # of what a table lists is not news of the first screen
-    yield from (
-        f"Note: {note}"
-        for note in diff.notes
-        if look.details or "memory_block" in look.only or "(memory_blocks)" not in note
-    )
+    is_detail = look.details or "memory_block" in look.only
+    labels = [diff.baseline.label, diff.candidate.label]
+    notes = [f"Note: {note}" for note in diff.notes if is_detail or "(memory_blocks)" not in note]
+    for label, short in zip(labels, short_labels(labels), strict=True):
+        notes = [note.replace(f" {label}", f" {short}") for note in notes]
+    yield from few(notes, look)
+
+
+def _excused(diff: Diff) -> list[str]:
+    """What changed and users accepted."""
+    tables = [table for table in diff.tables.values() if "reason" in table and EXCUSED in table.listed("reason")]
+    rows = [row for table in tables for row in records(table) if row["reason"] == EXCUSED]
+    return list(dict.fromkeys(cells.readable(row.get("title") or row.get("name")) for row in rows))
 
 
 def _counts(diff: Diff) -> str:

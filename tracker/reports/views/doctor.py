@@ -13,16 +13,15 @@ from msgspec.structs import replace
 
 from tracker.reports.cells import number
 from tracker.reports.commands import command
-from tracker.reports.document import UNDER, WORDS, Block, Column, Document, Lines, Table, table
+from tracker.reports.document import WORDS, Block, Column, Document, Lines, Table, few, table
 from tracker.reports.look import Look
-from tracker.reports.text import ROWS
 from tracker.units import MISSING_TEXT, NS_PER_S, counted, format_bytes, format_ns, ranges, some_of
 
 if TYPE_CHECKING:
     from tracker.doctor import CaptureFound, Findings, RunFormed
 
 _COUNTS: Final = ("ops", "kernels", "copies", "collectives", "allocations", "host API calls")
-_DROP: Final = {"copies": 2, "host API calls": 3}
+_DROP: Final = {"copies": 3, "host API calls": 4}
 _TRAITS: Final[Mapping[str, Callable[[CaptureFound], str]]] = {
     "format": lambda one: one.format,
     "device": lambda one: one.device if one.device_ordinal is None else f"{one.device} #{one.device_ordinal}",
@@ -30,6 +29,9 @@ _TRAITS: Final[Mapping[str, Callable[[CaptureFound], str]]] = {
 }
 """What captures of one place often share."""
 _EXAMPLES: Final = 3
+_CAPTURES: Final = 5
+_LINES: Final = 3
+"""Rows and lines of each block on a first screen."""
 _RANGES: Final = 10
 
 
@@ -50,7 +52,11 @@ def document(findings: Findings, look: Look) -> Document:
     else:
         answer = f"Nothing here can be ingested: {'; '.join(parts) or 'no profile found'}"
     commands = findings.commands or ([findings.command] if findings.command else [])
-    partial = [f"{one.paths[0]} is {one.quality}: {one.quality_reason}" for one in captures if one.quality != "ok"]
+    incomplete: dict[str, list[str]] = {}
+    for one in captures:
+        if one.quality != "ok":
+            incomplete.setdefault(f"{one.quality}: {one.quality_reason}", []).append(one.paths[0])
+    partial = [f"{why} ({some_of(paths, most=1)})" for why, paths in incomplete.items()]
     warned = dict.fromkeys(text for one in captures for text in one.warnings)
     left = [f"{counted(passed, 'other file')} not read: no sign of a profile"] if passed else []
     return Document(
@@ -58,17 +64,17 @@ def document(findings: Findings, look: Look) -> Document:
         headline=answer,
         tone="" if captures else "worse",
         blocks=tuple(_blocks(findings, look)),
-        notes=(*findings.notes, *partial, *warned, *left),
+        notes=few((*findings.notes, *partial, *warned, *left), look),
         next_commands=(" && ".join(command(*words) for words in commands),) if commands else (),
     )
 
 
 def _blocks(findings: Findings, look: Look) -> list[Block]:
-    limit = None if look.details else look.rows(ROWS)
+    limit = None if look.details else _LINES
 
     def cut(title: str, lines: Sequence[str], *, is_wrapped: bool = False) -> Lines:
         more = len(lines) - len(lines[:limit])
-        rest = [f"and {more:,} more: --format json"] if more else []
+        rest = [f"and {more:,} more: --details"] if more else []
         return Lines(title, (*lines[:limit], *rest), is_wrapped=is_wrapped)
 
     failures = []
@@ -80,7 +86,7 @@ def _blocks(findings: Findings, look: Look) -> list[Block]:
         examples = ", ".join([*kind.examples, *(["..."] if kind.count > len(kind.examples) else [])])
         unclaimed.append(f"{kind.count:,} x {kind.kind}, {format_bytes(kind.bytes)} ({examples}): {kind.remedy}")
     return [
-        *([_captures(findings.captures, limit)] if findings.captures else []),
+        *([_captures(findings.captures, None if look.details else _CAPTURES)] if findings.captures else []),
         cut("Runs that would form", _runs(findings.runs), is_wrapped=True),
         cut("Unreadable", failures),
         cut("Missing, and why", _lacks(findings.captures), is_wrapped=True),
@@ -93,9 +99,9 @@ def _captures(captures: Sequence[CaptureFound], limit: int | None) -> Table:
     counts = [word for word in _COUNTS if any(word in one.counts for one in captures)]
     shared = [title for title, text in _TRAITS.items() if len(captures) > 1 and len(set(map(text, captures))) == 1]
     differing = [text for title, text in _TRAITS.items() if title not in shared]
-    columns = [Column("capture", **WORDS), Column("what", **UNDER), Column("rank")]
+    columns = [Column("capture", **WORDS), Column("what", **WORDS), Column("rank")]
     columns += [Column("start (UTC)", left=True, drop=1), Column("span"), Column("steps")]
-    columns += [Column(word, drop=_DROP.get(word, 0)) for word in counts]
+    columns += [Column(word, drop=_DROP.get(word, 2)) for word in counts]
     home = _home([path for one in captures for path in one.paths])
     rows = []
     for one in captures[:limit]:
@@ -107,7 +113,7 @@ def _captures(captures: Sequence[CaptureFound], limit: int | None) -> Table:
         cells += [MISSING_TEXT if start is None or end is None else format_ns(end - start), number(one.steps or None)]
         rows.append(("", [*cells, *(number(one.counts.get(word)) for word in counts)]))
     more = len(captures) - len(rows)
-    made = table("Captures", columns, rows, more=more, note="--format json lists all" if more else "", is_first=True)
+    made = table("Captures", columns, rows, more=more, note="--details lists all" if more else "", is_first=True)
     same = ", ".join(filter(None, (_TRAITS[title](captures[0]) for title in shared)))
     return replace(made, lead=f"all: {same}") if same else made
 
@@ -136,15 +142,17 @@ def _runs(runs: Sequence[RunFormed]) -> list[str]:
 def _lacks(captures: Sequence[CaptureFound]) -> list[str]:
     """What stays empty, why, and what to do; equal ones of several captures are one line, those without remedy last."""
     found = Counter(lack for one in captures for lack in one.lacks)
-    without: dict[tuple[str, str], list[str]] = {}
-    lines = []
-    for lack, count in found.items():
+    alike: dict[tuple[str, str], dict[str, str]] = {}
+    for lack, count in sorted(found.items(), key=lambda pair: not pair[0].remedy):
         where = "" if count == len(captures) else f" (in {count:,} of {len(captures):,} captures)"
-        if lack.remedy:
-            lines.append(f"{lack.what}{where}: {lack.why}; {lack.remedy}")
-        else:
-            without.setdefault((lack.why, where), []).append(lack.what)
-    return lines + [f"{', '.join(names)}{where}: {why}" for (why, where), names in without.items()]
+        why = "" if lack.remedy else f": {lack.why}"
+        alike.setdefault((where, f"; {lack.remedy}" if lack.remedy else why), {})[lack.what] = lack.why
+    lines = []
+    for (where, end), lacks in alike.items():
+        # one remedy for several: the reason of the first one speaks for all
+        why = f": {next(iter(lacks.values()))}" if end.startswith(";") else ""
+        lines.append(f"{', '.join(lacks)}{where}{why}{end}")
+    return lines
 
 
 def _home(paths: Sequence[str]) -> Path:

@@ -9,9 +9,10 @@ from msgspec.structs import replace
 
 from tracker.reports.cells import form, readable, replaced_name, share, signed
 from tracker.reports.commands import command
-from tracker.reports.document import NAME, SENTENCE, Column, Document, Table, table
+from tracker.reports.document import NAME, SENTENCE, Block, Column, Document, Lines, Table, table
 from tracker.reports.look import Look
 from tracker.reports.rows import Row, records
+from tracker.reports.text import shorten
 from tracker.results import REPLACED_BY, Findings
 from tracker.units import MISSING_TEXT, counted, format_diff, format_moment, format_ns, time_unit
 
@@ -25,13 +26,16 @@ VERDICTS: Final = {"regression": "REGRESSED", "improvement": "IMPROVED"}
 _PARTS: Final = {
     "operators_ns": "operators found", "new_ns": "new operators or shapes", "gone_ns": "gone operators or shapes",
     "machine_ns": "machine-wide drift", "other_operators_ns": "other operators",
-    "beside_ns": "idle and communication",
+    "beside_ns": "",
 }  # fmt: skip
-"""Parts of the change of a step; `other_operators_ns`: too little for a finding, or too noisy; `beside_ns`:
-communication, copies and idle time.
+"""Parts of the change of a step; `other_operators_ns`: too little for a finding, or too noisy; `beside_ns`: what
+`beside` says.
 """
+_ALIKE: Final = 0.01
+_NAME: Final = 100
+"""Characters of a name: those of kernels have thousands."""
 _SCREEN_ROWS: Final = 24
-_SCREEN_INCIDENTS: Final = 6
+_SCREEN_INCIDENTS: Final = 3
 """Findings and incidents of a first screen."""
 
 
@@ -40,7 +44,8 @@ def document(found: Findings, look: Look) -> Document:
     incidents, rows = records(found.tables["incidents"]), records(found.tables["findings"])
     suspects = [row for row in rows if row["incident_id"] is None]
     new = [row for row in incidents if row["is_new"] and row["direction"] == "regression"]
-    verdict = VERDICTS["regression"] if new and not _narrowed(found) else ""
+    own = [row for row in rows if new and row["incident_id"] == new[0]["incident_id"]]
+    verdict = _word(new[0], own) if new and not _narrowed(found) else ""
     return Document(
         title=_title(found, incidents, rows, suspects),
         headline=_headline(found, incidents, rows, suspects),
@@ -123,7 +128,7 @@ def headline(incident: Row, own: Sequence[Row], *, whole: bool = True) -> str:
 
 def name_of(row: Mapping[str, Any]) -> str:
     """The name of a finding; what replaced what, in short."""
-    return replaced_name(row["name"]) if REPLACED_BY in str(row["name"]) else readable(row["name"])
+    return shorten(replaced_name(row["name"]) if REPLACED_BY in str(row["name"]) else readable(row["name"]), _NAME)
 
 
 def diff_text(row: Mapping[str, Any]) -> str:
@@ -139,14 +144,27 @@ def state_text(row: Mapping[str, Any]) -> str:
     return f"{row['state']} in {row['ended_version']}" if row["ended_version"] else str(row["state"])
 
 
-def explanation(incident: Row) -> str:
-    """How the change of the step adds up, in a sentence; parts that are nothing, or not known, are left out."""
+def beside(line: Mapping[str, Any]) -> str:
+    """What is in a step and in no operator, by the newest numbers of a track.
+
+    >>> beside({"idle_ns": 4.0, "exposed_communication_ns": None}), beside({})
+    ('idle', 'idle and communication')
+    """
+    parts = {"idle": "idle_ns", "communication": "exposed_communication_ns"}
+    return " and ".join(word for word, name in parts.items() if line.get(name)) or " and ".join(parts)
+
+
+def explanation(incident: Row, line: Mapping[str, Any]) -> str:
+    """How the change of the step adds up, in a sentence; parts that are nothing, or not known, are left out.
+
+    `line`: the newest numbers of the track, as far as they are known.
+    """
     before, after, delta = (incident[f"{name}_ns"] for name in ("baseline_step", "candidate_step", "step_delta"))
     if delta is None:
         return ""
     unit = time_unit(before, after, delta)
     parts = [
-        f"{words} {signed(format_ns(incident[column], unit), incident[column])}"
+        f"{words or beside(line)} {signed(format_ns(incident[column], unit), incident[column])}"
         for column, words in _PARTS.items()
         if incident[column]
     ]
@@ -157,48 +175,61 @@ def explanation(incident: Row) -> str:
 
 def _blocks(
     found: Findings, look: Look, incidents: Sequence[Row], rows: Sequence[Row], suspects: Sequence[Row]
-) -> Iterator[Table]:
+) -> Iterator[Block]:
     environment = records(found.tables["environment"])
+    lines = {_where(row): row for row in records(found.tables["lines"])}
     several = len(_tracks(found)) > 1
-    each = max(3, _SCREEN_ROWS // max(1, len(incidents) + bool(suspects)) - 4)
-    limit = look.rows(10 if look.details else min(10, each))
+    each = max(2, _SCREEN_ROWS // max(1, len(incidents) + bool(suspects)) - 4)
+    limit = look.rows(None if found.options.every else 10 if look.details else min(10, each))
     for place, incident in enumerate(incidents):
         own = [row for row in rows if row["incident_id"] == incident["incident_id"]]
         good = incident["good_version"]
         since = f" (good until {good})" if good and good != incident["version"] else ""
         new = "NEW, " if incident["is_new"] else ""
         where = f", {_where(incident)}" if several else ""
-        word = VERDICTS[incident["direction"]]
+        word = _word(incident, own)
         made = _rows(own, look, limit)
         changed = [
             f"{row['key']} {row['before'] or MISSING_TEXT} -> {row['after'] or MISSING_TEXT}"
             for row in environment
             if row["incident_id"] == incident["incident_id"]
         ]
-        lead = [explanation(incident), f"Changed with it: {'; '.join(changed)}." if changed else ""]
+        lead = [
+            explanation(incident, lines.get(_where(incident), {})),
+            f"Changed with it: {'; '.join(changed)}." if changed else "",
+        ]
         title = f"I-{incident['incident_id']}: {new}{word} in {incident['version']}{since}, {incident['severity']}"
         is_first = place < _SCREEN_INCIDENTS or look.limit == 0
         yield replace(made, title=title + where, lead=" ".join(filter(None, lead)), is_first=is_first)
-    if len(incidents) > _SCREEN_INCIDENTS and not look.details and look.limit != 0:
-        left = len(incidents) - _SCREEN_INCIDENTS
-        yield Table(f"{counted(left, 'more incident')}: --details", (), (), (), note="older ones", is_first=True)
     tracks: dict[str, list[Row]] = {}
     for row in suspects:
         tracks.setdefault(_where(row), []).append(row)
-    for where, own in tracks.items():
+    room = 1 + max(0, _SCREEN_INCIDENTS - len(incidents))
+    for place, (where, own) in enumerate(tracks.items()):
         of = f" of {where}" if len(tracks) > 1 else ""
         made = _rows(own, look, limit, suspects=True)
-        yield replace(made, title=f"Suspects{of}: in one run so far", is_first=True)
+        yield replace(made, title=f"Suspects{of}: in one run so far", is_first=place < room or look.limit == 0)
+    hidden = {"more incident": len(incidents) - _SCREEN_INCIDENTS, "more track": len(tracks) - room}
+    words = [counted(count, noun) for noun, count in hidden.items() if count > 0]
+    if words and not look.details and look.limit != 0:
+        yield Lines("", (f"{' and '.join(words)}: --details",))
+
+
+def _word(incident: Row, own: Sequence[Row]) -> str:
+    """What an incident is in a word: ADDED or REMOVED where it is nothing else, and costs too little to matter."""
+    words = {CHANGES.get((row["direction"], row["change"]), "") for row in own}
+    word = words.pop() if len(words) == 1 and incident["severity"] == "info" else ""
+    return word or VERDICTS[incident["direction"]]
 
 
 def _rows(rows: Sequence[Row], look: Look, limit: int | None, *, suspects: bool = False) -> Table:
-    ranked = sorted(rows, key=lambda row: (row["kind"] != "run", -abs(row["share_of_change"] or 0.0)))
+    ranked = sorted(_once(rows), key=lambda row: (row["kind"] != "run", -abs(row["share_of_change"] or 0.0)))
     shown = ranked if limit is None else ranked[:limit]
     states = [row["version"] if suspects else state_text(row) for row in shown]
     has_states = suspects or any(state != "new" for state in states)
     columns = [Column("id"), Column("finding", **NAME)]
     columns += [Column("before", drop=2), Column("after", drop=2)] if look.details else []
-    columns += [Column("change"), Column("change %"), Column("of step", drop=1)]
+    columns += [Column("change"), Column("change %"), Column("of change", drop=1)]
     columns += [Column("since" if suspects else "state", left=True)] if has_states else []
     columns += [Column("cause", **SENTENCE)]
     lines = []
@@ -213,7 +244,22 @@ def _rows(rows: Sequence[Row], look: Look, limit: int | None, *, suspects: bool 
         line.append("" if row["share_of_change"] is None else share(row["share_of_change"]))
         line += [state] if has_states else []
         lines.append(("worse" if row["direction"] == "regression" else "better", [*line, row["cause"] or ""]))
-    return table("", columns, lines, more=len(rows) - len(shown))
+    return table("", columns, lines, more=len(ranked) - len(shown))
+
+
+def _once(rows: Sequence[Row]) -> list[Row]:
+    """The rows with one for all that are the step under another name: its mean, and E2E where all of it is captured."""
+    step = next((row for row in rows if row["kind"] == "run" and row["name"] == "step"), None)
+    if step is None:
+        return list(rows)
+    ends = [name for name in ("baseline_value", "candidate_value") if step[name]]
+    alike = [
+        row for row in rows
+        if row["kind"] == "run" and row["name"] in ("mean step", "e2e")
+        and all(abs((row[name] or 0.0) / step[name] - 1.0) < _ALIKE for name in ends)
+    ]  # fmt: skip
+    named = step | {"name": ", ".join(["step", *(row["name"] for row in alike)])}
+    return [named if row is step else row for row in rows if row not in alike]
 
 
 def _next(found: Findings, incidents: Sequence[Row], rows: Sequence[Row]) -> Iterator[str]:

@@ -86,7 +86,7 @@ def _of_one(history: History, series: Row, points: Sequence[Row], look: Look) ->
     counts = f"{counted(series['versions'], 'version')}, {counted(series['runs'], 'run')}"
     newest = points[-1]["verdict"]
     number = str(series["series_id"])
-    following = [command("tracker", "history", number, "--details"), "-o history.xlsx"]
+    following = [command("tracker", "history", number, *([] if look.details else ["--details"])), "-o history.xlsx"]
     changed = next((point["version"] for point in reversed(points) if point["verdict"] in CHANGED), None)
     if changed is not None:
         words = ("tracker", "findings", "--version", changed, "--workload", str(series["workload"]), "--state", "all")
@@ -233,14 +233,20 @@ def _of_several(history: History, series: Sequence[Row], points: dict[int, list[
         ranked.sort(key=lambda one: newest[one["series_id"]]["verdict"] not in CHANGED)
     options = history.options
     words = option_words(options, "workload", "kind", "shape", "module", "device", "metric", "top", "config")
-    words += ["--against", "pinned", "--details"] if options.against == "pinned" else ["--details"]
-    following = [command("tracker", "history", str(ranked[0]["series_id"]))]
-    following += [command_of(("tracker", "history"), [options.key] if options.key else [], words)]
+    words += ["--against", "pinned"] if options.against == "pinned" else []
+    following, made = (
+        [command("tracker", "history", str(ranked[0]["series_id"]))],
+        _overview(history, ranked, points, differing, look),
+    )
+    if made.more:
+        following.append(
+            command_of(("tracker", "history"), [options.key] if options.key else [], [*words, "--details"])
+        )
     return Document(
         title=": ".join(filter(None, (where, f"{what}{chosen}, {versions}"))),
         headline=answer,
         tone=cells.TONES.get(next((word for word in CHANGED if word in verdicts), ""), ""),
-        blocks=(_overview(history, ranked, points, differing, look),),
+        blocks=(made,),
         notes=history.notes,
         next_commands=tuple(following),
     )

@@ -28,6 +28,8 @@ _LABEL: Final = 10  # a longer label of the baseline stands only in the title
 _VERSIONS: Final = 25
 _COMMIT: Final = 12
 _OPEN: Final = 30
+_NAMED: Final = 3
+"""Columns that a headline names."""
 
 
 class Part(Struct, frozen=True):
@@ -50,13 +52,14 @@ def document(log: Log, look: Look) -> Document:
     headline, verdict, tone = _answer(log, columns)
     words = option_words(log.options, *(["metric"] if log.options.metric != "best" else []))
     words += option_words(log.options, "baseline", "device", "last", "config", "by")
+    more = [] if look.details else ["--details"]
     return Document(
         title=": ".join(filter(None, (f"{log.workload}, {', '.join(counts)}", _sentence(_shared(columns))))),
         headline=headline,
         verdict=verdict,
         tone=tone,
         blocks=tuple(_blocks(log, columns, look)),
-        next_commands=(command("tracker", "log", "--workload", log.workload, *words, "--details"), "-o log.xlsx"),
+        next_commands=(command("tracker", "log", "--workload", log.workload, *words, *more), "-o log.xlsx"),
     )
 
 
@@ -138,17 +141,25 @@ def _answer(log: Log, columns: Sequence[Row]) -> tuple[str, str, str]:
         tone = cells.TONES.get(verdict) or cell_tone(cell["baseline_diff"], better[cell["column"]])
         return f"{text}: {', '.join(changes) or 'no other version to compare it with'}", verdict, tone
     alone = "without another version"
+    without = {number for number, cell in newest.items()
+               if cell["baseline_diff"] is None or cell["version"] == (log.baseline or first[number])}  # fmt: skip
     sides = Counter(
-        alone if cell["baseline_diff"] is None or cell["version"] == (log.baseline or first[number])
+        alone if number in without
         else "within 1 %" if cells.is_small(cell["baseline_diff"])
         else cell_tone(cell["baseline_diff"], better[number])
         for number, cell in newest.items()
     )  # fmt: skip
     counts = [f"{sides[word]} {word}" for word in ("worse", "better", "within 1 %", alone) if sides[word]]
+    of = f" of {len(columns)} columns"
+    if len(columns) <= _NAMED:
+        of, named = "", zip(short_names(columns), (column["column"] for column in columns), strict=True)
+        counts = [
+            f"{name} {alone if at in without else format_diff(newest[at]['baseline_diff'])}" for name, at in named
+        ]
     found = Counter(cell["verdict"] for cell in newest.values())
     counts += [f"{found[word]} {word}" for word in CHANGED if found[word]]
     baseline = log.baseline or "the first one"
-    return f"The newest version of {len(columns)} columns against {baseline}: {', '.join(counts)}", "", ""
+    return f"The newest version{of} against {baseline}: {', '.join(counts)}", "", ""
 
 
 def _blocks(log: Log, columns: Sequence[Row], look: Look) -> list[Block]:

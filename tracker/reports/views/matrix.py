@@ -36,7 +36,10 @@ def document(matrix: Matrix, look: Look) -> Document:
     match = None if matrix.options.match == "shape" else matrix.options.match
     words, by = options_of(matrix.options, ("--match", match)), ["--by", matrix.by] if matrix.by != "op" else []
     sides = [side.label for side in matrix.sides]
-    following = [command_of(("tracker", "diff"), sides, [*by, *words, "--details"]), *others_of(sides, "-o diff.xlsx")]
+    came, verdicts = _changes(rows, heads), () if judged else verdict_lines(matrix)
+    more = ["--details"] if (came or verdicts) and not look.details else ["-o", "diff.xlsx"]
+    following = [command_of(("tracker", "diff"), sides, [*by, *words, *more])]
+    following += others_of(sides, "-o diff.xlsx") if more == ["--details"] else []
     following += [command_of(("tracker", "diff"), [sides[0], sides[-1]], words)]
     return Document(
         title=_title(matrix, heads),
@@ -45,8 +48,8 @@ def document(matrix: Matrix, look: Look) -> Document:
         remarks=judged,
         blocks=(
             *_tables(matrix, look),
-            Lines("What came with each side", _changes(rows, heads), is_first=False, is_wrapped=True),
-            Lines("Verdicts", () if judged else verdict_lines(matrix), is_first=False, is_wrapped=True),
+            Lines("What came with each side", came, is_first=False, is_wrapped=True),
+            Lines("Verdicts", verdicts, is_first=False, is_wrapped=True),
         ),
         notes=(f"{marks}% against {heads[0]}.", *matrix.notes),
         next_commands=tuple(following),
@@ -64,7 +67,8 @@ def headline(matrix: Matrix) -> str:
     size = f"{format_ns(ends[0], unit).split(' ')[0]} -> {format_ns(ends[1], unit)}"
     size += f" {'per step' if total['part'] == 'step_ns' else 'E2E'} ({cells.change(ends[1] - ends[0])})"
     is_same = format_diff(change) == "0.0 %"
-    return f"{heads[-1]} is {'as fast as' if is_same else f'{abs(change) * 100:.1f} % {word} than'} {heads[0]}: {size}"
+    # each side is judged against the one before: of the last against the first there is no verdict
+    return f"{heads[-1]} ran {'as fast as' if is_same else f'{abs(change) * 100:.1f} % {word} than'} {heads[0]}: {size}"
 
 
 def verdict_lines(matrix: Matrix) -> tuple[str, ...]:
@@ -83,13 +87,16 @@ def _title(matrix: Matrix, heads: Sequence[str]) -> str:
         (side.workload, side.device, side.configuration, counted(side.runs, "run"), counted(side.steps, "step"))
         for side in matrix.sides
     ]
-    shared = [values[0] for values in zip(*found, strict=True) if len(set(values)) == 1 and values[0]]
+    shared = [
+        values[0] for values in zip(*found, strict=True) if len(set(values)) == 1 and values[0] not in cells.UNSAID
+    ]
     return f"{', '.join(heads)}: {', '.join(shared)}" if shared else ", ".join(heads)
 
 
-def labels(matrix: Matrix) -> list[str]:
-    """The name of each side as it stands over its column, shortened; no two are equal. Paths by their last part, those
-    of one name by as many parts as they differ in; what stands twice is numbered.
+def labels(matrix: Matrix, width: int | None = _LABEL) -> list[str]:
+    """The name of each side as it stands over its column, shortened to `width`; no two are equal.
+
+    Paths by their last part, those of one name by as many parts as they differ in; what stands twice is numbered.
     """
     names = [printable(side.label) for side in matrix.sides]
     parts = [name.rstrip("/").split("/") for name in names]
@@ -99,7 +106,7 @@ def labels(matrix: Matrix) -> list[str]:
         counts = range(1, len(own))
         count = next((n for n in counts if all(other[-n:] != own[-n:] for other in others)), len(own))
         heads.append(own[-1] if parts.count(own) > 1 else "/".join(own[-count:]))
-    short = [shorten(head, _LABEL) for head in heads]
+    short = [head if width is None else shorten(head, width) for head in heads]
     # what only its cut middle makes unique stays whole
     texts = [head if short.count(text) > heads.count(head) else text for head, text in zip(heads, short, strict=True)]
     return numbered(texts)
@@ -126,7 +133,7 @@ def rows_of(matrix: Matrix, limit: int | None) -> list[Row]:
 
 def _tables(matrix: Matrix, look: Look) -> list[Table]:
     """The numbers of the whole, and the rows that moved most; columns in the middle give way where it is narrow."""
-    rows, heads = rows_of(matrix, look.rows(ROWS)), labels(matrix)
+    rows, heads, whole = rows_of(matrix, look.rows(ROWS)), labels(matrix), labels(matrix, None)
     texts = {row["row"]: [_text(row, cell) for cell in row["cells"]] for row in rows}
     widths = [max(cell_len(head), *(cell_len(texts[row["row"]][at]) for row in rows)) for at, head in enumerate(heads)]
     shown = list(range(len(heads)))
@@ -147,14 +154,18 @@ def _tables(matrix: Matrix, look: Look) -> list[Table]:
     for is_overall in (True, False):
         own = [row for row in rows if (row["section"] == "overall") is is_overall]
         title = "Per step" if is_overall else f"{_TITLES[matrix.by]} by their largest movement"
-        columns = (Column("metric" if is_overall else "name", **NAME), *(Column(heads[at]) for at in shown))
+        columns = (
+            Column("metric" if is_overall else "name", **NAME),
+            *(Column(whole[at], short=heads[at]) for at in shown),
+        )
         lines = [("", [_name(row), *(texts[row["row"]][at] for at in shown)]) for row in own]
         tones = tuple(("", *(cells.TONES.get(row["cells"][at]["verdict"] or "", "") for at in shown)) for row in own)
         more = 0 if is_overall else int((matrix.rows["section"] != "overall").sum()) - len(own)
         hints = ["--top 0 has all rows"] if more else []
         hints += [f"{counted(len(lost), 'side')} left out: {', '.join(lost)}; use a wider terminal"] if lost else []
         note = "" if is_overall else "; ".join(hints)
-        made.append(replace(table(title, columns, lines, more=more, note=note, is_first=True), cell_tones=tones))
+        own_table = table(title, columns, lines, more=more, note=note, is_first=True)
+        made.append(replace(own_table, cell_tones=tones, below=tuple(_unlike(row, heads) for row in own)))
     return made
 
 
@@ -170,9 +181,26 @@ def _text(row: Row, cell: Row) -> str:
     if cell["value"] is None:
         return " ".join(filter(None, (MISSING_TEXT, mark)))
     value = cells.form(row["unit"], [one["value"] for one in row["cells"]])(cell["value"])
+    return " ".join(filter(None, (value, "" if _is_bare(row, cell) else format_diff(cell["diff"]), mark)))
+
+
+def _is_bare(row: Row, cell: Row) -> bool:
     # a part of the rest of medians says nothing
-    is_bare = cell["side"] == 0 or cell["diff"] is None or row["unit"] == "ratio" or row["part"] == "rest_ns"
-    return " ".join(filter(None, (value, "" if is_bare else format_diff(cell["diff"]), mark)))
+    return cell["side"] == 0 or cell["diff"] is None or row["unit"] == "ratio" or row["part"] == "rest_ns"
+
+
+def _unlike(row: Row, heads: Sequence[str]) -> str:
+    """What the marks of a row rest on whose direction is not that of the change beside them."""
+    found = []
+    for cell in row["cells"]:
+        mark, change = _MARKS.get(cell["verdict"] or "", ""), cell["previous_diff"]
+        sign = {"▲": 1.0, "▼": -1.0}.get(mark, 0.0)
+        if _is_bare(row, cell) or sign * cell["diff"] >= 0:
+            continue
+        is_like = change is None or sign * change > 0
+        why = f"{'came back' if change is None else format_diff(change)} since {heads[cell['side'] - 1]}"
+        found.append(f"{mark} of {heads[cell['side']]}: {why if is_like else 'without the machine-wide drift'}")
+    return "; ".join(found)
 
 
 def _changes(rows: Sequence[Row], heads: Sequence[str]) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from tracker.results import Selection
 if TYPE_CHECKING:
     from tracker.columns import Columns
 
+PRUNED: Final = "the details of the run were deleted (tracker prune)"
 _REASONS: Final = {
     "overall": "no step markers in the capture",
     "operator": "the source states no operators",
@@ -42,7 +43,7 @@ def names_modules(modules: Columns) -> bool:
 
 def in_section(found: list[Table], section: str, only: tuple[str, ...], chosen: Selection, pruned: bool) -> list[Table]:
     """The tables of a section that have rows; where a reader chose the section, all of them, with a note on why one has
-    no rows: filters can be a reason too, and that the details of the run were dropped (`pruned`).
+    no rows: filters can be a reason too, and that the details of the run were deleted (`pruned`).
     """
     kept = []
     for one in found:
@@ -51,6 +52,6 @@ def in_section(found: list[Table], section: str, only: tuple[str, ...], chosen: 
         elif section in only:
             is_filtered = any(getattr(chosen, name, None) not in (None, ()) for name in _FILTERS)
             filtered = ", or --step and the filters let nothing through" if is_filtered else ""
-            why = "the details of the run were dropped (tracker prune)" if pruned else f"{_REASONS[section]}{filtered}"
+            why = PRUNED if pruned else f"{_REASONS[section]}{filtered}"
             kept.append(replace(one, section=section, note=f"no rows: {why}"))
     return kept

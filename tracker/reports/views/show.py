@@ -13,14 +13,24 @@ from tracker.compare.references import FILES
 from tracker.profile import NOT_LISTED, NOT_LISTED_COLLECTIVES
 from tracker.reports.cells import READABLE, cell, number, readable, share
 from tracker.reports.commands import command_of, options_of, others_of
-from tracker.reports.document import NAME, Bars, Block, Column, Document, Lines, Table, table
+from tracker.reports.document import NAME, Bars, Block, Column, Document, Lines, Table, few, table
 from tracker.reports.look import Look
 from tracker.reports.rows import records
 from tracker.reports.text import ROWS
 from tracker.reports.views import bottleneck, show_tables, tree
-from tracker.reports.views.sections import in_section, names_modules
+from tracker.reports.views.sections import PRUNED, in_section, names_modules
 from tracker.results import Shown
-from tracker.units import MISSING_TEXT, counted, format_moment, format_ns, format_numbers, steps_words, time_unit
+from tracker.units import (
+    MISSING_TEXT,
+    counted,
+    format_moment,
+    format_ns,
+    format_numbers,
+    ranges,
+    some_of,
+    steps_words,
+    time_unit,
+)
 
 _FACTS: Final = 12
 _PARTS: Final = (
@@ -43,8 +53,13 @@ def document(shown: Shown, look: Look) -> Document:
 
 def _name(shown: Shown) -> str:
     run = shown.run
-    paths = ", ".join(dict.fromkeys(str(row["path"]) for row in records(shown.tables["sources"])))
-    return paths or "run" if run.get("workload") == FILES or not run.get("run_id") else f"run {run['run_id']}"
+    paths = list(dict.fromkeys(str(row["path"]) for row in records(shown.tables["sources"])))
+    named = str(run.get("reference") or "") if len(paths) > 1 else ""
+    return (
+        named or some_of(paths, most=2) or "run"
+        if run.get("workload") == FILES or not run.get("run_id")
+        else f"run {run['run_id']}"
+    )
 
 
 def _title(shown: Shown) -> str:
@@ -78,6 +93,8 @@ def _headline(shown: Shown) -> str:
         return f"{format_ns(step, unit)} per step{spread}"
     known = [row["e2e_ns"] for row in ranks if row.get("e2e_ns") is not None]
     e2e = sum(known) / len(known) if known else run.get("e2e_ns")
+    if e2e is None:
+        return "The source states neither a step time nor how long the capture is"
     mean = f" (mean of {counted(len(ranks), 'rank')})" if len(ranks) > 1 else ""
     return f"E2E {cell(e2e, 'ns')}{mean} of the whole capture"
 
@@ -85,9 +102,12 @@ def _headline(shown: Shown) -> str:
 def _remarks(shown: Shown) -> Iterator[str]:
     if shown.run.get("tags"):
         yield f"tags: {shown.run['tags']}"
+    unlike: dict[str, list[int]] = {}
     for row in records(shown.tables["overall"]):
         if row.get("quality", "ok") != "ok":
-            yield f"rank {number(row.get('rank'))} is {row['quality']}: {row.get('quality_reason')}"
+            unlike.setdefault(f"{row['quality']}: {row.get('quality_reason')}", []).append(row.get("rank") or 0)
+    for why, ranks in unlike.items():
+        yield f"rank {ranks[0]} is {why}" if len(ranks) == 1 else f"ranks {ranges(sorted(ranks))} are {why}"
 
 
 def _blocks(shown: Shown, look: Look) -> Iterator[Block]:
@@ -113,14 +133,14 @@ def _blocks(shown: Shown, look: Look) -> Iterator[Block]:
 def _step(shown: Shown) -> Table:
     """The parts of a step, or of the capture without step markers, with their share; memory below."""
     numbers: Mapping[str, Any] = shown.run.get("per_step") or {}
-    e2e = numbers.get("e2e_ns")
+    e2e, step = numbers.get("e2e_ns"), shown.run.get("step_ns")
+    whole = step or e2e
     known = [(numbers[name], label) for name, label in _PARTS if numbers.get(name)]
     unit = time_unit(*(value for value, _ in known))
-    rows = [("", [label, format_ns(value, unit), share(value / e2e) if e2e else ""]) for value, label in known]
-    bars: list[float | None] = [value / e2e if e2e else None for value, _ in known]
-    step = shown.run.get("step_ns")
-    if rows and step is not None and e2e and abs(step - e2e) > 0.001 * step:
-        rows.append(("sum", ["step beyond device span", format_ns(step - e2e, unit), ""]))
+    if known and step and e2e and abs(step - e2e) > 0.001 * step:
+        known.append((step - e2e, "step beyond device span"))
+    rows = [("", [label, format_ns(value, unit), share(value / whole) if whole else ""]) for value, label in known]
+    bars: list[float | None] = [value / whole if whole else None for value, _ in known]
     for name, label, kind in (
         ("data_loading_ns", "data loading", "ns"),
         ("samples_per_second", "samples per second", "count"),
@@ -128,7 +148,7 @@ def _step(shown: Shown) -> Table:
     ):
         if numbers.get(name):
             rows.append(("", [label, cell(numbers[name], kind), ""]))
-    columns = [Column("", left=True), Column(""), Column("")]
+    columns = [Column("", left=True), Column(""), Column("of step" if step else "of E2E")]
     found = table("", columns, rows, is_first=True)
     parts = tuple(value for value, _ in known)
     drawn = Bars(tuple(label for _, label in known), (("step" if step else "E2E", format_ns(step or e2e), parts),))
@@ -160,8 +180,9 @@ def _largest(shown: Shown, look: Look) -> Table:
     if more := rows[len(kept) :]:
         rest = sum(row[1] for row in more)
         lines.append(("sum", [f"{len(more):,} other {word}s", cell(rest, "ns"), share(rest / whole), ""]))
-    note = "" if lines else f"no {word} has {place} {what}"
+    note = "" if lines else PRUNED if shown.is_pruned else f"no {word} has {place} {what}"
     over = f"all {steps} steps" if steps > 1 else "the capture"
+    over = steps_words(shown.options.steps) if shown.options.steps else over
     ranks = f" and {shown.run['ranks']} ranks" if (shown.run.get("ranks") or 1) > 1 else ""
     return replace(table(f"Largest {word}s, over {over}{ranks}", columns, lines, note=note), is_first=True)
 
@@ -170,10 +191,15 @@ def _notes(shown: Shown, look: Look) -> Iterator[str]:
     if shown.bottleneck is not None:
         yield f"Bottleneck: {bottleneck.sentence(shown.bottleneck)}"
     # of what a table lists is not news of the first screen
-    yield from (
-        f"Note: {note}"
-        for note in shown.notes
-        if look.details or "memory_block" in look.only or "(memory_blocks)" not in note
+    is_detail = look.details or "memory_block" in look.only
+    remarks = tuple(_remarks(shown))
+    yield from few(
+        [
+            f"Note: {note}"
+            for note in shown.notes
+            if (is_detail or "(memory_blocks)" not in note) and not any(remark.endswith(note) for remark in remarks)
+        ],
+        look,
     )
     run = shown.run
     started = run.get("started_at_ns")

@@ -43,7 +43,6 @@ BREAKDOWN: Final = (
     ("peak_allocated_bytes", "peak allocated", "bytes"),
     ("peak_reserved_bytes", "peak reserved", "bytes"),
 )
-_OPTIONAL: Final = ("data_loading_ns", "data_loading_idle_ns", "bubble_ns", "preparing_ns", "samples_per_second")
 _DEVICE_ONLY: Final = ("kernel_total_ns", "unlinked_kernel_total_ns", "kernel_count", "copy_ns", "exposed_copy_ns")
 OF_E2E: Final = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "idle_ns")
 
@@ -79,7 +78,7 @@ def overall(shown: Shown, limit: int | None) -> list[Table]:
     rows = []
     for name, label, unit in BREAKDOWN:
         numbers = [row.get(name) for row in ranks]
-        if name in hidden or (name in _OPTIONAL and all(value is None for value in numbers)):
+        if name in hidden or all(value is None for value in numbers):
             continue
         own = [cell(value, unit, *numbers) for value in numbers] if beside else _spread(spread.get(name), unit)
         part = (spread.get(name) or {}).get("share")

@@ -82,6 +82,52 @@ class _Split(Struct, eq=False):
     is_tried: NDArray[np.bool_]
 
 
+class Matched(Struct, frozen=True, eq=False):
+    """The collectives of a complete group, one column per call. `ranks`: its members; `places`: of each member its
+    place among the calls of the rank; `ahead_ns`: how far the clock of each is ahead of the first's.
+    """
+
+    ranks: tuple[int, ...]
+    places: I64
+    ahead_ns: tuple[int, ...]
+
+
+class Collectives(Struct, frozen=True, eq=False):
+    """All collective calls of a run. `groups`: by number; `calls`, `kinds`, `transit_ns` (MISSING without partners): by
+    rank, one place per call, starts on the clock of the host; `matched`: of the complete groups.
+    """
+
+    groups: Mapping[int, Group]
+    calls: Mapping[int, Calls]
+    kinds: Mapping[int, NDArray[np.object_]]
+    transit_ns: Mapping[int, I64]
+    matched: tuple[Matched, ...]
+
+
+def collectives(connection: Connection, run_id: int) -> Collectives:
+    """The calls of all captured ranks, and which of them are one call; what `refresh` keeps the sums of."""
+    groups = _groups(connection, run_id)
+    captured = [int(rank) for rank in connection.execute(_RANKS, {"run_id": run_id}).scalars()]
+    members = _members(connection, run_id, groups, set(captured))
+    loaded = _Loaded(connection, run_id, members)
+    ranks = {rank: loaded.rank(rank) for rank in captured}
+    splits = {rank: _nothing(own) for rank, own in ranks.items()}
+    matched = []
+    for own in sorted({own for own in members.values() if len(own) > 1 and set(captured).issuperset(own)}):
+        places, ahead = _split_group([ranks[rank] for rank in own], loaded.number(own), splits)
+        matched.append(Matched(own, places, ahead))
+    for ends in sorted({_ends(rank, peer) for rank, own in ranks.items() for peer in _peers(own)}):
+        if set(captured).issuperset(ends):
+            _split_peers([ranks[rank] for rank in ends], splits)
+    return Collectives(
+        {group.number: replace(group, ranks=members[group.number]) for group in groups},
+        {rank: own.calls for rank, own in ranks.items()},
+        {rank: own.kind for rank, own in ranks.items()},
+        {rank: split.transit_ns for rank, split in splits.items()},
+        tuple(matched),
+    )
+
+
 def refresh(connection: Connection, came: Mapping[int, Set[int]], *, regrouped: Set[int]) -> None:
     """Tell transmitting from waiting in all that the ranks which `came` (run -> ranks) make complete.
 
@@ -106,7 +152,8 @@ def _refresh(connection: Connection, run_id: int, came: Set[int], *, is_regroupe
     splits = {rank: _nothing(loaded.rank(rank)) for rank in sorted(affected)} if len(captured) > 1 else {}
     for own in sorted(whole):
         if affected.intersection(own):
-            offsets[own] = _split_group([loaded.rank(rank) for rank in own], loaded.number(own), splits)
+            _, ahead = _split_group([loaded.rank(rank) for rank in own], loaded.number(own), splits)
+            offsets[own] = max(map(abs, ahead))
     for ends in sorted({_ends(rank, peer) for rank in splits for peer in _peers(loaded.rank(rank))}):
         if captured.issuperset(ends):
             _split_peers([loaded.rank(rank) for rank in ends], splits)
@@ -197,9 +244,9 @@ def _ends(rank: int, peer: int) -> tuple[int, int]:
     return min(rank, peer), max(rank, peer)
 
 
-def _split_group(members: Sequence[_Rank], number: int, splits: Mapping[int, _Split]) -> int:
-    """Split the calls of a group; how far the clock of any member was ahead of or behind that of the lowest rank, 0
-    where none was corrected.
+def _split_group(members: Sequence[_Rank], number: int, splits: Mapping[int, _Split]) -> tuple[I64, tuple[int, ...]]:
+    """Split the calls of a group; the places of those of all members, and how far the clock of each member was ahead of
+    that of the lowest rank, 0 where none was corrected.
     """
     own = [(member.members == number) & (member.calls.peer == _NO_PEER) for member in members]
     between = [member.of_kinds(TWO_SIDED) for member in members]
@@ -207,12 +254,13 @@ def _split_group(members: Sequence[_Rank], number: int, splits: Mapping[int, _Sp
     keys = _keys(members, rows)
     pairs = pair([member.as_member(*one) for member, *one in zip(members, rows, keys, strict=True)])
     _take(members, rows, pairs, splits)
+    places = np.stack([chosen[at] for chosen, at in zip(rows, pairs.places, strict=True)])
     rows = [np.flatnonzero(mine & two) for mine, two in zip(own, between, strict=True)]
     none = [np.zeros(len(chosen), dtype=np.int64) for chosen in rows]
     if len(members) == 2:  # of more nobody says who sends to whom
         sides = [member.as_member(*one) for member, *one in zip(members, rows, none, strict=True)]
         _take(members, rows, pair_in_order(sides), splits)
-    return max(map(abs, pairs.offset_ns))
+    return places, pairs.offset_ns
 
 
 def _split_peers(ends: Sequence[_Rank], splits: Mapping[int, _Split]) -> None:

@@ -24,6 +24,8 @@ from tracker.store.queries.details import (
     memory_peaks,
     op_tree,
     ops,
+    rank_kernels,
+    rank_ops,
     run_groups,
 )
 from tracker.store.queries.filters import check_filters, on_device, unknown, with_values
@@ -98,6 +100,8 @@ __all__ = [
     "order_of_versions",
     "pinned",
     "pruned",
+    "rank_kernels",
+    "rank_ops",
     "recorded",
     "recorded_of",
     "recordings",

@@ -50,6 +50,18 @@ def kernels(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) ->
 
 
 @Question
+def rank_ops(store: Store, run_ids: Sequence[int], *, ranks: Ranks = None, steps: Steps = None) -> Columns:
+    """The ops of each rank, inside the steps. Columns: see `ops_and_kernels.rank_ops`."""
+    return ops_and_kernels.rank_ops(store, _parameters(run_ids, ranks=ranks, steps=steps, in_steps=True))
+
+
+@Question
+def rank_kernels(store: Store, run_ids: Sequence[int], *, ranks: Ranks = None, steps: Steps = None) -> Columns:
+    """The device events of each rank, inside the steps. Columns: see `ops_and_kernels.rank_kernels`."""
+    return ops_and_kernels.rank_kernels(store, _parameters(run_ids, ranks=ranks, steps=steps, in_steps=True))
+
+
+@Question
 def kernel_metrics(store: Store, run_ids: Sequence[int], *, by: Sequence[str] = (), ranks: Ranks = None) -> Columns:
     """What the profiler measured in the kernels of `run_ids`, over the whole capture: `by` takes no `step`.
 

@@ -104,6 +104,35 @@ def kernels(store: Store, parameters: Mapping[str, Any], by: Sequence[str]) -> C
     )
 
 
+def rank_ops(store: Store, parameters: Mapping[str, Any]) -> Columns:
+    """One row per rank and op: rank, name, input_shapes, calls, host_self_ns (0 where not known)."""
+    found = _columns(store, "rank_ops", parameters)
+    rank, keys = _integers(found, ("rank", "op_key_id"))
+    texts = Texts.of(keys, keys_of(store, "op_key", keys), {"name": 0, "input_shapes": 1})
+    numbers = {name: _or_zero(found[name]) for name in ("calls", "host_self_ns")}
+    return Columns({"rank": rank, **texts.taken(np.arange(len(rank))), **numbers})
+
+
+def rank_kernels(store: Store, parameters: Mapping[str, Any]) -> Columns:
+    """One row per rank, kernel, category and op: rank; name, canonical_name, type, core_type, input_shapes; category;
+    op, op_input_shapes; calls, total_ns (0 where not known).
+    """
+    found = _columns(store, "rank_kernels", parameters)
+    rank, kernel_keys, op_keys, categories = _integers(found, ("rank", "kernel_key_id", "op_key_id", "category_id"))
+    every = np.arange(len(rank))
+    texts = [
+        Texts.of(kernel_keys, keys_of(store, "kernel_key", kernel_keys), _KERNEL),
+        Texts.single("category", categories, keys_of(store, "detail_text", categories)),
+        Texts.of(op_keys, keys_of(store, "op_key", op_keys), _LAUNCHING_OP),
+    ]
+    numbers = {name: _or_zero(found[name]) for name in ("calls", "total_ns")}
+    return Columns({"rank": rank, **{n: own for one in texts for n, own in one.taken(every).items()}, **numbers})
+
+
+def _or_zero(values: Sequence[int | None]) -> I64:
+    return np.array([value or 0 for value in values], dtype=np.int64)
+
+
 def _is_of_rows(by: Sequence[str]) -> bool:
     """Whether the rows themselves are asked for: a database takes longer to group them than to give them."""
     return set(by) - {"run"} == {"rank", "step"}

@@ -1,0 +1,155 @@
+"""What is said of the ranks of a job, with numbers that a reader checks in the head."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.factories import save
+from tests.ranks.made import MS, job
+from tracker.errors import UsageError
+from tracker.ranks import cluster
+from tracker.results import ClusterOptions
+
+EVEN = {0: [10] * 5, 1: [10.5, 10, 10, 10, 10.5], 2: [10, 10.5, 10, 10.5, 10], 3: [10, 10, 10.5, 10, 10]}
+"""Four ranks, each now and then the slowest."""
+SLOW = {**EVEN, 3: [20] * 5}
+
+
+def row(found, table, **key):
+    (one,) = (each for each in found.tables[table].records() if all(each[name] == key[name] for name in key))
+    return one
+
+
+def test_a_rank_that_takes_longer_in_all_steps_is_slow_and_its_cost_is_said(store):
+    """20 ms instead of 10; without it most steps would take 10.5 ms: 9.5 less."""
+    found = cluster(store, job(store, SLOW))
+    three = row(found, "ranks", rank=3)
+    assert (three["own_ns"], three["own_ratio"], three["cost_ns"], three["excess_ns"]) == (
+        20 * MS,
+        2.0,
+        9.5 * MS,
+        10 * MS,
+    )
+    assert (three["slowest_steps"], three["verdict"]) == (5, "SLOW")
+    assert found.headline.startswith("rank 3 on node0 holds the job back by 9.50 ms a step")
+    assert found.remarks == (
+        "own time 20.00 ms, x2.00 of its peers; the slowest in 5 of 5 steps, chance does that to any of them with q = "
+        "0.004.",
+    )
+    assert [one["verdict"] for one in found.tables["ranks"].records()] == ["SLOW", None, None, None]
+
+
+def test_even_ranks_accuse_nobody(store):
+    found = cluster(store, job(store, EVEN))
+    assert (found.headline, found.verdict) == ("no rank holds the others back", "")
+
+
+def test_work_that_moves_around_is_uneven_and_nobody_is_slow(store):
+    moving = {number: [20 if step % 4 == number else 10 for step in range(8)] for number in range(4)}
+    found = cluster(store, job(store, moving))
+    assert (found.verdict, found.tables["stages"].records()[0]["spread"]) == ("UNEVEN", 2.0)
+
+
+@pytest.mark.parametrize(
+    ("slow", "cause"),
+    [
+        ({"idle_ms": 10, "loading_ms": 9}, "data loading"),
+        ({"idle_ms": 10, "loading_ms": 0}, "host"),
+        ({"kernels": [("gemm", 2 * MS)]}, "slow device"),
+        ({"kernels": [("gemm", MS, {"calls": 2})]}, "more work"),
+    ],
+)
+def test_the_cause_is_what_makes_up_half_of_the_difference(store, slow, cause):
+    """Rank 3 takes 10 ms longer in each of 5 steps; the only kernel of all ranks takes 1 ms a step."""
+    others = {number: {"loading_ms": 0, "kernels": [("gemm", MS)]} for number in range(4)}
+    if "kernels" in slow:  # all of the difference is in the kernel
+        slow = {"kernels": [(name, 11 * MS, *more) for name, _, *more in slow["kernels"]]}
+        slow["kernels"] = [(name, ns, {"calls": 11} if more else {}) for name, ns, *more in slow["kernels"]]
+    of = {**others, 3: {**others[3], **slow}}
+    assert row(cluster(store, job(store, SLOW, of)), "ranks", rank=3)["cause"] == cause
+
+
+def test_a_rank_is_compared_within_its_stage(store):
+    """Stage 1 takes twice as long as stage 0, which is no rank's fault."""
+    own = {0: [10] * 5, 1: [10] * 5, 2: [20] * 5, 3: [20] * 5}
+    of = {number: {"stage": number // 2} for number in own}
+    found = cluster(store, job(store, own, of), options=ClusterOptions(microbatches=2))
+    assert found.verdict == ""
+    assert [one["own_ns"] for one in found.tables["stages"].records()] == [10 * MS, 20 * MS]
+    (pipeline,) = found.tables["pipeline"].records()
+    # 5 + 10 ms and once more the longest; equal stages of 7.5 ms: 3 x 7.5
+    assert (pipeline["model_ns"], pipeline["even_ns"], pipeline["flat_ns"]) == (25 * MS, 25 * MS, 22.5 * MS)
+    assert pipeline["ideal_bubble_share"] == 1 / 3
+
+
+def test_a_host_whose_ranks_take_longer_together_is_slow(store):
+    """Ranks 2 and 3 on node1 take turns in being the slowest: neither is slow alone, their host is."""
+    own = {0: [10] * 8, 1: [10] * 8, 2: [15, 16] * 4, 3: [16, 15] * 4}
+    of = {number: {"host": f"node{number // 2}"} for number in own}
+    found = cluster(store, job(store, own, of))
+    assert [(one["host"], one["verdict"]) for one in found.tables["hosts"].records()] == [
+        ("node0", None),
+        ("node1", "SLOW"),
+    ]
+    assert found.headline.startswith("host node1 holds the job back: the own time of its 2 ranks is x1.55")
+
+
+def test_the_order_in_which_ranks_come_changes_nothing(store):
+    first = cluster(store, job(store, SLOW))
+    second = cluster(store, job(store, SLOW, shuffled=True, of_run={"version": "v2"}))
+    for name in ("ranks", "steps", "stages", "operators", "balance"):
+        assert first.tables[name].records() == second.tables[name].records()
+
+
+def test_two_runs_are_compared_rank_by_rank(store):
+    found = cluster(store, job(store, EVEN), job(store, SLOW, of_run={"version": "v2"}))
+    three = row(found, "changes", section="ranks", name="rank 3", metric="own_ns")
+    assert (three["baseline_value"], three["candidate_value"], three["delta"], three["diff"]) == (
+        10 * MS,
+        20 * MS,
+        10 * MS,
+        1.0,
+    )
+    assert found.headline.startswith("rank 3")
+
+
+def test_one_rank_has_no_other_to_be_compared_with(store):
+    found = cluster(store, job(store, {0: [10, 10, 10]}))
+    assert found.headline == "One rank is captured: there is no other to compare it with"
+    assert found.missing[0].startswith("Slow ranks, groups and links: one rank is captured.")
+
+
+def test_some_ranks_of_many_are_compared_among_themselves(store):
+    found = cluster(store, job(store, SLOW, world_size=128, of_run={"configuration": {"world_size": "128"}}))
+    assert found.verdict == "SLOW"
+    assert found.missing[0] == "4 of 128 ranks are captured: a rank is compared with those alone."
+
+
+def test_too_few_steps_convict_nobody(store):
+    found = cluster(store, job(store, {number: times[:2] for number, times in SLOW.items()}))
+    assert (found.headline, found.verdict) == ("no rank can be called slow by 2 steps", "")
+    assert any("2 steps in common" in one for one in found.missing)
+
+
+def test_chosen_steps_alone_are_compared(store):
+    found = cluster(store, job(store, SLOW), options=ClusterOptions(steps=(0, 1, 2, 3)))
+    assert row(found, "ranks", rank=3)["slowest_steps"] == 4
+
+
+def test_several_runs_are_an_error_that_names_them(store):
+    save(store, "v1", runs=2, steps=3)
+    with pytest.raises(UsageError, match="v1 is 2 runs; name one of run:1, run:2"):
+        cluster(store, "v1")
+
+
+def test_a_slow_link_is_told_from_those_of_its_transport_and_never_from_others(store):
+    """Five HCCS links of 20 GB/s, one of 10; PCIE at 5 GB/s is no slow HCCS."""
+    links = [("HCCS", 20 * MS, {"source": 0, "target": to, "transit_ns": MS + 1000 * to}) for to in range(1, 6)]
+    links.append(("HCCS", 20 * MS, {"source": 1, "target": 0, "transit_ns": 2 * MS}))
+    links.append(("PCIE", 20 * MS, {"source": 2, "target": 0, "transit_ns": 4 * MS}))
+    communication = [("all_reduce", 10 * MS, {"links": links})]
+    found = cluster(store, job(store, EVEN, {0: {"communication": communication}}))
+    slow = [one for one in found.tables["links"].records() if one["verdict"]]
+    assert [(one["transport"], one["source_rank"], one["target_rank"], one["place"]) for one in slow] == [
+        ("HCCS", 1, 0, "link")
+    ]

@@ -1,0 +1,89 @@
+"""What explains a finding and an incident: a screen each, every test a sentence with its limit."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from msgspec.structs import replace
+
+from tests.reports import builders
+from tests.reports.builders.explained import TESTS, explained
+from tracker.errors import UsageError
+from tracker.reports import render
+from tracker.results import ExplainedIncident
+
+LONG = "the new activation is meant to be exact, and slower until it is fused; " * 2
+
+
+def screen(found, **look):
+    return render(found, "text", width=100, **look)
+
+
+def test_every_test_is_a_sentence_with_its_limit():
+    text = screen(explained())
+    assert "\n  passes  newest runs of the level before: 8, at least 3\n" in text
+    assert "\n  passes  change, machine-wide drift removed: 50.00 %, at least 3.00 %\n" in text
+    assert "\n  passes  every run after is beyond every run before\n" in text
+    assert "\n  FAILS   false discovery rate (q): 0.2, at most 0.05 (of the track, ann: fewer alarms)\n" in text
+
+
+def test_a_finding_fits_a_screen_whatever_it_has():
+    calls = {"by_calls": 1e6, "by_time_per_call": 4e6, "baseline_calls": 1, "candidate_calls": 2}
+    notes, tests = [f"{LONG[:80]} {at}" for at in range(9)], (*TESTS[:3], *TESTS)
+    whole = explained(tests=tests, events=9, facts=30, changes=20, notes=notes, cause=LONG, **calls)
+    text = screen(whole)
+    assert len(text.splitlines()) <= 40
+    for hidden in ("6 more notes: --details", "6 more: --details", "ENV1 0 -> 1; 18 more: --details."):
+        assert hidden in text
+    assert len(screen(whole, details=True).splitlines()) > 80
+
+
+def test_details_are_proposed_where_something_is_left_out():
+    assert screen(explained()).endswith(" · --details\n"), "7 runs are left out"
+    few = explained()
+    few = replace(few, runs=few.runs.tail(2))
+    assert "--details" not in screen(few) and "--details" not in screen(explained(), details=True)
+
+
+def test_a_kernel_of_5000_characters_is_bounded_in_text_and_markdown():
+    long = "void kernel<" + "int, " * 1000 + ">"
+    found = explained(name=long, cause=f"renamed, was {long}", input_shapes=long)
+    incident = ExplainedIncident((found, explained(3, f"{long} -> {long}")))
+    for result in (found, incident, builders.findings([builders.finding(1, long, cause=long)])):
+        assert len(screen(result).splitlines()) <= 40
+        assert max(map(len, render(result, "markdown").splitlines())) < 1_500
+
+
+def test_the_screen_shows_runs_of_both_sides():
+    text = screen(explained())
+    runs = [line.split()[:3] for line in text.partition("\nRuns\n")[2].splitlines()[2:6]]
+    assert [run[0] for run in runs] == ["7", "8", "9", "10"]
+    assert {run[2] for run in runs} == {"baseline", "candidate"}
+    assert "machine-wide drift  change %\n" in text and "… and 7 more" in text
+
+
+def test_a_peak_is_not_per_step_and_has_no_drift():
+    peak = explained(1, "peak memory", kind="run", metric="peak_allocated_bytes", unit="bytes")
+    assert "per step" in screen(explained()).splitlines()[1]
+    assert "per step" not in screen(peak).splitlines()[1]
+    assert "drift  " not in screen(peak) and "series 1\n" in screen(peak)
+
+
+def test_an_incident_of_many_findings_fits_a_screen():
+    many = ExplainedIncident(tuple(explained(at, f"aten::op{at}") for at in range(1, 31)))
+    lines = screen(many).splitlines()
+    assert lines[0] == "I-3: gpt, NVIDIA H100, batch=32; 30 findings in v42"
+    assert lines[1].startswith("aten::op1 (op, all shapes) in v42: 10.00 ms -> 15.00 ms per step (+50.0 %)")
+    assert "    runs before 8 (3), change 50.00 % (3.00 %), q 0.2 (0.05, fails)" in lines
+    assert len(lines) <= 40 and "  … and 22 more" in lines
+    details = screen(many, details=True)
+    assert all(f"\nFinding {at}: " in details for at in range(1, 31))
+
+
+def test_json_of_an_incident_has_every_finding_and_csv_none():
+    found = ExplainedIncident((explained(1), explained(2)))
+    document = json.loads(render(found, "json"))
+    assert (document["incident_id"], [one["finding"]["finding_id"] for one in document["explained"]]) == (3, [1, 2])
+    with pytest.raises(UsageError, match="csv is for other results"):
+        render(found, "csv")

@@ -1,0 +1,55 @@
+"""`tracker cluster`: the ranks of one run beside each other, or those of two."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from tracker import config
+from tracker.cli import database
+from tracker.cli.options import Database, Given, Page, Top
+from tracker.cli.output import plan, progress
+from tracker.errors import UsageError
+from tracker.results import ClusterOptions
+from tracker.results.option import Option
+
+
+def cluster(
+    runs: Annotated[
+        list[str],
+        Option(
+            "41, run:41, latest, a version with one run, or a path on disk. Two are compared rank by rank, the second "
+            "is the candidate.",
+            "[BASELINE] RUN",
+            positional=True,
+        ),
+    ],
+    *,
+    given: Given[ClusterOptions],
+    top: Top = None,
+    page: Page,
+    db: Database = None,
+) -> None:
+    """Compare the ranks of a run: who holds the job back, what waits for whom, which link is slow.
+
+    A rank is SLOW where its own time, a step without exposed communication, is 5 % above that of its peers in so many
+    steps that chance does it in 1 of 20 jobs at most. What the captures cannot tell is said, with the profiler option
+    that would.
+
+    \b
+    Example:
+      tracker cluster latest
+      tracker cluster ./profiles --only ranks,groups
+      tracker cluster 41 57 -o cluster.xlsx
+    """
+    from tracker.ranks import cluster as compare
+
+    if len(runs) > 2:
+        raise UsageError(f"{len(runs)} runs", remedy="name one run, or two to compare them")
+    delivery = plan(page, f"cluster_{runs[-1]}", "cluster")
+    settings = config.load(db)
+    given(max_bytes=settings.max_bytes)  # wrong options are errors before the database is opened
+    references = [f"run:{run}" if run.isascii() and run.isdigit() else run for run in runs]
+    with progress() as report, database.opened_for(settings, references) as store:
+        options = given(max_bytes=settings.max_bytes, on_progress=report)
+        found = compare(store, *references, options=options)
+    delivery.deliver(found, only=options.only, limit=top)

@@ -1,0 +1,142 @@
+"""What the ranks compute: the same kernels (or operators, on a host) beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tracker.compare.keys import among
+from tracker.profile import NOT_LISTED, NOT_LISTED_COLLECTIVES
+from tracker.store import queries
+
+if TYPE_CHECKING:
+    from tracker.columns import Columns
+    from tracker.compare.sides import Loaded
+
+_BESIDE: Final = ("communication", "copy", "memset")
+Key = tuple[str, ...]
+Row = dict[str, Any]
+
+
+class Work:
+    """Calls and time of each piece of work of each rank, over the steps. A piece is a kernel with its operator and
+    shapes; by the name of the kernel alone, an innocent rank with larger tensors would be accused.
+    """
+
+    def __init__(self, side: Loaded) -> None:
+        self.is_device = side.side.timeline == "device"
+        chosen = {"ranks": side.ranks, "steps": side.chosen_steps}
+        self._ops = queries.rank_ops.columns(side.store, side.run_ids, **chosen)
+        self._waits = side.ask(queries.communication_tasks).listed("name")
+        kernels = queries.rank_kernels.columns(side.store, side.run_ids, **chosen) if self.is_device else None
+        rows = self._on_host() if kernels is None else _on_device(kernels)
+        self.of_rank: dict[int, dict[Key, tuple[float, float]]] = {}
+        for rank, calls, time, *key in rows:
+            if calls and time:
+                own = self.of_rank.setdefault(rank, {})
+                before = own.get(tuple(key), (0.0, 0.0))
+                own[tuple(key)] = before[0] + calls, before[1] + time
+
+    def _on_host(self) -> Iterator[tuple[Any, ...]]:
+        ops = self._ops.taken(~among(self._ops["name"], sorted({*self._waits})))
+        return ops.having(op=ops["name"]).rows("rank", "calls", "host_self_ns", "name", "op", "input_shapes")
+
+    def per_call(self, rank: int, peers: Sequence[int]) -> float | None:
+        """How many ns the rank takes longer because its calls do, in the work that all `peers` do as well; None where
+        they have none in common. With the part by their number it is the whole difference, exactly.
+        """
+        own, common = self.of_rank.get(rank, {}), self._common([rank, *peers])
+        if not common or not peers:
+            return None
+        found = 0.0
+        for key in common:
+            calls, time = own[key]
+            others = [self.of_rank[peer][key] for peer in peers]
+            count = float(np.median([one[0] for one in others]))
+            mean = float(np.median([one[1] / one[0] for one in others]))
+            found += (time / calls - mean) * (calls + count) / 2
+        return found
+
+    def place(self, rank: int, peers: Sequence[int], least_ns: float) -> str | None:
+        """The operator or range of the program in which the host of a rank spends at least so much more than the median
+        of its peers, over the steps; None for none.
+        """
+        own = self._host_times.get(rank, {})
+        more = {
+            name: time - float(np.median([self._host_times.get(peer, {}).get(name, 0.0) for peer in peers]))
+            for name, time in own.items()
+        }
+        name = max(more, key=lambda one: (more[one], one), default=None)
+        return name if name is not None and more[name] >= least_ns else None
+
+    @cached_property
+    def _host_times(self) -> dict[int, dict[str, float]]:
+        """Self time of each operator and range on the host, by rank."""
+        found: dict[int, dict[str, float]] = {}
+        for rank, name, time in self._ops.rows("rank", "name", "host_self_ns"):
+            own = found.setdefault(rank, {})
+            own[name] = own.get(name, 0.0) + time
+        return found
+
+    def score(self, rank: int, ranks: Sequence[int]) -> float | None:
+        """How fast the device of a rank is in the work that all `ranks` do: the shortest mean call of any rank by its
+        own, weighted by its time, as NVIDIA's resiliency extension does; None on a host.
+        """
+        own, common = self.of_rank.get(rank, {}), self._common(ranks)
+        if not self.is_device or len(ranks) < 2 or not common:
+            return None
+        whole = sum(own[key][1] for key in common)
+        best = sum(own[key][1] * self._shortest[key] / (own[key][1] / own[key][0]) for key in common)
+        return best / whole
+
+    def _common(self, ranks: Sequence[int]) -> list[Key]:
+        chosen = frozenset(ranks)
+        if getattr(self, "_of", None) != chosen:
+            self._of = chosen
+            tables = [self.of_rank.get(rank, {}) for rank in sorted(chosen)]
+            self._keys = sorted(set.intersection(*map(set, tables)))
+            self._shortest = {key: min(own[key][1] / own[key][0] for own in tables) for key in self._keys}
+        return self._keys
+
+
+def _on_device(kernels: Columns) -> Iterator[tuple[Any, ...]]:
+    kernels = kernels.taken(~among(kernels["category"], (*_BESIDE, NOT_LISTED, NOT_LISTED_COLLECTIVES)))
+    shapes = np.where(kernels["input_shapes"] != "", kernels["input_shapes"], kernels["op_input_shapes"])
+    name = np.where(kernels["canonical_name"] != "", kernels["canonical_name"], kernels["name"])
+    name = np.where(kernels["type"] != "", kernels["type"], name)
+    kernels = kernels.having(shapes=shapes, piece=name)
+    return kernels.rows("rank", "calls", "total_ns", "piece", "op", "shapes")
+
+
+def operator_rows(work: Work, stages: Sequence[Any]) -> list[Row]:
+    """Work of the ranks of each stage, what equal ranks would save first; times over all steps of a rank."""
+    rows = []
+    for stage in stages:
+        pieces: dict[Key, dict[int, tuple[float, float]]] = {}
+        for rank in stage.ranks:
+            for (name, _, shapes), (calls, time) in work.of_rank.get(rank, {}).items():
+                own = pieces.setdefault((name, shapes), {})
+                before = own.get(rank, (0.0, 0.0))
+                own[rank] = before[0] + calls, before[1] + time
+        for (name, shapes), by_rank in pieces.items():
+            times = {rank: time for rank, (_, time) in by_rank.items()}
+            numbers = [number for number, _ in by_rank.values()]
+            values = np.array([*times.values()])
+            most, least = max(times, key=times.__getitem__), min(times, key=times.__getitem__)
+            middle = float(np.median(values))
+            rows.append(
+                {
+                    "stage": stage.number, "name": name, "input_shapes": shapes, "ranks": len(by_rank),
+                    "calls": sum(numbers), "fewest_calls": min(numbers), "most_calls": max(numbers),
+                    "total_ns": float(values.sum()), "average_ns": float(values.sum()) / sum(numbers),
+                    "median_ns": middle, "min_ns": times[least], "min_rank": least, "max_ns": times[most],
+                    "max_rank": most, "spread_ns": times[most] - times[least],
+                    "variation": float(values.std() / values.mean()) if len(by_rank) > 1 else None,
+                    "saving_ns": times[most] - middle,
+                }
+            )  # fmt: skip
+    rows.sort(key=lambda row: (-row["saving_ns"], -row["total_ns"], row["name"], row["input_shapes"]))
+    return rows
