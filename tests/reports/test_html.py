@@ -38,7 +38,7 @@ def many(count):
 
 def test_the_headline_is_the_title_and_its_verdict_a_word():
     page = page_of(builders.judged())
-    headline = "v42 ran 4.0 % slower than v41: 100.00 -&gt; 104.00 ms per step (+4.00 ms)"
+    headline = "v42 ran 4.0 % slower than v41: 100.00 → 104.00 ms per step (+4.00 ms)"
     assert f"<title>{headline}</title>" in page
     assert f"<h1>{headline} <strong>DRIFT</strong></h1>" in page
 
@@ -57,7 +57,7 @@ def test_the_policy_names_exactly_what_the_page_holds():
 @pytest.mark.parametrize("make", [builders.diff, builders.judged, builders.shown, builders.matrix, builders.findings,
                                   builders.diff_with_tree, builders.shown_with_tree])  # fmt: skip
 def test_every_document_says_in_html_what_it_says_in_text(make):
-    text = reports.render(make(), "text", width=400, details=True, limit=0)
+    text = reports.render(make(), "text", width=400, details=True, limit=0).replace(" -> ", " → ")
     shown = html.unescape(re.sub(r"<[^>]+>", " ", page_of(make(), limit=0)))
     titles = [line for line in text.splitlines() if line and not line.startswith((" ", "Next: "))]
     assert titles and [line for line in titles if " ".join(line.split()[:4]) not in " ".join(shown.split())] == []

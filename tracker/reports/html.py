@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from jinja2 import Environment, StrictUndefined, Template
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -78,7 +78,7 @@ def joined(pages: Sequence[str]) -> str:
 
 
 class _HtmlRow(Struct, frozen=True):
-    """A row of the page: a letter for its tone, its cells with the letter of each, the sentence under the first, and
+    """A row of the page: a letter for its tone, its cells with the letter of each, the sentence under one of them, and
     the drawings behind them.
     """
 
@@ -92,7 +92,7 @@ class _HtmlRow(Struct, frozen=True):
 class _HtmlBlock(Struct, frozen=True):
     """A block as the template takes it. `classes`: which columns are aligned left, hold names, or change; `shown`: rows
     before a reader asks for more; `packed`: the rows that are no HTML, and `left` how many; `drawn`: headers of the
-    columns with drawings.
+    columns with drawings; `below_at`: the column under which the sentence of a row stands.
     """
 
     title: str
@@ -109,6 +109,7 @@ class _HtmlBlock(Struct, frozen=True):
     lead: str = ""
     note: str = ""
     is_sortable: bool = False
+    below_at: int = 0
     drawn: tuple[str, ...] = ()
     chart: Markup = Markup("")
 
@@ -136,6 +137,7 @@ def _block(block: Block, most: int) -> _HtmlBlock:
         more=block.more, lead="" if isinstance(block.chart, Trend) else block.lead,
         note=block.note or ("" if rows else "no rows"),
         is_sortable=len(rows) > 8 and not any(row.tone == "s" or row.cells[0][0][:1] in (" ", "=") for row in rows),
+        below_at=next((at for at, column in enumerate(block.columns) if column.elastic), 0),
         drawn=tuple(drawn), chart=svg.chart(block.chart) if block.chart is not None else Markup(""),
     )  # fmt: skip
 
@@ -146,10 +148,10 @@ def _spans(table: Table) -> list[tuple[float, float] | None]:
     return svg.spans(table.adds, table.bars) if table.adds or (any(table.bars) and not is_shown) else []
 
 
-def _commands(lines: Sequence[str]) -> list[tuple[str, list[str]]]:
-    """Each command with the options that may end it instead of its own."""
-    found: list[tuple[str, list[str]]] = []
-    for line in lines:
+def _commands(lines: Sequence[str]) -> list[tuple[Markup, list[Markup]]]:
+    """Each command with the options that may end it instead of its own, to the letter."""
+    found: list[tuple[Markup, list[Markup]]] = []
+    for line in map(escape, map(printable, lines)):
         if line.startswith("-") and found:
             found[-1][1].append(line)
         else:
@@ -198,8 +200,7 @@ def _classes(columns: Sequence[Column]) -> Iterator[str]:
 def _packed(rows: Sequence[_HtmlRow]) -> str:
     """Rows for the script of the page: tone, sentence, cells and their tones, as gzip of JSON in base64."""
     found = [
-        [row.tone, printable(row.below), [printable(text) for text, _ in row.cells], "".join(_marks(row))]
-        for row in rows
+        [row.tone, _shown(row.below), [_shown(text) for text, _ in row.cells], "".join(_marks(row))] for row in rows
     ]
     text = json.dumps(found, ensure_ascii=False, separators=(",", ":"))
     return b64encode(compress(text.encode("utf-8", "replace"), 6, mtime=0)).decode()
@@ -222,12 +223,14 @@ def _text(name: str) -> str:
     return "\n".join(line for line in lines if not line.startswith(("//", "/**")))
 
 
+def _shown(value: Any) -> Any:
+    """A text as the page shows it; what is markup stays as it is. No line breaks inside of an arrow."""
+    return printable(value).replace(" -> ", " → ") if type(value) is str else value
+
+
 @cache
 def _template() -> Template:
-    def shown(value: Any) -> Any:
-        return printable(value) if type(value) is str else value  # what is markup stays as it is
-
     environment = Environment(
-        autoescape=True, finalize=shown, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
+        autoescape=True, finalize=_shown, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
     )
     return environment.from_string(_text("page.html"))

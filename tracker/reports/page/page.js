@@ -9,7 +9,7 @@ const NUMBER = /^[+-]?[\d,]*\.?\d+(?:e[+-]?\d+)?/;
 
 /** [rank, key] of a cell: numbers first, then words, then what is missing. */
 function sortKey(text) {
-  const last = text.split(" -> ").pop().replace(/^[▲▼?±<\s]+/, "");
+  const last = text.split(" → ").pop().replace(/^[▲▼?±<\s]+/, "");
   const found = NUMBER.exec(last);
   if (found) {
     const unit = /^\s*([A-Za-z]+)/.exec(last.slice(found[0].length));
@@ -30,15 +30,14 @@ function element(name, properties = {}, ...children) {
 }
 
 /** A row of packed data as an element. */
-function rowOf([tone, below, cells, marks], extra) {
+function rowOf([tone, below, cells, marks], belowAt) {
   const row = element("tr", { className: tone });
   cells.forEach((text, place) => {
     const cell = element("td", { textContent: text });
     if (marks && marks[place] !== "-") cell.className = marks[place];
-    if (place === 0 && below) cell.append(element("small", { textContent: below }));
+    if (place === belowAt && below) cell.append(element("small", { textContent: below }));
     row.append(cell);
   });
-  for (let place = 0; place < extra; place += 1) row.append(element("td"));
   return row;
 }
 
@@ -50,14 +49,14 @@ async function unpacked(text) {
 
 /** What a row says, cell by cell, and how it becomes an element. */
 function known(row) {
-  const cells = [...row.cells].map((cell) => (cell.firstChild ? cell.firstChild.textContent : "").trim());
+  const cells = [...row.cells].map((cell) => ([...cell.childNodes].find((node) => node.nodeType === 3)?.data ?? "").trim());
   return { cells, tone: row.className, whole: row.textContent.toLowerCase(), element: () => row };
 }
 
-function packedRow(data, extra) {
+function packedRow(data, belowAt) {
   const whole = [...data[2], data[1]].join(" ").toLowerCase();
   let made = null;
-  return { cells: data[2], tone: data[0], whole, element: () => (made ??= rowOf(data, extra)) };
+  return { cells: data[2], tone: data[0], whole, element: () => (made ??= rowOf(data, belowAt)) };
 }
 
 function enhance(table) {
@@ -81,8 +80,7 @@ function enhance(table) {
   function load() {
     if (!packed) return Promise.resolve();
     loading ??= unpacked(packed.textContent.trim()).then((found) => {
-      const extra = heads.length - (found[0]?.[2].length ?? heads.length);
-      rows.push(...found.map((data) => packedRow(data, extra)));
+      rows.push(...found.map((data) => packedRow(data, Number(table.dataset.below))));
     });
     return loading;
   }
