@@ -217,7 +217,7 @@ Curve = tuple[tuple[float, float], ...]
 """A number over time: (seconds, value)."""
 
 
-class Samples(Struct, frozen=True, eq=False):
+class DiffSamples(Struct, frozen=True, eq=False):
     """What single runs say, for drawings: no table has it.
 
     `overall`: of each metric the value of each run, in ns or bytes; `ops`: of each operator (name, input shapes) in the
@@ -335,7 +335,7 @@ class Diff(Result, frozen=True, eq=False):
     tree_table: Columns | None = None
     judgement: Judgement | None = None
     gates: Mapping[str, GateResult] = field(default_factory=dict)
-    samples: Samples = field(default_factory=Samples)
+    samples: DiffSamples = field(default_factory=DiffSamples)
 
     environment = Frame()
     overall = Frame()
