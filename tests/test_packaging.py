@@ -24,6 +24,7 @@ PARTS = (
     ("tracker/samples", "*.json.gz"),
     ("tracker/samples", "*.toml"),
     ("tracker/store/sql", "*.sql"),
+    ("tracker/reports/page", "*.*"),
     ("tracker", "*.py"),
     ("tracker", "*.[ch]"),
 )

@@ -135,7 +135,7 @@ def test_metrics_are_written_whole_and_replaced(tracker, db, tmp_path):
 def test_formats_of_build_systems_are_for_diff_and_findings(tracker, db, format, words):
     done = tracker(*words.split(), "--format", format, "--db", db)
     assert (done.code, done.out) == (2, "")
-    assert f"{format} is for diff and findings; choose another --format: csv, json, markdown" in done.err
+    assert f"{format} is for diff and findings; choose another --format: csv, html, json, markdown" in done.err
 
 
 def test_an_ending_that_a_command_cannot_write_is_refused_before_the_work(tracker, db, tmp_path):

@@ -205,3 +205,36 @@ def test_a_report_is_written_through_no_link_that_another_one_put_beside_it(trac
     monkeypatch.setattr(os, "urandom", bytes)
     expect(tracker(*DIFF, "--db", db, "-o", tmp_path / "report.json"), r"\S+ cannot be written \(File exists\)")
     assert (tmp_path / "mine").read_text() == "mine"
+
+
+def test_a_page_is_written_with_commands_that_name_the_database(tracker, db, tmp_path):
+    page = tmp_path / "diff.html"
+    done = tracker(*DIFF, "--db", db, "-o", page)
+    assert (done.code, done.err) == (0, f"written: {page}\n")
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("<!doctype html>") and f"tracker diff --db {db} v01 v08" in text
+    assert len(text) < 100_000
+
+
+def test_the_name_of_a_database_is_no_markup_on_a_page(tracker, db, tmp_path):
+    hostile = tmp_path / "<img src=x>.db"
+    hostile.write_bytes(db.read_bytes())
+    text = tracker(*DIFF, "--db", hostile, "--format", "html").out
+    assert "<img" not in text and "&lt;img src=x&gt;.db" in text
+
+
+def test_a_page_that_cannot_be_written_is_one_line(tracker, db, tmp_path):
+    expect(tracker(*DIFF, "--db", db, "-o", tmp_path / "no" / "such" / "diff.html"), r".*diff\.html.*")
+
+
+PAGES = (
+    "show 6", "history", "findings", "explain 1", "explain I-1", "log", "diff v01 v08 v01", "diff v01 v08 --by op",
+    "diff v01 v08",
+)  # fmt: skip
+
+
+def test_every_report_is_a_page(tracker, db):
+    for words in PAGES:
+        text = tracker(*words.split(), "--db", db, "--format", "html").out
+        assert text.startswith("<!doctype html>") and text.count("<main>") == 1 and "<table" in text, words
+        assert len(text) < 100_000, words

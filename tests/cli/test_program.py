@@ -12,7 +12,18 @@ import pytest
 
 from tests.test_intake import write_trace
 
-SLOW = {"pandas", "alembic", "sqlmodel", "openpyxl", "apprise", "apscheduler", "distributed", "pydantic", "rich"}
+SLOW = {
+    "pandas",
+    "alembic",
+    "sqlmodel",
+    "openpyxl",
+    "apprise",
+    "apscheduler",
+    "distributed",
+    "pydantic",
+    "rich",
+    "jinja2",
+}
 """What takes a tenth of a second and more to import."""
 
 

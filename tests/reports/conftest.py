@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.reports.browser import browser  # noqa: F401
+
 GOLDEN = Path(__file__).parent / "golden"
 
 

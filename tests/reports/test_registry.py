@@ -31,13 +31,15 @@ def test_names_are_sorted_and_are_the_modules_of_the_folder():
 
 
 def test_unknown_format_names_the_known_ones():
-    with pytest.raises(UsageError, match="choose one of csv, github, json, junit, markdown, prometheus, text, xlsx"):
+    with pytest.raises(
+        UsageError, match="choose one of csv, github, html, json, junit, markdown, prometheus, text, xlsx"
+    ):
         reports.render(builders.diff(), "pdf")
 
 
 @pytest.mark.parametrize("format", sorted(set(reports.NAMES) - set(SHOWING)))
 def test_a_format_of_build_systems_says_what_it_is_for(format):
-    message = f"{format} is for diff and findings; choose another --format: csv, json, markdown, text, xlsx"
+    message = f"{format} is for diff and findings; choose another --format: csv, html, json, markdown, text, xlsx"
     with pytest.raises(UsageError, match=message):
         reports.render(builders.shown(), format)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cache
 from typing import TYPE_CHECKING
@@ -92,8 +92,10 @@ def remember(text: str | None) -> None:
     _Named.text = text or ""
 
 
-def with_database(text: str) -> str:
-    """`text` with the --db of this call in each command of tracker that takes it, without the password of a URL."""
+def with_database(text: str, written: Callable[[str], str] = str) -> str:
+    """`text` with the --db of this call in each command of tracker that takes it, without the password of a URL.
+    `written`: how the format of `text` writes what is foreign.
+    """
     if not _Named.text or "tracker " not in text:
         return text
     from tracker.store import urls
@@ -104,7 +106,7 @@ def with_database(text: str) -> str:
         shown = urls.name_of(url) if urls.secrets_of(url) else shown
     except StoreError:
         shown = "URL"  # it may hold a password
-    option = f"--db {shlex.quote(printable(shown))}"
+    option = written(f"--db {shlex.quote(printable(shown))}")
 
     def named(found: re.Match[str]) -> str:
         before, line = found.string[: found.start()], found.string[found.end() :].split("\n", 1)[0]

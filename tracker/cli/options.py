@@ -31,7 +31,7 @@ from tracker.errors import SourceError, UsageError
 from tracker.results.option import LABELS, OUTPUT, Option, declared, one_line, pairs, split
 
 Kind = TypeVar("Kind")
-FORMATS: Final = ("text", "json", "markdown", "csv", "xlsx", "junit", "github", "prometheus")
+FORMATS: Final = ("text", "json", "markdown", "html", "csv", "xlsx", "junit", "github", "prometheus")
 MAPPING: Final = get_origin(Mapping[str, str])
 _DIGITS: Final = 18  # what fits into 8 bytes, in which the database holds numbers
 
@@ -93,8 +93,8 @@ class Page(Struct, frozen=True, kw_only=True):
     format: Annotated[
         str | None,
         Option(
-            "text, json (schema 1: docs/json.md), markdown, csv, xlsx (needs -o); of diff and findings also junit, "
-            "github, prometheus. Default: text.",
+            "text, json (schema 1: docs/json.md), markdown, html, csv, xlsx (needs -o); of diff and findings also "
+            "junit, github, prometheus. Default: text.",
             group=OUTPUT,
             words=FORMATS,
             metavar="FORMAT",

@@ -8,6 +8,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 PIPE_WIDTH: Final = 120
 _EXIT_BROKEN_PIPE: Final = 128 + 13  # what a shell reports of a program that a closed pipe ended
-_FOR_PEOPLE: Final = ("text", "markdown")
+_FOR_PEOPLE: Final = ("text", "markdown", "html")
 
 
 def screen(color: str = "auto") -> dict[str, Any]:
@@ -146,7 +147,9 @@ class Delivery(Struct, frozen=True):
 
 def _named(document: str | bytes, format: str) -> str | bytes:
     """A report; one for people names the database in the commands that it proposes."""
-    return with_database(document) if format in _FOR_PEOPLE and isinstance(document, str) else document
+    if format not in _FOR_PEOPLE or not isinstance(document, str):
+        return document
+    return with_database(document, escape if format == "html" else str)
 
 
 def finish(gate: Gate, of: str = "") -> NoReturn:

@@ -30,6 +30,7 @@ from tracker.compare.sides import load_all
 from tracker.compare.tracks import Pair, pairs
 from tracker.errors import UsageError
 from tracker.results import Diff, DiffOptions
+from tracker.results.diff import DiffSamples
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -121,6 +122,12 @@ def _diff(store: Store | None, pair: Pair) -> Diff:
             tree_table=recorded.tree(levels.compared(left, right, options, judged)) if options.tree else None,
             judgement=judged.judgement,
             gates=judged.gates,
+            samples=DiffSamples(
+                overall=overall.runs(left, right),
+                keys=found.keys,
+                ops=found.runs,
+                curves=memory_peak.curves(left, right),
+            ),
             notes=(
                 *pair.notes,
                 *recorded.notes(),
@@ -137,7 +144,7 @@ def _without_tables(found: Diff) -> Diff:
     """A diff of sides that do different work: what differs between them, and no numbers."""
     tables = {name: table if name == "environment" else table.head(0) for name, table in found.tables.items()}
     alone = explain.headline_alone(found.explanation)
-    return replace(found, tables=tables, explanation=alone, bottlenecks=None, tree_table=None)
+    return replace(found, tables=tables, explanation=alone, bottlenecks=None, tree_table=None, samples=DiffSamples())
 
 
 def _op_names(found: operators.Operators) -> Iterator[str]:

@@ -21,17 +21,21 @@ from tracker.compare.summaries import summed
 from tracker.profile import MAX_BLOCKS
 from tracker.results import ADDED, BOTH, DIFF_COLUMNS, REMOVED
 from tracker.store import queries
+from tracker.units import NS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tracker.compare.sides import Loaded
     from tracker.results import DiffOptions
+    from tracker.results.diff import Curve
+    from tracker.store import Store
 
 SIDE_NAMES: Final = ("baseline", "candidate")
 Row = dict[str, Any]
 PEAK_KEY: Final = ("component", "name", "input_shapes", "module", "allocator")
 BLOCK_KEY: Final = ("name", "input_shapes", "component", "allocator")
+_CURVE: Final = ("run_id", "rank", "component", "time_ns", "allocated_bytes")
 _LINES: Final = ("code_line", "call_stack")
 _TEXTS: Final = frozenset(
     {*PEAK_KEY, *_LINES, "input_types", "status", *(f"{side}_{name}" for side in SIDE_NAMES for name in _LINES)}
@@ -67,6 +71,31 @@ def blocks(side: Loaded) -> Columns:
     if side.chosen_steps is None:
         return found
     return found.taken(np.isin(found.integers("step"), list(side.chosen_steps)))
+
+
+def curves(baseline: Loaded, candidate: Loaded) -> tuple[Curve, ...]:
+    """The memory of the chosen captures over time, of the component with the highest peak: seconds, bytes; nothing
+    where only one side knows it.
+    """
+    sides = [(side, chosen_capture(side)) for side in (baseline, candidate) if side.has_rows(queries.memory_curve)]
+    chosen = [(side, *own) for side, own in sides if own is not None]
+    if len(chosen) < 2:
+        return ()
+    asked: dict[Store, list[tuple[int, int]]] = {}
+    for side, run_id, rank in chosen:
+        asked.setdefault(side.store, []).append((run_id, rank))
+    points: dict[tuple[Store, int, int], dict[str, list[tuple[float, float]]]] = {}
+    for store, captures in asked.items():
+        run_ids, ranks = zip(*captures, strict=True)
+        rows = queries.memory_curve.columns(store, list(dict.fromkeys(run_ids)), ranks=list(dict.fromkeys(ranks)))
+        for run_id, rank, component, time_ns, size in rows.rows(*_CURVE):
+            if size is not None:
+                own = points.setdefault((store, run_id, rank), {}).setdefault(component, [])
+                own.append((time_ns / NS_PER_S, float(size)))
+    found = [points.get((side.store, run_id, rank), {}) for side, run_id, rank in chosen]
+    return tuple(
+        tuple(max(own.values(), key=lambda curve: max(size for _, size in curve), default=())) for own in found
+    )
 
 
 def note_on_blocks(side: Loaded, captures: Collection[tuple[int, int]]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ is counted twice.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from msgspec import Struct
@@ -34,7 +34,8 @@ _SUMS: Final = ["calls", "own_ns", *_TIMES]
 class Operators(Struct, frozen=True, eq=False):
     """`ops` and `op_details` of a Diff; `everything`: `ops` without the filters, which an explanation needs to add up.
 
-    `baseline_rows`, `candidate_rows`: what they were made of (grain run_id, rank, step, op; column `own_ns`).
+    `baseline_rows`, `candidate_rows`: what they were made of (grain run_id, rank, step, op; column `own_ns`). `keys`,
+    `runs`: name and shapes of each operator, and per side the time of its runs.
     """
 
     ops: Columns
@@ -42,6 +43,8 @@ class Operators(Struct, frozen=True, eq=False):
     details: Columns
     baseline_rows: Columns
     candidate_rows: Columns
+    keys: tuple[tuple[str, str], ...] = ()
+    runs: tuple[F64, F64] | None = None
 
 
 def own_time(side: Loaded) -> str:
@@ -75,13 +78,15 @@ def compare(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Operat
     rows[0], parts[0] = _rename(rows[0], options.op_map), _rename(parts[0], options.op_map)
     if options.match == "name":
         rows, parts = ([_without_shapes(table) for table in tables] for tables in (rows, parts))
-    ops = everything = _join_ops(sides, rows)
+    runs: dict[str, Any] = {}
+    ops = everything = _join_ops(sides, rows, runs)
     if options.op or options.module:
         ops = _join_ops(sides, [_filtered(table, options) for table in rows])
     ops = join.large(ops, "ns", options.minimum_ns)
     details = _join_details(sides, parts, ops)
     whole = join.finished("ops", everything)
-    return Operators(whole if ops is everything else join.finished("ops", ops), whole, details, *rows)
+    shown = whole if ops is everything else join.finished("ops", ops)
+    return Operators(shown, whole, details, rows[0], rows[1], **runs)
 
 
 def _self_rows(side: Loaded) -> Columns:
@@ -110,9 +115,13 @@ def _rename(table: Columns, op_map: Mapping[str, str]) -> Columns:
     )
 
 
-def _join_ops(sides: Sequence[Loaded], parts: Sequence[Columns]) -> Arrays:
+def _join_ops(sides: Sequence[Loaded], parts: Sequence[Columns], runs: dict[str, Any] | None = None) -> Arrays:
+    """`runs` gets the keys and the times of single runs, as in Operators."""
     rows, keys = numbered(parts, _MATCH)
-    tables = [reduction.of_side(*own, _SUMS) for own in zip(sides, rows, strict=True)]
+    each = [reduction.per_run(*own, _SUMS) for own in zip(sides, rows, strict=True)]
+    tables = [reduction.of_runs(*own) for own in zip(rows, each, strict=True)]
+    if runs is not None:
+        runs |= {"keys": tuple(_pairs(keys)), "runs": tuple(table["own_ns"] for table in each)}
     for table, own in zip(tables, rows, strict=True):
         calls = np.bincount(own.number, np.nan_to_num(own.rows.reals("calls")), own.count)
         table["total_calls"] = np.where(np.bincount(own.number, minlength=own.count) > 0, calls, np.nan)

@@ -22,6 +22,7 @@ from tracker.store.samples.statistic import over_ranks, over_runs
 if TYPE_CHECKING:
     from tracker.columns import F64
     from tracker.compare.sides import Loaded
+    from tracker.results.diff import Runs
 
 
 PARTS: Final = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "idle_ns")
@@ -131,6 +132,12 @@ def step_numbers(side: Loaded) -> dict[str, float]:
 def run_numbers(side: Loaded) -> dict[str, list[float]]:
     """The same for each run by itself, of the runs that report it."""
     return side.once("run_numbers", lambda: _run_numbers(side))
+
+
+def runs(baseline: Loaded, candidate: Loaded) -> dict[str, Runs]:
+    """The numbers of single runs, of the metrics that both sides have."""
+    before, after = run_numbers(baseline), run_numbers(candidate)
+    return {name: (tuple(before[name]), tuple(after[name])) for name in before if name in after}
 
 
 def _run_numbers(side: Loaded) -> dict[str, list[float]]:

@@ -40,7 +40,12 @@ def of_side(
     far as they are known. In `whole` a key is nan where any row of it is unknown. `parts`: a column -> the one that it
     is a part of, so that it is of the same ranks.
     """
-    found = {name: over_runs(table) for name, table in per_run(side, rows, columns, parts).items()}
+    return of_runs(rows, per_run(side, rows, columns, parts), whole)
+
+
+def of_runs(rows: Numbered, runs: Mapping[str, F64], whole: Sequence[str] = ()) -> dict[str, F64]:
+    """The mean over runs of what `per_run` found."""
+    found = {name: over_runs(table) for name, table in runs.items()}
     for name in whole:
         found[name][rows.number[~rows.rows.known(name)]] = np.nan
     return found

@@ -1,8 +1,8 @@
 """Results -> documents, in any format; knows no SQL and no input format.
 
-A view (`views/<result>.py`) says what a report says; a renderer writes it: `text` and `markdown` write documents,
-`github`, `junit` and `prometheus` checks and metrics, `json`, `csv` and `xlsx` the tables of the result. To add a
-format: write `<name>.py` with `TITLE`, `SUFFIX`, `BINARY` and `render`, and put its name into NAMES and SHOWS.
+A view (`views/<result>.py`) says what a report says; a renderer writes it: `text`, `markdown` and `html` write
+documents, `github`, `junit` and `prometheus` checks and metrics, `json`, `csv` and `xlsx` the tables of the result. To
+add a format: write `<name>.py` with `TITLE`, `SUFFIX`, `BINARY` and `render`, and put its name into NAMES and SHOWS.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tracker.results.gates import Gate
     from tracker.results.screens import Result
 
-NAMES: Final = ("csv", "github", "json", "junit", "markdown", "prometheus", "text", "xlsx")
+NAMES: Final = ("csv", "github", "html", "json", "junit", "markdown", "prometheus", "text", "xlsx")
 _WORDS: Final = {
     "Diff": "diff", "Matrix": "matrix", "Shown": "show", "Log": "log", "History": "history", "Findings": "findings",
     "ExplainedFinding": "explained", "ExplainedIncident": "incident", "Calibration": "calibration",
@@ -30,7 +30,7 @@ _WORDS: Final = {
 }  # fmt: skip
 """Class of a result -> its view."""
 SHOWS: Final = {
-    **dict.fromkeys(("text", "json"), (*_WORDS.values(), "doctor")),
+    **dict.fromkeys(("text", "json", "html"), (*_WORDS.values(), "doctor")),
     "markdown": tuple(word for word in _WORDS.values() if word != "status"),
     **dict.fromkeys(("csv", "xlsx"), tuple(word for word in _WORDS.values() if word not in ("incident", "status"))),
     **dict.fromkeys(("github", "junit", "prometheus"), ("diff", "findings")),
@@ -44,10 +44,10 @@ class Wishes(TypedDict, total=False):
     """How a document looks; every format takes what it needs.
 
     `only`: words of `results.SECTIONS`, empty for the format's default; `details`: all of them. `limit`: rows per
-    table; None for the format's default (text and markdown 10, the others all), 0 for all. `width`: of the terminal,
-    `color`: ANSI colours; both for text only. `gate`: what fails a build, for the formats that build systems read; None
-    for what regressed at all. `tell` gets a sentence for everything that did not fit into the document; it warns where
-    none is given.
+    table; None for the format's default (text and markdown 10, html 10,000, the others all), 0 for all. `width`: of
+    the terminal, `color`: ANSI colours; both for text only. `gate`: what fails a build, for the formats that build
+    systems read; None for what regressed at all. `tell` gets a sentence for everything that did not fit into the
+    document; it warns where none is given.
     """
 
     only: Iterable[str]
@@ -80,7 +80,7 @@ def render(result: Result, format: str = "text", **wishes: Unpack[Wishes]) -> st
     )  # fmt: skip
     renderer = _module(format)
     made: Any
-    if format in ("text", "markdown"):
+    if format in ("text", "markdown", "html"):
         make = partial(import_module(f"tracker.reports.views.{what}").document, result)
         made = renderer.render(make(look) if format == "text" else make, look)
     elif format in ("github", "junit"):

@@ -52,13 +52,53 @@ class Column(Struct, frozen=True, repr_omit_defaults=True):
         return self.short or self.header
 
 
+class Bars(Struct, frozen=True):
+    """The parts of a whole, on one side or on several. `names`: of the parts, which are the first rows of the table;
+    `sides`: label, the whole in words, and the value of each part.
+    """
+
+    names: tuple[str, ...]
+    sides: tuple[tuple[str, str, tuple[float, ...]], ...]
+    unit: str = "ns"
+
+
+class Trend(Struct, frozen=True):
+    """A series over versions: of each its label, its value, those of its runs, a word to read at it and its tone."""
+
+    unit: str
+    points: tuple[tuple[str, float | None, tuple[float, ...], str, str], ...]
+
+
+class Curves(Struct, frozen=True):
+    """Values over time: of each curve its label and its points (seconds, value)."""
+
+    unit: str
+    curves: tuple[tuple[str, tuple[tuple[float, float], ...]], ...]
+
+
+class Flame(Struct, frozen=True):
+    """A tree of two sides, parents before their children. `rows`: level, name, baseline and candidate in ns; one side
+    only where `sides` has one label.
+    """
+
+    sides: tuple[str, ...]
+    rows: tuple[tuple[int, str, float | None, float | None], ...]
+
+
+Chart = Bars | Trend | Curves | Flame
+"""A drawing of a table, for formats that can show it; it says nothing that the table does not say."""
+Strip = tuple[tuple[float, ...], tuple[float, ...]]
+"""The values of the runs of both sides."""
+
+
 class Table(Struct, frozen=True):
     """Rows of cells. `section`: the word of `--only` that it answers, "" for none; `is_first`: on the first screen.
 
     `tones`: per row `worse`, `better`, `sum`, `strong` or nothing; `cell_tones`: per row the tone of each cell, where
     they differ (then no column may fold or drop). `more`: rows that are not shown. `lead`: a line between title and
     rows; `note`: a line below; `below`: per row a sentence under it, or ""; empty for none. `bars`: per row a part of
-    the longest bar, -1 to 1, None for none; empty for no bars.
+    the longest bar, -1 to 1, None for none; empty for no bars. `chart`: a drawing above the table; `adds`: per row what
+    it adds to the sum of those above it, None for that sum; `strips`: per row its runs.
     """
 
     title: str
@@ -71,6 +111,9 @@ class Table(Struct, frozen=True):
     below: tuple[str, ...] = ()
     cell_tones: tuple[tuple[str, ...], ...] = ()
     bars: tuple[float | None, ...] = ()
+    chart: Chart | None = None
+    adds: tuple[float | None, ...] = ()
+    strips: tuple[Strip | None, ...] = ()
     section: str = ""
     is_first: bool = False
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from math import isnan
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
@@ -15,7 +16,7 @@ from tracker.results.verdicts import INCOMPARABLE, Judgement
 if TYPE_CHECKING:
     import pandas as pd
 
-    from tracker.columns import Columns
+    from tracker.columns import F64, Columns
 
 
 class Side(Struct, frozen=True):
@@ -210,6 +211,44 @@ class Explanation(Result, frozen=True):
     remarks: tuple[str, ...] = ()
 
 
+Runs = tuple[tuple[float, ...], tuple[float, ...]]
+"""The values of the runs of both sides, of those that state one."""
+Curve = tuple[tuple[float, float], ...]
+"""A number over time: (seconds, value)."""
+
+
+class DiffSamples(Struct, frozen=True, eq=False):
+    """What single runs say, for drawings: no table has it.
+
+    `overall`: of each metric the value of each run, in ns or bytes; `ops`: of each operator (name, input shapes) in the
+    order of `keys` its time in each run, a column per run, nan for none; `curves`: per side its memory over time, of
+    the capture and the component with the highest peak, in bytes.
+    """
+
+    overall: Mapping[str, Runs] = field(default_factory=dict)
+    keys: tuple[tuple[str, str], ...] = ()
+    ops: tuple[F64, F64] | None = None
+    curves: tuple[Curve, ...] = ()
+
+    @property
+    def has_repeats(self) -> bool:
+        """Whether a side has more than one run."""
+        return any(len(side) > 1 for both in self.overall.values() for side in both)
+
+    def of_op(self, keys: Iterable[tuple[str, str]]) -> list[Runs | None]:
+        """The runs of the operators `keys`."""
+        if self.ops is None:
+            return [None for _ in keys]
+        places = {key: at for at, key in enumerate(self.keys)}
+        before, after = self.ops
+
+        def known(values: F64) -> tuple[float, ...]:
+            return tuple(value for value in values.tolist() if not isnan(value))
+
+        found = (places.get(key) for key in keys)
+        return [None if at is None else (known(before[at]), known(after[at])) for at in found]
+
+
 class Diff(Result, frozen=True, eq=False):
     """Candidate against baseline.
 
@@ -278,6 +317,7 @@ class Diff(Result, frozen=True, eq=False):
       and tree (rows whose time is that of one series) end with VERDICT_COLUMNS
     - gates: how each word of `--fail-on` ends, empty where nothing was judged
     - bottlenecks: of the baseline and of the candidate
+    - samples: what single runs say, for drawings
     - tree, as rows `tree_table`: what `options.by` asks for, None without; the rows of NODE, below each row those with
       the largest change first. `ns` and `self_ns` are times of the kind that `metric` says, with and without the rows
       below that are no ops; the other columns are as in `Shown.tree`. Medians do not add up: a
@@ -295,6 +335,7 @@ class Diff(Result, frozen=True, eq=False):
     tree_table: Columns | None = None
     judgement: Judgement | None = None
     gates: Mapping[str, GateResult] = field(default_factory=dict)
+    samples: DiffSamples = field(default_factory=DiffSamples)
 
     environment = Frame()
     overall = Frame()

@@ -14,7 +14,7 @@ from tracker.compare.headline import short_labels
 from tracker.reports import cells
 from tracker.reports.cells import values
 from tracker.reports.commands import command_of, options_of, others_of
-from tracker.reports.document import NAME, SENTENCE, Block, Column, Document, Lines, Table, few, table
+from tracker.reports.document import NAME, SENTENCE, Bars, Block, Column, Document, Lines, Table, few, table
 from tracker.reports.look import Look
 from tracker.reports.rows import Row, records
 from tracker.reports.text import ROWS, shorten
@@ -155,6 +155,7 @@ def _step(diff: Diff) -> Table:
     columns += [Column("change"), Column("change %", drop=1, short="%"), Column("", left=True)]
     rows: list[tuple[str, list[str]]] = []
     bars: list[float | None] = []
+    metrics: list[str] = []
 
     def line(label: str, before: float | None, after: float | None, delta: float | None, row: Row) -> list[str]:
         relative = delta / before if delta is not None and before and before > 0 else None
@@ -171,11 +172,13 @@ def _step(diff: Diff) -> Table:
         own = line(label, part.baseline_ns, part.candidate_ns, delta, row)
         rows.append((cells.tone(row, part.delta_ns) if row else "", own))
         bars.append(part.delta_ns / longest if longest else None)
+        metrics.append(part.name)
     metric = "duration_ns" if found.total_metric == "step_ns" else found.total_metric
     total = dict(of_step.get(found.total_metric, of_step.get(metric, {})))
     cut = line(f"= {word}{' time' if word == 'step' else ''}", *totals, {})
     rows.append(("strong", [*cut[:-1], found.verdict or total.get("verdict") or ""]))
     bars.append(None)
+    metrics.append(found.total_metric)
     in_sum = {part.name for part in found.parts}
     for name, label in _BESIDE:
         row = of_step.get(name, {})
@@ -190,7 +193,22 @@ def _step(diff: Diff) -> Table:
         flip = name == "samples_per_second"
         rows.append((cells.tone(row, -(row["delta"] or 0.0) if flip else row["delta"]), own))
         bars.append(None)
-    return replace(table("", columns, rows, is_first=True), bars=tuple(bars))
+        metrics.append(name)
+    strips = tuple(map(diff.samples.overall.get, metrics)) if diff.samples.has_repeats else ()
+    drawn = replace(table("", columns, rows, is_first=True), bars=tuple(bars), chart=_bars(diff, unit))
+    return replace(drawn, strips=strips)
+
+
+def _bars(diff: Diff, unit: tuple[int, str]) -> Bars:
+    """The parts of a step on both sides."""
+    found = diff.explanation
+    heads = _heads(diff)
+    totals = zip(heads, (found.baseline_ns, found.candidate_ns), diff_tables.SIDES, strict=True)
+    sides = tuple(
+        (head.header, format_ns(total, unit), tuple(getattr(part, f"{side}_ns") or 0.0 for part in found.parts))
+        for head, total, side in totals
+    )
+    return Bars(tuple(_PARTS.get(part.name, part.title) for part in found.parts), sides)
 
 
 def _differs(mean: Row, median: Row) -> bool:
@@ -210,8 +228,10 @@ def _causes(diff: Diff) -> Table:
     columns = [Column("cause", **NAME), Column("change"), Column("of change"), Column(""), Column("why", **SENTENCE)]
     lines: list[tuple[str, list[str]]] = []
     others = [row.delta_ns for row in rows if row.kind != "rest"]
+    adds: list[float | None] = []
     for row in rows:
         delta = row.delta_ns if row.kind != "rest" else cells.rest_of(found.delta_ns, others, unit)
+        adds.append(delta)
         line = [_name(row, diff), cells.signed(format_ns(delta, unit), delta)]
         line += [_of_change(row.share) if has_shares else "", cells.MARKS.get(row.verdict or "", "")]
         colour = cells.TONES.get(row.verdict or "", "sum" if row.kind in ("others", "part", "rest") else "")
@@ -220,7 +240,8 @@ def _causes(diff: Diff) -> Table:
         whole = "= step time" if found.total_metric == "step_ns" else "= E2E"
         ends = [whole, cells.signed(format_ns(found.delta_ns, unit), found.delta_ns), "100 %" if has_shares else ""]
         lines.append(("strong", [*ends, *[""] * (len(columns) - len(ends))]))
-    return table("", columns, lines, is_first=True)
+        adds.append(None)
+    return replace(table("", columns, lines, is_first=True), adds=tuple(adds))
 
 
 def _of_change(share: float | None) -> str:

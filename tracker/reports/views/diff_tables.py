@@ -11,7 +11,7 @@ from tracker.detect import DEFAULTS
 from tracker.reports import cells
 from tracker.reports.cells import diff_text, number, pair, readable, share, tone, values
 from tracker.reports.commands import command
-from tracker.reports.document import NAME, PLACE, UNDER, WORDS, Column, Table, table
+from tracker.reports.document import NAME, PLACE, UNDER, WORDS, Column, Curves, Strip, Table, table
 from tracker.reports.rows import Row, has, records, top
 from tracker.results import BOTH, Diff
 from tracker.results.verdicts import REASONS, STILL
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from tracker.columns import Columns
 
 SIDES: Final = ("baseline", "candidate")
+_DRAWN: Final = 30
+"""Rows whose runs are drawn."""
 PARTS: Final = {"transit_ns": "transit", "wait_ns": "wait", "synchronization_ns": "sync", "idle_ns": "idle"}
 """Parts of the time of a collective that profilers, or all ranks of a group, tell apart."""
 PARTS_DROP: Final = {"transit_ns": 2, "wait_ns": 1, "synchronization_ns": 3, "idle_ns": 1}
@@ -160,12 +162,20 @@ def operators(diff: Diff, limit: int | None) -> list[Table]:
         line += [cells.change(row["host_delta_ns"])] if on_device else []
         lines.append((tone(row, row["delta_ns"]), [*line, *verdict_cells(ops, row)]))
     found = table(f"Operators by change of {metric_words(diff)}", [*columns, *verdict_columns(ops)], lines, more=more)
-    found = replace(found, below=tuple(map(_still_open, rows)), note=_too_small(rows))
+    found = replace(found, below=tuple(map(_still_open, rows)), note=_too_small(rows), strips=_strips(diff, rows))
     chosen = filters(diff)
     if chosen:
         found = replace(found, lead=f"Only what {chosen} lets through; what explains the change counts all operators.")
     causes = _causes(diff, limit)
     return [found, causes] if causes.rows else [found]
+
+
+def _strips(diff: Diff, rows: Sequence[Row]) -> tuple[Strip | None, ...]:
+    """The runs of the first operators; none without repeats."""
+    if not diff.samples.has_repeats:
+        return ()
+    found = diff.samples.of_op((row["name"], shapes(row)) for row in rows[:_DRAWN])
+    return (*found, *[None] * (len(rows) - len(found)))
 
 
 def _still_open(row: Row) -> str:
@@ -312,7 +322,9 @@ def memory(diff: Diff, limit: int | None) -> list[Table]:
     keys = {"name": Column("operator", **NAME), "input_shapes": Column("input shapes", **UNDER)}
     keys["through"] = Column("allocator", **UNDER)
     rows = diff.tables["memory"]
-    return [_compared("Memory allocated by operators", keys, rows, limit, of="bytes", calls="allocations")]
+    found = _compared("Memory allocated by operators", keys, rows, limit, of="bytes", calls="allocations")
+    curves = tuple(zip((diff.baseline.label, diff.candidate.label), diff.samples.curves, strict=False))
+    return [replace(found, chart=Curves("bytes", curves) if any(points for _, points in curves) else None)]
 
 
 def memory_peak(diff: Diff, limit: int | None) -> list[Table]:

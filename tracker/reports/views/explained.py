@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from tracker.reports import cells
 from tracker.reports.cells import form, number, readable, signed, sparkline
 from tracker.reports.commands import command
-from tracker.reports.document import NAME, SENTENCE, UNDER, Block, Column, Document, Lines, Table, few, table
+from tracker.reports.document import NAME, SENTENCE, UNDER, Block, Column, Document, Lines, Table, Trend, few, table
 from tracker.reports.look import Look
 from tracker.reports.rows import Row, plain, records
 from tracker.reports.text import shorten
@@ -138,8 +138,13 @@ def _runs(found: ExplainedFinding, finding: Row, look: Look) -> Table:
         line = [str(row["run_id"]), row["version"], row["side"] or MISSING_TEXT, text(row["value"])]
         line += [number(row["calls"]), *[format_diff(row["shared_factor"])] * len(drifts), format_diff(row["change"])]
         lines.append(("strong" if row["side"] == "candidate" else "", line))
+    tone = "worse" if finding.get("direction") == "regression" else "better"
+    points = tuple(
+        (f"run {row['run_id']}", row["value"], (), "", tone if row["side"] == "candidate" else "") for row in part
+    )
     made = table("Runs", columns, lines, more=len(rows) - len(part), is_first=True)
-    return replace(made, lead=sparkline([row["value"] for row in rows]))
+    lead = sparkline([row["value"] for row in rows])
+    return replace(made, lead=lead, chart=Trend(finding["unit"], points) if len(points) > 1 else None)
 
 
 def _next(row: Row) -> Iterator[str]:

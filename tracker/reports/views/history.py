@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tracker.reports import cells
 from tracker.reports.commands import command, command_of, exact_command, option_words
-from tracker.reports.document import NAME, UNDER, Column, Document, Table, level, table
+from tracker.reports.document import NAME, UNDER, Column, Document, Table, Trend, level, table
 from tracker.reports.look import Look
 from tracker.reports.rows import Row, records
 from tracker.results import PROFILERS, History
@@ -166,7 +166,22 @@ def _versions(history: History, series: Row, points: Sequence[Row], look: Look) 
     left_out = len(points) - len(shown)
     note = f"{counted(left_out, 'older version')} left out; --details shows all" if left_out else ""
     whole = table("", [column for column, _ in made], rows, note=note, is_first=True)
-    return replace(whole, lead=lead, below=tuple(map(_what_else, shown)))
+    trend = _trend(history, series, shown)
+    return replace(whole, lead=lead, below=tuple(map(_what_else, shown)), chart=trend if len(shown) > 1 else None)
+
+
+def _trend(history: History, series: Row, points: Sequence[Row]) -> Trend:
+    """The course of a series with its runs, and the verdict of each version that has one."""
+    runs: dict[str, list[float]] = {}
+    for run in records(history.runs):
+        if run["series_id"] == series["series_id"] and run["value"] is not None:
+            runs.setdefault(run["version"], []).append(run["value"])
+    drawn = []
+    for point in points:
+        word = point["verdict"] if point["verdict"] in CHANGED else ""
+        own = tuple(runs.get(point["version"], ()))
+        drawn.append((str(point["version"]), point["value"], own, word, cells.TONES.get(word, "")))
+    return Trend(series["unit"], tuple(drawn))
 
 
 def _change(point: Row, name: str) -> str:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from tracker.profile import UNKNOWN_DEVICE
 from tracker.reports import cells
 from tracker.reports.commands import command, option_words
-from tracker.reports.document import WORDS, Block, Column, Document, Table, level, table
+from tracker.reports.document import WORDS, Block, Column, Document, Table, Trend, level, table
 from tracker.reports.look import Look
 from tracker.reports.rows import Row, records
 from tracker.reports.text import GAP, ROWS, fit
@@ -164,6 +164,8 @@ def _answer(log: Log, columns: Sequence[Row]) -> tuple[str, str, str]:
 
 def _blocks(log: Log, columns: Sequence[Row], look: Look) -> list[Block]:
     whole, width = _table(log, columns, look, ""), look.width or _WIDTH
+    if len(columns) == 1 and len(log.cells) > 1:
+        whole = replace(whole, chart=_trend(log, columns[0]))
     found: list[Block] = [whole]
     widths = fit(whole, width - GAP).widths
     if len(columns) > 1 and sum(widths) + GAP * len(widths) > width:
@@ -172,6 +174,15 @@ def _blocks(log: Log, columns: Sequence[Row], look: Look) -> list[Block]:
         own = [_table(log, [column], look, title) for column, title in zip(columns, titles, strict=True)]
         found = [_overview(log, columns, look), *(replace(one, is_first=False) for one in own)]
     return [*found, *([_directions(log, look)] if len(log.directions) else [])]
+
+
+def _trend(log: Log, column: Row) -> Trend:
+    """The course of the only column."""
+    points = [
+        (str(cell["version"]), cell["value"], (), str(cell["verdict"]) if cell["verdict"] in CHANGED else "")
+        for cell in records(log.cells)
+    ]
+    return Trend(str(column["unit"]), tuple((*point, cells.TONES.get(point[-1], "")) for point in points))
 
 
 def _text(column: Row, found: Sequence[Row]) -> Callable[[float | None], str]:

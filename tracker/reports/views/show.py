@@ -13,7 +13,7 @@ from tracker.compare.references import FILES
 from tracker.profile import NOT_LISTED, NOT_LISTED_COLLECTIVES
 from tracker.reports.cells import PARTS, READABLE, cell, number, readable, share
 from tracker.reports.commands import command_of, options_of, others_of
-from tracker.reports.document import NAME, Block, Column, Document, Lines, Table, few, table
+from tracker.reports.document import NAME, Bars, Block, Column, Document, Lines, Table, few, table
 from tracker.reports.look import Look
 from tracker.reports.rows import records
 from tracker.reports.text import ROWS
@@ -144,7 +144,9 @@ def _step(shown: Shown) -> Table:
             rows.append(("", [label, cell(numbers[name], kind), ""]))
     columns = [Column("", left=True), Column(""), Column("of step" if step else "of E2E")]
     found = table("", columns, rows, is_first=True)
-    return replace(found, bars=(*bars, *[None] * (len(rows) - len(bars))))
+    parts = tuple(value for value, _ in known)
+    drawn = Bars(tuple(label for _, label in known), (("step" if step else "E2E", format_ns(step or e2e), parts),))
+    return replace(found, bars=(*bars, *[None] * (len(rows) - len(bars))), chart=drawn if known else None)
 
 
 def _largest(shown: Shown, look: Look) -> Table:

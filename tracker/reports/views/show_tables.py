@@ -12,11 +12,11 @@ from tracker.columns import Columns
 from tracker.compare.summaries import by_size, summed
 from tracker.profile import UNLINKED_OP
 from tracker.reports.cells import cell, group_words, measured, number, per_call, readable, share
-from tracker.reports.document import NAME, PLACE, UNDER, WORDS, Column, Table, table
+from tracker.reports.document import NAME, PLACE, UNDER, WORDS, Column, Curves, Table, table
 from tracker.reports.rows import Row, has, records, top
 from tracker.reports.views.diff_tables import PARTS, PARTS_DROP, shapes, through
 from tracker.results import LINK, PACKET, PIPE_TIME, TRANSPORT, Shown
-from tracker.units import MISSING_TEXT, NS_PER_US, counted, format_bytes, format_ns, steps_words
+from tracker.units import MISSING_TEXT, NS_PER_S, NS_PER_US, counted, format_bytes, format_ns, steps_words
 
 GRAIN: Final = ("stage", "rank", "step")
 _SPAN: Final = "E2E is the device's span: from the first start to the last end of its activity"
@@ -322,7 +322,20 @@ def memory(shown: Shown, limit: int | None) -> list[Table]:
         line = [readable(row["op"]), shapes(row), through(row), row["component"] or MISSING_TEXT]
         line += [number(row["calls"]), *(cell(size, "bytes", *sizes) for size in sizes), cell(row["held_ns"], "ns")]
         lines.append(("", [*_grain(row), *line]))
-    return [table("Memory allocated by operators", columns, lines, more=more)]
+    return [replace(table("Memory allocated by operators", columns, lines, more=more), chart=_curve(shown))]
+
+
+def _curve(shown: Shown) -> Curves | None:
+    """The course of memory, of the rank and the component that held most."""
+    found: dict[tuple[int, str], list[tuple[float, float]]] = {}
+    for row in records(shown.tables["memory_curve"]):
+        if row["allocated_bytes"] is not None:
+            point = (row["time_ns"] / NS_PER_S, row["allocated_bytes"])
+            found.setdefault((row["rank"], row["component"]), []).append(point)
+    if not found:
+        return None
+    rank, component = max(found, key=lambda key: max(size for _, size in found[key]))
+    return Curves("bytes", ((f"rank {number(rank)}, {component}", tuple(found[rank, component])),))
 
 
 def memory_peak(shown: Shown, limit: int | None) -> list[Table]:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from tracker.reports.cells import number, pair, readable, share, tone
-from tracker.reports.document import UNDER, WORDS, Column, Table, table
+from tracker.reports.document import UNDER, WORDS, Column, Flame, Table, table
 from tracker.reports.look import Look
 from tracker.reports.rows import Row, records
-from tracker.reports.views.diff_tables import metric_words, shapes, side_cells, side_columns, verdict_cells
+from tracker.reports.views.diff_tables import SIDES, metric_words, shapes, side_cells, side_columns, verdict_cells
 from tracker.reports.views.diff_tables import verdict_columns as judged_columns
 from tracker.results import GRAINS, Diff, Shown
 from tracker.units import format_ns, time_unit
@@ -63,7 +63,9 @@ def of_run(shown: Shown, look: Look) -> Table:
         cells += [format_ns(row.get(f"{other}_total_ns"))] if other else []
         lines.append(("sum" if row["node"] is None else "", cells))
     found = table(f"{_TITLES[word]}, most expensive first", columns, lines, note=_note(word, tree))
-    return replace(found, is_first=True, section="tree")
+    rows = records(tree) if not grains else []
+    nodes = tuple((int(row["level"]), str(row["name"]), row[f"{place}_total_ns"], None) for row in rows)
+    return replace(found, is_first=True, section="tree", chart=Flame((word,), nodes) if nodes else None)
 
 
 def of_diff(diff: Diff, look: Look) -> Table:
@@ -82,7 +84,8 @@ def of_diff(diff: Diff, look: Look) -> Table:
         lines.append(("sum" if row["node"] is None else tone(row, row["delta_ns"]), cells))
     words = metric_words(diff).replace(" self", "")
     found = table(f"{_TITLES[word]} by change of {words}, per step", columns, lines, note=_note(word, tree))
-    return replace(found, is_first=True, section="tree")
+    nodes = tuple((int(row["level"]), str(row["name"]), row["baseline_ns"], row["candidate_ns"]) for row in rows)
+    return replace(found, is_first=True, section="tree", chart=Flame(SIDES, nodes) if nodes else None)
 
 
 def _never(row: Row) -> bool:

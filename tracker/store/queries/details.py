@@ -168,9 +168,9 @@ def op_tree(
 
 
 @Question
-def memory_curve(store: Store, run_ids: Sequence[int]) -> Columns:
+def memory_curve(store: Store, run_ids: Sequence[int], *, ranks: Ranks = None) -> Columns:
     """The allocator's counters over time. Columns: see sql/memory_curve.sql."""
-    return answer_of_runs(store, "memory_curve", run_ids)
+    return answer_of_runs(store, "memory_curve", run_ids, **ranks_parameters(ranks))
 
 
 @Question

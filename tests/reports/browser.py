@@ -1,0 +1,57 @@
+"""A real Chromium for tests of pages: one per session; a page fails its test on a console message or a request."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import contextmanager
+
+import pytest
+
+NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "chrome", "/tmp/chromium")
+MISSING = "no Chromium here: sh scripts/browser.sh installs one"
+
+
+def found():
+    """The path of a browser, None for none; TRACKER_BROWSER names one, `required` makes a missing one a failure."""
+    named = os.environ.get("TRACKER_BROWSER", "")
+    names = (named,) if named not in ("", "required") else NAMES
+    return next(filter(None, map(shutil.which, names)), None)
+
+
+class Browser:
+    """Opens files in new windows."""
+
+    def __init__(self, chromium):
+        self._chromium = chromium
+
+    @contextmanager
+    def opened(self, path, *, width=1400, scheme="light", script=True):
+        """The page of a file, with `width` x 900 pixels, light or dark, with or without scripts."""
+        context = self._chromium.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=scheme, java_script_enabled=script
+        )
+        page, said = context.new_page(), []
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("dialog", lambda dialog: (said.append(dialog.message), dialog.dismiss()))
+        page.on("request", lambda request: said.append(request.url) if request.url != path.as_uri() else None)
+        page.goto(path.as_uri())
+        yield page
+        context.close()
+        assert said == []
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Chromium, headless; skips where there is none, unless TRACKER_BROWSER=required."""
+    path = found()
+    if path is None:
+        if os.environ.get("TRACKER_BROWSER"):
+            pytest.fail(MISSING)
+        pytest.skip(MISSING)
+    sync_api = pytest.importorskip("playwright.sync_api")
+    with sync_api.sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield Browser(chromium)
+        chromium.close()

@@ -1,0 +1,129 @@
+"""Documents as one HTML file: what it holds, and what it keeps out."""
+
+import base64
+import gzip
+import hashlib
+import html
+import json
+import re
+
+import pytest
+
+from tests.reports import builders
+from tests.reports.builders import MS
+from tracker import reports
+from tracker.reports.document import Bars, Curves, Flame, Trend
+from tracker.reports.html import PLAIN_ROWS
+from tracker.reports.svg import chart, span, spans, strip
+
+HOSTILE = "</script><img src=x onerror=alert(1)>\u2028\u202e\x1b[31m\"'&"
+
+
+def page_of(result, **wishes):
+    return reports.render(result, "html", **wishes)
+
+
+def table_of(page, title):
+    """Cells of the rows under a title that are HTML, and the rows that are packed."""
+    part = page[page.index(f"<h2>{title}") :].split("<h2>", 2)[1]
+    body = part[part.index("<tbody>") : part.index("</tbody>")]
+    rows = [[html.unescape(re.sub("<[^>]+>", "", cell)) for cell in row.split("<td")[1:]] for row in body.split("<tr")]
+    packed = re.search(r'octet-stream">(.+?)</script>', part)
+    return rows[1:], json.loads(gzip.decompress(base64.b64decode(packed[1]))) if packed else []
+
+
+def many(count):
+    return builders.frame("ops", [builders.op(f"aten::op{at}", "", MS, 2 * MS + count - at) for at in range(count)])
+
+
+def test_the_headline_is_the_title_and_its_verdict_a_word():
+    page = page_of(builders.judged())
+    headline = "v42 ran 4.0 % slower than v41: 100.00 → 104.00 ms per step (+4.00 ms)"
+    assert f"<title>{headline}</title>" in page
+    assert f"<h1>{headline} <strong>DRIFT</strong></h1>" in page
+
+
+def test_the_policy_names_exactly_what_the_page_holds():
+    page = page_of(builders.diff())
+    (policy,) = re.findall(r'Content-Security-Policy" content="(.+?)"', page)
+    for tag in ("style", "script"):
+        (text,) = re.findall(rf"<{tag}>(.+?)</{tag}>", page, re.DOTALL)
+        found = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"{tag}-src 'sha256-{found}'" in html.unescape(policy)
+    assert html.unescape(policy).startswith("default-src 'none';")
+    assert not re.search(r"\sstyle=|\son\w+=|https?:", page)
+
+
+@pytest.mark.parametrize("make", [builders.diff, builders.judged, builders.shown, builders.matrix, builders.findings,
+                                  builders.diff_with_tree, builders.shown_with_tree])  # fmt: skip
+def test_every_document_says_in_html_what_it_says_in_text(make):
+    text = reports.render(make(), "text", width=400, details=True, limit=0).replace(" -> ", " → ")
+    shown = html.unescape(re.sub(r"<[^>]+>", " ", page_of(make(), limit=0)))
+    titles = [line for line in text.splitlines() if line and not line.startswith((" ", "Next: "))]
+    assert titles and [line for line in titles if " ".join(line.split()[:4]) not in " ".join(shown.split())] == []
+
+
+def test_rows_beyond_the_first_are_packed_and_none_is_lost():
+    page = page_of(builders.diff(ops=many(1000)))
+    rows, packed = table_of(page, "Operators by change")
+    assert len(rows) == PLAIN_ROWS and len(packed) == 1000 - PLAIN_ROWS
+    assert "… and 800 more rows in this file" in page
+    assert [row[2][0] for row in packed[:2]] == ["aten::op200", "aten::op201"]
+
+
+def test_numbers_are_those_of_the_csv():
+    diff = builders.diff(ops=many(300))
+    rows, packed = table_of(page_of(diff), "Operators by change")
+    assert [row[0].lstrip(">") for row in rows] + [row[2][0] for row in packed] == diff.ops["name"].tolist()
+
+
+def test_hostile_names_are_text_everywhere():
+    ops = builders.frame("ops", [builders.op(f"{at}{HOSTILE}", HOSTILE, MS, 2 * MS) for at in range(300)])
+    page = page_of(builders.diff(ops=ops, baseline=builders.side(HOSTILE), candidate=builders.side(HOSTILE + "2")))
+    assert "<img" not in page and page.count("</script>") == 1 + page.count("octet-stream")
+    assert not {"\u2028", "\u202e", "\x1b"} & set(page)
+    _, packed = table_of(page, "Operators by change")
+    assert packed[0][2][0].endswith("\\u2028\\u202e\\x1b[31m\"'&")
+
+
+def test_a_result_without_rows_is_a_page_all_the_same():
+    page = page_of(builders.findings([], []))
+    assert "<h1>" in page and "Next, in a terminal" in page
+
+
+def test_a_hundred_thousand_rows_are_cut_and_the_page_says_so():
+    page = page_of(builders.diff(ops=many(20_000)))
+    assert "… and 10,000 more</p>" in page and len(page) < 400_000
+
+
+def test_several_comparisons_are_articles_of_one_page():
+    page = reports.joined([page_of(builders.diff()), page_of(builders.judged())], "html")
+    assert page.count("<article>") == 2 == page.count("<h1>") and page.count("<style>") == 1
+
+
+def test_causes_stand_where_those_above_them_end():
+    ends = spans([30.0, -10.0, None], ())
+    assert ends == [(0.0, 30.0), (30.0, 20.0), (0.0, 20.0)]
+    assert "x=66.67% y=2 width=33.33%" in span(ends[1], ends, "b")
+
+
+def test_a_strip_has_a_dot_per_run_and_shows_noise_small():
+    drawn = strip(((100.0, 101.0), (100.5,)))
+    assert drawn.count("h0") == 3
+    places = [int(x) for x in re.findall(r"M(\d+)", drawn)]
+    assert max(places) - min(places) < 40  # of 120: the axis spans 5 %
+
+
+def test_charts_of_nothing_are_empty_or_drawn_without_errors():
+    assert chart(Trend("ns", ())) == "" and chart(Curves("bytes", (("v1", ()),))) == ""
+    assert "<svg" in chart(Flame(("baseline", "candidate"), ((0, "a", None, None), (0, "b", 0.0, 5.0))))
+    assert "<rect" not in chart(Bars(("rest",), (("v1", "0 ns", (-1.0,)),)))
+
+
+def test_a_flame_is_as_wide_as_the_longer_side_with_children_inside():
+    rows = ((0, "step", 100.0, 200.0), (1, "old", 50.0, None), (1, "new", None, 150.0), (0, "other", 200.0, 200.0))
+    boxes = re.findall(r'<svg x="([\d.]+)%" y=(\d+) width="([\d.]+)%".*?class=(\w+)', chart(Flame(("a", "b"), rows)))
+    assert boxes == [
+        ("0.00", "0", "50.00", "r3"), ("0.00", "20", "12.50", "gone"), ("12.50", "20", "37.50", "new"),
+        ("50.00", "0", "50.00", "n"),
+    ]  # fmt: skip

@@ -1,0 +1,138 @@
+"""The HTML file in a real browser: what a person sees, and that nothing leaves the page."""
+
+import pytest
+
+from tests.reports import builders
+from tests.reports.builders import MS
+from tests.reports.test_html import HOSTILE, many, page_of
+
+EDGES = ((400, "light"), (400, "dark"), (1400, "light"), (1400, "dark"))
+
+
+@pytest.fixture
+def written(tmp_path):
+    """Writes the page of a result."""
+
+    def write(result, **wishes):
+        path = tmp_path / "page.html"
+        path.write_text(page_of(result, **wishes), encoding="utf-8")
+        return path
+
+    return write
+
+
+def unfolded(page, title):
+    """The part of the page under a title, open."""
+    part = page.locator("details", has=page.locator("h2", has_text=title))
+    part.locator("summary").click()
+    return part
+
+
+def test_answer_step_and_causes_are_on_the_first_screen(browser, written):
+    with browser.opened(written(builders.judged())) as page:
+        for seen in (page.locator("h1"), page.locator("h1 strong"), page.locator(".bars svg").last,
+                     page.locator("section table").nth(1).locator("tr").last):  # fmt: skip
+            box = seen.bounding_box()
+            assert box and box["y"] + box["height"] <= 900
+
+
+def test_axe_finds_nothing_in_any_size_and_light(browser, written):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    results = (builders.judged(), builders.diff_with_tree(), builders.shown(), builders.findings())
+    for result, edges in zip(results, (EDGES[::2], EDGES[1:2], EDGES[3:], EDGES[:1]), strict=True):
+        path = written(result)
+        for width, scheme in edges:
+            with browser.opened(path, width=width, scheme=scheme) as page:
+                page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+                found = axe.run(page)
+                assert found.violations_count == 0, found.generate_report()
+                assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_a_filter_finds_rows_that_are_packed(browser, written):
+    with browser.opened(written(builders.diff(ops=many(1000)))) as page:
+        part = unfolded(page, "Operators by change")
+        assert part.locator("tbody tr").count() == 25
+        part.get_by_role("searchbox").fill("op99")
+        part.get_by_text("11 of 1,000 rows").wait_for()
+        assert part.locator("tbody tr").count() == 11
+
+
+def test_a_header_sorts_by_size_whatever_the_unit(browser, written):
+    ops = [
+        builders.op(f"op{at}", "", 100, 100 + size)
+        for at, size in enumerate((5, 5_000_000, 5_000, 7, 80, 9, 1, 2, 3, 4))
+    ]
+    with browser.opened(written(builders.diff(ops=builders.frame("ops", ops)))) as page:
+        part = unfolded(page, "Operators by change")
+        names = part.locator("tbody td:first-child")
+        before = names.all_inner_texts()
+        part.get_by_role("button", name="candidate").click()
+        assert names.all_inner_texts()[:4] == ["op1", "op2", "op4", "op5"]
+        part.get_by_role("button", name="candidate").click()
+        assert names.all_inner_texts()[0] == "op6"
+        assert part.locator("th[aria-sort=ascending]").count() == 1
+        part.get_by_role("button", name="candidate").click()
+        assert names.all_inner_texts() == before
+
+
+def test_findings_only_hides_what_is_noise(browser, written):
+    with browser.opened(written(builders.diff(ops=judged_ops()))) as page:
+        part = unfolded(page, "Operators by change")
+        part.get_by_label("findings only").check()
+        assert part.locator("tbody tr").count() == 3
+
+
+def judged_ops():
+    rows = [
+        builders.op(f"op{at}", "", MS, 2 * MS, verdict="REGRESSED" if at < 3 else "INCONCLUSIVE", q=0.01)
+        for at in range(40)
+    ]
+    return builders.frame("ops", rows)
+
+
+def test_a_button_shows_the_rest_and_printing_shows_all(browser, written):
+    with browser.opened(written(builders.diff(ops=many(1000)))) as page:
+        part = unfolded(page, "Operators by change")
+        part.get_by_role("button", name="Show 500 more of 1,000 rows").click()
+        part.get_by_role("button", name="Show all 1,000 rows").wait_for()
+        assert part.locator("tbody tr").count() == 525
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        page.locator("tbody tr", has_text="op999").first.wait_for()
+        assert page.locator("details:not([open])").count() == 0
+
+
+def test_the_page_reads_without_scripts(browser, written):
+    with browser.opened(written(builders.diff(ops=many(1000))), script=False) as page:
+        part = unfolded(page, "Operators by change")
+        assert part.locator("tbody tr").count() == 200
+        assert part.locator("noscript p").is_visible()
+
+
+def test_hostile_names_do_nothing(browser, written):
+    ops = builders.frame("ops", [builders.op(f"{at}{HOSTILE}", HOSTILE, MS, 2 * MS) for at in range(300)])
+    sides = {"baseline": builders.side(HOSTILE), "candidate": builders.side(f"{HOSTILE}2")}
+    with browser.opened(written(builders.diff(ops=ops, **sides))) as page:
+        part = unfolded(page, "Operators by change")
+        part.get_by_role("button", name="Show all 300 rows").click()
+        part.locator("tbody tr").nth(299).wait_for()
+        assert page.locator("img").count() == 0
+
+
+def test_a_click_on_a_box_of_a_flame_makes_it_wide(browser, written):
+    with browser.opened(written(builders.diff_with_tree())) as page:
+        box = page.locator(".flame > svg").last
+        before = box.get_attribute("width")
+        box.dispatch_event("click")
+        assert box.get_attribute("width") == "100%"
+        box.dispatch_event("click")
+        assert abs(float(box.get_attribute("width").rstrip("%")) - float(before.rstrip("%"))) < 0.01
+
+
+def test_ten_thousand_rows_open_and_sort_in_a_moment(browser, written):
+    with browser.opened(written(builders.diff(ops=many(10_000)))) as page:
+        part = unfolded(page, "Operators by change")
+        took = page.evaluate("performance.now()")
+        part.get_by_role("button", name="change", exact=True).click()
+        part.locator("th[aria-sort=descending]").wait_for()
+        assert page.evaluate("performance.now()") - took < 3_000

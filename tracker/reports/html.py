@@ -1,0 +1,236 @@
+"""Documents as one HTML file that loads nothing from anywhere: the first screen open, all other tables folded below.
+
+Every text passes through `printable` and is escaped; only drawings of `svg` and the two files of `page/` are markup.
+The first rows of a table are HTML, the others travel packed and come out when a reader sorts, filters or asks for them.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from gzip import compress
+from hashlib import sha256
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, Final
+
+from jinja2 import Environment, StrictUndefined, Template
+from markupsafe import Markup, escape
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tracker.reports import svg
+from tracker.reports.document import Bars, Block, Column, Document, Lines, Table, Trend
+from tracker.reports.look import Look
+from tracker.reports.text import shorten
+from tracker.units import printable
+
+TITLE = "one page for a browser, to attach to a ticket"
+SUFFIX = ".html"
+BINARY = False
+PLAIN_ROWS: Final = 200
+"""Rows of a table that are HTML."""
+_PLAIN_OF_PAGE: Final = 400
+_LEAST_PLAIN: Final = 50
+"""Once a page has so many, further tables have fewer: a file must stay small enough to attach."""
+MOST_ROWS: Final = 10_000
+"""Rows of a table unless the reader says otherwise."""
+
+_PAGE: Final = Path(__file__).parent / "page"
+_FIRST: Final = 12
+_DETAIL: Final = 25
+_FEW: Final = 5
+"""Rows that a browser shows before somebody asks for more: on the first screen, and below; so few more are not hidden,
+nor rows that add up.
+"""
+_TITLE: Final = 400
+"""Characters of a title: that of many files names them all."""
+_TONES: Final = {"worse": "w", "better": "b", "sum": "s", "strong": "g"}
+_START, _END = "<article>", "</article>"
+
+
+def render(make: Callable[[Look], Document], look: Look) -> str:
+    """The page with all that the document has. `make`: the document with at most `look.limit` rows per table."""
+    document = make(replace(look, details=True, width=None, color=False, limit=look.rows(MOST_ROWS) or 0))
+    blocks: list[_HtmlBlock] = []
+    for block in filter(_says_something, document.chosen(look.only, details=True)):
+        room = _PLAIN_OF_PAGE - sum(len(each.rows) for each in blocks)
+        blocks.append(_block(block, min(PLAIN_ROWS, max(room, _LEAST_PLAIN))))
+    is_first = [block.is_first or bool(look.only) for block in blocks]
+    css, script = _text("page.css"), _text("page.js")
+    return _template().render(
+        document=document,
+        title=shorten(document.title, _TITLE),
+        first=[block for block, first in zip(blocks, is_first, strict=True) if first],
+        detail=[block for block, first in zip(blocks, is_first, strict=True) if not first],
+        commands=_commands(document.next_commands),
+        css=Markup(css), script=Markup(script), css_hash=_hash(css), script_hash=_hash(script),
+    )  # fmt: skip
+
+
+def joined(pages: Sequence[str]) -> str:
+    """Several pages as one: the first one, with the articles of the others behind its own."""
+    articles = [page[page.index(_START) : page.rindex(_END) + len(_END)] for page in pages]
+    start, end = pages[0].index(_START), pages[0].rindex(_END) + len(_END)
+    return pages[0][:start] + "\n".join(articles) + pages[0][end:]
+
+
+class _HtmlRow(Struct, frozen=True):
+    """A row of the page: a letter for its tone, its cells with the letter of each, the sentence under one of them, and
+    the drawings behind them.
+    """
+
+    tone: str
+    cells: tuple[tuple[str, str], ...]
+    below: str
+    drawn: tuple[tuple[str, Markup], ...] = ()
+    swatch: Markup = Markup("")
+
+
+class _HtmlBlock(Struct, frozen=True):
+    """A block as the template takes it. `classes`: which columns are aligned left, hold names, or change; `shown`: rows
+    before a reader asks for more; `packed`: the rows that are no HTML, and `left` how many; `drawn`: headers of the
+    columns with drawings; `below_at`: the column under which the sentence of a row stands.
+    """
+
+    title: str
+    is_first: bool
+    lines: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    classes: str = ""
+    rows: tuple[_HtmlRow, ...] = ()
+    count: int = 0
+    shown: int = 0
+    packed: str = ""
+    left: int = 0
+    more: int = 0
+    lead: str = ""
+    note: str = ""
+    is_sortable: bool = False
+    below_at: int = 0
+    drawn: tuple[str, ...] = ()
+    chart: Markup = Markup("")
+
+
+def _says_something(block: Block) -> bool:
+    return bool(block.lines if isinstance(block, Lines) else block.rows or block.note or block.title)
+
+
+def _block(block: Block, most: int) -> _HtmlBlock:
+    """`block` with at most so many rows as HTML."""
+    if isinstance(block, Lines):
+        return _HtmlBlock(block.title, block.is_first, block.lines)
+    block = _without_empty_columns(block)
+    rows, spans, shown = tuple(_rows(block)), _spans(block), _FIRST if block.is_first else _DETAIL
+    if isinstance(block.chart, Trend):
+        rows = rows[::-1]  # the newest first: the chart above has the course
+    drawn = [name for name, has in (("runs", any(block.strips)), ("", bool(spans))) if has]
+    plain, left = rows[:most], rows[most:]
+    return _HtmlBlock(
+        block.title, block.is_first,
+        columns=tuple(column.header.replace("\n", " ").strip() for column in block.columns),
+        classes=" ".join(_classes(block.columns)), rows=plain, count=len(rows),
+        shown=len(rows) if block.adds or len(rows) <= shown + _FEW else shown,
+        packed=_packed(left) if left else "", left=len(left),
+        more=block.more, lead="" if isinstance(block.chart, Trend) else block.lead,
+        note=block.note or ("" if rows else "no rows"),
+        is_sortable=len(rows) > 8 and not any(row.tone == "s" or row.cells[0][0][:1] in (" ", "=") for row in rows),
+        below_at=next((at for at, column in enumerate(block.columns) if column.elastic), 0),
+        drawn=tuple(drawn), chart=svg.chart(block.chart) if block.chart is not None else Markup(""),
+    )  # fmt: skip
+
+
+def _spans(table: Table) -> list[tuple[float, float] | None]:
+    """Where the bars of the rows begin and end; none where the chart above shows the same."""
+    is_shown = isinstance(table.chart, Bars) and len(table.chart.sides) == 1
+    return svg.spans(table.adds, table.bars) if table.adds or (any(table.bars) and not is_shown) else []
+
+
+def _commands(lines: Sequence[str]) -> list[tuple[Markup, list[Markup]]]:
+    """Each command with the options that may end it instead of its own, to the letter."""
+    found: list[tuple[Markup, list[Markup]]] = []
+    for line in map(escape, map(printable, lines)):
+        if line.startswith("-") and found:
+            found[-1][1].append(line)
+        else:
+            found.append((line, []))
+    return found
+
+
+def _without_empty_columns(table: Table) -> Table:
+    """`table` without the columns that say nothing in any row, such as verdicts where none was found."""
+    kept = [at for at in range(len(table.columns)) if at == 0 or any(row[at] for row in table.rows)]
+    if len(kept) == len(table.columns) or not table.rows:
+        return table
+    return replace(
+        table,
+        columns=tuple(table.columns[at] for at in kept),
+        rows=tuple(tuple(row[at] for at in kept) for row in table.rows),
+        cell_tones=tuple(tuple(tones[at] for at in kept) for tones in table.cell_tones),
+    )
+
+
+def _rows(table: Table) -> Iterator[_HtmlRow]:
+    parts = zip_longest(table.rows, table.tones, table.cell_tones, table.below, fillvalue=())
+    spans = _spans(table)
+    parts_of_bars = table.chart.names if isinstance(table.chart, Bars) else ()
+    for place, (cells, tone, tones, below) in enumerate(parts):
+        letter = _TONES.get(str(tone), "")
+        letters = [_TONES.get(str(one), "") for one in tones or [""] * len(cells)]
+        drawn: list[tuple[str, Markup]] = []
+        if place < PLAIN_ROWS:
+            drawn += [("r", svg.strip(table.strips[place]))] if table.strips and (spans or table.strips[place]) else []
+            drawn += [("x", svg.span(spans[place], spans, letter))] if spans else []
+        swatch = svg.swatch(parts_of_bars[place]) if place < len(parts_of_bars) else Markup("")
+        cells_of_row = tuple(zip(map(str, cells), letters, strict=True))
+        yield _HtmlRow(letter, cells_of_row, str(below or ""), tuple(drawn), swatch)
+
+
+def _classes(columns: Sequence[Column]) -> Iterator[str]:
+    """`l1`: the first column is aligned left; `c1`: it holds names; `e1`: it may be long; `k1`: it takes the tone."""
+    for place, column in enumerate(columns, start=1):
+        header = column.header
+        letters = {"l": column.left, "c": column.code, "e": column.elastic}
+        letters["k"] = "change" in header or "verdict" in header or header.startswith("vs ") or header in ("", "%")
+        yield from (f"{letter}{place}" for letter, has in letters.items() if has)
+
+
+def _packed(rows: Sequence[_HtmlRow]) -> str:
+    """Rows for the script of the page: tone, sentence, cells and their tones, as gzip of JSON in base64."""
+    found = [
+        [row.tone, _shown(row.below), [_shown(text) for text, _ in row.cells], "".join(_marks(row))] for row in rows
+    ]
+    text = json.dumps(found, ensure_ascii=False, separators=(",", ":"))
+    return b64encode(compress(text.encode("utf-8", "replace"), 6, mtime=0)).decode()
+
+
+def _marks(row: _HtmlRow) -> Iterator[str]:
+    """The tone of each cell, `-` for none; nothing where no cell has one."""
+    if any(mark for _, mark in row.cells):
+        yield from (mark or "-" for _, mark in row.cells)
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
+
+
+@cache
+def _text(name: str) -> str:
+    """A file of the page, without its indents and comment lines."""
+    lines = map(str.strip, (_PAGE / name).read_text(encoding="utf-8").splitlines())
+    return "\n".join(line for line in lines if not line.startswith(("//", "/**")))
+
+
+def _shown(value: Any) -> Any:
+    """A text as the page shows it; what is markup stays as it is. No line breaks inside of an arrow."""
+    return printable(value).replace(" -> ", " → ") if type(value) is str else value
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(
+        autoescape=True, finalize=_shown, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
+    )
+    return environment.from_string(_text("page.html"))

@@ -1,0 +1,193 @@
+"use strict";
+// Sorting, filtering and unfolding of tables. Numbers are read from what the cells say, so that nothing is told twice.
+
+const STEP = 500;
+const SIZES = {
+  ns: 1, us: 1e3, ms: 1e6, s: 1e9, B: 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30, TiB: 2 ** 40,
+};
+const NUMBER = /^[+-]?[\d,]*\.?\d+(?:e[+-]?\d+)?/;
+
+/** [rank, key] of a cell: numbers first, then words, then what is missing. */
+function sortKey(text) {
+  const last = text.split(" → ").pop().replace(/^[▲▼?±<\s]+/, "");
+  const found = NUMBER.exec(last);
+  if (found) {
+    const unit = /^\s*([A-Za-z]+)/.exec(last.slice(found[0].length));
+    return [0, Number(found[0].replaceAll(",", "")) * ((unit && SIZES[unit[1]]) || 1)];
+  }
+  return text === "" || text === "-" ? [2, ""] : [1, text.toLowerCase()];
+}
+
+function compared([rank, key], [otherRank, other], direction) {
+  if (rank !== otherRank) return rank - otherRank;
+  return (key < other ? -1 : key > other ? 1 : 0) * direction;
+}
+
+function element(name, properties = {}, ...children) {
+  const made = Object.assign(document.createElement(name), properties);
+  made.append(...children);
+  return made;
+}
+
+/** A row of packed data as an element. */
+function rowOf([tone, below, cells, marks], belowAt) {
+  const row = element("tr", { className: tone });
+  cells.forEach((text, place) => {
+    const cell = element("td", { textContent: text });
+    if (marks && marks[place] !== "-") cell.className = marks[place];
+    if (place === belowAt && below) cell.append(element("small", { textContent: below }));
+    row.append(cell);
+  });
+  return row;
+}
+
+async function unpacked(text) {
+  const bytes = Uint8Array.from(atob(text), (char) => char.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return JSON.parse(await new Response(stream).text());
+}
+
+/** What a row says, cell by cell, and how it becomes an element. */
+function known(row) {
+  const cells = [...row.cells].map((cell) => ([...cell.childNodes].find((node) => node.nodeType === 3)?.data ?? "").trim());
+  return { cells, tone: row.className, whole: row.textContent.toLowerCase(), element: () => row };
+}
+
+function packedRow(data, belowAt) {
+  const whole = [...data[2], data[1]].join(" ").toLowerCase();
+  let made = null;
+  return { cells: data[2], tone: data[0], whole, element: () => (made ??= rowOf(data, belowAt)) };
+}
+
+function enhance(table) {
+  const body = table.tBodies[0];
+  const heads = [...table.tHead.rows[0].cells];
+  const holder = table.parentElement;
+  const packed = holder.nextElementSibling?.matches("script") ? holder.nextElementSibling : null;
+  const count = Number(table.dataset.count);
+  const rows = [...body.rows].map(known);
+  const isSortable = "sortable" in table.dataset;
+  let shown = Number(table.dataset.shown);
+  let words = "";
+  let isTonedOnly = false;
+  let order = null; // { place, direction }
+  let loading = null;
+
+  const more = element("button", { type: "button" });
+  const further = element("p", { className: "further" }, more);
+  const state = element("span", { role: "status" });
+
+  function load() {
+    if (!packed) return Promise.resolve();
+    loading ??= unpacked(packed.textContent.trim()).then((found) => {
+      rows.push(...found.map((data) => packedRow(data, Number(table.dataset.below))));
+    });
+    return loading;
+  }
+
+  function draw() {
+    let chosen = rows;
+    if (words || isTonedOnly) {
+      chosen = rows.filter((row) => row.whole.includes(words) && (!isTonedOnly || /[wbg]/.test(row.tone)));
+    }
+    if (order) {
+      const keyed = chosen.map((row) => [sortKey(row.cells[order.place] ?? ""), row]);
+      chosen = keyed.sort((a, b) => compared(a[0], b[0], order.direction)).map(([, row]) => row);
+    }
+    const isWhole = !words && !isTonedOnly;
+    const total = isWhole ? count : chosen.length;
+    body.replaceChildren(...chosen.slice(0, shown).map((row) => row.element()));
+    further.hidden = total <= shown;
+    more.textContent = total - shown > STEP
+      ? `Show ${STEP} more of ${total.toLocaleString("en")} rows`
+      : `Show all ${total.toLocaleString("en")} rows`;
+    state.textContent = isWhole ? "" : `${total.toLocaleString("en")} of ${count.toLocaleString("en")} rows`;
+  }
+
+  async function all() {
+    await load();
+    shown = Infinity;
+    draw();
+  }
+
+  more.addEventListener("click", async () => {
+    await load();
+    shown = shown + STEP >= count ? count : shown + STEP;
+    draw();
+  });
+
+  if (isSortable) {
+    heads.forEach((head, place) => {
+      if (head.tagName !== "TH" || head.className === "r") return;
+      const button = element("button", { type: "button", textContent: head.textContent });
+      head.replaceChildren(button);
+      button.addEventListener("click", async () => {
+        await load();
+        const first = rows.some((row) => sortKey(row.cells[place] ?? "")[0] === 0) ? -1 : 1;
+        if (order?.place !== place) order = { place, direction: first };
+        else order = order.direction === first ? { place, direction: -first } : null;
+        heads.forEach((other) => other.removeAttribute("aria-sort"));
+        if (order) head.setAttribute("aria-sort", order.direction > 0 ? "ascending" : "descending");
+        draw();
+      });
+    });
+  }
+  if (count > Number(table.dataset.shown)) {
+    const search = element("input", { type: "search", placeholder: "Filter rows" });
+    search.setAttribute("aria-label", `Filter ${holder.getAttribute("aria-label")}`);
+    search.addEventListener("input", async () => {
+      words = search.value.toLowerCase().trim();
+      await load();
+      draw();
+    });
+    const tools = element("div", { className: "tools" }, search);
+    if (heads.some((head) => head.textContent === "verdict")) {
+      const box = element("input", { type: "checkbox" });
+      box.addEventListener("change", async () => {
+        isTonedOnly = box.checked;
+        await load();
+        draw();
+      });
+      tools.append(element("label", {}, box, "findings only"));
+    }
+    tools.append(state);
+    holder.before(tools);
+    (packed ?? holder).after(further);
+    draw();
+  }
+  return all;
+}
+
+const unfold = [...document.querySelectorAll("table")].map(enhance);
+for (const code of document.querySelectorAll(".command code")) {
+  const button = element("button", { type: "button", textContent: "Copy" });
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(code.textContent);
+    button.textContent = "Copied";
+  });
+  code.after(button);
+}
+/** A click on a box of a flame makes it as wide as the page; a click on one that is, shows all again. */
+for (const flame of document.querySelectorAll(".flame")) {
+  const boxes = [...flame.querySelectorAll(":scope > svg")].map((box) => ({
+    box, x: parseFloat(box.getAttribute("x")), width: parseFloat(box.getAttribute("width")),
+  }));
+  let zoomed = null;
+  for (const one of boxes) {
+    one.box.addEventListener("click", () => {
+      zoomed = zoomed === one ? null : one;
+      const [start, whole] = zoomed ? [zoomed.x, zoomed.width] : [0, 100];
+      for (const { box, x, width } of boxes) {
+        const [left, right] = [x, x + width].map((at) => Math.min(100, Math.max(0, ((at - start) / whole) * 100)));
+        box.setAttribute("x", `${left}%`);
+        box.setAttribute("width", `${right - left}%`);
+        const [text, says] = [box.querySelector("text"), box.querySelector("title").textContent];
+        text.textContent = right - left > 3 ? says.slice(0, says.lastIndexOf(": ")) : "";
+      }
+    });
+  }
+}
+addEventListener("beforeprint", () => {
+  for (const one of document.querySelectorAll("details")) one.open = true;
+  for (const one of unfold) one();
+});

@@ -1,0 +1,283 @@
+"""Drawings of tables as SVG: without styles, scripts or links, as wide as where they stand.
+
+Places along the width are per cent and those along the height are pixels, so that text and lines keep their size.
+Colours are classes, which the style sheet of the page knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from markupsafe import Markup, escape
+
+from tracker.reports.cells import cell, form, readable
+from tracker.reports.document import Bars, Chart, Curves, Flame, Strip, Trend
+from tracker.units import format_diff, printable
+
+_HEIGHT: Final = 200
+_TOP, _BOTTOM = 30, 26
+_LEAST_AXIS: Final = 0.05
+"""Part of the largest value that an axis spans at least: noise must not look like a change."""
+_COLOURS: Final = {"compute": 0, "exposed communication": 1, "exposed copies": 2, "idle": 3, "data loading": 4}
+"""Colour of a part of a step; the others share one."""
+_LABELS: Final = 60
+"""Characters of labels below an axis."""
+_LEVEL: Final = 20
+_STRIP: Final = 120
+_POINTS: Final = 150
+"""Points of a curve: of each part of its time the largest."""
+_LEAST_WIDTH: Final = 0.25
+"""Per cent of the width below which a box of a flame is left out."""
+_SHADES: Final = (0.02, 0.10, 0.30)
+"""Relative changes from which on a box of a flame is darker."""
+
+
+def chart(drawn: Chart) -> Markup:
+    """The drawing of `drawn`."""
+    made = {Bars: _bars, Trend: _trend, Curves: _curves, Flame: _flame}
+    draw: Callable[[Chart], str] = made[type(drawn)]  # type: ignore[assignment]
+    return Markup(draw(drawn))
+
+
+def spans(adds: Sequence[float | None], bars: Sequence[float | None]) -> list[tuple[float, float] | None]:
+    """From where to where the bar of each row goes: of `adds` each starts where the one above ends, and None starts at
+    0; of `bars` all start at 0.
+    """
+    if not adds:
+        return [None if part is None else (0.0, part) for part in bars]
+    found, at = [], 0.0
+    for add in adds:
+        found.append((0.0, at) if add is None else (at, at + add))
+        at += add or 0.0
+    return found  # type: ignore[return-value]
+
+
+def span(ends: tuple[float, float] | None, every: Sequence[tuple[float, float] | None], tone: str) -> Markup:
+    """The bar of a row, on an axis that has room for `every` bar of the table, from 0."""
+    if ends is None:
+        return Markup("")
+    low = min(0.0, *(min(own) for own in every if own))
+    high = max(0.0, *(max(own) for own in every if own))
+    scale = 100 / (high - low or 1.0)
+    start, width = (min(ends) - low) * scale, max(abs(ends[1] - ends[0]) * scale, 0.3)
+    kind = tone or ("u" if ends[1] > ends[0] else "d")
+    return Markup(
+        f"<svg><rect class=a x={-low * scale:.4g}% width=1 height=14 />"
+        f"<rect class={kind} x={start:.4g}% y=2 width={width:.4g}% height=10 /></svg>"
+    )
+
+
+def strip(runs: Strip | None) -> Markup:
+    """The runs of both sides on one axis of _STRIP pixels, a dot each: the baseline above the candidate."""
+    known = [value for side in runs or () for value in side]
+    if not known:
+        return Markup("")
+    low, high = _limits(known)
+    scale = (_STRIP - 10) / (high - low)
+    lines = [
+        "".join(f"M{5 + (value - low) * scale:.0f} {y}h0" for value in side)
+        for side, y in zip(runs or (), (4, 10), strict=True)
+    ]
+    return Markup(f'<svg><path d="{lines[0]}"/><path d="{lines[1]}"/></svg>')
+
+
+def _bars(drawn: Bars) -> str:
+    """A bar per side on one axis, with the parts one after the other; what is below 0 has no length."""
+    longest = max((sum(max(part, 0.0) for part in values) for _, _, values in drawn.sides), default=0.0) or 1.0
+    found = []
+    for label, whole, values in drawn.sides:
+        start, parts = 0.0, []
+        for name, value in zip(drawn.names, values, strict=True):
+            width = max(value, 0.0) / longest * 100
+            colour, words = _COLOURS.get(name, 5), f"{name} {cell(value, drawn.unit, *values)}"
+            if width:
+                parts.append(
+                    f'<rect class=c{colour} x="{start:.2f}%" width="{width:.2f}%" height=22>{_title(words)}</rect>'
+                )
+            start += width
+        if min(values, default=0.0) < 0 < sum(values):  # the parts reach beyond the whole
+            parts.append(f"<rect class=g x={sum(values) / longest * 100:.2f}% width=2 height=22 />")
+        says = _text(f"{label}: {whole}")
+        found.append(
+            f'<b>{_text(label)}</b><svg height=22 role=img aria-label="{says}">{"".join(parts)}</svg>'
+            f"<span>{_text(whole)}</span>"
+        )
+    return f'<div class="bars">{"".join(found)}</div>'
+
+
+def swatch(name: str) -> Markup:
+    """The colour of a part of bars."""
+    place = _COLOURS.get(name, 5)
+    return Markup(
+        f"<svg class=swatch width=10 height=10 aria-hidden=true><rect class=c{place} width=10 height=10 /></svg>"
+    )
+
+
+def _trend(drawn: Trend) -> str:
+    """The course of a series: a line of its values, a dot per run, and the word of a version where it has one."""
+    values = [value for _, value, _, _, _ in drawn.points if value is not None]
+    runs = [value for _, _, own, _, _ in drawn.points for value in own]
+    if not values:
+        return ""
+    y_of, lines = _axis([*values, *runs], drawn.unit)
+    count = len(drawn.points)
+    x_of = [100 * (place + 0.5) / count for place in range(count)]
+    places = [(x, y_of(point[1])) for x, point in zip(x_of, drawn.points, strict=True) if point[1] is not None]
+    path = "L".join(f"{x:.2f} {y:.1f}" for x, y in places)
+    parts = [*lines, _stretched(f'<path class=line d="M{path}"/>')]
+    dots = "".join(
+        f"M{x:.2f} {y_of(value):.1f}h0" for x, point in zip(x_of, drawn.points, strict=True) for value in point[2]
+    )
+    parts.append(_stretched(f'<path class=runs d="{dots}"/>') if dots else "")
+    every = max(1, -(-sum(len(point[0]) + 2 for point in drawn.points) // _LABELS))
+    text = form(drawn.unit, values)
+    for place, (x, (label, value, own, word, tone)) in enumerate(zip(x_of, drawn.points, strict=True)):
+        if value is not None:
+            says = ", ".join(filter(None, (f"{label}: {text(value)}", word)))
+            size = 5 if word else 3
+            parts.append(
+                f'<circle class="{tone}" cx="{x:.2f}%" cy="{y_of(value):.1f}" r={size}>{_title(says)}</circle>'
+            )
+            if word:
+                parts.append(_label(x, y_of(max((value, *own))) - 9, word, f"word {tone}"))
+        tick, between = divmod(count - 1 - place, every)
+        if not between:
+            parts.append(_label(x, _HEIGHT - 6, label, "odd" if tick % 2 else ""))
+    return _drawing(parts, f"{drawn.points[0][0]} to {drawn.points[-1][0]}: {text(min(values))} to {text(max(values))}")
+
+
+def _curves(drawn: Curves) -> str:
+    """Each curve in its own colour, and its largest value marked."""
+    known = [(label, points) for label, points in drawn.curves if points]
+    if not known:
+        return ""
+    values = [value for _, points in known for _, value in points]
+    y_of, parts = _axis([*values, 0.0], drawn.unit)
+    end = max(time for _, points in known for time, _ in points) or 1.0
+    text = form(drawn.unit, values)
+    names = []
+    for place, (label, points) in enumerate(known):
+        path = "".join(f"{time / end * 100:.1f} {y_of(value):.0f}L" for time, value in _thinned(points))
+        parts.append(_stretched(f'<path class="curve s{place}" d="M{path[:-1]}"/>'))
+        time, peak = max(points, key=lambda point: point[1])
+        says = f"{label}: at most {text(peak)} after {time:.3g} s"
+        parts.append(
+            f'<circle class=s{place} cx="{time / end * 100:.2f}%" cy="{y_of(peak):.1f}" r=4>{_title(says)}</circle>'
+        )
+        names.append(f"<span>{_key(place)}{_text(says)}</span>")
+    parts.append(_label(100, _HEIGHT - 6, f"{end:.3g} s", ""))
+    return f'{_drawing(parts, ", ".join(label for label, _ in known))}<p class="legend">{"".join(names)}</p>'
+
+
+def _thinned(points: Sequence[tuple[float, float]]) -> Iterator[tuple[float, float]]:
+    """At most so many points as a curve needs, with its peaks."""
+    size = max(1, -(-len(points) // _POINTS))
+    for start in range(0, len(points), size):
+        yield max(points[start : start + size], key=lambda point: point[1])
+
+
+def _key(place: int) -> str:
+    return f'<svg class=swatch width=14 height=10 aria-hidden=true><path class="curve s{place}" d="M0 5h14"/></svg>'
+
+
+def _flame(drawn: Flame) -> str:
+    """The tree from above: as wide as the longer side, red where it got slower and blue where it got faster."""
+    widths = _widths(drawn.rows)
+    whole = sum(width for (level, *_), width in zip(drawn.rows, widths, strict=True) if level == 0) or 1.0
+    starts: dict[int, float] = {0: 0.0}
+    parts, depth = [], 0
+    for (level, name, before, after), width in zip(drawn.rows, widths, strict=True):
+        start = starts.get(level, 0.0)
+        starts[level], starts[level + 1] = start + width, start
+        share = width / whole * 100
+        if share < _LEAST_WIDTH:
+            continue
+        depth = max(depth, level + 1)
+        times = [cell(value, "ns", before, after) for value in (before, after)]
+        change = (
+            f" ({format_diff(after / before - 1)})" if before and after is not None and len(drawn.sides) > 1 else ""
+        )
+        says = f"{readable(name)}: {' -> '.join(times[: len(drawn.sides)])}{change}"
+        shown = _text(readable(name)) if share > 3 else ""
+        parts.append(
+            f'<svg x="{start / whole * 100:.2f}%" y={level * _LEVEL} width="{share:.2f}%" height={_LEVEL - 1}>'
+            f"<rect class={_shade(before, after, len(drawn.sides))} width=100% height=100% />"
+            f"<text x=4 y=14>{shown}</text>{_title(says)}</svg>"
+        )
+    says = (
+        "wide as the longer side: slower is red, faster is blue, framed is new, dashed is gone"
+        if len(drawn.sides) > 1
+        else "wide as their time"
+    )
+    label = f"{len(parts)} boxes, {says}"
+    return (
+        f'<svg class=flame height={max(depth, 1) * _LEVEL} role=img aria-label="{label}">{"".join(parts)}</svg>'
+        f'<p class="note">{says.capitalize()}. Click a box to enlarge it.</p>'
+    )
+
+
+def _widths(rows: Sequence[tuple[int, str, float | None, float | None]]) -> list[float]:
+    """The width of each row: of its longer side, and at least of all that is below it."""
+    found, below = [0.0] * len(rows), dict[int, float]()
+    for place in range(len(rows) - 1, -1, -1):
+        level, _, before, after = rows[place]
+        found[place] = max(before or 0.0, after or 0.0, below.pop(level + 1, 0.0))
+        below[level] = below.get(level, 0.0) + found[place]
+    return found
+
+
+def _shade(before: float | None, after: float | None, sides: int) -> str:
+    """The class of a box by its relative change: n, r1 to r3, b1 to b3, new or gone."""
+    if sides < 2:
+        return "n"
+    if not before or not after:
+        return "new" if after else "gone"
+    change = after / before - 1
+    step = sum(abs(change) >= least for least in _SHADES)
+    return f"{'r' if change > 0 else 'b'}{step}" if step else "n"
+
+
+def _axis(values: Sequence[float], unit: str) -> tuple[Callable[[float], float], list[str]]:
+    """Where values are along the height, and three lines that say so."""
+    low, high = _limits(values)
+    text = form(unit, [low, high])
+
+    def y_of(value: float) -> float:
+        return _TOP + (high - value) / (high - low) * (_HEIGHT - _TOP - _BOTTOM)
+
+    lines = []
+    for value in (low, (low + high) / 2, high):
+        y = y_of(value)
+        lines.append(f'<rect class=grid width=100% y="{y:.1f}" height=1 />')
+        lines.append(f'<text class=scale x=0 y="{y - 4:.1f}">{_text(text(value))}</text>')
+    return y_of, lines
+
+
+def _limits(values: Sequence[float]) -> tuple[float, float]:
+    """The ends of an axis; it spans at least a part of the largest value."""
+    low, high = min(values), max(values)
+    least = _LEAST_AXIS * max(abs(low), abs(high)) or 1.0
+    lack = max(0.0, least - (high - low)) / 2
+    return (low if low == 0 else low - lack), high + lack
+
+
+def _stretched(path: str) -> str:
+    return f'<svg viewBox="0 0 100 {_HEIGHT}" width=100% height={_HEIGHT} preserveAspectRatio=none>{path}</svg>'
+
+
+def _label(x: float, y: float, text: str, kind: str) -> str:
+    anchor = "start" if x < 6 else "end" if x > 94 else "middle"
+    return f'<text class="{kind.strip()}" x="{x:.2f}%" y="{max(y, 11):.1f}" text-anchor={anchor}>{_text(text)}</text>'
+
+
+def _drawing(parts: Sequence[str], says: str) -> str:
+    return f'<svg class=chart height={_HEIGHT} role=img aria-label="{_text(says)}">{"".join(parts)}</svg>'
+
+
+def _title(text: str) -> str:
+    return f"<title>{_text(text)}</title>"
+
+
+def _text(text: str) -> str:
+    return str(escape(printable(text)))
