@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tests.cli.support import WORKLOAD, content
 from tests.regressions import made
+from tracker.cli.demo import samples
 from tracker.cli.ingested import meaning, recovered
 from tracker.intake import IngestResult
 from tracker.regressions import judgement
@@ -215,6 +216,32 @@ def test_last_line_names_findings_that_recovered(memory_store):
     result = IngestResult(10, "v3", "gpt", "H100", (0,), 1, created=True, joined=False, already=False, paths=())
     last = meaning(memory_store, [result], before)
     assert last.endswith("1 finding recovered.  Next: tracker findings --state recovered --workload gpt")
+
+
+def test_ingest_counts_what_its_command_lists(tracker, db, tmp_path):
+    """v08 is slower than v01; v09 and v11 are v01 again, v10 is v08 again."""
+
+    def again(old: str, new: str) -> str:
+        folder = tmp_path / new
+        folder.mkdir()
+        for path in sorted((samples().folder / old).iterdir())[1:]:  # two runs are enough
+            text = gzip.decompress(path.read_bytes()).decode()
+            (folder / path.name).write_bytes(gzip.compress(f'{{"copy": "{new}", {text.lstrip()[1:]}'.encode(), 1))
+        return tracker("ingest", folder, "--version", new, "--db", db).plain.out.splitlines()[-1]
+
+    def listed(line: str) -> str:
+        words = line.partition("Next: tracker ")[2].split()
+        return tracker(*words, "--db", db).out.splitlines()[0]
+
+    line = again("v01", "v09")
+    assert "21.3 % faster than v08. 9 findings recovered.  Next: tracker findings --state recovered" in line
+    assert "1 incident, 9 findings (0 new)" in listed(line)
+    line = again("v08", "v10")
+    assert ". 8 new findings.  Next: tracker findings --version v10" in line
+    assert "1 incident, 8 findings (8 new)" in listed(line)
+    line = again("v01", "v11")
+    assert "8 findings recovered (17 in all).  Next: tracker findings --state recovered" in line
+    assert "2 incidents, 17 findings (0 new)" in listed(line)
 
 
 def test_the_only_workload_of_a_database_is_the_default(tracker, db, tmp_path, trace):
