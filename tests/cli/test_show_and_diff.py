@@ -65,6 +65,12 @@ def compared(tracker, *words):
     return json.loads(done.out)
 
 
+def test_latest_is_one_run_and_its_baseline_the_version_before(tracker, db):
+    out = tracker("diff", "latest", "--db", db).out
+    assert out.startswith("small_gpt, cpu, 3 -> 1 runs,")
+    assert "Note: The baseline is the version before: v01 (run 1-3)." in out
+
+
 def test_show_prints_the_contract_for_scripts(tracker, trace):
     document = shown(tracker, trace["v01"])
     assert document["schema"] == 1
