@@ -198,6 +198,19 @@ def test_an_older_release_that_comes_in_later_is_moved_with_the_command_that_is_
         assert [float(row[1]) for row in rows] == [100.0, 110.0, 120.0]
 
 
+def test_different_models_of_one_version_are_named_with_the_way_to_separate_them(tracker, tmp_path):
+    """Two logs of 10 ms a step, and one of 30 ms."""
+    for name, seconds in (("a", 0.010), ("b", 0.0101), ("large", 0.030)):
+        (tmp_path / name).write_text(f"iter 10: reader_cost: 0.001 s batch_cost: {seconds} s ips: 100 images/s\n")
+    words = ("--version", "v1", "--workload", "net", "--db", tmp_path / "n.db")
+    assert tracker("ingest", tmp_path / "a", tmp_path / "b", *words).err == ""
+    done = tracker("ingest", *(tmp_path / name for name in ("a", "b", "large")), *words).plain
+    assert done.err == (
+        "note: runs 1-3 count as repeats of v1, but their steps take 10.00 ms to 30.00 ms; if their models "
+        "differ: tracker runs edit 3 --workload NAME, or ingest each with --config KEY=VALUE\n"
+    )
+
+
 def test_names_without_numbers_give_no_hint(tracker, tmp_path, trace):
     for label in ("fused", "baseline", "1a2b3c4", "0a2b3c4"):
         log = log_of(tmp_path / label, "train.log", 100.0 + len(label) + ord(label[0]))

@@ -8,15 +8,18 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from tracker.units import counted, format_diff, format_ns, ranges
+from tracker.units import counted, format_diff, format_ns, format_numbers, ranges
 
 if TYPE_CHECKING:
+    from tracker.columns import Columns
     from tracker.intake import IngestResult, Pack, Read
     from tracker.regressions.tracks import TrackNow
     from tracker.store import Store
 
 _NAMED: Final = 3
 """So many are named; more are counted."""
+_DIFFERENT: Final = 2.0
+"""Ratio of step times from which runs are hardly of one model: repeats differ by a few percent."""
 
 
 def run_lines(results: Sequence[IngestResult], step_ns: Mapping[int, float | None]) -> list[str]:
@@ -128,6 +131,26 @@ def order_hints(store: Store, results: Sequence[IngestResult]) -> list[str]:
     return hints
 
 
+def mixture_hints(stored: Columns) -> list[str]:
+    """A hint for runs that count as repeats of one version, but whose steps are too different for one model.
+
+    `stored`: of `queries.runs_by_id`.
+    """
+    repeats: dict[tuple[str, ...], dict[int, float]] = {}
+    for run_id, step_ns, *labels in stored.rows(
+        "run_id", "step_ns", "version", "workload", "vendor", "device", "configuration"
+    ):
+        if step_ns:
+            repeats.setdefault(tuple(labels), {})[int(run_id)] = step_ns
+    return [
+        f"runs {format_numbers(sorted(steps))} count as repeats of {version}, but their steps take "
+        f"{format_ns(min(steps.values()))} to {format_ns(max(steps.values()))}; if their models differ: "
+        f"tracker runs edit {max(steps)} --workload NAME, or ingest each with --config KEY=VALUE"
+        for (version, *_), steps in repeats.items()
+        if max(steps.values()) >= _DIFFERENT * min(steps.values())
+    ]
+
+
 def recovered(store: Store) -> frozenset[int]:
     """The findings of regressions that have recovered."""
     from tracker.store import queries
@@ -164,7 +187,8 @@ def _step_changes(store: Store, results: Sequence[IngestResult]) -> list[str]:
 
     tracks, added = Tracks(store), {result.run_id for result in results}
     sentences = []
-    for line in judgement.lines_of(store, sorted(added)):
+    lines = judgement.lines_of(store, sorted(added))
+    for line in lines:
         track = tracks.of(line)
         versions = [run.version_id for run in track.runs if run.run_id in added] if track else []
         if track is None or not versions:
@@ -177,6 +201,7 @@ def _step_changes(store: Store, results: Sequence[IngestResult]) -> list[str]:
         base, needed = level or base, track.limits.runs_needed(count, runs)
         first, last, verdict = gate.get("step_before_ns"), gate.get("step_after_ns"), gate.get("step_verdict")
         if base is None:
+            who = who if len(lines) == 1 else track.labels[version]  # once for all configurations
             sentences.append(f"{who} is the first version of {track.names['workload']}.")
         elif not (first and last):
             sentences.append(f"{who} is not compared with {base} yet: too few runs{needed and ', '}{needed}.")
@@ -190,6 +215,7 @@ def _step_changes(store: Store, results: Sequence[IngestResult]) -> list[str]:
             sentences.append(
                 f"{who}: step {format_diff(last / first - 1)} against {base}, not confirmed{needed and ': '}{needed}."
             )
+    sentences = list(dict.fromkeys(sentences))
     more = len(sentences) - _NAMED
     return sentences[:_NAMED] + ([f"{counted(more, 'more configuration')}."] if more > 0 else [])
 
