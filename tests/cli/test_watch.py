@@ -139,7 +139,7 @@ def test_what_is_new_waits_and_the_last_line_says_how_long(tracker, watched, mon
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "no folder is watched, and nobody is told of anything; name one in "),
+        ("", "no folder is watched, and no channel of alerts is named; name one in "),
         ("[[watch.folders]]\npath = '/p'\nformat = 'cuda'", "no format 'cuda'; known formats: ascend_db"),
         ("[[watch.folders]]\npath = '/p'\ndevice = ' '", "the device is empty"),
         ("[[watch.folders]]\npath = '/p'\nlayout = '{run}'", "key watch.folders.layout of entry 1: is '{run}'"),
