@@ -114,8 +114,8 @@ def unknown_words(line: str) -> list[str]:
     """The commands and options of tracker in a line of code that do not exist."""
     unknown = []
     line = re.sub(r"\s# .*|\$\([^)]*\)", "", line)
-    for call in re.findall(r"(?:^ *|[$;|&({:-] *|\b(?:do|exec|see) )tracker ([a-z-].*)", line):
-        words = [word.strip("\"'`,.()") for word in re.split(r" \| | -- |;|&&|\)|\bor\b", call)[0].split()]
+    for call in re.findall(r"(?:^ *|[$;|&·({:-] *|\b(?:do|exec|see) )tracker ([a-z-].*)", line):
+        words = [word.strip("\"'`,.()") for word in re.split(r" [|·] | -- |;|&&|\)|\bor\b", call)[0].split()]
         path = ("tracker",)
         while words and (*path, words[0]) in COMMANDS:
             path = (*path, words.pop(0))

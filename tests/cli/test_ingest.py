@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tests.cli.support import WORKLOAD, content
 from tests.regressions import made
+from tracker.cli.demo import samples
 from tracker.cli.ingested import meaning, recovered
 from tracker.intake import IngestResult
 from tracker.regressions import judgement
@@ -197,6 +198,19 @@ def test_an_older_release_that_comes_in_later_is_moved_with_the_command_that_is_
         assert [float(row[1]) for row in rows] == [100.0, 110.0, 120.0]
 
 
+def test_different_models_of_one_version_are_named_with_the_way_to_separate_them(tracker, tmp_path):
+    """Two logs of 10 ms a step, and one of 30 ms."""
+    for name, seconds in (("a", 0.010), ("b", 0.0101), ("large", 0.030)):
+        (tmp_path / name).write_text(f"iter 10: reader_cost: 0.001 s batch_cost: {seconds} s ips: 100 images/s\n")
+    words = ("--version", "v1", "--workload", "net", "--db", tmp_path / "n.db")
+    assert tracker("ingest", tmp_path / "a", tmp_path / "b", *words).err == ""
+    done = tracker("ingest", *(tmp_path / name for name in ("a", "b", "large")), *words).plain
+    assert done.err == (
+        "note: runs 1-3 count as repeats of v1, but their steps take 10.00 ms to 30.00 ms; if their models "
+        "differ: tracker runs edit 3 --workload NAME, or ingest each with --config KEY=VALUE\n"
+    )
+
+
 def test_names_without_numbers_give_no_hint(tracker, tmp_path, trace):
     for label in ("fused", "baseline", "1a2b3c4", "0a2b3c4"):
         log = log_of(tmp_path / label, "train.log", 100.0 + len(label) + ord(label[0]))
@@ -215,6 +229,32 @@ def test_last_line_names_findings_that_recovered(memory_store):
     result = IngestResult(10, "v3", "gpt", "H100", (0,), 1, created=True, joined=False, already=False, paths=())
     last = meaning(memory_store, [result], before)
     assert last.endswith("1 finding recovered.  Next: tracker findings --state recovered --workload gpt")
+
+
+def test_ingest_counts_what_its_command_lists(tracker, db, tmp_path):
+    """v08 is slower than v01; v09 and v11 are v01 again, v10 is v08 again."""
+
+    def again(old: str, new: str) -> str:
+        folder = tmp_path / new
+        folder.mkdir()
+        for path in sorted((samples().folder / old).iterdir())[1:]:  # two runs are enough
+            text = gzip.decompress(path.read_bytes()).decode()
+            (folder / path.name).write_bytes(gzip.compress(f'{{"copy": "{new}", {text.lstrip()[1:]}'.encode(), 1))
+        return tracker("ingest", folder, "--version", new, "--db", db).plain.out.splitlines()[-1]
+
+    def listed(line: str) -> str:
+        words = line.partition("Next: tracker ")[2].split()
+        return tracker(*words, "--db", db).out.splitlines()[0]
+
+    line = again("v01", "v09")
+    assert "21.3 % faster than v08. 9 findings recovered.  Next: tracker findings --state recovered" in line
+    assert "1 incident, 9 findings (0 new)" in listed(line)
+    line = again("v08", "v10")
+    assert ". 8 new findings.  Next: tracker findings --version v10" in line
+    assert "1 incident, 8 findings (8 new)" in listed(line)
+    line = again("v01", "v11")
+    assert "8 findings recovered (17 in all).  Next: tracker findings --state recovered" in line
+    assert "2 incidents, 17 findings (0 new)" in listed(line)
 
 
 def test_the_only_workload_of_a_database_is_the_default(tracker, db, tmp_path, trace):

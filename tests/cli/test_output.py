@@ -145,12 +145,14 @@ def test_pipe_is_as_wide_as_columns_says(tracker, db, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        (("diff",), r"Missing argument 'BASELINE CANDIDATE\.\.\.'; tracker diff --help"),
+        (("diff",), r"Missing argument '\[BASELINE\] CANDIDATE\.\.\.'; tracker diff --help"),
         (
             ("diff", "a", "b", "--top", "x"),
             "--top 'x' is not a whole number of 0 or more; .*",
         ),
         (("diff", "a", "b", "--format", "x"), "--format 'x' must be one of: .*; .*"),
+        (("diff", "-v1", "v2"), "No such option: -v; .* goes behind --: tracker diff ... -- -v1; .*"),
+        (("findings", "-v"), "No such option: -v; tracker findings --help"),
         (("runs", "edit"), r"Missing argument 'RUN\.\.\.'; tracker runs edit --help"),
         (("nonsense",), "No such command 'nonsense'; tracker --help"),
     ],

@@ -58,7 +58,8 @@ def test_a_command_keeps_its_streams_and_its_exit_code_and_its_profile_is_read(j
     script = "cat; echo out; echo err >&2; cp made.json prof/a.json; exit 3"
     done = run(*LABELS, "--config", "batch=8", "--", "sh", "-c", script, input="in\n")
     assert (done.returncode, done.stdout) == (3, "in\nout\n")
-    assert done.stderr.splitlines() == ["err", "run 1  toy v1  NVIDIA H100  rank 0  1 step  100.00 us  a.json"]
+    ended = "note: the job ended with exit code 3"
+    assert done.stderr.splitlines() == ["err", ended, "run 1  toy v1  NVIDIA H100  rank 0  1 step  100.00 us  a.json"]
     assert runs(job)[0]["configuration"] == "batch=8"
     assert queued(job) == []
 
@@ -73,7 +74,9 @@ def test_what_lay_there_before_is_not_read_unless_it_changed(job):
 
 def test_a_command_that_leaves_no_profile_is_told(job):
     done = run(*LABELS, "--", "sh", "-c", "exit 5")
-    assert (done.returncode, done.stderr) == (5, "warning: the job wrote no new profile in prof\n")
+    assert (done.returncode, done.stderr) == (
+        5, "note: the job ended with exit code 5\nwarning: the job wrote no new profile in prof\n",
+    )  # fmt: skip
     assert not (job / "jobs.db").exists()
 
 
@@ -193,7 +196,9 @@ def test_a_signal_reaches_the_command_which_decides_how_it_ends(job, number):
 
 
 def test_a_command_that_a_signal_ends_has_the_exit_code_of_a_shell(job):
-    assert run(*LABELS, "--", "sh", "-c", "kill -9 $$").returncode == 128 + 9
+    done = run(*LABELS, "--", "sh", "-c", "kill -9 $$")
+    assert done.returncode == 128 + 9
+    assert done.stderr.startswith("note: the job ended with exit code 137: signal 9, SIGKILL\n")
 
 
 def test_wrong_options_are_told_before_the_job_starts(job):

@@ -65,6 +65,12 @@ def compared(tracker, *words):
     return json.loads(done.out)
 
 
+def test_latest_is_one_run_and_its_baseline_the_version_before(tracker, db):
+    out = tracker("diff", "latest", "--db", db).out
+    assert out.startswith("small_gpt, cpu, 3 -> 1 runs,")
+    assert "Note: The baseline is the version before: v01 (run 1-3)." in out
+
+
 def test_show_prints_the_contract_for_scripts(tracker, trace):
     document = shown(tracker, trace["v01"])
     assert document["schema"] == 1
@@ -241,7 +247,7 @@ def test_what_a_reader_warns_of_is_a_note_where_a_path_is_shown_or_compared(trac
     for name, seconds in (("a.txt", "0.02000"), ("b.txt", "0.03000")):
         head = f"{'=' * 44}Perf Summary{'=' * 44}\nTime Unit: s, IPS Unit: steps/s\n"
         (tmp_path / name).write_text(head + row.format(seconds) + "\n")
-    note = "only the Perf Summary: its means stand for one step, how many there were is not said"
+    note = "only the Perf Summary: its means stand for one step, their number is not stated"
     one, other = tmp_path / "a.txt", tmp_path / "b.txt"
     assert tracker("ingest", one, "--version", "v1", "--workload", "w").err == f"warning: {note}\n"
     assert f"Note: {note}" in " ".join(tracker("show", one).out.split())

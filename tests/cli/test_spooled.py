@@ -36,6 +36,20 @@ def test_what_jobs_queued_comes_in(tracker, tmp_path, queue):
     assert tracker("ingest", "--spooled").out == "nothing to deliver.\n"
 
 
+@pytest.mark.parametrize("labels", [{}, {"version": "v1", "workload": "of the job"}])
+def test_what_was_ingested_by_hand_leaves_the_queue(tracker, tmp_path, queue, monkeypatch, labels):
+    """The job gave no labels, or others: those of the hand stay."""
+    monkeypatch.setenv("TRACKER_DB", str(tmp_path / "jobs.db"))
+    profile = trace(tmp_path)
+    spool.add(str(queue), {"profile": str(profile), "said": labels}, now_ns=1)
+    assert tracker("ingest", profile, "--version", "v2", "--workload", "by hand").code == 0
+    monkeypatch.setenv("TRACKER_DB", str(tmp_path / "jobs.db"))
+    done = tracker("ingest", "--spooled", "--db", tmp_path / "jobs.db")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines()[0].startswith("run 1  by hand v2") and "(already stored)" in done.out
+    assert spool.entries(str(queue)) == []
+
+
 def test_what_cannot_be_read_is_told_and_exit_2(tracker, tmp_path, queue):
     add(queue, tmp_path / "gone")
     done = tracker("ingest", "--spooled", tmp_path / "spool")

@@ -9,6 +9,8 @@ import shutil
 import pytest
 
 from tests.watch.world import MINUTE
+from tracker.reports import render
+from tracker.results.status import ShutStatus, Status
 from tracker.store import inbox, open_store, watchers
 from tracker.watch.content import BELIEVED_AGE_NS
 
@@ -137,7 +139,7 @@ def test_what_is_new_waits_and_the_last_line_says_how_long(tracker, watched, mon
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "no folder is watched, and nobody is told of anything; name one in "),
+        ("", "no folder is watched, and no channel of alerts is named; name one in "),
         ("[[watch.folders]]\npath = '/p'\nformat = 'cuda'", "no format 'cuda'; known formats: ascend_db"),
         ("[[watch.folders]]\npath = '/p'\ndevice = ' '", "the device is empty"),
         ("[[watch.folders]]\npath = '/p'\nlayout = '{run}'", "key watch.folders.layout of entry 1: is '{run}'"),
@@ -169,6 +171,12 @@ def test_a_folder_that_is_missing_is_an_error_in_status_and_not_the_end(tracker,
     text = cut(tracker("status").out, watched)
     assert "    ERROR ROOT: cannot be looked into (No such file or directory) (since TIME UTC)\n" in text
     assert text.splitlines()[1] == "1 problem: 1 folder with an error; 0 watchers alive"
+
+
+def test_status_counts_each_problem_that_it_lists():
+    shut = [ShutStatus(f"/spool/{name}", "belongs to user 7") for name in "ab"]
+    text = render(Status("jobs.db", 0, shut=tuple(shut)), "text")
+    assert "2 problems: 2 spool folders not readable; " in text and text.count("ERROR /spool/") == 2
 
 
 def test_status_tells_watchers_that_live_from_those_that_do_not(tracker, watched, tmp_path):

@@ -171,7 +171,7 @@ def test_what_users_expected_or_called_invalid_does_not_count(store, action):
         )
     found = gate(store, "v1", "v2")
     assert (found.code, names(found)) == (0, [])
-    assert "expected, or a false positive, as users said" in {row.remark for row in found.of("passed")}
+    assert "expected, or a false positive, as users marked it" in {row.remark for row in found.of("passed")}
 
 
 def test_sections_and_filters_choose_rows_and_no_exit_code(store):

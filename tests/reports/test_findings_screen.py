@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.reports import builders
 from tests.reports.test_diff_screen import cells_of, line_of
 from tracker.reports import render
 from tracker.reports.views.findings import headline, state_text
-from tracker.results import FindingsOptions
+from tracker.results import OPEN_STATES, STATES, FindingsOptions
 
 INCIDENT = {
     "baseline_step_ns": 100_000_000.0, "candidate_step_ns": 104_000_000.0, "step_delta_ns": 4_000_000.0, "findings": 3,
@@ -91,6 +93,20 @@ def test_an_empty_inbox_says_so_and_how_to_see_what_was():
     text = render(builders.findings([], incidents=[]), "text", width=100)
     assert text.splitlines()[1] == "No open finding"
     assert text.splitlines()[-1] == "Next: tracker findings --state all"
+
+
+@pytest.mark.parametrize(
+    ("chosen", "headline"),
+    [
+        ({"states": STATES}, "No finding"),
+        ({"states": ("recovered",)}, "No recovered finding"),
+        ({"states": OPEN_STATES, "kind": "op"}, "No open finding with --kind op"),
+        ({"version": "v2"}, "No finding with --version v2"),
+    ],
+)
+def test_an_empty_list_names_the_states_that_were_chosen(chosen, headline):
+    found = builders.findings([], incidents=[], options=FindingsOptions(**chosen))
+    assert render(found, "text", width=100).splitlines()[1] == headline
 
 
 def test_the_step_goes_first_where_it_is_a_finding_itself():

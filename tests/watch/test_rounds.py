@@ -278,4 +278,4 @@ def test_a_channel_that_fails_is_said_with_its_reason(world):
     world.work.send = lambda _channel, _message: "it answered 500"
     world.broken("gpt/v1/a.json")
     world.settle()
-    assert world.lines("told") == ["messages: 1 failed, tried again later; ops: it answered 500"]
+    assert world.lines("alerted") == ["messages: 1 failed, tried again later; ops: it answered 500"]

@@ -190,8 +190,20 @@ def _misused(error: Any) -> int:
         return int(error.exit_code)
     path = context.command_path if context is not None else "tracker"
     line = re.sub(r"\s+", " ", message).strip().rstrip(".")
-    _complain(f"tracker: {printable(line)}; {path} --help")
+    _complain(f"tracker: {printable(line)}; {_behind_dashes(error, context)}{path} --help")
     return int(error.exit_code)
+
+
+def _behind_dashes(error: Any, context: Any) -> str:
+    """What to do where a name such as `-v1` was read as an option of a command that takes names; else ""."""
+    option = getattr(error, "option_name", "")
+    if context is None or not re.fullmatch(r"-[^-]", option):
+        return ""
+    names = [each.metavar for each in context.command.params if each.param_type_name == "argument"]
+    word = next((word for word in sys.argv[1:] if word.startswith(option)), option)
+    return (
+        f"a name that begins with - goes behind --: {context.command_path} ... -- {printable(word)}; " if names else ""
+    )
 
 
 def _complain(text: str) -> None:

@@ -28,9 +28,9 @@ def diff(
     sides: Annotated[
         list[str],
         Option(
-            "Versions, VERSION@DEVICE, run:41, run:41,run:42, run:41:rank3, latest, latest~1, pinned, or paths. Three "
-            "or more sides make a matrix; one side alone is compared with its --baseline.",
-            "BASELINE CANDIDATE...",
+            "Versions, VERSION@DEVICE, run:41, run:41,run:42, run:41:rank3, latest or latest~1 (one run: the newest, "
+            "the one before), pinned, or paths. One side alone is compared with its --baseline; three make a matrix.",
+            "[BASELINE] CANDIDATE...",
             positional=True,
         ),
     ],
@@ -38,8 +38,8 @@ def diff(
     baseline: Annotated[
         Literal["window", "previous", "pinned"] | None,
         Option(
-            "What one side alone is compared with: the runs that it was judged against (window), the version before "
-            "(previous), or the pinned version. Default: window.",
+            "What one side alone is compared with: the runs that it was judged against, or the version before where it "
+            "was not judged (window), always the version before (previous), or the pinned version. Default: window.",
             group=SIDES,
         ),
     ] = None,
@@ -60,7 +60,7 @@ def diff(
       tracker diff v1 v2 --by module --depth 3
       tracker diff v1 v2 v3 v4 --by kernel
       tracker diff v2 --baseline pinned -o diff.xlsx
-      tracker diff latest --fail-on new --format junit -o gate.xml
+      tracker diff v2 --fail-on new --format junit -o gate.xml
     """
     from tracker import compare
     from tracker.results import check_matrix

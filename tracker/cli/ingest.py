@@ -183,8 +183,8 @@ def _store_runs(
         before = ingested.recovered(store) if store.is_made else frozenset()
         options = replace(options, on_progress=report, read_with=read_with)
         results = intake.ingest(store, paths, version=version, workload=workload, options=options)
-        hints = ingested.order_hints(store, results)
         stored = queries.runs_by_id.columns(store, [result.run_id for result in results])
+        hints = [*ingested.order_hints(store, results), *ingested.mixture_hints(stored)]
         step_ns = dict(stored.rows("run_id", "step_ns"))
         last = ingested.meaning(store, results, before)
     for text in ingested.warnings_of(results):

@@ -8,15 +8,18 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from tracker.units import counted, format_diff, format_ns, ranges
+from tracker.units import counted, format_diff, format_ns, format_numbers, ranges
 
 if TYPE_CHECKING:
+    from tracker.columns import Columns
     from tracker.intake import IngestResult, Pack, Read
     from tracker.regressions.tracks import TrackNow
     from tracker.store import Store
 
 _NAMED: Final = 3
 """So many are named; more are counted."""
+_DIFFERENT: Final = 2.0
+"""Ratio of step times from which runs are hardly of one model: repeats differ by a few percent."""
 
 
 def run_lines(results: Sequence[IngestResult], step_ns: Mapping[int, float | None]) -> list[str]:
@@ -128,6 +131,26 @@ def order_hints(store: Store, results: Sequence[IngestResult]) -> list[str]:
     return hints
 
 
+def mixture_hints(stored: Columns) -> list[str]:
+    """A hint for runs that count as repeats of one version, but whose steps are too different for one model.
+
+    `stored`: of `queries.runs_by_id`.
+    """
+    repeats: dict[tuple[str, ...], dict[int, float]] = {}
+    for run_id, step_ns, *labels in stored.rows(
+        "run_id", "step_ns", "version", "workload", "vendor", "device", "configuration"
+    ):
+        if step_ns:
+            repeats.setdefault(tuple(labels), {})[int(run_id)] = step_ns
+    return [
+        f"runs {format_numbers(sorted(steps))} count as repeats of {version}, but their steps take "
+        f"{format_ns(min(steps.values()))} to {format_ns(max(steps.values()))}; if their models differ: "
+        f"tracker runs edit {max(steps)} --workload NAME, or ingest each with --config KEY=VALUE"
+        for (version, *_), steps in repeats.items()
+        if max(steps.values()) >= _DIFFERENT * min(steps.values())
+    ]
+
+
 def recovered(store: Store) -> frozenset[int]:
     """The findings of regressions that have recovered."""
     from tracker.store import queries
@@ -144,11 +167,9 @@ def meaning(store: Store, results: Sequence[IngestResult], before: Collection[in
     changed = [result for result in results if result.created or result.joined]
     parts = _counts(results) if len(changed) < len(results) else []
     parts += _step_changes(store, changed) if changed else []
-    added = {str(result.run_id) for result in changed}
-    new, over = _new_findings(store, added, before)
-    parts += [f"{counted(len(new), 'new finding')}."] if new else []
-    parts += [f"{counted(len(over), 'finding')} recovered."] if over else []
-    return f"{' '.join(parts)}  Next: {_next(store, results, new, over) or f'tracker show run:{results[-1].run_id}'}"
+    found, proposed = _findings(store, changed, before)
+    proposed = proposed or _next(store, results) or f"tracker show run:{results[-1].run_id}"
+    return f"{' '.join([*parts, *found])}  Next: {proposed}"
 
 
 def _counts(results: Sequence[IngestResult]) -> list[str]:
@@ -166,7 +187,8 @@ def _step_changes(store: Store, results: Sequence[IngestResult]) -> list[str]:
 
     tracks, added = Tracks(store), {result.run_id for result in results}
     sentences = []
-    for line in judgement.lines_of(store, sorted(added)):
+    lines = judgement.lines_of(store, sorted(added))
+    for line in lines:
         track = tracks.of(line)
         versions = [run.version_id for run in track.runs if run.run_id in added] if track else []
         if track is None or not versions:
@@ -179,6 +201,7 @@ def _step_changes(store: Store, results: Sequence[IngestResult]) -> list[str]:
         base, needed = level or base, track.limits.runs_needed(count, runs)
         first, last, verdict = gate.get("step_before_ns"), gate.get("step_after_ns"), gate.get("step_verdict")
         if base is None:
+            who = who if len(lines) == 1 else track.labels[version]  # once for all configurations
             sentences.append(f"{who} is the first version of {track.names['workload']}.")
         elif not (first and last):
             sentences.append(f"{who} is not compared with {base} yet: too few runs{needed and ', '}{needed}.")
@@ -192,6 +215,7 @@ def _step_changes(store: Store, results: Sequence[IngestResult]) -> list[str]:
             sentences.append(
                 f"{who}: step {format_diff(last / first - 1)} against {base}, not confirmed{needed and ': '}{needed}."
             )
+    sentences = list(dict.fromkeys(sentences))
     more = len(sentences) - _NAMED
     return sentences[:_NAMED] + ([f"{counted(more, 'more configuration')}."] if more > 0 else [])
 
@@ -203,48 +227,57 @@ def _level(track: TrackNow, gate: Mapping[str, Any]) -> tuple[str, int]:
     return f"the level of {labels[0]} to {labels[-1]}" if len(labels) > 1 else "".join(labels), len(runs)
 
 
-def _new_findings(
-    store: Store, added: Collection[str], before: Collection[int]
-) -> tuple[list[tuple[str, str]], list[str]]:
-    """Workload and version of each regression that these runs decided, and the workload of each finding that recovered
-    since; without findings that another one covers.
+def _findings(store: Store, changed: Sequence[IngestResult], before: Collection[int]) -> tuple[list[str], str | None]:
+    """How many findings these runs decided, and how many have recovered since; and the command that lists as many: of
+    new regressions, else of what recovered.
     """
-    from tracker.regressions.inbox import found_rows
+    from tracker.reports.commands import command
     from tracker.store import queries
 
-    rows = queries.findings(store)
-    newly_over = {row["finding_id"] for row in rows if row["base_state"] == "recovered"} - set(before)
-    decided = any(
-        row["direction"] == "regression" and not set(added).isdisjoint(str(row["candidate_runs"]).split())
-        for row in rows
-    )
-    if not (newly_over or decided):
-        return [], []
-    shown = [row for row in found_rows(store) if row["under"] is None and row["finding_id"] is not None]
-    new = [
-        (str(row["workload"]), str(row["version"]))
-        for row in shown
-        if row["direction"] == "regression" and row["is_new"]
-        and not set(added).isdisjoint(str(row["candidate_runs"]).split())
-    ]  # fmt: skip
-    return new, [str(row["workload"]) for row in shown if row["finding_id"] in newly_over]
+    added, rows = {str(result.run_id) for result in changed}, queries.findings(store)
+
+    def is_decided(row: Mapping[str, Any]) -> bool:
+        return not added.isdisjoint(str(row["candidate_runs"]).split())
+
+    decided = [row for row in rows if row["direction"] == "regression" and is_decided(row)]
+    over = {
+        row["finding_id"]: row for row in rows if row["base_state"] == "recovered" and row["finding_id"] not in before
+    }
+    sentences, proposed = [], None
+    if decided:
+        where, listed = _listed(store, decided, only_new=True)
+        new = [row for row in listed if row["is_new"] and is_decided(row)]
+        if any(row["direction"] == "regression" for row in new):
+            sentences.append(f"{counted(len(new), 'new finding')}.")
+            versions = {row["version"] for row in new}
+            here = len(versions) == 1 and where and versions <= {result.version for result in changed}
+            proposed = command("tracker", "findings", *(("--version", *versions) if here else ("--new",)), *where)
+    if over:
+        where, listed = _listed(store, list(over.values()), states=("recovered",))
+        own = [row for row in listed if row["finding_id"] in over]
+        in_all = f" ({len(listed)} in all)" if len(listed) > len(own) else ""
+        if own:
+            sentences.append(f"{counted(len(own), 'finding')} recovered{in_all}.")
+            proposed = proposed or command("tracker", "findings", "--state", "recovered", *where)
+    return sentences, proposed
 
 
-def _next(
-    store: Store, results: Sequence[IngestResult], new: Sequence[tuple[str, str]], over: Sequence[str]
-) -> str | None:
-    """The command for regressions, else for what recovered, else of training logs the log, else a diff of the newest
-    version that came in; None where nothing can be compared.
-    """
+def _listed(store: Store, rows: Sequence[Mapping[str, Any]], **chosen: Any) -> tuple[list[str], list[dict[str, Any]]]:
+    """`--workload` of `rows`, where they are of one, and what `tracker findings` lists with that and `chosen`."""
+    from tracker.regressions.inbox import findings
+    from tracker.results import FindingsOptions
+
+    workloads = {str(row["workload"]) for row in rows}
+    workload = workloads.pop() if len(workloads) == 1 else None
+    listed = findings(store, options=FindingsOptions(workload=workload, **chosen)).tables["findings"].records()
+    return ["--workload", workload] if workload else [], listed
+
+
+def _next(store: Store, results: Sequence[IngestResult]) -> str | None:
+    """The log of training logs, else a diff of the newest version that came in; None where nothing can be compared."""
     from tracker.cli.versions import diff_of
     from tracker.reports.commands import command
 
-    if new:
-        workload, version = new[0]
-        here = len(set(new)) == 1 and version in {result.version for result in results}
-        return command("tracker", "findings", *(("--version", version) if here else ("--new",)), "--workload", workload)
-    if over:
-        return command("tracker", "findings", "--state", "recovered", "--workload", over[0])
     workloads = {result.workload for result in results}
     logs = all(result.formats == ("paddle_log",) for result in results)
     if logs and len({result.version for result in results}) > 1 and len(workloads) == 1:

@@ -55,9 +55,9 @@ Top = Annotated[
 FailOn = Annotated[
     Literal["new", "any"] | None,
     Option(
-        "Exit with 1 where the step REGRESSED, peak memory rose by 10 %, or the operators found make the step 1 % "
-        "slower. new: by this version; any: earlier ones, too. 3: never judged; 4: suspect or no verdict; 0: else. "
-        "Default: always 0.",
+        "Exit code 1: the step REGRESSED, peak memory rose by 10 %, or the operators found make the step 1 % slower "
+        "(new: by this version; any: or an earlier one); 3: cannot be judged; 4: a suspect, or too few runs; 0: "
+        "nothing of this. Default: 0, whatever is found.",
         group=OUTPUT,
     ),
 ]

@@ -62,6 +62,8 @@ def run(
     except (OSError, ValueError) as error:
         note(f"tracker: {command[0]}: cannot be started ({getattr(error, 'strerror', None) or error})")
         raise typer.Exit(_NOT_STARTED) from error
+    if code:
+        note(f"note: the job ended with exit code {code}{_signal_in(code)}")
     try:
         job.read_profiles()
     except Exception as error:  # noqa: BLE001 the job has its own end, whatever happens to its profiles
@@ -79,6 +81,15 @@ def run_child(words: Sequence[str], environ: Mapping[str, str]) -> int:
         signals.send_early()
         code = signals.child.wait()
     return _SIGNALLED - code if code < 0 else code
+
+
+def _signal_in(code: int) -> str:
+    """The signal that an exit code of a shell stands for, "" for none."""
+    try:
+        found = signal.Signals(code - _SIGNALLED)
+    except ValueError:
+        return ""
+    return f": signal {found.value}, {found.name}"
 
 
 class _Signals:

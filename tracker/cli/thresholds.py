@@ -254,12 +254,10 @@ def calibrate(
     by: By = None,
     db: Database = None,
 ) -> None:
-    """Estimate the smallest detectable change from repeated runs of one version, and the share of false verdicts.
+    """Estimate the smallest detectable change from repeated runs of one version.
 
-    Between repeats nothing changed, so every change found among them is false. The runs are split into 8 against 3
-    (fewer where there are fewer than 11), in all windows of neighbouring runs and at random, and judged like two
-    versions. The report has the false verdicts for each smallest change, the slowdown that 2, 3, 5 and 8 runs detect
-    in four of five cases, and how many more runs would decide the suspects of the newest version.
+    Compares the repeats with each other, many times: nothing changed between them, so each change found is a false
+    verdict. Prints which slowdown 2, 3, 5 and 8 runs detect, and the limits that give at most one false verdict.
 
     \b
     Example:

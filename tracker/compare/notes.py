@@ -81,7 +81,7 @@ def _mixed_detail(side: Loaded) -> Iterator[str]:
     """That captures of a side were recorded in more and in less detail: what only some of them can tell apart."""
     known = [queries.settings_of(text) for text in dict.fromkeys(side.captures.listed("settings"))]
     for setting in _DETAIL:
-        values = sorted({settings.get(setting, "not said") for settings in known})
+        values = sorted({settings.get(setting, "not stated") for settings in known})
         if len(values) > 1:
             yield (
                 f"captures with {setting} {' and '.join(values)}: a row that only some of them can have counts as 0 in "

@@ -102,6 +102,8 @@ def ingest(
         for alike in _by_place(pieces, options)
         for group in form_runs(alike, as_run=options.as_run)
     ]
+    if options.as_stored and store.is_made:
+        formed = [(group, _as_stored(store, group) or asked) for group, asked in formed]
     if version is None:
         formed.sort(key=lambda one: date_of(one[0]))
     groups = [_finish(group, asked.options) for group, asked in formed]
@@ -184,6 +186,7 @@ def ingest_of_job(
     format: str | None = None,
     max_bytes: int = config.MAX_BYTES,
     judge: bool = True,
+    as_stored: bool = False,
 ) -> list[IngestResult]:
     """`ingest` of what a job left: `said` goes before the sidecars of the profiles, `otherwise` behind them."""
     options = IngestOptions(
@@ -197,6 +200,7 @@ def ingest_of_job(
         format=format,
         max_bytes=max_bytes,
         judge=judge,
+        as_stored=as_stored,
     )
     return ingest(store, paths, version=said.version, workload=said.workload, options=options)
 
@@ -237,6 +241,16 @@ def _asked(group: Sequence[Piece], version: str | None, workload: str | None, op
         tags=said.tags,
     )
     return _Asked(said.version, said.workload, chosen)
+
+
+def _as_stored(store: Store, group: Sequence[Piece]) -> _Asked | None:
+    """The labels of the run that holds all files of `group`; None where there is none."""
+    from tracker.store.queries.answers import rows
+
+    digests = sorted({source.digest for piece in group for source in piece.capture.sources})
+    known = rows(store, "known_sources", digests=digests) if digests else []
+    labels = {(row.version, row.workload) for row in known}
+    return _Asked(*labels.pop(), IngestOptions()) if len(known) == len(digests) and len(labels) == 1 else None
 
 
 def _finish(group: list[Piece], options: IngestOptions) -> list[Piece]:

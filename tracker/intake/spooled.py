@@ -310,6 +310,7 @@ def _ingested(store: Store, path: Path, entry: Entry, max_bytes: int) -> list[In
             otherwise=entry.otherwise,
             max_bytes=max_bytes,
             judge=False,
+            as_stored=True,  # else what was ingested by hand, under labels of its own, would never leave the queue
         )
     except Exception as error:
         from tracker.store import failures  # only now: readers of profiles in processes of their own need no database

@@ -13,7 +13,7 @@ from tracker.errors import EXIT_TOO_LITTLE_DATA, FIRST_INGEST, UsageError
 from tracker.regressions.causes import cause_of, mark_new_shapes, mark_renamed, split_of
 from tracker.regressions.comparable import settings_note
 from tracker.regressions.environment import changed_between
-from tracker.regressions.replaced import as_one, mark_replaced, net_contribution
+from tracker.regressions.replaced import as_one, cover_replaced, mark_replaced, net_contribution
 from tracker.regressions.rows import SIGNS, verdict_word
 from tracker.regressions.sides import newest_gates
 from tracker.regressions.tracks import TrackNow, Tracks, standing
@@ -71,7 +71,7 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
         one["causes"] = ", ".join(causes_of([row for row in rows if row["incident_id"] == one["incident_id"]], own))
     place = {one["incident_id"]: at for at, one in enumerate(incidents)}
     roll_up(chosen)  # under what is shown, not under what the options leave out
-    mark_replaced(store, chosen, numbers.keys())
+    cover_replaced(chosen)
     count_covered(chosen)
     shown = chosen if options.every else [as_one(row) for row in chosen if row["under"] is None]
     for row in shown:

@@ -37,6 +37,11 @@ def mark_replaced(store: Store, rows: Sequence[Row], incidents: Collection[int])
         moved = {name: row for name, row in members.items() if _has_moved(row)}
         if len({_calls(row)[1] > _calls(row)[0] for row in moved.values()}) == 2:
             _mark(store, moved)
+    cover_replaced(rows)
+
+
+def cover_replaced(rows: Sequence[Row]) -> None:
+    """Put the findings of each replacement under the one that stands for it, where `rows` have that."""
     heads = {row["finding_id"] for row in rows if row["replaced"] is not None}
     for row in rows:
         of = row["replaced"]

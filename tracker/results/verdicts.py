@@ -31,7 +31,7 @@ CHANGED: Final = ("REGRESSED", "ADDED", "SUSPECT", "IMPROVED", "REMOVED")
 
 _NEARLY: Final = "the change is smaller than the limit, but the runs differ too much to call it unchanged"
 
-EXCUSED: Final = "expected, or a false positive, as users said"
+EXCUSED: Final = "expected, or a false positive, as users marked it"
 """The reason of a verdict that no gate counts."""
 
 STILL: Final = "still "

@@ -70,7 +70,7 @@ def _deliver(work: Work) -> None:
     if any(parts.values()):
         words = [f"{count:,} {word}" for word, count in parts.items() if count]
         why = "".join(f"; {channel}: {reason}" for channel, reason in sorted(done.problems.items()))
-        work.say(Event("told", f"messages: {', '.join(words)}{why}"))
+        work.say(Event("alerted", f"messages: {', '.join(words)}{why}"))
 
 
 def expire(work: Work, *, always: bool = False) -> None:

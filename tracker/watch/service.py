@@ -48,7 +48,7 @@ def check(settings: Settings) -> None:
     """UsageError where there is nothing to watch, or an entry of a folder names what there is not."""
     if not settings.watch.folders and not settings.alerts.channels:
         remedy = f'name one in {settings.file}: [[watch.folders]] path = "/profiles"'
-        raise UsageError("no folder is watched, and nobody is told of anything", remedy=remedy)
+        raise UsageError("no folder is watched, and no channel of alerts is named", remedy=remedy)
     for folder in settings.watch.folders:
         if folder.format is not None:
             readers.load(folder.format)

@@ -18,8 +18,8 @@ from tracker.store import Store, leases
 from tracker.watch.find import root_of
 
 What = Literal[
-    "found", "ingested", "unchanged", "quarantined", "passed over", "put off", "warning", "missing", "judged", "told",
-    "pruned", "expired", "folder", "watcher", "failed",
+    "found", "ingested", "unchanged", "quarantined", "passed over", "put off", "warning", "missing", "judged",
+    "alerted", "pruned", "expired", "folder", "watcher", "failed",
 ]  # fmt: skip
 
 

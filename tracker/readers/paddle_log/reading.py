@@ -211,7 +211,7 @@ def _tables(log: _Log) -> dict[str, Any]:
 
 def _warnings(log: _Log) -> Iterator[str]:
     if not log.speeds:
-        yield "only the Perf Summary: its means stand for one step, how many there were is not said"
+        yield "only the Perf Summary: its means stand for one step, their number is not stated"
     if len(log.ranks) > 1:
         yield f"{len(log.ranks)} ranks report the speed; the steps are those of rank {log.ranks[0]}"
     if len({speed.unit for speed in log.speeds if speed.throughput is not None}) > 1:

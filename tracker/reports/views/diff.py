@@ -208,7 +208,7 @@ def _bars(diff: Diff, unit: tuple[int, str]) -> Bars:
         (head.header, format_ns(total, unit), tuple(getattr(part, f"{side}_ns") or 0.0 for part in found.parts))
         for head, total, side in totals
     )
-    return Bars(tuple(_PARTS.get(part.name, part.title) for part in found.parts), sides)
+    return Bars(tuple(cells.PARTS.get(part.name, part.title) for part in found.parts), sides)
 
 
 def _differs(mean: Row, median: Row) -> bool:

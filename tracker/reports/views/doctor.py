@@ -43,7 +43,10 @@ def document(findings: Findings, look: Look) -> Document:
     # a value that helps to know is one that can be had
     missing = dict.fromkeys(lack.what for one in captures for lack in one.lacks if lack.remedy)
     parts = [f"{counted(len(findings.failures), 'file')} unreadable"] if findings.failures else []
-    parts += [f"{counted(files, 'file')} that may be profiles, but no reader takes them"] if files else []
+    unclaimed = (
+        "looks like a profile, but no reader takes it" if files == 1 else "look like profiles, but no reader takes them"
+    )
+    parts += [f"{counted(files, 'file')} {unclaimed}"] if files else []
     if captures:
         of = some_of(list(dict.fromkeys((f"{one.format}, {one.device}") for one in captures)), "; ")
         parts.insert(0, f"{some_of(list(missing))} will be missing" if missing else "nothing will be missing")

@@ -13,7 +13,7 @@ from tracker.reports.document import NAME, SENTENCE, Block, Column, Document, Li
 from tracker.reports.look import Look
 from tracker.reports.rows import Row, records
 from tracker.reports.text import shorten
-from tracker.results import REPLACED_BY, Findings
+from tracker.results import OPEN_STATES, REPLACED_BY, STATES, Findings
 from tracker.units import MISSING_TEXT, counted, format_diff, format_moment, format_ns, time_unit
 
 KINDS: Final = {
@@ -101,7 +101,9 @@ def _headline(found: Findings, incidents: Sequence[Row], rows: Sequence[Row], su
     chosen = found.options
     named = (("--version", chosen.version), ("--kind", chosen.kind), ("--direction", chosen.direction))
     filters = command(*(part for name, value in named if value for part in (name, value)))
-    return f"No open finding with {filters}" if filters else "No open finding"
+    states = ("open",) if chosen.states in (None, OPEN_STATES) and chosen.version is None else chosen.states or STATES
+    kind = f" {' or '.join(states)}" if states != STATES else ""
+    return f"No{kind} finding{f' with {filters}' if filters else ''}"
 
 
 def headline(incident: Row, own: Sequence[Row], *, whole: bool = True) -> str:
@@ -272,7 +274,8 @@ def _next(found: Findings, incidents: Sequence[Row], rows: Sequence[Row]) -> Ite
     named = (("--workload", chosen.workload), ("--device", chosen.device))
     where = [part for name, value in named if value for part in (name, value)]
     if not rows:
-        yield command("tracker", "findings", *where, "--state", "all")
+        over = chosen.states == STATES
+        yield command("tracker", *(["history", *where] if over else ["findings", *where, "--state", "all"]))
         return
     if not incidents:
         yield command("tracker", "history", str(rows[0]["series_id"]))

@@ -53,7 +53,9 @@ def document(status: Status, look: Look) -> Document:
     counts += [f"{counted(len(queue), 'profile')} on {'its' if len(queue) == 1 else 'their'} way"] if queue else []
     counts += [f"{len(status.spooled):,} queued by jobs"] if status.spooled else []
     counts += [f"{counted(undelivered, 'message')} to deliver"] if undelivered else []
-    start = f"{counted(len(problems), 'problem')}: {', '.join(problems)}" if problems else "No problem"
+    words = [f"{counted(count, noun)} {what}" for count, noun, what in problems]
+    total = counted(sum(count for count, *_ in problems), "problem")
+    start = f"{total}: {', '.join(words)}" if problems else "No problem"
     return Document(
         title=f"{status.database} at {_moment(now)}",
         headline=f"{start}; {', '.join(counts)}",
@@ -63,7 +65,8 @@ def document(status: Status, look: Look) -> Document:
     )
 
 
-def _problems(status: Status) -> list[str]:
+def _problems(status: Status) -> list[tuple[int, str, str]]:
+    """How many of what have which problem."""
     states = [one.state for one in status.watchers]
     missing = sum(one.is_missing for folder in status.folders for one in folder.expected)
     gone = states.count("killed") + states.count("lost") if "alive" not in states else 0
@@ -77,7 +80,7 @@ def _problems(status: Status) -> list[str]:
         (len(status.shut), "spool folder", "not readable"),
         (sum(one.state == "dead" for one in status.messages), "message", "given up"),
     )
-    return [f"{counted(count, noun)} {what}" for count, noun, what in found if count]
+    return [each for each in found if each[0]]
 
 
 def _next(status: Status, alive: int, has_quarantined: bool) -> list[str]:

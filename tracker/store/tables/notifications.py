@@ -38,7 +38,7 @@ class Notification(Base, table=True):
 
 
 class Silence(Base, table=True):
-    """Findings of which nothing is told until an end, by patterns."""
+    """Mutes of findings by patterns: no alerts until an end."""
 
     __tablename__ = "silence"
     id: int | None = row_id()
