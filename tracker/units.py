@@ -271,12 +271,13 @@ def device_key(name: str) -> str:
 
 
 def unit_of_metric(metric: str) -> str:
-    """The unit of a metric of a series: ns, bytes or per_second.
+    """The unit of a metric of a series: ns, bytes, ratio or per_second.
 
     >>> unit_of_metric("device_self_ns"), unit_of_metric("peak_allocated_bytes"), unit_of_metric("samples_per_second")
     ('ns', 'bytes', 'per_second')
     """
-    return "per_second" if metric.endswith("_per_second") else "bytes" if metric.endswith("bytes") else "ns"
+    ends = {"_per_second": "per_second", "bytes": "bytes", "_ratio": "ratio"}
+    return next((unit for end, unit in ends.items() if metric.endswith(end)), "ns")
 
 
 def natural(text: str) -> tuple[tuple[int, int, str], ...]:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from tests.factories import save
+from tests.factories import EPOCH_NS, save
 from tests.ranks.made import MS, job
+from tracker.compare import diff, gate_of_diff
 from tracker.errors import UsageError
 from tracker.ranks import cluster
+from tracker.regressions.gates import gate_of_findings
+from tracker.regressions.inbox import findings
+from tracker.regressions.judgement import lines_of, update
 from tracker.results import ClusterOptions
+from tracker.store import queries
 
 EVEN = {0: [10] * 5, 1: [10.5, 10, 10, 10, 10.5], 2: [10, 10.5, 10, 10.5, 10], 3: [10, 10, 10.5, 10, 10]}
 """Four ranks, each now and then the slowest."""
@@ -153,3 +158,31 @@ def test_a_slow_link_is_told_from_those_of_its_transport_and_never_from_others(s
     assert [(one["transport"], one["source_rank"], one["target_rank"], one["place"]) for one in slow] == [
         ("HCCS", 1, 0, "link")
     ]
+
+
+def test_a_version_that_is_slower_by_a_slow_host_alone_does_not_fail(store):
+    """Three runs of v1 on even hosts; three of v2 in which node1 takes 40 ms instead of 10."""
+    hosts = {number: {"host": f"node{number // 2}"} for number in range(4)}
+    even = {number: [10.0, 10.1, 10.0, 9.9, 10.0, 10.1, 10.0, 9.9] for number in range(4)}
+    slow = {**even, 2: [40.0, 41.0] * 4, 3: [41.0, 40.0] * 4}
+    for at, (version, own) in enumerate([("v1", even)] * 3 + [("v2", slow)] * 3):
+        job(store, own, hosts, started_at_ns=EPOCH_NS + at * 10**13,
+            of_run={"version": version, "started_at_ns": EPOCH_NS + at * 10**13})  # fmt: skip
+    found = diff(store, "v1", "v2")
+    words = "host node1 was slow (own time x4.05 that of the others) in 3 of 3 runs, 0 of 3 before"
+    assert found.explanation.verdict == "REGRESSED"
+    gate = gate_of_diff(found)
+    assert (gate.code, gate.because) == (4, words)
+    assert f"Host{words[4:]}: no fault of the version, runs without it decide." in found.judgement.sentences
+    update(store, lines_of(store))
+    listed = findings(store)
+    assert gate_of_findings(listed).code == 4
+    assert any(note.startswith("Host node1 was slow") for note in listed.notes)
+    assert diff(store, "v2", "v1").gates["new"].code == 0, "an improvement asks for no host"
+
+
+def test_how_uneven_the_ranks_are_is_a_series_of_its_own(store):
+    """10, 12 and 18 ms: the largest is 1.5 times the median, and 1.8 times the smallest."""
+    run = job(store, {0: [10] * 3, 1: [12] * 3, 2: [18] * 3})
+    values = queries.samples(store, [1]).set_index("name")["per_step"]
+    assert (run, round(values["imbalance"], 6), round(values["rank spread"], 6)) == ("run:1", 1.5, 1.8)

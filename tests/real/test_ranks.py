@@ -7,9 +7,10 @@ import pandas as pd
 import pytest
 
 from tests.real import data
+from tracker.detect.peers import judge
 from tracker.ranks import cluster
-from tracker.ranks.judging import judge
-from tracker.ranks.own_time import Stage, pipeline_row
+from tracker.ranks.own_time import pipeline_row
+from tracker.regressions.hosts import Stage
 from tracker.results import ClusterOptions
 
 MS = 1e6

@@ -34,6 +34,7 @@ _WHY: Final = {
     "net of the operators": "the operators found got slower by {net} of the step",
     "suspect": "the step may be slower: the next runs decide",
     "runs": "the step has no verdict: too few runs, or other settings",
+    "slow host": "{host}",
 }
 """What gave an exit code -> why, in words."""
 
@@ -54,7 +55,9 @@ def gate_of_diff(diff: Diff, word: str = "new") -> Gate:
         return Gate(word, EXIT_NOT_COMPARABLE if never else EXIT_TOO_LITTLE_DATA, because)
     result = diff.gates.get(word, GateResult(EXIT_TOO_LITTLE_DATA, "runs", 0.0, 0.0))
     because = (
-        _WHY[result.cause].format(peak=format_diff(result.peak), net=format_diff(result.net)) if result.cause else ""
+        _WHY[result.cause].format(peak=format_diff(result.peak), net=format_diff(result.net), host=result.host)
+        if result.cause
+        else ""
     )
     if result.code == EXIT_OK:
         because = "nothing fails" + (f"; operators net {format_diff(result.net)} of the step" if result.net else "")

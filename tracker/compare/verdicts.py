@@ -17,6 +17,7 @@ from tracker.compare.operators import own_time
 from tracker.compare.recorded import stated_recordings
 from tracker.compare.refusals import INSTEAD, refused
 from tracker.detect import Key, Verdict
+from tracker.regressions.hosts import note_of
 from tracker.regressions.limits import traits_of, words_of_limits
 from tracker.regressions.rows import WAYS
 from tracker.regressions.sides import STEP, SideVerdicts, stored_verdicts, verdicts_of_sides
@@ -215,6 +216,7 @@ def judge(
         *not_judged,
         _shared(found),
         *_still(found),
+        *filter(None, [note_of(found.gates["new"].host if "new" in found.gates else "")]),
         *([f"Judged by thresholds of your own: {limits}."] if limits else []),
         *_without_verdicts(left_out, options),
     )

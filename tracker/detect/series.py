@@ -42,7 +42,7 @@ class KindCode(IntEnum):
     PART = 10
     """Phases and modules."""
     RATE = 11
-    """Throughput."""
+    """Throughput, and how uneven the ranks are."""
 
 
 _RUN_KINDS = {
@@ -51,6 +51,8 @@ _RUN_KINDS = {
     "compute": KindCode.WHOLE,
     "peak memory": KindCode.PEAK,
     "throughput": KindCode.RATE,
+    "imbalance": KindCode.RATE,
+    "rank spread": KindCode.RATE,
     "mean step": KindCode.PART,
 }
 _KINDS = {

@@ -14,6 +14,7 @@ from tracker.compare.sides import load_all
 from tracker.errors import UsageError
 from tracker.ranks import exchange, missing, own_time
 from tracker.ranks.work import Work, operator_rows
+from tracker.regressions.hosts import TIMES, Stage, host_rows, stages_of
 from tracker.results import CLUSTER_COLUMNS, SLOW, SUSPECT, UNEVEN, Cluster, ClusterOptions, ShowOptions
 from tracker.units import counted, format_ns
 
@@ -79,7 +80,8 @@ def _of_run(store: Store | None, reference: str, options: ClusterOptions) -> Clu
 
 
 def _cluster(side: Loaded, reference: str, options: ClusterOptions) -> Cluster:
-    stages, work = own_time.stages_of(side), Work(side)
+    stages = stages_of(side.captures.rows("rank", "stage"), side.steps.rows(*TIMES))
+    work = Work(side)
     microbatches, source = _microbatches(side, options)
     steps = dict.fromkeys(side.captures.listed("rank"), 0)
     for rank, count in side.steps.rows("rank", "steps"):
@@ -94,7 +96,7 @@ def _cluster(side: Loaded, reference: str, options: ClusterOptions) -> Cluster:
     tables = {
         "ranks": sorted(rows, key=lambda row: (row.get("verdict") is None, -(row.get("own_ratio") or 0), row["rank"])),
         "steps": own_time.step_rows(stages),
-        "hosts": own_time.host_rows(side, stages),
+        "hosts": host_rows({rank: host for rank, host in side.captures.rows("rank", "host") if host}, stages),
         "stages": own_time.stage_rows(stages, rows, microbatches),
         "pipeline": [pipeline] if pipeline else [],
         "roles": roles,
@@ -131,7 +133,7 @@ def _microbatches(side: Loaded, options: ClusterOptions) -> tuple[int | None, st
     return None, ""
 
 
-def _answer(tables: Mapping[str, list[Row]], stages: Sequence[own_time.Stage]) -> tuple[str, str, tuple[str, ...]]:
+def _answer(tables: Mapping[str, list[Row]], stages: Sequence[Stage]) -> tuple[str, str, tuple[str, ...]]:
     """The sentence that says who holds the job back, its verdict, and what limits it."""
     rows = tables["ranks"]
     if len(rows) < 2:
@@ -176,7 +178,7 @@ def _answer(tables: Mapping[str, list[Row]], stages: Sequence[own_time.Stage]) -
     return "no rank holds the others back", "", others
 
 
-def _sure(row: Mapping[str, Any], stages: Sequence[own_time.Stage]) -> str:
+def _sure(row: Mapping[str, Any], stages: Sequence[Stage]) -> str:
     steps = max((len(stage.steps) for stage in stages if "rank" not in row or row["rank"] in stage.ranks), default=0)
     own = f"own time {format_ns(row['own_ns'])}, " if row.get("own_ns") is not None else ""
     chance = f"chance does that to any of them with q = {row['q']:.3f}" if row["q"] >= 0.001 else "q < 0.001"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from tracker.ranks.judging import FEWEST_STEPS
+from tracker.detect.peers import FEWEST_STEPS
 from tracker.store import queries
 from tracker.units import counted, format_numbers
 
 if TYPE_CHECKING:
     from tracker.compare.sides import Loaded
-    from tracker.ranks.own_time import Stage
+    from tracker.regressions.hosts import Stage
     from tracker.store.calls.splitting import Collectives
 
 _COLLECTIVES: Final = {

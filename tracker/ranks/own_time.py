@@ -7,75 +7,20 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from msgspec import Struct
 
-from tracker.ranks.judging import Judged, judge, median_of_others
+from tracker.detect.peers import median_of_others
 from tracker.ranks.work import Work
-from tracker.results import SLOW, UNEVEN
+from tracker.regressions.hosts import Stage, known
+from tracker.results import UNEVEN
 
 if TYPE_CHECKING:
     from tracker.columns import F64
     from tracker.compare.sides import Loaded
 
-_PARTS: Final = ("compute_ns", "exposed_copy_ns", "data_loading_ns")
 _SUMMED: Final = (
     "compute_ns", "exposed_communication_ns", "idle_ns", "data_loading_ns", "preparing_ns", "bubble_ns",
 )  # fmt: skip
-_UNEVEN: Final = 1.10
-"""Largest own time of a stage by its median from which on the work moves around between the ranks."""
 Row = dict[str, Any]
-
-
-class Stage(Struct, frozen=True, eq=False):
-    """The ranks of a stage that can be compared, in order. `number`: None for no stage; `steps`: which all of them
-    have; `own`: ns, a row per rank and a column per step; `parts`: of the own time, alike; `judged`: by rank.
-    """
-
-    number: int | None
-    ranks: list[int]
-    steps: list[int]
-    own: F64
-    parts: Mapping[str, F64]
-    judged: Judged
-
-    @property
-    def spread(self) -> float | None:
-        """Median over the steps of the largest own time by the median one; None for one rank."""
-        return float(np.median(self.own.max(axis=0) / np.median(self.own, axis=0))) if len(self.ranks) > 1 else None
-
-    @property
-    def is_uneven(self) -> bool:
-        """Whether the work moves around while no rank is slow."""
-        is_known = self.spread is not None and len(self.steps) > 2
-        return is_known and self.spread >= _UNEVEN and SLOW not in self.judged.verdict  # type: ignore[operator]
-
-
-def stages_of(side: Loaded) -> list[Stage]:
-    """The stages of a run, with the ranks whose own time is known in the steps that all of them have."""
-    columns = ("rank", "step", "duration_ns", "e2e_ns", "exposed_communication_ns", *_PARTS)
-    times: dict[int, dict[int, Row]] = {}
-    for rank, step, duration, e2e, exposed, *parts in side.steps.rows(*columns):
-        if exposed is not None and (duration or e2e):
-            # markers of the host can be closer together than the work of the device
-            own = max(duration or 0, e2e or 0) - exposed
-            times.setdefault(rank, {})[step] = {"own": own, **dict(zip(_PARTS, parts, strict=True))}
-    found: dict[int, list[int]] = {}
-    for rank, stage in side.captures.rows("rank", "stage"):
-        if times.get(rank):
-            found.setdefault(-1 if stage is None else stage, []).append(rank)
-    return [_stage(stage, ranks, times) for stage, ranks in sorted(found.items())]
-
-
-def _stage(number: int, ranks: list[int], times: Mapping[int, Mapping[int, Row]]) -> Stage:
-    steps = sorted(set.intersection(*(set(times[rank]) for rank in ranks)))
-
-    def matrix(name: str) -> F64:
-        rows = [[times[rank][step][name] for step in steps] for rank in ranks]
-        return np.array(rows, dtype=np.float64).reshape(len(ranks), len(steps))
-
-    own = matrix("own")
-    parts = {name: matrix(name) for name in _PARTS}
-    return Stage(None if number < 0 else number, ranks, steps, own, parts, judge(own))
 
 
 def rank_rows(
@@ -92,10 +37,10 @@ def rank_rows(
             stage, at = place[rank]
             judged = stage.judged
             row |= {
-                "own_ns": _known(np.median(stage.own[at])) if stage.steps else None,
-                "own_ratio": _known(judged.ratio[at]), "excess_ns": _known(judged.excess[at]),
-                "cost_ns": _known(judged.cost[at]), "slowest_steps": int(judged.slowest[at]),
-                "q": _known(judged.q[at]), "verdict": judged.verdict[at],
+                "own_ns": known(np.median(stage.own[at])) if stage.steps else None,
+                "own_ratio": known(judged.ratio[at]), "excess_ns": known(judged.excess[at]),
+                "cost_ns": known(judged.cost[at]), "slowest_steps": int(judged.slowest[at]),
+                "q": known(judged.q[at]), "verdict": judged.verdict[at],
                 **(_cause(stage, at, work) if judged.verdict[at] else {}),
                 "device_score": work.score(rank, stage.ranks),
             }  # fmt: skip
@@ -158,36 +103,9 @@ def step_rows(stages: Iterable[Stage]) -> list[Row]:
         ratios = stage.own / np.where(others > 0, others, np.nan)
         for at, rank in enumerate(stage.ranks):
             for place, step in enumerate(stage.steps):
-                ratio = _known(ratios[at, place])
+                ratio = known(ratios[at, place])
                 rows.append({"rank": rank, "step": step, "own_ns": int(stage.own[at, place]), "own_ratio": ratio})
     return rows
-
-
-def host_rows(side: Loaded, stages: Sequence[Stage]) -> list[Row]:
-    """Hosts judged as ranks are, by the median of their ranks, each by the median of its stage; none with one host."""
-    hosts = {rank: host for rank, host in side.captures.rows("rank", "host") if host}
-    names = sorted({hosts[rank] for stage in stages for rank in stage.ranks if rank in hosts})
-    steps = sorted(set.intersection(*({*stage.steps} for stage in stages))) if stages else []
-    if len(names) < 2 or not steps:
-        return []
-    parts: dict[str, list[F64]] = {}
-    for stage in stages:
-        chosen = [stage.steps.index(step) for step in steps]
-        relative = stage.own[:, chosen] / np.median(stage.own[:, chosen], axis=0)
-        for at, rank in enumerate(stage.ranks):
-            if rank in hosts and len(stage.ranks) > 1:
-                parts.setdefault(hosts[rank], []).append(relative[at])
-    names = sorted(parts)
-    if len(names) < 2:
-        return []
-    judged = judge(np.array([np.median(parts[name], axis=0) for name in names]))
-    return [
-        {
-            "host": name, "ranks": len(parts[name]), "own_ratio": _known(judged.ratio[at]),
-            "slowest_steps": int(judged.slowest[at]), "q": _known(judged.q[at]), "verdict": judged.verdict[at],
-        }
-        for at, name in enumerate(names)
-    ]  # fmt: skip
 
 
 def stage_rows(stages: Sequence[Stage], ranks: Sequence[Row], microbatches: int | None) -> list[Row]:
@@ -239,7 +157,3 @@ def _whole(taus: F64, microbatches: int) -> F64:
     """How long the pipeline takes in each step; `taus`: ns of a microbatch, a row per stage."""
     found: F64 = taus.sum(axis=0) + (microbatches - 1) * taus.max(axis=0)
     return found
-
-
-def _known(value: Any) -> float | None:
-    return None if np.isnan(value) else float(value)

@@ -16,6 +16,7 @@ from tracker.errors import UsageError
 from tracker.lazy import pd
 from tracker.regressions import comparable
 from tracker.regressions.environment import changed_between
+from tracker.regressions.hosts import note_of, slow_host
 from tracker.regressions.inbox import found_rows, incident_of, line_of, rank_of, share_of
 from tracker.regressions.limits import MIN_CONTRIBUTION, MIN_RATIO, limit_of, traits_of, words_of_limit
 from tracker.regressions.rows import series_in_order, track_of_runs
@@ -59,6 +60,8 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
     beyond = sides_of(window.centred(data.series.shares_shift), np.tile(base[order], (len(keys), 1)), new[order]).beyond
     with store.connect() as connection:
         sentence = comparable.settings_note(connection, track.line, track.runs, track.limits.look_back)
+        runs = [[*map(int, str(finding[name] or "").split())] for name in ("candidate_runs", "baseline_runs")]
+        host = slow_host((connection, runs[0]), (connection, runs[1])) if finding["direction"] == "regression" else ""
     facts = queries.of_version(store, "version_facts", track.line, finding["version_id"])
     centred = window.centred(data.series.shares_shift)[row]
     return ExplainedFinding(
@@ -74,7 +77,7 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
         environment=pd.DataFrame(
             changed_between(store, incident), columns=list(FINDINGS_COLUMNS["environment"]), dtype=object
         ),
-        notes=(sentence,) if sentence else (),
+        notes=tuple(filter(None, (sentence, note_of(host)))),
     )
 
 

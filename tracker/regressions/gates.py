@@ -19,6 +19,7 @@ _WHY: Final = {
     "net of the operators": "the operators found got slower by {net} of the step",
     "suspect": "the step may be slower: the next runs decide",
     "runs": "the step has no verdict: too few runs before or in it",
+    "slow host": "{host}",
 }
 """What gave an exit code -> why, in words."""
 
@@ -53,7 +54,11 @@ def reason_of(line: Row, word: str) -> str:
     """What gave the exit code of a track, a row of FINDINGS_COLUMNS["lines"], in words; "" for 0."""
     cause = line[f"gate_{word}_cause"]
     return (
-        _WHY[cause].format(peak=format_diff(line["peak"] or 0.0), net=format_diff(line["net"] or 0.0)) if cause else ""
+        _WHY[cause].format(
+            peak=format_diff(line["peak"] or 0.0), net=format_diff(line["net"] or 0.0), host=line["slow_host"]
+        )
+        if cause
+        else ""
     )
 
 

@@ -13,6 +13,7 @@ from tracker.errors import EXIT_TOO_LITTLE_DATA, FIRST_INGEST, UsageError
 from tracker.regressions.causes import cause_of, mark_new_shapes, mark_renamed, split_of
 from tracker.regressions.comparable import settings_note
 from tracker.regressions.environment import changed_between
+from tracker.regressions.hosts import note_of
 from tracker.regressions.replaced import as_one, cover_replaced, mark_replaced, net_contribution
 from tracker.regressions.rows import SIGNS, verdict_word
 from tracker.regressions.sides import newest_gates
@@ -83,6 +84,7 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
         lines.append(standing(store, track) | gates_of(store, track))
         with store.connect() as connection:
             notes.append(settings_note(connection, track.line, track.runs, track.limits.look_back))
+        notes.append(note_of(lines[-1]["slow_host"]))
     tables = {"incidents": incidents, "findings": shown, "environment": environment, "lines": lines}
     return Findings(
         {name: Columns.of_rows(rows, FINDINGS_COLUMNS[name]) for name, rows in tables.items()},
@@ -318,7 +320,7 @@ def gates_of(store: Store, track: TrackNow) -> Row:
         for name, value in (
             (f"gate_{word}", found.get(word, nothing).code), (f"gate_{word}_cause", found.get(word, nothing).cause),
         )
-    }  # fmt: skip
+    } | {"slow_host": next((own.host for own in found.values() if own.host), "")}  # fmt: skip
 
 
 def rank_of(row: Row) -> tuple[Any, ...]:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct, field
+from msgspec.structs import replace
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
@@ -18,6 +19,7 @@ from tracker.columns import objects
 from tracker.detect import CHANGES, JudgedSeries, Key, KindCode, Reason, Thresholds, Verdict, judge_version
 from tracker.errors import EXIT_FINDINGS, EXIT_OK, EXIT_TOO_LITTLE_DATA
 from tracker.regressions.comparable import alike, recordings_of
+from tracker.regressions.hosts import OfRuns, slow_host
 from tracker.regressions.judgement import TrackRuns, runs_of_track
 from tracker.regressions.limits import track_limits, traits_of
 from tracker.regressions.rows import SIGNS, WAYS, numbers_of, stated
@@ -38,7 +40,7 @@ STEP: Final = ("step", "e2e")
 class GateFacts(Struct, frozen=True):
     """What a gate looks at. `steps`: the sign of each finding of the step; `net`: change by the operators that were
     found, as a share of the step; `peak`: rise of peak memory, as a ratio; `suspect`: whether the step may be slower;
-    `decided`: whether it has a verdict.
+    `decided`: whether it has a verdict; `host`: which slow host took part in all runs, and in none before, in words.
     """
 
     steps: tuple[int, ...] = ()
@@ -46,9 +48,15 @@ class GateFacts(Struct, frozen=True):
     peak: float = 0.0
     suspect: bool = False
     decided: bool = False
+    host: str = ""
 
     def result(self, limits: Thresholds) -> GateResult:
-        """The exit code, by the first rule that holds, and what gave it: JUDGEMENT, section 7."""
+        """The exit code, by the first rule that holds, and what gave it: JUDGEMENT, section 7. A time that a slow host
+        took fails nothing until there are runs without it.
+        """
+        is_slower = any(sign > 0 for sign in self.steps) or (not self.steps and self.net >= limits.gate_net)
+        if self.host and is_slower and self.peak < limits.gate_peak:
+            return GateResult(EXIT_TOO_LITTLE_DATA, "slow host", self.net, self.peak, self.host)
         if any(sign > 0 for sign in self.steps):
             return GateResult(EXIT_FINDINGS, "step", self.net, self.peak)
         if self.peak >= limits.gate_peak:
@@ -150,6 +158,7 @@ def stored_verdicts(
     places: dict[Key, int] = {tuple(one[:5]): at for at, one in enumerate(said)}
     rows = _open_in(track, row.version_id, regressions.findings_of_track(connection, lines[0]))
     gates = _gates(row, rows, places, columns)
+    gates = _with_host(gates, limits, (connection, candidate), (connection, base))
     excused = frozenset(_key(one) for one in rows if one.excused)
     shift = None if not row.shared_factor else float(np.expm1(row.shared_factor))
     older = [one for one in rows if not one.excused and one.version_id != row.version_id and SIGNS[one.direction] > 0]
@@ -170,7 +179,20 @@ def newest_gates(connection: Connection, line: Line, run_ids: Iterable[int]) -> 
     columns["verdict"][[one.reason == Reason.SETTINGS.name for one in said]] = None
     rows = _open_in(track, row.version_id, regressions.findings_of_track(connection, line))
     facts = _gates(row, rows, {tuple(one[:5]): at for at, one in enumerate(said)}, columns)
-    return {word: own.result(track_limits(track.limits)) for word, own in facts.items()}
+    limits, base = track_limits(track.limits), [*map(int, row.base_runs.split())]
+    facts = _with_host(facts, limits, (connection, [*run_ids]), (connection, base))
+    return {word: own.result(limits) for word, own in facts.items()}
+
+
+def _with_host(
+    gates: Mapping[str, GateFacts], limits: Thresholds, candidate: OfRuns, baseline: OfRuns
+) -> dict[str, GateFacts]:
+    """The gates with the slow host that explains a slower candidate, looked for where one fails by its time."""
+    by_time = ("step", "net of the operators")
+    if not any(own.result(limits).cause in by_time for own in gates.values()):
+        return dict(gates)
+    host = slow_host(candidate, baseline)
+    return {word: replace(own, host=host) for word, own in gates.items()}
 
 
 def open_findings(connection: Connection, run_id: int) -> str:
@@ -257,7 +279,8 @@ def judge_sides(
         net=float(own.contribution[leaf & changed].sum()),
         peak=float(np.nan_to_num(peaks).max(initial=0.0)),
     )  # fmt: skip
-    gates = dict.fromkeys(("new", "any"), facts)
+    with candidate_store.connect() as after, store.connect() as before:
+        gates = _with_host({"new": facts, "any": facts}, limits, (after, candidate), (before, baseline))
     return SideVerdicts(place, {**found, "reason": reasons}, rows, limits, shift, gates)
 
 

@@ -109,7 +109,9 @@ def calibration(calibration: Calibration, look: Look) -> bytes:
 _MOST: Final = 20
 """Series with a sheet and a chart of their own."""
 
-_HISTORY_KINDS: Final = {"ns": ("ms", " (ms)"), "bytes": ("mb", " (MiB)"), "per_second": ("mean", " (per second)")}
+_HISTORY_KINDS: Final = {
+    "ns": ("ms", " (ms)"), "bytes": ("mb", " (MiB)"), "per_second": ("mean", " (per second)"), "ratio": ("percent", ""),
+}  # fmt: skip
 _SHEET_NAME: Final = 31  # characters: Excel specifications and limits
 _VALUES: Final = (("Mean of the runs", "value"), ("Smallest run", "minimum"), ("Largest run", "maximum"))
 

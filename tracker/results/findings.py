@@ -50,7 +50,7 @@ FINDINGS_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
         "workload", "configuration", "device", "version", "version_runs", "runs", "last_run_id", "last_run_ns",
         "step_ns", "e2e_ns", "compute_ns", "exposed_communication_ns", "idle_ns", "data_loading_ns",
         "peak_allocated_bytes", "samples_per_second", "step_verdict", "step_change", "net", "peak", "gate_new",
-        "gate_new_cause", "gate_any", "gate_any_cause",
+        "gate_new_cause", "gate_any", "gate_any_cause", "slow_host",
     ),
 }  # fmt: skip
 EXPLAIN_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -142,7 +142,8 @@ class Findings(Result, frozen=True, eq=False):
     - lines: where each workload, configuration and device stands, whatever was found: its newest `version` with so many
       runs, all active `runs`, when the last run started (UTC ns), its whole-run numbers; the verdict and change of its
       step; `net`, `peak`: change by the operators found in it, and of peak memory, as shares; `gate_new`, `gate_any`:
-      the exit codes of `--fail-on`, and what gave them
+      the exit codes of `--fail-on`, and what gave them; `slow_host`: the host that took part in all runs of the version
+      and in none before, in words, "" for none
     """
 
     tables: Mapping[str, Columns]

@@ -20,15 +20,16 @@ Key = tuple[str, str, str, str, str]
 
 
 class GateResult(Struct, frozen=True):
-    """An exit code, and what gave it: step, peak memory, net of the operators, suspect, or runs; "" for 0. `net`:
-    change of the step by the operators that the version changed, as a share of it; `peak`: change of peak memory, 0.1
-    for 10 % more.
+    """An exit code, and what gave it: step, peak memory, net of the operators, suspect, runs, or slow host; "" for 0.
+    `net`: change of the step by the operators that the version changed, as a share of it; `peak`: change of peak
+    memory, 0.1 for 10 % more; `host`: the slow host that took part, in words.
     """
 
     code: int
     cause: str
     net: float
     peak: float
+    host: str = ""
 
 
 class GatedRow(Struct, frozen=True):

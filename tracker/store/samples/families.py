@@ -38,6 +38,9 @@ RUN_LEVEL: Final[Mapping[str, str]] = {
 MEAN_STEP: Final = ("mean_step_ns", "mean step")
 """Metric and name of the series of the mean over all steps, in which slow steps show that the median leaves out."""
 
+BALANCE: Final = {"imbalance_ratio": "imbalance", "rank_spread_ratio": "rank spread"}
+"""Metric -> name of the series of how uneven the ranks of a run are: 1 where they are equal."""
+
 PEAK: Final = "peak_allocated_bytes"
 """No median: the largest of the whole capture and of all ranks."""
 

@@ -9,8 +9,8 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracker.profile import known_medians
-from tracker.store.samples.families import PEAK, RUN, SeriesKey
-from tracker.store.samples.measured import MAX, MIN, STATISTICS, VALUE, Measured
+from tracker.store.samples.families import BALANCE, PEAK, RUN, SeriesKey
+from tracker.store.samples.measured import MAX, MEAN, MIN, STATISTICS, VALUE, Measured
 from tracker.store.samples.statistic import over_ranks
 
 F64 = NDArray[np.float64]
@@ -55,7 +55,38 @@ def combine(ranks: Sequence[tuple[int, Measured]]) -> Samples:
     for stage in sorted(set(stages.tolist())):
         spread = np.fmax(spread, _spread(table[:, stages == stage, VALUE]))
     steps = max((rank.steps for _, rank in ranks), default=0)
+    balance = _balance(keys, table[:, :, VALUE], stages)
+    if balance:
+        more = np.full((len(balance), len(STATISTICS)), np.nan)
+        more[:, VALUE] = more[:, MEAN] = [*balance.values()]
+        order = sorted(range(len(keys) + len(balance)), key=[*keys, *balance].__getitem__)
+        keys = [[*keys, *balance][place] for place in order]
+        numbers = np.concatenate([numbers, more])[order]
+        spread = np.concatenate([spread, np.full(len(balance), np.nan)])[order]
+        intermittent = np.concatenate([intermittent, np.zeros(len(balance), dtype=bool)])[order]
     return Samples(keys, numbers, _shares(keys, numbers[:, VALUE]), spread, steps, intermittent)
+
+
+def _balance(keys: Sequence[SeriesKey], values: F64, stages: NDArray[np.int64]) -> dict[SeriesKey, float]:
+    """How uneven the own times of the ranks are, a step without exposed communication: the largest by the median and by
+    the smallest, in the stage where that is most; nothing of one rank, or where no communication is known.
+    """
+    place = {(key.name, key.part): at for at, key in enumerate(keys) if key.kind == RUN}
+    found: dict[SeriesKey, float] = {}
+    for part in sorted({part for _, part in place}):
+        step, exposed = (place.get((name, part)) for name in ("step", "exposed communication"))
+        step = place.get(("e2e", part)) if step is None else step
+        if step is None or exposed is None:
+            continue
+        own = values[step] - np.nan_to_num(values[exposed])
+        for stage in sorted(set(stages.tolist())):
+            known = own[(stages == stage) & ~np.isnan(own)]
+            if len(known) > 1 and known.min() > 0:
+                ends = float(known.max() / np.median(known)), float(known.max() / known.min())
+                for (metric, name), ratio in zip(BALANCE.items(), ends, strict=True):
+                    key = SeriesKey(RUN, metric, name, part=part)
+                    found[key] = max(found.get(key, 0.0), ratio)
+    return found
 
 
 def _spread(values: F64) -> F64:

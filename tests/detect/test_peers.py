@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracker.ranks.judging import judge, median_of_others
+from tracker.detect.peers import judge, median_of_others
 
 
 @pytest.mark.parametrize(
