@@ -329,7 +329,7 @@ def test_formats_beside_each_other_may_tell_of_one_run(tmp_path):
     shutil.copy(DATA / "paddle_summary" / "cpu.txt", tmp_path)
     (note,) = [note for note in examine([tmp_path]).notes if "beside each other" in note]
     assert note.startswith(f"{tmp_path}: files of paddle_log and paddle_summary lie beside each other")
-    assert note.endswith("to read, or pack, one of them, say --input-format paddle_summary")
+    assert note.endswith("--input-format paddle_summary chooses one of them")
 
 
 def test_a_summary_of_several_steps_has_as_many_as_an_ingest_counts(tmp_path):

@@ -58,7 +58,7 @@ def test_every_option_has_help_and_a_default(found):
 def test_commands_come_in_groups(tracker):
     out = tracker("--help").out
     titles = [line.rstrip(":") for line in out.splitlines() if line.endswith(":") and not line.startswith(" ")]
-    assert titles == ["Options", "Start", "Follow versions", "Automate", "Manage"]
+    assert titles == ["Options", "Start", "Follow versions", "Find causes", "Automate", "Manage"]
     names = [path[1] for path, _ in WALKED if len(path) == 2]
     assert names == [name for group in COMMANDS.values() for name in group]
     below = {name: tuple(path[2] for path, _ in WALKED if len(path) == 3 and path[1] == name) for name in names}

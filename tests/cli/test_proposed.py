@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import shlex
 import shutil
@@ -271,7 +272,8 @@ def test_the_commands_of_a_message_run(tracker, tmp_path, monkeypatch, version):
 def test_what_waits_in_a_spool_proposes_runs(call, tracker, databases, tmp_path):
     for name in ("good", "bad"):
         profile = tmp_path / f"{name}.pt.trace.json.gz"
-        shutil.copy(tmp_path / FILLED["PATH"], profile)
+        content = gzip.decompress((tmp_path / FILLED["PATH"]).read_bytes())
+        profile.write_bytes(gzip.compress(content + b"\n" * (name == "bad")))
         said = {"version": "v1", "workload": "gpt"} if name == "good" else {}
         spool.add(places.folder(os.environ), {"profile": str(profile), "said": said}, now_ns=1)
     call(databases("empty"), ["runs"])
@@ -279,7 +281,7 @@ def test_what_waits_in_a_spool_proposes_runs(call, tracker, databases, tmp_path)
         done = tracker(*asked.split())
         for words in proposed(done.out + done.err):
             assert tracker(*words).code == 0, f"`{asked}` proposed `{shlex.join(words)}`"
-    assert tracker("ingest", "--spooled", "--version", "v1", "--workload", "gpt").out.startswith("run 1  gpt v1")
+    assert tracker("ingest", "--spooled", "--version", "v1", "--workload", "gpt").out.startswith("run 2  gpt v1")
 
 
 def test_the_runs_that_came_last_are_compared_with_the_last_of_their_configuration(call, tmp_path):

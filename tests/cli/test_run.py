@@ -198,7 +198,7 @@ def test_a_signal_reaches_the_command_which_decides_how_it_ends(job, number):
 def test_a_command_that_a_signal_ends_has_the_exit_code_of_a_shell(job):
     done = run(*LABELS, "--", "sh", "-c", "kill -9 $$")
     assert done.returncode == 128 + 9
-    assert done.stderr.startswith("note: the job ended with exit code 137: signal 9, SIGKILL\n")
+    assert done.stderr.startswith("note: the job ended with exit code 137: signal 9, Killed\n")
 
 
 def test_wrong_options_are_told_before_the_job_starts(job):

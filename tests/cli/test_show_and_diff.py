@@ -252,7 +252,7 @@ def test_what_a_reader_warns_of_is_a_note_where_a_path_is_shown_or_compared(trac
     assert tracker("ingest", one, "--version", "v1", "--workload", "w").err == f"warning: {note}\n"
     assert f"Note: {note}" in " ".join(tracker("show", one).out.split())
     compared = json.loads(tracker("diff", one, other, "--format", "json").out)
-    assert f"{one} and {other}: {note}" in compared["notes"]
+    assert f"a.txt and b.txt: {note}" in compared["notes"]
 
 
 def with_a_bad_row(trace, path):

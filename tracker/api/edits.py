@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from tracker.api.arguments import EMPTY, Names, mapping, writing
 from tracker.errors import UsageError, check_reason
-from tracker.units import AGE, age_ns, is_plain
+from tracker.results.option import one_line
+from tracker.units import AGE, age_ns
 
 if TYPE_CHECKING:
     from tracker.notify import Delivered
@@ -181,7 +182,7 @@ def edit_runs(
         corrected = None if device is None else lambda known: parse_device(device, known)
         stored.edit_all(
             opened, run_ids, version=version, workload=workload, device=corrected, configuration=values,
-            note=None if note is None else _plain("note", note),
+            note=None if note is None else one_line("note", note),
         )  # fmt: skip
 
     return _change(runs, change, store)
@@ -206,7 +207,7 @@ def exclude_runs(runs: Names, *, reason: str, store: Store | None = None) -> lis
     """Leave runs out of every comparison, as `tracker runs exclude` does. Return the runs."""
     from tracker.store import runs as stored
 
-    text = _plain("reason", reason)
+    text = one_line("reason", reason)
     return _change(runs, lambda opened, run_ids: stored.exclude_all(opened, run_ids, text), store)
 
 
@@ -224,7 +225,7 @@ def delete_runs(runs: Names, *, reason: str, purge: bool = False, store: Store |
     """
     from tracker.store import runs as stored
 
-    text = _plain("reason", reason)
+    text = one_line("reason", reason)
     return _change(runs, lambda opened, run_ids: stored.delete_all(opened, run_ids, text, purge=purge), store)
 
 
@@ -362,9 +363,3 @@ def account(by: str | None) -> str:
         return by or getpass.getuser()
     except (KeyError, OSError):
         return f"uid {os.getuid()}"
-
-
-def _plain(what: str, text: str) -> str:
-    if not is_plain(text):
-        raise UsageError(f"{what} {text!r} holds control characters", remedy="write it on one line, as plain text")
-    return text

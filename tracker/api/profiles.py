@@ -47,6 +47,7 @@ def ingest(
     judge: bool = True,
     keep_going: bool = False,
     places: Mapping[Path, Sidecar] = _NOWHERE,
+    as_stored: bool = False,
 ) -> pd.DataFrame:
     """Read profiles into `store`, as `tracker ingest` does; one row per run that they form.
 

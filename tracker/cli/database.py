@@ -87,6 +87,18 @@ def writing(settings: Settings, *, create: bool = False, late: bool = False) -> 
         yield store
 
 
+def only_workload(database: str) -> str | None:
+    """The workload of a database that has just one; None where there is no database yet, or it is refused later."""
+    from tracker.store import queries
+
+    try:
+        with opened(database, create=False, read_only=True) as store:
+            known = set(queries.versions.columns(store).listed("workload"))
+    except StoreError:
+        return None
+    return str(known.pop()) if len(known) == 1 else None
+
+
 def remember(text: str | None) -> None:
     """Keep what --db says, for the commands that an output proposes."""
     _Named.text = text or ""

@@ -94,15 +94,11 @@ def diff(
     if several:
         delivery.deliver(matrix, limit=top)
         return
-    gates = [compare.gate_of_diff(each, fail_on) if fail_on else None for each in found]
-    delivery.deliver(*found, looks=[{"gate": gate} for gate in gates], only=options.only, limit=top)
-    ended = [
-        (gate, " ".join(filter(None, (each.candidate.label, each.candidate.configuration))))
-        for gate, each in zip(gates, found, strict=True)
-        if gate is not None
-    ]
+    ended = [(compare.gate_of_diff(each, fail_on), each.candidate) for each in found] if fail_on else []
+    delivery.deliver(*found, looks=[{"gate": gate} for gate, _ in ended], only=options.only, limit=top)
     if ended:
-        gate, name = min(ended, key=lambda one: _WORST_FIRST.index(one[0].code))
+        gate, side = min(ended, key=lambda one: _WORST_FIRST.index(one[0].code))
+        name = f"{side.label} {side.configuration}".strip()
         finish(gate, of=name if len(ended) > 1 else "")
 
 

@@ -34,16 +34,13 @@ def doctor(
       tracker doctor ./profiles
       tracker doctor trace.json.gz logs/ --format json
     """
-    from tracker import reports
-    from tracker.doctor import examine
-    from tracker.intake import IngestOptions
+    from tracker import api, reports
     from tracker.readers import not_recognised_line
 
     for path in paths:
         check_path(path)
     with progress() as report:
-        how = {**asdict(reading), "max_bytes": config.load(None).max_bytes, "on_progress": report}
-        findings = examine(paths, IngestOptions(**how))
+        findings = api.examine(paths, **asdict(reading), max_bytes=config.load(None).max_bytes, on_progress=report)
     emit(str(reports.render(findings, format, details=details, **screen(color))))
     if findings.not_recognised:
         note(not_recognised_line(findings.not_recognised))

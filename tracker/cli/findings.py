@@ -65,16 +65,14 @@ def explain(
       tracker explain I-3
       tracker explain 12 --format json
     """
-    from tracker import compare
+    from tracker import api, compare
     from tracker.regressions.actions import numbers_of
-    from tracker.regressions.explain import explain as explain_one
-    from tracker.regressions.explain import findings_of
 
-    numbers, incidents = numbers_of([finding])
+    _, incidents = numbers_of([finding])
     delivery = plan(page, f"finding_{finding}", "incident" if incidents else "explained")
-    with database.reading(config.load(db)) as store, store.reading():
-        numbers += [number for incident in incidents for number in findings_of(store, incident)]
-        found = [explain_one(store, number) for number in numbers]
+    with database.reading(config.load(db)) as store:
+        explained = api.explain(finding, store=store)
+        found = explained if isinstance(explained, list) else [explained]
         notes = compare.notes_between(store, [one.finding for one in found])
         found = [replace(one, notes=(*one.notes, *notes)) for one in found]
     delivery.deliver(ExplainedIncident(tuple(found)) if incidents else found[0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tracker.cli.options import Database, Labels, check_path
-from tracker.errors import EXIT_COULD_NOT_RUN, StoreError, UsageError, without_place
+from tracker.errors import EXIT_COULD_NOT_RUN, UsageError, without_place
 from tracker.lazy import import_numpy
 from tracker.results.option import READING, Option
 from tracker.results.options import Reading
@@ -93,6 +93,7 @@ def ingest(
     from msgspec.structs import asdict, replace
 
     from tracker import config
+    from tracker.cli import database
 
     settings = config.load(db)
     given = asdict(labels)
@@ -113,15 +114,13 @@ def ingest(
     # what takes long begins first: much is imported before a database can be queried
     import_numpy()
     otherwise = defaults(settings)
-    if workload is None and otherwise.workload is None:
-        otherwise = replace(otherwise, workload=only_workload(settings, paths, reading.format))
+    if workload is None and otherwise.workload is None and not _states_workload(paths, reading.format):
+        otherwise = replace(otherwise, workload=database.only_workload(settings.database))
     with ExitStack() as stack:
         from tracker import intake
 
         options = intake.IngestOptions(
-            **{**asdict(reading), "max_bytes": settings.max_bytes},
-            commit=labels.commit, note=labels.note, configuration=labels.config, tags=labels.tag,
-            device=labels.device, expect_ranks=labels.expect_ranks, as_run=as_run, keep_going=keep_going,
+            **given, **asdict(reading), max_bytes=settings.max_bytes, as_run=as_run, keep_going=keep_going,
             otherwise=otherwise,
         )  # fmt: skip
         unplaced: Sequence[NotRecognised] = ()
@@ -147,6 +146,13 @@ def defaults(settings: Settings) -> Sidecar:
     return Sidecar(version=version or None, workload=os.environ.get("TRACKER_WORKLOAD") or settings.workload)
 
 
+def _states_workload(paths: Sequence[Path], format: str | None) -> bool:
+    """Whether a profile is a training log, which states its model."""
+    from tracker import readers
+
+    return any("paddle_log" in seen.claims for path in paths for seen in readers.survey(path, format))
+
+
 def _store_runs(
     paths: Sequence[Path],
     settings: Settings,
@@ -168,7 +174,6 @@ def _store_runs(
     from tracker.regressions.inbox import findings  # noqa: F401
     from tracker.reports.commands import command  # noqa: F401
     from tracker.reports.signs import encodable  # noqa: F401
-    from tracker.store import queries
     from tracker.store.order import seems_older_than  # noqa: F401
 
     version, workload = labels
@@ -183,15 +188,13 @@ def _store_runs(
         before = ingested.recovered(store) if store.is_made else frozenset()
         options = replace(options, on_progress=report, read_with=read_with)
         results = intake.ingest(store, paths, version=version, workload=workload, options=options)
-        stored = queries.runs_by_id.columns(store, [result.run_id for result in results])
-        hints = [*ingested.order_hints(store, results), *ingested.mixture_hints(stored)]
-        step_ns = dict(stored.rows("run_id", "step_ns"))
-        last = ingested.meaning(store, results, before)
+        hints = [*ingested.order_hints(store, results), *ingested.mixture_hints(store, results)]
+        lines = [*ingested.run_lines(store, results), ingested.meaning(store, results, before)]
     for text in ingested.warnings_of(results):
         note(f"warning: {text}")
     for text in hints:
         note(f"note: {text}")
-    emit("\n".join([*ingested.run_lines(results, step_ns), last]))
+    emit("\n".join(lines))
     left = sorted([*unplaced, *(one for result in results for one in result.not_recognised)])
     if left:
         note(not_recognised_line(left))
@@ -200,22 +203,6 @@ def _store_runs(
         note(f"not read: {line}")
     if failed:
         raise typer.Exit(EXIT_COULD_NOT_RUN)
-
-
-def only_workload(settings: Settings, paths: Sequence[Path], format: str | None) -> str | None:
-    """The workload of a database that has just one, unless a profile is a training log, which states its own."""
-    from tracker import readers
-    from tracker.cli import database
-    from tracker.store import queries
-
-    if any("paddle_log" in seen.claims for path in paths for seen in readers.survey(path, format)):
-        return None
-    try:
-        with database.reading(settings) as store:
-            known = dict.fromkeys(queries.versions.columns(store).listed("workload"))
-    except StoreError:  # there is none yet, or it is refused later
-        return None
-    return str(next(iter(known))) if len(known) == 1 else None
 
 
 def ingest_spooled(
@@ -236,29 +223,28 @@ def ingest_spooled(
     from tracker.cli.output import emit, note
     from tracker.config import spools
     from tracker.intake.spooled import ATTEMPTS
-    from tracker.store import queries
 
     again = again or bool(version or workload)  # what lacked it was tried just now
     unsaid = intake.Sidecar(version=version, workload=workload)
     places = spools.spools_of(settings) if folders is None else list(folders)
     done: list[intake.Spooled] = []
-    step_ns: Mapping[int, float | None] = {}
+    results: list[intake.IngestResult] = []
+    lines: list[str] = []
     if any(again or not one.given_up for place in places for one in intake.waiting(place)):
         with database.writing(settings, create=True) as store:
             for place in places:
                 done += intake.take_spooled(store, place, max_bytes=settings.max_bytes, again=again, unsaid=unsaid)
-            runs = [result.run_id for one in done for result in one.results]
-            step_ns = dict(queries.runs_by_id.columns(store, runs).rows("run_id", "step_ns")) if runs else {}
+            results = [result for one in done for result in one.results]
+            lines = ingested.run_lines(store, results)
     left = [one for place in places for one in intake.waiting(place)]
-    results = [result for one in done for result in one.results]
     for text in ingested.warnings_of(results):
         note(f"warning: {text}")
     for one in done:
         if one.error is not None:
             state = f"given up, see {one.entry}" if one.given_up else f"attempt {one.attempts} of {ATTEMPTS}"
             note(f"{one.error} ({state})")
-    if results:
-        emit("\n".join(ingested.run_lines(results, step_ns)))
+    if lines:
+        emit("\n".join(lines))
     if folders is None:
         for shut, problem in spools.shut_spools_of(settings):
             note(f"warning: {shut}: {problem}")

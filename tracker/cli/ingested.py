@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 from tracker.units import counted, format_diff, format_ns, format_numbers, ranges
 
 if TYPE_CHECKING:
-    from tracker.columns import Columns
     from tracker.intake import IngestResult, Pack, Read
     from tracker.regressions.tracks import TrackNow
     from tracker.store import Store
@@ -22,8 +21,13 @@ _DIFFERENT: Final = 2.0
 """Ratio of step times from which runs are hardly of one model: repeats differ by a few percent."""
 
 
-def run_lines(results: Sequence[IngestResult], step_ns: Mapping[int, float | None]) -> list[str]:
+def run_lines(store: Store, results: Sequence[IngestResult]) -> list[str]:
     """A line per run: `run 4  small_gpt v08  cpu  rank 0  5 steps  123.90 ms   trace.json.gz`, in columns."""
+    from tracker.store import queries
+
+    if not results:
+        return []
+    step_ns = dict(queries.runs_by_id.columns(store, [one.run_id for one in results]).rows("run_id", "step_ns"))
     names = names_of(results)
     formats = {name for result in results for name in result.formats}
     rows = []
@@ -42,7 +46,7 @@ def run_lines(results: Sequence[IngestResult], step_ns: Mapping[int, float | Non
         ]
         state = next((words for words, holds in states.items() if holds), "")
         rows.append([*row[:-1], f"{row[-1]}{f'  ({state})' if state else ''}"])
-    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))] if rows else []
+    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
@@ -131,11 +135,13 @@ def order_hints(store: Store, results: Sequence[IngestResult]) -> list[str]:
     return hints
 
 
-def mixture_hints(stored: Columns) -> list[str]:
-    """A hint for runs that count as repeats of one version, but whose steps are too different for one model.
+def mixture_hints(store: Store, results: Sequence[IngestResult]) -> list[str]:
+    """A hint for runs that count as repeats of one version, but whose steps are too different for one model."""
+    from tracker.store import queries
 
-    `stored`: of `queries.runs_by_id`.
-    """
+    if len(results) < 2:
+        return []
+    stored = queries.runs_by_id.columns(store, [one.run_id for one in results])
     repeats: dict[tuple[str, ...], dict[int, float]] = {}
     for run_id, step_ns, *labels in stored.rows(
         "run_id", "step_ns", "version", "workload", "vendor", "device", "configuration"

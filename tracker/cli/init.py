@@ -9,7 +9,7 @@ from typing import Annotated, Final
 
 import typer
 
-from tracker.errors import SourceError, StoreError, UsageError
+from tracker.errors import SourceError, UsageError
 from tracker.results.option import Option
 
 _TEMPLATE: Final = """\
@@ -63,17 +63,14 @@ def init(
     """
     from tracker import config
     from tracker.api.files import check_file, write_file
+    from tracker.cli.options import check_path
     from tracker.cli.output import emit
     from tracker.config.entries import parse
 
     place = config.settings_file()
     path = place if file is None else file
-    try:
-        exists = path.exists() or path.is_symlink()
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise SourceError(path, "", f"cannot be written ({reason})", remedy="give another file") from error
-    if exists:
+    check_path(path)
+    if path.exists() or path.is_symlink():
         raise SourceError(path, "", "exists already", remedy="edit it, or give another file: tracker init FILE")
     if not yes and (sys.stdin is None or not sys.stdin.isatty()):
         raise UsageError("tracker init asks questions, and stdin is not a terminal", remedy="add --yes")
@@ -92,13 +89,14 @@ def init(
 
 def _answers(database: str, *, ask: bool) -> dict[str, str]:
     """The entries of the file, as comments where there is no answer."""
+    from tracker.cli.database import only_workload
     from tracker.config.places import is_variable
 
     def answer(question: str, default: str = "") -> str:
         return str(typer.prompt(question, default=default, err=True)).strip() if ask else ""
 
     named = answer("Database: a SQLite file, or postgresql://USER@HOST/NAME", database)
-    known = _only_workload(named or database) if ask else None
+    known = only_workload(named or database) if ask else None
     workload = known or answer("Workload, such as resnet50 (empty: name it in each command)")
     version = answer("Version of profiles that state none: git, or a label (empty: name it in each ingest)",
                      "git" if Path(".git").exists() else "")  # fmt: skip
@@ -116,18 +114,6 @@ def _answers(database: str, *, ask: bool) -> dict[str, str]:
         + "\n"
         + _table("alerts.rules", bool(channel), channels=["team"]),
     }
-
-
-def _only_workload(named: str) -> str | None:
-    from tracker.cli import database
-    from tracker.store import queries
-
-    try:
-        with database.opened(named, create=False, read_only=True) as store:
-            known = sorted(set(queries.versions.columns(store).listed("workload")))
-    except StoreError:
-        return None
-    return str(known[0]) if len(known) == 1 else None
 
 
 def _entry(name: str, value: object, example: str = "") -> str:

@@ -151,7 +151,6 @@ class Job:
         from tracker.cli import database, ingested
         from tracker.cli.output import note
         from tracker.intake import ingest_of_job
-        from tracker.store import queries
 
         settings = config.load(self.db)
         read = partial(
@@ -170,9 +169,7 @@ class Job:
                 except (SourceError, UsageError) as error:
                     note(f"tracker: {error}")
                     left.append(path)
-            runs = [result.run_id for result in results]
-            step_ns = dict(queries.runs_by_id.columns(store, runs).rows("run_id", "step_ns")) if runs else {}
-        lines = ingested.run_lines(results, step_ns) if results else []
+            lines = ingested.run_lines(store, results)
         for line in [*(f"warning: {text}" for text in ingested.warnings_of(results)), *lines]:
             note(line)  # stdout is the job's
         return left

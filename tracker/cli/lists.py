@@ -51,7 +51,6 @@ def emit_list(
     db: str | None,
 ) -> None:
     """Print what `query` finds in the database that `db` names, as `render` does."""
-
     with database.reading(config.load(db)) as store:
         found = query(store)
     emit(render(found, columns, format, name=name, last_line=last_line(found)), as_it_is=format != "text")
@@ -59,12 +58,7 @@ def emit_list(
 
 def text_of(key: str) -> Callable[[Mapping[str, Any]], str]:
     """A cell that shows the value of `key` as it is, `-` where it is missing or empty."""
-
-    def cell(row: Mapping[str, Any]) -> str:
-        value = row[key]
-        return MISSING_TEXT if value is None or value == "" else str(value)
-
-    return cell
+    return lambda row: MISSING_TEXT if row[key] in (None, "") else str(row[key])
 
 
 def time_of(key: str) -> Callable[[Mapping[str, Any]], str]:
@@ -74,14 +68,7 @@ def time_of(key: str) -> Callable[[Mapping[str, Any]], str]:
 
 def moment_of(key: str) -> Callable[[Mapping[str, Any]], str]:
     """A cell that shows a moment of `key` in ns since 1970 to the minute, in UTC."""
-
-    def cell(row: Mapping[str, Any]) -> str:
-        value = row[key]
-        if value is None:
-            return MISSING_TEXT
-        return format_moment(value)
-
-    return cell
+    return lambda row: MISSING_TEXT if row[key] is None else format_moment(row[key])
 
 
 def _aligned(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column]) -> list[str]:

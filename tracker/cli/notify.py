@@ -46,7 +46,6 @@ def notify(
       tracker notify
       tracker notify --retry dead
     """
-
     wishes = {"--test": test, "--list": listed, "--retry": retry is not None, "--dry-run": dry_run}
     if sum(wishes.values()) > 1:
         raise UsageError(f"choose one of {', '.join(name for name, given in wishes.items() if given)}")
@@ -86,13 +85,9 @@ def _test(channels: Sequence[Channel]) -> None:
     failed = 0
     for channel in channels:
         message = Message(
-            event="test",
-            key=f"test:{channel.name}",
-            workload="",
-            severity="info",
-            title="test message of tracker",
+            event="test", key=f"test:{channel.name}", workload="", severity="info", title="test message of tracker",
             lines=(f"Channel {channel.name} works. No action is needed.",),
-        )
+        )  # fmt: skip
         reason = send_within(sender, channel, message)
         failed += reason is not None
         look = "; check there: the service may accept a message and not show it" if sender.to_look_at(channel) else ""
@@ -119,7 +114,6 @@ def _round(settings: Settings) -> None:
 
 
 def _preview(settings: Settings) -> None:
-
     from tracker.notify.enqueueing import preview
     from tracker.reports import render_message
 
@@ -133,7 +127,6 @@ def _preview(settings: Settings) -> None:
 
 
 def _list(settings: Settings) -> None:
-
     from tracker.store import notifications
 
     with database.reading(settings) as store:
@@ -160,7 +153,6 @@ def _list(settings: Settings) -> None:
 
 
 def _retry(settings: Settings, wanted: str) -> None:
-
     from tracker.store import notifications
 
     if wanted != "dead" and not (wanted.isascii() and wanted.isdigit() and len(wanted) <= 18):

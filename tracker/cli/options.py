@@ -29,6 +29,7 @@ from msgspec import NODEFAULT, Struct, field, structs
 
 from tracker.errors import SourceError, UsageError
 from tracker.results.option import LABELS, OUTPUT, Option, declared, one_line, pairs, split
+from tracker.results.options import DEVICE, WORKLOAD
 
 Kind = TypeVar("Kind")
 FORMATS: Final = ("text", "json", "markdown", "html", "csv", "xlsx", "junit", "github", "prometheus")
@@ -69,15 +70,8 @@ Version = Annotated[
         variable="TRACKER_VERSION",
     ),
 ]
-Workload = Annotated[
-    str | None,
-    Option(
-        "Only this workload. Default: TRACKER_WORKLOAD, else the settings file, else any.",
-        "NAME",
-        variable="TRACKER_WORKLOAD",
-    ),
-]
-Device = Annotated[str | None, Option("Only runs on this hardware model. Default: any.", "MODEL")]
+Workload = Annotated[str | None, WORKLOAD._replace(group="")]
+Device = Annotated[str | None, DEVICE._replace(group="")]
 ListFormat = Annotated[
     Literal["text", "json", "csv"], Option("text for people, json for scripts, csv for a spreadsheet.")
 ]
@@ -142,18 +136,19 @@ class Labels(Struct, frozen=True, kw_only=True):
         None
     )
     note: Annotated[str | None, Option("A remark on the run. Default: none.", "TEXT", group=LABELS)] = None
-    config: Annotated[
+    configuration: Annotated[
         Mapping[str, str],
         Option(
             "What must be equal for runs to be compared, such as batch=32; repeatable. Default: tracker.json, then "
             "what the profile states, then file and folder names such as bs32_fp16_N1C8.",
             "KEY=VALUE",
+            name="--config",
             group=LABELS,
         ),
     ] = field(default_factory=dict)
-    tag: Annotated[
+    tags: Annotated[
         Mapping[str, str], Option("A mark to find the run by, such as image=2024-06; repeatable. Default: none.",
-                                  "KEY=VALUE", group=LABELS)
+                                  "KEY=VALUE", name="--tag", group=LABELS)
     ] = field(default_factory=dict)  # fmt: skip
     device: Annotated[
         str | None,

@@ -61,11 +61,9 @@ def pack(
         if target.is_dir() or output.endswith("/"):
             target /= f"{(paths[0].resolve().name or 'run').removesuffix(SUFFIX)}{SUFFIX}"
     check_pack(target, force=force)
-    given = asdict(labels)
-    given["configuration"], given["tags"] = given.pop("config"), given.pop("tag")
     with progress() as report:
         how = {**asdict(reading), "max_bytes": config.load(None).max_bytes, "on_progress": report}
-        made = api.pack(list(paths), target, force=force, **given, **how)
+        made = api.pack(list(paths), target, force=force, **asdict(labels), **how)
     for warning in warnings_of_pack(made):
         note(f"warning: {warning}")
     ranks = f", {'rank' if len(made.ranks) == 1 else 'ranks'} {ranges(made.ranks)}" if made.ranks else ""

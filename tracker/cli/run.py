@@ -14,7 +14,8 @@ from typing import Annotated, Final
 import typer
 
 from tracker.cli.options import Database, Labels
-from tracker.results.option import READING, Option
+from tracker.results.option import Option
+from tracker.results.options import InputFormat
 
 _NOT_FOUND: Final = 127
 _NOT_STARTED: Final = 126
@@ -29,10 +30,7 @@ def run(
         Path, Option("Folder of the profiles; what is new or changed there at the end is read.", "FOLDER")
     ],
     labels: Labels,
-    format: Annotated[
-        str | None,
-        Option("The profiler's format. Default: recognise it.", "NAME", name="--input-format", group=READING),
-    ] = None,
+    format: InputFormat = None,
     db: Database = None,
 ) -> None:
     """Run a job, then ingest the profiles that it wrote to a folder.
@@ -45,15 +43,13 @@ def run(
     Example:
       tracker run --profiles ./prof --workload gpt -- python train.py --epochs 1
     """
+    from msgspec.structs import asdict
+
     from tracker.cli.job import Job
     from tracker.cli.output import note
     from tracker.intake import Sidecar
 
-    given = Sidecar(
-        version=labels.version, workload=labels.workload, commit=labels.commit, note=labels.note, device=labels.device,
-        expect_ranks=labels.expect_ranks, configuration=dict(labels.config), tags=dict(labels.tag),
-    )  # fmt: skip
-    job = Job(profiles, given, format, db)
+    job = Job(profiles, Sidecar(**asdict(labels)), format, db)
     try:
         code = run_child(command, {**os.environ, **job.variables()})
     except FileNotFoundError as error:
@@ -63,7 +59,9 @@ def run(
         note(f"tracker: {command[0]}: cannot be started ({getattr(error, 'strerror', None) or error})")
         raise typer.Exit(_NOT_STARTED) from error
     if code:
-        note(f"note: the job ended with exit code {code}{_signal_in(code)}")
+        number = code - _SIGNALLED
+        by = f": signal {number}, {signal.strsignal(number)}" if 0 < number < signal.NSIG else ""
+        note(f"note: the job ended with exit code {code}{by}")
     try:
         job.read_profiles()
     except Exception as error:  # noqa: BLE001 the job has its own end, whatever happens to its profiles
@@ -81,15 +79,6 @@ def run_child(words: Sequence[str], environ: Mapping[str, str]) -> int:
         signals.send_early()
         code = signals.child.wait()
     return _SIGNALLED - code if code < 0 else code
-
-
-def _signal_in(code: int) -> str:
-    """The signal that an exit code of a shell stands for, "" for none."""
-    try:
-        found = signal.Signals(code - _SIGNALLED)
-    except ValueError:
-        return ""
-    return f": signal {found.value}, {found.name}"
 
 
 class _Signals:

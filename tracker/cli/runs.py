@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -96,10 +96,8 @@ def edit(
       tracker runs edit 41 42 --version v2.1
       tracker runs edit 41 --config batch=32
     """
-    from tracker import api
-
     new = {"version": version, "workload": workload, "device": device, "configuration": config or {}, "note": note}
-    _change(api.edit_runs, runs, db, "changed", **new)
+    _change("edit_runs", runs, db, "changed", **new)
 
 
 def tag(
@@ -113,9 +111,7 @@ def tag(
     Example:
       tracker runs tag 41 42 --tag image=2024-06
     """
-    from tracker import api
-
-    _change(api.tag_runs, runs, db, "tagged", tags=values)
+    _change("tag_runs", runs, db, "tagged", tags=values)
 
 
 def untag(
@@ -129,9 +125,7 @@ def untag(
     Example:
       tracker runs untag 41 --tag image
     """
-    from tracker import api
-
-    _change(api.untag_runs, runs, db, "untagged", keys=keys)
+    _change("untag_runs", runs, db, "untagged", keys=keys)
 
 
 def exclude(runs: Runs, reason: Reason, db: Database = None) -> None:
@@ -141,9 +135,7 @@ def exclude(runs: Runs, reason: Reason, db: Database = None) -> None:
     Example:
       tracker runs exclude 41 --reason 'another job on the node'
     """
-    from tracker import api
-
-    _change(api.exclude_runs, runs, db, "excluded", reason=reason)
+    _change("exclude_runs", runs, db, "excluded", reason=reason)
 
 
 def restore(runs: Runs, db: Database = None) -> None:
@@ -153,9 +145,7 @@ def restore(runs: Runs, db: Database = None) -> None:
     Example:
       tracker runs restore 41
     """
-    from tracker import api
-
-    _change(api.restore_runs, runs, db, "restored")
+    _change("restore_runs", runs, db, "restored")
 
 
 def delete(
@@ -172,17 +162,16 @@ def delete(
     Example:
       tracker runs delete 41 --reason 'wrong machine'
     """
+    _change("delete_runs", runs, db, "purged" if purge else "deleted", reason=reason, purge=purge)
+
+
+def _change(change: str, runs: list[str], db: str | None, done: str, **given: Any) -> None:
     from tracker import api
-
-    _change(api.delete_runs, runs, db, "purged" if purge else "deleted", reason=reason, purge=purge)
-
-
-def _change(change: Callable[..., list[int]], runs: list[str], db: str | None, done: str, **given: Any) -> None:
     from tracker.api.edits import run_numbers
 
     run_numbers(runs)  # an error in the arguments comes before one of the database
     with database.writing(config.load(db)) as store:
-        run_ids = change(runs, store=store, **given)
+        run_ids = getattr(api, change)(runs, store=store, **given)
     emit(f"{'run' if len(run_ids) == 1 else 'runs'} {format_numbers(sorted(run_ids))} {done}")
 
 

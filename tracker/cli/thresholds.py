@@ -188,7 +188,6 @@ def unset(
 
 def _values(texts: Sequence[str]) -> list[tuple[str, float]]:
     """Names and values; `10%` is 0.1."""
-
     found = []
     for text in texts:
         name, _, value = text.partition("=")

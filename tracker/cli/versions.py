@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
-from msgspec import Struct
 
 from tracker import config
 from tracker.cli import database, lists
@@ -137,10 +136,10 @@ def order(
                     f"the database has {counted(len(workloads), 'workload')}: {', '.join(workloads)}",
                     remedy="choose one with --workload",
                 )
-            found = order_of(from_git, dict(known.rows("version", "commit")))
-            if found.unknown:
-                note(f"note: not in {from_git}, left after the version before: {', '.join(found.unknown)}")
-            labels, workload = list(found.labels), workloads[0]
+            labels, unknown = order_of(from_git, dict(known.rows("version", "commit")))
+            if unknown:
+                note(f"note: not in {from_git}, left after the version before: {', '.join(unknown)}")
+            workload = workloads[0]
         done = api.order_versions(labels or [], workload=workload, after=after, before=before, store=store)
         workload = runs.workload_of(store, done[0], workload)
         following = diff_of(store, workload)
@@ -233,18 +232,11 @@ _COLUMNS = (
 _TIMEOUT_S: Final = 120
 
 
-class GitOrder(Struct, frozen=True):
+def order_of(repository: Path, versions: Mapping[str, str | None]) -> tuple[list[str], list[str]]:
     """Versions in the order of their commits, and those without a commit in the repository, which stay after the
     version that they follow now.
-    """
 
-    labels: tuple[str, ...]
-    unknown: tuple[str, ...]
-
-
-def order_of(repository: Path, versions: Mapping[str, str | None]) -> GitOrder:
-    """`versions`: label -> commit or None, in the present order. A label that is a tag, branch or commit is one, too.
-
+    `versions`: label -> commit or None, in the present order. A label that is a tag, branch or commit is one, too.
     SourceError where `repository` is none, UsageError without git or where it has none of the versions.
     """
     _run(repository, ["rev-parse", "--git-dir"])
@@ -262,8 +254,7 @@ def order_of(repository: Path, versions: Mapping[str, str | None]) -> GitOrder:
     for number, (label, commit) in enumerate(commit_of.items()):
         last = place[commit] if commit else last
         keys[label] = (last, number)
-    unknown = tuple(label for label, commit in commit_of.items() if commit is None)
-    return GitOrder(tuple(sorted(keys, key=lambda label: keys[label])), unknown)
+    return sorted(keys, key=lambda label: keys[label]), [label for label, commit in commit_of.items() if not commit]
 
 
 def _commit(repository: Path, *names: str | None) -> str | None:

@@ -101,7 +101,6 @@ def _one_round(store: Store, settings: Settings) -> None:
 
 
 def _service(store: Store, settings: Settings, log: Callable[[Event], None], db: str | None) -> Service:
-
     from tracker import __version__
     from tracker.config import spools
     from tracker.watch import Service, Work, new_owner, this_host
