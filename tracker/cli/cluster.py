@@ -32,8 +32,8 @@ def cluster(
     """Compare the ranks of a run: who holds the job back, what waits for whom, which link is slow.
 
     A rank is SLOW where its own time, a step without exposed communication, is 5 % above that of its peers in so many
-    steps that chance does it in 1 of 20 jobs at most. What the captures cannot tell is said, with the profiler option
-    that would.
+    steps that chance does it in 1 of 20 jobs at most. What the captures do not hold is listed, with the profiler option
+    that records it.
 
     \b
     Example:

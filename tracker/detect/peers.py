@@ -22,7 +22,7 @@ _MOSTLY: Final = 0.8
 FEWEST_STEPS: Final = 3
 
 
-class Judged(Struct, frozen=True, eq=False):
+class PeerVerdicts(Struct, frozen=True, eq=False):
     """Of each row of a table of own times (rows: equals, columns: steps). `ratio`: median over steps of its time by the
     median of the others; `excess`: the same as a difference; `cost`: median over steps of its time less the next
     longest; `slowest`: steps in which it alone took longest; `q`: how often chance gives any of them as many, nan with
@@ -37,7 +37,7 @@ class Judged(Struct, frozen=True, eq=False):
     verdict: list[str | None]
 
 
-def judge(own: F64) -> Judged:
+def judge(own: F64) -> PeerVerdicts:
     """Judge the rows of `own`, none of which is nan; with fewer than 3 steps there is no verdict, with one row nothing.
 
     Under "none is special" each of n rows is the slowest in a step with probability 1 / n: the number of these steps is
@@ -46,7 +46,7 @@ def judge(own: F64) -> Judged:
     count, steps = own.shape
     if count < 2 or not steps:
         nothing = np.full(count, np.nan)
-        return Judged(nothing, nothing, nothing, np.zeros(count, dtype=np.int64), nothing, [None] * count)
+        return PeerVerdicts(nothing, nothing, nothing, np.zeros(count, dtype=np.int64), nothing, [None] * count)
     others = median_of_others(own)
     ordered = np.sort(own, axis=0)
     is_slowest = (own == ordered[-1]) & (ordered[-1] > ordered[-2])
@@ -57,7 +57,7 @@ def judge(own: F64) -> Judged:
     q = np.minimum(1.0, count * tails) if steps >= FEWEST_STEPS else np.full(count, np.nan)
     verdict = [_verdict(*one, steps) for one in zip(ratio.tolist(), q.tolist(), slowest.tolist(), strict=True)]
     excess, cost = np.median(own - others, axis=1), np.median(own - longest_of_others, axis=1)
-    return Judged(ratio, excess, cost, slowest, q, verdict)
+    return PeerVerdicts(ratio, excess, cost, slowest, q, verdict)
 
 
 def _verdict(ratio: float, q: float, slowest: int, steps: int) -> str | None:

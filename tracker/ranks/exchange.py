@@ -11,7 +11,7 @@ from tracker.compare import links
 from tracker.profile import MISSING
 from tracker.results import LINK, SLOW, ShowOptions
 from tracker.store import queries
-from tracker.store.calls.splitting import Collectives, collectives
+from tracker.store.calls.splitting import RunCalls, collectives
 from tracker.units import format_numbers
 
 if TYPE_CHECKING:
@@ -75,13 +75,13 @@ def of_ranks(roles: Sequence[Row]) -> dict[int, Row]:
     return found
 
 
-def calls_of(side: Loaded) -> Collectives:
+def calls_of(side: Loaded) -> RunCalls:
     """The collective calls of the run of a side."""
     with side.store.connect() as connection:
         return collectives(connection, side.run_ids[0])
 
 
-def group_rows(found: Collectives, chosen: Sequence[int]) -> list[Row]:
+def group_rows(found: RunCalls, chosen: Sequence[int]) -> list[Row]:
     """A row per process group and kind, over the whole capture and its captured ranks, the most waiting first."""
     sums: dict[tuple[int, str], dict[int, list[Any]]] = {}
     for rank in sorted(set(found.calls) & set(chosen)):
@@ -136,7 +136,7 @@ def _total(values: Any) -> int | None:
     return None if None in listed else sum(listed)
 
 
-def call_rows(found: Collectives) -> tuple[list[Row], dict[int, int]]:
+def call_rows(found: RunCalls) -> tuple[list[Row], dict[int, int]]:
     """The longest calls of complete groups, with the rank that came last; and how often each rank did.
 
     Starts are compared on one clock: that of the first member, where the clocks of hosts differ.

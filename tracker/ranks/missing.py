@@ -12,7 +12,7 @@ from tracker.units import counted, format_numbers
 if TYPE_CHECKING:
     from tracker.compare.sides import Loaded
     from tracker.regressions.hosts import Stage
-    from tracker.store.calls.splitting import Collectives
+    from tracker.store.calls.splitting import RunCalls
 
 _COLLECTIVES: Final = {
     "torch_profiler": "record device activity (ProfilerActivity.CUDA) and, on a CPU, gloo through torch.distributed",
@@ -27,7 +27,7 @@ def sentences(
     side: Loaded,
     stages: Sequence[Stage],
     tables: Mapping[str, Sequence[Mapping[str, Any]]],
-    calls: Collectives,
+    calls: RunCalls,
     *,
     has_microbatches: bool,
 ) -> tuple[str, ...]:
@@ -39,7 +39,7 @@ def _sentences(
     side: Loaded,
     stages: Sequence[Stage],
     tables: Mapping[str, Sequence[Mapping[str, Any]]],
-    calls: Collectives,
+    calls: RunCalls,
     has_microbatches: bool,
 ) -> Iterator[str]:
     captured = side.captures.listed("rank")
@@ -82,7 +82,7 @@ def _world(side: Loaded) -> int | None:
     return None
 
 
-def _groups(calls: Collectives) -> Iterator[str]:
+def _groups(calls: RunCalls) -> Iterator[str]:
     """Groups of which not all members are captured, and calls that have no partner."""
     captured = set(calls.calls)
     partly = [

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 from sqlalchemy import Connection
 
-from tracker.detect.peers import Judged, judge
+from tracker.detect.peers import PeerVerdicts, judge
 from tracker.results import SLOW
 from tracker.store.sql import statement
 from tracker.units import counted
@@ -35,7 +35,7 @@ class Stage(Struct, frozen=True, eq=False):
     steps: list[int]
     own: F64
     parts: Mapping[str, F64]
-    judged: Judged
+    judged: PeerVerdicts
 
     @property
     def spread(self) -> float | None:

@@ -92,7 +92,7 @@ class Matched(Struct, frozen=True, eq=False):
     ahead_ns: tuple[int, ...]
 
 
-class Collectives(Struct, frozen=True, eq=False):
+class RunCalls(Struct, frozen=True, eq=False):
     """All collective calls of a run. `groups`: by number; `calls`, `kinds`, `transit_ns` (MISSING without partners): by
     rank, one place per call, starts on the clock of the host; `matched`: of the complete groups.
     """
@@ -104,7 +104,7 @@ class Collectives(Struct, frozen=True, eq=False):
     matched: tuple[Matched, ...]
 
 
-def collectives(connection: Connection, run_id: int) -> Collectives:
+def collectives(connection: Connection, run_id: int) -> RunCalls:
     """The calls of all captured ranks, and which of them are one call; what `refresh` keeps the sums of."""
     groups = _groups(connection, run_id)
     captured = [int(rank) for rank in connection.execute(_RANKS, {"run_id": run_id}).scalars()]
@@ -119,7 +119,7 @@ def collectives(connection: Connection, run_id: int) -> Collectives:
     for ends in sorted({_ends(rank, peer) for rank, own in ranks.items() for peer in _peers(own)}):
         if set(captured).issuperset(ends):
             _split_peers([ranks[rank] for rank in ends], splits)
-    return Collectives(
+    return RunCalls(
         {group.number: replace(group, ranks=members[group.number]) for group in groups},
         {rank: own.calls for rank, own in ranks.items()},
         {rank: own.kind for rank, own in ranks.items()},
