@@ -85,7 +85,13 @@ class Flame(Struct, frozen=True):
     rows: tuple[tuple[int, str, float | None, float | None], ...]
 
 
-Chart = Bars | Trend | Curves | Flame
+class HeatMap(Struct, frozen=True):
+    """Cells in rows, each with the words for it and a quotient to its peers, None where that is not known."""
+
+    rows: tuple[tuple[str, tuple[tuple[str, float | None], ...]], ...]
+
+
+Chart = Bars | Trend | Curves | Flame | HeatMap
 """A drawing of a table, for formats that can show it; it says nothing that the table does not say."""
 Strip = tuple[tuple[float, ...], tuple[float, ...]]
 """The values of the runs of both sides."""
@@ -119,13 +125,16 @@ class Table(Struct, frozen=True):
 
 
 class Lines(Struct, frozen=True):
-    """Sentences under a title. `is_wrapped`: broken at the width; else each stays one line, since it may hold paths."""
+    """Sentences under a title. `is_wrapped`: broken at the width; else each stays one line, since it may hold paths.
+    `is_drawing`: characters that draw what a chart shows.
+    """
 
     title: str
     lines: tuple[str, ...]
     section: str = ""
     is_first: bool = True
     is_wrapped: bool = False
+    is_drawing: bool = False
 
 
 Block = Table | Lines

@@ -115,7 +115,9 @@ class _HtmlBlock(Struct, frozen=True):
 
 
 def _says_something(block: Block) -> bool:
-    return bool(block.lines if isinstance(block, Lines) else block.rows or block.note or block.title)
+    if isinstance(block, Lines):
+        return bool(block.lines) and not block.is_drawing
+    return bool(block.rows or block.note or block.title)
 
 
 def _block(block: Block, most: int) -> _HtmlBlock:

@@ -12,7 +12,7 @@ from typing import Final
 from markupsafe import Markup, escape
 
 from tracker.reports.cells import cell, form, readable
-from tracker.reports.document import Bars, Chart, Curves, Flame, Strip, Trend
+from tracker.reports.document import Bars, Chart, Curves, Flame, HeatMap, Strip, Trend
 from tracker.units import format_diff, printable
 
 _HEIGHT: Final = 200
@@ -24,6 +24,8 @@ _COLOURS: Final = {"compute": 0, "exposed communication": 1, "exposed copies": 2
 _LABELS: Final = 60
 """Characters of labels below an axis."""
 _LEVEL: Final = 20
+_LABEL: Final = 12
+"""Per cent of the width for the labels of a heat map."""
 _STRIP: Final = 120
 _POINTS: Final = 150
 """Points of a curve: of each part of its time the largest."""
@@ -35,7 +37,7 @@ _SHADES: Final = (0.02, 0.10, 0.30)
 
 def chart(drawn: Chart) -> Markup:
     """The drawing of `drawn`."""
-    made = {Bars: _bars, Trend: _trend, Curves: _curves, Flame: _flame}
+    made = {Bars: _bars, Trend: _trend, Curves: _curves, Flame: _flame, HeatMap: _heat_map}
     draw: Callable[[Chart], str] = made[type(drawn)]  # type: ignore[assignment]
     return Markup(draw(drawn))
 
@@ -214,6 +216,25 @@ def _flame(drawn: Flame) -> str:
     return (
         f'<svg class=flame height={max(depth, 1) * _LEVEL} role=img aria-label="{label}">{"".join(parts)}</svg>'
         f'<p class="note">{says.capitalize()}. Click a box to enlarge it.</p>'
+    )
+
+
+def _heat_map(drawn: HeatMap) -> str:
+    """A row of boxes per label: red where a value is above that of its peers, blue below."""
+    columns = max((len(cells) for _, cells in drawn.rows), default=0)
+    parts = []
+    for place, (label, cells) in enumerate(drawn.rows):
+        parts.append(f"<text x=0 y={place * _LEVEL + 14}>{_text(label)}</text>")
+        for at, (words, value) in enumerate(cells):
+            shade = "gone" if value is None else _shade(1.0, value, 2)
+            parts.append(
+                f'<rect class={shade} x="{_LABEL + at / columns * (100 - _LABEL):.2f}%" y={place * _LEVEL} '
+                f'width="{(100 - _LABEL) / columns:.2f}%" height={_LEVEL - 1}>{_title(words)}</rect>'
+            )
+    says = "Own time beside that of the peers: longer is red, shorter is blue, dashed is not known."
+    return (
+        f'<svg class=flame height={len(drawn.rows) * _LEVEL} role=img aria-label="{says}">{"".join(parts)}</svg>'
+        f'<p class="note">{says}</p>'
     )
 
 

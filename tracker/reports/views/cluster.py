@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tracker.reports.cells import cell, number, readable, share, signed
 from tracker.reports.commands import command_of
-from tracker.reports.document import NAME, UNDER, WORDS, Block, Column, Document, Lines, Table, table
+from tracker.reports.document import NAME, UNDER, WORDS, Block, Column, Document, HeatMap, Lines, Table, table
 from tracker.reports.look import Look
 from tracker.reports.rows import Row, records
 from tracker.reports.text import ROWS
@@ -202,7 +202,7 @@ def _blocks(found: Cluster, look: Look) -> Iterator[Block]:
         is_first = section in _FIRST and _matters(section, rows) and not len(found.tables["changes"])
         made = _table(section, rows, look.rows(ROWS if look.details or look.only else _FIRST_ROWS))
         if made.rows:
-            yield replace(made, is_first=is_first)
+            yield replace(made, is_first=is_first, chart=_heat_map(found) if section == "ranks" else None)
         elif section in look.only:
             yield replace(made, note="no rows: see what the captures cannot tell")
         if section == "ranks" and len(rows) > 1:
@@ -249,7 +249,30 @@ def _map(found: Cluster) -> Lines:
         lines = [*lines[:_MAP_LINES], f"… {len(lines) - _MAP_LINES} more lines: --only ranks"]
     bounds = ", ".join(f"{shade} x{bound:g}" for shade, bound in zip(_SHADES[1:], _BOUNDS, strict=True))
     title = f"Map of the ranks, own time of peers: {bounds} and more"
-    return Lines(title, tuple(lines), section="ranks", is_first=found.baseline is None)
+    return Lines(title, tuple(lines), section="ranks", is_first=found.baseline is None, is_drawing=True)
+
+
+def _heat_map(found: Cluster) -> HeatMap | None:
+    """Each rank in each step; of many ranks each by the median over its steps."""
+    ranks = sorted(records(found.tables["ranks"]), key=lambda row: (row["stage"] or 0, row["rank"]))
+    if len(ranks) < 2:
+        return None
+    if len(ranks) > _MAP_WIDTH:
+        parts = [ranks[start : start + _MAP_WIDTH] for start in range(0, len(ranks), _MAP_WIDTH)]
+        return HeatMap(tuple((f"rank {part[0]['rank']}", tuple(map(_rank_cell, part))) for part in parts))
+    cells: dict[int, list[tuple[str, float | None]]] = {row["rank"]: [] for row in ranks}
+    for row in records(found.tables["steps"]):
+        words = f"rank {row['rank']}, step {row['step']}: {cell(row['own_ns'], 'ns')}, {_factor('own_ratio')(row)}"
+        cells[row["rank"]].append((words, row["own_ratio"]))
+    return (
+        HeatMap(tuple((f"rank {rank}", tuple(own)) for rank, own in cells.items() if own))
+        if any(cells.values())
+        else None
+    )
+
+
+def _rank_cell(row: Row) -> tuple[str, float | None]:
+    return f"rank {row['rank']}: {cell(row['own_ns'], 'ns')}, {_factor('own_ratio')(row)}", row["own_ratio"]
 
 
 def _shade(ratio: float | None) -> str:
