@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from tests.conftest import count_rows
 from tests.packs import everything
 from tests.test_intake import write_trace
+from tracker import api
 from tracker.compare import show
 from tracker.errors import SourceError, UsageError
 from tracker.hooks.sidecar import sidecar_of
@@ -75,6 +76,15 @@ def test_a_pack_gives_the_rows_of_its_profiles(store, other_store, tmp_path):
     assert (taken.device, taken.version, taken.ranks, taken.paths) == ("NVIDIA H200", "v1", (0, 1), plain.paths)
     assert taken.formats == plain.formats == ("torch_profiler",)
     assert taken.warnings == plain.warnings
+
+
+def test_labels_of_a_pack_are_texts(memory_store, tmp_path):
+    profile, output = write_trace(tmp_path / "a.pt.trace.json"), tmp_path / "run.trk"
+    with pytest.raises(UsageError, match="option configuration must be a mapping of texts, not 'batch=8'"):
+        api.pack(profile, output, configuration="batch=8")
+    api.pack(profile, output, version="v1", workload="w", configuration={"batch": 8})
+    ingest(memory_store, [output])
+    assert queries.runs(memory_store)["configuration"].tolist() == ["batch=8"]
 
 
 def test_a_sidecar_goes_into_the_pack(store, other_store, tmp_path):

@@ -130,7 +130,7 @@ def _value(name: str, value: Any, kind: Any) -> Any:
     if origin is tuple and several[0] in _ONE:
         single = isinstance(value, str | bytes) or not isinstance(value, Iterable)
         return tuple(_one(name, item, several[0]) for item in ([value] if single else value))
-    return mapping(name, value) if origin is Mapping and several == (str, str) else value
+    return mapping(name, value) if origin in (Mapping, dict) and several == (str, str) else value
 
 
 def _one(name: str, value: Any, kind: type) -> Any:

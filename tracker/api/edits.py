@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from tracker.api.arguments import EMPTY, Names, mapping, writing
 from tracker.errors import UsageError, check_reason
@@ -287,26 +287,22 @@ def order_versions(
 
 def pin_version(label: str, *, workload: str | None = None, store: Store | None = None) -> str:
     """Make a version the fixed baseline of its workload, as `tracker versions pin` does. Return its label."""
-    from tracker import compare
-    from tracker.regressions import judgement
-    from tracker.store import runs
-
-    with writing(store) as opened:
-        label = compare.label_of(opened, label, workload)
-        workload = runs.pin(opened, label, workload=workload)
-        judgement.update(opened, judgement.lines_of(opened, workload=workload))
-    return label
+    return _pin("pin", label, workload, store)
 
 
 def unpin_version(label: str, *, workload: str | None = None, store: Store | None = None) -> str:
     """Remove the pin of a version, as `tracker versions unpin` does. Return its label."""
+    return _pin("unpin", label, workload, store)
+
+
+def _pin(change: Literal["pin", "unpin"], label: str, workload: str | None, store: Store | None) -> str:
     from tracker import compare
     from tracker.regressions import judgement
     from tracker.store import runs
 
     with writing(store) as opened:
         label = compare.label_of(opened, label, workload)
-        runs.unpin(opened, label, workload=workload)
+        workload = getattr(runs, change)(opened, label, workload=workload) or workload
         judgement.update(opened, judgement.lines_of(opened, workload=workload))
     return label
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tracker.api.arguments import EMPTY, Place, chosen, mapping, path_texts, writing
+from tracker.api.arguments import EMPTY, Place, chosen, path_texts, writing
 from tracker.api.files import check_file, write_file
 from tracker.errors import SourceError
 from tracker.units import MAX_BYTES
@@ -96,19 +96,12 @@ def pack(
     """
     from tracker import __version__, intake
 
+    given = locals()
     target = None if output is None else Path(output)
     check_pack(target, force=force)
-    labels = intake.Sidecar(
-        version=version, workload=workload, commit=commit, note=note, device=device, expect_ranks=expect_ranks,
-        configuration=mapping("configuration", configuration), tags=mapping("tags", tags),
-    )  # fmt: skip
-    reading = chosen(
-        intake.IngestOptions,
-        {
-            "format": format, "flow_category": flow_category, "allow_partial": allow_partial,
-            "skip_bad_rows": skip_bad_rows, "max_bytes": max_bytes, "on_progress": on_progress,
-        },
-    )  # fmt: skip
+    labels = chosen(intake.Sidecar, given)
+    others = given.keys() - set(intake.Sidecar.__struct_fields__)
+    reading = chosen(intake.IngestOptions, {name: given[name] for name in others})
     places = [Path(path) for path in path_texts(paths)]
     try:
         made = intake.pack(places, asked=labels, writer=__version__, options=reading)

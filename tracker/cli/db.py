@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from datetime import UTC, datetime
 from typing import Annotated, Final
 
 from tracker import config
@@ -13,8 +12,9 @@ from tracker.cli.options import Database, Workload
 from tracker.cli.output import emit, note, progress
 from tracker.errors import StoreError, UsageError
 from tracker.results.option import Option
-from tracker.units import age_ns, counted, format_age, format_bytes
+from tracker.units import age_ns, counted, format_age, format_bytes, format_moment
 
+_NAMED: Final = 20
 HELP = (
     "Show, check, upgrade or copy the database.\n\n"
     "\b\nExample:\n"
@@ -144,9 +144,6 @@ def copy(
     emit(f"{copied}.  Next: name it by --db, TRACKER_DB or the settings file; tracker db info shows which one is used")
 
 
-_NAMED: Final = 20
-
-
 def prune(
     older_than: Annotated[
         str | None,
@@ -215,8 +212,7 @@ def prune(
         if compact and not dry_run:
             pruning.compact(store)
     lines = [
-        f"run {run.run_id}  {run.workload} {run.version}, started "
-        f"{datetime.fromtimestamp(run.started_at_ns / 1e9, UTC):%Y-%m-%d}"
+        f"run {run.run_id}  {run.workload} {run.version}, started {format_moment(run.started_at_ns)[:10]}"
         for run in found[:_NAMED]
     ]
     lines += [f"... and {len(found) - _NAMED} more"] if len(found) > _NAMED else []

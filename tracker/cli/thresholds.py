@@ -204,10 +204,6 @@ def _value(row: Mapping[str, Any]) -> str:
     return f"{value:g}" if row["name"] in _COUNTS else f"{value * 100:g} %"
 
 
-def _configuration(row: Mapping[str, Any]) -> str:
-    return "all" if row["configuration"] is None else str(row["configuration"]) or "none stated"
-
-
 def _series(row: Mapping[str, Any]) -> str:
     return " ".join(filter(None, (row["kind"], row["name"], row["input_shapes"], row["part"])))
 
@@ -219,7 +215,9 @@ _COLUMNS = (
     lists.Column("series", lambda row: row["pattern"] or "all"),
     lists.Column("workload", lists.text_of("workload")),
     lists.Column("device", lists.device),
-    lists.Column("configuration", _configuration),
+    lists.Column(
+        "configuration", lambda row: {None: "all", "": "none stated"}.get(row["configuration"], row["configuration"])
+    ),
     lists.Column("by", lists.text_of("who")),
     lists.Column("when (UTC)", lists.moment_of("when_ns")),
     lists.Column("reason", lists.text_of("reason")),

@@ -32,6 +32,7 @@ HELP = (
     "  tracker versions order v1.9 --before v2.0\n"
     "  tracker diff pinned latest"
 )
+_TIMEOUT_S: Final = 120
 Label = Annotated[str, Option("The version, by label or commit.", "LABEL", positional=True)]
 
 
@@ -227,9 +228,6 @@ _COLUMNS = (
     lists.Column("commit", lists.text_of("commit")),
     lists.Column("note", lists.text_of("note")),
 )
-
-
-_TIMEOUT_S: Final = 120
 
 
 def order_of(repository: Path, versions: Mapping[str, str | None]) -> tuple[list[str], list[str]]:
