@@ -71,8 +71,12 @@ def test_two_runs_are_compared(tracker, ingested):
 def test_the_workbook_and_csv_have_every_section(tracker, tmp_path):
     path = tmp_path / "cluster.xlsx"
     assert tracker("cluster", JOB, "-o", path).code == 0
-    sheets = openpyxl.load_workbook(path).sheetnames
-    assert sheets[:2] == ["Summary", "Ranks"] and {"Stages", "Groups", "Operators", "Balance"} <= {*sheets}
+    book = openpyxl.load_workbook(path)
+    assert book.sheetnames[:3] == ["Summary", "StepTraceTime", "Ranks"]
+    assert {"Stages", "CommunicationTime", "Groups", "Operators", "Balance"} <= {*book.sheetnames}
+    head, first, *_ = book["StepTraceTime"].iter_rows(values_only=True)
+    assert head[5:7] == ("Communication(Not Overlapped)(us)", "Overlapped(us)")
+    assert (first[:3], round(first[3], 1)) == (("rank", 0, None), 37055.8)
     text = tracker("cluster", JOB, "--only", "ranks", "--format", "csv").out
     assert [row["verdict"] for row in csv.DictReader(io.StringIO(text))] == ["SLOW", "", "", ""]
 

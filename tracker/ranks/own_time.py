@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from tracker.compare.sides import Loaded
 
 _SUMMED: Final = (
-    "compute_ns", "exposed_communication_ns", "idle_ns", "data_loading_ns", "preparing_ns", "bubble_ns",
+    "compute_ns", "exposed_communication_ns", "idle_ns", "communication_ns", "overlap_ns", "data_loading_ns",
+    "preparing_ns", "bubble_ns",
 )  # fmt: skip
 Row = dict[str, Any]
 

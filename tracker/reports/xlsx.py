@@ -87,12 +87,48 @@ def explained(found: ExplainedFinding, look: Look) -> bytes:
     return book.save()
 
 
+_BESIDE: Final = {
+    "ranks": ("StepTraceTime", (
+        field("Type", "text", lambda row: "rank", 8), field("Index", "count", "rank", 8),
+        field("Stage", "count", "stage", 8), field("Step Time(us)", "us", "step_ns"),
+        field("Computing(us)", "us", "compute_ns"),
+        field("Communication(Not Overlapped)(us)", "us", "exposed_communication_ns"),
+        field("Overlapped(us)", "us", "overlap_ns"), field("Communication(us)", "us", "communication_ns"),
+        field("Free(us)", "us", "idle_ns"), field("Bubble(us)", "us", "bubble_ns"),
+        field("Preparing(us)", "us", "preparing_ns"),
+    )),
+    "groups": ("CommunicationTime", (
+        field("Communication Group", "text", "ranks", 24), field("Group Role", "text", "role", 12),
+        field("Communication OP Name", "text", "kind", 24), field("Calls", "count", "calls"),
+        field("Elapse Time(ms)", "ms", "elapse_ns"), field("Transit Time(ms)", "ms", "transit_ns"),
+        field("Wait Time(ms)", "ms", "wait_ns"),
+        field("Wait Time Ratio", "percent", lambda row: row["wait_ns"] / row["elapse_ns"]
+              if row["wait_ns"] is not None and row["elapse_ns"] else None),
+        field("Transit Size(MB)", "mean", lambda row: None if row["bytes"] is None else row["bytes"] / 1e6),
+        field("Bus Bandwidth(GB/s)", "mean", "bus_gb_per_s"),
+    )),
+    "links": ("CommunicationMatrix", (
+        field("Src Rank Id", "count", "source_rank", 12), field("Dst Rank Id", "count", "target_rank", 12),
+        field("Transport Type", "text", "transport", 16),
+        field("Transit Size(MB)", "mean", lambda row: None if row["bytes"] is None else row["bytes"] / 1e6),
+        field("Transit Time(ms)", "ms", "transit_ns"), field("Bandwidth(GB/s)", "mean", "bandwidth_gb_per_s"),
+        field("Verdict", "text", "verdict", 12),
+    )),
+}  # fmt: skip
+"""Section -> a sheet beside it, with the columns of Ascend's cluster analysis: MB and GB are 1e6 and 1e9 bytes."""
+
+
 def cluster(found: Cluster, look: Look) -> bytes:
-    """What was found, then a sheet per section that has rows."""
+    """What was found, then a sheet per section that has rows, and beside three the sheet that Ascend's tools write."""
     book = Book(look.tell)
     notes = [{"note": note} for note in (found.headline, *found.remarks, *found.missing, *found.notes)]
     book.sheet("Summary", [field("Note", "text", "note", 120)], (("", row) for row in notes), len(notes))
     for name, rows in chosen_tables(found, look):
+        if len(rows) and name in _BESIDE:
+            title, fields = _BESIDE[name]
+            order = ["rank"] if name == "ranks" else []
+            listed = sorted(records(rows), key=lambda row: [row[key] for key in order])
+            book.sheet(title, fields, (("", row) for row in listed), len(listed))
         if len(rows):
             book.table(name.capitalize(), rows)
     return book.save()

@@ -22,7 +22,8 @@ CLUSTER_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "ranks": (
         "rank", "host", "stage", "steps", "step_ns", "own_ns", "own_ratio", "excess_ns", "cost_ns", "slowest_steps",
         "q", "verdict", "cause", "place", "device_score", "late_calls", "compute_ns", "exposed_communication_ns",
-        "wait_ns", "idle_ns", "data_loading_ns", "bubble_ns", "preparing_ns", "peak_allocated_bytes",
+        "communication_ns", "overlap_ns", "wait_ns", "idle_ns", "data_loading_ns", "bubble_ns", "preparing_ns",
+        "peak_allocated_bytes",
     ),
     "steps": ("rank", "step", "own_ns", "own_ratio"),
     "hosts": ("host", "ranks", "own_ratio", "slowest_steps", "q", "verdict"),
