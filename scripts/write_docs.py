@@ -158,6 +158,7 @@ def json_documents() -> str:
             "tracker diff SIDE SIDE SIDE...": ("matrix", tracker.matrix("run:1", "run:2", "run:4", store=store)),
             "tracker history KEY": ("history", tracker.history("step", store=store)),
             "tracker log": ("log", tracker.log(store=store)),
+            "tracker board": ("board", tracker.board(store=store)),
             "tracker findings": ("findings", tracker.findings(store=store)),
             "tracker explain ID": ("explained", tracker.explain(1, store=store)),
             "tracker calibrate VERSION": (

@@ -29,11 +29,11 @@ from tracker.api.edits import (
 )
 from tracker.api.lists import examine, runs, status, thresholds, versions
 from tracker.api.profiles import ingest, pack
-from tracker.api.verdicts import calibrate, explain, findings, history, log
+from tracker.api.verdicts import board, calibrate, explain, findings, history, log
 
 __all__ = [
-    "ack", "calibrate", "cluster", "delete_runs", "diff", "edit_runs", "examine", "exclude_runs", "expect", "explain",
-    "findings", "history", "ingest", "invalid", "log", "matrix", "mute", "mute_operators", "open_store",
+    "ack", "board", "calibrate", "cluster", "delete_runs", "diff", "edit_runs", "examine", "exclude_runs", "expect",
+    "explain", "findings", "history", "ingest", "invalid", "log", "matrix", "mute", "mute_operators", "open_store",
     "order_versions", "pack", "pin_version", "prune", "restore_runs", "runs", "send_notifications", "show", "status",
     "tag_runs", "thresholds", "unmute", "unpin_version", "untag_runs", "versions",
 ]  # fmt: skip

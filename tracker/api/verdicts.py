@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, overload
 from tracker.api.arguments import EMPTY, chosen, reading
 
 if TYPE_CHECKING:
-    from tracker.results import Calibration, ExplainedFinding, Findings, History, Log
+    from tracker.results import Board, Calibration, ExplainedFinding, Findings, History, Log
     from tracker.store import Store
 
 
@@ -113,6 +113,20 @@ def explain(finding_id: int | str, *, store: Store | None = None) -> ExplainedFi
         if numbers:
             return explain_one(opened, numbers[0])
         return [explain_one(opened, number) for number in findings_of(opened, incidents[0])]
+
+
+def board(
+    *, store: Store | None = None, workload: str | None = None, device: str | None = None, last: int = 30
+) -> Board:
+    """Where every track stands, as `tracker board` shows it. The arguments are the fields of
+    `tracker.results.BoardOptions`.
+    """
+    from tracker.regressions.board import board as board_of
+    from tracker.results import BoardOptions
+
+    options = chosen(BoardOptions, locals())
+    with reading(store) as opened:
+        return board_of(opened, options=options)
 
 
 def calibrate(

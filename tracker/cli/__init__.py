@@ -43,6 +43,7 @@ COMMANDS: Final = {
         "versions": "List, order and pin versions.",
     },
     "Find causes": {
+        "board": "Show every workload on one screen: what is new, what is open.",
         "cluster": "Compare the ranks of a run: who holds the job back, which link is slow.",
     },
     "Automate": {

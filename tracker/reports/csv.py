@@ -18,6 +18,7 @@ from tracker.reports.tables import bottleneck_row, bottleneck_rows, chosen_table
 from tracker.results import (
     CALIBRATION_COLUMNS,
     EXPLAIN_COLUMNS,
+    Board,
     Calibration,
     Cluster,
     Diff,
@@ -121,6 +122,11 @@ def findings(found: Findings, look: Look) -> str:
 def explained(found: ExplainedFinding, look: Look) -> str:
     """The tests, runs, events and facts of one finding."""
     return written({name: table(getattr(found, name)) for name in EXPLAIN_COLUMNS})
+
+
+def board(found: Board, look: Look) -> str:
+    """One row per line."""
+    return written({"lines": table(found.tables["lines"].head(look.rows(None)))})
 
 
 def cluster(found: Cluster, look: Look) -> str:

@@ -19,6 +19,7 @@ from tracker.results import (
     HISTORY_COLUMNS,
     LOG_COLUMNS,
     MATRIX_COLUMNS,
+    Board,
     Calibration,
     Cluster,
     Diff,
@@ -119,6 +120,12 @@ def _explained(found: ExplainedFinding) -> dict[str, Any]:
     fields = {"finding": plain(dict(found.finding)), "notes": plain(found.notes)}
     tables = {name: records(getattr(found, name)) for name in (*EXPLAIN_COLUMNS, "environment")}
     return {"schema": SCHEMA, **fields, **tables}
+
+
+def board(found: Board, look: Look) -> str:
+    """Every line, and the step of its last versions."""
+    tables = {name: records(rows) for name, rows in found.tables.items()}
+    return _dump({"schema": SCHEMA, "headline": found.headline, "options": plain(found.options), **tables})
 
 
 def cluster(found: Cluster, look: Look) -> str:

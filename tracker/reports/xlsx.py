@@ -22,6 +22,7 @@ from tracker.reports.views.matrix import labels, rows_of, verdict_lines
 from tracker.reports.workbook import Book, Field, field
 from tracker.results import (
     EXPLAIN_COLUMNS,
+    Board,
     Calibration,
     Cluster,
     Diff,
@@ -84,6 +85,14 @@ def explained(found: ExplainedFinding, look: Look) -> bytes:
     book.table("Finding", Columns.of_rows([plain(dict(found.finding))], list(found.finding)))
     for name in EXPLAIN_COLUMNS:
         book.table(name.capitalize(), getattr(found, name))
+    return book.save()
+
+
+def board(found: Board, look: Look) -> bytes:
+    """A sheet each for the lines, and for the step of their versions."""
+    book = Book(look.tell)
+    for name, rows in found.tables.items():
+        book.table(name.capitalize(), rows)
     return book.save()
 
 

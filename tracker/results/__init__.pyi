@@ -1,3 +1,4 @@
+from .board import BOARD_COLUMNS, Board, BoardOptions
 from .calibration import (
     CALIBRATION_COLUMNS,
     CalibrateOptions,
@@ -116,6 +117,7 @@ __all__ = [
     "ADDED",
     "API_KEY",
     "BASELINES",
+    "BOARD_COLUMNS",
     "BOTH",
     "CALIBRATION_COLUMNS",
     "CLUSTER_COLUMNS",
@@ -172,6 +174,8 @@ __all__ = [
     "UNEVEN",
     "UNMATCHED",
     "VERDICT_COLUMNS",
+    "Board",
+    "BoardOptions",
     "Bottleneck",
     "Bounds",
     "CalibrateOptions",

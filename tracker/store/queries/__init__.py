@@ -37,6 +37,7 @@ from tracker.store.queries.findings import (
     version_gates,
 )
 from tracker.store.queries.history import (
+    board,
     line_series,
     lines,
     run_level,
@@ -72,6 +73,7 @@ __all__ = [
     "Question",
     "Recorded",
     "api",
+    "board",
     "captures",
     "check_filters",
     "communication",

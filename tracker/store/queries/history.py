@@ -24,6 +24,11 @@ def lines(store: Store, workload: str | None = None) -> Columns:
     return answer(store, "lines", {"all_runs": 1, "run_ids": [-1], "workload": workload})
 
 
+def board(store: Store, workload: str | None = None) -> Columns:
+    """The step and peak memory of all active runs. Columns: see sql/board.sql."""
+    return answer(store, "board", {"workload": workload})
+
+
 def line_series(store: Store, line: Line, name: str | None = None) -> pd.DataFrame:
     """The series of a line, of a name or all. Columns: see sql/line_series.sql."""
     return frame(store, "line_series", {**line.parameters, "name": name})

@@ -1,0 +1,86 @@
+"""Where every track stands: what is new first."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.factories import EPOCH_NS, save
+from tests.regressions.made import runs
+from tracker.errors import UsageError
+from tracker.regressions.board import board
+from tracker.regressions.judgement import lines_of, update
+from tracker.reports import render
+from tracker.results import BoardOptions
+from tracker.store import runs as edits
+
+
+def line(found, workload):
+    (one,) = (row for row in found.tables["lines"].records() if row["workload"] == workload)
+    return one
+
+
+def test_what_is_new_comes_first_with_the_change_since_it_was_good(store):
+    """A quiet workload, and one whose op07 takes 11 ms instead of 1: 50 ms instead of 40."""
+    save(store, "v1", "bert", runs=3, steps=3)
+    runs(store, "v1", count=5)
+    runs(store, "v2", {"op07": 11.0}, start=5, count=3)
+    update(store, lines_of(store))
+    found = board(store)
+    assert found.headline == "2 tracks: 1 with new regressions"
+    assert [row["workload"] for row in found.tables["lines"].records()] == ["gpt", "bert"]
+    slow = line(found, "gpt")
+    assert (slow["version"], slow["version_runs"], slow["runs"], slow["step_verdict"]) == ("v2", 3, 8, "REGRESSED")
+    assert (slow["good_version"], round(slow["good_change"], 2), round(slow["previous_change"], 2)) == (
+        "v1",
+        0.25,
+        0.25,
+    )
+    assert (slow["new"] > 0, slow["open"], slow["incident_id"]) == (True, 0, 1)
+    quiet = line(found, "bert")
+    assert (quiet["new"], quiet["open"], quiet["good_change"], quiet["previous_change"]) == (0, 0, None, None)
+
+
+def test_a_later_version_keeps_the_change_since_good(store):
+    """The regression of v2 is no news in v3, and the previous version says 0 %."""
+    runs(store, "v1", count=5)
+    runs(store, "v2", {"op07": 11.0}, start=5, count=3)
+    runs(store, "v3", {"op07": 11.0}, start=8, count=3)
+    update(store, lines_of(store))
+    one = line(board(store), "gpt")
+    assert (one["new"], one["open"] > 0, round(one["good_change"], 2), round(one["previous_change"], 2)) == (
+        0,
+        True,
+        0.25,
+        0.0,
+    )
+
+
+def test_a_pinned_version_is_compared_too_and_excluded_runs_do_not_count(store):
+    first = runs(store, "v1", count=3)
+    runs(store, "v2", shared=1.1, start=3, count=3)
+    bad = runs(store, "v2", shared=9.0, start=6, count=1)
+    edits.exclude_all(store, bad, "wrong machine")
+    edits.pin(store, "v1", workload="gpt")
+    one = line(board(store), "gpt")
+    assert (len(first), one["version_runs"], one["pinned_version"]) == (3, 3, "v1")
+    assert round(one["previous_change"], 2) == round(one["pinned_change"], 2) == 0.1
+
+
+def test_the_course_has_the_last_versions_alone(store):
+    for number in range(5):
+        runs(store, f"v{number}", start=number, count=1)
+    points = board(store, options=BoardOptions(last=3)).tables["points"].records()
+    assert [point["version"] for point in points] == ["v2", "v3", "v4"]
+
+
+def test_an_empty_database_says_so_and_an_unknown_workload_is_an_error(store):
+    assert board(store).headline == "no runs yet"
+    save(store, "v1", started_at_ns=EPOCH_NS)
+    with pytest.raises(UsageError, match="nosuch"):
+        board(store, options=BoardOptions(workload="nosuch"))
+
+
+@pytest.mark.parametrize("format", ["markdown", "html"])
+def test_a_workload_with_markup_is_inert(memory_store, format):
+    save(memory_store, "v1", "<script>alert(1)</script>|", steps=3)
+    assert "<script>alert" not in str(render(board(memory_store), format))

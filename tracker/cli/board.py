@@ -1,0 +1,26 @@
+"""`tracker board`: where every workload stands."""
+
+from __future__ import annotations
+
+from tracker import config
+from tracker.cli import database
+from tracker.cli.options import Database, Page, Top
+from tracker.cli.output import plan
+from tracker.results import BoardOptions
+
+
+def board(chosen: BoardOptions, top: Top = None, *, page: Page, db: Database = None) -> None:
+    """Show every workload on one screen: its newest version, the change since it was good, what is new and open.
+
+    \b
+    Example:
+      tracker board
+      tracker board --workload gpt --format json
+      tracker board -o board.html
+    """
+    from tracker.regressions.board import board as board_of
+
+    delivery = plan(page, "board", "board")
+    with database.reading(config.load(db)) as store:
+        found = board_of(store, options=chosen)
+    delivery.deliver(found, limit=top)

@@ -1,0 +1,86 @@
+"""The board: a line per workload, configuration and device, what is new first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
+
+from tracker.reports.cells import cell, pairs, sparkline
+from tracker.reports.commands import command
+from tracker.reports.document import WORDS, Column, Document, Table, Trend, table
+from tracker.reports.look import Look
+from tracker.reports.rows import Row, records
+from tracker.results import Board
+from tracker.units import MISSING_TEXT, format_diff, format_moment
+
+_ROWS = 20
+_LEAST_AXIS = 0.05
+"""Part of the largest value that a course spans at least: noise must not look like a change."""
+
+
+def document(board: Board, look: Look) -> Document:
+    """The report of `tracker board`."""
+    lines = records(board.tables["lines"])
+    return Document(
+        title="all workloads" if board.options.workload is None else board.options.workload,
+        headline=board.headline,
+        tone="worse" if any(line["new"] or line["open"] for line in lines) else "",
+        blocks=(_lines(board, lines, look),) if lines else (),
+        next_commands=tuple(_next(lines)),
+    )
+
+
+def _lines(board: Board, lines: Sequence[Row], look: Look) -> Table:
+    courses: dict[int, list[Row]] = {}
+    for point in records(board.tables["points"]):
+        courses.setdefault(point["line"], []).append(point)
+    shown = lines[: look.rows(_ROWS)]
+    columns = [Column("workload", **WORDS), Column("device", drop=4, **WORDS), Column("version", left=True)]
+    columns += [Column("runs", drop=5), Column("step"), Column("since good", drop=1), Column("previous")]
+    columns += [Column("pinned", drop=3), Column("course", left=True, drop=2), Column("regressions", left=True)]
+    columns += [Column("peak", drop=6), Column("last run", left=True, drop=7)]
+    rows = []
+    for at, line in enumerate(shown):
+        name = " ".join([line["workload"], *(f"{key}={value}" for key, value in pairs(line["configuration"] or ""))])
+        words = [name, line["device"] or MISSING_TEXT, line["version"], f"{line['version_runs']}/{line['runs']}"]
+        words += [cell(line["step_ns"], "ns"), *(_change(line[name]) for name in ("good_change", "previous_change"))]
+        words += [_change(line["pinned_change"]), _course(courses.get(at, [])), _counts(line)]
+        moment = line["last_run_ns"]
+        words += [
+            cell(line["peak_allocated_bytes"], "bytes"),
+            MISSING_TEXT if moment is None else format_moment(moment),
+        ]
+        rows.append(("worse" if line["new"] or line["open"] else "", words))
+    made = table("", columns, rows, more=len(lines) - len(shown), is_first=True)
+    if len(lines) > 1:
+        return made
+    points = tuple((point["version"], point["step_ns"], (), "", "") for point in courses.get(0, []))
+    return replace(made, chart=Trend("ns", points) if len(points) > 1 else None)
+
+
+def _change(value: float | None) -> str:
+    return "" if value is None else format_diff(value)
+
+
+def _course(points: Sequence[Row]) -> str:
+    """The step over the versions; changes below a twentieth are drawn as none."""
+    values = [point["step_ns"] for point in points]
+    known = [value for value in values if value is not None]
+    if known and max(known) - min(known) < _LEAST_AXIS * max(known):
+        values = [None if value is None else 1.0 for value in values]
+    return sparkline(values)
+
+
+def _counts(line: Row) -> str:
+    names = (("new", "NEW"), ("open", "open"), ("suspects", "suspect"), ("muted", "muted"))
+    return ", ".join(f"{line[name]} {word}" for name, word in names if line[name])
+
+
+def _next(lines: Sequence[Row]) -> Iterator[str]:
+    worst = lines[0] if lines else None
+    if worst and worst["incident_id"] is not None:
+        yield command("tracker", "explain", f"I-{worst['incident_id']}")
+    if worst:
+        yield command("tracker", "history", "step", "--workload", worst["workload"])
+    yield command("tracker", "status")

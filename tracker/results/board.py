@@ -1,0 +1,66 @@
+"""Where every workload stands this morning: the content of `tracker board`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Final
+
+from msgspec import Struct, field
+
+from tracker.results.option import Option
+from tracker.results.options import DEVICE, WORKLOAD
+from tracker.results.screens import Frame, Result
+
+if TYPE_CHECKING:
+    from tracker.columns import Columns
+
+BOARD_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
+    "lines": (
+        "workload", "configuration", "device", "version", "version_runs", "runs", "last_run_id", "last_run_ns",
+        "step_ns", "step_verdict", "previous_change", "good_version", "good_change", "pinned_version", "pinned_change",
+        "peak_allocated_bytes", "new", "open", "suspects", "muted", "incident_id",
+    ),
+    "points": ("line", "version", "step_ns", "runs"),
+}  # fmt: skip
+
+
+class BoardOptions(Struct, frozen=True, kw_only=True):
+    """Which workloads stand on the board, and over how many versions."""
+
+    workload: Annotated[str | None, WORKLOAD] = None
+    device: Annotated[str | None, DEVICE] = None
+    last: Annotated[int, Option("Versions in the course of the step.", "N", least=2)] = 30
+
+
+class Board(Result, frozen=True, eq=False):
+    """Every track (workload, configuration and device), worst first. NA is not known.
+
+    - lines: its newest version with so many runs (`version_runs`), all active `runs`, the last run (started_at, ns
+      UTC); step_ns: geometric mean of the runs, the span of device activity where no step is known; step_verdict of the
+      newest version. previous_change: to the version before, a ratio; good_change: to good_version, the last one before
+      the oldest open regression of the step, NA without one; pinned_change: to the pinned version.
+      peak_allocated_bytes: of the newest version. new, open, suspects, muted: regressions by their state; incident_id:
+      of the worst new or open one
+    - points: the step of the last versions of each line, by its place in `lines`
+    """
+
+    tables: Mapping[str, Columns]
+    options: BoardOptions = field(default_factory=BoardOptions)
+
+    lines = Frame()
+    points = Frame()
+
+    @property
+    def headline(self) -> str:
+        """How many tracks have new or open regressions."""
+        lines = self.tables["lines"]
+        counts = {name: sum(1 for count in lines.listed(name) if count) for name in ("new", "open", "suspects")}
+        what = [
+            f"{count} with {word}"
+            for count, word in zip(counts.values(), ("new regressions", "open ones", "suspects"), strict=True)
+            if count
+        ]
+        if not len(lines):
+            return "no runs yet"
+        total = f"{len(lines)} {'track' if len(lines) == 1 else 'tracks'}"
+        return f"{total}: {', '.join(what)}" if what else f"{total}, no open regression"

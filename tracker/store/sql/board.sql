@@ -1,0 +1,37 @@
+-- How long was a step of each active run, and how much memory did it hold? One row per run and number that it states.
+-- Parameters: workload (name, NULL = all)
+-- Columns: workload_id, configuration_id, device_id: its line; version_id; version: its label, in the order of
+--   versions; pinned; run_id; started_at_ns: UTC, NULL: unknown; name: step, e2e or peak memory; part: how it was
+--   measured; value: ns, or bytes
+WITH picked AS (
+    SELECT
+        s.id,
+        s.name,
+        s.part
+    FROM series AS s
+    INNER JOIN workload AS w ON s.workload_id = w.id
+    WHERE
+        s.kind = 'run'
+        AND s.metric IN ('duration_ns', 'e2e_ns', 'peak_allocated_bytes')
+        AND (CAST(:workload AS TEXT) IS NULL OR w.name = :workload)
+)
+
+SELECT
+    r.workload_id,
+    r.configuration_id,
+    r.device_id,
+    v.id AS version_id,
+    v.label AS version,
+    v.pinned,
+    r.id AS run_id,
+    r.started_at_ns,
+    p.name,
+    p.part,
+    d.value
+FROM picked AS p
+-- the few series first: from the runs on, all samples of all of them would be read
+CROSS JOIN sample AS d
+INNER JOIN run AS r ON d.run_id = r.id
+INNER JOIN version AS v ON r.version_id = v.id
+WHERE d.series_id = p.id AND r.state = 'active'
+ORDER BY r.workload_id, r.configuration_id, r.device_id, v.ordinal, v.id, r.id, p.name, p.part
