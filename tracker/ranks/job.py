@@ -202,7 +202,7 @@ def _changes(before: Cluster, after: Cluster) -> list[Row]:
                 delta = None if first is None or last is None else float(last - first)
                 rows.append(
                     {
-                        "section": section, "name": name or section, "metric": metric, "unit": unit,
+                        "section": section, "name": name or ("all ranks" if keys else section), "metric": metric, "unit": unit,
                         "baseline_value": None if first is None else float(first),
                         "candidate_value": None if last is None else float(last),
                         "delta": delta, "diff": delta / first if delta is not None and first else None,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from tracker.compare.headline import short_labels
 from tracker.reports.cells import cell, number, readable, share, signed
 from tracker.reports.commands import command_of
 from tracker.reports.document import NAME, UNDER, WORDS, Block, Column, Document, HeatMap, Lines, Table, table
@@ -185,10 +186,13 @@ def _title(found: Cluster) -> str:
     run = found.run
     what = " ".join(str(run[name]) for name in ("workload", "version") if run.get(name) and run[name] != "files")
     hosts = len({host for host in found.tables["ranks"].listed("host") if host})
-    words = [what if run["reference"] != run.get("version") else str(run["reference"]), str(run["device"])]
+    words = [
+        what if run["reference"] != run.get("version") else short_labels([run["reference"]])[0],
+        str(run["device"]),
+    ]
     words += [str(run.get("configuration") or ""), counted(run["captured"], "rank")]
     words += [counted(hosts, "host")] if hosts > 1 else []
-    against = "" if found.baseline is None else f"{found.baseline['reference']} -> "
+    against = "" if found.baseline is None else f"{short_labels([found.baseline['reference']])[0]} -> "
     return f"{against}{', '.join(filter(None, words))}"
 
 
