@@ -65,3 +65,37 @@ def test_the_median_of_the_others_is_that_without_a_row(times):
     own = np.array(times, dtype=float).T
     plain = [np.median(np.delete(own, row, axis=0), axis=0) for row in range(len(own))]
     assert median_of_others(own).tolist() == np.array(plain).tolist()
+
+
+def test_equally_slow_ranks_do_not_hide_each_other():
+    """Ranks 3 and 7 of 8 take 20 ms, now the one and now the other a little longer: 10 more than all others."""
+    own = np.full((8, 6), 10.0)
+    own[3], own[7] = [20, 21] * 3, [21, 20] * 3
+    found = judge(own)
+    assert [rank for rank, word in enumerate(found.verdict) if word] == [3, 7]
+    assert (found.ratio[3], found.cost[3], found.cost[7], found.slowest[3]) == (2.05, 11.0, 11.0, 6)
+
+
+def test_half_of_the_ranks_are_slow_together_and_more_are_not():
+    own = np.random.default_rng(1).normal(10, 0.2, (8, 8))
+    own[:4] *= 1.5
+    assert judge(own).verdict == ["SLOW"] * 4 + [None] * 4
+    own[4] *= 1.5  # five of eight: which of them are the exception?
+    assert not any(judge(own).verdict)
+
+
+@pytest.mark.parametrize(("ranks", "stages", "steps"), [(4, 1, 5), (8, 4, 6), (2, 16, 6), (16, 1, 4)])
+def test_chance_accuses_one_of_twenty_jobs_at_most(ranks, stages, steps):
+    draw = np.random.default_rng(ranks)
+    jobs = 300
+    accused = sum(
+        any("SLOW" in judge(draw.lognormal(0, 0.3, (ranks, steps)), tables=stages).verdict for _ in range(stages))
+        for _ in range(jobs)
+    )
+    assert accused <= 0.05 * jobs * 1.5
+
+
+def test_thousands_of_steps_and_ranks_are_no_overflow():
+    own = np.random.default_rng(0).normal(10, 0.1, (64, 2000))
+    own[5] *= 1.3
+    assert [rank for rank, word in enumerate(judge(own).verdict) if word] == [5]

@@ -14,7 +14,7 @@ OWN = {number: [10.0] * 5 for number in range(4)} | {3: [20.0] * 5}
 
 def test_who_holds_the_job_back_comes_first_and_the_map_shows_it(memory_store):
     text = render(cluster(memory_store, job(memory_store, OWN)), "text", width=100)
-    assert text.splitlines()[1].startswith("rank 3 on node0 holds the job back by 10.00 ms a step")
+    assert text.splitlines()[1].startswith("rank 3 holds the job back by 10.00 ms a step")
     assert cells_of(text, "3 ")[0] == "3"
     assert line_of(text, "rank    0").endswith("░░░█")
     assert "What the captures cannot tell" in text and len(text.splitlines()) <= 40

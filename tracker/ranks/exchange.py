@@ -48,19 +48,19 @@ def role_rows(side: Loaded, steps: Mapping[int, int]) -> list[Row]:
     ):
         row = found.setdefault(
             (role or "", rank),
-            {"role": role or "unknown", "rank": rank, "calls": 0, "union_ns": 0, "exposed_ns": 0, "wait_ns": 0,
+            {"role": role or "unknown", "rank": rank, "calls": 0, "total_ns": 0, "exposed_ns": 0, "wait_ns": 0,
              "bubble_ns": 0},
         )  # fmt: skip
-        more = {"calls": calls, "union_ns": total, "exposed_ns": exposed, "wait_ns": wait}
+        more = {"calls": calls, "total_ns": total, "exposed_ns": exposed, "wait_ns": wait}
         is_bubble = (role or "") == PIPELINE and kind in _TWO_SIDED
         more["bubble_ns"] = (wait if bare is None else bare) if is_bubble else 0
         for name, value in more.items():
             row[name] = None if value is None or row[name] is None else row[name] + value
     for (_, rank), row in found.items():
-        for name in ("calls", "union_ns", "exposed_ns", "wait_ns", "bubble_ns"):
+        for name in ("calls", "total_ns", "exposed_ns", "wait_ns", "bubble_ns"):
             row[name] = row[name] / steps[rank] if row[name] is not None and steps.get(rank) else None
-        known = row["union_ns"] and row["exposed_ns"] is not None
-        row["exposed_share"] = row["exposed_ns"] / row["union_ns"] if known else None
+        known = row["total_ns"] and row["exposed_ns"] is not None
+        row["exposed_share"] = row["exposed_ns"] / row["total_ns"] if known else None
     return sorted(found.values(), key=lambda row: (row["role"], row["rank"]))
 
 

@@ -11,12 +11,14 @@ from msgspec.structs import replace
 from tracker.columns import Columns
 from tracker.compare.references import named, needs_store
 from tracker.compare.sides import load_all
+from tracker.detect.peers import FEWEST_STEPS
 from tracker.errors import UsageError
 from tracker.ranks import exchange, missing, own_time
 from tracker.ranks.work import Work, operator_rows
 from tracker.regressions.hosts import TIMES, Stage, host_rows, stages_of
 from tracker.results import CLUSTER_COLUMNS, SLOW, SUSPECT, UNEVEN, Cluster, ClusterOptions, ShowOptions
-from tracker.units import counted, format_ns
+from tracker.store import queries
+from tracker.units import counted, format_ns, format_numbers
 
 if TYPE_CHECKING:
     from tracker.compare.sides import Loaded
@@ -26,7 +28,7 @@ _MICROBATCHES: Final = ("microbatches", "num_microbatches", "num_micro_batches",
 _NAMED: Final = 10
 Row = dict[str, Any]
 _CAUSES: Final = {
-    "data loading": "it waits for its data", "host": "its host is slow", "copies": "its copies",
+    "data loading": "it waits for its data", "host": "its CPU side takes longer", "copies": "its copies",
     "slow device": "its calls take longer, its device is slow", "more work": "it computes more than its peers",
     "compute": "its compute",
 }  # fmt: skip
@@ -56,8 +58,17 @@ def cluster(store: Store | None, *references: str, options: ClusterOptions | Non
     if len(found) == 1:
         return found[0]
     before, after = found
-    changes = Columns.of_rows(_changes(before, after), CLUSTER_COLUMNS["changes"])
-    return replace(after, tables={**after.tables, "changes": changes}, baseline=before.run)
+    rows = _changes(before, after)
+    first = f"In the first run, {before.answer}{f' ({before.verdict})' if before.verdict else ''}."
+    captured = [found.run["captured"] for found in (before, after)]
+    remarks = [f"The runs have {captured[0]} and {captured[1]} ranks."] if captured[0] != captured[1] else []
+    return replace(
+        after,
+        tables={**after.tables, "changes": Columns.of_rows(rows, CLUSTER_COLUMNS["changes"])},
+        answer=f"in the second run, {after.answer}",
+        remarks=(*after.remarks, first, *remarks),
+        baseline=before.run,
+    )
 
 
 def _of_run(store: Store | None, reference: str, options: ClusterOptions) -> Cluster:
@@ -82,7 +93,11 @@ def _of_run(store: Store | None, reference: str, options: ClusterOptions) -> Clu
 def _cluster(side: Loaded, reference: str, options: ClusterOptions) -> Cluster:
     stages = stages_of(side.captures.rows("rank", "stage"), side.steps.rows(*TIMES))
     work = Work(side)
-    microbatches, source = _microbatches(side, options)
+    facts = {
+        key: str(value)
+        for _, key, value in queries.facts.columns(side.store, side.run_ids).rows("kind", "key", "value")
+    }
+    microbatches, source = _microbatches(facts, options)
     steps = dict.fromkeys(side.captures.listed("rank"), 0)
     for rank, count in side.steps.rows("rank", "steps"):
         steps[rank] += count
@@ -96,7 +111,10 @@ def _cluster(side: Loaded, reference: str, options: ClusterOptions) -> Cluster:
     tables = {
         "ranks": sorted(rows, key=lambda row: (row.get("verdict") is None, -(row.get("own_ratio") or 0), row["rank"])),
         "steps": own_time.step_rows(stages),
-        "hosts": host_rows({rank: host for rank, host in side.captures.rows("rank", "host") if host}, stages),
+        "hosts": sorted(
+            host_rows({rank: host for rank, host in side.captures.rows("rank", "host") if host}, stages),
+            key=lambda row: (row["verdict"] is None, -(row["own_ratio"] or 0.0), row["host"]),
+        ),
         "stages": own_time.stage_rows(stages, rows, microbatches),
         "pipeline": [pipeline] if pipeline else [],
         "roles": roles,
@@ -107,7 +125,11 @@ def _cluster(side: Loaded, reference: str, options: ClusterOptions) -> Cluster:
         "balance": exchange.balance_rows(side, rows),
         "changes": [],
     }
-    answer, verdict, remarks = _answer(tables, stages)
+    # the ranks that took longest first, each with all of its steps
+    place = {row["rank"]: at for at, row in enumerate(tables["ranks"])}
+    tables["steps"].sort(key=lambda row: (place[row["rank"]], row["step"]))
+    is_chosen = bool(options.ranks) or options.stage is not None
+    answer, verdict, remarks = _answer(tables, stages, is_chosen=is_chosen)
     record = side.runs.records()[0]
     run = {"reference": reference, "captured": len(steps), **record}
     return Cluster(
@@ -116,80 +138,90 @@ def _cluster(side: Loaded, reference: str, options: ClusterOptions) -> Cluster:
         answer=answer,
         verdict=verdict,
         remarks=remarks,
-        missing=missing.sentences(side, stages, tables, calls, has_microbatches=microbatches is not None),
+        missing=missing.sentences(side, stages, tables, calls, facts, options),
         notes=side.warnings,
         options=options,
     )
 
 
-def _microbatches(side: Loaded, options: ClusterOptions) -> tuple[int | None, str]:
+def _microbatches(facts: Mapping[str, str], options: ClusterOptions) -> tuple[int | None, str]:
     if options.microbatches is not None:
         return options.microbatches, "--microbatches"
-    from tracker.store import queries
-
-    for _, key, value in queries.facts.columns(side.store, side.run_ids).rows("kind", "key", "value"):
-        if key in _MICROBATCHES and str(value).isdecimal() and int(value) > 0:
-            return int(value), key
-    return None, ""
+    found = (key for key in _MICROBATCHES if facts.get(key, "").isdecimal() and int(facts[key]) > 0)
+    key = next(found, "")
+    return (int(facts[key]), key) if key else (None, "")
 
 
-def _answer(tables: Mapping[str, list[Row]], stages: Sequence[Stage]) -> tuple[str, str, tuple[str, ...]]:
-    """The sentence that says who holds the job back, its verdict, and what limits it."""
+def _answer(
+    tables: Mapping[str, list[Row]], stages: Sequence[Stage], *, is_chosen: bool
+) -> tuple[str, str, tuple[str, ...]]:
+    """The sentence that says who holds the job back, its verdict, and what limits it. `is_chosen`: other ranks are
+    captured, and were left out.
+    """
     rows = tables["ranks"]
     if len(rows) < 2:
-        return "One rank is captured: there is no other to compare it with", "", ()
-    slow = [row for row in rows if row.get("verdict") == SLOW]
-    hosts = [row for row in tables["hosts"] if row["verdict"] == SLOW]
-    links = [row for row in tables["links"] if row.get("verdict") == SLOW]
-    others = tuple(
-        f"The {row['transport']} link from rank {row['source_rank']} to {row['target_rank']} is slow: "
-        f"{row['bandwidth_gb_per_s']:.2f} GB/s ({row['place']})."
-        for row in links[:2]
-    )
-    uneven = [f"stage {stage.number}" if stage.number is not None else "the ranks" for stage in stages
-              if stage.is_uneven]  # fmt: skip
-    if hosts and len(hosts[0]["host"]) and (not slow or hosts[0]["ranks"] > 1):
-        worst = hosts[0]
-        text = f"host {worst['host']} holds the job back: the own time of its {counted(worst['ranks'], 'rank')} is "
-        return f"{text}x{worst['own_ratio']:.2f} that of the others", SLOW, (_sure(worst, stages), *others)
-    if slow:
-        first = slow[0]
-        where = f" on {first['host']}" if first.get("host") else ""
+        return f"one rank is {'chosen' if is_chosen else 'captured'}: there is no other to compare it with", "", ()
+    slow, suspects = ([row for row in rows if row.get("verdict") == word] for word in (SLOW, SUSPECT))
+    host = next((row for row in tables["hosts"] if row["verdict"] == SLOW), None)
+    links = [_link(row) for row in tables["links"] if row.get("verdict") == SLOW]
+    others = tuple(f"{link[:1].upper()}{link[1:]}." for link in links[:2])
+    if host is not None and (not slow or host["ranks"] > 1):
+        text = f"host {host['host']} holds the job back: the own time of its {counted(host['ranks'], 'rank')} is "
+        return f"{text}x{host['own_ratio']:.2f} that of the others", SLOW, (_sure(host, host["steps"]), *others)
+    if slow or suspects:
+        first = (slow or suspects)[0]
+        own = next(stage for stage in stages if first["rank"] in stage.ranks)
+        group = [row for row in slow if row["rank"] in own.ranks] or [first]
+        names = (
+            f"ranks {format_numbers(sorted(row['rank'] for row in group))}"
+            if len(group) > 1
+            else f"rank {first['rank']}"
+        )
+        hosts = {row.get("host") for row in group} if len({row.get("host") for row in rows}) > 1 else set()
+        where = f" on {hosts.pop()}" if len(hosts) == 1 and None not in hosts else ""
         place = f" in {first['place']}" if first.get("place") else ""
-        cause = f", {_CAUSES[first['cause']]}{place}" if first.get("cause") else ""
-        text = f"rank {first['rank']}{where} holds the job back by {format_ns(first['cost_ns'])} a step{cause}"
-        more = [f"Slow as well: rank {', '.join(str(row['rank']) for row in slow[1:4])}."] if len(slow) > 1 else []
-        return text, SLOW, (_sure(first, stages), *more, *others)
-    suspects = [row for row in rows if row.get("verdict") == SUSPECT]
-    if suspects:
-        first = suspects[0]
-        text = f"rank {first['rank']} may hold the job back by {format_ns(first['cost_ns'])} a step"
-        return text, SUSPECT, (_sure(first, stages), "Record more steps to be sure.", *others)
+        cause = f": {_CAUSES[first['cause']]}{place}" if first.get("cause") and len(group) == 1 else ""
+        verb = ("hold" if len(group) > 1 else "holds") if slow else "may hold"
+        text = f"{names}{where} {verb} the job back by {format_ns(first['cost_ns'])} a step{cause}"
+        more = ["Record more steps to be sure."] if not slow else []
+        more += [f"Slow as well: rank {row['rank']}." for row in slow if row not in group][:2]
+        return text, SLOW if slow else SUSPECT, (_sure(first, len(own.steps)), *more, *others)
+    if links:
+        return links[0], SLOW, tuple(f"{link[:1].upper()}{link[1:]}." for link in links[1:3])
+    uneven = [stage for stage in stages if stage.is_uneven]
     if uneven:
-        spread = max(stage.spread or 0.0 for stage in stages if stage.is_uneven)
-        text = f"no rank is slow, and the work is uneven: the slowest of a step takes x{spread:.2f} its stage's median"
-        return text, UNEVEN, (f"Another rank of {' and '.join(uneven)} is slowest from step to step.", *others)
+        spread = max(stage.spread or 0.0 for stage in uneven)
+        text = f"no rank is slow, and the work is uneven: the slowest of a step takes x{spread:.2f} the median rank"
+        return text, UNEVEN, ("From step to step it is another rank.",)
     known = [stage for stage in stages if len(stage.ranks) > 1]
     if not known:
-        return "no rank can be compared with another", "", others
-    if max(len(stage.steps) for stage in known) < 3:
-        count = counted(max(len(stage.steps) for stage in known), "step")
-        return f"no rank can be called slow by {count}", "", others
-    return "no rank holds the others back", "", others
+        return "no rank can be compared with another", "", ()
+    steps = max(len(stage.steps) for stage in known)
+    if steps < FEWEST_STEPS:
+        of = counted(steps, "step") if steps else "steps that not all ranks have"
+        return f"no rank can be called slow by {of}", "", ()
+    return "no rank holds the others back", "", ()
 
 
-def _sure(row: Mapping[str, Any], stages: Sequence[Stage]) -> str:
-    steps = max((len(stage.steps) for stage in stages if "rank" not in row or row["rank"] in stage.ranks), default=0)
-    own = f"own time {format_ns(row['own_ns'])}, " if row.get("own_ns") is not None else ""
-    chance = f"chance does that to any of them with q = {row['q']:.3f}" if row["q"] >= 0.001 else "q < 0.001"
+def _link(row: Mapping[str, Any]) -> str:
     return (
-        f"{own}x{row['own_ratio']:.2f} of its peers; the slowest in {row['slowest_steps']} of {steps} steps, {chance}."
+        f"the {row['transport']} link from rank {row['source_rank']} to {row['target_rank']} is slow: "
+        f"{row['bandwidth_gb_per_s']:.2f} GB/s ({row['place']})"
+    )
+
+
+def _sure(row: Mapping[str, Any], steps: int) -> str:
+    """What the verdict of a row rests on."""
+    own = f"Own time {format_ns(row['own_ns'])}, " if row.get("own_ns") is not None else "Own time "
+    chance = f"q {row['q']:.3f}" if row["q"] >= 0.001 else "q < 0.001"
+    return (
+        f"{own}x{row['own_ratio']:.2f} that of its peers; slowest in {row['slowest_steps']} of {steps} steps, {chance}."
     )
 
 
 def _changes(before: Cluster, after: Cluster) -> list[Row]:
     """Numbers of both runs by section and row, those of the candidate in its order; one side may lack a row."""
-    rows = []
+    rows: list[Row] = []
     for section, (keys, metrics) in _COMPARED.items():
         tables = [{tuple(row[key] for key in keys): row for row in found.tables[section].records()}
                   for found in (before, after)]  # fmt: skip
@@ -202,10 +234,13 @@ def _changes(before: Cluster, after: Cluster) -> list[Row]:
                 delta = None if first is None or last is None else float(last - first)
                 rows.append(
                     {
-                        "section": section, "name": name or ("all ranks" if keys else section), "metric": metric, "unit": unit,
+                        "section": section, "name": name or ("all ranks" if keys else section), "metric": metric,
+                        "unit": unit,
                         "baseline_value": None if first is None else float(first),
                         "candidate_value": None if last is None else float(last),
                         "delta": delta, "diff": delta / first if delta is not None and first else None,
                     }
                 )  # fmt: skip
+    order = [*_COMPARED]
+    rows.sort(key=lambda row: (order.index(row["section"]), -abs(row["diff"] or 0.0)))
     return rows

@@ -6,20 +6,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from tracker.detect.peers import FEWEST_STEPS
-from tracker.store import queries
 from tracker.units import counted, format_numbers
 
 if TYPE_CHECKING:
     from tracker.compare.sides import Loaded
     from tracker.regressions.hosts import Stage
+    from tracker.results import ClusterOptions
     from tracker.store.calls.splitting import RunCalls
 
 _COLLECTIVES: Final = {
     "torch_profiler": "record device activity (ProfilerActivity.CUDA) and, on a CPU, gloo through torch.distributed",
     "ascend_text": "profiler_level=Level1 or higher, and communication analysis",
     "ascend_db": "profiler_level=Level1 or higher",
-    "nsys": "nsys profile --trace=cuda,nvtx,osrt with NCCL's NVTX ranges",
+    "nsys_sqlite": "nsys profile --trace=cuda,nvtx,osrt",
 }
+_STEPS: Final = {
+    "torch_profiler": "schedule(active=5)", "ascend_text": "schedule(active=5)", "ascend_db": "schedule(active=5)",
+    "nsys_sqlite": "mark them with NVTX ranges",
+}  # fmt: skip
+_LINKS: Final = {"ascend_text": "profiler_level=Level1 (communication.json)", "ascend_db": "profiler_level=Level1"}
+"""Format -> the option of its profiler that records what is missing."""
 _NAMED: Final = 3
 
 
@@ -28,11 +34,11 @@ def sentences(
     stages: Sequence[Stage],
     tables: Mapping[str, Sequence[Mapping[str, Any]]],
     calls: RunCalls,
-    *,
-    has_microbatches: bool,
+    facts: Mapping[str, str],
+    options: ClusterOptions,
 ) -> tuple[str, ...]:
-    """A sentence for each thing that is not known, the one that hides most first."""
-    return tuple(_sentences(side, stages, tables, calls, has_microbatches))
+    """A sentence for each thing that is not known, the one that hides most first. `facts`: of the run, by key."""
+    return tuple(_sentences(side, stages, tables, calls, facts, options))
 
 
 def _sentences(
@@ -40,46 +46,51 @@ def _sentences(
     stages: Sequence[Stage],
     tables: Mapping[str, Sequence[Mapping[str, Any]]],
     calls: RunCalls,
-    has_microbatches: bool,
+    facts: Mapping[str, str],
+    options: ClusterOptions,
 ) -> Iterator[str]:
     captured = side.captures.listed("rank")
     (format,) = side.runs.listed("format")
-    world = _world(side)
-    if len(captured) < 2:
+    world = int(facts["world_size"]) if facts.get("world_size", "").isdecimal() else 0
+    is_chosen = bool(options.ranks) or options.stage is not None
+    if len(captured) < 2 and is_chosen:
+        yield "Slow ranks, groups and links: one rank is chosen. Leave out --rank and --stage."
+    elif len(captured) < 2:
         yield "Slow ranks, groups and links: one rank is captured. Ingest the files of all ranks in one call."
-    elif world and world > len(captured):
-        yield f"{len(captured)} of {world} ranks are captured: a rank is compared with those alone."
-    compared = {rank for stage in stages for rank in stage.ranks}
-    unknown = sorted(set(captured) - compared)
-    if unknown and len(captured) > 1:
-        yield f"The own time of rank {format_numbers(unknown)}: no step has a time and its exposed communication."
-    steps = max((len(stage.steps) for stage in stages), default=0)
-    if stages and len(captured) > 1 and steps < FEWEST_STEPS:
-        yield (
-            f"Which rank is slow: {counted(steps, 'step')} in common, and chance needs {FEWEST_STEPS} or more. Record "
-            "five (schedule(active=5))."
-        )
-    if len(captured) > 1 and not tables["roles"]:
-        how = _COLLECTIVES.get(format, "record collectives")
-        yield f"Communication: the captures hold no collectives. To have them: {how}."
+    elif world > len(captured):
+        how = "chosen" if is_chosen else "captured"
+        yield f"{len(captured)} of {world} ranks are {how}: a rank is compared with those alone."
+    if len(captured) > 1:
+        yield from _of_several(side, stages, tables, format)
     yield from _groups(calls)
-    if tables["roles"] and not tables["links"] and len(captured) > 1:
-        how = "a source of Ascend states them with profiler_level=Level1 (communication.json)"
-        yield f"Links: the captures state no transfers from rank to rank; {how}."
     if len(stages) < 2 and any(row["role"] == "pp" for row in tables["roles"]):
         yield "Stages: nothing says which rank is in which stage; all ranks are compared with each other."
-    if len(stages) > 1 and not has_microbatches:
+    if len(stages) > 1 and not any(row["microbatches"] for row in tables["pipeline"]):
         yield "The model of the pipeline: the number of microbatches is not known. Give --microbatches M."
-    hosts = side.captures.listed("host")
-    if len(captured) > 1 and not any(hosts):
+
+
+def _of_several(
+    side: Loaded, stages: Sequence[Stage], tables: Mapping[str, Sequence[Mapping[str, Any]]], format: str
+) -> Iterator[str]:
+    compared = {rank for stage in stages for rank in stage.ranks}
+    unknown = sorted({*side.captures.listed("rank")} - compared)
+    if unknown:
+        yield f"The own time of rank {format_numbers(unknown)}: no step has a time and its exposed communication."
+    steps = max((len(stage.steps) for stage in stages), default=0)
+    if stages and steps < FEWEST_STEPS:
+        how = f": {_STEPS[format]}" if format in _STEPS else ""
+        yield (
+            f"Which rank is slow: the ranks have {counted(steps, 'step')} in common, {FEWEST_STEPS} are needed to tell "
+            f"it from chance. Record five{how}."
+        )
+    if not tables["roles"]:
+        how = _COLLECTIVES.get(format, "a profiler level that records collectives")
+        yield f"Communication: the captures hold no collectives. To have them: {how}."
+    elif not tables["links"]:
+        how = f"; {_LINKS[format]} does" if format in _LINKS else "; profilers of this kind do not"
+        yield f"Links: the captures record no transfers from rank to rank{how}."
+    if not any(side.captures.listed("host")):
         yield "Slow hosts: the captures name no hosts. Keep the names of folders as the profiler writes them."
-
-
-def _world(side: Loaded) -> int | None:
-    for _, key, value in queries.facts.columns(side.store, side.run_ids).rows("kind", "key", "value"):
-        if key == "world_size" and str(value).isdecimal():
-            return int(value)
-    return None
 
 
 def _groups(calls: RunCalls) -> Iterator[str]:

@@ -58,9 +58,9 @@ def _medians(side: Loaded) -> dict[int, Row]:
     found: dict[int, Row] = {}
     for rank, of_steps in values.items():
         counts, *columns = zip(*of_steps, strict=True)
-        known = [[value for value in column if value is not None] for column in columns]
+        stated = [[value for value in column if value is not None] for column in columns]
         row: Row = {"steps": sum(counts)}
-        row |= {name: float(median(own)) if own else None for name, own in zip(names, known, strict=True)}
+        row |= {name: float(median(own)) if own else None for name, own in zip(names, stated, strict=True)}
         row["step_ns"] = row["duration_ns"] if row["duration_ns"] is not None else row["e2e_ns"]
         row["profiler_bubble_ns"] = row.pop("bubble_ns")
         found[rank] = row
@@ -117,8 +117,8 @@ def stage_rows(stages: Sequence[Stage], ranks: Sequence[Row], microbatches: int 
         longest = max(own, key=lambda row: row["own_ns"] or 0.0)
         row: Row = {"stage": stage.number, "ranks": len(stage.ranks), "spread": stage.spread}
         for name in ("step_ns", "own_ns", *_SUMMED[:3], "preparing_ns", "bubble_ns", "profiler_bubble_ns"):
-            known = [one[name] for one in own if one.get(name) is not None]
-            row[name] = float(np.median(known)) if known else None
+            stated = [one[name] for one in own if one.get(name) is not None]
+            row[name] = float(np.median(stated)) if stated else None
         row |= {"own_max_ns": longest["own_ns"], "own_max_rank": longest["rank"]}
         row["verdict"] = UNEVEN if stage.is_uneven else None
         if row["bubble_ns"] is not None and row["step_ns"]:

@@ -33,6 +33,9 @@ class Work:
         self._waits = side.ask(queries.communication_tasks).listed("name")
         kernels = queries.rank_kernels.columns(side.store, side.run_ids, **chosen) if self.is_device else None
         rows = self._on_host() if kernels is None else _on_device(kernels)
+        self._compared: frozenset[int] = frozenset()
+        self._keys: list[Key] = []
+        self._shortest: dict[Key, float] = {}
         self.of_rank: dict[int, dict[Key, tuple[float, float]]] = {}
         for rank, calls, time, *key in rows:
             if calls and time:
@@ -94,8 +97,8 @@ class Work:
 
     def _common(self, ranks: Sequence[int]) -> list[Key]:
         chosen = frozenset(ranks)
-        if getattr(self, "_of", None) != chosen:
-            self._of = chosen
+        if self._compared != chosen:
+            self._compared = chosen
             tables = [self.of_rank.get(rank, {}) for rank in sorted(chosen)]
             self._keys = sorted(set.intersection(*map(set, tables)))
             self._shortest = {key: min(own[key][1] / own[key][0] for own in tables) for key in self._keys}

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 from sqlalchemy import Connection
 
-from tracker.detect.peers import PeerVerdicts, judge
+from tracker.detect.peers import FEWEST_STEPS, PeerVerdicts, judge
 from tracker.results import SLOW
 from tracker.store.sql import statement
 from tracker.units import counted
@@ -39,14 +39,21 @@ class Stage(Struct, frozen=True, eq=False):
 
     @property
     def spread(self) -> float | None:
-        """Median over the steps of the largest own time by the median one; None for one rank."""
-        return float(np.median(self.own.max(axis=0) / np.median(self.own, axis=0))) if len(self.ranks) > 1 else None
+        """Median over the steps of the largest own time by the median one; None where nothing is compared."""
+        if len(self.ranks) < 2 or not self.steps:
+            return None
+        middle = np.median(self.own, axis=0)
+        known = middle > 0
+        return float(np.median(self.own.max(axis=0)[known] / middle[known])) if known.any() else None
 
     @property
     def is_uneven(self) -> bool:
         """Whether the work moves around while no rank is slow."""
-        is_known = self.spread is not None and len(self.steps) > 2
-        return is_known and self.spread >= _UNEVEN and SLOW not in self.judged.verdict  # type: ignore[operator]
+        spread = self.spread
+        return (
+            spread is not None and spread >= _UNEVEN
+            and len(self.steps) >= FEWEST_STEPS and SLOW not in self.judged.verdict
+        )  # fmt: skip
 
 
 def stages_of(captures: Iterable[tuple[int, int | None]], steps: Iterable[tuple[Any, ...]]) -> list[Stage]:
@@ -63,10 +70,11 @@ def stages_of(captures: Iterable[tuple[int, int | None]], steps: Iterable[tuple[
     for rank, stage in captures:
         if times.get(rank):
             found.setdefault(-1 if stage is None else stage, []).append(rank)
-    return [_stage(stage, ranks, times) for stage, ranks in sorted(found.items())]
+    tables = max(1, sum(len(ranks) > 1 for ranks in found.values()))
+    return [_stage(stage, ranks, times, tables) for stage, ranks in sorted(found.items())]
 
 
-def _stage(number: int, ranks: list[int], times: Mapping[int, Mapping[int, Row]]) -> Stage:
+def _stage(number: int, ranks: list[int], times: Mapping[int, Mapping[int, Row]], tables: int) -> Stage:
     steps = sorted(set.intersection(*(set(times[rank]) for rank in ranks)))
 
     def matrix(name: str) -> F64:
@@ -75,7 +83,7 @@ def _stage(number: int, ranks: list[int], times: Mapping[int, Mapping[int, Row]]
 
     own = matrix("own")
     parts = {name: matrix(name) for name in PARTS}
-    return Stage(None if number < 0 else number, ranks, steps, own, parts, judge(own))
+    return Stage(None if number < 0 else number, ranks, steps, own, parts, judge(own, tables=tables))
 
 
 def host_rows(hosts: Mapping[int, str], stages: Sequence[Stage]) -> list[Row]:
@@ -89,7 +97,10 @@ def host_rows(hosts: Mapping[int, str], stages: Sequence[Stage]) -> list[Row]:
     parts: dict[str, list[F64]] = {}
     for stage in stages:
         chosen = [stage.steps.index(step) for step in steps]
-        relative = stage.own[:, chosen] / np.median(stage.own[:, chosen], axis=0)
+        middle = np.median(stage.own[:, chosen], axis=0)
+        if not (middle > 0).all():
+            continue
+        relative = stage.own[:, chosen] / middle
         for at, rank in enumerate(stage.ranks):
             if rank in hosts and len(stage.ranks) > 1:
                 parts.setdefault(hosts[rank], []).append(relative[at])
@@ -100,7 +111,8 @@ def host_rows(hosts: Mapping[int, str], stages: Sequence[Stage]) -> list[Row]:
     return [
         {
             "host": name, "ranks": len(parts[name]), "own_ratio": known(judged.ratio[at]),
-            "slowest_steps": int(judged.slowest[at]), "q": known(judged.q[at]), "verdict": judged.verdict[at],
+            "steps": len(steps), "slowest_steps": int(judged.slowest[at]), "q": known(judged.q[at]),
+            "verdict": judged.verdict[at],
         }
         for at, name in enumerate(names)
     ]  # fmt: skip

@@ -130,7 +130,8 @@ _BESIDE: Final = {
 def cluster(found: Cluster, look: Look) -> bytes:
     """What was found, then a sheet per section that has rows, and beside three the sheet that Ascend's tools write."""
     book = Book(look.tell)
-    notes = [{"note": note} for note in (found.headline, *found.remarks, *found.missing, *found.notes)]
+    runs = " -> ".join(str(run["reference"]) for run in (found.baseline, found.run) if run is not None)
+    notes = [{"note": note} for note in (runs, found.headline, *found.remarks, *found.missing, *found.notes)]
     book.sheet("Summary", [field("Note", "text", "note", 120)], (("", row) for row in notes), len(notes))
     for name, rows in chosen_tables(found, look):
         if len(rows) and name in _BESIDE:

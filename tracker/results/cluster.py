@@ -26,7 +26,7 @@ CLUSTER_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
         "peak_allocated_bytes",
     ),
     "steps": ("rank", "step", "own_ns", "own_ratio"),
-    "hosts": ("host", "ranks", "own_ratio", "slowest_steps", "q", "verdict"),
+    "hosts": ("host", "ranks", "own_ratio", "steps", "slowest_steps", "q", "verdict"),
     "stages": (
         "stage", "ranks", "step_ns", "own_ns", "own_max_ns", "own_max_rank", "spread", "verdict", "compute_ns",
         "exposed_communication_ns", "idle_ns", "bubble_ns", "bubble_share", "profiler_bubble_ns", "preparing_ns",
@@ -36,7 +36,7 @@ CLUSTER_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
         "stages", "microbatches", "microbatches_from", "model_ns", "even_ns", "flat_ns", "slowdown",
         "ideal_bubble_share",
     ),
-    "roles": ("role", "rank", "calls", "union_ns", "exposed_ns", "exposed_share", "wait_ns"),
+    "roles": ("role", "rank", "calls", "total_ns", "exposed_ns", "exposed_share", "wait_ns"),
     "groups": (
         "role", "ranks", "kind", "calls", "bytes", "elapse_ns", "transit_ns", "wait_ns", "most_wait_rank",
         "exposed_ns", "bus_gb_per_s", "complete", "captured",
@@ -120,8 +120,9 @@ class Cluster(Result, frozen=True, eq=False):
       so; tau_ns: the largest own time by the microbatches
     - pipeline: model_ns = sum of tau + (microbatches - 1) x the largest; even_ns: with stages as fast as their median
       rank; flat_ns: with equal stages; slowdown: model_ns by that of equal ranks (Lin et al., OSDI'25)
-    - roles: communication of a rank by parallel type; groups: by process group and kind, over the whole capture, summed
-      over its ranks; transit_ns: of one rank, NA where not all members are captured; bus_gb_per_s as in nccl-tests
+    - roles: communication of a rank by parallel type, mean of a step; groups: by process group and kind, over the whole
+      capture, summed over its ranks; transit_ns: of one rank, NA where not all members are captured; bus_gb_per_s as in
+      nccl-tests
     - calls: the longest collectives of complete groups: who came last, and by how much
     - links: bandwidth_gb_per_s of bytes by transit time; z: robust, below the links of the same transport
     - operators: over the ranks of a stage: saving_ns = max_ns - median_ns, of the whole capture

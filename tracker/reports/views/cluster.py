@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
@@ -15,14 +15,15 @@ from tracker.reports.look import Look
 from tracker.reports.rows import Row, records
 from tracker.reports.text import ROWS
 from tracker.results import SLOW, Cluster
-from tracker.units import MISSING_TEXT, counted, format_diff
+from tracker.units import MISSING_TEXT, counted, format_diff, format_numbers
 
 if TYPE_CHECKING:
     from tracker.columns import Columns
 
 _TITLES: Final = {
     "ranks": "Ranks, by own time to that of their peers", "steps": "Own time of each rank and step",
-    "hosts": "Hosts", "stages": "Stages", "pipeline": "Pipeline", "roles": "Communication by parallel type, per step",
+    "hosts": "Hosts", "stages": "Stages", "pipeline": "Pipeline",
+    "roles": "Communication by parallel type, mean of a step",
     "groups": "Process groups, over the whole capture", "calls": "Longest collectives", "links": "Links",
     "operators": "Operators over the ranks: what equal ranks would save, over the whole capture",
     "balance": "Load balance", "changes": "Changes from the first run to the second",
@@ -35,7 +36,9 @@ _BOUNDS: Final = (0.95, 1.05, 1.25, 1.5)
 _MAP_WIDTH: Final = 64
 _MAP_LINES: Final = 16
 _OF: Final = {"SLOW": "worse", "SUSPECT": "strong", "UNEVEN": "strong"}
-_FLAGS: Final = {"complete": {1: "yes", 0: "no"}}
+_CAUSES: Final = {"host": "CPU side"}
+"""Causes that are called otherwise where a machine is a host, too."""
+_METRICS: Final = {"own_ns": "own time", "own_max_ns": "own time, slowest", "step_ns": "step", "wait_ns": "waits"}
 _Cells = Callable[[Row], str]
 
 
@@ -56,7 +59,8 @@ def _chance(row: Row) -> str:
 
 
 def _verdict(row: Row) -> str:
-    return ", ".join(filter(None, (row["verdict"], row.get("cause"), row.get("place"))))
+    cause = _CAUSES.get(row.get("cause") or "", row.get("cause"))
+    return ", ".join(filter(None, (row["verdict"], cause, row.get("place"))))
 
 
 def _speed(name: str) -> _Cells:
@@ -105,7 +109,7 @@ _SHAPES: Final[Mapping[str, tuple[tuple[Column, _Cells], ...]]] = {
     "roles": (
         (Column("role", left=True), _text("role")), (Column("rank"), _count("rank")),
         (Column("calls"), _count("calls")),
-        (Column("time"), _time("union_ns")), (Column("exposed"), _time("exposed_ns")),
+        (Column("time"), _time("total_ns")), (Column("exposed"), _time("exposed_ns")),
         (Column("share"), lambda row: share(row["exposed_share"])), (Column("waits"), _time("wait_ns")),
     ),
     "groups": (
@@ -115,7 +119,7 @@ _SHAPES: Final[Mapping[str, tuple[tuple[Column, _Cells], ...]]] = {
         (Column("transit"), _time("transit_ns")), (Column("waits"), _time("wait_ns")),
         (Column("most by", drop=1), _text("most_wait_rank")), (Column("exposed", drop=2), _time("exposed_ns")),
         (Column("bus GB/s", drop=2), _speed("bus_gb_per_s")),
-        (Column("complete", drop=4), lambda row: _FLAGS["complete"][row["complete"]]),
+        (Column("complete", drop=4), lambda row: "yes" if row["complete"] else "no"),
     ),
     "calls": (
         (Column("role", left=True), _text("role")), (Column("ranks", **UNDER), _text("ranks")),
@@ -147,7 +151,7 @@ _SHAPES: Final[Mapping[str, tuple[tuple[Column, _Cells], ...]]] = {
     ),
     "changes": (
         (Column("section", left=True), _text("section")), (Column("of", **WORDS), _text("name")),
-        (Column("metric", left=True), lambda row: row["metric"].removesuffix("_ns").replace("_", " ")),
+        (Column("metric", left=True), lambda row: _METRICS.get(row["metric"], _words(row["metric"]))),
         (Column("baseline"), lambda row: _value(row, "baseline_value")),
         (Column("candidate"), lambda row: _value(row, "candidate_value")),
         (Column("change"), lambda row: signed(_value(row, "delta"), row["delta"])),
@@ -155,6 +159,10 @@ _SHAPES: Final[Mapping[str, tuple[tuple[Column, _Cells], ...]]] = {
     ),
 }  # fmt: skip
 """Section -> its columns on screen, each with what makes its cells."""
+
+
+def _words(metric: str) -> str:
+    return metric.removesuffix("_ns").replace("_", " ")
 
 
 def _value(row: Row, name: str) -> str:
@@ -210,7 +218,7 @@ def _blocks(found: Cluster, look: Look) -> Iterator[Block]:
         elif section in look.only:
             yield replace(made, note="no rows: see what the captures cannot tell")
         if section == "ranks" and len(rows) > 1:
-            yield _map(found)
+            yield _map(found, look)
     if found.missing:
         yield Lines("What the captures cannot tell", found.missing, is_wrapped=True)
 
@@ -238,7 +246,7 @@ def _table(section: str, rows: Columns, limit: int | None) -> Table:
     return replace(made, section=section)
 
 
-def _map(found: Cluster) -> Lines:
+def _map(found: Cluster, look: Look) -> Lines:
     """A character per rank: the darker, the longer its own time beside that of its peers."""
     rows = sorted(records(found.tables["ranks"]), key=lambda row: (row["stage"] or 0, row["rank"]))
     lines = []
@@ -249,10 +257,10 @@ def _map(found: Cluster) -> Lines:
             name = "" if stage is None else f"stage {stage}  "
             marks = "".join(_shade(row["own_ratio"]) for row in part)
             lines.append(f"{name}rank {part[0]['rank']:>4}  {marks}")
-    if len(lines) > _MAP_LINES:
+    if len(lines) > _MAP_LINES and not look.details and not look.only:
         lines = [*lines[:_MAP_LINES], f"… {len(lines) - _MAP_LINES} more lines: --only ranks"]
     bounds = ", ".join(f"{shade} x{bound:g}" for shade, bound in zip(_SHADES[1:], _BOUNDS, strict=True))
-    title = f"Map of the ranks, own time of peers: {bounds} and more"
+    title = f"Map of the ranks, own time of peers: · less, {bounds} and more"
     return Lines(title, tuple(lines), section="ranks", is_first=found.baseline is None, is_drawing=True)
 
 
@@ -284,18 +292,18 @@ def _shade(ratio: float | None) -> str:
 
 
 def _next(found: Cluster, look: Look) -> Iterator[str]:
-    sides = (
-        [found.run["reference"]] if found.baseline is None else [found.baseline["reference"], found.run["reference"]]
-    )
-    options = [
-        part for name, values in (("--rank", found.options.ranks),) for value in values for part in (name, str(value))
-    ]
-    options += [] if found.options.stage is None else ["--stage", str(found.options.stage)]
+    chosen, run = found.options, str(found.run["reference"])
+    sides = [run] if found.baseline is None else [str(found.baseline["reference"]), run]
+    given: list[tuple[str, Any]] = [("--rank", rank) for rank in chosen.ranks]
+    given += [("--stage", chosen.stage), ("--step", format_numbers(chosen.steps) or None)]
+    given += [("--workload", chosen.workload), ("--microbatches", chosen.microbatches)]
+    options = [str(part) for name, value in given if value is not None for part in (name, value)]
     if not look.details and not look.only:
         yield command_of(("tracker", "cluster"), sides, [*options, "--details"])
-    slow = [row for row in records(found.tables["ranks"]) if row["verdict"] == SLOW]
-    others = [row for row in records(found.tables["ranks"]) if slow and row["stage"] == slow[0]["stage"]]
-    if slow and len(others) > 1 and found.run.get("run_id") and found.run["reference"].startswith(("run:", "latest")):
-        run, peer = found.run["run_id"], min(others, key=lambda row: row["own_ratio"] or 0.0)["rank"]
-        yield command_of(("tracker", "diff"), [f"run:{run}:rank{peer}", f"run:{run}:rank{slow[0]['rank']}"], [])
+    ranks = records(found.tables["ranks"])
+    slow = next((row for row in ranks if row["verdict"] == SLOW), None)
+    peers = [row for row in ranks if slow and row["stage"] == slow["stage"] and not row["verdict"] and row["own_ratio"]]
+    if slow and peers and run.startswith("run:"):
+        peer = min(peers, key=lambda row: abs(row["own_ratio"] - 1.0))
+        yield command_of(("tracker", "diff"), [f"{run}:rank{peer['rank']}", f"{run}:rank{slow['rank']}"], [])
     yield command_of(("tracker", "cluster"), sides, [*options, "-o", "cluster.xlsx"])
