@@ -9,7 +9,7 @@ const NUMBER = /^[+-]?[\d,]*\.?\d+(?:e[+-]?\d+)?/;
 
 /** [rank, key] of a cell: numbers first, then words, then what is missing. */
 function sortKey(text) {
-  const last = text.split(" → ").pop().replace(/^[▲▼?±<x\s]+(?=[\d.+-])/, "");
+  const last = text.split(" → ").pop().replace(/^[▲▼?±<\s]+/, "").replace(/^x(?=\d)/, "");
   const found = NUMBER.exec(last);
   if (found) {
     const unit = /^\s*([A-Za-z]+)/.exec(last.slice(found[0].length));
