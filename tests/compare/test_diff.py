@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -379,3 +381,16 @@ def test_a_kernel_of_several_ops_names_the_one_in_which_it_changed_most(
     save(memory_store, "v2", **launched(*after))
     kernel = diff(memory_store, "v1", "v2").kernels.iloc[0]
     assert (kernel["op"], kernel["more_ops"]) == (named, 1)
+
+
+def test_a_log_beside_a_trace_is_no_repeat_of_it(tmp_path):
+    """A folder with a trace of one process and a training log of it: one run, and the log is named."""
+    folder = tmp_path / "job"
+    folder.mkdir()
+    trace = Path(__file__).parents[1] / "data" / "torch_profiler" / "cpu_gloo_rank1.pt.trace.json"
+    shutil.copy(trace, folder)
+    line = "[Epoch 0, batch {}] loss: 1.0, reader_cost: 0.001 sec, batch_cost: 0.05000 sec, ips: 640.0 samples/sec"
+    (folder / "train.log").write_text("\n".join(line.format(10 * at) for at in range(12)) + "\n")
+    found = diff(None, str(folder), str(folder))
+    assert found.baseline.runs == 1
+    assert any("paddle_log beside torch_profiler stand" in note for note in found.notes)

@@ -110,5 +110,12 @@ def _groups(calls: RunCalls) -> Iterator[str]:
         return
     for matched in calls.matched:
         counts = {rank: int((calls.calls[rank].peer < 0).sum()) for rank in matched.ranks}
-        if not matched.places.shape[1] and min(counts.values()):
-            yield f"Waiting in the group of ranks {format_numbers(matched.ranks)}: no calls of theirs are one call."
+        of = f"the group of ranks {format_numbers(matched.ranks)}"
+        if len(set(counts.values())) > 1:
+            most, least = max(counts, key=counts.__getitem__), min(counts, key=counts.__getitem__)
+            yield (
+                f"Waiting of some calls in {of}: rank {most} has {counts[most]:,} of them, rank {least} has "
+                f"{counts[least]:,}."
+            )
+        elif not matched.places.shape[1] and min(counts.values()):
+            yield f"Waiting in {of}: no calls of theirs are one call."
