@@ -29,7 +29,7 @@ REASONS: Final[Mapping[str, str]] = {
 VERDICTS: Final[Mapping[str, str]] = {
     "REGRESSED": "slower or larger, by more than the limit and the noise, and every run beyond every run before",
     "ADDED": "in all new runs, in none before; what it replaces, if anything, is another row",
-    "IMPROVED": "faster or smaller, by more than the limit and the noise", "REMOVED": "in all runs before, in no new one",
+    "IMPROVED": "faster or smaller by more than limit and noise", "REMOVED": "in all runs before, in no new one",
     "SUSPECT": "would count, but one run, or so few steps, do not decide it",
     "SLOW": "behind its peers in so many steps, or by so much, that chance hardly explains it",
     "UNEVEN": "the slowest rank is another one from step to step", "TOO_FEW_RUNS": "not tested, more runs are needed",
