@@ -20,6 +20,7 @@ from tracker.store.tables.meanings import MEANINGS
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 MOST_BYTES_OF_README = 12_000
+MOST_BYTES_OF_A_PICTURE = 200_000
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 OF_OTHER_PROGRAMS = {"--seed"}
 """Options that stand in the text by themselves and are not those of a command of tracker."""
@@ -40,12 +41,16 @@ def blocks_of(page: Path, *languages: str) -> list[str]:
     return [body for language, body in FENCE.findall(text_of(page)) if language in languages]
 
 
-@pytest.fixture(scope="module")
-def write_docs():
-    specification = spec_from_file_location("write_docs", ROOT / "scripts" / "write_docs.py")
+def script(name: str):
+    specification = spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
     module = module_from_spec(specification)
     specification.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def write_docs():
+    return script("write_docs")
 
 
 def test_pages_are_up_to_date(write_docs):
@@ -63,6 +68,21 @@ def test_every_generated_section_stands_on_one_page(write_docs):
 
 def test_readme_stays_one_page():
     assert (ROOT / "README.md").stat().st_size <= MOST_BYTES_OF_README
+
+
+# ---- pictures ----
+
+
+def test_pictures_are_used_and_small():
+    pattern = re.compile(r"!\[.+?\]\(([^)]+)\)")
+    names = {(page.parent / name).resolve() for page in PAGES for name in pattern.findall(text_of(page))}
+    assert names == set((ROOT / "docs" / "images").iterdir())
+    assert max(path.stat().st_size for path in names) <= MOST_BYTES_OF_A_PICTURE
+
+
+def test_drawings_are_up_to_date():
+    pictures = script("write_pictures")
+    assert all(text_of(pictures.IMAGES / name) == make() for name, make in pictures.DRAWINGS.items())
 
 
 # ---- links ----
