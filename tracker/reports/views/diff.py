@@ -302,7 +302,7 @@ def _notes(diff: Diff, look: Look) -> Iterator[str]:
         if words := _counts(diff):
             yield words
         if excused := _excused(diff):
-            yield f"Expected or false positives, as users said, so that no gate counts them: {some_of(excused)}."
+            yield f"Accepted, or false positives, by a user, so that no gate counts them: {some_of(excused)}."
         # what was judged against what is a detail, unless it is not what a reader expects
         yield from (one for one in judgement.sentences[1:] if not one.startswith(("Operators by", "Too few operators")))
     if diff.bottlenecks is not None and bottleneck.changed(diff):
