@@ -57,6 +57,17 @@ def found():
     )  # fmt: skip
 
 
+def test_recovery_names_the_version_that_left_its_level():
+    points = [
+        point("v1", 100 * MS),
+        point("v2", 130 * MS, "REGRESSED", change_point=True),
+        point("v3", 160 * MS, "REGRESSED", change_point=True),
+        point("v4", 104 * MS, "IMPROVED", -0.35, back_to="v1"),
+    ]
+    headline = lines_of(history(points))[1]
+    assert headline.startswith("v4 is at 104.00 ms: back to the level before v2, +4.0 % against v1; ")
+
+
 def lines_of(result, **look):
     return reports.render(result, "text", width=100, **look).splitlines()
 
@@ -72,7 +83,7 @@ def test_one_series_has_title_headline_and_a_line_per_version(found):
         "v2 102.00 ms +2.0 %",
         "v3 130.00 ms +27.5 % REGRESSED",
         "peak 3 GiB -> 4 GiB; driver 535 -> 550",
-        "v4 101.00 ms -22.3 % IMPROVED (back to v1)",
+        "v4 101.00 ms -22.3 % IMPROVED (as before v3)",
         "v5 108.00 ms +6.9 % machine-wide drift",
         "gradual slowdown: +6.0 % against the first runs of its level",
     ]
@@ -82,7 +93,7 @@ def test_one_series_has_title_headline_and_a_line_per_version(found):
 
 
 def test_details_have_what_a_verdict_rests_on(found):
-    lines = [" ".join(line.split()) for line in lines_of(found, details=True)]
+    lines = [" ".join(line.split()) for line in reports.render(found, "text", width=110, details=True).splitlines()]
     assert "version step vs previous verdict vs level without drift q runs" in lines
     assert "v2 102.00 ms +2.0 % +2.0 % +1.8 % 0.400 3, ±1.0 %" in lines
 

@@ -31,6 +31,8 @@ _PARTS: Final = {
 """Parts of the change of a step; `other_operators_ns`: too little for a finding, or too noisy; `beside_ns`: what
 `beside` says.
 """
+_WAITS: Final = ("idle time", "exposed communication")
+"""Whole-run numbers that are time in a step and in no operator."""
 _ALIKE: Final = 0.01
 _NAME: Final = 100
 """Characters of a name: those of kernels have thousands."""
@@ -157,10 +159,10 @@ def beside(line: Mapping[str, Any]) -> str:
     return " and ".join(word for word, name in parts.items() if line.get(name)) or " and ".join(parts)
 
 
-def explanation(incident: Row, line: Mapping[str, Any]) -> str:
+def explanation(incident: Row, line: Mapping[str, Any], own: Sequence[Row] = ()) -> str:
     """How the change of the step adds up, in a sentence; parts that are nothing, or not known, are left out.
 
-    `line`: the newest numbers of the track, as far as they are known.
+    `line`: the newest numbers of the track, as far as they are known; `own`: the findings beside the sentence.
     """
     before, after, delta = (incident[f"{name}_ns"] for name in ("baseline_step", "candidate_step", "step_delta"))
     if delta is None:
@@ -171,6 +173,11 @@ def explanation(incident: Row, line: Mapping[str, Any]) -> str:
         for column, words in _PARTS.items()
         if incident[column]
     ]
+    waits = [row for row in own if row["kind"] == "run" and row["name"] in _WAITS and row["delta"] is not None]
+    if waits and incident["beside_ns"]:
+        rest = incident["beside_ns"] - sum(row["delta"] for row in waits)
+        texts = [(row["name"], row["delta"]) for row in waits] + [("other time outside operators", rest)]
+        parts[-1:] = [f"{words} {signed(format_ns(change, unit), change)}" for words, change in texts]
     sizes = f"{format_ns(before, unit).split(' ')[0]} -> {format_ns(after, unit)}"
     change = f"{signed(format_ns(delta, unit), delta)}, {format_diff(delta / before)}"
     return f"Step {sizes} ({change}) = {', '.join(parts)}."
@@ -192,7 +199,7 @@ def _blocks(
         where = f", {where_of(incident)}" if several else ""
         made = rows_of(own, look, limit)
         changed = changed_with([row for row in environment if row["incident_id"] == incident["incident_id"]])
-        lead = [explanation(incident, lines.get(where_of(incident), {})), *changed]
+        lead = [explanation(incident, lines.get(where_of(incident), {}), own), *changed]
         what = f"{new}{_word(incident, own)} in {incident['version']}{since}"
         is_first = place < _SCREEN_INCIDENTS or look.limit == 0
         yield replace(

@@ -43,7 +43,8 @@ def document(history: History, look: Look) -> Document:
 
 def points_of(history: History) -> dict[int, list[Row]]:
     """The points of each series in the order of versions; each also with `previous`, the last version before it that
-    has a value, `vs_previous`, the change against that, and `calls_before`, its calls.
+    has a value, `vs_previous`, the change against that, `calls_before`, its calls, and `left`, of a point that is back
+    at an older level, the version that had left it.
     """
     found: dict[int, list[Row]] = {row["series_id"]: [] for row in records(history.series)}
     for point in records(history.points):
@@ -53,6 +54,12 @@ def points_of(history: History) -> dict[int, list[Row]]:
         point["vs_previous"] = point["value"] / before["value"] - 1 if is_known else None
         point["previous"], point["calls_before"] = before.get("version"), before.get("calls")
         own.append(point)
+    for own in found.values():
+        level, left_by = own[0]["version"] if own else "", dict[str, str]()
+        for point in own:
+            point["left"] = left_by.get(point["back_to"])
+            if point["change_point"] or point["back_to"] is not None:
+                left_by[level], level = point["version"], point["back_to"] or point["version"]
     return found
 
 
@@ -113,8 +120,11 @@ def _headline(series: Row, points: Sequence[Row]) -> str:
     start = f"{newest['version']} is at {text(newest['value'])}"
     if len(points) == 1:
         return f"{start}: the only version, nothing to compare it with"
-    if newest["back_to"] is not None:
-        start += f": back to the level of {newest['back_to']}"
+    if newest["left"] is not None:
+        first = next(point for point in points if point["value"] is not None)
+        change = newest["value"] / first["value"] - 1 if first["value"] else None
+        start += f": back to the level before {newest['left']}"
+        start += f", {format_diff(change)} against {first['version']}" if change is not None else ""
     elif newest["verdict"] == "ADDED":
         start += ": new"
     elif newest["change"] is not None:
@@ -191,8 +201,8 @@ def _change(point: Row, name: str) -> str:
 def _verdict(point: Row) -> str:
     """The verdict where there is something to say, and which older level a version came back to."""
     word = cells.verdict_or_why(point["verdict"], point["vs_previous"], point["change"])
-    if point["back_to"] is not None:
-        return f"{word} (back to {point['back_to']})".strip()
+    if point["left"] is not None:
+        return f"{word} (as before {point['left']})".strip()
     return word or ("a level begins" if point["change_point"] else "")
 
 
