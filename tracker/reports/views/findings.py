@@ -96,7 +96,12 @@ def _headline(found: Findings, incidents: Sequence[Row], rows: Sequence[Row], su
         return f"{what}; {counted(len(suspects), 'suspect')}, decided by the next runs"
     if found.options.only_new:
         return "No new regression; tracker findings lists what is open"
+    if incidents and not any(row["open"] for row in incidents):
+        began = f"began in {found.options.version} and " if found.options.version else ""
+        return f"No open regression; what is listed {began}is over"
     if any(row["direction"] == "regression" for row in incidents):
+        if found.options.version:
+            return f"No new regression; what is listed began in {found.options.version}"
         return "No new regression; what is listed began earlier"
     if incidents:
         return "No regression is listed"
@@ -245,7 +250,8 @@ def rows_of(rows: Sequence[Row], look: Look, limit: int | None, *, suspects: boo
     has_states = suspects or any(state != "new" for state in states)
     columns = [Column("id"), Column("finding", **NAME)]
     columns += [Column("before", drop=2), Column("after", drop=2)] if look.details else []
-    columns += [Column("change"), Column("change %"), Column("of change", drop=1)]
+    columns += [Column("change"), Column("change %")]
+    columns += [Column("direction", left=True)] if suspects else [Column("of change", drop=1)]
     columns += [Column("since" if suspects else "state", left=True)] if has_states else []
     columns += [Column("cause", **SENTENCE)]
     lines = []
@@ -257,7 +263,8 @@ def rows_of(rows: Sequence[Row], look: Look, limit: int | None, *, suspects: boo
         line = ["" if row["finding_id"] is None else str(row["finding_id"]), f"{name_of(row)} {of}".strip()]
         line += [text(end) for end in ends] if look.details else []
         line += [signed(text(row["delta"]), row["delta"]), diff_text(row)]
-        line.append("" if row["share_of_change"] is None else share(row["share_of_change"]))
+        of_change = "" if row["share_of_change"] is None else share(row["share_of_change"])
+        line.append(row["direction"] if suspects else of_change)
         line += [state] if has_states else []
         lines.append(("worse" if row["direction"] == "regression" else "better", [*line, row["cause"] or ""]))
     made = table("", columns, lines, more=len(ranked) - len(shown))

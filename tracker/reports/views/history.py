@@ -14,7 +14,7 @@ from tracker.reports.look import Look
 from tracker.reports.rows import Row, records
 from tracker.results import PROFILERS, History
 from tracker.results.verdicts import CHANGED
-from tracker.units import MISSING_TEXT, counted, format_diff, printable
+from tracker.units import MISSING_TEXT, counted, format_diff, printable, some_of
 
 KINDS: Final = {
     "run": "whole run", "op_name": "op, all shapes", "op": "op", "kernel": "kernel", "api": "host API call",
@@ -174,7 +174,8 @@ def _versions(history: History, series: Row, points: Sequence[Row], look: Look) 
     known = [value for value in own if value is not None]
     lead = f"{cells.sparkline(own[-_SPARKS:])}  {text(min(known, default=None))} to {text(max(known, default=None))}"
     left_out = len(points) - len(shown)
-    note = f"{counted(left_out, 'older version')} left out; --details shows all" if left_out else ""
+    hidden = f"{counted(left_out, 'older version')} left out; --details shows all" if left_out else ""
+    note = "; ".join(filter(None, (cells.glosses(map(_word, shown)), hidden)))
     whole = table("", [column for column, _ in made], rows, note=note, is_first=True)
     trend = _trend(history, series, shown)
     return replace(whole, lead=lead, below=tuple(map(_what_else, shown)), chart=trend if len(shown) > 1 else None)
@@ -198,9 +199,13 @@ def _change(point: Row, name: str) -> str:
     return MISSING_TEXT if point["verdict"] in ("ADDED", "REMOVED") else format_diff(point[name])
 
 
+def _word(point: Row) -> str:
+    return cells.verdict_or_why(point["verdict"], point["vs_previous"], point["change"])
+
+
 def _verdict(point: Row) -> str:
     """The verdict where there is something to say, and which older level a version came back to."""
-    word = cells.verdict_or_why(point["verdict"], point["vs_previous"], point["change"])
+    word = _word(point)
     if point["left"] is not None:
         return f"{word} (as before {point['left']})".strip()
     return word or ("a level begins" if point["change_point"] else "")
@@ -232,11 +237,14 @@ def _of_several(history: History, series: Sequence[Row], points: dict[int, list[
     where = _where(shared)
     what = f"the {len(series)} series" if history.options.top else f"{len(series)} series"
     chosen = f" that changed most since {history.pinned}, by their part of the step" if history.options.top else ""
-    versions = counted(max(len(own) for own in points.values()), "version")
+    versions = counted(len({point["version"] for own in points.values() for point in own}), "version")
     found = ", ".join(f"{verdicts.count(word)} {word}" for word in CHANGED if word in verdicts)
-    answer = f"{found or 'No change'} among {len(series)} series in the newest version"
+    changed = dict.fromkeys(point["version"] for point in newest.values() if point["verdict"] in CHANGED)
+    each = "" if len({point["version"] for point in newest.values()}) == 1 else " of each"
+    which = f" ({some_of([*changed])})" if each and changed else ""
+    answer = f"{found or 'No change'} among {len(series)} series in the newest version{each}{which}"
     if not any(verdicts):
-        answer = f"{len(series)} series; the newest version is not judged"
+        answer = f"{len(series)} series; the newest version{each} is not judged"
     # the order of the result, but what is a change first
     ranked = list(series)
     if not history.options.top:
@@ -289,4 +297,6 @@ def _overview(
         line += [last["pinned_verdict"] or MISSING_TEXT] if against else []
         rows.append((cells.TONES.get(last["verdict"] or "", ""), line))
     more = len(series) - len(rows)
-    return table("", level(columns), rows, more=more, note="--details shows all" if more else "", is_first=True)
+    words = cells.glosses(_word(points[one["series_id"]][-1]) for one in series[: len(rows)])
+    note = "; ".join(filter(None, (words, "--details shows all" if more else "")))
+    return table("", level(columns), rows, more=more, note=note, is_first=True)
