@@ -330,7 +330,9 @@ def _counts(diff: Diff) -> str:
     found = [
         f"{mark} {', '.join(f'{counts[word]} {word}' for word in words)}" for mark, words in marks.items() if words
     ]
-    quiet = [f"{counts[word]} {word} ({gloss})" for word, gloss in GLOSSES.items() if counts[word] and word != "UNCHANGED"]
+    quiet = [
+        f"{counts[word]} {word} ({gloss})" for word, gloss in GLOSSES.items() if counts[word] and word != "UNCHANGED"
+    ]
     return f"Operators: {', '.join([*(found or ['no finding']), *quiet])}."
 
 
