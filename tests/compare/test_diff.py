@@ -276,11 +276,14 @@ def test_idle_time_that_waits_for_data_says_so(store: Store, timeline):
     assert [(row.metric, row.delta_ns, row.why) for row in found] == [("idle_ns", 200, "waits for data")]
 
 
-def test_a_side_of_different_models_is_told(store: Store):
+def test_a_side_of_different_models_is_refused(store: Store):
     save(store, "v1", ops=[("bert", 100), ("view", 1)])
     save(store, "v1", ops=[("resnet", 100), ("view", 1)], started_at_ns=EPOCH_NS + 10**13)
-    (note,) = diff(store, "v1", "run:1").notes
-    assert "v1: the runs have few operators in common" in note
+    found = diff(store, "v1", "run:1")
+    assert found.is_refused
+    assert found.explanation.headline.endswith(
+        "the 2 runs of v1 have few operators in common, as different models have: name one run:ID"
+    )
 
 
 def test_captures_of_more_and_of_less_detail_on_one_side_are_told(store: Store):

@@ -190,6 +190,7 @@ def _step_changes(store: Store, results: Sequence[IngestResult]) -> list[str]:
     """`v08 (3 runs) is 30.5 % slower than v01.`, a sentence per track and newest version of these runs."""
     from tracker.regressions import judgement
     from tracker.regressions.tracks import Tracks
+    from tracker.results.verdicts import GLOSSES
 
     tracks, added = Tracks(store), {result.run_id for result in results}
     sentences = []
@@ -215,12 +216,9 @@ def _step_changes(store: Store, results: Sequence[IngestResult]) -> list[str]:
             change = last / first - 1
             sentences.append(f"{who} is {abs(change):.1%} {'slower' if change > 0 else 'faster'} than {base}."
                              .replace("%", " %"))  # fmt: skip
-        elif verdict == "BELOW_LIMIT":
-            sentences.append(f"{who} is as fast as {base} ({format_diff(last / first - 1)}).")
         else:
-            sentences.append(
-                f"{who}: step {format_diff(last / first - 1)} against {base}, not confirmed{needed and ': '}{needed}."
-            )
+            why = f": {needed}" if needed else f" ({GLOSSES[verdict]})" if verdict in GLOSSES else ""
+            sentences.append(f"{who}: step {format_diff(last / first - 1)} against {base}, {verdict}{why}.")
     sentences = list(dict.fromkeys(sentences))
     more = len(sentences) - _NAMED
     return sentences[:_NAMED] + ([f"{counted(more, 'more configuration')}."] if more > 0 else [])

@@ -42,6 +42,12 @@ VERDICTS: Final[Mapping[str, str]] = {
 CHANGED: Final = ("REGRESSED", "ADDED", "SUSPECT", "IMPROVED", "REMOVED")
 """Verdicts that are a finding or a suspect, in the order in which they are counted."""
 
+GLOSSES: Final[Mapping[str, str]] = {
+    "INCONCLUSIVE": "too noisy", "TOO_FEW_RUNS": "too few runs", "BELOW_LIMIT": "too small to matter",
+    "DRIFT": "machine-wide drift", "UNCHANGED": "as the level before",
+}  # fmt: skip
+"""What verdicts mean that are no change."""
+
 _NEARLY: Final = "the change is smaller than the limit, but the runs differ too much to call it unchanged"
 
 EXCUSED: Final = "expected, or a false positive, as users marked it"

@@ -21,7 +21,7 @@ from tracker.reports.text import ROWS, shorten
 from tracker.reports.views import bottleneck, diff_tables, tree
 from tracker.reports.views.sections import in_section, names_modules
 from tracker.results import OTHER_SHAPES, TOP_LEVEL, Contribution, Diff, Side
-from tracker.results.verdicts import CHANGED, EXCUSED
+from tracker.results.verdicts import CHANGED, EXCUSED, GLOSSES
 from tracker.units import counted, format_diff, format_ns, format_numbers, some_of, steps_words, time_unit
 
 _LABEL: Final = 16
@@ -40,9 +40,6 @@ _BESIDE: Final = (
 )  # fmt: skip
 """Numbers of the step that are no part of its sum."""
 _REST: Final = {False: "rest (medians do not add up)", True: "rest (kernels at the same time, medians)"}
-_QUIET: Final = {
-    "INCONCLUSIVE": "too noisy to judge", "TOO_FEW_RUNS": "too few runs to judge", "BELOW_LIMIT": "too small to matter",
-}  # fmt: skip
 
 
 def document(diff: Diff, look: Look) -> Document:
@@ -333,8 +330,9 @@ def _counts(diff: Diff) -> str:
     found = [
         f"{mark} {', '.join(f'{counts[word]} {word}' for word in words)}" for mark, words in marks.items() if words
     ]
-    quiet = [f"{counts[word]} {words}" for word, words in _QUIET.items() if counts[word]]
-    quiet[:1] = [f"{quiet[0]} with {diff.baseline.runs} x {diff.candidate.runs} runs"] if quiet else []
+    quiet = [
+        f"{counts[word]} {word} ({gloss})" for word, gloss in GLOSSES.items() if counts[word] and word != "UNCHANGED"
+    ]
     return f"Operators: {', '.join([*(found or ['no finding']), *quiet])}."
 
 

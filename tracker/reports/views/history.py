@@ -14,7 +14,7 @@ from tracker.reports.look import Look
 from tracker.reports.rows import Row, records
 from tracker.results import PROFILERS, History
 from tracker.results.verdicts import CHANGED
-from tracker.units import MISSING_TEXT, counted, format_diff, printable
+from tracker.units import MISSING_TEXT, counted, format_diff, printable, some_of
 
 KINDS: Final = {
     "run": "whole run", "op_name": "op, all shapes", "op": "op", "kernel": "kernel", "api": "host API call",
@@ -43,7 +43,8 @@ def document(history: History, look: Look) -> Document:
 
 def points_of(history: History) -> dict[int, list[Row]]:
     """The points of each series in the order of versions; each also with `previous`, the last version before it that
-    has a value, `vs_previous`, the change against that, and `calls_before`, its calls.
+    has a value, `vs_previous`, the change against that, `calls_before`, its calls, and `left`, of a point that is back
+    at an older level, the version that had left it.
     """
     found: dict[int, list[Row]] = {row["series_id"]: [] for row in records(history.series)}
     for point in records(history.points):
@@ -53,6 +54,12 @@ def points_of(history: History) -> dict[int, list[Row]]:
         point["vs_previous"] = point["value"] / before["value"] - 1 if is_known else None
         point["previous"], point["calls_before"] = before.get("version"), before.get("calls")
         own.append(point)
+    for own in found.values():
+        level, left_by = own[0]["version"] if own else "", dict[str, str]()
+        for point in own:
+            point["left"] = left_by.get(point["back_to"])
+            if point["change_point"] or point["back_to"] is not None:
+                left_by[level], level = point["version"], point["back_to"] or point["version"]
     return found
 
 
@@ -113,8 +120,11 @@ def _headline(series: Row, points: Sequence[Row]) -> str:
     start = f"{newest['version']} is at {text(newest['value'])}"
     if len(points) == 1:
         return f"{start}: the only version, nothing to compare it with"
-    if newest["back_to"] is not None:
-        start += f": back to the level of {newest['back_to']}"
+    if newest["left"] is not None:
+        first = next(point for point in points if point["value"] is not None)
+        change = newest["value"] / first["value"] - 1 if first["value"] else None
+        start += f": back to the level before {newest['left']}"
+        start += f", {format_diff(change)} against {first['version']}" if change is not None else ""
     elif newest["verdict"] == "ADDED":
         start += ": new"
     elif newest["change"] is not None:
@@ -164,7 +174,8 @@ def _versions(history: History, series: Row, points: Sequence[Row], look: Look) 
     known = [value for value in own if value is not None]
     lead = f"{cells.sparkline(own[-_SPARKS:])}  {text(min(known, default=None))} to {text(max(known, default=None))}"
     left_out = len(points) - len(shown)
-    note = f"{counted(left_out, 'older version')} left out; --details shows all" if left_out else ""
+    hidden = f"{counted(left_out, 'older version')} left out; --details shows all" if left_out else ""
+    note = "; ".join(filter(None, (cells.glosses(map(_word, shown)), hidden)))
     whole = table("", [column for column, _ in made], rows, note=note, is_first=True)
     trend = _trend(history, series, shown)
     return replace(whole, lead=lead, below=tuple(map(_what_else, shown)), chart=trend if len(shown) > 1 else None)
@@ -188,11 +199,15 @@ def _change(point: Row, name: str) -> str:
     return MISSING_TEXT if point["verdict"] in ("ADDED", "REMOVED") else format_diff(point[name])
 
 
+def _word(point: Row) -> str:
+    return cells.verdict_or_why(point["verdict"], point["vs_previous"], point["change"])
+
+
 def _verdict(point: Row) -> str:
     """The verdict where there is something to say, and which older level a version came back to."""
-    word = cells.verdict_or_why(point["verdict"], point["vs_previous"], point["change"])
-    if point["back_to"] is not None:
-        return f"{word} (back to {point['back_to']})".strip()
+    word = _word(point)
+    if point["left"] is not None:
+        return f"{word} (as before {point['left']})".strip()
     return word or ("a level begins" if point["change_point"] else "")
 
 
@@ -222,11 +237,14 @@ def _of_several(history: History, series: Sequence[Row], points: dict[int, list[
     where = _where(shared)
     what = f"the {len(series)} series" if history.options.top else f"{len(series)} series"
     chosen = f" that changed most since {history.pinned}, by their part of the step" if history.options.top else ""
-    versions = counted(max(len(own) for own in points.values()), "version")
+    versions = counted(len({point["version"] for own in points.values() for point in own}), "version")
     found = ", ".join(f"{verdicts.count(word)} {word}" for word in CHANGED if word in verdicts)
-    answer = f"{found or 'No change'} among {len(series)} series in the newest version"
+    changed = dict.fromkeys(point["version"] for point in newest.values() if point["verdict"] in CHANGED)
+    each = "" if len({point["version"] for point in newest.values()}) == 1 else " of each"
+    which = f" ({some_of([*changed])})" if each and changed else ""
+    answer = f"{found or 'No change'} among {len(series)} series in the newest version{each}{which}"
     if not any(verdicts):
-        answer = f"{len(series)} series; the newest version is not judged"
+        answer = f"{len(series)} series; the newest version{each} is not judged"
     # the order of the result, but what is a change first
     ranked = list(series)
     if not history.options.top:
@@ -279,4 +297,6 @@ def _overview(
         line += [last["pinned_verdict"] or MISSING_TEXT] if against else []
         rows.append((cells.TONES.get(last["verdict"] or "", ""), line))
     more = len(series) - len(rows)
-    return table("", level(columns), rows, more=more, note="--details shows all" if more else "", is_first=True)
+    words = cells.glosses(_word(points[one["series_id"]][-1]) for one in series[: len(rows)])
+    note = "; ".join(filter(None, (words, "--details shows all" if more else "")))
+    return table("", level(columns), rows, more=more, note=note, is_first=True)
