@@ -107,7 +107,8 @@ def test_visible_change_without_a_verdict_says_why():
     ]
     rows = {line.split()[0]: line.partition("%")[2].strip() for line in lines_of(history(points))[5:11]}
     assert rows == {
-        "v0": "", "v1": "INCONCLUSIVE", "v2": "BELOW_LIMIT", "v3": "TOO_FEW_RUNS", "v4": "UNCHANGED", "v5": "not judged",
+        "v0": "", "v1": "INCONCLUSIVE", "v2": "BELOW_LIMIT", "v3": "TOO_FEW_RUNS", "v4": "UNCHANGED",
+        "v5": "not judged",
     }  # fmt: skip
     gloss = "INCONCLUSIVE: too noisy; TOO_FEW_RUNS: too few runs; BELOW_LIMIT: too small to matter; UNCHANGED:"
     assert lines_of(history(points))[11].strip() == gloss

@@ -206,7 +206,8 @@ def _step_changes(store: Store, results: Sequence[IngestResult]) -> list[str]:
         gate = track.gates.get(version, {})
         level, count = _level(track, gate)
         base, needed = level or base, track.limits.runs_needed(count, runs)
-        first, last, verdict = gate.get("step_before_ns"), gate.get("step_after_ns"), gate.get("step_verdict")
+        first, last = gate.get("step_before_ns"), gate.get("step_after_ns")
+        verdict = str(gate.get("step_verdict"))
         if base is None:
             who = who if len(lines) == 1 else track.labels[version]  # once for all configurations
             sentences.append(f"{who} is the first version of {track.names['workload']}.")

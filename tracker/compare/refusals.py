@@ -41,8 +41,8 @@ INSTEAD: Final = (
 def refused(baseline: Loaded, candidate: Loaded, operators: Operators | None, recorded: Recorded) -> tuple[str, str]:
     """Why the two sides have no verdicts, a sentence and the word of `Judgement.refusal`; "" twice where they have."""
     found = [
-        (_several_jobs(baseline, operators and operators.baseline_rows), INCOMPARABLE),
-        (_several_jobs(candidate, operators and operators.candidate_rows), INCOMPARABLE),
+        (_several_jobs(baseline, None if operators is None else operators.baseline_rows), INCOMPARABLE),
+        (_several_jobs(candidate, None if operators is None else operators.candidate_rows), INCOMPARABLE),
         (_other_work(baseline, candidate, operators), INCOMPARABLE),
         (_overlap(baseline, candidate), NEVER_JUDGED),
         *((_part(side), NEVER_JUDGED) for side in (baseline, candidate)),
