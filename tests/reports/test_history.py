@@ -168,6 +168,9 @@ def test_several_series_have_a_line_each_and_changes_come_first():
     ]
     assert [line.split()[1] for line in lines[4:7]] == ["aten::add", "aten::mul", "aten::mm"]
     assert lines[-1] == "Next: tracker history 1", "details would show no more"
+    wide = [{**one, "configuration": f"sequence_length={at} precision=bf{at}"} for at, one in enumerate(series)]
+    narrow = reports.render(history(points, series=wide, key="aten::*", kind="op_name"), "text", width=70)
+    assert all(len(line) <= 70 for line in narrow.splitlines())
     many = [{**series[0], "series_id": at} for at in range(40)]
     found = history([{**one, "series_id": at} for at in range(40) for one in points[:2]], series=many, key="aten::*")
     assert lines_of(found)[-1].endswith("tracker history 'aten::*' --details")

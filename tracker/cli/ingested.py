@@ -172,7 +172,8 @@ def meaning(store: Store, results: Sequence[IngestResult], before: Collection[in
     """
     changed = [result for result in results if result.created or result.joined]
     parts = _counts(results) if len(changed) < len(results) else []
-    parts += _step_changes(store, changed) if changed else []
+    changes = _step_changes(store, changed) if changed else []
+    parts += ["\n".join(changes)] if changes else []
     found, proposed = _findings(store, changed, before)
     proposed = proposed or _next(store, results) or f"tracker show run:{results[-1].run_id}"
     return f"{' '.join([*parts, *found])}  Next: {proposed}"
@@ -202,12 +203,14 @@ def _step_changes(store: Store, results: Sequence[IngestResult]) -> list[str]:
             continue
         version = max(versions, key=track.versions.index)
         runs = sum(run.version_id == version for run in track.runs)
-        who, base = f"{track.labels[version]} ({counted(runs, 'run')})", track.before(version)
+        where = track.names["configuration"] if len(lines) > 1 else ""
+        words = ", ".join(filter(None, (counted(runs, "run"), where)))
+        who, base = f"{track.labels[version]} ({words})", track.before(version)
         gate = track.gates.get(version, {})
         level, count = _level(track, gate)
+        verdict = str(gate.get("step_verdict") or "not judged")
         base, needed = level or base, track.limits.runs_needed(count, runs)
         first, last = gate.get("step_before_ns"), gate.get("step_after_ns")
-        verdict = str(gate.get("step_verdict"))
         if base is None:
             who = who if len(lines) == 1 else track.labels[version]  # once for all configurations
             sentences.append(f"{who} is the first version of {track.names['workload']}.")

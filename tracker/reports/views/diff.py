@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from tracker.compare.headline import short_labels
+from tracker.compare.headline import CUT_OUTS, short_labels
 from tracker.reports import cells
 from tracker.reports.cells import values
 from tracker.reports.commands import command_of, options_of, others_of
@@ -94,7 +94,8 @@ def _remarks(diff: Diff) -> tuple[str, ...]:
     found, judgement = list(diff.explanation.remarks), diff.judgement
     if judgement is not None and not judgement.judged:
         own = judgement.sentences[diff.is_refused :]
-        found += [sentence for sentence in own if sentence not in found]
+        if not any(remark.startswith(CUT_OUTS) for remark in found):
+            found += [sentence for sentence in own if sentence not in found]
     return tuple(found)
 
 

@@ -9,9 +9,10 @@ from msgspec.structs import replace
 
 from tracker.reports import cells
 from tracker.reports.commands import command, command_of, exact_command, option_words
-from tracker.reports.document import NAME, UNDER, Column, Document, Table, Trend, level, table
+from tracker.reports.document import NAME, UNDER, WORDS, Column, Document, Table, Trend, level, table
 from tracker.reports.look import Look
 from tracker.reports.rows import Row, records
+from tracker.reports.text import GAP, fit
 from tracker.results import PROFILERS, History
 from tracker.results.verdicts import CHANGED
 from tracker.units import MISSING_TEXT, counted, format_diff, printable, some_of
@@ -271,14 +272,27 @@ def _of_several(history: History, series: Sequence[Row], points: dict[int, list[
 
 
 def _overview(
-    history: History, series: Sequence[Row], points: dict[int, list[Row]], differing: Sequence[str], look: Look
+    history: History,
+    series: Sequence[Row],
+    points: dict[int, list[Row]],
+    differing: Sequence[str],
+    look: Look,
+    *,
+    is_joined: bool = False,
 ) -> Table:
-    """A line per series; `differing`: keys of the configuration in which they differ."""
+    """A line per series; `differing`: keys of the configuration in which they differ, `is_joined`: in one column,
+    for a narrow terminal.
+    """
     pinned = printable(history.pinned) if history.pinned else None
     against = pinned if history.options.against == "pinned" else None
     columns = [Column("series"), Column("name", **NAME), Column("of", **UNDER)]
-    columns += [Column(printable(key).replace("_", "\n", 1), left=True) for key in differing]
-    columns += [Column("versions", left=True, drop=2), Column("first"), Column("last")]
+    titles = [printable(key) for key in differing]
+    columns += (
+        [Column("configuration", **WORDS)]
+        if is_joined
+        else [Column(title.replace("_", "\n", 1), left=True) for title in titles]
+    )
+    columns += [Column("versions", left=True, drop=2), *([] if is_joined else [Column("first")]), Column("last")]
     columns += [Column(f"vs {pinned}")] if pinned else []
     columns += [Column("vs previous"), Column("verdict", left=True)]
     columns += [Column(f"verdict vs {against}", left=True)] if against else []
@@ -290,8 +304,10 @@ def _overview(
         values = [point["value"] for point in own]
         text, last = cells.form(one["unit"], values), own[-1]
         line = [str(one["series_id"]), cells.readable(one["name"]), " ".join(filter(None, of))]
-        line += [place.get(key) or MISSING_TEXT for key in differing]
-        line += [cells.sparkline(values[-_ROWS:]), text(next((value for value in values if value is not None), None))]
+        parts = [place.get(key) or MISSING_TEXT for key in differing]
+        line += [" ".join(parts)] if is_joined else parts
+        line += [cells.sparkline(values[-_ROWS:])]
+        line += [] if is_joined else [text(next((value for value in values if value is not None), None))]
         line += [text(values[-1]), *([format_diff(last["pinned_change"])] if pinned else [])]
         line += [_change(last, "vs_previous"), _verdict(last)]
         line += [last["pinned_verdict"] or MISSING_TEXT] if against else []
@@ -299,4 +315,9 @@ def _overview(
     more = len(series) - len(rows)
     words = cells.glosses(_word(points[one["series_id"]][-1]) for one in series[: len(rows)])
     note = "; ".join(filter(None, (words, "--details shows all" if more else "")))
-    return table("", level(columns), rows, more=more, note=note, is_first=True)
+    made = table("", level(columns), rows, more=more, note=note, is_first=True)
+    widths = fit(made, look.width - GAP).widths if look.width and not is_joined else ()
+    if sum(widths) + GAP * len(widths) > (look.width or 0):
+        made = _overview(history, series, points, differing, look, is_joined=True)
+        return replace(made, lead=f"configuration: {' '.join(titles)}")
+    return made
