@@ -23,6 +23,8 @@ SLOW = {
     "pydantic",
     "rich",
     "jinja2",
+    "starlette",
+    "uvicorn",
 }
 """What takes a tenth of a second and more to import."""
 

@@ -28,13 +28,11 @@ import typer
 from msgspec import NODEFAULT, Struct, field, structs
 
 from tracker.errors import SourceError, UsageError
-from tracker.results.option import LABELS, OUTPUT, Option, declared, one_line, pairs, split
+from tracker.results.option import LABELS, MAPPING, OUTPUT, Option, Spelled, declared, split
 from tracker.results.options import DEVICE, WORKLOAD
 
 Kind = TypeVar("Kind")
 FORMATS: Final = ("text", "json", "markdown", "html", "csv", "xlsx", "junit", "github", "prometheus")
-MAPPING: Final = get_origin(Mapping[str, str])
-_DIGITS: Final = 18  # what fits into 8 bytes, in which the database holds numbers
 
 Database = Annotated[
     str | None,
@@ -215,41 +213,7 @@ class Parameter(NamedTuple):
 
     def value(self, given: Any, path: str) -> Any:
         """The value of what the command line gives; UsageError for what is none. `path`: the command."""
-        texts, origin = given if self.repeats else [given], get_origin(self.kind)
-        if self.kind is bool:
-            return given
-        if origin is MAPPING and self.option.read is None:
-            return pairs(texts, self.spelled)
-        values = [self._one(text, path) for text in texts]
-        if not self.repeats:
-            return values[0]
-        if origin is MAPPING:
-            return {key: value for found in values for key, value in found.items()}
-        if self.option.read is not None:
-            values = [item for found in values for item in found]
-        return values if origin is list else tuple(dict.fromkeys(values))
-
-    def _one(self, text: str, path: str) -> Any:
-        option, kind = self.option, get_args(self.kind)[0] if self.repeats else self.kind
-        for word in text.split(",") if option.read is not None else [text]:
-            if self.words and word.strip() not in self.words and (word.strip() or option.read is None):
-                problem = f"{self.spelled} {word.strip()!r} must be one of: {', '.join(self.words)}"
-                raise UsageError(problem, remedy=f"{path} --help")
-        if kind is Path:
-            return Path(text)
-        if not text.isprintable() and any("\ud800" <= char <= "\udfff" for char in text):
-            raise UsageError(f"{self.spelled} {text!r} is not UTF-8 text", remedy=f"{path} --help")
-        if option.read is not None:
-            return option.read(text, self.spelled)
-        if kind is not int:
-            return text if option.positional else one_line(self.spelled, text)
-        digits = text.removeprefix("-").removeprefix("+")
-        number = int(text) if digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS else None
-        least, most = option.least, option.most
-        if number is None or (least is not None and number < least) or (most is not None and number > most):
-            limits = "" if least is None else f" of {least} or more" if most is None else f" from {least} to {most}"
-            raise UsageError(f"{self.spelled} {text!r} is not a whole number{limits}", remedy=f"{path} --help")
-        return number
+        return Spelled(self.spelled, self.option, self.kind, f"{path} --help").value(given)
 
     def typer_parameter(self) -> inspect.Parameter:
         """The parameter that typer reads: always a text, texts or a flag."""

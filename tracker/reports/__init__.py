@@ -71,7 +71,7 @@ def render(result: Result, format: str = "text", **wishes: Unpack[Wishes]) -> st
     sections, limit = tuple(wishes.get("only", ())), wishes.get("limit")
     if limit is not None and limit < 0:
         raise UsageError(f"{limit} rows per table", remedy="give a limit of 1 or more, or 0 for all rows")
-    what = _word(result) or ""
+    what = word_of(result) or ""
     check_words("section", sections, CLUSTER_SECTIONS if what == "cluster" else SECTIONS)
     check(format, what)
     look = Look(
@@ -93,7 +93,8 @@ def render(result: Result, format: str = "text", **wishes: Unpack[Wishes]) -> st
     return document
 
 
-def _word(result: Result) -> str | None:
+def word_of(result: Result) -> str | None:
+    """The word of the view of a result; None where it has none."""
     # by name: to import what examines files costs a sixth of a diff
     kind = type(result)
     return "doctor" if kind.__module__.startswith("tracker.doctor") else _WORDS.get(kind.__name__)
@@ -123,7 +124,7 @@ def render_message(
 
 def screen(result: Result, width: int) -> str:
     """The text report of any result, so many characters wide, without colours; of what has none its headline."""
-    if _word(result) is None:
+    if word_of(result) is None:
         return result.headline
     return str(render(result, "text", width=width, tell=lambda _: None))
 

@@ -98,6 +98,13 @@ Strip = tuple[tuple[float, ...], tuple[float, ...]]
 """The values of the runs of both sides."""
 
 
+class Link(Struct, frozen=True):
+    """Where a server of pages has more on a row: the word of a page, and what it is asked, as options and values."""
+
+    page: str
+    query: tuple[tuple[str, str], ...] = ()
+
+
 class Table(Struct, frozen=True):
     """Rows of cells. `section`: the word of `--only` that it answers, "" for none; `is_first`: on the first screen.
 
@@ -105,7 +112,8 @@ class Table(Struct, frozen=True):
     they differ (then no column may fold or drop). `more`: rows that are not shown. `lead`: a line between title and
     rows; `note`: a line below; `below`: per row a sentence under it, or ""; empty for none. `bars`: per row a part of
     the longest bar, -1 to 1, None for none; empty for no bars. `chart`: a drawing above the table; `adds`: per row what
-    it adds to the sum of those above it, None for that sum; `strips`: per row its runs.
+    it adds to the sum of those above it, None for that sum; `strips`: per row its runs. `links`: per row where a server
+    has more on it; empty for none, and files have no links.
     """
 
     title: str
@@ -121,6 +129,7 @@ class Table(Struct, frozen=True):
     chart: Chart | None = None
     adds: tuple[float | None, ...] = ()
     strips: tuple[Strip | None, ...] = ()
+    links: tuple[Link | None, ...] = ()
     section: str = ""
     is_first: bool = False
 

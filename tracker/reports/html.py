@@ -16,13 +16,13 @@ from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any, Final
 
-from jinja2 import Environment, StrictUndefined, Template
+from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 from msgspec import Struct
 from msgspec.structs import replace
 
 from tracker.reports import svg
-from tracker.reports.document import Bars, Block, Column, Document, Lines, Table, Trend
+from tracker.reports.document import Bars, Block, Column, Document, Lines, Link, Table, Trend
 from tracker.reports.look import Look
 from tracker.reports.text import shorten
 from tracker.results.verdicts import VERDICTS
@@ -54,22 +54,82 @@ _START, _END = "<article>", "</article>"
 
 def render(make: Callable[[Look], Document], look: Look) -> str:
     """The page with all that the document has. `make`: the document with at most `look.limit` rows per table."""
+    css, script = text_of("page.css"), text_of("page.js")
+    return _template("page.html").render(
+        article=_article(make, look, None),
+        css=Markup(css), script=Markup(script), css_hash=_hash(css), script_hash=_hash(script),
+    )  # fmt: skip
+
+
+class Choice(Struct, frozen=True):
+    """A link of a page: its words, its address, and whether it is what the page shows."""
+
+    words: str
+    address: str
+    is_chosen: bool = False
+
+
+class Form(Struct, frozen=True):
+    """A form of a page: its title, where it goes, its buttons (value and words), and its fields: name, label, value,
+    and a kind: text, needed (a text that must be given) or hidden. `asks`: it only asks, and changes nothing.
+    """
+
+    title: str
+    action: str
+    buttons: tuple[tuple[str, str], ...]
+    fields: tuple[tuple[str, str, str, str], ...]
+    asks: bool = False
+
+
+class Around(Struct, frozen=True, kw_only=True):
+    """What a server puts around documents. `pages`: the navigation bar; `filters`: the values to choose from, by name;
+    `forms`: above the first document; `formats`: the same as files; `command`: the same in a terminal; `link`: the
+    address of a row; `css`, `script`: addresses; `who`: the reader.
+    """
+
+    pages: tuple[Choice, ...]
+    css: str
+    script: str
+    link: Callable[[Link], str]
+    filters: tuple[tuple[str, tuple[Choice, ...]], ...] = ()
+    forms: tuple[Form, ...] = ()
+    formats: tuple[Choice, ...] = ()
+    command: str = ""
+    who: str = ""
+
+
+def serve(makes: Sequence[Callable[[Look], Document]], look: Look, around: Around) -> str:
+    """The page of a server with these documents, whose rows are links. It loads the files of `around`, nothing else."""
+    articles = [_article(make, look, around.link) for make in makes]
+    return _template("server.html").render(articles=articles, around=around)
+
+
+class _Article(Struct, frozen=True):
+    """A document as the template takes it."""
+
+    document: Document
+    title: str
+    first: list[_HtmlBlock]
+    detail: list[_HtmlBlock]
+    commands: list[tuple[Markup, list[Markup]]]
+
+
+def _article(make: Callable[[Look], Document], look: Look, link: Callable[[Link], str] | None) -> _Article:
+    """`link`: the address of a row, None for a file."""
     document = make(replace(look, details=True, width=None, color=False, limit=look.rows(MOST_ROWS) or 0))
     blocks: list[_HtmlBlock] = []
     chosen = document.chosen(look.only, details=True)
     for block in filter(_says_something, chosen):
         room = _PLAIN_OF_PAGE - sum(len(each.rows) for each in blocks)
-        blocks.append(_block(block, min(PLAIN_ROWS, max(room, _LEAST_PLAIN))))
+        blocks.append(_block(block, min(PLAIN_ROWS, max(room, _LEAST_PLAIN)), link))
     is_first = [block.is_first or bool(look.only) for block in blocks]
-    css, script = _text("page.css"), _text("page.js")
-    return _template().render(
-        document=document,
-        title=shorten(document.title, _TITLE),
-        first=[block for block, first in zip(blocks, is_first, strict=True) if first],
-        detail=[block for block, first in zip(blocks, is_first, strict=True) if not first] + _legend(document, chosen),
-        commands=_commands(document.next_commands),
-        css=Markup(css), script=Markup(script), css_hash=_hash(css), script_hash=_hash(script),
-    )  # fmt: skip
+    return _Article(
+        document,
+        shorten(document.title, _TITLE),
+        [block for block, first in zip(blocks, is_first, strict=True) if first],
+        [block for block, first in zip(blocks, is_first, strict=True) if not first] + _legend(document, chosen),
+        _commands(document.next_commands),
+    )
 
 
 def joined(pages: Sequence[str]) -> str:
@@ -80,8 +140,8 @@ def joined(pages: Sequence[str]) -> str:
 
 
 class _HtmlRow(Struct, frozen=True):
-    """A row of the page: a letter for its tone, its cells with the letter of each, the sentence under one of them, and
-    the drawings behind them.
+    """A row of the page: a letter for its tone, its cells with the letter of each, the sentence under one of them, the
+    drawings behind them, and where the cell with that sentence leads.
     """
 
     tone: str
@@ -89,6 +149,7 @@ class _HtmlRow(Struct, frozen=True):
     below: str
     drawn: tuple[tuple[str, Markup], ...] = ()
     swatch: Markup = Markup("")
+    address: str = ""
 
 
 class _HtmlBlock(Struct, frozen=True):
@@ -122,12 +183,12 @@ def _says_something(block: Block) -> bool:
     return bool(block.rows or block.note or block.title)
 
 
-def _block(block: Block, most: int) -> _HtmlBlock:
+def _block(block: Block, most: int, link: Callable[[Link], str] | None = None) -> _HtmlBlock:
     """`block` with at most so many rows as HTML."""
     if isinstance(block, Lines):
         return _HtmlBlock(block.title, block.is_first, block.lines)
     block = _without_empty_columns(block)
-    rows, spans, shown = tuple(_rows(block)), _spans(block), _FIRST if block.is_first else _DETAIL
+    rows, spans, shown = tuple(_rows(block, link)), _spans(block), _FIRST if block.is_first else _DETAIL
     if isinstance(block.chart, Trend):
         rows = rows[::-1]  # the newest first: the chart above has the course
     drawn = [name for name, has in (("runs", any(block.strips)), ("", bool(spans))) if has]
@@ -184,8 +245,9 @@ def _without_empty_columns(table: Table) -> Table:
     )
 
 
-def _rows(table: Table) -> Iterator[_HtmlRow]:
+def _rows(table: Table, link: Callable[[Link], str] | None) -> Iterator[_HtmlRow]:
     parts = zip_longest(table.rows, table.tones, table.cell_tones, table.below, fillvalue=())
+    addresses = [link(one) if one and link else "" for one in table.links]
     spans = _spans(table)
     parts_of_bars = table.chart.names if isinstance(table.chart, Bars) else ()
     for place, (cells, tone, tones, below) in enumerate(parts):
@@ -197,7 +259,8 @@ def _rows(table: Table) -> Iterator[_HtmlRow]:
             drawn += [("x", svg.span(spans[place], spans, letter))] if spans else []
         swatch = svg.swatch(parts_of_bars[place]) if place < len(parts_of_bars) else Markup("")
         cells_of_row = tuple(zip(map(str, cells), letters, strict=True))
-        yield _HtmlRow(letter, cells_of_row, str(below or ""), tuple(drawn), swatch)
+        address = addresses[place] if place < len(addresses) else ""
+        yield _HtmlRow(letter, cells_of_row, str(below or ""), tuple(drawn), swatch, address)
 
 
 def _classes(columns: Sequence[Column]) -> Iterator[str]:
@@ -210,9 +273,13 @@ def _classes(columns: Sequence[Column]) -> Iterator[str]:
 
 
 def _packed(rows: Sequence[_HtmlRow]) -> str:
-    """Rows for the script of the page: tone, sentence, cells and their tones, as gzip of JSON in base64."""
+    """Rows for the script of the page: tone, sentence, cells, their tones, and the address if any, as gzip of JSON in
+    base64.
+    """
     found = [
-        [row.tone, _shown(row.below), [_shown(text) for text, _ in row.cells], "".join(_marks(row))] for row in rows
+        [row.tone, _shown(row.below), [_shown(text) for text, _ in row.cells], "".join(_marks(row))]
+        + ([row.address] if row.address else [])
+        for row in rows
     ]
     text = json.dumps(found, ensure_ascii=False, separators=(",", ":"))
     return b64encode(compress(text.encode("utf-8", "replace"), 6, mtime=0)).decode()
@@ -229,7 +296,7 @@ def _hash(text: str) -> str:
 
 
 @cache
-def _text(name: str) -> str:
+def text_of(name: str) -> str:
     """A file of the page, without its indents and comment lines."""
     lines = map(str.strip, (_PAGE / name).read_text(encoding="utf-8").splitlines())
     return "\n".join(line for line in lines if not line.startswith(("//", "/**")))
@@ -241,8 +308,9 @@ def _shown(value: Any) -> Any:
 
 
 @cache
-def _template() -> Template:
+def _template(name: str) -> Template:
     environment = Environment(
-        autoescape=True, finalize=_shown, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
-    )
-    return environment.from_string(_text("page.html"))
+        autoescape=True, finalize=_shown, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined,
+        loader=FunctionLoader(text_of),
+    )  # fmt: skip
+    return environment.get_template(name)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Final, NamedTuple, Union, get_args, get_origin
+from typing import Any, Final, Literal, NamedTuple, Union, get_args, get_origin
 
 from tracker.errors import UsageError
 from tracker.units import NS_PER_US, is_plain, us_to_ns
@@ -15,6 +16,8 @@ from tracker.units import NS_PER_US, is_plain, us_to_ns
 _STEPS: Final = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?", re.ASCII)
 _MOST_STEPS: Final = 10_000  # each is a parameter of a database query
 _LARGEST_US: Final = 2**63 / NS_PER_US
+_DIGITS: Final = 18  # what fits into 8 bytes, in which the database holds numbers
+MAPPING: Final = get_origin(Mapping[str, str])
 
 LABELS: Final = "Labels"
 SIDES: Final = "Sides"
@@ -146,3 +149,60 @@ def split(hint: Any) -> Declared:
         [each for each in get_args(kind) if each is not NoneType] if get_origin(kind) in (Union, UnionType) else []
     )
     return Declared(choices[0] if choices else kind, bool(choices), option)
+
+
+class Spelled(NamedTuple):
+    """How a value is written as text: its `name` in errors, its option, its type without `| None`, where help is."""
+
+    name: str
+    option: Option
+    kind: Any
+    help: str
+
+    @property
+    def words(self) -> Sequence[str]:
+        """The values to choose from."""
+        return self.option.words or (get_args(self.kind) if get_origin(self.kind) is Literal else ())
+
+    @property
+    def repeats(self) -> bool:
+        """Whether it may be given more than once."""
+        return get_origin(self.kind) in (list, tuple, MAPPING)
+
+    def value(self, given: Any) -> Any:
+        """The value of the text, texts or flag that is given; UsageError for what is none."""
+        texts, origin = given if self.repeats else [given], get_origin(self.kind)
+        if self.kind is bool:
+            return given
+        if origin is MAPPING and self.option.read is None:
+            return pairs(texts, self.name)
+        values = [self._one(text) for text in texts]
+        if not self.repeats:
+            return values[0]
+        if origin is MAPPING:
+            return {key: value for found in values for key, value in found.items()}
+        if self.option.read is not None:
+            values = [item for found in values for item in found]
+        return values if origin is list else tuple(dict.fromkeys(values))
+
+    def _one(self, text: str) -> Any:
+        option, kind = self.option, get_args(self.kind)[0] if self.repeats else self.kind
+        for word in text.split(",") if option.read is not None else [text]:
+            if self.words and word.strip() not in self.words and (word.strip() or option.read is None):
+                problem = f"{self.name} {word.strip()!r} must be one of: {', '.join(self.words)}"
+                raise UsageError(problem, remedy=self.help)
+        if kind is Path:
+            return Path(text)
+        if not text.isprintable() and any("\ud800" <= char <= "\udfff" for char in text):
+            raise UsageError(f"{self.name} {text!r} is not UTF-8 text", remedy=self.help)
+        if option.read is not None:
+            return option.read(text, self.name)
+        if kind is not int:
+            return text if option.positional else one_line(self.name, text)
+        digits = text.removeprefix("-").removeprefix("+")
+        number = int(text) if digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS else None
+        least, most = option.least, option.most
+        if number is None or (least is not None and number < least) or (most is not None and number > most):
+            limits = "" if least is None else f" of {least} or more" if most is None else f" from {least} to {most}"
+            raise UsageError(f"{self.name} {text!r} is not a whole number{limits}", remedy=self.help)
+        return number

@@ -30,10 +30,11 @@ function element(name, properties = {}, ...children) {
 }
 
 /** A row of packed data as an element. */
-function rowOf([tone, below, cells, marks], belowAt) {
+function rowOf([tone, below, cells, marks, address], belowAt) {
   const row = element("tr", { className: tone });
   cells.forEach((text, place) => {
-    const cell = element("td", { textContent: text });
+    const inside = address && place === belowAt ? element("a", { href: address, textContent: text }) : text;
+    const cell = element("td", {}, inside);
     if (marks && marks[place] !== "-") cell.className = marks[place];
     if (place === belowAt && below) cell.append(element("small", { textContent: below }));
     row.append(cell);
@@ -49,7 +50,8 @@ async function unpacked(text) {
 
 /** What a row says, cell by cell, and how it becomes an element. */
 function known(row) {
-  const cells = [...row.cells].map((cell) => ([...cell.childNodes].find((node) => node.nodeType === 3)?.data ?? "").trim());
+  const cells = [...row.cells].map((cell) => ([...cell.childNodes]
+    .find((node) => node.nodeType === 3 || node.tagName === "A")?.textContent ?? "").trim());
   return { cells, tone: row.className, whole: row.textContent.toLowerCase(), element: () => row };
 }
 

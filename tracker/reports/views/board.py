@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from tracker.reports.cells import cell, pairs, sparkline
 from tracker.reports.commands import command
-from tracker.reports.document import WORDS, Column, Document, Table, Trend, table
+from tracker.reports.document import WORDS, Column, Document, Link, Table, Trend, table
 from tracker.reports.look import Look
 from tracker.reports.rows import Row, records
 from tracker.results import Board
@@ -53,10 +53,18 @@ def _lines(board: Board, lines: Sequence[Row], look: Look) -> Table:
         ]
         rows.append(("worse" if line["new"] or line["open"] else "", words))
     made = table("", columns, rows, more=len(lines) - len(shown), is_first=True)
+    made = replace(made, links=tuple(map(_link, shown)))
     if len(lines) > 1:
         return made
     points = tuple((point["version"], point["step_ns"], (), "", "") for point in courses.get(0, []))
     return replace(made, chart=Trend("ns", points) if len(points) > 1 else None)
+
+
+def _link(line: Row) -> Link:
+    """The worst incident of a track, else the history of its step."""
+    if line["incident_id"] is not None:
+        return Link("incident", (("ID", f"I-{line['incident_id']}"),))
+    return Link("history", (("KEY", "step"), ("--workload", line["workload"])))
 
 
 def _change(value: float | None) -> str:

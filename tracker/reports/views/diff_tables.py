@@ -11,7 +11,7 @@ from tracker.detect import DEFAULTS
 from tracker.reports import cells
 from tracker.reports.cells import diff_text, number, pair, readable, share, tone, values
 from tracker.reports.commands import command
-from tracker.reports.document import NAME, PLACE, UNDER, WORDS, Column, Curves, Strip, Table, table
+from tracker.reports.document import NAME, PLACE, UNDER, WORDS, Column, Curves, Link, Strip, Table, table
 from tracker.reports.rows import Row, has, records, top
 from tracker.results import BOTH, Diff
 from tracker.results.verdicts import REASONS, STILL
@@ -135,7 +135,27 @@ def overall(diff: Diff, limit: int | None) -> list[Table]:
         line.append(pair(share(row["baseline_share"]), share(row["candidate_share"])))
         line += [cells.calls(row["baseline_calls"], row["candidate_calls"])] if counted else []
         lines.append((_overall_tone(row), [*line, *verdict_cells(rows, row)]))
-    return [table("Overall, per step", columns, lines)]
+    links = tuple(_history_of_run(diff, row["metric"]) for row in shown)
+    return [replace(table("Overall, per step", columns, lines), links=links)]
+
+
+def history_of(diff: Diff, name: str, *options: tuple[str, str]) -> Link | None:
+    """The history of what has this name in the workload of the candidate; none for stand-ins, and for files."""
+    if name in cells.READABLE or diff.candidate.workload in cells.UNSAID:
+        return None
+    return Link("history", (("KEY", name), *options, ("--workload", diff.candidate.workload)))
+
+
+_SERIES: Final[Mapping[str, str]] = {
+    "step_ns": "step", "e2e_ns": "e2e", "compute_ns": "compute", "idle_ns": "idle time",
+    "exposed_communication_ns": "exposed communication", "data_loading_ns": "data loading",
+    "peak_allocated_bytes": "peak memory",
+}  # fmt: skip
+"""Row of the overall table -> the series of whole runs that follows it."""
+
+
+def _history_of_run(diff: Diff, metric: str) -> Link | None:
+    return history_of(diff, _SERIES[metric], ("--kind", "run")) if metric in _SERIES else None
 
 
 def _overall_tone(row: Row) -> str:
@@ -163,6 +183,7 @@ def operators(diff: Diff, limit: int | None) -> list[Table]:
         lines.append((tone(row, row["delta_ns"]), [*line, *verdict_cells(ops, row)]))
     found = table(f"Operators by change of {metric_words(diff)}", [*columns, *verdict_columns(ops)], lines, more=more)
     found = replace(found, below=tuple(map(_still_open, rows)), note=_too_small(rows), strips=_strips(diff, rows))
+    found = replace(found, links=tuple(history_of(diff, row["name"]) for row in rows))
     chosen = filters(diff)
     if chosen:
         found = replace(found, lead=f"Only what {chosen} lets through; what explains the change counts all operators.")
@@ -213,7 +234,8 @@ def _causes(diff: Diff, limit: int | None) -> Table:
     if found.cancelling:
         loss, gain = format_ns(found.gross_loss_ns), format_ns(abs(found.gross_gain_ns))
         note = f"Changes cancel each other: operators lost {loss} and gained {gain}."
-    return replace(made, below=tuple(cause.why for cause in causes), note=note)
+    links = tuple(history_of(diff, cause.name) for cause in causes)
+    return replace(made, below=tuple(cause.why for cause in causes), note=note, links=links)
 
 
 def kernels(diff: Diff, limit: int | None) -> list[Table]:
@@ -234,7 +256,8 @@ def kernels(diff: Diff, limit: int | None) -> list[Table]:
     columns += [*side_columns(), *verdict_columns(found)]
     made = table("Kernels by change of total time", columns, lines, more=more, note=_too_small(rows))
     below = ("; ".join(filter(None, (str(row["why"] or ""), _still_open(row)))) for row in rows)
-    return [replace(made, below=tuple(below))]
+    links = tuple(history_of(diff, row["name"], ("--kind", "kernel")) for row in rows)
+    return [replace(made, below=tuple(below), links=links)]
 
 
 def kernel_types(diff: Diff, limit: int | None) -> list[Table]:

@@ -10,7 +10,20 @@ from msgspec.structs import replace
 from tracker.reports import cells
 from tracker.reports.cells import form, number, readable, signed, sparkline
 from tracker.reports.commands import command
-from tracker.reports.document import NAME, SENTENCE, UNDER, Block, Column, Document, Lines, Table, Trend, few, table
+from tracker.reports.document import (
+    NAME,
+    SENTENCE,
+    UNDER,
+    Block,
+    Column,
+    Document,
+    Lines,
+    Link,
+    Table,
+    Trend,
+    few,
+    table,
+)
 from tracker.reports.look import Look
 from tracker.reports.rows import Row, plain, records
 from tracker.reports.text import shorten
@@ -145,6 +158,7 @@ def _runs(found: ExplainedFinding, finding: Row, look: Look) -> Table:
     )
     made = table("Runs", columns, lines, more=len(rows) - len(part), is_first=True)
     lead = sparkline([row["value"] for row in rows])
+    made = replace(made, links=tuple(Link("run", (("RUN", str(row["run_id"])),)) for row in part))
     return replace(made, lead=lead, chart=Trend(finding["unit"], points) if len(points) > 1 else None)
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tracker.reports.cells import form, readable, replaced_name, share, signed
 from tracker.reports.commands import command
-from tracker.reports.document import NAME, SENTENCE, Block, Column, Document, Lines, Table, few, table
+from tracker.reports.document import NAME, SENTENCE, Block, Column, Document, Lines, Link, Table, few, table
 from tracker.reports.look import Look
 from tracker.reports.rows import Row, records
 from tracker.reports.text import shorten
@@ -268,7 +268,14 @@ def rows_of(rows: Sequence[Row], look: Look, limit: int | None, *, suspects: boo
         line += [state] if has_states else []
         lines.append(("worse" if row["direction"] == "regression" else "better", [*line, row["cause"] or ""]))
     made = table("", columns, lines, more=len(ranked) - len(shown))
-    return replace(made, below=tuple(row.get("below", "") for row in shown))
+    return replace(made, below=tuple(row.get("below", "") for row in shown), links=tuple(map(_link, shown)))
+
+
+def _link(row: Row) -> Link:
+    """The finding, or the series of a suspect, which is none yet."""
+    if row["finding_id"] is None:
+        return Link("history", (("KEY", str(row["series_id"])),))
+    return Link("finding", (("ID", str(row["finding_id"])),))
 
 
 def _once(rows: Sequence[Row]) -> list[Row]:

@@ -1,0 +1,242 @@
+"""What each page shows: the result of its command, from a database that is open for reading."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tracker import reports
+from tracker.errors import UsageError
+from tracker.page.links import NotFoundError, number, side
+from tracker.reports.cells import cell
+from tracker.reports.document import WORDS, Column, Document, Link, Table, table
+from tracker.reports.look import Look
+from tracker.reports.rows import Row, records
+from tracker.results import ExplainedIncident, check_matrix
+from tracker.store import Store, queries
+from tracker.units import MISSING_TEXT, counted, format_moment
+
+if TYPE_CHECKING:
+    from tracker.columns import Columns
+    from tracker.config import Settings
+
+
+class Question(Struct, frozen=True):
+    """What a page is asked. `about`: the number or name in its address; `sides`: those of its query."""
+
+    page: str
+    about: str
+    sides: tuple[str, ...]
+    options: Any
+
+
+class Answer(Struct, frozen=True):
+    """What a page shows: results, or where there is none a document of its own. `names`: the arguments of the command
+    line; `acts_on`: what its actions are about, such as `I-3` or `run:41`; `state`: of the run.
+    """
+
+    results: tuple[Any, ...]
+    names: tuple[str, ...] = ()
+    acts_on: str = ""
+    state: str = ""
+    document: Callable[[Look], Document] | None = None
+    rows: Columns | None = None
+
+    def makes(self) -> list[Callable[[Look], Document]]:
+        """What makes the documents."""
+        if self.document is not None:
+            return [self.document]
+        views = (import_module(f"tracker.reports.views.{reports.word_of(one)}") for one in self.results)
+        return [partial(view.document, one) for view, one in zip(views, self.results, strict=True)]
+
+    def written(self, format: str) -> str | bytes:
+        """The same as a file."""
+        if self.rows is not None:
+            return _list_written(self.rows, format)
+        if not self.results:
+            raise NotFoundError("there is nothing to write yet", remedy="name sides: ?side=v1&side=v2")
+        pages = [reports.render(one, format, details=True, tell=lambda _: None) for one in self.results]
+        return pages[0] if len(pages) == 1 else reports.joined([str(page) for page in pages], format)
+
+
+def answer(store: Store, asked: Question, settings: Settings) -> Answer:
+    """What `asked` shows; UsageError for what cannot be, NotFoundError for an address that names nothing."""
+    if asked.page == "status":
+        return _status(store, settings)
+    made: Answer = _ANSWERS[asked.page](store, asked)
+    return made
+
+
+def _board(store: Store, asked: Question) -> Answer:
+    from tracker.regressions.board import board
+
+    return Answer((board(store, options=asked.options),))
+
+
+def _findings(store: Store, asked: Question) -> Answer:
+    from tracker import compare
+    from tracker.regressions.inbox import findings
+
+    chosen = asked.options
+    with store.reading():
+        if chosen.version is not None:
+            chosen = replace(chosen, version=compare.label_of(store, chosen.version, chosen.workload))
+        found = findings(store, options=chosen)
+        notes = compare.notes_between(store, found.tables["incidents"].records())
+    return Answer((replace(found, notes=(*found.notes, *notes)),))
+
+
+def _explained(store: Store, asked: Question) -> Answer:
+    """A finding, or all of an incident, as `tracker explain` does."""
+    from tracker import compare
+    from tracker.regressions.explain import explain, findings_of
+
+    name = number(asked.about.removeprefix("I-") if asked.page == "incident" else asked.about, asked.page)
+    with store.reading():
+        try:
+            numbers = findings_of(store, name) if asked.page == "incident" else [name]
+            found = [explain(store, one) for one in numbers]
+        except UsageError as error:
+            raise NotFoundError(error.problem, remedy=error.remedy) from error
+        notes = compare.notes_between(store, [one.finding for one in found])
+    found = [replace(one, notes=(*one.notes, *notes)) for one in found]
+    if asked.page == "incident":
+        return Answer((ExplainedIncident(tuple(found)),), (f"I-{name}",), f"I-{name}")
+    return Answer((found[0],), (str(name),), str(name))
+
+
+def _diff(store: Store, asked: Question) -> Answer:
+    from tracker import compare
+
+    chosen = asked.options
+    if not asked.sides:
+        headline = "Choose two to five sides: versions, runs (run:41), latest, or pinned"
+        return Answer((), document=lambda _: Document(title="Diff", headline=headline))
+    names = [side(store, name, chosen.workload) for name in asked.sides]
+    if len(names) < 3:
+        return Answer(tuple(compare.diffs(store, names, options=chosen)), asked.sides)
+    by = next(iter(chosen.by), "op")
+    chosen = replace(chosen, by=(), depth=None)
+    check_matrix(chosen, by, asked.options.depth)
+    return Answer((compare.matrix(store, names, by=by, options=chosen),), asked.sides)
+
+
+def _history(store: Store, asked: Question) -> Answer:
+    from tracker.regressions.history import history
+
+    chosen = asked.options
+    if chosen.key is None and chosen.top is None and chosen.module is None:
+        chosen = replace(chosen, key="step")
+    return Answer((history(store, options=chosen),))
+
+
+def _run(store: Store, asked: Question) -> Answer:
+    from tracker import compare
+
+    run_id = _known_run(store, asked.about)
+    shown = compare.show(store, f"run:{run_id}", options=asked.options)
+    return Answer((shown,), (f"run:{run_id}",), f"run:{run_id}", str(shown.run.get("state") or ""))
+
+
+def _cluster(store: Store, asked: Question) -> Answer:
+    from tracker.ranks import cluster
+
+    names = (*asked.sides, f"run:{_known_run(store, asked.about)}")
+    found = cluster(store, *(side(store, name, None) for name in names), options=asked.options)
+    return Answer((found,), names)
+
+
+def _known_run(store: Store, about: str) -> int:
+    run_id = number(about.removeprefix("run:"), "run")
+    try:
+        queries.require_run(store, run_id)
+    except UsageError as error:
+        raise NotFoundError(error.problem, remedy=error.remedy) from error
+    return run_id
+
+
+def _log(store: Store, asked: Question) -> Answer:
+    from tracker import compare
+
+    chosen = asked.options
+    if chosen.baseline is not None:
+        chosen = replace(chosen, baseline=compare.label_of(store, chosen.baseline, chosen.workload))
+    return Answer((compare.log(store, options=chosen),))
+
+
+def _status(store: Store, settings: Settings) -> Answer:
+    from tracker import watch
+    from tracker.config import spools
+
+    places, shut = spools.spools_of(settings), spools.shut_spools_of(settings)
+    return Answer((watch.status(store, now_ns=time.time_ns(), spools=places, shut=shut),))
+
+
+def _runs(store: Store, asked: Question) -> Answer:
+    chosen = asked.options
+    queries.check_filters(store, workload=chosen.workload, device=chosen.device, version=chosen.version)
+    found = queries.runs.columns(
+        store, version=chosen.version, workload=chosen.workload, device=chosen.device, tag=chosen.tag,
+        state=chosen.state, limit=chosen.limit + 1,
+    )  # fmt: skip
+    more = len(found) > chosen.limit
+    rows = found.head(chosen.limit)
+    return Answer((), document=lambda _: _runs_document(records(rows), more=more), rows=rows)
+
+
+_ANSWERS: Final[Mapping[str, Callable[[Store, Question], Answer]]] = {
+    "board": _board, "findings": _findings, "incident": _explained, "finding": _explained, "diff": _diff,
+    "history": _history, "run": _run, "cluster": _cluster, "log": _log, "runs": _runs,
+}  # fmt: skip
+_COLUMNS: Final[tuple[tuple[Column, Callable[[Row], str]], ...]] = (
+    (Column("run", **WORDS), lambda row: f"run:{row['run_id']}"),
+    (Column("version", left=True), lambda row: str(row["version"])),
+    (Column("workload", left=True), lambda row: str(row["workload"])),
+    (Column("device", left=True), lambda row: f"{row['vendor'] or ''} {row['device'] or ''}".strip()),
+    (Column("ranks"), lambda row: "/".join(dict.fromkeys(str(row[name]) for name in ("ranks", "ranks_expected")
+                                                         if row[name] is not None))),
+    (Column("steps"), lambda row: MISSING_TEXT if row["steps"] is None else str(row["steps"])),
+    (Column("step time"), lambda row: cell(row["step_ns"], "ns")),
+    (Column("started (UTC)", left=True),
+     lambda row: MISSING_TEXT if row["started_at_ns"] is None else format_moment(row["started_at_ns"])),
+    (Column("state", left=True), lambda row: ": ".join(filter(None, (row["state"], row["state_reason"])))),
+    (Column("tags", left=True), lambda row: str(row["tags"] or "")),
+)  # fmt: skip
+
+
+def _runs_document(rows: Sequence[Row], *, more: bool) -> Document:
+    lines = [("", [text(row) for _, text in _COLUMNS]) for row in rows]
+    note = "older runs are left out: a larger limit shows them" if more else ""
+    made: Table = table("", [column for column, _ in _COLUMNS], lines, note=note, is_first=True)
+    made = replace(made, links=tuple(Link("run", (("RUN", str(row["run_id"])),)) for row in rows))
+    commands = ("tracker runs --state all",) if not rows else (f"tracker show run:{rows[0]['run_id']}",)
+    return Document(
+        title="runs, the newest first", headline=counted(len(rows), "run") if rows else "No run matches",
+        blocks=(made,) if rows else (), next_commands=commands,
+    )  # fmt: skip
+
+
+def _list_written(rows: Columns, format: str) -> str | bytes:
+    """Runs as a file: what `tracker runs --format` prints, and a workbook."""
+    if format == "csv":
+        from tracker.reports import csv
+
+        return csv.written({"runs": csv.table(rows)})
+    if format == "xlsx":
+        from tracker.reports.workbook import Book
+
+        book = Book(lambda _: None)
+        book.table("Runs", rows)
+        return book.save()
+    if format == "json":
+        return json.dumps({"schema": 1, "runs": records(rows)}, indent=2, ensure_ascii=False)
+    from tracker.reports import html
+
+    return html.render(lambda _: _runs_document(records(rows), more=False), Look())

@@ -1,0 +1,370 @@
+"""The routes of `tracker page`: a page or a file per question, and one address for actions.
+
+Each reading opens the database for its own time, so that one that went away and came back is no reason to start again;
+so does each action, for writing.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from contextlib import contextmanager
+from hashlib import sha256
+from html import escape
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import parse_qsl
+
+from msgspec import Struct
+from sqlalchemy.exc import SQLAlchemyError
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from tracker.api import edits
+from tracker.errors import StoreError, TooLittleDataError, TrackerError, UsageError, check_reason
+from tracker.page import links
+from tracker.page.access import LOGIN, Access, App, Guard, Reader, Role
+from tracker.page.answers import Answer, Question, answer
+from tracker.page.links import PAGES, NotFoundError, Page, Texts
+from tracker.reports import html
+from tracker.reports.document import Document
+from tracker.reports.html import Around, Choice, Form
+from tracker.reports.look import Look
+from tracker.store import Store, queries
+from tracker.units import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tracker.config import Settings
+
+_MOST_BYTES: Final = 64 * 1024
+"""Of a body."""
+_AT_ONCE: Final = 4
+_PATIENCE_S: Final = 30
+"""Questions that are answered at once, and how long others wait."""
+_MOST_CHOICES: Final = 40
+_TYPES: Final = {
+    "json": "application/json", "csv": "text/csv; charset=utf-8", "html": "text/html; charset=utf-8",
+    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+}  # fmt: skip
+ACTIONS: Final = {
+    "ack": Role.ACTOR, "expect": Role.ACTOR, "mute": Role.ACTOR, "unmute": Role.ACTOR, "invalid": Role.ACTOR,
+    "exclude": Role.KEEPER, "restore": Role.KEEPER,
+}  # fmt: skip
+"""Action -> who may do it."""
+_WORDS: Final = {
+    "ack": "Acknowledge", "expect": "Expected", "mute": "Mute", "unmute": "End mute", "invalid": "False positive",
+    "exclude": "Exclude", "restore": "Restore",
+}  # fmt: skip
+
+
+class Site(Struct, frozen=True):
+    """What the pages are made of. `opened`: opens the database, for reading or for writing; `named`: a text with the
+    database in the commands that it proposes.
+    """
+
+    settings: Settings
+    access: Access
+    opened: Callable[[bool], Store]
+    named: Callable[[str, Callable[[str], str]], str] = lambda text, written: text
+
+
+class BusyError(StoreError):
+    """Too many questions at once."""
+
+
+def make(site: Site) -> App:
+    """The application: all pages behind the access of `site`."""
+    pages = _Pages(site)
+    routes = [
+        Route(LOGIN, pages.login), Route("/act", pages.act, methods=["POST"]),
+        Route("/page.css", lambda _: _asset(_css(), "text/css")),
+        Route("/page.js", lambda _: _asset(_script(), "text/javascript")),
+    ]  # fmt: skip
+    for word, page in PAGES.items():
+        path = page.path.replace("{}", "{about}")
+        routes.append(Route(path, pages.shows(word, "")))
+        path = "/board" if path == "/" else path
+        routes += [Route(f"{path}.{format}", pages.shows(word, format)) for format in page.formats]
+    # the longest first: a name in an address may hold a dot
+    routes.sort(key=lambda route: (route.path.count("{"), -len(route.path)))
+    handlers: dict[Any, Any] = {
+        TrackerError: pages.problem, SQLAlchemyError: pages.problem, HTTPException: pages.problem,
+        Exception: pages.problem,
+    }  # fmt: skip
+    app = Starlette(routes=routes, exception_handlers=handlers)
+    return Guard(app, site.access, lambda refusal: pages.sentence(refusal.status, refusal.sentence))
+
+
+def _css() -> str:
+    return f"{html.text_of('page.css')}\n{html.text_of('server.css')}"
+
+
+def _script() -> str:
+    return html.text_of("page.js")
+
+
+def _asset(text: str, kind: str) -> Response:
+    return Response(text, media_type=kind, headers={"cache-control": "public, max-age=31536000, immutable"})
+
+
+def _versioned(path: str, text: str) -> str:
+    return f"{path}?{sha256(text.encode()).hexdigest()[:12]}"
+
+
+class _Pages:
+    """The endpoints."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._turns = threading.BoundedSemaphore(_AT_ONCE)
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        if not self._turns.acquire(timeout=_PATIENCE_S):
+            raise BusyError("the server is busy", remedy="load the page again in a moment")
+        try:
+            yield
+        finally:
+            self._turns.release()
+
+    # ---- reading ----
+
+    def shows(self, word: str, format: str) -> Callable[[Request], Response]:
+        """The endpoint of a page, or of a file with the same."""
+        page = PAGES[word]
+
+        def endpoint(request: Request) -> Response:
+            query = parse_qsl(request.url.query, keep_blank_values=True, max_num_fields=4 * links.MOST_VALUES)
+            sides, options = links.read(page, query)
+            about = request.path_params.get("about", "")
+            asked = Question(word, about, tuple(sides), options)
+            with self._turn(), self._site.opened(False) as store:
+                found = answer(store, asked, self._site.settings)
+                if format:
+                    return self._file(asked, found, format)
+                return HTMLResponse(self._page(asked, found, store, request.state.reader))
+
+        return endpoint
+
+    def _file(self, asked: Question, found: Answer, format: str) -> Response:
+        content = found.written(format)
+        if isinstance(content, str) and format == "html":
+            # a file has its own policy, which names its one script and style: saved, not shown from here
+            content = self._site.named(content, escape)
+        name = "-".join(part for part in (asked.page, *map(_safe, (asked.about, *asked.sides))) if part)
+        headers = {"content-disposition": f'attachment; filename="{name[:80]}.{format}"'}
+        return Response(content, media_type=_TYPES[format], headers=headers)
+
+    def _page(self, asked: Question, found: Answer, store: Store, reader: Reader) -> str:
+        page, texts = PAGES[asked.page], links.texts_of(asked.options)
+        formats = [
+            Choice(f".{format}", links.address(page, asked.about, asked.sides, texts, f".{format}"))
+            for format in (page.formats if found.results or found.rows is not None else ())
+        ]
+        command = links.command(page, found.names, texts) if formats else ""
+        read_only = self._site.access.policy.read_only
+        around = self._around(
+            asked.page, reader, formats=tuple(formats), command=printable(command),
+            filters=tuple(_filters(asked, page, texts, store)),
+            forms=(*_questions(asked, page, texts), *_actions(asked, found, read_only, reader)),
+        )  # fmt: skip
+        return self._site.named(html.serve(found.makes(), Look(), around), escape)
+
+    def _around(self, word: str, reader: Reader | None, **more: Any) -> Around:
+        choices = [Choice(page.title, page.path, name == word) for name, page in PAGES.items() if page.is_on_top]
+        return Around(
+            pages=tuple(choices) if reader else (), css=_versioned("/page.css", _css()),
+            script=_versioned("/page.js", _script()), link=links.address_of,
+            who=reader.name if reader else "", **more,
+        )  # fmt: skip
+
+    # ---- acting ----
+
+    def login(self, request: Request) -> Response:
+        """A cookie for the token of the address. The page leads on by itself: after a redirect from another site a
+        browser would not send the cookie, which is for this site alone.
+        """
+        access = self._site.access
+        session = access.login(request.query_params.get("token", ""))
+        if session is None:
+            return self._problem_page(401, "This address was used, or is wrong: start tracker page again for a new one")
+        made = HTMLResponse(
+            '<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=/">'
+            '<title>tracker</title><p><a href="/">Go on</a></p></html>'
+        )
+        made.set_cookie(access.policy.cookie, session, httponly=True, samesite="strict", path="/")
+        return made
+
+    async def act(self, request: Request) -> Response:
+        """One action, then back to the page that it is about."""
+        body = bytearray()
+        async for part in request.stream():
+            body += part
+            if len(body) > _MOST_BYTES:
+                raise HTTPException(413, "A form of this page has 64 kB at most: nothing was changed")
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != "application/x-www-form-urlencoded":
+            raise HTTPException(415, "This is no form of a page: nothing was changed")
+        try:
+            given = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=links.MOST_VALUES)
+        except ValueError:
+            raise HTTPException(400, "The form cannot be read: nothing was changed") from None
+        return await run_in_threadpool(self._act, given, request.state.reader)
+
+    def _act(self, given: Iterable[tuple[str, str]], reader: Reader) -> Response:
+        values: dict[str, str] = {}
+        for name, value in given:
+            links.check_text(name, value.strip())
+            if name in values:
+                raise UsageError(f"the form has two values of {name!r}", remedy="send it from a page")
+            values[name] = value.strip()
+        action = values.get("action", "")
+        if action not in ACTIONS:
+            raise UsageError(f"there is no action {action[:20]!r}", remedy=f"choose from {', '.join(ACTIONS)}")
+        if reader.role < ACTIONS[action]:
+            raise HTTPException(403, f"{reader.name or 'This login'} may not {action}: nothing was changed")
+        targets = values.get("targets", "").replace(",", " ").split()
+        if not targets:
+            raise UsageError("the form names nothing to change", remedy="give numbers, such as I-3 or 12")
+        reason, who = values.get("reason", ""), reader.name or values.get("by") or edits.account(None)
+        with self._turn(), self._site.opened(True) as store:
+            if action == "restore":
+                edits.restore_runs(targets, store=store)
+            elif action == "exclude":
+                check_reason(reason)
+                edits.exclude_runs(targets, reason=f"{reason} (by {who})", store=store)
+            elif action == "mute":
+                edits.mute(targets, until=values.get("until", ""), reason=reason, by=who, store=store)
+            else:
+                getattr(edits, action)(targets, reason=reason, by=who, store=store)
+        return RedirectResponse(_back(action, targets), status_code=303)
+
+    # ---- what goes wrong ----
+
+    def problem(self, request: Request, error: Exception) -> Response:
+        """The page of an error: its status and one sentence."""
+        if isinstance(error, HTTPException):
+            text = error.detail if error.status_code != 404 else "There is no such page"
+            return self._problem_page(error.status_code, text, request)
+        if isinstance(error, TrackerError):
+            return self._problem_page(_status_of(error), str(error), request)
+        if isinstance(error, SQLAlchemyError):
+            return self._problem_page(503, "The database cannot be read now: load the page again in a moment", request)
+        return self._problem_page(500, "tracker itself failed on this page; its log says why", request)
+
+    def sentence(self, status: int, text: str) -> App:
+        """An application that answers every request with one sentence."""
+        return self._problem_page(status, text)
+
+    def _problem_page(self, status: int, text: str, request: Request | None = None) -> Response:
+        reader = getattr(request.state, "reader", None) if request is not None else None
+        document = Document(title=f"{status}", headline=text)
+        around = self._around("", reader if isinstance(reader, Reader) else None)
+        return HTMLResponse(html.serve([lambda _: document], Look(), around), status)
+
+
+def _status_of(error: TrackerError) -> int:
+    if isinstance(error, NotFoundError):
+        return 404
+    if isinstance(error, TooLittleDataError):
+        return 409
+    return 400 if isinstance(error, UsageError) else 503
+
+
+def _safe(text: str) -> str:
+    """A text as part of a file name."""
+    return "".join(char if char.isascii() and (char.isalnum() or char in "-._") else "_" for char in text)
+
+
+def _back(action: str, targets: list[str]) -> str:
+    """The page of what was changed; of several the list."""
+    if ACTIONS[action] is Role.KEEPER:
+        one = targets[0].removeprefix("run:")
+        return f"/run/{int(one)}" if len(targets) == 1 else "/runs?state=all"
+    if len(targets) > 1 or targets[0].startswith("silence:"):
+        return "/findings"
+    number = targets[0].removeprefix("I-").removeprefix("incident:")
+    return f"/finding/{int(number)}" if targets[0].isdigit() else f"/incident/I-{int(number)}"
+
+
+def _filters(asked: Question, page: Page, texts: Texts, store: Store) -> Iterator[tuple[str, tuple[Choice, ...]]]:
+    """The values to choose from, each a link: words of options, and what the database has."""
+    spelled = links.spelled(page.options)
+    for field in page.choices:
+        how = spelled[field]
+        others = [pair for pair in texts if pair[0] != how.name]
+        own = [value for name, value in texts if name == how.name]
+        words: list[str] = [""] if how.kind is bool else list(how.words) or _known(store, field)
+        if not words or len(words) > _MOST_CHOICES or (len(words) == 1 and how.kind is not bool):
+            continue
+        choices = [Choice("yes" if how.kind is bool else word, "", word in own) for word in words]
+        found = [Choice("no" if how.kind is bool else "default", _at(asked, page, others), not own)]
+        found += [
+            Choice(one.words, _at(asked, page, [*others, (how.name, word)]), one.is_chosen)
+            for word, one in zip(words, choices, strict=True)
+        ]
+        yield how.name.removeprefix("--"), tuple(found)
+
+
+def _known(store: Store, field: str) -> list[str]:
+    if field == "workload":
+        return list(dict.fromkeys(map(str, queries.versions.columns(store).listed("workload"))))
+    found = queries.runs.columns(store, limit=200).listed("device")
+    return sorted({str(device) for device in found if device})
+
+
+def _at(asked: Question, page: Page, texts: Texts) -> str:
+    return links.address(page, asked.about, asked.sides, texts)
+
+
+def _questions(asked: Question, page: Page, texts: Texts) -> Iterator[Form]:
+    """The form for what is no choice: names and patterns."""
+    if not page.texts and not page.sides[1]:
+        return
+    spelled = links.spelled(page.options)
+    own = [spelled[field].name for field in page.texts]
+    hidden = links.query_of((), [pair for pair in texts if pair[0] not in own])
+    fields = [(name, "", value, "hidden") for name, value in hidden]
+    shown = min(page.sides[1], max(3, len(asked.sides) + 1)) if page.sides[1] > 1 else page.sides[1]
+    sides = [*asked.sides, *[""] * (shown - len(asked.sides))]
+    fields += [("side", "side" if page.sides[1] > 1 else "against", value, "text") for value in sides]
+    for name in own:
+        value = next((value for known, value in texts if known == name), "")
+        ((bare, _),) = links.query_of((), [(name, value)])
+        fields.append((bare, bare, value, "text"))
+    yield Form("", page.path.format(asked.about), (("", "Show"),), tuple(fields), asks=True)
+
+
+def _actions(asked: Question, found: Answer, read_only: bool, reader: Reader) -> Iterator[Form]:
+    """What the reader may do here."""
+    who = () if reader.name else (("by", "your name", edits.account(None), "text"),)
+    reason = (("reason", "reason (required)", "", "needed"), *who)
+    if read_only or asked.page not in ("findings", "incident", "finding", "run", "runs"):
+        return
+    own = ("targets", "", found.acts_on, "hidden") if found.acts_on else ("targets", "", "", "needed")
+    if asked.page in ("run", "runs"):
+        if reader.role < Role.KEEPER:
+            return
+        target = (own[0], "runs, such as 41 42", *own[2:])
+        if found.state != "excluded":
+            yield Form("Exclude from comparisons", "/act", _buttons("exclude"), (target, *reason))
+        if found.state != "active":
+            yield Form("Restore", "/act", _buttons("restore"), (target,))
+        return
+    if reader.role < Role.ACTOR:
+        return
+    target = (own[0], "findings, such as I-3 12", *own[2:])
+    what = "this incident" if asked.page == "incident" else "this finding" if found.acts_on else "findings"
+    buttons = _buttons("ack", "expect", "invalid", "unmute")
+    yield Form(f"Decide on {what}", "/act", buttons, (target, *reason))
+    until = ("until", "until (2w, 2026-12-31, future:v2.4)", "", "needed")
+    yield Form("", "/act", _buttons("mute"), (target, until, *reason))
+
+
+def _buttons(*actions: str) -> tuple[tuple[str, str], ...]:
+    return tuple((action, _WORDS[action]) for action in actions)

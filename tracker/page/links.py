@@ -1,0 +1,252 @@
+"""Addresses of pages: one table of pages, and the query of an address as the options of a command and back.
+
+The name of an option in a query is that of the command line without its dashes: `/findings?state=all&new=1`. What
+reads a file of the server, such as an op map, is no option here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, Final, Literal
+from urllib.parse import quote, urlencode
+
+from msgspec import NODEFAULT, Struct, structs
+
+from tracker.compare import references
+from tracker.errors import UsageError
+from tracker.reports.commands import command_of
+from tracker.reports.document import Link
+from tracker.results import (
+    OPEN_STATES,
+    STATES,
+    BoardOptions,
+    ClusterOptions,
+    DiffOptions,
+    FindingsOptions,
+    HistoryOptions,
+    LogOptions,
+    ShowOptions,
+)
+from tracker.results.option import Option, Spelled, declared, microseconds
+from tracker.results.options import DEVICE, WORKLOAD
+from tracker.store import Store
+from tracker.units import NS_PER_US, is_plain
+
+MOST_SIDES: Final = 5
+LONGEST: Final = 500
+"""Characters of a value in an address or a form."""
+MOST_VALUES: Final = 100
+NOT_HERE: Final = frozenset(
+    ("format", "flow_category", "allow_partial", "skip_bad_rows", "max_bytes", "on_progress", "op_map")
+)
+"""Fields of options that are about files."""
+Texts = list[tuple[str, str]]
+"""Options as they are spelled on the command line, with their values; "" is the value of a switch."""
+
+
+class NotFoundError(UsageError):
+    """An address that names nothing."""
+
+
+class NoOptions(Struct, frozen=True):
+    """The options of a page that has none."""
+
+
+class RunsOptions(Struct, frozen=True):
+    """Which runs are listed."""
+
+    version: Annotated[str | None, Option("Only this version.", "LABEL")] = None
+    workload: Annotated[str | None, WORKLOAD] = None
+    device: Annotated[str | None, DEVICE] = None
+    tag: Annotated[str | None, Option("Only runs with this tag.", "KEY[=VALUE]")] = None
+    state: Annotated[
+        Literal["active", "excluded", "deleted", "all"],
+        Option("Only runs in this state.", words=("active", "excluded", "deleted", "all")),
+    ] = "active"
+    limit: Annotated[int, Option("At most N runs.", "N", least=1, most=1_000)] = 50
+
+
+class Page(Struct, frozen=True, kw_only=True):
+    """A page. `path`: its address, `{}` for what it is about; `command`: the same in a terminal; `sides`: how many
+    names the query has, `side=`; `choices`: options whose values are links; `texts`: options with a field.
+    """
+
+    path: str
+    title: str
+    command: str
+    options: type[Struct] = NoOptions
+    sides: tuple[int, int] = (0, 0)
+    choices: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
+    formats: tuple[str, ...] = ("json", "csv", "xlsx", "html")
+    is_on_top: bool = True
+
+
+_ROWS: Final = ("op", "module", "kind")
+PAGES: Final[Mapping[str, Page]] = {
+    "board": Page(path="/", title="Board", command="board", options=BoardOptions, choices=("workload", "device")),
+    "findings": Page(
+        path="/findings", title="Findings", command="findings", options=FindingsOptions, texts=("version",),
+        choices=("workload", "device", "states", "direction", "kind", "only_new", "every"),
+    ),
+    "diff": Page(
+        path="/diff", title="Diff", command="diff", options=DiffOptions, sides=(0, MOST_SIDES), texts=_ROWS,
+        choices=("workload", "by", "match", "force"),
+    ),
+    "history": Page(
+        path="/history", title="History", command="history", options=HistoryOptions,
+        choices=("workload", "device", "kind", "against"), texts=("key", "module", "shape", "top"),
+    ),
+    "runs": Page(
+        path="/runs", title="Runs", command="runs", options=RunsOptions, choices=("workload", "device", "state"),
+        texts=("version", "tag", "limit"),
+    ),
+    "log": Page(
+        path="/log", title="Log", command="log", options=LogOptions, choices=("workload", "device", "metric"),
+        texts=("baseline", "last"),
+    ),
+    "status": Page(path="/status", title="Status", command="status", formats=("json", "html")),
+    "incident": Page(path="/incident/{}", title="Incident", command="explain", formats=("json", "html"),
+                     is_on_top=False),
+    "finding": Page(path="/finding/{}", title="Finding", command="explain", is_on_top=False),
+    "run": Page(
+        path="/run/{}", title="Run", command="show", options=ShowOptions, choices=("by",), texts=_ROWS, is_on_top=False
+    ),
+    "cluster": Page(
+        path="/run/{}/ranks", title="Cluster", command="cluster", options=ClusterOptions, sides=(0, 1),
+        texts=("stage", "microbatches"), is_on_top=False,
+    ),
+}  # fmt: skip
+"""Word of a page -> the page, in the order of the navigation bar."""
+
+
+def spelled(kind: type[Struct]) -> dict[str, Spelled]:
+    """Field of an options struct -> how it is written, for those that a page has."""
+    found = {}
+    for name, (of, _, option) in declared(kind).items():
+        if option is not None and name not in NOT_HERE:
+            text = option.metavar if option.positional else option.name or f"--{name.replace('_', '-')}"
+            found[name] = Spelled(text, option, of, "see the page without it")
+    return found
+
+
+def read(page: Page, query: Iterable[tuple[str, str]]) -> tuple[list[str], Any]:
+    """The sides and the options that the query of an address names; UsageError for what is none, or too much."""
+    pairs = [(name, value.strip()) for name, value in query]
+    if len(pairs) > MOST_VALUES:
+        raise UsageError(f"{len(pairs)} values in one address", remedy=f"a page takes {MOST_VALUES}")
+    named = {_bare(how.name): (field, how) for field, how in spelled(page.options).items()}
+    sides: list[str] = []
+    given: dict[str, list[str]] = {}
+    for name, value in pairs:
+        check_text(name, value)
+        if not value:
+            continue  # an empty field of a form
+        if name == "side" and page.sides[1]:
+            sides.append(value)
+        elif name in named:
+            given.setdefault(name, []).append(value)
+        else:
+            raise UsageError(f"{page.title} has no option {name!r}", remedy=f"it has {', '.join(named) or 'none'}")
+    if len(sides) > page.sides[1]:
+        raise UsageError(f"{len(sides)} sides", remedy=f"name {page.sides[1]} at most")
+    return sides, page.options(**{named[name][0]: _value(named[name][1], given[name]) for name in given})
+
+
+def _value(how: Spelled, texts: list[str]) -> Any:
+    if how.repeats:
+        return how.value(texts)
+    if len(texts) > 1:
+        raise UsageError(f"{_bare(how.name)} has {len(texts)} values", remedy="give one")
+    if how.kind is bool:
+        if texts[0] != "1":
+            raise UsageError(f"{_bare(how.name)} is a switch", remedy=f"write {_bare(how.name)}=1, or leave it out")
+        return True
+    return how.value(texts[0])
+
+
+def check_text(name: str, value: str) -> None:
+    """UsageError for a text of an address or form that is too long, or holds control characters."""
+    if len(name) > LONGEST or len(value) > LONGEST:
+        raise UsageError(f"{name[:20]!r} has {len(value):,} characters", remedy=f"give {LONGEST} at most")
+    if not (is_plain(name) and is_plain(value)) or any("\ud800" <= char <= "\udfff" for char in name + value):
+        raise UsageError(f"{name[:20]!r} holds control characters", remedy="write it on one line, as plain text")
+
+
+def _bare(name: str) -> str:
+    """The name of an option in a query: `--workload` is `workload`, `KEY` is `key`."""
+    return name.removeprefix("--").lower()
+
+
+def texts_of(options: Struct) -> Texts:
+    """What differs from the defaults, as `read` takes it."""
+    return [pair for name, how in spelled(type(options)).items() for pair in _texts(name, how, options)]
+
+
+def _texts(name: str, how: Spelled, options: Struct) -> Iterator[tuple[str, str]]:
+    value, field = getattr(options, name), next(one for one in structs.fields(options) if one.name == name)
+    default = field.default if field.default is not NODEFAULT else field.default_factory()
+    if value == default:
+        return
+    if value is True:
+        yield how.name, ""
+    elif isinstance(value, Mapping):
+        yield from ((how.name, f"{key}={one}") for key, one in value.items())
+    elif how.name == "--state" and value in (STATES, OPEN_STATES):
+        yield how.name, "all" if value == STATES else "open"
+    elif isinstance(value, tuple):
+        yield from ((how.name, str(one).replace(" ", "-") if how.name == "--state" else str(one)) for one in value)
+    else:
+        yield how.name, f"{value / NS_PER_US:.12g}" if how.option.read is microseconds else str(value)
+
+
+def query_of(sides: Sequence[str], texts: Texts) -> Texts:
+    """Names and values of the query of an address."""
+    return [*(("side", side) for side in sides), *((_bare(name), value or "1") for name, value in texts)]
+
+
+def address(page: Page, about: str, sides: Sequence[str], texts: Texts, suffix: str = "") -> str:
+    """The address of a page; `suffix`: of a file with the same, such as `.json`."""
+    path = page.path.format(quote(about, safe="")) if page.path != "/" or not suffix else "/board"
+    query = urlencode(query_of(sides, texts), errors="replace")
+    return f"{path}{suffix}{'?' if query else ''}{query}"
+
+
+def address_of(link: Link) -> str:
+    """Where a row of a document leads."""
+    page = PAGES[link.page]
+    about = next((value for name, value in link.query if name in ("ID", "RUN")), "")
+    return address(page, about, (), [pair for pair in link.query if pair[0] not in ("ID", "RUN")])
+
+
+def command(page: Page, names: Sequence[str], texts: Texts) -> str:
+    """The command line for the same; `names`: its arguments."""
+    keys = [value for name, value in texts if name == "KEY"]
+    options = [part for name, value in texts if name != "KEY" for part in (name, value) if part]
+    return command_of(("tracker", page.command), [*names, *keys], options)
+
+
+def number(text: str, what: str) -> int:
+    """The number in an address; NotFoundError for what is none."""
+    if not (text.isascii() and text.isdigit() and len(text) <= 18):
+        raise NotFoundError(f"there is no {what} {text[:40]!r}", remedy=f"/{what}/12 is the address of one")
+    return int(text)
+
+
+def side(store: Store, text: str, workload: str | None) -> str:
+    """A side of the database in the form in which no command takes it for a path; NotFoundError for what is none.
+
+    What is found does not depend on which files there are, so that no answer gives that away.
+    """
+    looks_like_path = text.startswith((".", "/", "~", "\\")) or text.endswith((".json", ".json.gz"))
+    if not looks_like_path and not references.exists(text):
+        return text
+    try:
+        run_ids, rank = references.resolve(store, text, workload)
+    except UsageError as error:
+        if looks_like_path:
+            raise NotFoundError(
+                f"{text!r} is no version or run, and a page reads no files", remedy="tracker versions lists versions"
+            ) from error
+        raise NotFoundError(error.problem, remedy=error.remedy) from error
+    return ",".join(f"run:{run_id}{'' if rank is None else f':rank{rank}'}" for run_id in run_ids)
