@@ -22,7 +22,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracker.reports import svg
-from tracker.reports.document import Bars, Block, Column, Document, Lines, Link, Table, Trend
+from tracker.reports.document import Bars, Block, Column, Document, Lines, Table, Target, Trend
 from tracker.reports.look import Look
 from tracker.reports.text import shorten
 from tracker.units import printable
@@ -89,7 +89,7 @@ class Around(Struct, frozen=True, kw_only=True):
     pages: tuple[Choice, ...]
     css: str
     script: str
-    link: Callable[[Link], str]
+    link: Callable[[Target], str]
     filters: tuple[tuple[str, tuple[Choice, ...]], ...] = ()
     forms: tuple[Form, ...] = ()
     formats: tuple[Choice, ...] = ()
@@ -113,7 +113,7 @@ class _Article(Struct, frozen=True):
     commands: list[tuple[Markup, list[Markup]]]
 
 
-def _article(make: Callable[[Look], Document], look: Look, link: Callable[[Link], str] | None) -> _Article:
+def _article(make: Callable[[Look], Document], look: Look, link: Callable[[Target], str] | None) -> _Article:
     """`link`: the address of a row, None for a file."""
     document = make(replace(look, details=True, width=None, color=False, limit=look.rows(MOST_ROWS) or 0))
     blocks: list[_HtmlBlock] = []
@@ -181,7 +181,7 @@ def _says_something(block: Block) -> bool:
     return bool(block.rows or block.note or block.title)
 
 
-def _block(block: Block, most: int, link: Callable[[Link], str] | None = None) -> _HtmlBlock:
+def _block(block: Block, most: int, link: Callable[[Target], str] | None = None) -> _HtmlBlock:
     """`block` with at most so many rows as HTML."""
     if isinstance(block, Lines):
         return _HtmlBlock(block.title, block.is_first, block.lines)
@@ -235,7 +235,7 @@ def _without_empty_columns(table: Table) -> Table:
     )
 
 
-def _rows(table: Table, link: Callable[[Link], str] | None) -> Iterator[_HtmlRow]:
+def _rows(table: Table, link: Callable[[Target], str] | None) -> Iterator[_HtmlRow]:
     parts = zip_longest(table.rows, table.tones, table.cell_tones, table.below, fillvalue=())
     addresses = [link(one) if one and link else "" for one in table.links]
     spans = _spans(table)

@@ -11,7 +11,7 @@ from tracker.detect import DEFAULTS
 from tracker.reports import cells
 from tracker.reports.cells import diff_text, number, pair, readable, share, tone, values
 from tracker.reports.commands import command
-from tracker.reports.document import NAME, PLACE, UNDER, WORDS, Column, Curves, Link, Strip, Table, table
+from tracker.reports.document import NAME, PLACE, UNDER, WORDS, Column, Curves, Strip, Table, Target, table
 from tracker.reports.rows import Row, has, records, top
 from tracker.results import BOTH, Diff
 from tracker.results.verdicts import REASONS, STILL
@@ -139,11 +139,11 @@ def overall(diff: Diff, limit: int | None) -> list[Table]:
     return [replace(table("Overall, per step", columns, lines), links=links)]
 
 
-def history_of(diff: Diff, name: str, *options: tuple[str, str]) -> Link | None:
+def history_of(diff: Diff, name: str, *options: tuple[str, str]) -> Target | None:
     """The history of what has this name in the workload of the candidate; none for stand-ins, and for files."""
     if name in cells.READABLE or diff.candidate.workload in cells.UNSAID:
         return None
-    return Link("history", (("KEY", name), *options, ("--workload", diff.candidate.workload)))
+    return Target("history", (("KEY", name), *options, ("--workload", diff.candidate.workload)))
 
 
 _SERIES: Final[Mapping[str, str]] = {
@@ -154,7 +154,7 @@ _SERIES: Final[Mapping[str, str]] = {
 """Row of the overall table -> the series of whole runs that follows it."""
 
 
-def _history_of_run(diff: Diff, metric: str) -> Link | None:
+def _history_of_run(diff: Diff, metric: str) -> Target | None:
     return history_of(diff, _SERIES[metric], ("--kind", "run")) if metric in _SERIES else None
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tracker.reports import cells
 from tracker.reports.commands import command, command_of, exact_command, option_words
-from tracker.reports.document import NAME, UNDER, Column, Document, Link, Table, Trend, level, table
+from tracker.reports.document import NAME, UNDER, Column, Document, Table, Target, Trend, level, table
 from tracker.reports.look import Look
 from tracker.reports.rows import Row, records
 from tracker.results import PROFILERS, History
@@ -168,7 +168,7 @@ def _versions(history: History, series: Row, points: Sequence[Row], look: Look) 
     whole = table("", [column for column, _ in made], rows, note=note, is_first=True)
     trend = _trend(history, series, shown)
     workload = (("--workload", str(series["workload"])),)
-    links = tuple(Link("runs", (("--version", str(point["version"])), *workload)) for point in shown)
+    links = tuple(Target("runs", (("--version", str(point["version"])), *workload)) for point in shown)
     below = tuple(map(_what_else, shown))
     return replace(whole, lead=lead, below=below, chart=trend if len(shown) > 1 else None, links=links)
 
@@ -283,4 +283,4 @@ def _overview(
         rows.append((cells.TONES.get(last["verdict"] or "", ""), line))
     more = len(series) - len(rows)
     made = table("", level(columns), rows, more=more, note="--details shows all" if more else "", is_first=True)
-    return replace(made, links=tuple(Link("history", (("KEY", row[0]),)) for _, row in rows))
+    return replace(made, links=tuple(Target("history", (("KEY", row[0]),)) for _, row in rows))
