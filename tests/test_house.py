@@ -31,14 +31,14 @@ ROOMS = {
     "tracker/ranks": (880, 6),
     "tracker/readers": (15_618, 119),
     "tracker/regressions": (4_708, 26),
-    "tracker/reports": (8_531, 43),
+    "tracker/reports": (8_559, 43),
     "tracker/results": (2_857, 21),
     "tracker/store": (12_554, 165),
     "tracker/timeline": (4_279, 32),
     "tracker/watch": (1_800, 12),
     "migrations": (492, 3),
     "scripts": (3_024, 12),
-    "tests": (47_292, 326),
+    "tests": (47_353, 327),
 }
 """Room -> lines and files of Python and SQL."""
 

@@ -45,7 +45,7 @@ class Browser:
 
     def __init__(self, path, *, client="127.0.0.1", **policy) -> None:
         self.access = Access(Rules(**policy))
-        self.client, self.cookie, self.raised = client, "", None
+        self.client, self.cookie, self.last = client, "", None
         self.app = make(
             Site(config.load(str(path)), self.access,
                  lambda writes: open_store(str(path), create=False, read_only=not writes))
@@ -85,8 +85,11 @@ class Browser:
         async def send(message):
             sent.append(message)
 
-        with ThreadPoolExecutor(1) as own:  # Playwright keeps a loop in the thread of the tests
-            own.submit(lambda: asyncio.run(self.app(scope, receive, send))).result()
-        content = b"".join(message.get("body", b"") for message in sent[1:])
-        received = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
-        return Reply(sent[0]["status"], received, content)
+        try:
+            with ThreadPoolExecutor(1) as own:  # Playwright keeps a loop in the thread of the tests
+                own.submit(lambda: asyncio.run(self.app(scope, receive, send))).result()
+        finally:
+            content = b"".join(message.get("body", b"") for message in sent[1:])
+            received = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
+            self.last = Reply(sent[0]["status"], received, content)
+        return self.last

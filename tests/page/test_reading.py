@@ -199,3 +199,14 @@ def test_an_empty_database_has_pages(tmp_path):
     for address in ("/findings", "/history", "/log"):
         found = page.get(address)
         assert found.status == 400 and "runs" in found.headline
+
+
+def test_a_defect_is_one_sentence_and_goes_to_the_log(page, monkeypatch):
+    def fail(*_):
+        raise ZeroDivisionError("secret")
+
+    monkeypatch.setattr("tracker.page.app.answer", fail)
+    with pytest.raises(ZeroDivisionError):  # what the log of the server gets, once the page is sent
+        page.get("/findings")
+    assert page.last.status == 500 and "secret" not in page.last.text and "Traceback" not in page.last.text
+    assert "script-src 'self'" in page.last.headers["content-security-policy"]

@@ -190,7 +190,9 @@ def kernels(shown: Shown, limit: int | None) -> list[Table]:
             line += [cell(row.get("bytes"), "bytes")] if is_copy else []
             lines.append(("", [*_grain(row), *line, *per_call(row)]))
         note = "No launch of them is in the capture, so no operator stands beside them." if unlinked else ""
-        found.append(table(title, columns, lines, more=more, note=note))
+        made = table(title, columns, lines, more=more, note=note)
+        links = tuple(_history_of(shown, row["name"], ("--kind", "kernel")) for row in own)
+        found.append(replace(made, links=links))
     return found
 
 
