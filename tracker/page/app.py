@@ -169,7 +169,8 @@ class _Pages:
         read_only = self._site.access.policy.read_only
         around = self._around(
             asked.page, reader, formats=tuple(formats), command=printable(command),
-            filters=(*_beside(found), *_filters(asked, page, texts, store)),
+            filters=tuple(_filters(asked, page, texts, store)), is_narrowed=bool(texts) or not formats,
+            beside=tuple(Choice(words, links.address_of(target)) for words, target in found.beside),
             forms=(*_questions(asked, page, texts), *_actions(asked, found, read_only, reader)),
         )  # fmt: skip
         return self._site.named(html.serve(found.makes(), Look(), around), escape)
@@ -289,11 +290,6 @@ def _back(action: str, targets: list[str]) -> str:
         return "/findings"
     number = targets[0].removeprefix("I-").removeprefix("incident:")
     return f"/finding/{int(number)}" if targets[0].isdigit() else f"/incident/I-{int(number)}"
-
-
-def _beside(found: Answer) -> Iterator[tuple[str, tuple[Choice, ...]]]:
-    if found.beside:
-        yield "see also", tuple(Choice(words, links.address_of(link)) for words, link in found.beside)
 
 
 def _filters(asked: Inquiry, page: Screen, texts: Texts, store: Store) -> Iterator[tuple[str, tuple[Choice, ...]]]:
