@@ -24,6 +24,7 @@ from hypothesis import HealthCheck, settings
 from sqlalchemy import create_engine, text
 
 from tests.budgets import CPU_SECONDS
+from tests.reports.browser import browser  # noqa: F401 one for all folders
 from tracker.store import Store, open_store
 
 DATABASES = ("sqlite", "postgres")

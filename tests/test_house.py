@@ -26,6 +26,7 @@ ROOMS = {
     "tracker/hooks": (1_150, 12),
     "tracker/intake": (2_266, 13),
     "tracker/notify": (1_843, 14),
+    "tracker/page": (1_140, 5),
     "tracker/profile": (813, 6),
     "tracker/ranks": (937, 6),
     "tracker/readers": (15_618, 119),

@@ -41,6 +41,19 @@ class Browser:
         context.close()
         assert said == []
 
+    @contextmanager
+    def visited(self, url):
+        """The page at an address of this machine, in a new window; no request may leave that server."""
+        context = self._chromium.new_context()
+        page, said, base = context.new_page(), [], "/".join(url.split("/")[:3])
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("request", lambda request: None if request.url.startswith(base) else said.append(request.url))
+        page.goto(url)
+        yield page
+        context.close()
+        assert said == []
+
 
 @pytest.fixture(scope="session")
 def browser():

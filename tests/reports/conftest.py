@@ -4,8 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.reports.browser import browser  # noqa: F401
-
 GOLDEN = Path(__file__).parent / "golden"
 
 

@@ -87,7 +87,7 @@ def page(
 
     bound = _bound(address, port)
     port = bound.getsockname()[1]
-    policy = access.Policy(
+    policy = access.Rules(
         hosts=frozenset([*access.LOOPBACK, address, *(name.lower() for name in host)]), needs_token=not no_token,
         token=token, header=user_header or "", proxies=tuple(map(_network, proxy)), actors=frozenset(actor),
         keepers=frozenset(keeper), read_only=is_read_only, cookie=f"tracker-{port}",

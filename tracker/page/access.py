@@ -51,14 +51,14 @@ class Role(IntEnum):
     KEEPER = 3
 
 
-class Reader(Struct, frozen=True):
+class Visitor(Struct, frozen=True):
     """A reader. `name`: as a proxy vouches for it, "" where the reader says it."""
 
     name: str
     role: Role
 
 
-class Policy(Struct, frozen=True, kw_only=True):
+class Rules(Struct, frozen=True, kw_only=True):
     """What `tracker page` was started with. `hosts`: names of this server; `token`: one that may be used again, "" for
     none; `header`: with the name of the user, from `proxies` alone; `actors`, `keepers`: such users, `*` for all.
     """
@@ -84,7 +84,7 @@ class Refusal(Struct, frozen=True):
 class Access:
     """Decides on requests. `once`: the token of the address that `tracker page` prints, for one login."""
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: Rules) -> None:
         self.policy = policy
         self.once = secrets.token_urlsafe(32)
         self._is_used = False
@@ -107,7 +107,7 @@ class Access:
             self._sessions[session] = role
         return session
 
-    def decide(self, request: Request) -> Reader | Refusal | None:
+    def decide(self, request: Request) -> Visitor | Refusal | None:
         """The reader of a request, None for what is public, or why it is refused."""
         if (name := host_of(request.headers.getlist("host"))) is None or name not in self.policy.hosts:
             return Refusal(400, "This server has another name: use the address that tracker page printed, or --host")
@@ -125,22 +125,22 @@ class Access:
             return Refusal(403, "This page is for reading only: nothing was changed")
         return reader
 
-    def _reader(self, request: Request) -> Reader | Refusal:
+    def _reader(self, request: Request) -> Visitor | Refusal:
         policy = self.policy
         if policy.header and _is_from(request, policy.proxies):
             names = request.headers.getlist(policy.header)
             name = names[0] if len(names) == 1 else ""
             if name and len(name) <= _LONGEST_NAME and is_plain(name):
-                return Reader(name, self._role_of(name))
+                return Visitor(name, self._role_of(name))
             return Refusal(401, f"The proxy named no user, or several, in {policy.header}")
         if not policy.needs_token:
-            return Reader("", Role.KEEPER)
+            return Visitor("", Role.KEEPER)
         session = request.cookies.get(policy.cookie, "")
         with self._lock:
             role = next((role for known, role in self._sessions.items() if _same(session, known)), None)
         if role is None:
             return Refusal(401, "Log in with the address that tracker page printed; it works once")
-        return Reader("", role)
+        return Visitor("", role)
 
     def _role_of(self, name: str) -> Role:
         for role, names in ((Role.KEEPER, self.policy.keepers), (Role.ACTOR, self.policy.actors)):

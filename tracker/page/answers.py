@@ -14,12 +14,12 @@ from msgspec.structs import replace
 
 from tracker import reports
 from tracker.errors import UsageError
-from tracker.page.links import NotFoundError, number, side
+from tracker.page.links import NotFoundError, number, side, without_rows
 from tracker.reports.cells import cell
-from tracker.reports.document import WORDS, Column, Document, Link, Table, table
+from tracker.reports.document import WORDS, Column, Document, Table, Target, table
 from tracker.reports.look import Look
 from tracker.reports.rows import Row, records
-from tracker.results import ExplainedIncident, check_matrix
+from tracker.results import ExplainedIncident
 from tracker.store import Store, queries
 from tracker.units import MISSING_TEXT, counted, format_moment
 
@@ -28,7 +28,10 @@ if TYPE_CHECKING:
     from tracker.config import Settings
 
 
-class Question(Struct, frozen=True):
+_MOST_BESIDE: Final = 20
+
+
+class Inquiry(Struct, frozen=True):
     """What a page is asked. `about`: the number or name in its address; `sides`: those of its query."""
 
     page: str
@@ -39,13 +42,15 @@ class Question(Struct, frozen=True):
 
 class Answer(Struct, frozen=True):
     """What a page shows: results, or where there is none a document of its own. `names`: the arguments of the command
-    line; `acts_on`: what its actions are about, such as `I-3` or `run:41`; `state`: of the run.
+    line; `acts_on`: what its actions are about, such as `I-3` or `run:41`; `state`: of the run; `beside`: words and
+    what they lead to.
     """
 
     results: tuple[Any, ...]
     names: tuple[str, ...] = ()
     acts_on: str = ""
     state: str = ""
+    beside: tuple[tuple[str, Target], ...] = ()
     document: Callable[[Look], Document] | None = None
     rows: Columns | None = None
 
@@ -66,21 +71,23 @@ class Answer(Struct, frozen=True):
         return pages[0] if len(pages) == 1 else reports.joined([str(page) for page in pages], format)
 
 
-def answer(store: Store, asked: Question, settings: Settings) -> Answer:
+def answer(store: Store, asked: Inquiry, settings: Settings) -> Answer:
     """What `asked` shows; UsageError for what cannot be, NotFoundError for an address that names nothing."""
     if asked.page == "status":
         return _status(store, settings)
+    if hasattr(asked.options, "max_bytes"):
+        asked = replace(asked, options=replace(asked.options, max_bytes=settings.max_bytes))
     made: Answer = _ANSWERS[asked.page](store, asked)
     return made
 
 
-def _board(store: Store, asked: Question) -> Answer:
+def _board(store: Store, asked: Inquiry) -> Answer:
     from tracker.regressions.board import board
 
     return Answer((board(store, options=asked.options),))
 
 
-def _findings(store: Store, asked: Question) -> Answer:
+def _findings(store: Store, asked: Inquiry) -> Answer:
     from tracker import compare
     from tracker.regressions.inbox import findings
 
@@ -90,10 +97,12 @@ def _findings(store: Store, asked: Question) -> Answer:
             chosen = replace(chosen, version=compare.label_of(store, chosen.version, chosen.workload))
         found = findings(store, options=chosen)
         notes = compare.notes_between(store, found.tables["incidents"].records())
-    return Answer((replace(found, notes=(*found.notes, *notes)),))
+    incidents = [f"I-{number}" for number in found.tables["incidents"].listed("incident_id")]
+    beside = tuple((name, Target("incident", (("ID", name),))) for name in incidents[:_MOST_BESIDE])
+    return Answer((replace(found, notes=(*found.notes, *notes)),), beside=beside)
 
 
-def _explained(store: Store, asked: Question) -> Answer:
+def _explained(store: Store, asked: Inquiry) -> Answer:
     """A finding, or all of an incident, as `tracker explain` does."""
     from tracker import compare
     from tracker.regressions.explain import explain, findings_of
@@ -107,12 +116,26 @@ def _explained(store: Store, asked: Question) -> Answer:
             raise NotFoundError(error.problem, remedy=error.remedy) from error
         notes = compare.notes_between(store, [one.finding for one in found])
     found = [replace(one, notes=(*one.notes, *notes)) for one in found]
+    first = found[0].finding
+    beside = _beside(first, is_finding=asked.page == "finding")
     if asked.page == "incident":
-        return Answer((ExplainedIncident(tuple(found)),), (f"I-{name}",), f"I-{name}")
-    return Answer((found[0],), (str(name),), str(name))
+        return Answer((ExplainedIncident(tuple(found)),), (f"I-{name}",), f"I-{name}", beside=beside)
+    return Answer((found[0],), (str(name),), str(name), beside=beside)
 
 
-def _diff(store: Store, asked: Question) -> Answer:
+def _beside(finding: Mapping[str, object], *, is_finding: bool) -> tuple[tuple[str, Target], ...]:
+    """What else there is on a finding: its history, the versions beside each other, the runs of its version."""
+    workload, version = ("--workload", str(finding["workload"])), str(finding["version"])
+    good = str(finding["good_version"] or "")
+    found = [("history", Target("history", (("KEY", str(finding["series_id"])),)))]
+    if is_finding and isinstance(finding["incident_id"], int):
+        found.append((f"I-{finding['incident_id']}", Target("incident", (("ID", f"I-{finding['incident_id']}"),))))
+    if good and good != version:
+        found.append((f"{good} beside {version}", Target("diff", (("side", good), ("side", version), workload))))
+    return (*found, (f"runs of {version}", Target("runs", (("--version", version), workload))))
+
+
+def _diff(store: Store, asked: Inquiry) -> Answer:
     from tracker import compare
 
     chosen = asked.options
@@ -122,13 +145,11 @@ def _diff(store: Store, asked: Question) -> Answer:
     names = [side(store, name, chosen.workload) for name in asked.sides]
     if len(names) < 3:
         return Answer(tuple(compare.diffs(store, names, options=chosen)), asked.sides)
-    by = next(iter(chosen.by), "op")
-    chosen = replace(chosen, by=(), depth=None)
-    check_matrix(chosen, by, asked.options.depth)
-    return Answer((compare.matrix(store, names, by=by, options=chosen),), asked.sides)
+    rows = next(iter(chosen.by), "op")
+    return Answer((compare.matrix(store, names, by=rows, options=without_rows(chosen)),), asked.sides)
 
 
-def _history(store: Store, asked: Question) -> Answer:
+def _history(store: Store, asked: Inquiry) -> Answer:
     from tracker.regressions.history import history
 
     chosen = asked.options
@@ -137,20 +158,26 @@ def _history(store: Store, asked: Question) -> Answer:
     return Answer((history(store, options=chosen),))
 
 
-def _run(store: Store, asked: Question) -> Answer:
+def _run(store: Store, asked: Inquiry) -> Answer:
     from tracker import compare
 
     run_id = _known_run(store, asked.about)
     shown = compare.show(store, f"run:{run_id}", options=asked.options)
-    return Answer((shown,), (f"run:{run_id}",), f"run:{run_id}", str(shown.run.get("state") or ""))
+    workload, version = ("--workload", str(shown.run["workload"])), str(shown.run["version"])
+    beside = (
+        ("its ranks", Target("cluster", (("RUN", str(run_id)),))),
+        (f"runs of {version}", Target("runs", (("--version", version), workload))),
+        ("history of the step", Target("history", (("KEY", "step"), workload))),
+    )
+    return Answer((shown,), (f"run:{run_id}",), f"run:{run_id}", str(shown.run.get("state") or ""), beside)
 
 
-def _cluster(store: Store, asked: Question) -> Answer:
+def _cluster(store: Store, asked: Inquiry) -> Answer:
     from tracker.ranks import cluster
 
     names = (*asked.sides, f"run:{_known_run(store, asked.about)}")
     found = cluster(store, *(side(store, name, None) for name in names), options=asked.options)
-    return Answer((found,), names)
+    return Answer((found,), names, beside=((names[-1], Target("run", (("RUN", names[-1].removeprefix("run:")),))),))
 
 
 def _known_run(store: Store, about: str) -> int:
@@ -162,7 +189,7 @@ def _known_run(store: Store, about: str) -> int:
     return run_id
 
 
-def _log(store: Store, asked: Question) -> Answer:
+def _log(store: Store, asked: Inquiry) -> Answer:
     from tracker import compare
 
     chosen = asked.options
@@ -179,7 +206,7 @@ def _status(store: Store, settings: Settings) -> Answer:
     return Answer((watch.status(store, now_ns=time.time_ns(), spools=places, shut=shut),))
 
 
-def _runs(store: Store, asked: Question) -> Answer:
+def _runs(store: Store, asked: Inquiry) -> Answer:
     chosen = asked.options
     queries.check_filters(store, workload=chosen.workload, device=chosen.device, version=chosen.version)
     found = queries.runs.columns(
@@ -191,7 +218,7 @@ def _runs(store: Store, asked: Question) -> Answer:
     return Answer((), document=lambda _: _runs_document(records(rows), more=more), rows=rows)
 
 
-_ANSWERS: Final[Mapping[str, Callable[[Store, Question], Answer]]] = {
+_ANSWERS: Final[Mapping[str, Callable[[Store, Inquiry], Answer]]] = {
     "board": _board, "findings": _findings, "incident": _explained, "finding": _explained, "diff": _diff,
     "history": _history, "run": _run, "cluster": _cluster, "log": _log, "runs": _runs,
 }  # fmt: skip
@@ -215,7 +242,7 @@ def _runs_document(rows: Sequence[Row], *, more: bool) -> Document:
     lines = [("", [text(row) for _, text in _COLUMNS]) for row in rows]
     note = "older runs are left out: a larger limit shows them" if more else ""
     made: Table = table("", [column for column, _ in _COLUMNS], lines, note=note, is_first=True)
-    made = replace(made, links=tuple(Link("run", (("RUN", str(row["run_id"])),)) for row in rows))
+    made = replace(made, links=tuple(Target("run", (("RUN", str(row["run_id"])),)) for row in rows))
     commands = ("tracker runs --state all",) if not rows else (f"tracker show run:{rows[0]['run_id']}",)
     return Document(
         title="runs, the newest first", headline=counted(len(rows), "run") if rows else "No run matches",

@@ -14,7 +14,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl
 
-from msgspec import Struct
+from msgspec import Struct, structs
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -26,9 +26,9 @@ from starlette.routing import Route
 from tracker.api import edits
 from tracker.errors import StoreError, TooLittleDataError, TrackerError, UsageError, check_reason
 from tracker.page import links
-from tracker.page.access import LOGIN, Access, App, Guard, Reader, Role
-from tracker.page.answers import Answer, Question, answer
-from tracker.page.links import PAGES, NotFoundError, Page, Texts
+from tracker.page.access import LOGIN, Access, App, Guard, Role, Visitor
+from tracker.page.answers import Answer, Inquiry, answer
+from tracker.page.links import PAGES, NotFoundError, Screen, Texts
 from tracker.reports import html
 from tracker.reports.document import Document
 from tracker.reports.html import Around, Choice, Form
@@ -139,10 +139,9 @@ class _Pages:
         page = PAGES[word]
 
         def endpoint(request: Request) -> Response:
-            query = parse_qsl(request.url.query, keep_blank_values=True, max_num_fields=4 * links.MOST_VALUES)
-            sides, options = links.read(page, query)
+            sides, options = links.read(page, parse_qsl(request.url.query, keep_blank_values=True))
             about = request.path_params.get("about", "")
-            asked = Question(word, about, tuple(sides), options)
+            asked = Inquiry(word, about, tuple(sides), options)
             with self._turn(), self._site.opened(False) as store:
                 found = answer(store, asked, self._site.settings)
                 if format:
@@ -151,7 +150,7 @@ class _Pages:
 
         return endpoint
 
-    def _file(self, asked: Question, found: Answer, format: str) -> Response:
+    def _file(self, asked: Inquiry, found: Answer, format: str) -> Response:
         content = found.written(format)
         if isinstance(content, str) and format == "html":
             # a file has its own policy, which names its one script and style: saved, not shown from here
@@ -160,7 +159,7 @@ class _Pages:
         headers = {"content-disposition": f'attachment; filename="{name[:80]}.{format}"'}
         return Response(content, media_type=_TYPES[format], headers=headers)
 
-    def _page(self, asked: Question, found: Answer, store: Store, reader: Reader) -> str:
+    def _page(self, asked: Inquiry, found: Answer, store: Store, reader: Visitor) -> str:
         page, texts = PAGES[asked.page], links.texts_of(asked.options)
         formats = [
             Choice(f".{format}", links.address(page, asked.about, asked.sides, texts, f".{format}"))
@@ -170,12 +169,13 @@ class _Pages:
         read_only = self._site.access.policy.read_only
         around = self._around(
             asked.page, reader, formats=tuple(formats), command=printable(command),
-            filters=tuple(_filters(asked, page, texts, store)),
+            filters=tuple(_filters(asked, page, texts, store)), is_narrowed=bool(texts) or not formats,
+            beside=tuple(Choice(words, links.address_of(target)) for words, target in found.beside),
             forms=(*_questions(asked, page, texts), *_actions(asked, found, read_only, reader)),
         )  # fmt: skip
         return self._site.named(html.serve(found.makes(), Look(), around), escape)
 
-    def _around(self, word: str, reader: Reader | None, **more: Any) -> Around:
+    def _around(self, word: str, reader: Visitor | None, **more: Any) -> Around:
         choices = [Choice(page.title, page.path, name == word) for name, page in PAGES.items() if page.is_on_top]
         return Around(
             pages=tuple(choices) if reader else (), css=_versioned("/page.css", _css()),
@@ -216,7 +216,7 @@ class _Pages:
             raise HTTPException(400, "The form cannot be read: nothing was changed") from None
         return await run_in_threadpool(self._act, given, request.state.reader)
 
-    def _act(self, given: Iterable[tuple[str, str]], reader: Reader) -> Response:
+    def _act(self, given: Iterable[tuple[str, str]], reader: Visitor) -> Response:
         values: dict[str, str] = {}
         for name, value in given:
             links.check_text(name, value.strip())
@@ -264,7 +264,7 @@ class _Pages:
     def _problem_page(self, status: int, text: str, request: Request | None = None) -> Response:
         reader = getattr(request.state, "reader", None) if request is not None else None
         document = Document(title=f"{status}", headline=text)
-        around = self._around("", reader if isinstance(reader, Reader) else None)
+        around = self._around("", reader if isinstance(reader, Visitor) else None)
         return HTMLResponse(html.serve([lambda _: document], Look(), around), status)
 
 
@@ -292,18 +292,25 @@ def _back(action: str, targets: list[str]) -> str:
     return f"/finding/{int(number)}" if targets[0].isdigit() else f"/incident/I-{int(number)}"
 
 
-def _filters(asked: Question, page: Page, texts: Texts, store: Store) -> Iterator[tuple[str, tuple[Choice, ...]]]:
+def _filters(asked: Inquiry, page: Screen, texts: Texts, store: Store) -> Iterator[tuple[str, tuple[Choice, ...]]]:
     """The values to choose from, each a link: words of options, and what the database has."""
-    spelled = links.spelled(page.options)
+    spelled = links.spelled(type(asked.options))
     for field in page.choices:
+        if field == "force" and len(asked.sides) > 2:
+            continue  # a matrix compares what it is given
         how = spelled[field]
         others = [pair for pair in texts if pair[0] != how.name]
         own = [value for name, value in texts if name == how.name]
         words: list[str] = [""] if how.kind is bool else list(how.words) or _known(store, field)
         if not words or len(words) > _MOST_CHOICES or (len(words) == 1 and how.kind is not bool):
             continue
+        usual = str(next(one.default for one in structs.fields(asked.options) if one.name == field))
+        # of two sides there is no such tree: their collectives are a table
+        is_none = "communication" if page is PAGES["diff"] and field == "by" and len(asked.sides) < 3 else usual
+        words = [word for word in words if word not in (usual, is_none)]
         choices = [Choice("yes" if how.kind is bool else word, "", word in own) for word in words]
-        found = [Choice("no" if how.kind is bool else "default", _at(asked, page, others), not own)]
+        usual = "no" if how.kind is bool else usual if usual in how.words else "default"
+        found = [Choice(usual, _at(asked, page, others), not own)]
         found += [
             Choice(one.words, _at(asked, page, [*others, (how.name, word)]), one.is_chosen)
             for word, one in zip(words, choices, strict=True)
@@ -318,11 +325,11 @@ def _known(store: Store, field: str) -> list[str]:
     return sorted({str(device) for device in found if device})
 
 
-def _at(asked: Question, page: Page, texts: Texts) -> str:
+def _at(asked: Inquiry, page: Screen, texts: Texts) -> str:
     return links.address(page, asked.about, asked.sides, texts)
 
 
-def _questions(asked: Question, page: Page, texts: Texts) -> Iterator[Form]:
+def _questions(asked: Inquiry, page: Screen, texts: Texts) -> Iterator[Form]:
     """The form for what is no choice: names and patterns."""
     if not page.texts and not page.sides[1]:
         return
@@ -337,10 +344,10 @@ def _questions(asked: Question, page: Page, texts: Texts) -> Iterator[Form]:
         value = next((value for known, value in texts if known == name), "")
         ((bare, _),) = links.query_of((), [(name, value)])
         fields.append((bare, bare, value, "text"))
-    yield Form("", page.path.format(asked.about), (("", "Show"),), tuple(fields), asks=True)
+    yield Form("", links.address(page, asked.about, (), []), (("", "Show"),), tuple(fields), asks=True)
 
 
-def _actions(asked: Question, found: Answer, read_only: bool, reader: Reader) -> Iterator[Form]:
+def _actions(asked: Inquiry, found: Answer, read_only: bool, reader: Visitor) -> Iterator[Form]:
     """What the reader may do here."""
     who = () if reader.name else (("by", "your name", edits.account(None), "text"),)
     reason = (("reason", "reason (required)", "", "needed"), *who)

@@ -15,8 +15,9 @@ from msgspec import NODEFAULT, Struct, structs
 from tracker.compare import references
 from tracker.errors import UsageError
 from tracker.reports.commands import command_of
-from tracker.reports.document import Link
+from tracker.reports.document import Target
 from tracker.results import (
+    MATRIX_ROWS,
     OPEN_STATES,
     STATES,
     BoardOptions,
@@ -26,6 +27,7 @@ from tracker.results import (
     HistoryOptions,
     LogOptions,
     ShowOptions,
+    check_matrix,
 )
 from tracker.results.option import Option, Spelled, declared, microseconds
 from tracker.results.options import DEVICE, WORKLOAD
@@ -66,7 +68,21 @@ class RunsOptions(Struct, frozen=True):
     limit: Annotated[int, Option("At most N runs.", "N", least=1, most=1_000)] = 50
 
 
-class Page(Struct, frozen=True, kw_only=True):
+class MatrixOptions(DiffOptions, frozen=True, kw_only=True):
+    """How three and more sides are compared: the rows are those of a matrix, not of a tree."""
+
+    by: Annotated[tuple[str, ...], Option("The rows.", words=MATRIX_ROWS)] = ()
+
+    def __post_init__(self) -> None:
+        check_matrix(without_rows(self), next(iter(self.by), "op"), self.depth)
+
+
+def without_rows(chosen: DiffOptions) -> DiffOptions:
+    """The options of a diff that a matrix takes: its rows are named beside them."""
+    return DiffOptions(**{name: value for name, value in structs.asdict(chosen).items() if name not in ("by", "depth")})
+
+
+class Screen(Struct, frozen=True, kw_only=True):
     """A page. `path`: its address, `{}` for what it is about; `command`: the same in a terminal; `sides`: how many
     names the query has, `side=`; `choices`: options whose values are links; `texts`: options with a field.
     """
@@ -83,36 +99,36 @@ class Page(Struct, frozen=True, kw_only=True):
 
 
 _ROWS: Final = ("op", "module", "kind")
-PAGES: Final[Mapping[str, Page]] = {
-    "board": Page(path="/", title="Board", command="board", options=BoardOptions, choices=("workload", "device")),
-    "findings": Page(
+PAGES: Final[Mapping[str, Screen]] = {
+    "board": Screen(path="/", title="Board", command="board", options=BoardOptions, choices=("workload", "device")),
+    "findings": Screen(
         path="/findings", title="Findings", command="findings", options=FindingsOptions, texts=("version",),
         choices=("workload", "device", "states", "direction", "kind", "only_new", "every"),
     ),
-    "diff": Page(
+    "diff": Screen(
         path="/diff", title="Diff", command="diff", options=DiffOptions, sides=(0, MOST_SIDES), texts=_ROWS,
         choices=("workload", "by", "match", "force"),
     ),
-    "history": Page(
+    "history": Screen(
         path="/history", title="History", command="history", options=HistoryOptions,
         choices=("workload", "device", "kind", "against"), texts=("key", "module", "shape", "top"),
     ),
-    "runs": Page(
+    "runs": Screen(
         path="/runs", title="Runs", command="runs", options=RunsOptions, choices=("workload", "device", "state"),
         texts=("version", "tag", "limit"),
     ),
-    "log": Page(
+    "log": Screen(
         path="/log", title="Log", command="log", options=LogOptions, choices=("workload", "device", "metric"),
         texts=("baseline", "last"),
     ),
-    "status": Page(path="/status", title="Status", command="status", formats=("json", "html")),
-    "incident": Page(path="/incident/{}", title="Incident", command="explain", formats=("json", "html"),
+    "status": Screen(path="/status", title="Status", command="status", formats=("json", "html")),
+    "incident": Screen(path="/incident/{}", title="Incident", command="explain", formats=("json", "html"),
                      is_on_top=False),
-    "finding": Page(path="/finding/{}", title="Finding", command="explain", is_on_top=False),
-    "run": Page(
+    "finding": Screen(path="/finding/{}", title="Finding", command="explain", is_on_top=False),
+    "run": Screen(
         path="/run/{}", title="Run", command="show", options=ShowOptions, choices=("by",), texts=_ROWS, is_on_top=False
     ),
-    "cluster": Page(
+    "cluster": Screen(
         path="/run/{}/ranks", title="Cluster", command="cluster", options=ClusterOptions, sides=(0, 1),
         texts=("stage", "microbatches"), is_on_top=False,
     ),
@@ -130,27 +146,26 @@ def spelled(kind: type[Struct]) -> dict[str, Spelled]:
     return found
 
 
-def read(page: Page, query: Iterable[tuple[str, str]]) -> tuple[list[str], Any]:
+def read(page: Screen, query: Iterable[tuple[str, str]]) -> tuple[list[str], Any]:
     """The sides and the options that the query of an address names; UsageError for what is none, or too much."""
     pairs = [(name, value.strip()) for name, value in query]
     if len(pairs) > MOST_VALUES:
         raise UsageError(f"{len(pairs)} values in one address", remedy=f"a page takes {MOST_VALUES}")
-    named = {_bare(how.name): (field, how) for field, how in spelled(page.options).items()}
-    sides: list[str] = []
+    sides = [value for name, value in pairs if name == "side" and value] if page.sides[1] else []
+    kind = MatrixOptions if page.options is DiffOptions and len(sides) > 2 else page.options
+    named = {_bare(how.name): (field, how) for field, how in spelled(kind).items()}
     given: dict[str, list[str]] = {}
     for name, value in pairs:
         check_text(name, value)
         if not value:
             continue  # an empty field of a form
-        if name == "side" and page.sides[1]:
-            sides.append(value)
-        elif name in named:
+        if name in named:
             given.setdefault(name, []).append(value)
-        else:
+        elif name != "side" or not page.sides[1]:
             raise UsageError(f"{page.title} has no option {name!r}", remedy=f"it has {', '.join(named) or 'none'}")
     if len(sides) > page.sides[1]:
         raise UsageError(f"{len(sides)} sides", remedy=f"name {page.sides[1]} at most")
-    return sides, page.options(**{named[name][0]: _value(named[name][1], given[name]) for name in given})
+    return sides, kind(**{named[name][0]: _value(named[name][1], given[name]) for name in given})
 
 
 def _value(how: Spelled, texts: list[str]) -> Any:
@@ -205,21 +220,22 @@ def query_of(sides: Sequence[str], texts: Texts) -> Texts:
     return [*(("side", side) for side in sides), *((_bare(name), value or "1") for name, value in texts)]
 
 
-def address(page: Page, about: str, sides: Sequence[str], texts: Texts, suffix: str = "") -> str:
+def address(page: Screen, about: str, sides: Sequence[str], texts: Texts, suffix: str = "") -> str:
     """The address of a page; `suffix`: of a file with the same, such as `.json`."""
     path = page.path.format(quote(about, safe="")) if page.path != "/" or not suffix else "/board"
     query = urlencode(query_of(sides, texts), errors="replace")
     return f"{path}{suffix}{'?' if query else ''}{query}"
 
 
-def address_of(link: Link) -> str:
+def address_of(link: Target) -> str:
     """Where a row of a document leads."""
     page = PAGES[link.page]
     about = next((value for name, value in link.query if name in ("ID", "RUN")), "")
-    return address(page, about, (), [pair for pair in link.query if pair[0] not in ("ID", "RUN")])
+    sides = [value for name, value in link.query if name == "side"]
+    return address(page, about, sides, [pair for pair in link.query if pair[0] not in ("ID", "RUN", "side")])
 
 
-def command(page: Page, names: Sequence[str], texts: Texts) -> str:
+def command(page: Screen, names: Sequence[str], texts: Texts) -> str:
     """The command line for the same; `names`: its arguments."""
     keys = [value for name, value in texts if name == "KEY"]
     options = [part for name, value in texts if name != "KEY" for part in (name, value) if part]

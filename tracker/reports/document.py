@@ -98,7 +98,7 @@ Strip = tuple[tuple[float, ...], tuple[float, ...]]
 """The values of the runs of both sides."""
 
 
-class Link(Struct, frozen=True):
+class Target(Struct, frozen=True):
     """Where a server of pages has more on a row: the word of a page, and what it is asked, as options and values."""
 
     page: str
@@ -129,7 +129,7 @@ class Table(Struct, frozen=True):
     chart: Chart | None = None
     adds: tuple[float | None, ...] = ()
     strips: tuple[Strip | None, ...] = ()
-    links: tuple[Link | None, ...] = ()
+    links: tuple[Target | None, ...] = ()
     section: str = ""
     is_first: bool = False
 

@@ -22,7 +22,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracker.reports import svg
-from tracker.reports.document import Bars, Block, Column, Document, Lines, Link, Table, Trend
+from tracker.reports.document import Bars, Block, Column, Document, Lines, Table, Target, Trend
 from tracker.reports.look import Look
 from tracker.reports.text import shorten
 from tracker.results.verdicts import VERDICTS
@@ -84,18 +84,21 @@ class Form(Struct, frozen=True):
 class Around(Struct, frozen=True, kw_only=True):
     """What a server puts around documents. `pages`: the navigation bar; `filters`: the values to choose from, by name;
     `forms`: above the first document; `formats`: the same as files; `command`: the same in a terminal; `link`: the
-    address of a row; `css`, `script`: addresses; `who`: the reader.
+    address of a row; `css`, `script`: addresses; `who`: the reader; `beside`: other pages on the same; `is_narrowed`:
+    whether the filters are open.
     """
 
     pages: tuple[Choice, ...]
     css: str
     script: str
-    link: Callable[[Link], str]
+    link: Callable[[Target], str]
     filters: tuple[tuple[str, tuple[Choice, ...]], ...] = ()
     forms: tuple[Form, ...] = ()
     formats: tuple[Choice, ...] = ()
     command: str = ""
     who: str = ""
+    beside: tuple[Choice, ...] = ()
+    is_narrowed: bool = False
 
 
 def serve(makes: Sequence[Callable[[Look], Document]], look: Look, around: Around) -> str:
@@ -114,7 +117,7 @@ class _Article(Struct, frozen=True):
     commands: list[tuple[Markup, list[Markup]]]
 
 
-def _article(make: Callable[[Look], Document], look: Look, link: Callable[[Link], str] | None) -> _Article:
+def _article(make: Callable[[Look], Document], look: Look, link: Callable[[Target], str] | None) -> _Article:
     """`link`: the address of a row, None for a file."""
     document = make(replace(look, details=True, width=None, color=False, limit=look.rows(MOST_ROWS) or 0))
     blocks: list[_HtmlBlock] = []
@@ -183,7 +186,7 @@ def _says_something(block: Block) -> bool:
     return bool(block.rows or block.note or block.title)
 
 
-def _block(block: Block, most: int, link: Callable[[Link], str] | None = None) -> _HtmlBlock:
+def _block(block: Block, most: int, link: Callable[[Target], str] | None = None) -> _HtmlBlock:
     """`block` with at most so many rows as HTML."""
     if isinstance(block, Lines):
         return _HtmlBlock(block.title, block.is_first, block.lines)
@@ -245,7 +248,7 @@ def _without_empty_columns(table: Table) -> Table:
     )
 
 
-def _rows(table: Table, link: Callable[[Link], str] | None) -> Iterator[_HtmlRow]:
+def _rows(table: Table, link: Callable[[Target], str] | None) -> Iterator[_HtmlRow]:
     parts = zip_longest(table.rows, table.tones, table.cell_tones, table.below, fillvalue=())
     addresses = [link(one) if one and link else "" for one in table.links]
     spans = _spans(table)

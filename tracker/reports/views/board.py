@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from tracker.reports.cells import cell, pairs, sparkline
 from tracker.reports.commands import command
-from tracker.reports.document import WORDS, Column, Document, Link, Table, Trend, table
+from tracker.reports.document import WORDS, Column, Document, Table, Target, Trend, table
 from tracker.reports.look import Look
 from tracker.reports.rows import Row, records
 from tracker.results import Board
@@ -60,11 +60,11 @@ def _lines(board: Board, lines: Sequence[Row], look: Look) -> Table:
     return replace(made, chart=Trend("ns", points) if len(points) > 1 else None)
 
 
-def _link(line: Row) -> Link:
+def _link(line: Row) -> Target:
     """The worst incident of a track, else the history of its step."""
     if line["incident_id"] is not None:
-        return Link("incident", (("ID", f"I-{line['incident_id']}"),))
-    return Link("history", (("KEY", "step"), ("--workload", line["workload"])))
+        return Target("incident", (("ID", f"I-{line['incident_id']}"),))
+    return Target("history", (("KEY", "step"), ("--workload", line["workload"])))
 
 
 def _change(value: float | None) -> str:

@@ -11,7 +11,7 @@ from tracker.detect import DEFAULTS
 from tracker.reports import cells
 from tracker.reports.cells import diff_text, number, pair, readable, share, tone, values
 from tracker.reports.commands import command
-from tracker.reports.document import NAME, PLACE, UNDER, WORDS, Column, Curves, Link, Strip, Table, table
+from tracker.reports.document import NAME, PLACE, UNDER, WORDS, Column, Curves, Strip, Table, Target, table
 from tracker.reports.rows import Row, has, records, top
 from tracker.results import BOTH, Diff
 from tracker.results.verdicts import REASONS, STILL
@@ -109,6 +109,17 @@ def _compared(
     return table(title, columns, lines, more=more)
 
 
+def _linked(diff: Diff, made: Table, rows: Columns, name: str, kind: str) -> Table:
+    """`made` with the history of each row: of the series of this kind that its column `name` names."""
+    names = rows.listed(name)[: len(made.rows)]
+    if (
+        kind == "module" and diff.candidate.workload not in cells.UNSAID
+    ):  # its path may be a number, as a key that of a series
+        workload = ("--workload", diff.candidate.workload)
+        return replace(made, links=tuple(Target("history", (("--module", str(one)), workload)) for one in names))
+    return replace(made, links=tuple(history_of(diff, str(one), ("--kind", kind)) for one in names))
+
+
 _KEYS: Final[Mapping[str, Callable[[Row], str]]] = {
     "group": cells.group_words,
     "through": through,
@@ -139,11 +150,11 @@ def overall(diff: Diff, limit: int | None) -> list[Table]:
     return [replace(table("Overall, per step", columns, lines), links=links)]
 
 
-def history_of(diff: Diff, name: str, *options: tuple[str, str]) -> Link | None:
+def history_of(diff: Diff, name: str, *options: tuple[str, str]) -> Target | None:
     """The history of what has this name in the workload of the candidate; none for stand-ins, and for files."""
     if name in cells.READABLE or diff.candidate.workload in cells.UNSAID:
         return None
-    return Link("history", (("KEY", name), *options, ("--workload", diff.candidate.workload)))
+    return Target("history", (("KEY", name), *options, ("--workload", diff.candidate.workload)))
 
 
 _SERIES: Final[Mapping[str, str]] = {
@@ -154,7 +165,7 @@ _SERIES: Final[Mapping[str, str]] = {
 """Row of the overall table -> the series of whole runs that follows it."""
 
 
-def _history_of_run(diff: Diff, metric: str) -> Link | None:
+def _history_of_run(diff: Diff, metric: str) -> Target | None:
     return history_of(diff, _SERIES[metric], ("--kind", "run")) if metric in _SERIES else None
 
 
@@ -291,7 +302,8 @@ def communication(diff: Diff, limit: int | None) -> list[Table]:
     rows = diff.tables["communication"]
     keys = {"kind": Column("communication", **NAME), "group": Column("group", **UNDER)}
     exposed = {Column("exposed", drop=2): lambda row: _span(row, "exposed_ns")}
-    found = [_compared("Communication by change of total time", keys, rows, limit, extra=exposed)]
+    whole = _compared("Communication by change of total time", keys, rows, limit, extra=exposed)
+    found = [_linked(diff, whole, rows, "kind", "communication")]
     parts = [name for name in PARTS if any(has(rows, f"{side}_{name}") for side in SIDES)]
     if not parts:
         return found
@@ -346,6 +358,7 @@ def memory(diff: Diff, limit: int | None) -> list[Table]:
     keys["through"] = Column("allocator", **UNDER)
     rows = diff.tables["memory"]
     found = _compared("Memory allocated by operators", keys, rows, limit, of="bytes", calls="allocations")
+    found = _linked(diff, found, rows, "name", "memory")
     curves = tuple(zip((diff.baseline.label, diff.candidate.label), diff.samples.curves, strict=False))
     return [replace(found, chart=Curves("bytes", curves) if any(points for _, points in curves) else None)]
 
@@ -405,13 +418,16 @@ def memory_blocks(diff: Diff, limit: int | None) -> list[Table]:
 def modules(diff: Diff, limit: int | None) -> list[Table]:
     """Modules by change of the time of their ops."""
     keys = {"module": Column("module", **NAME), "phase": Column("phase", left=True)}
-    return [_compared(f"Modules by change of {metric_words(diff)}", keys, diff.tables["modules"], limit)]
+    rows = diff.tables["modules"]
+    made = _compared(f"Modules by change of {metric_words(diff)}", keys, rows, limit)
+    return [_linked(diff, made, rows, "module", "module")]
 
 
 def api(diff: Diff, limit: int | None) -> list[Table]:
     """Host API calls by change of their total time."""
     keys = {"name": Column("API call", **NAME), "level": Column("level", left=True, drop=2)}
-    return [_compared("Host API calls by change of total time", keys, diff.tables["api"], limit)]
+    made = _compared("Host API calls by change of total time", keys, diff.tables["api"], limit)
+    return [_linked(diff, made, diff.tables["api"], "name", "api")]
 
 
 def counters(diff: Diff, limit: int | None) -> list[Table]:

@@ -18,8 +18,8 @@ from tracker.reports.document import (
     Column,
     Document,
     Lines,
-    Link,
     Table,
+    Target,
     Trend,
     few,
     table,
@@ -158,7 +158,7 @@ def _runs(found: ExplainedFinding, finding: Row, look: Look) -> Table:
     )
     made = table("Runs", columns, lines, more=len(rows) - len(part), is_first=True)
     lead = sparkline([row["value"] for row in rows])
-    made = replace(made, links=tuple(Link("run", (("RUN", str(row["run_id"])),)) for row in part))
+    made = replace(made, links=tuple(Target("run", (("RUN", str(row["run_id"])),)) for row in part))
     return replace(made, lead=lead, chart=Trend(finding["unit"], points) if len(points) > 1 else None)
 
 

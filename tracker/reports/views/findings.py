@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tracker.reports.cells import form, readable, replaced_name, share, signed
 from tracker.reports.commands import command
-from tracker.reports.document import NAME, SENTENCE, Block, Column, Document, Lines, Link, Table, few, table
+from tracker.reports.document import NAME, SENTENCE, Block, Column, Document, Lines, Table, Target, few, table
 from tracker.reports.look import Look
 from tracker.reports.rows import Row, records
 from tracker.reports.text import shorten
@@ -271,11 +271,11 @@ def rows_of(rows: Sequence[Row], look: Look, limit: int | None, *, suspects: boo
     return replace(made, below=tuple(row.get("below", "") for row in shown), links=tuple(map(_link, shown)))
 
 
-def _link(row: Row) -> Link:
+def _link(row: Row) -> Target:
     """The finding, or the series of a suspect, which is none yet."""
     if row["finding_id"] is None:
-        return Link("history", (("KEY", str(row["series_id"])),))
-    return Link("finding", (("ID", str(row["finding_id"])),))
+        return Target("history", (("KEY", str(row["series_id"])),))
+    return Target("finding", (("ID", str(row["finding_id"])),))
 
 
 def _once(rows: Sequence[Row]) -> list[Row]:

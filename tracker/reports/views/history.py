@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tracker.reports import cells
 from tracker.reports.commands import command, command_of, exact_command, option_words
-from tracker.reports.document import NAME, UNDER, WORDS, Column, Document, Link, Table, Trend, level, table
+from tracker.reports.document import NAME, UNDER, WORDS, Column, Document, Table, Target, Trend, level, table
 from tracker.reports.look import Look
 from tracker.reports.rows import Row, records
 from tracker.reports.text import GAP, fit
@@ -180,7 +180,7 @@ def _versions(history: History, series: Row, points: Sequence[Row], look: Look) 
     whole = table("", [column for column, _ in made], rows, note=note, is_first=True)
     trend = _trend(history, series, shown)
     workload = (("--workload", str(series["workload"])),)
-    links = tuple(Link("runs", (("--version", str(point["version"])), *workload)) for point in shown)
+    links = tuple(Target("runs", (("--version", str(point["version"])), *workload)) for point in shown)
     below = tuple(map(_what_else, shown))
     return replace(whole, lead=lead, below=below, chart=trend if len(shown) > 1 else None, links=links)
 
@@ -323,4 +323,4 @@ def _overview(
     if sum(widths) + GAP * len(widths) > (look.width or 0):
         made = _overview(history, series, points, differing, look, is_joined=True)
         return replace(made, lead=f"configuration: {' '.join(titles)}")
-    return replace(made, links=tuple(Link("history", (("KEY", row[0]),)) for _, row in rows))
+    return replace(made, links=tuple(Target("history", (("KEY", row[0]),)) for _, row in rows))

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from tracker.profile import UNKNOWN_DEVICE
 from tracker.reports import cells
 from tracker.reports.commands import command, option_words
-from tracker.reports.document import WORDS, Block, Column, Document, Table, Trend, level, table
+from tracker.reports.document import WORDS, Block, Column, Document, Table, Target, Trend, level, table
 from tracker.reports.look import Look
 from tracker.reports.rows import Row, records
 from tracker.reports.text import GAP, ROWS, fit
@@ -237,7 +237,9 @@ def _table(log: Log, columns: Sequence[Row], look: Look, title: str) -> Table:
     words = [_verdict(cell) for own in found.values() for name, cell in own.items() if name in named]
     note = "; ".join(filter(None, (cells.glosses(words), hidden)))
     made = table(title, level(heads), [("", row) for row in rows], note=note, is_first=True)
-    return replace(made, cell_tones=tuple(map(tuple, tones)))
+    workload = ("--workload", str(log.workload))
+    links = tuple(Target("runs", (("--version", str(row["version"])), workload)) for row in shown)
+    return replace(made, cell_tones=tuple(map(tuple, tones)), links=links)
 
 
 def _columns(

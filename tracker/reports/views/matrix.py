@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from tracker.compare.headline import short_labels
 from tracker.reports import cells
 from tracker.reports.commands import command_of, options_of, others_of
-from tracker.reports.document import NAME, Column, Document, Lines, Table, table
+from tracker.reports.document import NAME, Column, Document, Lines, Table, Target, table
 from tracker.reports.look import Look
 from tracker.reports.rows import Row, records
 from tracker.reports.text import GAP, ROWS, shorten
@@ -158,8 +158,16 @@ def _tables(matrix: Matrix, look: Look) -> list[Table]:
         hints += [f"{counted(len(lost), 'side')} left out: {', '.join(lost)}; use a wider terminal"] if lost else []
         note = "" if is_overall else "; ".join(hints)
         own_table = table(title, columns, lines, more=more, note=note, is_first=True)
-        made.append(replace(own_table, cell_tones=tones, below=tuple(_unlike(row, heads) for row in own)))
+        links = tuple(None if is_overall else _history_of(matrix, row) for row in own)
+        made.append(replace(own_table, cell_tones=tones, below=tuple(_unlike(row, heads) for row in own), links=links))
     return made
+
+
+def _history_of(matrix: Matrix, row: Row) -> Target | None:
+    workload, kind = matrix.sides[-1].workload, () if matrix.by == "op" else (("--kind", matrix.by),)
+    if row["name"] in cells.READABLE or workload in cells.UNSAID:
+        return None
+    return Target("history", (("KEY", row["name"]), *kind, ("--workload", workload)))
 
 
 def _name(row: Row) -> str:

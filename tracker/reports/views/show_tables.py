@@ -12,7 +12,7 @@ from tracker.columns import Columns
 from tracker.compare.summaries import by_size, summed
 from tracker.profile import UNLINKED_OP
 from tracker.reports.cells import READABLE, UNSAID, cell, group_words, measured, number, per_call, readable, share
-from tracker.reports.document import NAME, PLACE, UNDER, WORDS, Column, Curves, Link, Table, table
+from tracker.reports.document import NAME, PLACE, UNDER, WORDS, Column, Curves, Table, Target, table
 from tracker.reports.rows import Row, has, records, top
 from tracker.reports.views.diff_tables import PARTS, PARTS_DROP, shapes, through
 from tracker.results import LINK, PACKET, PIPE_TIME, TRANSPORT, Shown
@@ -145,12 +145,12 @@ def operators(shown: Shown, limit: int | None) -> list[Table]:
     return [replace(table("Operators", columns, lines, more=more), links=links)]
 
 
-def _history_of(shown: Shown, name: str, *options: tuple[str, str]) -> Link | None:
+def _history_of(shown: Shown, name: str, *options: tuple[str, str]) -> Target | None:
     """The history of what has this name in the workload of the run; none for stand-ins, and for files."""
     workload = shown.run.get("workload")
     if name in READABLE or workload in (None, *UNSAID):
         return None
-    return Link("history", (("KEY", name), *options, ("--workload", workload)))
+    return Target("history", (("KEY", name), *options, ("--workload", workload)))
 
 
 def ops_by(shown: Shown, *keys: str) -> Columns:
@@ -190,7 +190,9 @@ def kernels(shown: Shown, limit: int | None) -> list[Table]:
             line += [cell(row.get("bytes"), "bytes")] if is_copy else []
             lines.append(("", [*_grain(row), *line, *per_call(row)]))
         note = "No launch of them is in the capture, so no operator stands beside them." if unlinked else ""
-        found.append(table(title, columns, lines, more=more, note=note))
+        made = table(title, columns, lines, more=more, note=note)
+        links = tuple(_history_of(shown, row["name"], ("--kind", "kernel")) for row in own)
+        found.append(replace(made, links=links))
     return found
 
 

@@ -1,0 +1,95 @@
+"""A small browser: requests to the application as a server passes them on, and what a page says."""
+
+from __future__ import annotations
+
+import asyncio
+import html
+import re
+from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import urlencode, urlsplit
+
+from msgspec import Struct
+
+from tracker import config
+from tracker.page.access import Access, Rules
+from tracker.page.app import Site, make
+from tracker.store import open_store
+
+HOST = "127.0.0.1:8642"
+
+
+class Reply(Struct):
+    """A response."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def text(self) -> str:
+        return self.body.decode()
+
+    @property
+    def headline(self) -> str:
+        """What the page says first."""
+        return html.unescape(re.sub("<[^>]+>", "", re.search(r"<h1>(.*?)</h1>", self.text, re.DOTALL)[1])).strip()
+
+    def hrefs(self, part: str = "") -> list[str]:
+        """The addresses of the page, or of what stands between two tags such as `<article>`."""
+        found = re.findall(rf"<{part}.*?</{part}>", self.text, re.DOTALL) if part else [self.text]
+        return [html.unescape(one) for text in found for one in re.findall(r'<a href="([^"]+)"', text)]
+
+
+class Browser:
+    """Requests to one server, with a cookie once it is logged in."""
+
+    def __init__(self, path, *, client="127.0.0.1", **policy) -> None:
+        self.access = Access(Rules(**policy))
+        self.client, self.cookie, self.last = client, "", None
+        self.app = make(
+            Site(config.load(str(path)), self.access,
+                 lambda writes: open_store(str(path), create=False, read_only=not writes))
+        )  # fmt: skip
+
+    def logged_in(self) -> Browser:
+        cookie = self.get(f"/login?token={self.access.once}").headers["set-cookie"]
+        self.cookie = cookie.partition(";")[0]
+        return self
+
+    def get(self, address, **headers) -> Reply:
+        return self.send("GET", address, **headers)
+
+    def act(self, action, targets, **fields) -> Reply:
+        """A form of a page, as a browser sends it."""
+        form = {"action": action, "targets": targets, "reason": "ticket 4711", "by": "li", **fields}
+        return self.post(urlencode(form).encode(), sec_fetch_site="same-origin")
+
+    def post(self, body, address="/act", **headers) -> Reply:
+        return self.send("POST", address, body, content_type="application/x-www-form-urlencoded", **headers)
+
+    def send(self, method, address, body=b"", *, hosts=(HOST,), **headers) -> Reply:
+        parts = urlsplit(address)
+        named = [("host", host) for host in hosts] + [(k.replace("_", "-"), v) for k, v in headers.items() if v]
+        named += [("cookie", self.cookie)] if self.cookie and "cookie" not in headers else []
+        scope = {
+            "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "scheme": "http",
+            "path": parts.path, "raw_path": parts.path.encode(), "query_string": parts.query.encode(), "root_path": "",
+            "headers": [(name.encode(), value.encode("latin-1")) for name, value in named],
+            "client": (self.client, 1), "server": ("127.0.0.1", 8642),
+        }  # fmt: skip
+        sent: list[dict] = []
+
+        async def receive():
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        async def send(message):
+            sent.append(message)
+
+        try:
+            with ThreadPoolExecutor(1) as own:  # Playwright keeps a loop in the thread of the tests
+                own.submit(lambda: asyncio.run(self.app(scope, receive, send))).result()
+        finally:
+            content = b"".join(message.get("body", b"") for message in sent[1:])
+            received = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
+            self.last = Reply(sent[0]["status"], received, content)
+        return self.last

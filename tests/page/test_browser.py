@@ -1,0 +1,36 @@
+"""A person in a real browser: logs in, follows a row to its incident, acknowledges it, and sees that."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+
+
+@pytest.fixture
+def served(db):
+    """The printed address of a server in a process of its own."""
+    command = [sys.executable, "-m", "tracker", "page", "--listen", "127.0.0.1:0", "--db", str(db)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          env={**os.environ, "PYTHONUNBUFFERED": "1"}) as process:  # fmt: skip
+        yield process.stdout.readline().strip()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+    assert "Traceback" not in out + err
+
+
+def test_from_the_printed_address_to_an_acknowledged_incident(browser, served):
+    with browser.visited(served) as page:
+        page.wait_for_url(re.compile(r":\d+/$"))
+        page.get_by_role("link", name="gpt").click()
+        assert page.url.endswith("/incident/I-1")
+        page.get_by_label("reason (required)").first.fill("ticket 4711")
+        page.get_by_role("button", name="Acknowledge").click()
+        page.get_by_text("ticket 4711").first.wait_for(state="attached")
+        assert page.url.endswith("/incident/I-1")
+        page.get_by_role("link", name="v2 beside v3").click()
+        page.locator("input[type=search]").first.wait_for(state="attached")
