@@ -6,7 +6,7 @@
 PAGES are written whole. SECTIONS stand between `<!-- begin NAME -->` and `<!-- end NAME -->` of any other page. In a
 ```console block, lines that start with `$ ` are commands, run in order in this process at the root of the repository;
 what follows the first ` | ` is left to a shell. README.md starts with an empty database, every other page with a copy
-of what README.md left.
+of what README.md left. A page of docs/zh/ has the outputs of the page that it translates: nothing runs twice.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 START = "README.md"
+TRANSLATIONS = "docs/zh/"
 sys.path.insert(0, str(ROOT))
 
 
@@ -297,17 +298,30 @@ def sections_updated(text: str) -> str:
     return _SECTION.sub(lambda m: f"{m[1]}{SECTIONS[m['name']]()}\n{m[3]}", text)
 
 
-def consoles_updated(text: str, database: Path | str) -> str:
-    """`text` with the output of its commands as they print it now, one after the other on one database."""
+def consoles_updated(text: str, output_of: Callable[[str], str]) -> str:
+    """`text` with what `output_of` gives for each of its command lines, in their order."""
 
     def played(block: re.Match[str]) -> str:
         lines = []
         for line in _COMMAND.findall(block["body"]):
-            output = shell(line, database)
+            output = output_of(line)
             lines.append(f"$ {line}\n{output}" + ("" if not output or output.endswith("\n") else "\n"))
         return block["head"] + "".join(lines) + block["tail"]
 
     return _CONSOLE.sub(played, text)
+
+
+def outputs_of(text: str) -> Mapping[str, str]:
+    """The command lines in the console blocks of `text`, each with the output below it."""
+    parts = (part for block in _CONSOLE.finditer(text) for part in re.split(r"^\$ ", block["body"], flags=re.M)[1:])
+    return {line: output for line, _, output in (part.partition("\n") for part in parts)}
+
+
+def copied(line: str, outputs: Mapping[str, str], page: str) -> str:
+    """The output of a command line of a translation; SystemExit where the original does not have the command."""
+    if line not in outputs:
+        raise SystemExit(f"{page}: the page that it translates does not have this command:\n$ {line}")
+    return outputs[line]
 
 
 def shell(line: str, database: Path | str) -> str:
@@ -358,7 +372,7 @@ def started() -> tuple[Path, str]:
     folder = tempfile.mkdtemp()
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     database = Path(folder) / "tracker.db"
-    return database, consoles_updated((ROOT / START).read_text(encoding="utf-8"), database)
+    return database, consoles_updated((ROOT / START).read_text(encoding="utf-8"), partial(shell, database=database))
 
 
 @contextmanager
@@ -372,13 +386,24 @@ def written(page: str) -> str:
     """What a page should hold, by its path below the root."""
     if page in pages():
         return f"<!-- Made by scripts/write_docs.py from the code: change it there. -->\n\n{pages()[page]()}\n"
-    text = (ROOT / page).read_text(encoding="utf-8")
     if page == START:
         return sections_updated(started()[1])
-    if _CONSOLE.search(text):
-        with start_database() as database:
-            text = consoles_updated(text, database)
-    return sections_updated(text)
+    if page.startswith(TRANSLATIONS):
+        name = page.removeprefix(TRANSLATIONS)
+        outputs = outputs_of(started()[1] if name == START else with_outputs(f"docs/{name}"))
+        text = (ROOT / page).read_text(encoding="utf-8")
+        return consoles_updated(text, partial(copied, outputs=outputs, page=page))
+    return sections_updated(with_outputs(page))
+
+
+@cache
+def with_outputs(page: str) -> str:
+    """A page of docs/ with what its commands print now, on a copy of the database that the README leaves."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    if not _CONSOLE.search(text):
+        return text
+    with start_database() as database:
+        return consoles_updated(text, partial(shell, database=database))
 
 
 def all_pages() -> list[str]:

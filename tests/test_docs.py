@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import shlex
 import sys
 from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
@@ -20,6 +21,7 @@ from tracker.store.tables.meanings import MEANINGS
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 MOST_BYTES_OF_README = 12_000
+MOST_BYTES_OF_A_PICTURE = 200_000
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 OF_OTHER_PROGRAMS = {"--seed"}
 """Options that stand in the text by themselves and are not those of a command of tracker."""
@@ -40,12 +42,16 @@ def blocks_of(page: Path, *languages: str) -> list[str]:
     return [body for language, body in FENCE.findall(text_of(page)) if language in languages]
 
 
-@pytest.fixture(scope="module")
-def write_docs():
-    specification = spec_from_file_location("write_docs", ROOT / "scripts" / "write_docs.py")
+def script(name: str):
+    specification = spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
     module = module_from_spec(specification)
     specification.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def write_docs():
+    return script("write_docs")
 
 
 def test_pages_are_up_to_date(write_docs):
@@ -63,6 +69,21 @@ def test_every_generated_section_stands_on_one_page(write_docs):
 
 def test_readme_stays_one_page():
     assert (ROOT / "README.md").stat().st_size <= MOST_BYTES_OF_README
+
+
+# ---- pictures ----
+
+
+def test_pictures_are_used_and_small():
+    pattern = re.compile(r"!\[.+?\]\(([^)]+)\)")
+    names = {(page.parent / name).resolve() for page in PAGES for name in pattern.findall(text_of(page))}
+    assert names == set((ROOT / "docs" / "images").iterdir())
+    assert max(path.stat().st_size for path in names) <= MOST_BYTES_OF_A_PICTURE
+
+
+def test_drawings_are_up_to_date():
+    pictures = script("write_pictures")
+    assert all(text_of(pictures.IMAGES / name) == make() for name, make in pictures.DRAWINGS.items())
 
 
 # ---- links ----
@@ -143,6 +164,22 @@ def test_every_command_and_option_exists(page):
     assert [word for line in (*spans, *indented, *fenced) for word in unknown_words(line)] == []
     alone = {name for span in spans if span.startswith("-") for name in re.findall(r"(?:^| )(--?[a-z][\w-]*)", span)}
     assert alone <= OPTIONS | OF_OTHER_PROGRAMS
+
+
+def test_indented_commands_of_the_task_pages_run(write_docs, tmp_path):
+    """What stands without its output, on the database that the README leaves."""
+    lines = [
+        line.split("  #")[0].split(" | ")[0]
+        for name in ("start", "compare", "findings")
+        for line in re.findall(r"^    (tracker .*)$", prose_of(ROOT / "docs" / f"{name}.md"), re.MULTILINE)
+    ]
+    ran = {line.split(" | ")[0] for page in PAGES for line in write_docs.outputs_of(text_of(page))}
+    lines = [line for line in lines if line not in ran]
+    assert len(lines) > 4
+    with write_docs.start_database() as database:
+        for line in lines:
+            write_docs.run(shlex.split(line.replace(" -o ", f" -o {tmp_path}/")), database)
+    assert {path.suffix for path in tmp_path.iterdir()} == {".html", ".md", ".xlsx"}
 
 
 @every_page

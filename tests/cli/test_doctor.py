@@ -303,6 +303,14 @@ def test_every_rule_has_a_cause_for_everything():
         assert rule.causes[-1].when.__name__ == "_always", rule.what
 
 
+def test_many_commands_are_the_first_one_on_a_first_screen(tracker, tmp_path):
+    for name in ("v1", "v2", "v3"):
+        rank(tmp_path / name, 0)
+    last = tracker("doctor", tmp_path).out.splitlines()[-1]
+    assert last == f"Next: tracker ingest {tmp_path / 'v1'} --version v1 --workload WORKLOAD · 2 more: --details"
+    assert tracker("doctor", tmp_path, "--details").out.splitlines()[-1].count(" && ") == 2
+
+
 def test_doctor_makes_no_database(tracker, tmp_path, monkeypatch):
     monkeypatch.setenv("TRACKER_DB", str(tmp_path / "none.db"))
     rank(tmp_path / "job", 0)

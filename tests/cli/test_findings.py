@@ -75,6 +75,21 @@ def test_explain_names_every_test(tracker, db):
     assert [event["state"] for event in found["events"]] == [found["finding"]["verdict"]]
 
 
+def test_explain_shows_a_replacement_as_the_list_does(tracker, db):
+    rows = listed(tracker, db)["findings"]
+    row = next(row for row in rows if row["cause"].startswith("replaced"))
+    found = json.loads(tracker("explain", str(row["finding_id"]), "--format", "json", "--db", db).out)
+    assert found["finding"] == row
+    assert found["notes"][0].startswith("Tests and runs are of aten::mul, the largest part of it: ")
+
+
+def test_the_parts_of_a_step_are_those_of_the_rows(tracker, db):
+    found = listed(tracker, db)
+    rows = [row for row in found["findings"] if row["kind"] in ("op_name", "op")]
+    parts = [found["incidents"][0][f"{name}_ns"] for name in ("operators", "new", "gone")]
+    assert sum(parts) == pytest.approx(sum(row["delta"] for row in rows))
+
+
 def test_explain_says_every_reason_whole(tracker, own):
     number = str(listed(tracker, own, "--kind", "op_name")["findings"][0]["finding_id"])
     reason = "seen: " + "the new activation is meant to be exact, and slower until it is fused; " * 3

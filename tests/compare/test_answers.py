@@ -85,7 +85,7 @@ def test_cut_outs_of_equal_length_say_nothing_of_speed(store: Store):
     window(store, "v2", 600)
     found = diff(store, "v1", "v2").explanation
     assert found.headline == "v2 against v1: E2E 1.00 -> 1.00 us (0.0 %, +0 ns)"
-    assert "say nothing of its speed; inside them Computing -100 ns, Idle time +100 ns." in found.remarks[0]
+    assert "say nothing of its speed; inside them compute -100 ns, idle +100 ns." in found.remarks[0]
 
 
 def test_captures_of_the_same_work_are_as_fast(store: Store):

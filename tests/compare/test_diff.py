@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -274,11 +276,14 @@ def test_idle_time_that_waits_for_data_says_so(store: Store, timeline):
     assert [(row.metric, row.delta_ns, row.why) for row in found] == [("idle_ns", 200, "waits for data")]
 
 
-def test_a_side_of_different_models_is_told(store: Store):
+def test_a_side_of_different_models_is_refused(store: Store):
     save(store, "v1", ops=[("bert", 100), ("view", 1)])
     save(store, "v1", ops=[("resnet", 100), ("view", 1)], started_at_ns=EPOCH_NS + 10**13)
-    (note,) = diff(store, "v1", "run:1").notes
-    assert "v1: the runs have few operators in common" in note
+    found = diff(store, "v1", "run:1")
+    assert found.is_refused
+    assert found.explanation.headline.endswith(
+        "the 2 runs of v1 have few operators in common, as different models have: name one run:ID"
+    )
 
 
 def test_captures_of_more_and_of_less_detail_on_one_side_are_told(store: Store):
@@ -379,3 +384,16 @@ def test_a_kernel_of_several_ops_names_the_one_in_which_it_changed_most(
     save(memory_store, "v2", **launched(*after))
     kernel = diff(memory_store, "v1", "v2").kernels.iloc[0]
     assert (kernel["op"], kernel["more_ops"]) == (named, 1)
+
+
+def test_a_log_beside_a_trace_is_no_repeat_of_it(tmp_path):
+    """A folder with a trace of one process and a training log of it: one run, and the log is named."""
+    folder = tmp_path / "job"
+    folder.mkdir()
+    trace = Path(__file__).parents[1] / "data" / "torch_profiler" / "cpu_gloo_rank1.pt.trace.json"
+    shutil.copy(trace, folder)
+    line = "[Epoch 0, batch {}] loss: 1.0, reader_cost: 0.001 sec, batch_cost: 0.05000 sec, ips: 640.0 samples/sec"
+    (folder / "train.log").write_text("\n".join(line.format(10 * at) for at in range(12)) + "\n")
+    found = diff(None, str(folder), str(folder))
+    assert found.baseline.runs == 1
+    assert any("paddle_log beside torch_profiler stand" in note for note in found.notes)

@@ -94,10 +94,10 @@ def test_rows_add_up_as_they_are_shown():
 
 def test_a_change_that_users_accepted_is_named():
     whole = builders.judged()
-    assert "as users said" not in render(whole, "text")
+    assert "false positives" not in render(whole, "text")
     ops = whole.ops.assign(reason=[EXCUSED if name == "aten::mm" else None for name in whole.ops["name"]])
     accepted = replace(whole, tables={**whole.tables, "ops": Columns.of_frame(ops)})
-    said = "Expected or false positives, as users said, so that no gate counts them: aten::mm."
+    said = "Accepted, or false positives, by a user, so that no gate counts them: aten::mm."
     assert said in render(accepted, "text", width=120)
 
 

@@ -57,6 +57,17 @@ def found():
     )  # fmt: skip
 
 
+def test_recovery_names_the_version_that_left_its_level():
+    points = [
+        point("v1", 100 * MS),
+        point("v2", 130 * MS, "REGRESSED", change_point=True),
+        point("v3", 160 * MS, "REGRESSED", change_point=True),
+        point("v4", 104 * MS, "IMPROVED", -0.35, back_to="v1"),
+    ]
+    headline = lines_of(history(points))[1]
+    assert headline.startswith("v4 is at 104.00 ms: back to the level before v2, +4.0 % against v1; ")
+
+
 def lines_of(result, **look):
     return reports.render(result, "text", width=100, **look).splitlines()
 
@@ -69,12 +80,13 @@ def test_one_series_has_title_headline_and_a_line_per_version(found):
         "▁▁█▁▂ 100.00 ms to 130.00 ms",
         "version step vs previous verdict",
         "v1 100.00 ms -",
-        "v2 102.00 ms +2.0 %",
+        "v2 102.00 ms +2.0 % INCONCLUSIVE",
         "v3 130.00 ms +27.5 % REGRESSED",
         "peak 3 GiB -> 4 GiB; driver 535 -> 550",
-        "v4 101.00 ms -22.3 % IMPROVED (back to v1)",
-        "v5 108.00 ms +6.9 % machine-wide drift",
+        "v4 101.00 ms -22.3 % IMPROVED (as before v3)",
+        "v5 108.00 ms +6.9 % DRIFT",
         "gradual slowdown: +6.0 % against the first runs of its level",
+        "INCONCLUSIVE: too noisy; DRIFT: machine-wide drift",
     ]
     assert lines[-1] == (
         "Next: tracker history 7 --details · -o history.xlsx · tracker findings --version v4 --workload gpt --state all"
@@ -82,9 +94,9 @@ def test_one_series_has_title_headline_and_a_line_per_version(found):
 
 
 def test_details_have_what_a_verdict_rests_on(found):
-    lines = [" ".join(line.split()) for line in lines_of(found, details=True)]
+    lines = [" ".join(line.split()) for line in reports.render(found, "text", width=110, details=True).splitlines()]
     assert "version step vs previous verdict vs level without drift q runs" in lines
-    assert "v2 102.00 ms +2.0 % +2.0 % +1.8 % 0.400 3, ±1.0 %" in lines
+    assert "v2 102.00 ms +2.0 % INCONCLUSIVE +2.0 % +1.8 % 0.400 3, ±1.0 %" in lines
 
 
 def test_visible_change_without_a_verdict_says_why():
@@ -95,14 +107,16 @@ def test_visible_change_without_a_verdict_says_why():
     ]
     rows = {line.split()[0]: line.partition("%")[2].strip() for line in lines_of(history(points))[5:11]}
     assert rows == {
-        "v0": "", "v1": "too noisy", "v2": "below threshold", "v3": "too few runs", "v4": "as the level before",
+        "v0": "", "v1": "INCONCLUSIVE", "v2": "BELOW_LIMIT", "v3": "TOO_FEW_RUNS", "v4": "UNCHANGED",
         "v5": "not judged",
     }  # fmt: skip
+    gloss = "INCONCLUSIVE: too noisy; TOO_FEW_RUNS: too few runs; BELOW_LIMIT: too small to matter; UNCHANGED:"
+    assert lines_of(history(points))[11].strip() == gloss
 
 
 def test_small_change_without_a_verdict_has_no_word():
-    points = [point("v1", 100 * MS), point("v2", 104 * MS, "INCONCLUSIVE", 0.04)]
-    assert lines_of(history(points))[6].endswith("+4.0 %")
+    points = [point("v1", 100 * MS), point("v2", 101 * MS, "INCONCLUSIVE", 0.01)]
+    assert lines_of(history(points))[6].endswith("+1.0 %")
 
 
 def test_long_history_shows_the_newest_and_counts_the_others():
@@ -154,6 +168,9 @@ def test_several_series_have_a_line_each_and_changes_come_first():
     ]
     assert [line.split()[1] for line in lines[4:7]] == ["aten::add", "aten::mul", "aten::mm"]
     assert lines[-1] == "Next: tracker history 1", "details would show no more"
+    wide = [{**one, "configuration": f"sequence_length={at} precision=bf{at}"} for at, one in enumerate(series)]
+    narrow = reports.render(history(points, series=wide, key="aten::*", kind="op_name"), "text", width=70)
+    assert all(len(line) <= 70 for line in narrow.splitlines())
     many = [{**series[0], "series_id": at} for at in range(40)]
     found = history([{**one, "series_id": at} for at in range(40) for one in points[:2]], series=many, key="aten::*")
     assert lines_of(found)[-1].endswith("tracker history 'aten::*' --details")

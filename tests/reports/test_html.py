@@ -15,6 +15,7 @@ from tracker import reports
 from tracker.reports.document import Bars, Curves, Flame, Trend
 from tracker.reports.html import PLAIN_ROWS
 from tracker.reports.svg import chart, span, spans, strip
+from tracker.results.verdicts import VERDICTS
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\u2028\u202e\x1b[31m\"'&"
 
@@ -41,6 +42,15 @@ def test_the_headline_is_the_title_and_its_verdict_a_word():
     headline = "v42 ran 4.0 % slower than v41: 100.00 → 104.00 ms per step (+4.00 ms)"
     assert f"<title>{headline}</title>" in page
     assert f"<h1>{headline} <strong>DRIFT</strong></h1>" in page
+
+
+def test_the_legend_has_the_verdicts_of_the_page():
+    page = page_of(builders.judged())
+    legend = page[page.index("<h2>What the verdicts mean") :].partition("</details>")[0]
+    words = set(re.findall(r"<li>(\w+):", legend))
+    assert "DRIFT" in words and "SLOW" not in words
+    assert words == {word for word in VERDICTS if f">{word}<" in page}
+    assert "<h2>What the verdicts mean" not in page_of(builders.shown())
 
 
 def test_the_policy_names_exactly_what_the_page_holds():

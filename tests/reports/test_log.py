@@ -113,7 +113,7 @@ def test_two_devices_are_both_in_the_headline_and_many_columns_are_counted(found
         "cells", [cell(version, at, 100.0, diff) for at in range(5) for version, diff in (("v1", 0.0), ("v2", -0.1))]
     )
     page = reports.render(replace(found, columns=columns, cells=cells), "text", width=120)
-    assert page.splitlines()[1] == "The newest version of 5 columns against v1: 5 worse"
+    assert page.splitlines()[1] == "The newest version of each of 5 columns against v1: 5 worse"
 
 
 def test_older_versions_are_counted(found):

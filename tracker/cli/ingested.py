@@ -172,7 +172,8 @@ def meaning(store: Store, results: Sequence[IngestResult], before: Collection[in
     """
     changed = [result for result in results if result.created or result.joined]
     parts = _counts(results) if len(changed) < len(results) else []
-    parts += _step_changes(store, changed) if changed else []
+    changes = _step_changes(store, changed) if changed else []
+    parts += ["\n".join(changes)] if changes else []
     found, proposed = _findings(store, changed, before)
     proposed = proposed or _next(store, results) or f"tracker show run:{results[-1].run_id}"
     return f"{' '.join([*parts, *found])}  Next: {proposed}"
@@ -190,6 +191,7 @@ def _step_changes(store: Store, results: Sequence[IngestResult]) -> list[str]:
     """`v08 (3 runs) is 30.5 % slower than v01.`, a sentence per track and newest version of these runs."""
     from tracker.regressions import judgement
     from tracker.regressions.tracks import Tracks
+    from tracker.results.verdicts import GLOSSES
 
     tracks, added = Tracks(store), {result.run_id for result in results}
     sentences = []
@@ -201,11 +203,14 @@ def _step_changes(store: Store, results: Sequence[IngestResult]) -> list[str]:
             continue
         version = max(versions, key=track.versions.index)
         runs = sum(run.version_id == version for run in track.runs)
-        who, base = f"{track.labels[version]} ({counted(runs, 'run')})", track.before(version)
+        where = track.names["configuration"] if len(lines) > 1 else ""
+        words = ", ".join(filter(None, (counted(runs, "run"), where)))
+        who, base = f"{track.labels[version]} ({words})", track.before(version)
         gate = track.gates.get(version, {})
         level, count = _level(track, gate)
+        verdict = str(gate.get("step_verdict") or "not judged")
         base, needed = level or base, track.limits.runs_needed(count, runs)
-        first, last, verdict = gate.get("step_before_ns"), gate.get("step_after_ns"), gate.get("step_verdict")
+        first, last = gate.get("step_before_ns"), gate.get("step_after_ns")
         if base is None:
             who = who if len(lines) == 1 else track.labels[version]  # once for all configurations
             sentences.append(f"{who} is the first version of {track.names['workload']}.")
@@ -215,12 +220,9 @@ def _step_changes(store: Store, results: Sequence[IngestResult]) -> list[str]:
             change = last / first - 1
             sentences.append(f"{who} is {abs(change):.1%} {'slower' if change > 0 else 'faster'} than {base}."
                              .replace("%", " %"))  # fmt: skip
-        elif verdict == "BELOW_LIMIT":
-            sentences.append(f"{who} is as fast as {base} ({format_diff(last / first - 1)}).")
         else:
-            sentences.append(
-                f"{who}: step {format_diff(last / first - 1)} against {base}, not confirmed{needed and ': '}{needed}."
-            )
+            why = f": {needed}" if needed else f" ({GLOSSES[verdict]})" if verdict in GLOSSES else ""
+            sentences.append(f"{who}: step {format_diff(last / first - 1)} against {base}, {verdict}{why}.")
     sentences = list(dict.fromkeys(sentences))
     more = len(sentences) - _NAMED
     return sentences[:_NAMED] + ([f"{counted(more, 'more configuration')}."] if more > 0 else [])

@@ -39,10 +39,10 @@ _FRAMEWORK: Final = re.compile(r"(^|/)(torch|torch_npu|site-packages|dist-packag
 _CANCELLING_SHARE: Final = 0.3  # JUDGEMENT section 7: |T1 - T0| below 30 % of the sum of |delta| is a cancellation
 _NO_SUMS: Final = "medians do not add up"
 _PARTS: Final = (
-    ("compute_ns", "Computing"),
+    ("compute_ns", "Compute"),
     ("exposed_communication_ns", "Exposed communication"),
     ("exposed_copy_ns", "Exposed copies"),
-    ("idle_ns", "Idle time"),
+    ("idle_ns", "Idle"),
 )
 _HOST_PARTS: Final = (
     ("compute_ns", "Operators"),

@@ -24,6 +24,8 @@ _MOVED: Final = 0.02
 """Part of the whole that shows, with the whole unmoved, that captures were cut and do not hold the same work."""
 _CHANGED: Final = ("REGRESSED", "IMPROVED")
 _NO_DIFFERENCE: Final = "no difference"
+CUT_OUTS: Final = "Captures without steps that are equally long"
+"""How the remark begins on sides that no number of runs would make comparable."""
 _AS_FAST: Final = ("is as fast as", "is about as fast as")
 
 
@@ -165,11 +167,9 @@ def _are_windows(change: float, total: float, parts: tuple[Part, ...]) -> bool:
 
 def _of_windows(total: float, parts: tuple[Part, ...]) -> str:
     moved = [part for part in parts if abs(part.delta_ns) >= _MOVED * total]
-    named = ", ".join(f"{part.title} {_signed(part.delta_ns)}" for part in moved)
-    return (
-        "Captures without steps that are equally long, as cut-outs of a run are, say nothing of its speed; inside them "
-        f"{named}. Mark steps (NVTX), or compare operators per call."
-    )
+    named = ", ".join(f"{part.title[:1].lower()}{part.title[1:]} {_signed(part.delta_ns)}" for part in moved)
+    instead = "Mark steps (NVTX), or compare operators per call."
+    return f"{CUT_OUTS}, as cut-outs of a run are, say nothing of its speed; inside them {named}. {instead}"
 
 
 def _signed(delta_ns: float) -> str:
@@ -182,8 +182,6 @@ def _noise(
 ) -> tuple[str, ...]:
     if set(baseline.run_ids) == set(candidate.run_ids) and baseline.store is candidate.store:
         return ()
-    if min(baseline.side.runs, candidate.side.runs) == 1:
-        return ("One run a side cannot tell change from noise.",)
     before, after = ranges
     if before is None or after is None:
         return ()

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
-from tracker.compare import knowing, others, reduction
+from tracker.compare import knowing, others
 from tracker.compare.call_splits import notes_of_difference, notes_of_groups
 from tracker.compare.categories import is_split
 from tracker.compare.group_pairs import roles_by_size
 from tracker.compare.groups import group_splits
 from tracker.compare.headline import short_labels
-from tracker.compare.keys import numbered
-from tracker.compare.references import needs_store
 from tracker.compare.slow_steps import note_on_slow_steps
 from tracker.profile import NO_STEP
 from tracker.results import BOTH, REPEATED_COUNTERS
@@ -23,13 +19,11 @@ from tracker.units import format_numbers, steps_words
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from tracker.columns import Columns
     from tracker.compare.collective_pairs import Pairing
     from tracker.compare.operators import Operators
     from tracker.compare.sides import Loaded
     from tracker.results import DiffOptions
 
-_COMMON_SHARE: Final = 0.5
 _TABLES: Final = {
     knowing.OPS: "operators",
     knowing.KERNELS: "kernels",
@@ -44,8 +38,7 @@ _DETAIL: Final = ("profiler_level", "record_shapes")
 def notes(baseline: Loaded, candidate: Loaded, operators: Operators, options: DiffOptions) -> tuple[str, ...]:
     """Sentences: runs of a side that are no repeats, mixed hardware, other workloads, idle entries of the op map."""
     sides = (baseline, candidate)
-    rows = {id(side): own for side, own in zip(sides, (operators.baseline_rows, operators.candidate_rows), strict=True)}
-    found = _by_side(sides, lambda side: _of_runs(side, rows[id(side)]))
+    found = _by_side(sides, _of_runs)
     found += [*_other_rules(baseline, candidate), *_by_side(sides, _unknown), *_not_compared(baseline, candidate)]
     found += [*_not_split(baseline, candidate), *_paired_groups(baseline, candidate)]
     splits = [group_splits(*one) for one in zip(sides, roles_by_size(baseline, candidate), strict=True)]
@@ -65,16 +58,13 @@ def _by_side(sides: Sequence[Loaded], sentences: Callable[[Loaded], Iterable[str
     return [f"{' and '.join(dict.fromkeys(labels))}: {sentence}" for sentence, labels in whose.items()]
 
 
-def _of_runs(side: Loaded, rows: Columns) -> Iterator[str]:
+def _of_runs(side: Loaded) -> Iterator[str]:
     """What makes the runs of a side no repeats of one job."""
     for column, words in (("device", "devices"), ("configuration", "configurations")):
         values = [value for value in dict.fromkeys(side.runs.listed(column)) if value is not None]
         if len(values) > 1:
             yield f"several {words} ({', '.join(values)}): one number for them means little."
     yield from _mixed_detail(side)
-    if _common_share(side, rows) < _COMMON_SHARE:
-        one = "run:ID" if needs_store(side.side.label) else "of its files"
-        yield f"the runs have few operators in common: are they repeats of one job? Name one {one}."
 
 
 def _mixed_detail(side: Loaded) -> Iterator[str]:
@@ -182,17 +172,6 @@ def left_out(sides: Sequence[Loaded]) -> tuple[str, ...]:
     if lacking:
         found.append(f"Left out, for the profiler does not say in which step they are: {'; '.join(lacking)}.")
     return tuple(found)
-
-
-def _common_share(side: Loaded, rows: Columns) -> float:
-    """Share of the own time of a side's ops (by name) that lies in ops which all of its runs have."""
-    if side.side.runs < 2:
-        return 1.0
-    (own,), _ = numbered([rows], ["name"])
-    times = reduction.per_run(side, own, ["own_ns"])["own_ns"]
-    in_all = ~np.isnan(times).any(axis=1)
-    total = float(np.nansum(times))
-    return float(np.nansum(times[in_all])) / total if total else 1.0
 
 
 def _idle_entries(baseline: Loaded, candidate: Loaded, operators: Operators, options: DiffOptions) -> list[str]:

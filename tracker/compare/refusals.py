@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tracker.compare.keys import places
+from tracker.compare import reduction
+from tracker.compare.keys import numbered, places
 from tracker.compare.operators import Operators, own_time
-from tracker.compare.references import FILES
+from tracker.compare.references import FILES, needs_store
 from tracker.detect import DEFAULTS
 from tracker.results.recording import remedies
 from tracker.results.verdicts import INCOMPARABLE, NEVER_JUDGED, SETTINGS, TOO_FEW
@@ -16,6 +17,7 @@ from tracker.store import queries
 from tracker.units import counted, format_numbers
 
 if TYPE_CHECKING:
+    from tracker.columns import Columns
     from tracker.compare.recorded import Recorded
     from tracker.compare.sides import Loaded
 
@@ -39,6 +41,8 @@ INSTEAD: Final = (
 def refused(baseline: Loaded, candidate: Loaded, operators: Operators | None, recorded: Recorded) -> tuple[str, str]:
     """Why the two sides have no verdicts, a sentence and the word of `Judgement.refusal`; "" twice where they have."""
     found = [
+        (_several_jobs(baseline, None if operators is None else operators.baseline_rows), INCOMPARABLE),
+        (_several_jobs(candidate, None if operators is None else operators.candidate_rows), INCOMPARABLE),
         (_other_work(baseline, candidate, operators), INCOMPARABLE),
         (_overlap(baseline, candidate), NEVER_JUDGED),
         *((_part(side), NEVER_JUDGED) for side in (baseline, candidate)),
@@ -98,6 +102,27 @@ def _other_work(baseline: Loaded, candidate: Loaded, operators: Operators | None
         names, time = (f"{100 * share:.0f} %" for share in shares)
         other = f"only {names} of the operators are on both sides, by their names, with {time} of the time of one"
     return f"Not comparable: {other}." if other else ""
+
+
+def _several_jobs(side: Loaded, rows: Columns | None) -> str:
+    """The sentence that says that the runs of a side are no repeats of one job; "" where they may be."""
+    if rows is None or _common_share(side, rows) >= _IN_COMMON:
+        return ""
+    one = "run:ID" if needs_store(side.side.label) else "of its files"
+    few = f"the {side.side.runs} runs of {side.side.label} have few operators in common, as different models have"
+    return f"Not comparable: {few}: name one {one}."
+
+
+def _common_share(side: Loaded, rows: Columns) -> float:
+    """Share of the own time of a side's ops (by name) that lies in ops which all of its runs with ops have."""
+    if side.side.runs < 2:
+        return 1.0
+    (own,), _ = numbered([rows], ["name"])
+    times = reduction.per_run(side, own, ["own_ns"])["own_ns"]
+    times = times[:, ~np.isnan(times).all(axis=0)]
+    in_all = ~np.isnan(times).any(axis=1)
+    total = float(np.nansum(times))
+    return float(np.nansum(times[in_all])) / total if total else 1.0
 
 
 def _in_common(operators: Operators) -> tuple[float, float] | None:

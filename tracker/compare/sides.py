@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _NO_STAGE: Final = -1
+_SAY_LESS: Final = ("nsys_stats", "paddle_summary", "paddle_log")
+"""Formats of which another one beside them says more; what says least comes last."""
 _TABLES: Final[Mapping[queries.Question[...], str]] = {
     queries.communication: "has_communication",
     queries.communication_tasks: "has_communication",
@@ -167,6 +169,7 @@ def load(
         raise UsageError("a side is empty", remedy=f"a side is {SIDES}")
     if is_path(reference):
         from tracker.intake import ingest
+        from tracker.intake.forming import BESIDE
 
         memory = stack.enter_context(open_store("sqlite://"))
         results = ingest(
@@ -176,10 +179,11 @@ def load(
             workload=FILES,
             options=_ingest_options(options),
         )
-        run_ids = tuple(sorted(queries.runs.columns(memory).listed("run_id")))
+        run_ids, left_out = _of_one_format(dict(queries.runs.columns(memory).rows("run_id", "format")))
         side = _loaded(memory, reference, (run_ids, None), options, steps, Asked())
         warned = dict.fromkeys(warning for result in results for warning in result.warnings)
-        return replace(side, warnings=tuple(warned))
+        beside = [left_out] if left_out else []
+        return replace(side, warnings=(*beside, *(one for one in warned if not beside or BESIDE not in one)))
     if store is None:
         raise UsageError(f"{reference!r} is not a path on disk", remedy="check the path, or name a database with --db")
     run_ids, rank = asked.named[reference]
@@ -190,6 +194,20 @@ def load(
         raise UsageError(f"{reference}: {warnings[0]}", remedy="tracker findings has what it showed")
     loaded = _loaded(store, reference, (run_ids if or_pruned else left, rank), options, steps, asked)
     return replace(loaded, warnings=warnings)
+
+
+def _of_one_format(formats: Mapping[int, str]) -> tuple[tuple[int, ...], str]:
+    """Of the runs of a path, each with its format, those of the format that says most, and a sentence on the others: a
+    log and a summary beside a trace are of the same job, and no repeats of it.
+    """
+    best = min(formats.values(), key=lambda name: _SAY_LESS.index(name) if name in _SAY_LESS else -1, default="")
+    others = sorted({name for name in formats.values() if name in _SAY_LESS and name != best})
+    kept = tuple(sorted(run_id for run_id, name in formats.items() if name not in others))
+    names = " and ".join(others)
+    return (
+        kept,
+        f"{names} beside {best} stand for the same job and are left out: --input-format chooses" if others else "",
+    )
 
 
 def load_all(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -115,6 +116,10 @@ def _refuse_doubles(files: Sequence[Sequence[Piece]], known: Sequence[int]) -> N
             )
 
 
+BESIDE: Final = "lie beside each other"
+"""In the warning of `formats_beside`."""
+
+
 def formats_beside(pieces: Sequence[Piece]) -> str:
     """A warning where files of several formats lie in one folder: often they tell of one run; "" where none do."""
     formats: dict[Path, set[str]] = {}
@@ -126,6 +131,6 @@ def formats_beside(pieces: Sequence[Piece]) -> str:
     folder, names = next(iter(several.items()))
     more = f" and {len(several) - 1} more" if len(several) > 1 else ""
     return (
-        f"{folder}{more}: files of {', '.join(names[:-1])} and {names[-1]} lie beside each other, each becomes a run "
+        f"{folder}{more}: files of {', '.join(names[:-1])} and {names[-1]} {BESIDE}, each becomes a run "
         f"of its own, and one job may count {len(names)} times: --input-format {names[-1]} chooses one of them"
     )

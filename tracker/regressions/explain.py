@@ -19,12 +19,14 @@ from tracker.regressions.environment import changed_between
 from tracker.regressions.hosts import note_of, slow_host
 from tracker.regressions.inbox import found_rows, incident_of, line_of, rank_of, share_of
 from tracker.regressions.limits import MIN_CONTRIBUTION, MIN_RATIO, limit_of, traits_of, words_of_limit
+from tracker.regressions.replaced import as_one, mark_replaced
 from tracker.regressions.rows import series_in_order, track_of_runs
 from tracker.regressions.track import Track
 from tracker.regressions.tracks import TrackNow, Tracks
-from tracker.results import EXPLAIN_COLUMNS, FINDINGS_COLUMNS, ExplainedFinding, FindingsOptions
+from tracker.results import EXPLAIN_COLUMNS, FINDINGS_COLUMNS, ExplainedFinding
 from tracker.store import Store, judged, queries, thresholds
 from tracker.store.thresholds import Threshold
+from tracker.units import format_diff, format_ns, time_unit
 
 Row = dict[str, Any]
 BOOL = NDArray[np.bool_]
@@ -46,8 +48,10 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
         )
     track = tracks.of(line_of(finding))
     assert track is not None  # it has a finding
+    mark_replaced(store, everything, {finding["incident_id"]})
     incident = incident_of([row for row in everything if row["incident_id"] == finding["incident_id"]])
-    finding["share_of_change"] = share_of(finding, incident)
+    shown = as_one(finding)
+    shown["share_of_change"] = share_of(shown, incident)
     sides = [{int(run) for run in finding[side].split()} for side in ("baseline_runs", "candidate_runs")]
     data, keys, limits = _data(store, track, sides[0] | sides[1], max(sides[1]))
     row = keys.index((finding["kind"], finding["metric"], finding["name"], finding["input_shapes"], finding["part"]))
@@ -65,7 +69,7 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
     facts = queries.of_version(store, "version_facts", track.line, finding["version_id"])
     centred = window.centred(data.series.shares_shift)[row]
     return ExplainedFinding(
-        finding={name: finding[name] for name in FINDINGS_COLUMNS["findings"]},
+        finding={name: shown[name] for name in FINDINGS_COLUMNS["findings"]},
         tests=_frame(tests_of(finding, own, row, data, track, limits, bool(beyond[row] != 0)), "tests"),
         runs=_frame(
             _runs(track, data, row, sides, dict(zip(order.tolist(), centred, strict=True)), window.shift, order), "runs"
@@ -77,15 +81,26 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
         environment=pd.DataFrame(
             changed_between(store, incident), columns=list(FINDINGS_COLUMNS["environment"]), dtype=object
         ),
-        notes=tuple(filter(None, (sentence, note_of(host)))),
+        notes=tuple(filter(None, (_part_words(finding, shown), sentence, note_of(host)))),
     )
+
+
+def _part_words(finding: Row, shown: Row) -> str:
+    """Which operator of a replacement the tests and runs are of; "" for a finding that is shown as it is."""
+    if shown is finding:
+        return ""
+    ends = [finding[name] for name in ("baseline_value", "candidate_value")]
+    before, after = (format_ns(end or 0.0, time_unit(*ends)) for end in ends)
+    change = f", {format_diff(finding['ratio'])}" if finding["ratio"] is not None else ""
+    return f"Tests and runs are of {finding['name']}, the largest part of it: {before} -> {after} per step{change}."
 
 
 def findings_of(store: Store, incident_id: int) -> list[int]:
     """The findings of an incident that no other one covers, the step first; UsageError where there is none."""
-    own = [row for row in found_rows(store, FindingsOptions()) if row["incident_id"] == incident_id]
+    own = [row for row in found_rows(store) if row["incident_id"] == incident_id]
     if not own:
         raise UsageError(f"there is no incident I-{incident_id}", remedy="tracker findings --state all lists them")
+    mark_replaced(store, own, {incident_id})
     return [int(row["finding_id"]) for row in sorted(own, key=rank_of) if row["under"] is None]
 
 

@@ -235,6 +235,11 @@ def incident_of(own: Sequence[Row]) -> Row:
     counted = [row for row in own if row["state"] != "invalid"] or list(own)
     tops = [row for row in own if row["under"] is None]
     direction = direction_of(counted)
+    parts = {name: first[name] for name in _PARTS}
+    if first["other_operators_ns"] is not None:
+        listed = _listed(counted)
+        moved = sum(parts[name] or 0.0 for name in listed) + first["other_operators_ns"]
+        parts |= listed | {"other_operators_ns": moved - sum(listed.values())}
     return {
         **{name: first[name] for name in ("incident_id", "workload", "configuration", "device", "version", "ordinal")},
         **{name: first[name] for name in ("good_version", "workload_id", "version_id")},
@@ -248,10 +253,26 @@ def incident_of(own: Sequence[Row]) -> Row:
         "baseline_step_ns": before,
         "candidate_step_ns": after,
         "step_delta_ns": None if before is None or after is None else after - before,
-        **{name: first[name] for name in _PARTS},
+        **parts,
         "shared_factor": None if first["shared_factor"] is None else math.expm1(first["shared_factor"]),
         "causes": "",
     }
+
+
+def _listed(own: Sequence[Row]) -> dict[str, float]:
+    """What the operators of an incident changed the step by (ns), as its findings list them: an operator once, not its
+    shapes beside it, and a replacement by its net.
+    """
+    found = dict.fromkeys(("operators_ns", "new_ns", "gone_ns"), 0.0)
+    own_time = "host_self_ns" if own[0]["device"] in ("", "cpu") else "device_self_ns"
+    metrics = {row["metric"] for row in own if row["is_leaf"]} or {own_time}
+    for row in own:
+        is_operator = row["kind"] in ("op_name", "op", "kernel") and row["metric"] in metrics
+        if is_operator and (row["under"] is None or (row["replaced"] and row["kind"] == "op_name")):
+            is_both = row["change"] != "presence" or row["replaced"]
+            name = "operators_ns" if is_both else "new_ns" if row["direction"] == "regression" else "gone_ns"
+            found[name] += row["delta"]
+    return found
 
 
 def direction_of(own: Sequence[Row]) -> str:

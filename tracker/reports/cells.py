@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -11,6 +11,7 @@ from tracker.compare.references import FILES
 from tracker.profile import NO_OP, NOT_LISTED, UNKNOWN_DEVICE, UNLINKED_OP
 from tracker.reports.rows import Row
 from tracker.results import BOTH, REPLACED_BY, UNMATCHED
+from tracker.results.verdicts import GLOSSES
 from tracker.units import MISSING_TEXT, format_bytes, format_diff, format_ns, size_unit, some_of, time_unit
 
 READABLE: Final = {
@@ -35,11 +36,8 @@ MARKS: Final[Mapping[str, str]] = {
 }  # fmt: skip
 """The mark of a verdict where there is no room for the word."""
 _PAIR: Final = re.compile(r" (?=[^ =]+=)")
-_UNDECIDED: Final = {
-    "INCONCLUSIVE": "too noisy", "BELOW_LIMIT": "below threshold", "TOO_FEW_RUNS": "too few runs",
-    "DRIFT": "machine-wide drift", "UNCHANGED": "as the level before",
-}  # fmt: skip
-_VISIBLE: Final = 0.05
+_VISIBLE: Final = 0.02
+"""The least limit of a step: docs/judging.md."""
 _NODE: Final = re.compile(r"^autograd::|Backward\d+$")
 _BARS: Final = "▁▂▃▄▅▆▇█"
 _GAP: Final = "·"
@@ -111,6 +109,8 @@ def form(unit: str, values: Sequence[float | None]) -> Callable[[float | None], 
         return partial(format_ns, unit=time_unit(*values))
     if unit == "bytes":
         return partial(format_bytes, unit=size_unit(*values))
+    if unit == "per_second":
+        return lambda value: number(value) + "/s" * (value is not None)
     return share if unit == "ratio" else number
 
 
@@ -214,15 +214,23 @@ def q_text(q: float | None) -> str:
 
 
 def verdict_or_why(verdict: str | None, *changes: float | None) -> str:
-    """A verdict that is a change; else nothing, or why there is none where one of `changes` is 5 % or more.
+    """A verdict; one that is no change only where one of `changes` is 2 % or more.
 
     >>> verdict_or_why("REGRESSED", 0.3), verdict_or_why("UNCHANGED", 0.01), verdict_or_why("DRIFT", 0.07)
-    ('REGRESSED', '', 'machine-wide drift')
+    ('REGRESSED', '', 'DRIFT')
     """
-    if verdict in TONES:
-        return str(verdict)
     is_visible = any(change is not None and abs(change) >= _VISIBLE for change in changes)
-    return _UNDECIDED.get(verdict or "", "not judged") if is_visible else ""
+    return (verdict or "not judged") if verdict in TONES or is_visible else ""
+
+
+def glosses(words: Iterable[str]) -> str:
+    """What the verdicts mean that are no change, of those in `words`.
+
+    >>> glosses(["DRIFT", "REGRESSED", "BELOW_LIMIT", "DRIFT"])
+    'BELOW_LIMIT: too small to matter; DRIFT: machine-wide drift'
+    """
+    found = {*words}
+    return "; ".join(f"{word}: {gloss}" for word, gloss in GLOSSES.items() if word in found)
 
 
 def pairs(configuration: str) -> list[tuple[str, str]]:

@@ -31,9 +31,9 @@ _NOTES: Final = 250
 class Column(Struct, frozen=True, repr_omit_defaults=True):
     """A column of a table. `left`: aligned left; `elastic`: may be shortened; `fold`: may move under the first elastic
     column of its row; `drop`: what is left out first where there is no room, highest first, 0 never; `code`: holds
-    names from a profile; `place`: holds code lines, of which the file name must stay; `sentence`: goes on in the next
-    line where it is too long. `header`: of one line, or of several that all columns of the table have; `short`: what
-    stands there where there is little room.
+    names from a profile; `place`: holds code lines, of which the file name must stay; `tail`: is cut in front;
+    `sentence`: goes on in the next line where it is too long. `header`: of one line, or of several that all columns of
+    the table have; `short`: what stands there where there is little room.
     """
 
     header: str
@@ -43,6 +43,7 @@ class Column(Struct, frozen=True, repr_omit_defaults=True):
     drop: int = 0
     code: bool = False
     place: bool = False
+    tail: bool = False
     sentence: bool = False
     short: str = ""
 

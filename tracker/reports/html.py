@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from gzip import compress
 from hashlib import sha256
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,6 +25,7 @@ from tracker.reports import svg
 from tracker.reports.document import Bars, Block, Column, Document, Lines, Table, Target, Trend
 from tracker.reports.look import Look
 from tracker.reports.text import shorten
+from tracker.results.verdicts import VERDICTS
 from tracker.units import printable
 
 TITLE = "one page for a browser, to attach to a ticket"
@@ -120,7 +121,8 @@ def _article(make: Callable[[Look], Document], look: Look, link: Callable[[Targe
     """`link`: the address of a row, None for a file."""
     document = make(replace(look, details=True, width=None, color=False, limit=look.rows(MOST_ROWS) or 0))
     blocks: list[_HtmlBlock] = []
-    for block in filter(_says_something, document.chosen(look.only, details=True)):
+    chosen = document.chosen(look.only, details=True)
+    for block in filter(_says_something, chosen):
         room = _PLAIN_OF_PAGE - sum(len(each.rows) for each in blocks)
         blocks.append(_block(block, min(PLAIN_ROWS, max(room, _LEAST_PLAIN)), link))
     is_first = [block.is_first or bool(look.only) for block in blocks]
@@ -128,7 +130,7 @@ def _article(make: Callable[[Look], Document], look: Look, link: Callable[[Targe
         document,
         shorten(document.title, _TITLE),
         [block for block, first in zip(blocks, is_first, strict=True) if first],
-        [block for block, first in zip(blocks, is_first, strict=True) if not first],
+        [block for block, first in zip(blocks, is_first, strict=True) if not first] + _legend(document, chosen),
         _commands(document.next_commands),
     )
 
@@ -206,6 +208,14 @@ def _block(block: Block, most: int, link: Callable[[Target], str] | None = None)
         below_at=next((at for at, column in enumerate(block.columns) if column.elastic), 0),
         drawn=tuple(drawn), chart=svg.chart(block.chart) if block.chart is not None else Markup(""),
     )  # fmt: skip
+
+
+def _legend(document: Document, blocks: Sequence[Block]) -> list[_HtmlBlock]:
+    """What the verdicts mean that are on the page."""
+    rows = chain.from_iterable(block.rows for block in blocks if isinstance(block, Table))
+    found = {document.verdict, *(cell.partition(",")[0] for row in rows for cell in row)}
+    lines = tuple(f"{word}: {text}." for word, text in VERDICTS.items() if word in found)
+    return [_HtmlBlock("What the verdicts mean", False, lines)] if lines else []
 
 
 def _spans(table: Table) -> list[tuple[float, float] | None]:

@@ -328,6 +328,8 @@ def _end(text: str, width: int) -> str:
 
 def shortened(text: str, column: Column, width: int) -> str:
     """`text` of a cell under `column` in at most `width` terminal cells."""
+    if column.tail and cell_len(text) > width:
+        return f"…{_end(text, width - 1)}"
     return _shorten_place(text, width) if column.place else shorten(text, width)
 
 

@@ -201,7 +201,7 @@ def _history_fields(series: Row, history: History) -> list[Field]:
         field("Runs", "count", "runs", 8),
         field("Calls", "count", "calls", 8),
         field("Lasting change", "text", lambda row: "from here on" if row["change_point"] else None, 14),
-        field("Back to the level of", "text", "back_to", 14),
+        field("Back to the level since", "text", "back_to", 14),
         field("Facts", "text", lambda row: row["facts"] or None, 24),
         field("What else changed", "text", lambda row: row["environment"] or None, 40),
     ]

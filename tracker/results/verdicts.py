@@ -26,8 +26,27 @@ REASONS: Final[Mapping[str, str]] = {
 }
 """Code of a reason -> why a verdict is no change, in words."""
 
+VERDICTS: Final[Mapping[str, str]] = {
+    "REGRESSED": "slower or larger, by more than the limit and the noise, and every run beyond every run before",
+    "ADDED": "in all new runs, in none before; what it replaces, if anything, is another row",
+    "IMPROVED": "faster or smaller by more than limit and noise", "REMOVED": "in all runs before, in no new one",
+    "SUSPECT": "would count, but one run, or so few steps, do not decide it",
+    "SLOW": "behind its peers in so many steps, or by so much, that chance hardly explains it",
+    "UNEVEN": "the slowest rank is another one from step to step", "TOO_FEW_RUNS": "not tested, more runs are needed",
+    "BELOW_LIMIT": "significant, but too small a change or too small a part of the step",
+    "INCONCLUSIVE": "the runs differ too much to say changed or unchanged; more runs help",
+    "UNCHANGED": "any change is smaller than the limit", "DRIFT": "moved with the machine, as all operators did",
+}  # fmt: skip
+"""Verdict -> what it means, for the legend of a page; docs/reading.md has more."""
+
 CHANGED: Final = ("REGRESSED", "ADDED", "SUSPECT", "IMPROVED", "REMOVED")
 """Verdicts that are a finding or a suspect, in the order in which they are counted."""
+
+GLOSSES: Final[Mapping[str, str]] = {
+    "INCONCLUSIVE": "too noisy", "TOO_FEW_RUNS": "too few runs", "BELOW_LIMIT": "too small to matter",
+    "DRIFT": "machine-wide drift", "UNCHANGED": "as the level before",
+}  # fmt: skip
+"""What verdicts mean that are no change."""
 
 _NEARLY: Final = "the change is smaller than the limit, but the runs differ too much to call it unchanged"
 

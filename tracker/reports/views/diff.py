@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from tracker.compare.headline import short_labels
+from tracker.compare.headline import CUT_OUTS, short_labels
 from tracker.reports import cells
 from tracker.reports.cells import values
 from tracker.reports.commands import command_of, options_of, others_of
@@ -21,7 +21,7 @@ from tracker.reports.text import ROWS, shorten
 from tracker.reports.views import bottleneck, diff_tables, tree
 from tracker.reports.views.sections import in_section, names_modules
 from tracker.results import OTHER_SHAPES, TOP_LEVEL, Contribution, Diff, Side
-from tracker.results.verdicts import CHANGED, EXCUSED
+from tracker.results.verdicts import CHANGED, EXCUSED, GLOSSES
 from tracker.units import counted, format_diff, format_ns, format_numbers, some_of, steps_words, time_unit
 
 _LABEL: Final = 16
@@ -40,9 +40,6 @@ _BESIDE: Final = (
 )  # fmt: skip
 """Numbers of the step that are no part of its sum."""
 _REST: Final = {False: "rest (medians do not add up)", True: "rest (kernels at the same time, medians)"}
-_QUIET: Final = {
-    "INCONCLUSIVE": "too noisy to judge", "TOO_FEW_RUNS": "too few runs to judge", "BELOW_LIMIT": "too small to matter",
-}  # fmt: skip
 
 
 def document(diff: Diff, look: Look) -> Document:
@@ -97,7 +94,8 @@ def _remarks(diff: Diff) -> tuple[str, ...]:
     found, judgement = list(diff.explanation.remarks), diff.judgement
     if judgement is not None and not judgement.judged:
         own = judgement.sentences[diff.is_refused :]
-        found += [sentence for sentence in own if sentence not in found]
+        if not any(remark.startswith(CUT_OUTS) for remark in found):
+            found += [sentence for sentence in own if sentence not in found]
     return tuple(found)
 
 
@@ -313,7 +311,7 @@ def _notes(diff: Diff, look: Look) -> Iterator[str]:
         if words := _counts(diff):
             yield words
         if excused := _excused(diff):
-            yield f"Expected or false positives, as users said, so that no gate counts them: {some_of(excused)}."
+            yield f"Accepted, or false positives, by a user, so that no gate counts them: {some_of(excused)}."
         # what was judged against what is a detail, unless it is not what a reader expects
         yield from (one for one in judgement.sentences[1:] if not one.startswith(("Operators by", "Too few operators")))
     if diff.bottlenecks is not None and bottleneck.changed(diff):
@@ -344,8 +342,9 @@ def _counts(diff: Diff) -> str:
     found = [
         f"{mark} {', '.join(f'{counts[word]} {word}' for word in words)}" for mark, words in marks.items() if words
     ]
-    quiet = [f"{counts[word]} {words}" for word, words in _QUIET.items() if counts[word]]
-    quiet[:1] = [f"{quiet[0]} with {diff.baseline.runs} x {diff.candidate.runs} runs"] if quiet else []
+    quiet = [
+        f"{counts[word]} {word} ({gloss})" for word, gloss in GLOSSES.items() if counts[word] and word != "UNCHANGED"
+    ]
     return f"Operators: {', '.join([*(found or ['no finding']), *quiet])}."
 
 

@@ -68,8 +68,15 @@ def document(findings: Findings, look: Look) -> Document:
         tone="" if captures else "worse",
         blocks=tuple(_blocks(findings, look)),
         notes=few((*findings.notes, *partial, *warned, *left), look),
-        next_commands=(" && ".join(command(*words) for words in commands),) if commands else (),
+        next_commands=_next([command(*words) for words in commands], look),
     )
+
+
+def _next(commands: Sequence[str], look: Look) -> tuple[str, ...]:
+    """The commands in one line; of many on a first screen the first one."""
+    if look.details or len(commands) <= 2:
+        return (" && ".join(commands),) if commands else ()
+    return commands[0], f"{len(commands) - 1} more: --details"
 
 
 def _blocks(findings: Findings, look: Look) -> list[Block]:
@@ -102,7 +109,7 @@ def _captures(captures: Sequence[CaptureFound], limit: int | None) -> Table:
     counts = [word for word in _COUNTS if any(word in one.counts for one in captures)]
     shared = [title for title, text in _TRAITS.items() if len(captures) > 1 and len(set(map(text, captures))) == 1]
     differing = [text for title, text in _TRAITS.items() if title not in shared]
-    columns = [Column("capture", **WORDS), Column("what", **WORDS), Column("rank")]
+    columns = [Column("capture", **WORDS, tail=True), Column("files", drop=3), Column("what", **WORDS), Column("rank")]
     columns += [Column("start (UTC)", left=True, drop=1), Column("span"), Column("steps")]
     columns += [Column(word, drop=_DROP.get(word, 2)) for word in counts]
     home = _home([path for one in captures for path in one.paths])
@@ -111,7 +118,11 @@ def _captures(captures: Sequence[CaptureFound], limit: int | None) -> Table:
         start, end = one.started_at_ns, one.ended_at_ns
         of = "" if one.world_size is None else f" of {one.world_size}"
         moment = "" if start is None else f"{datetime.fromtimestamp(start // NS_PER_S, UTC):%Y-%m-%d %H:%M:%S}"
-        cells = [_name(one.paths, home), ", ".join(filter(None, (text(one) for text in differing)))]
+        cells = [
+            _name(one.paths, home).partition(" (")[0],
+            number(len(one.paths)),
+            ", ".join(filter(None, (text(one) for text in differing))),
+        ]
         cells += [MISSING_TEXT if one.rank is None else f"{one.rank}{of}", moment or MISSING_TEXT]
         cells += [MISSING_TEXT if start is None or end is None else format_ns(end - start), number(one.steps or None)]
         rows.append(("", [*cells, *(number(one.counts.get(word)) for word in counts)]))

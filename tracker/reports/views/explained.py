@@ -37,7 +37,7 @@ from tracker.reports.views.findings import (
     state_text,
     where_of,
 )
-from tracker.results import ExplainedFinding
+from tracker.results import REPLACED_BY, ExplainedFinding
 from tracker.units import MISSING_TEXT, format_diff, format_moment
 
 _RUNS: Final = 2
@@ -52,6 +52,7 @@ def document(found: ExplainedFinding, look: Look) -> Document:
     """The tests, the runs that they rest on, what users and versions did to it, and what else changed."""
     row: Row = plain(dict(found.finding))
     name = " ".join(filter(None, (name_of(row), shorten(row["input_shapes"] or "", _SHAPES), row["part"])))
+    kind = "" if REPLACED_BY in row["name"] else f" ({KINDS[row['kind']]})"
     text = form(row["unit"], [row["baseline_value"], row["candidate_value"]])
     good = row["good_version"]
     since = f", good until {good}" if good and good != row["version"] else ""
@@ -64,7 +65,7 @@ def document(found: ExplainedFinding, look: Look) -> Document:
     per_step = " per step" if row["kind"] != "run" or row["unit"] == "ns" else ""
     return Document(
         title=f"Finding {row['finding_id']}: {where_of(row)}; {state}",
-        headline=f"{name} ({KINDS[row['kind']]}) in {row['version']}: {before} -> {after}{per_step} ({diff_text(row)})",
+        headline=f"{name}{kind} in {row['version']}: {before} -> {after}{per_step} ({diff_text(row)})",
         verdict=CHANGES.get((row["direction"], row["change"])) or VERDICTS[row["direction"]],
         tone="worse" if row["direction"] == "regression" else "better",
         remarks=tuple(_remarks(row)),

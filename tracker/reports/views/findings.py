@@ -31,6 +31,8 @@ _PARTS: Final = {
 """Parts of the change of a step; `other_operators_ns`: too little for a finding, or too noisy; `beside_ns`: what
 `beside` says.
 """
+_WAITS: Final = ("idle time", "exposed communication")
+"""Whole-run numbers that are time in a step and in no operator."""
 _ALIKE: Final = 0.01
 _NAME: Final = 100
 """Characters of a name: those of kernels have thousands."""
@@ -94,7 +96,12 @@ def _headline(found: Findings, incidents: Sequence[Row], rows: Sequence[Row], su
         return f"{what}; {counted(len(suspects), 'suspect')}, decided by the next runs"
     if found.options.only_new:
         return "No new regression; tracker findings lists what is open"
+    if incidents and not any(row["open"] for row in incidents):
+        began = f"began in {found.options.version} and " if found.options.version else ""
+        return f"No open regression; what is listed {began}is over"
     if any(row["direction"] == "regression" for row in incidents):
+        if found.options.version:
+            return f"No new regression; what is listed began in {found.options.version}"
         return "No new regression; what is listed began earlier"
     if incidents:
         return "No regression is listed"
@@ -157,10 +164,10 @@ def beside(line: Mapping[str, Any]) -> str:
     return " and ".join(word for word, name in parts.items() if line.get(name)) or " and ".join(parts)
 
 
-def explanation(incident: Row, line: Mapping[str, Any]) -> str:
+def explanation(incident: Row, line: Mapping[str, Any], own: Sequence[Row] = ()) -> str:
     """How the change of the step adds up, in a sentence; parts that are nothing, or not known, are left out.
 
-    `line`: the newest numbers of the track, as far as they are known.
+    `line`: the newest numbers of the track, as far as they are known; `own`: the findings beside the sentence.
     """
     before, after, delta = (incident[f"{name}_ns"] for name in ("baseline_step", "candidate_step", "step_delta"))
     if delta is None:
@@ -171,6 +178,11 @@ def explanation(incident: Row, line: Mapping[str, Any]) -> str:
         for column, words in _PARTS.items()
         if incident[column]
     ]
+    waits = [row for row in own if row["kind"] == "run" and row["name"] in _WAITS and row["delta"] is not None]
+    if waits and incident["beside_ns"]:
+        rest = incident["beside_ns"] - sum(row["delta"] for row in waits)
+        texts = [(row["name"], row["delta"]) for row in waits] + [("other time outside operators", rest)]
+        parts[-1:] = [f"{words} {signed(format_ns(change, unit), change)}" for words, change in texts]
     sizes = f"{format_ns(before, unit).split(' ')[0]} -> {format_ns(after, unit)}"
     change = f"{signed(format_ns(delta, unit), delta)}, {format_diff(delta / before)}"
     return f"Step {sizes} ({change}) = {', '.join(parts)}."
@@ -192,7 +204,7 @@ def _blocks(
         where = f", {where_of(incident)}" if several else ""
         made = rows_of(own, look, limit)
         changed = changed_with([row for row in environment if row["incident_id"] == incident["incident_id"]])
-        lead = [explanation(incident, lines.get(where_of(incident), {})), *changed]
+        lead = [explanation(incident, lines.get(where_of(incident), {}), own), *changed]
         what = f"{new}{_word(incident, own)} in {incident['version']}{since}"
         is_first = place < _SCREEN_INCIDENTS or look.limit == 0
         yield replace(
@@ -238,7 +250,8 @@ def rows_of(rows: Sequence[Row], look: Look, limit: int | None, *, suspects: boo
     has_states = suspects or any(state != "new" for state in states)
     columns = [Column("id"), Column("finding", **NAME)]
     columns += [Column("before", drop=2), Column("after", drop=2)] if look.details else []
-    columns += [Column("change"), Column("change %"), Column("of change", drop=1)]
+    columns += [Column("change"), Column("change %")]
+    columns += [Column("direction", left=True)] if suspects else [Column("of change", drop=1)]
     columns += [Column("since" if suspects else "state", left=True)] if has_states else []
     columns += [Column("cause", **SENTENCE)]
     lines = []
@@ -250,7 +263,8 @@ def rows_of(rows: Sequence[Row], look: Look, limit: int | None, *, suspects: boo
         line = ["" if row["finding_id"] is None else str(row["finding_id"]), f"{name_of(row)} {of}".strip()]
         line += [text(end) for end in ends] if look.details else []
         line += [signed(text(row["delta"]), row["delta"]), diff_text(row)]
-        line.append("" if row["share_of_change"] is None else share(row["share_of_change"]))
+        of_change = "" if row["share_of_change"] is None else share(row["share_of_change"])
+        line.append(row["direction"] if suspects else of_change)
         line += [state] if has_states else []
         lines.append(("worse" if row["direction"] == "regression" else "better", [*line, row["cause"] or ""]))
     made = table("", columns, lines, more=len(ranked) - len(shown))

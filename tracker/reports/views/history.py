@@ -9,12 +9,13 @@ from msgspec.structs import replace
 
 from tracker.reports import cells
 from tracker.reports.commands import command, command_of, exact_command, option_words
-from tracker.reports.document import NAME, UNDER, Column, Document, Table, Target, Trend, level, table
+from tracker.reports.document import NAME, UNDER, WORDS, Column, Document, Table, Target, Trend, level, table
 from tracker.reports.look import Look
 from tracker.reports.rows import Row, records
+from tracker.reports.text import GAP, fit
 from tracker.results import PROFILERS, History
 from tracker.results.verdicts import CHANGED
-from tracker.units import MISSING_TEXT, counted, format_diff, printable
+from tracker.units import MISSING_TEXT, counted, format_diff, printable, some_of
 
 KINDS: Final = {
     "run": "whole run", "op_name": "op, all shapes", "op": "op", "kernel": "kernel", "api": "host API call",
@@ -43,7 +44,8 @@ def document(history: History, look: Look) -> Document:
 
 def points_of(history: History) -> dict[int, list[Row]]:
     """The points of each series in the order of versions; each also with `previous`, the last version before it that
-    has a value, `vs_previous`, the change against that, and `calls_before`, its calls.
+    has a value, `vs_previous`, the change against that, `calls_before`, its calls, and `left`, of a point that is back
+    at an older level, the version that had left it.
     """
     found: dict[int, list[Row]] = {row["series_id"]: [] for row in records(history.series)}
     for point in records(history.points):
@@ -53,6 +55,12 @@ def points_of(history: History) -> dict[int, list[Row]]:
         point["vs_previous"] = point["value"] / before["value"] - 1 if is_known else None
         point["previous"], point["calls_before"] = before.get("version"), before.get("calls")
         own.append(point)
+    for own in found.values():
+        level, left_by = own[0]["version"] if own else "", dict[str, str]()
+        for point in own:
+            point["left"] = left_by.get(point["back_to"])
+            if point["change_point"] or point["back_to"] is not None:
+                left_by[level], level = point["version"], point["back_to"] or point["version"]
     return found
 
 
@@ -113,8 +121,11 @@ def _headline(series: Row, points: Sequence[Row]) -> str:
     start = f"{newest['version']} is at {text(newest['value'])}"
     if len(points) == 1:
         return f"{start}: the only version, nothing to compare it with"
-    if newest["back_to"] is not None:
-        start += f": back to the level of {newest['back_to']}"
+    if newest["left"] is not None:
+        first = next(point for point in points if point["value"] is not None)
+        change = newest["value"] / first["value"] - 1 if first["value"] else None
+        start += f": back to the level before {newest['left']}"
+        start += f", {format_diff(change)} against {first['version']}" if change is not None else ""
     elif newest["verdict"] == "ADDED":
         start += ": new"
     elif newest["change"] is not None:
@@ -164,7 +175,8 @@ def _versions(history: History, series: Row, points: Sequence[Row], look: Look) 
     known = [value for value in own if value is not None]
     lead = f"{cells.sparkline(own[-_SPARKS:])}  {text(min(known, default=None))} to {text(max(known, default=None))}"
     left_out = len(points) - len(shown)
-    note = f"{counted(left_out, 'older version')} left out; --details shows all" if left_out else ""
+    hidden = f"{counted(left_out, 'older version')} left out; --details shows all" if left_out else ""
+    note = "; ".join(filter(None, (cells.glosses(map(_word, shown)), hidden)))
     whole = table("", [column for column, _ in made], rows, note=note, is_first=True)
     trend = _trend(history, series, shown)
     workload = (("--workload", str(series["workload"])),)
@@ -191,11 +203,15 @@ def _change(point: Row, name: str) -> str:
     return MISSING_TEXT if point["verdict"] in ("ADDED", "REMOVED") else format_diff(point[name])
 
 
+def _word(point: Row) -> str:
+    return cells.verdict_or_why(point["verdict"], point["vs_previous"], point["change"])
+
+
 def _verdict(point: Row) -> str:
     """The verdict where there is something to say, and which older level a version came back to."""
-    word = cells.verdict_or_why(point["verdict"], point["vs_previous"], point["change"])
-    if point["back_to"] is not None:
-        return f"{word} (back to {point['back_to']})".strip()
+    word = _word(point)
+    if point["left"] is not None:
+        return f"{word} (as before {point['left']})".strip()
     return word or ("a level begins" if point["change_point"] else "")
 
 
@@ -225,11 +241,14 @@ def _of_several(history: History, series: Sequence[Row], points: dict[int, list[
     where = _where(shared)
     what = f"the {len(series)} series" if history.options.top else f"{len(series)} series"
     chosen = f" that changed most since {history.pinned}, by their part of the step" if history.options.top else ""
-    versions = counted(max(len(own) for own in points.values()), "version")
+    versions = counted(len({point["version"] for own in points.values() for point in own}), "version")
     found = ", ".join(f"{verdicts.count(word)} {word}" for word in CHANGED if word in verdicts)
-    answer = f"{found or 'No change'} among {len(series)} series in the newest version"
+    changed = dict.fromkeys(point["version"] for point in newest.values() if point["verdict"] in CHANGED)
+    each = "" if len({point["version"] for point in newest.values()}) == 1 else " of each"
+    which = f" ({some_of([*changed])})" if each and changed else ""
+    answer = f"{found or 'No change'} among {len(series)} series in the newest version{each}{which}"
     if not any(verdicts):
-        answer = f"{len(series)} series; the newest version is not judged"
+        answer = f"{len(series)} series; the newest version{each} is not judged"
     # the order of the result, but what is a change first
     ranked = list(series)
     if not history.options.top:
@@ -256,14 +275,27 @@ def _of_several(history: History, series: Sequence[Row], points: dict[int, list[
 
 
 def _overview(
-    history: History, series: Sequence[Row], points: dict[int, list[Row]], differing: Sequence[str], look: Look
+    history: History,
+    series: Sequence[Row],
+    points: dict[int, list[Row]],
+    differing: Sequence[str],
+    look: Look,
+    *,
+    is_joined: bool = False,
 ) -> Table:
-    """A line per series; `differing`: keys of the configuration in which they differ."""
+    """A line per series; `differing`: keys of the configuration in which they differ, `is_joined`: in one column,
+    for a narrow terminal.
+    """
     pinned = printable(history.pinned) if history.pinned else None
     against = pinned if history.options.against == "pinned" else None
     columns = [Column("series"), Column("name", **NAME), Column("of", **UNDER)]
-    columns += [Column(printable(key).replace("_", "\n", 1), left=True) for key in differing]
-    columns += [Column("versions", left=True, drop=2), Column("first"), Column("last")]
+    titles = [printable(key) for key in differing]
+    columns += (
+        [Column("configuration", **WORDS)]
+        if is_joined
+        else [Column(title.replace("_", "\n", 1), left=True) for title in titles]
+    )
+    columns += [Column("versions", left=True, drop=2), *([] if is_joined else [Column("first")]), Column("last")]
     columns += [Column(f"vs {pinned}")] if pinned else []
     columns += [Column("vs previous"), Column("verdict", left=True)]
     columns += [Column(f"verdict vs {against}", left=True)] if against else []
@@ -275,12 +307,23 @@ def _overview(
         values = [point["value"] for point in own]
         text, last = cells.form(one["unit"], values), own[-1]
         line = [str(one["series_id"]), cells.readable(one["name"]), " ".join(filter(None, of))]
-        line += [place.get(key) or MISSING_TEXT for key in differing]
-        line += [cells.sparkline(values[-_ROWS:]), text(next((value for value in values if value is not None), None))]
+        parts = [place.get(key) or MISSING_TEXT for key in differing]
+        line += [" ".join(parts)] if is_joined else parts
+        line += [cells.sparkline(values[-_ROWS:])]
+        line += [] if is_joined else [text(next((value for value in values if value is not None), None))]
         line += [text(values[-1]), *([format_diff(last["pinned_change"])] if pinned else [])]
         line += [_change(last, "vs_previous"), _verdict(last)]
         line += [last["pinned_verdict"] or MISSING_TEXT] if against else []
         rows.append((cells.TONES.get(last["verdict"] or "", ""), line))
     more = len(series) - len(rows)
-    made = table("", level(columns), rows, more=more, note="--details shows all" if more else "", is_first=True)
-    return replace(made, links=tuple(Target("history", (("KEY", row[0]),)) for _, row in rows))
+    words = cells.glosses(_word(points[one["series_id"]][-1]) for one in series[: len(rows)])
+    note = "; ".join(filter(None, (words, "--details shows all" if more else "")))
+    made = table("", level(columns), rows, more=more, note=note, is_first=True)
+    made = replace(
+        made, links=tuple(Target("history", (("KEY", str(one["series_id"])),)) for one in series[: len(rows)])
+    )
+    widths = fit(made, look.width - GAP).widths if look.width and not is_joined else ()
+    if sum(widths) + GAP * len(widths) > (look.width or 0):
+        made = _overview(history, series, points, differing, look, is_joined=True)
+        return replace(made, lead=f"configuration: {' '.join(titles)}")
+    return made

@@ -150,16 +150,17 @@ def _answer(log: Log, columns: Sequence[Row]) -> tuple[str, str, str]:
         for number, cell in newest.items()
     )  # fmt: skip
     counts = [f"{sides[word]} {word}" for word in ("worse", "better", "within 1 %", alone) if sides[word]]
-    of = f" of {len(columns)} columns"
+    of = f" of each of {len(columns)} columns"
     if len(columns) <= _NAMED:
         of, named = "", zip(short_names(columns), (column["column"] for column in columns), strict=True)
         counts = [
             f"{name} {alone if at in without else format_diff(newest[at]['baseline_diff'])}" for name, at in named
         ]
     found = Counter(cell["verdict"] for cell in newest.values())
-    counts += [f"{found[word]} {word}" for word in CHANGED if found[word]]
+    verdicts = ", ".join(f"{found[word]} {word}" for word in CHANGED if found[word])
     baseline = log.baseline or "the first one"
-    return f"The newest version{of} against {baseline}: {', '.join(counts)}", "", ""
+    judged = f"; of these {verdicts}" if verdicts else ""
+    return f"The newest version{of} against {baseline}: {', '.join(counts)}{judged}", "", ""
 
 
 def _blocks(log: Log, columns: Sequence[Row], look: Look) -> list[Block]:
@@ -206,6 +207,7 @@ def _table(log: Log, columns: Sequence[Row], look: Look, title: str) -> Table:
             found[cell["column"]][cell["version"]] = cell
     versions = [row for row in records(log.versions) if any(row["version"] in own for own in found.values())]
     shown = versions if look.details else versions[-_VERSIONS:]
+    named = {row["version"] for row in shown}
     shared = _shared(columns)
     differing = [[part for part in parts if part not in shared and part.key != "unit"] for parts in _parts(columns)]
     # where columns differ in several things, each has a line of the head
@@ -231,7 +233,9 @@ def _table(log: Log, columns: Sequence[Row], look: Look, title: str) -> Table:
                 line.append(MISSING_TEXT if known is None else text(known))
                 colours.append(cell_tone(known[toned], bool(column["higher_is_better"])) if known and toned else "")
     left_out = len(versions) - len(shown)
-    note = f"{counted(left_out, 'older version')} left out; --details shows all" if left_out else ""
+    hidden = f"{counted(left_out, 'older version')} left out; --details shows all" if left_out else ""
+    words = [_verdict(cell) for own in found.values() for name, cell in own.items() if name in named]
+    note = "; ".join(filter(None, (cells.glosses(words), hidden)))
     made = table(title, level(heads), [("", row) for row in rows], note=note, is_first=True)
     workload = ("--workload", str(log.workload))
     links = tuple(Target("runs", (("--version", str(row["version"])), workload)) for row in shown)
@@ -290,7 +294,8 @@ def _overview(log: Log, columns: Sequence[Row], look: Look) -> Table:
         line += [_text(column, [newest])(newest["value"]), format_diff(newest["baseline_diff"])]
         line += [format_diff(newest["previous_diff"]), *([_verdict(newest)] if has_verdict else [])]
         rows.append((cell_tone(newest["baseline_diff"], bool(column["higher_is_better"])), line))
-    note = "" if look.details else "--details has all versions of each column"
+    hidden = "" if look.details else "--details has all versions of each column"
+    note = "; ".join(filter(None, (cells.glosses(_verdict(own[-1]) for own in found.values()), hidden)))
     overview = table("", heads, rows, more=len(columns) - len(rows), note=note, is_first=True)
     return replace(overview, lead=f"column: {' '.join(keys)}")
 

@@ -189,7 +189,8 @@ def _notes(shown: Shown, look: Look) -> Iterator[str]:
     run = shown.run
     started = run.get("started_at_ns")
     when = f"started {format_moment(started)} UTC, " if started else ""
-    yield f"{when}format {run.get('format') or MISSING_TEXT}, world size {run.get('world_size') or MISSING_TEXT}"
+    size = f", world size {run['world_size']}" if run.get("world_size") else ""
+    yield f"{when}format {run.get('format') or MISSING_TEXT}{size}"
 
 
 def _next(shown: Shown, look: Look) -> Iterator[str]:
