@@ -14,7 +14,7 @@ from tracker.compare.headline import CUT_OUTS, short_labels
 from tracker.reports import cells
 from tracker.reports.cells import values
 from tracker.reports.commands import command_of, options_of, others_of
-from tracker.reports.document import NAME, SENTENCE, Bars, Block, Column, Document, Lines, Table, few, table
+from tracker.reports.document import NAME, SENTENCE, Bars, Block, Column, Document, Lines, Table, Target, few, table
 from tracker.reports.look import Look
 from tracker.reports.rows import Row, records
 from tracker.reports.text import ROWS, shorten
@@ -194,7 +194,7 @@ def _step(diff: Diff) -> Table:
         metrics.append(name)
     strips = tuple(map(diff.samples.overall.get, metrics)) if diff.samples.has_repeats else ()
     drawn = replace(table("", columns, rows, is_first=True), bars=tuple(bars), chart=_bars(diff, unit))
-    return replace(drawn, strips=strips)
+    return replace(drawn, strips=strips, links=tuple(diff_tables.history_of_run(diff, name) for name in metrics))
 
 
 def _bars(diff: Diff, unit: tuple[int, str]) -> Bars:
@@ -227,6 +227,7 @@ def _causes(diff: Diff) -> Table:
     lines: list[tuple[str, list[str]]] = []
     others = [row.delta_ns for row in rows if row.kind != "rest"]
     adds: list[float | None] = []
+    links: list[Target | None] = []
     for row in rows:
         delta = row.delta_ns if row.kind != "rest" else cells.rest_of(found.delta_ns, others, unit)
         adds.append(delta)
@@ -234,12 +235,22 @@ def _causes(diff: Diff) -> Table:
         line += [_of_change(row.share) if has_shares else "", cells.MARKS.get(row.verdict or "", "")]
         colour = cells.TONES.get(row.verdict or "", "sum" if row.kind in ("others", "part", "rest") else "")
         lines.append((colour, [*line, _why(row)]))
+        links.append(_history_of(diff, row))
     if found.delta_ns is not None:
         whole = "= step time" if found.total_metric == "step_ns" else "= E2E"
         ends = [whole, cells.signed(format_ns(found.delta_ns, unit), found.delta_ns), "100 %" if has_shares else ""]
         lines.append(("strong", [*ends, *[""] * (len(columns) - len(ends))]))
         adds.append(None)
-    return replace(table("", columns, lines, is_first=True), adds=tuple(adds))
+    return replace(table("", columns, lines, is_first=True), adds=tuple(adds), links=tuple(links))
+
+
+def _history_of(diff: Diff, row: Contribution) -> Target | None:
+    """The history of a cause that is one operator, or one part of the step."""
+    if row.kind in ("others", "rest", "replacement"):
+        return None
+    return (
+        diff_tables.history_of_run(diff, row.metric) if row.kind == "part" else diff_tables.history_of(diff, row.name)
+    )
 
 
 def _of_change(share: float | None) -> str:

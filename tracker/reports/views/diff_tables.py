@@ -146,7 +146,7 @@ def overall(diff: Diff, limit: int | None) -> list[Table]:
         line.append(pair(share(row["baseline_share"]), share(row["candidate_share"])))
         line += [cells.calls(row["baseline_calls"], row["candidate_calls"])] if counted else []
         lines.append((_overall_tone(row), [*line, *verdict_cells(rows, row)]))
-    links = tuple(_history_of_run(diff, row["metric"]) for row in shown)
+    links = tuple(history_of_run(diff, row["metric"]) for row in shown)
     return [replace(table("Overall, per step", columns, lines), links=links)]
 
 
@@ -165,7 +165,8 @@ _SERIES: Final[Mapping[str, str]] = {
 """Row of the overall table -> the series of whole runs that follows it."""
 
 
-def _history_of_run(diff: Diff, metric: str) -> Target | None:
+def history_of_run(diff: Diff, metric: str) -> Target | None:
+    """The history of a number of whole runs; None for one that no series follows."""
     return history_of(diff, _SERIES[metric], ("--kind", "run")) if metric in _SERIES else None
 
 

@@ -319,8 +319,11 @@ def _overview(
     words = cells.glosses(_word(points[one["series_id"]][-1]) for one in series[: len(rows)])
     note = "; ".join(filter(None, (words, "--details shows all" if more else "")))
     made = table("", level(columns), rows, more=more, note=note, is_first=True)
+    made = replace(
+        made, links=tuple(Target("history", (("KEY", str(one["series_id"])),)) for one in series[: len(rows)])
+    )
     widths = fit(made, look.width - GAP).widths if look.width and not is_joined else ()
     if sum(widths) + GAP * len(widths) > (look.width or 0):
         made = _overview(history, series, points, differing, look, is_joined=True)
         return replace(made, lead=f"configuration: {' '.join(titles)}")
-    return replace(made, links=tuple(Target("history", (("KEY", row[0]),)) for _, row in rows))
+    return made
