@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.factories import EPOCH_NS, save
-from tests.ranks.made import MS, job
+from tests.factories import EPOCH_NS, record, save
+from tests.ranks.made import MS, job, rank
 from tracker.compare import diff, gate_of_diff
 from tracker.errors import UsageError
 from tracker.ranks import cluster
@@ -13,7 +13,7 @@ from tracker.regressions.gates import gate_of_findings
 from tracker.regressions.inbox import findings
 from tracker.regressions.judgement import lines_of, update
 from tracker.results import ClusterOptions
-from tracker.store import queries
+from tracker.store import pruning, queries, save_run
 
 EVEN = {0: [10] * 5, 1: [10.5, 10, 10, 10, 10.5], 2: [10, 10.5, 10, 10.5, 10], 3: [10, 10, 10.5, 10, 10]}
 """Four ranks, each now and then the slowest."""
@@ -196,3 +196,30 @@ def test_how_uneven_the_ranks_are_is_a_series_of_its_own(store):
     run = job(store, {0: [10] * 3, 1: [12] * 3, 2: [18] * 3})
     values = queries.samples(store, [1]).set_index("name")["per_step"]
     assert (run, round(values["imbalance"], 6), round(values["rank spread"], 6)) == ("run:1", 1.5, 1.8)
+
+
+def test_ranks_of_other_steps_are_compared_in_those_that_all_have(store):
+    """Rank 3 has five steps, rank 0 only the first four of them."""
+    captures = [
+        rank(number, times, [20.0] * len(times), world_size=4) for number, times in {**SLOW, 0: [10.0] * 4}.items()
+    ]
+    save_run(store, record(), captures, formats=["torch_profiler"])
+    found = cluster(store, "run:1")
+    assert (row(found, "ranks", rank=3)["slowest_steps"], found.verdict) == (4, "SLOW")
+    assert {one["step"] for one in found.tables["steps"].records()} == {0, 1, 2, 3}
+
+
+def test_captures_without_collectives_say_which_option_records_them(store):
+    found = cluster(store, job(store, SLOW))
+    assert any(
+        one.startswith("Communication: the captures hold no collectives. To have them: ") for one in found.missing
+    )
+
+
+def test_a_run_without_details_is_judged_by_its_totals(store):
+    """Prune keeps the times of each rank and step."""
+    reference = job(store, SLOW)
+    pruning.prune(store, 1, now_ns=EPOCH_NS)
+    found = cluster(store, reference)
+    assert (row(found, "ranks", rank=3)["verdict"], len(found.tables["operators"])) == ("SLOW", 0)
+    assert any("only totals are left of run:1 (tracker prune)" in note for note in found.notes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.factories import record
+from tests.factories import EPOCH_NS, record
 from tests.store.test_call_splits import EARLY, FORMATS, LATE, MS, rank
 from tracker.ranks import cluster
 from tracker.store import save_run
@@ -58,3 +58,21 @@ def test_sends_of_a_pipeline_are_its_bubble(store):
     found = cluster(store, "run:1")
     assert {row["rank"]: row["bubble_ns"] for row in found.tables["ranks"].records()} == {0: 0, 1: 30 * MS}
     assert {row["stage"]: row["bubble_ns"] for row in found.tables["stages"].records()} == {0: 0, 1: 30 * MS}
+
+
+def test_a_pipeline_without_known_stages_is_one_group_of_peers_and_says_so(store):
+    """The ranks send along a pipeline, but nothing says who is in which stage: no stage is guessed."""
+    ends = {"kind": "send_recv", "group_role": "pp", "group_size": 2}
+    save_run(store, record(), [rank(0, [(30, 40)], **ends), rank(1, [(0, 40)], **ends)], formats=FORMATS)
+    found = cluster(store, "run:1")
+    assert [(row["stage"], row["ranks"]) for row in found.tables["stages"].records()] in ([], [(None, 2)])
+    assert any(one.startswith("Stages: nothing says which rank is in which stage") for one in found.missing)
+
+
+def test_captures_of_different_days_have_no_late_ranks(store):
+    """Two captures that never overlap, taken for one run: no call of theirs is one call."""
+    later = rank(1, [(30, 40), (50, 70)], host="node0", started_at_ns=EPOCH_NS + 10**15)
+    save_run(store, record(), [EARLY, later], formats=FORMATS)
+    found = cluster(store, "run:1")
+    assert not len(found.tables["calls"])
+    assert "Waiting in the group of ranks 0,1: no calls of theirs are one call." in found.missing

@@ -81,7 +81,7 @@ def _of_run(store: Store | None, reference: str, options: ClusterOptions) -> Clu
         if store is not None and needs_store(reference):
             stack.enter_context(store.reading())
         (reference,), runs = named(store, (reference,), options.workload)
-        (side,) = load_all(store, (reference,), reading, stack, runs=runs, steps=(options.steps,))
+        (side,) = load_all(store, (reference,), reading, stack, runs=runs, steps=(options.steps,), or_pruned=True)
         if len(side.run_ids) > 1:
             more = f" or {len(side.run_ids) - _NAMED} others" if len(side.run_ids) > _NAMED else ""
             names = ", ".join(f"run:{run_id}" for run_id in side.run_ids[:_NAMED]) + more
