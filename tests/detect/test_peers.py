@@ -76,6 +76,11 @@ def test_equally_slow_ranks_do_not_hide_each_other():
     assert (found.ratio[3], found.cost[3], found.cost[7], found.slowest[3]) == (2.05, 11.0, 11.0, 6)
 
 
+def test_ranks_without_any_own_time_are_not_judged():
+    found = judge(np.zeros((4, 6)))
+    assert (found.verdict, found.slowest.tolist()) == ([None] * 4, [0] * 4)
+
+
 def test_half_of_the_ranks_are_slow_together_and_more_are_not():
     own = np.random.default_rng(1).normal(10, 0.2, (8, 8))
     own[:4] *= 1.5

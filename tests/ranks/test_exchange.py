@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.factories import EPOCH_NS, record
 from tests.store.test_call_splits import EARLY, FORMATS, LATE, MS, rank
 from tracker.ranks import cluster
@@ -22,6 +24,16 @@ def test_a_call_names_who_came_last_and_how_late(store):
     calls = [(row["elapse_ns"] / MS, row["last_rank"], row["late_ns"] / MS) for row in found.tables["calls"].records()]
     assert calls == [(40, 1, 30), (20, 0, 5)]
     assert {row["rank"]: row["late_calls"] for row in found.tables["ranks"].records()} == {0: 1, 1: 1}
+
+
+@pytest.mark.parametrize(("kind", "gb_per_s"), [("all_reduce", 2.5), ("broadcast", 2.5), ("all_gather", None)])
+def test_bus_bandwidth_is_known_where_all_ranks_have_the_same_payload(store, kind, gb_per_s):
+    """30 MB in 10 and in 15 ms of transit are 3 and 2 GB/s; of two ranks the bus carries each byte once."""
+    for_all = {"kind": kind, "bytes": [30_000_000] * 2}
+    early, late = rank(0, [(0, 40), (55, 70)], **for_all), rank(1, [(30, 40), (50, 70)], **for_all)
+    save_run(store, record(), [early, late], formats=FORMATS)
+    (group,) = cluster(store, "run:1").tables["groups"].records()
+    assert group["bus_gb_per_s"] == gb_per_s
 
 
 def test_an_incomplete_group_has_no_transit_and_is_named(store):

@@ -2,7 +2,7 @@
 
 Under "none is special", any k of n equals are the k slowest in a step with probability 1 / C(n, k), independently from
 step to step: the number of these steps is binomial, and its tail, times the number of such groups, is q. Who is found
-is put aside, and the others are judged anew; where no single one is found, groups of two up to half of them are tried
+is put aside, and the others are judged again; where no single one is found, groups of two up to half of them are tried
 with what the first test leaves of the 5 %, for equally slow ones hide each other.
 """
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 SLOWER: Final = 1.05
 """Own time by the median of the peers from which on a rank can be accused; the gate of msprof-analyze, too."""
 ERRORS: Final = 0.05
-"""How often chance may accuse anybody of a job."""
+"""How often chance may accuse any rank of a job."""
 _MOSTLY: Final = 0.8
 """Share of the steps in which a suspect is the slowest."""
 FEWEST_STEPS: Final = 3
@@ -105,7 +105,8 @@ def _group(own: F64, tables: int) -> tuple[list[int], int, float] | None:
     most = count // 2
     if most < 2:
         return None
-    order = np.argsort(-np.median(own / np.median(own, axis=0), axis=1), kind="stable")
+    middle = np.median(own, axis=0)
+    order = np.argsort(-np.median(own / np.where(middle > 0, middle, np.nan), axis=1), kind="stable")
     ordered = own[order]
     least_of_first = np.minimum.accumulate(ordered, axis=0)[1:most]
     most_of_others = np.maximum.accumulate(ordered[::-1], axis=0)[::-1][2 : most + 1]

@@ -33,10 +33,10 @@ _MAD: Final = 1.4826
 """Median absolute deviation -> standard deviation of a normal distribution."""
 _BUS: Final[Mapping[str, Callable[[int], float]]] = {
     "all_reduce": lambda n: 2 * (n - 1) / n,
-    **dict.fromkeys(("all_gather", "reduce_scatter"), lambda n: (n - 1) / n),
     **dict.fromkeys(("broadcast", "reduce"), lambda n: 1.0),
 }
-"""Kind -> bus bandwidth by algorithm bandwidth, of n ranks: nccl-tests, doc/PERFORMANCE.md."""
+"""Kind -> bus bandwidth by algorithm bandwidth, of n ranks: nccl-tests, doc/PERFORMANCE.md. Only kinds whose payload is
+the same on all ranks: of a gather or scatter, profilers record a part or the whole."""
 
 
 def role_rows(side: Loaded, steps: Mapping[int, int]) -> list[Row]:
@@ -118,7 +118,7 @@ def group_rows(found: RunCalls, chosen: Sequence[int]) -> list[Row]:
 
 
 def _bus_speeds(kind: str, ranks: Sequence[int], sizes: I64, transit: I64) -> F64:
-    """GB (1e9 bytes) per second of each call of 1 MB or more; none where the payload of a rank is not the whole."""
+    """GB (1e9 bytes) per second of each call of 1 MB or more; none of kinds that _BUS does not name."""
     count = len(ranks)
     known = (sizes != MISSING) & (sizes >= _LINK_BYTES) & (transit != MISSING) & (transit > 0)
     if count < 2 or kind not in _BUS:

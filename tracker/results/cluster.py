@@ -122,7 +122,7 @@ class Cluster(Result, frozen=True, eq=False):
       rank; flat_ns: with equal stages; slowdown: model_ns by that of equal ranks (Lin et al., OSDI'25)
     - roles: communication of a rank by parallel type, mean of a step; groups: by process group and kind, over the whole
       capture, summed over its ranks; transit_ns: of one rank, NA where not all members are captured; bus_gb_per_s as in
-      nccl-tests
+      nccl-tests, of all_reduce, broadcast and reduce: of the others it is not known whose bytes a profile counts
     - calls: the longest collectives of complete groups: who came last, and by how much
     - links: bandwidth_gb_per_s of bytes by transit time; z: robust, below the links of the same transport
     - operators: over the ranks of a stage: saving_ns = max_ns - median_ns, of the whole capture

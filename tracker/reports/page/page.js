@@ -1,5 +1,5 @@
 "use strict";
-// Sorting, filtering and unfolding of tables. Numbers are read from what the cells say, so that nothing is told twice.
+// Sorting, filtering and unfolding of tables. Numbers are read from what the cells say, so that no number is stored twice.
 
 const STEP = 500;
 const SIZES = {
