@@ -52,6 +52,23 @@ def test_wrong_tokens_and_cookies_are_refused(db, token):
     assert page.logged_in().get("/").status == 200
 
 
+@pytest.mark.parametrize("read_only", [True, False])
+def test_a_logout_ends_the_session_and_no_other(db, read_only):
+    page = Browser(db, token="0123456789abcdef", read_only=read_only)
+    other = page.get("/login?token=0123456789abcdef").headers["set-cookie"].partition(";")[0]
+    page.logged_in()
+    assert 'action="/logout"' in page.get("/").text
+    assert page.post(b"", "/logout", sec_fetch_site="cross-site").status == 403 and page.get("/").status == 200
+    done = page.post(b"", "/logout", sec_fetch_site="same-origin")
+    assert done.status == 200 and "logged out" in done.headline and "Max-Age=0" in done.headers["set-cookie"]
+    assert page.get("/").status == 401 and page.get("/", cookie=other).status == 200
+
+
+def test_who_comes_by_a_proxy_has_no_logout(db):
+    page = Browser(db, client="10.0.0.1", **PROXY)
+    assert 'action="/logout"' not in page.get("/", x_forwarded_user="li").text
+
+
 def test_looking_at_the_login_by_head_does_not_use_the_token(db):
     page = Browser(db)
     assert page.send("HEAD", f"/login?token={page.access.once}").status == 401
@@ -110,7 +127,7 @@ def test_other_methods_are_refused(page, method, unchanged):
 def test_reading_only_has_no_forms_and_changes_nothing(db, unchanged):
     page = Browser(db, read_only=True).logged_in()
     for address in ("/findings", "/incident/I-1", "/finding/3", "/run/9", "/runs"):
-        assert 'method="post"' not in page.get(address).text
+        assert 'action="/act"' not in page.get(address).text
     for action in ACTIONS:
         assert page.act(action, "I-1").status == 403
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
+from ipaddress import ip_network
 
 import pytest
 
@@ -100,6 +102,16 @@ def test_command_of_a_page_has_its_filters(page):
     assert "<code>tracker diff v2 v3 --workload gpt --op &#39;op0*&#39; --match name</code>" in found.text
 
 
+def test_commits_are_linked_where_the_settings_say_where_they_are(db):
+    with open_store(str(db)) as store:
+        found = save(store, "v2", of_run={"commit": "a" * 40}) + save(store, "v3", of_run={"commit": "b" * 40})
+    assert found
+    page = Browser(db, commit_url="https://git.example/compare/{good}...{bad}").logged_in()
+    for address in ("/incident/I-1", "/finding/3", "/diff?side=v2&side=v3"):
+        assert f"https://git.example/compare/{'a' * 40}...{'b' * 40}" in page.get(address).hrefs("p"), address
+    assert "https://git" not in page.get("/diff?side=v1&side=v3").text  # v1 has no commit
+
+
 def test_a_filter_is_a_link(page):
     found = page.get("/findings?direction=regression")
     assert "/findings?direction=regression&state=all" in found.hrefs("div")
@@ -187,6 +199,43 @@ def test_a_database_that_goes_away_and_comes_back(page, db):
     assert page.get("/findings").status == 503
     shutil.move(kept, db)
     assert page.get("/findings").status == 200
+
+
+@pytest.fixture
+def slow(monkeypatch):
+    """Histories that take a while; the times at which they began and ended."""
+    from tracker.page import app
+
+    times, usual = [], app.answer
+
+    def answer(store, asked, settings):
+        if asked.page == "history":
+            times.append("begins")
+            time.sleep(0.15)
+            times.append("ends")
+        return usual(store, asked, settings)
+
+    monkeypatch.setattr(app, "answer", answer)
+    return times
+
+
+def test_what_takes_too_long_is_broken_off_and_others_are_answered(page, slow, monkeypatch):
+    monkeypatch.setattr("tracker.page.app.LONGEST_S", 0.05)
+    history, board = page.get_at_once("/history", "/")
+    assert (history.status, board.status) == (503, 200)
+    assert history.headline.startswith("This takes longer than 0 s, so it was broken off; narrow it")
+    monkeypatch.setattr("tracker.page.app.LONGEST_S", 30)
+    assert page.get("/history").status == 200
+
+
+def test_one_user_asks_one_long_question_at_a_time(db, page, slow):
+    assert [one.status for one in page.get_at_once("/history", "/history", "/")] == [200] * 3
+    assert slow == ["begins", "ends"] * 2
+    slow.clear()
+    network = {"header": "x-forwarded-user", "proxies": (ip_network("10.0.0.0/8"),)}
+    several = Browser(db, client="10.0.0.1", **network)
+    several.get_at_once("/history", "/history", of_each=[{"x_forwarded_user": name} for name in ("li", "wang")])
+    assert slow == ["begins", "begins", "ends", "ends"]
 
 
 def test_an_empty_database_has_pages(tmp_path):

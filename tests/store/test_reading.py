@@ -8,6 +8,7 @@ import pytest
 
 from tests.factories import save
 from tracker import compare
+from tracker.errors import StoreError
 from tracker.store import queries
 
 
@@ -45,6 +46,15 @@ def test_after_an_error_in_the_block_there_are_connections_again(store):
         raise RuntimeError
     save(store)
     assert queries.runs(store)["run_id"].tolist() == [1]
+
+
+def test_what_takes_too_long_is_broken_off(store):
+    endless = "WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT COUNT(*) FROM n"
+    store.stop_after(0.2)
+    with pytest.raises(StoreError, match="time limit"), store.connect() as connection:
+        connection.exec_driver_sql(endless)
+    with pytest.raises(StoreError, match="time limit"):
+        queries.runs(store)
 
 
 def test_a_diff_of_stored_runs_takes_one_connection(store, monkeypatch):

@@ -43,6 +43,8 @@ third slower with so many: they come to each page once, and the few that they ha
 """
 
 _CONNECT_TIMEOUT_S: Final = 10
+_STEPS_BETWEEN_LOOKS: Final = 100_000
+"""Steps of SQLite between two looks at the clock: some milliseconds."""
 _ATTEMPTS: Final = 12
 _FIRST_PAUSE_S: Final = 0.02
 _LONGEST_PAUSE_S: Final = 2.0
@@ -154,6 +156,29 @@ class Store:
                 if not is_collision(error.__cause__):
                     raise
         raise StoreError(f"{self.url}: other writers were faster {_ATTEMPTS} times", remedy="run the command again")
+
+    def stop_after(self, seconds: float) -> None:
+        """Break off what is read later than so many seconds from now, with a StoreError."""
+        end = time.monotonic() + seconds
+
+        @event.listens_for(self.engine, "before_cursor_execute")
+        def ask(*_: object) -> None:
+            if time.monotonic() > end:
+                raise StoreError(f"{self.url}: the question took longer than its time limit", remedy="ask for less")
+
+        if self.dialect == "sqlite":
+
+            @event.listens_for(self.engine, "checkout")
+            def lend(connection: Any, _record: object, _proxy: object) -> None:
+                connection.set_progress_handler(lambda: time.monotonic() > end, _STEPS_BETWEEN_LOOKS)
+
+            return
+
+        @event.listens_for(self.engine, "begin")
+        def begin(connection: Connection) -> None:
+            left = max(1, round((end - time.monotonic()) * 1000))
+            with closing(connection.connection.cursor()) as cursor:
+                cursor.execute(f"SET LOCAL statement_timeout = {left}")
 
     def rest(self) -> None:
         """Give idle connections back before work that takes long without the database: a server has few of them."""
