@@ -11,6 +11,7 @@ import pytest
 
 from tests.factories import save
 from tests.page.browsing import Browser
+from tests.ranks.made import job
 from tracker.page.links import PAGES
 from tracker.store import open_store
 
@@ -64,6 +65,28 @@ def test_rows_lead_to_pages_that_exist_up_to_the_third_click(page):
     assert {"/finding/fin", "/incident/inc", "/run/run", "/his", "/dif"} <= kinds
 
 
+def test_each_rank_leads_to_its_diff_against_a_peer(tmp_path):
+    """Rank 3 takes 20 ms and is SLOW, the others 10: each is compared with the nearest of the other three."""
+    path = tmp_path / "t.db"
+    with open_store(str(path)) as store:
+        job(store, {**{rank: [10, 10, 10, 10.5] for rank in range(3)}, 3: [20] * 4})
+    page = Browser(path).logged_in()
+    found = page.get("/run/1/ranks").hrefs("article")
+    slow = "/diff?side=run%3A1%3Arank0&side=run%3A1%3Arank3"
+    assert slow in found and "/run/1?rank=3&step=0" in found and "/history?key=gemm&workload=gpt" in found
+    assert {address: page.get(address).status for address in set(found)} == dict.fromkeys(found, 200)
+
+
+def test_rows_of_a_matrix_lead_to_their_histories(page):
+    for address, rows in (("", {"op05", "step", "compute"}), ("&by=module", {"step"})):
+        found = page.get(f"/diff?side=v1&side=v2&side=v3{address}").hrefs("article")
+        keys = {one.partition("key=")[2].partition("&")[0] for one in found if one.startswith("/history?")}
+        assert rows <= keys
+        assert {one: page.get(one).status for one in found if "op0" not in one} == {
+            one: 200 for one in found if "op0" not in one
+        }
+
+
 def test_files_are_those_of_the_command_line(page, db, capsys, monkeypatch):
     from tracker.cli import main
 
@@ -84,7 +107,9 @@ def test_every_page_is_offered_as_a_file(page, format):
     for address in (
         "/board",
         "/findings",
+        "/incident/I-1",
         "/finding/3",
+        "/status",
         "/diff",
         "/history",
         "/runs",

@@ -157,7 +157,7 @@ def history_of(diff: Diff, name: str, *options: tuple[str, str]) -> Target | Non
     return Target("history", (("KEY", name), *options, ("--workload", diff.candidate.workload)))
 
 
-_SERIES: Final[Mapping[str, str]] = {
+SERIES_OF_RUN: Final[Mapping[str, str]] = {
     "step_ns": "step", "e2e_ns": "e2e", "compute_ns": "compute", "idle_ns": "idle time",
     "exposed_communication_ns": "exposed communication", "data_loading_ns": "data loading",
     "peak_allocated_bytes": "peak memory",
@@ -167,7 +167,7 @@ _SERIES: Final[Mapping[str, str]] = {
 
 def history_of_run(diff: Diff, metric: str) -> Target | None:
     """The history of a number of whole runs; None for one that no series follows."""
-    return history_of(diff, _SERIES[metric], ("--kind", "run")) if metric in _SERIES else None
+    return history_of(diff, SERIES_OF_RUN[metric], ("--kind", "run")) if metric in SERIES_OF_RUN else None
 
 
 def _overall_tone(row: Row) -> str:
