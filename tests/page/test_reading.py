@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import time
 from ipaddress import ip_network
 
 import pytest
+from starlette.responses import Response
 
 from tests.factories import save
 from tests.page.browsing import Browser
 from tests.ranks.made import job
+from tracker.page.cache import Cache
 from tracker.page.links import PAGES
 from tracker.store import open_store
 
@@ -261,6 +264,59 @@ def test_one_user_asks_one_long_question_at_a_time(db, page, slow):
     several = Browser(db, client="10.0.0.1", **network)
     several.get_at_once("/history", "/history", of_each=[{"x_forwarded_user": name} for name in ("li", "wang")])
     assert slow == ["begins", "begins", "ends", "ends"]
+
+
+@pytest.fixture
+def answers(monkeypatch):
+    """The pages that were made, by their words."""
+    from tracker.page import app
+
+    made, usual = [], app.answer
+    monkeypatch.setattr(
+        app, "answer", lambda store, asked, known: made.append(asked.page) or usual(store, asked, known)
+    )
+    return made
+
+
+def settle(db):
+    """A database as it is some seconds after its last change."""
+    for path in db.parent.glob(f"{db.name}*"):
+        os.utime(path, (time.time() - 5, time.time() - 5))
+
+
+def test_a_page_is_made_once_until_the_database_changes(page, db, answers):
+    settle(db)
+    first, again = page.get("/"), page.get("/")
+    assert first.body == again.body and answers == ["board"]
+    page.get("/?workload=gpt")
+    assert page.act("ack", "I-1").status == 303
+    assert "acknowledged" in page.get("/finding/3").text
+    settle(db)
+    assert page.get("/").body != first.body
+    assert answers == ["board", "board", "finding", "board"]
+
+
+def test_a_page_of_one_reader_is_not_that_of_another(db, answers):
+    network = {"header": "x-forwarded-user", "proxies": (ip_network("10.0.0.0/8"),), "actors": frozenset(["li"])}
+    page = Browser(db, client="10.0.0.1", **network)
+    settle(db)
+    texts = {name: page.get("/finding/3", x_forwarded_user=name).text for name in ("li", "wang", "li")}
+    assert ['method="post"' in text for text in texts.values()] == [True, False]
+    assert answers == ["finding"] * 2
+
+
+def test_old_and_many_pages_are_made_again():
+    """Kept: 64 pages, 32 MiB together, for a minute."""
+    now = [0.0]
+    cache = Cache(lambda: now[0])
+    for number in range(65):
+        cache.keep(number, Response(f"{number}"))
+    assert cache.get(0) is None and cache.get(1).body == b"1"
+    cache.keep("large", Response(b"x" * 33 * 2**20))
+    assert cache.get(64) is None
+    cache.keep("new", Response("new"))
+    now[0] = 61.0
+    assert cache.get("new") is None
 
 
 def test_an_empty_database_has_pages(tmp_path):

@@ -8,6 +8,7 @@ import socket
 import stat
 import sys
 import tempfile
+import threading
 import zlib
 from ipaddress import ip_address, ip_network
 from pathlib import Path
@@ -144,6 +145,7 @@ def _serve(settings: Settings, rules: Rules, bound: socket.socket, *, opens: boo
     if is_file:
         note(f"It needs a tunnel, on your machine: ssh -L 8642:{printable(place)} {socket.gethostname()}")
     note("Ctrl-C ends it")
+    threading.Thread(target=app.warm_up, daemon=True).start()
     left = [place] if is_file else []
     # uvicorn ends by the signal that it got: without this, a SIGTERM would leave the files
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))

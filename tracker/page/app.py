@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
 from hashlib import sha256
 from html import escape
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl
 from weakref import WeakValueDictionary
@@ -26,9 +27,11 @@ from starlette.routing import Route
 
 from tracker.api import edits
 from tracker.errors import StoreError, TooLittleDataError, TrackerError, UsageError, check_reason
+from tracker.lazy import pd
 from tracker.page import links
 from tracker.page.access import LOGIN, LOGOUT, Access, App, Guard, Role, Visitor
 from tracker.page.answers import Answer, Inquiry, answer, commits_address
+from tracker.page.cache import Cache
 from tracker.page.links import PAGES, NotFoundError, Screen, Texts
 from tracker.reports import html
 from tracker.reports.document import Document
@@ -55,6 +58,11 @@ _TYPES: Final = {
     "json": "application/json", "csv": "text/csv; charset=utf-8", "html": "text/html; charset=utf-8",
     "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
 }  # fmt: skip
+_NEEDED: Final = (
+    "tracker.compare", "tracker.ranks", "tracker.regressions.board", "tracker.regressions.explain",
+    "tracker.regressions.history", "tracker.regressions.inbox", "tracker.reports.views.board",
+    "tracker.reports.views.diff", "tracker.reports.views.history", "tracker.reports.views.incident",
+)  # fmt: skip
 ACTIONS: Final = {
     "ack": Role.ACTOR, "expect": Role.ACTOR, "mute": Role.ACTOR, "unmute": Role.ACTOR, "invalid": Role.ACTOR,
     "note": Role.ACTOR, "exclude": Role.KEEPER, "restore": Role.KEEPER,
@@ -79,6 +87,13 @@ class Site(Struct, frozen=True):
 
 class BusyError(StoreError):
     """Too many questions at once, or one that takes too long."""
+
+
+def warm_up() -> None:
+    """Import what pages need, so that the first reader does not wait for it."""
+    for name in _NEEDED:
+        import_module(name)
+    _ = pd.DataFrame
 
 
 def make(site: Site) -> App:
@@ -126,6 +141,7 @@ class _Pages:
 
     def __init__(self, site: Site) -> None:
         self._site = site
+        self._cache = Cache()
         self._turns = asyncio.Semaphore(_AT_ONCE)
         self._of_users: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
@@ -173,15 +189,24 @@ class _Pages:
             asked = Inquiry(word, request.path_params.get("about", ""), tuple(sides), options)
             reader: Visitor = request.state.reader
             user = None if word in _LIGHT else reader.name or reader.session
-            return await self._worked(partial(made, asked, reader), user, LONGEST_S)
+            # what a page says depends on these; on the database as well
+            key = (request.url.path, request.url.query, reader.name, reader.role, bool(reader.session))
+            return await self._worked(partial(made, asked, reader, key), user, LONGEST_S)
 
-        def made(asked: Inquiry, reader: Visitor) -> Response:
+        def made(asked: Inquiry, reader: Visitor, key: tuple[object, ...]) -> Response:
             with self._site.opened(False) as store:
                 store.stop_after(LONGEST_S)
+                stamp = store.stamp()
+                if stamp and (kept := self._cache.get((stamp, key))):
+                    return kept
                 found = answer(store, asked, self._site.settings)
-                if format:
-                    return self._file(asked, found, format)
-                return HTMLResponse(self._page(asked, found, store, reader))
+                response = (
+                    self._file(asked, found, format) if format
+                    else HTMLResponse(self._page(asked, found, store, reader))
+                )  # fmt: skip
+            if stamp:
+                self._cache.keep((stamp, key), response)
+            return response
 
         return endpoint
 

@@ -9,7 +9,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Literal, Self, TypeVar
@@ -43,6 +43,10 @@ third slower with so many: they come to each page once, and the few that they ha
 """
 
 _CONNECT_TIMEOUT_S: Final = 10
+_SNAPSHOT: Final = "SELECT CASE WHEN NOT pg_is_in_recovery() THEN CAST(pg_current_snapshot() AS TEXT) END"
+"""Which transactions of a Postgres server are visible: none that reads has a number, so that only writers change it. A
+standby server does not list all of them.
+"""
 _STEPS_BETWEEN_LOOKS: Final = 100_000
 """Steps of SQLite between two looks at the clock: some milliseconds."""
 _ATTEMPTS: Final = 12
@@ -179,6 +183,24 @@ class Store:
             left = max(1, round((end - time.monotonic()) * 1000))
             with closing(connection.connection.cursor()) as cursor:
                 cursor.execute(f"SET LOCAL statement_timeout = {left}")
+
+    def stamp(self) -> str | None:
+        """A text that differs after every change of the database; None where there is none, or it changes right now."""
+        if self.dialect == "postgresql":
+            with self.connect() as connection:
+                snapshot: str | None = connection.exec_driver_sql(_SNAPSHOT).scalar()
+                return snapshot
+        if self._file is None:
+            return None
+        found = []
+        for path in (self._file, Path(f"{self._file}-wal")):
+            with suppress(FileNotFoundError):
+                found.append(path.stat())
+        found = [one for one in found if one.st_size]  # a reader makes an empty log
+        # the clock of a file has a coarse tick: two changes within it look like one
+        if any(abs(time.time() - one.st_mtime) < 1.0 for one in found):
+            return None
+        return " ".join(f"{one.st_ino} {one.st_size} {one.st_mtime_ns}" for one in found)
 
     def rest(self) -> None:
         """Give idle connections back before work that takes long without the database: a server has few of them."""
