@@ -196,7 +196,7 @@ class _Pages:
         def made(asked: Inquiry, reader: Visitor, key: tuple[object, ...]) -> Response:
             with self._site.opened(False) as store:
                 store.stop_after(LONGEST_S)
-                stamp = store.stamp()
+                stamp = store.stamp() if word != "status" else None  # which looks at folders, too
                 if stamp and (kept := self._cache.get((stamp, key))):
                     return kept
                 found = answer(store, asked, self._site.settings)
@@ -266,7 +266,9 @@ class _Pages:
         """End the session of the reader."""
         access = self._site.access
         access.logout(request.state.reader.session)
-        made = self._problem_page(200, "You are logged out: a token file, or a new start of tracker page, lets you in")
+        made = self._problem_page(
+            200, "You are logged out; log in with the token of --token-file, or start tracker page again"
+        )
         made.delete_cookie(access.policy.cookie, path="/", httponly=True, samesite="strict")
         return made
 
