@@ -17,7 +17,7 @@ PRODUCT = sorted((ROOT / "tracker").rglob("*.py"))
 
 ROOMS = {
     "tracker": (773, 6),
-    "tracker/api": (1_193, 8),
+    "tracker/api": (1_196, 8),
     "tracker/cli": (4_439, 26),
     "tracker/compare": (8_739, 55),
     "tracker/config": (836, 7),
@@ -38,7 +38,7 @@ ROOMS = {
     "tracker/watch": (1_800, 12),
     "migrations": (492, 3),
     "scripts": (3_338, 14),
-    "tests": (47_903, 328),
+    "tests": (47_924, 328),
 }
 """Room -> lines and files of Python and SQL."""
 
