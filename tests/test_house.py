@@ -19,7 +19,7 @@ ROOMS = {
     "tracker": (773, 6),
     "tracker/advice": (2_882, 19),
     "tracker/api": (1_229, 8),
-    "tracker/cli": (4_496, 27),
+    "tracker/cli": (4_500, 27),
     "tracker/compare": (8_868, 56),
     "tracker/config": (836, 7),
     "tracker/detect": (1_243, 11),
