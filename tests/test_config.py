@@ -94,10 +94,14 @@ def test_database_is_a_url_or_a_path(text, database, monkeypatch):
         (
             "databse = 'x'",
             r"tracker.toml: key databse: there is no such setting; known here: database, workload, version, limits, "
-            "watch, prune, alerts",
+            "watch, prune, alerts, page",
         ),
         ("database = 3", r"tracker.toml: key database: expected a text, got a whole number; .*"),
         ("database = ''", r"tracker.toml: key database: is '', expected a URL or a path; .*"),
+        (
+            "[page]\nperfetto = 'javascript:alert(1)'",
+            r"tracker.toml: key page.perfetto: is 'javascript:alert\(1\)', expect.*",
+        ),
         ("limits = 3", r"tracker.toml: key limits: expected a table, got a whole number; .*"),
         ("limits.max_byte = 3", r"tracker.toml: key limits.max_byte: there is no such setting; known here: max_bytes"),
         (
@@ -341,7 +345,7 @@ def test_every_entry_of_the_settings_file_has_a_meaning_in_the_manual():
     tables = {
         "": entries.Entries, "[limits]": entries.Limits, "[watch]": entries.Watch, "[prune]": entries.Prune,
         "[[watch.folders]]": entries.Folder, "[alerts]": entries.Alerts, "[[alerts.channels]]": entries.Channel,
-        "[[alerts.rules]]": entries.Rule, "[[alerts.owners]]": entries.Owner,
+        "[[alerts.rules]]": entries.Rule, "[[alerts.owners]]": entries.Owner, "[page]": entries.PageRoles,
     }  # fmt: skip
     inner = {name.strip("[]").rpartition(".")[2] for name in tables}
     known = {table: sorted(set(kind.__struct_fields__) - inner) for table, kind in tables.items()}

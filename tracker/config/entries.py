@@ -31,6 +31,9 @@ Everything is optional. A complete file:
     interval = "6h"                  # between two messages on one incident
     repeat = "7d"                    # until a reminder of what is still open
 
+    [page]
+    perfetto = "https://ui.perfetto.dev"   # where the pages open traces; a copy of your own, or ""
+
     [[alerts.channels]]
     name = "perf-team"
     url_env = "TRACKER_SLACK_URL"    # the variable that holds the address of apprise; or url_file, or url
@@ -48,6 +51,7 @@ Everything is optional. A complete file:
 
 from __future__ import annotations
 
+import re
 import stat
 import tomllib
 from collections.abc import Iterable, Sequence
@@ -223,6 +227,12 @@ class Alerts(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         return age_ns(self.repeat)
 
 
+class PageRoles(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """How `tracker page` serves pages. `perfetto`: where traces are opened, "" for nowhere."""
+
+    perfetto: str = "https://ui.perfetto.dev"
+
+
 class Entries(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The settings file as a whole."""
 
@@ -233,6 +243,7 @@ class Entries(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     watch: Watch = Watch()
     prune: Prune | None = None
     alerts: Alerts = Alerts()
+    page: PageRoles = PageRoles()
 
 
 _LISTED: Final[dict[str, type[Struct]]] = {
@@ -302,7 +313,9 @@ def _words(kind: Any) -> list[str]:
 def _table_of(key: str) -> type[Struct]:
     """The table in which `key` stands."""
     place = key.rpartition(".")[0]
-    tables: dict[str, type[Struct]] = {"limits": Limits, "watch": Watch, "prune": Prune, "alerts": Alerts}
+    tables: dict[str, type[Struct]] = {
+        "limits": Limits, "watch": Watch, "prune": Prune, "alerts": Alerts, "page": PageRoles
+    }  # fmt: skip
     return (tables | _LISTED).get(place, Entries)
 
 
@@ -319,6 +332,8 @@ def _problems(entries: Entries, tables: dict[str, Any], *, private: bool) -> lis
         found += [(f"{table}.{name}", wrong) for name in names if (wrong := _no_age(tables.get(table, {}).get(name)))]
     if entries.prune and entries.prune.keep_versions < 0:
         found.append(("prune.keep_versions", f"is {entries.prune.keep_versions}, expected 0 or more"))
+    if entries.page.perfetto and not re.fullmatch(r"https?://[\w.\[\]:-]+(?:/[^\s]*)?", entries.page.perfetto):
+        found.append(("page.perfetto", f"is {entries.page.perfetto!r}, expected an address such as https://HOST"))
     paths = [folder.path.rstrip("/") for folder in entries.watch.folders]
     found += _numbered("watch.folders", map(_of_folder, entries.watch.folders))
     found += [

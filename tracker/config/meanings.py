@@ -42,6 +42,7 @@ MEANINGS: Final[Mapping[str, Mapping[str, str]]] = {
         "interval": "least time between two messages on one incident",
         "repeat": "time until a reminder of what is still open",
     },
+    "[page]": {"perfetto": "where the pages of tracker page open traces; a copy of your own, or empty for no button"},
     "[[alerts.channels]]": {
         "name": "the name by which rules and owners call it",
         "url_env": "the variable that holds its address; or url_file, or url",

@@ -6,6 +6,7 @@ so does each action, for writing.
 
 from __future__ import annotations
 
+import tempfile
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import contextmanager
@@ -15,23 +16,25 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl
 
 from msgspec import Struct, structs
+from msgspec.structs import replace
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from tracker import reports
 from tracker.api import edits
 from tracker.errors import StoreError, TooLittleDataError, TrackerError, UsageError, check_reason
 from tracker.page import links
-from tracker.page.access import LOGIN, Access, App, Guard, Role, Visitor
-from tracker.page.answers import Answer, Inquiry, answer
+from tracker.page.access import HANDS_OVER, LOGIN, Access, App, Guard, Role, Visitor
+from tracker.page.answers import Answer, Inquiry, answer, known_run
 from tracker.page.links import PAGES, NotFoundError, Screen, Texts
 from tracker.reports import html
 from tracker.reports.document import Document
-from tracker.reports.html import Around, Choice, Form
+from tracker.reports.html import Around, Choice, Form, StepTrace
 from tracker.reports.look import Look
 from tracker.store import Store, queries
 from tracker.units import printable
@@ -43,13 +46,15 @@ if TYPE_CHECKING:
 
 _MOST_BYTES: Final = 64 * 1024
 """Of a body."""
+_IN_MEMORY: Final = 1 << 20
+"""Of a trace that is sent; the rest waits in a file."""
 _AT_ONCE: Final = 4
 _PATIENCE_S: Final = 30
 """Questions that are answered at once, and how long others wait."""
 _MOST_CHOICES: Final = 40
 _TYPES: Final = {
     "json": "application/json", "csv": "text/csv; charset=utf-8", "html": "text/html; charset=utf-8",
-    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", "speedscope": "application/json",
 }  # fmt: skip
 ACTIONS: Final = {
     "ack": Role.ACTOR, "expect": Role.ACTOR, "mute": Role.ACTOR, "unmute": Role.ACTOR, "invalid": Role.ACTOR,
@@ -81,6 +86,7 @@ def make(site: Site) -> App:
     """The application: all pages behind the access of `site`."""
     pages = _Pages(site)
     routes = [
+        Route(links.CUT.path.replace("{}", "{about}"), pages.cut),
         Route(LOGIN, pages.login), Route("/act", pages.act, methods=["POST"]),
         Route("/page.css", lambda _: _asset(_css(), "text/css")),
         Route("/page.js", lambda _: _asset(_script(), "text/javascript")),
@@ -89,7 +95,7 @@ def make(site: Site) -> App:
         path = page.path.replace("{}", "{about}")
         routes.append(Route(path, pages.shows(word, "")))
         path = "/board" if path == "/" else path
-        routes += [Route(f"{path}.{format}", pages.shows(word, format)) for format in page.formats]
+        routes += [Route(f"{path}{links.suffix(format)}", pages.shows(word, format)) for format in page.formats]
     # the longest first: a name in an address may hold a dot
     routes.sort(key=lambda route: (route.path.count("{"), -len(route.path)))
     handlers: dict[Any, Any] = {
@@ -141,14 +147,42 @@ class _Pages:
         def endpoint(request: Request) -> Response:
             sides, options = links.read(page, parse_qsl(request.url.query, keep_blank_values=True))
             about = request.path_params.get("about", "")
+            if format == "speedscope" and not options.tree:
+                options = replace(options, by=(*options.by, "op"))
             asked = Inquiry(word, about, tuple(sides), options)
             with self._turn(), self._site.opened(False) as store:
                 found = answer(store, asked, self._site.settings)
                 if format:
                     return self._file(asked, found, format)
-                return HTMLResponse(self._page(asked, found, store, request.state.reader))
+                content = self._page(asked, found, store, request.state.reader)
+                return HTMLResponse(content, headers=HANDS_OVER if found.has_trace else None)
 
         return endpoint
+
+    def cut(self, request: Request) -> Response:
+        """A step of a run as a trace, cut from the file that the database names. Whole, or an error: it is made before
+        the first byte is sent.
+        """
+        from tracker import intake
+        from tracker.readers import ReadOptions
+
+        _, options = links.read(links.CUT, parse_qsl(request.url.query, keep_blank_values=True))
+        read = ReadOptions(max_bytes=self._site.settings.max_bytes)
+        file = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115 closed behind its last byte
+        with self._turn(), self._site.opened(False) as store:
+            run_id = known_run(store, request.path_params["about"])
+            made = intake.cut(store, run_id, step=options.step, rank=options.rank, options=read)
+            file.writelines(made.content(compressed=True))
+        file.seek(0)
+
+        def blocks() -> Iterator[bytes]:
+            with file:
+                yield from iter(lambda: file.read(_IN_MEMORY), b"")
+
+        headers = {
+            "content-disposition": f'attachment; filename="{made.name}.json.gz"', "content-length": str(made.bytes)
+        }  # fmt: skip
+        return StreamingResponse(blocks(), media_type="application/gzip", headers=headers)
 
     def _file(self, asked: Inquiry, found: Answer, format: str) -> Response:
         content = found.written(format)
@@ -156,24 +190,36 @@ class _Pages:
             # a file has its own policy, which names its one script and style: saved, not shown from here
             content = self._site.named(content, escape)
         name = "-".join(part for part in (asked.page, *map(_safe, (asked.about, *asked.sides))) if part)
-        headers = {"content-disposition": f'attachment; filename="{name[:80]}.{format}"'}
+        headers = {"content-disposition": f'attachment; filename="{name[:80]}{links.suffix(format)}"'}
         return Response(content, media_type=_TYPES[format], headers=headers)
 
     def _page(self, asked: Inquiry, found: Answer, store: Store, reader: Visitor) -> str:
         page, texts = PAGES[asked.page], links.texts_of(asked.options)
-        formats = [
-            Choice(f".{format}", links.address(page, asked.about, asked.sides, texts, f".{format}"))
-            for format in (page.formats if found.results or found.rows is not None else ())
+        able = page.formats if found.results or found.rows is not None else ()
+        endings = [
+            links.suffix(format)
+            for format in able
+            if format != "speedscope" or all(reports.word_of(one) in reports.SHOWS[format] for one in found.results)
         ]
+        formats = [Choice(end, links.address(page, asked.about, asked.sides, texts, end)) for end in endings]
         command = links.command(page, found.names, texts) if formats else ""
         read_only = self._site.access.policy.read_only
         around = self._around(
             asked.page, reader, formats=tuple(formats), command=printable(command),
             filters=tuple(_filters(asked, page, texts, store)), is_narrowed=bool(texts) or not formats,
+            trace=self._trace(asked) if found.has_trace else None,
             beside=tuple(Choice(words, links.address_of(target)) for words, target in found.beside),
             forms=(*_questions(asked, page, texts), *_actions(asked, found, read_only, reader)),
         )  # fmt: skip
         return self._site.named(html.serve(found.makes(), Look(), around), escape)
+
+    def _trace(self, asked: Inquiry) -> StepTrace:
+        """The step that the page shows, else the slowest one."""
+        chosen = asked.options.steps if len(asked.options.steps) == 1 else ()
+        texts = [("--step", str(step)) for step in chosen] + [("--rank", str(one)) for one in asked.options.ranks[:1]]
+        step = f"step {chosen[0]}" if chosen else "the slowest step"
+        address = links.address(links.CUT, asked.about, (), texts)
+        return StepTrace(step, address, f"run {asked.about}, {step}", self._site.settings.page.perfetto)
 
     def _around(self, word: str, reader: Visitor | None, **more: Any) -> Around:
         choices = [Choice(page.title, page.path, name == word) for name, page in PAGES.items() if page.is_on_top]
