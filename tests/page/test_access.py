@@ -17,6 +17,7 @@ FORM = urlencode({"action": "ack", "targets": "I-1", "reason": "ticket 4711"}).e
 EVERY = [
     *(page.path.format("I-1" if name == "incident" else 3) for name, page in PAGES.items()),
     *(f"/{name}.json" for name in ("board", "findings", "runs", "status", "log", "history")), "/nowhere",
+    "/run/1/cut.json.gz",
 ]  # fmt: skip
 
 

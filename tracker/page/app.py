@@ -6,7 +6,6 @@ so does each action, for writing.
 
 from __future__ import annotations
 
-import tempfile
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import contextmanager
@@ -22,7 +21,7 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from tracker import reports
@@ -46,8 +45,6 @@ if TYPE_CHECKING:
 
 _MOST_BYTES: Final = 64 * 1024
 """Of a body."""
-_IN_MEMORY: Final = 1 << 20
-"""Of a trace that is sent; the rest waits in a file."""
 _AT_ONCE: Final = 4
 _PATIENCE_S: Final = 30
 """Questions that are answered at once, and how long others wait."""
@@ -160,29 +157,20 @@ class _Pages:
         return endpoint
 
     def cut(self, request: Request) -> Response:
-        """A step of a run as a trace, cut from the file that the database names. Whole, or an error: it is made before
-        the first byte is sent.
+        """A step of a run as a trace, cut from the file that the database names. It is made whole before it is sent, so
+        that a file that has changed is an error.
         """
         from tracker import intake
         from tracker.readers import ReadOptions
 
         _, options = links.read(links.CUT, parse_qsl(request.url.query, keep_blank_values=True))
         read = ReadOptions(max_bytes=self._site.settings.max_bytes)
-        file = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115 closed behind its last byte
         with self._turn(), self._site.opened(False) as store:
             run_id = known_run(store, request.path_params["about"])
             made = intake.cut(store, run_id, step=options.step, rank=options.rank, options=read)
-            file.writelines(made.content(compressed=True))
-        file.seek(0)
-
-        def blocks() -> Iterator[bytes]:
-            with file:
-                yield from iter(lambda: file.read(_IN_MEMORY), b"")
-
-        headers = {
-            "content-disposition": f'attachment; filename="{made.name}.json.gz"', "content-length": str(made.bytes)
-        }  # fmt: skip
-        return StreamingResponse(blocks(), media_type="application/gzip", headers=headers)
+            content = b"".join(made.content(compressed=True))
+        headers = {"content-disposition": f'attachment; filename="{made.name}.json.gz"'}
+        return Response(content, media_type="application/gzip", headers=headers)
 
     def _file(self, asked: Inquiry, found: Answer, format: str) -> Response:
         content = found.written(format)

@@ -10,9 +10,11 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 from msgspec import Raw, Struct, ValidationError
 from msgspec.json import Decoder, encode
 
@@ -56,43 +58,44 @@ _NAMINGS: Final = Decoder(_Naming)
 
 def events_of(text: SourceText, span: Span) -> Iterator[bytes]:
     """The JSON text of each event that lies in `span` or overlaps it, and of those that name processes and threads;
-    of an arrow both ends or neither, at the end. A SourceError where the text is no trace.
+    of an arrow both ends or neither. A SourceError where the text is no trace.
     """
-    arrows: dict[tuple[object, object], dict[str, list[bytes]]] = {}
+    arrows: dict[tuple[object, object], dict[str, list[bytes]] | None] = {}  # None: both ends were met
+    also_us = np.array(span.also_ns, dtype=np.float64) / NS_PER_US
     chunks = EventTexts(text, _decoded, exporter="its profiler", allow_partial=True, may_stay_open=True)
     for chunk in chunks:
         raws, events = chunk.events
-        for place in _near(events, span):
+        for place in _near(events, span, also_us):
             event, raw = events[place], bytes(raws[place])
             if event.ph == "M":
                 with suppress(ValidationError):
                     if event.name in _NAMING:
                         yield encode(_NAMINGS.decode(raw))
             elif _is_in(event, raw, span):
-                if event.ph in ("s", "t", "f"):
-                    arrows.setdefault((event.cat, event.id), {}).setdefault(event.ph, []).append(raw)
-                else:
+                arrow = event.cat, event.id
+                if event.ph not in ("s", "t", "f") or (ends := arrows.setdefault(arrow, {})) is None:
                     yield raw
-    for ends in arrows.values():
-        if "s" in ends and "f" in ends:
-            yield from (raw for phase in ends.values() for raw in phase)
+                    continue
+                ends.setdefault(event.ph, []).append(raw)
+                if "s" in ends and "f" in ends:
+                    yield from chain.from_iterable(ends.values())
+                    arrows[arrow] = None
 
 
 def _decoded(text: bytes) -> tuple[list[Raw], list[_Event]]:
     return _RAWS.decode(text), _EVENTS.decode(text)
 
 
-def _near(events: Sequence[_Event], span: Span) -> list[int]:
-    """The places of the events that may be in `span`, to 1 us, and of those without a time."""
+def _near(events: Sequence[_Event], span: Span, also_us: npt.NDArray[np.float64]) -> list[int]:
+    """The places of the events that may be in `span`, to 1 us, and of those that may be names."""
     start = np.array([_number(event.ts) for event in events])
     end = start + np.array([0.0 if event.dur is None else _number(event.dur) for event in events])
     slack = 1.0 + span.slack_ns / NS_PER_US
     found = (start < span.end_ns / NS_PER_US + 1.0) & (end > span.start_ns / NS_PER_US - slack)
-    if span.also_ns:
-        also = np.array(span.also_ns) / NS_PER_US
-        after = np.minimum(np.searchsorted(also, start), len(also) - 1)
-        apart = np.minimum(np.abs(also[after] - start), np.abs(also[np.maximum(after, 1) - 1] - start))
-        found |= apart <= slack
+    if len(also_us):
+        after = np.searchsorted(also_us, start)
+        for place in (np.minimum(after, len(also_us) - 1), np.maximum(after, 1) - 1):
+            found |= np.abs(also_us[place] - start) <= slack
     found |= np.array([event.ph == "M" for event in events], dtype=bool)
     places: list[int] = np.flatnonzero(found).tolist()
     return places
