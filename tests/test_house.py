@@ -18,7 +18,7 @@ PRODUCT = sorted((ROOT / "tracker").rglob("*.py"))
 ROOMS = {
     "tracker": (773, 6),
     "tracker/api": (1_230, 8),
-    "tracker/cli": (4_397, 27),
+    "tracker/cli": (4_398, 27),
     "tracker/compare": (8_739, 55),
     "tracker/config": (807, 7),
     "tracker/detect": (1_123, 10),
@@ -38,7 +38,7 @@ ROOMS = {
     "tracker/watch": (1_800, 12),
     "migrations": (492, 3),
     "scripts": (3_179, 13),
-    "tests": (48_051, 330),
+    "tests": (48_074, 330),
 }
 """Room -> lines and files of Python and SQL."""
 

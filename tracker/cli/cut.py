@@ -19,7 +19,7 @@ def cut(
         Option("41, run:41, run:41:rank3, latest, latest~1, or a version with one run.", "RUN", positional=True),
     ],
     output: Annotated[str, Option("The file to write, such as step3.json.gz or step3.json.", "FILE", short="-o")],
-    step: Annotated[int | None, Option("The step, by number. Default: the slowest one.", "N", least=-1)] = None,
+    step: Annotated[int | None, Option("The step, by number. Default: the slowest one.", "N", least=0)] = None,
     rank: Annotated[int | None, Option("The rank. Default: the one whose step is the slowest.", "R", least=0)] = None,
     workload: Annotated[str | None, WORKLOAD] = None,
     force: Annotated[bool, Option("Replace a file that exists. Default: an error.")] = False,

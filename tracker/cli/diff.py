@@ -127,6 +127,7 @@ def show(
       tracker show 41 --by rank --op aten::mm
       tracker show 41 --by module --depth 3
       tracker show trace.pt.trace.json.gz --format json
+      tracker show latest --by op -o run.speedscope.json
     """
     from tracker import compare
 

@@ -73,7 +73,7 @@ class RunsOptions(Struct, frozen=True):
 class CutOptions(Struct, frozen=True):
     """Which step of a run is cut out of its trace."""
 
-    step: Annotated[int | None, Option("The step.", "N", least=-1)] = None
+    step: Annotated[int | None, Option("The step.", "N", least=0)] = None
     rank: Annotated[int | None, Option("The rank.", "R", least=0)] = None
 
 

@@ -209,7 +209,7 @@ for (const button of document.querySelectorAll("[data-perfetto]")) {
         resolve();
       });
     });
-    const response = await fetch(button.dataset.trace);
+    const response = await fetch(button.dataset.trace).catch(() => ({ status: "no answer" }));
     if (!response.ok) {
       other.close();
       status.textContent = `The step cannot be cut (${response.status}): download says why`;
