@@ -138,7 +138,10 @@ def show(
     given(**fields)  # wrong options are errors before the database is opened
     reference = f"run:{run}" if run.isascii() and run.isdigit() else run
     with progress() as report, database.opened_for(settings, [reference]) as store:
-        options = given(**fields, on_progress=report)
+        # a first screen has no room for it
+        without = {"text", "markdown", "speedscope"}
+        with_advice = page.details or "efficiency" in only or not without.issuperset(delivery.formats)
+        options = given(**fields, on_progress=report, with_advice=with_advice)
         shown = compare.show(store, reference, options=options)
     delivery.deliver(shown, only=only, limit=top)
 

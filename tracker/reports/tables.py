@@ -18,6 +18,7 @@ _TABLES: Final[Mapping[str, tuple[str, ...]]] = {
     "communication": ("communication",), "link": ("communication_links", "link_totals"), "memory": ("memory",),
     "memory_peak": ("memory_peak", "memory_peak_totals"), "memory_block": ("memory_blocks",), "module": ("modules",),
     "api": ("api",), "counter": ("counters", "counter_summary"),
+    "efficiency": ("efficiency",),
 }  # fmt: skip
 """Section -> the tables that answer it, as far as a diff or a run has them."""
 

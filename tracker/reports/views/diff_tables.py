@@ -447,5 +447,6 @@ SECTIONS: Final[Mapping[str, Callable[[Diff, int | None], list[Table]]]] = {
     "overall": overall, "operator": operators, "kernel": kernels, "kernel_type": kernel_types, "metric": metrics,
     "communication": communication, "link": links, "memory": memory, "memory_peak": memory_peak,
     "memory_block": memory_blocks, "module": modules, "api": api, "counter": counters,
+    "efficiency": lambda diff, limit: [table("Efficiency, which is of one run: tracker show", [], [])],
 }  # fmt: skip
 """Section -> its tables."""
