@@ -64,7 +64,7 @@ def test_the_download_is_the_file_of_the_command(reader, traced, tmp_path):
     assert found.headers["content-length"] == str(made.bytes) and found.headers["cache-control"] == "no-store"
 
 
-def test_every_reader_may_have_it_and_nobody_else(traced):
+def test_every_reader_may_have_it_after_a_login(traced):
     proxied = Browser(traced, header="x-forwarded-user", proxies=(ip_network("10.0.0.0/8"),), client="10.0.0.5")
     assert proxied.get(CUT, x_forwarded_user="li").status == 200
     assert Browser(traced).get(CUT).status == 401

@@ -7,7 +7,7 @@ fills. Results display their first screen in a notebook.
 from __future__ import annotations
 
 from tracker.api.arguments import open_store
-from tracker.api.comparison import cluster, diff, matrix, show
+from tracker.api.comparison import advise, cluster, diff, matrix, show
 from tracker.api.edits import (
     ack,
     delete_runs,
@@ -33,8 +33,9 @@ from tracker.api.profiles import cut, ingest, pack
 from tracker.api.verdicts import board, calibrate, explain, findings, history, log
 
 __all__ = [
-    "ack", "board", "calibrate", "cluster", "cut", "delete_runs", "diff", "edit_runs", "examine", "exclude_runs",
-    "expect", "explain", "findings", "history", "ingest", "invalid", "log", "matrix", "mute", "mute_operators", "note",
-    "open_store", "order_versions", "pack", "pin_version", "prune", "restore_runs", "runs", "send_notifications",
-    "show", "status", "tag_runs", "thresholds", "unmute", "unpin_version", "untag_runs", "versions",
+    "ack", "advise", "board", "calibrate", "cluster", "cut", "delete_runs", "diff", "edit_runs", "examine",
+    "exclude_runs", "expect", "explain", "findings", "history", "ingest", "invalid", "log", "matrix", "mute",
+    "mute_operators", "note", "open_store", "order_versions", "pack", "pin_version", "prune", "restore_runs",
+    "runs", "send_notifications", "show", "status", "tag_runs", "thresholds", "unmute", "unpin_version",
+    "untag_runs", "versions",
 ]  # fmt: skip
