@@ -18,7 +18,7 @@ PRODUCT = sorted((ROOT / "tracker").rglob("*.py"))
 ROOMS = {
     "tracker": (773, 6),
     "tracker/advice": (2_882, 19),
-    "tracker/api": (1_271, 8),
+    "tracker/api": (1_274, 8),
     "tracker/cli": (4_556, 28),
     "tracker/compare": (8_868, 56),
     "tracker/config": (843, 7),
@@ -39,7 +39,7 @@ ROOMS = {
     "tracker/watch": (1_800, 12),
     "migrations": (499, 3),
     "scripts": (3_396, 14),
-    "tests": (48_911, 335),
+    "tests": (48_932, 335),
 }
 """Room -> lines and files of Python and SQL."""
 

@@ -88,3 +88,24 @@ def test_an_opened_browser_leaves_no_token_behind(db, tmp_path, browser):
         place, _, token = address.removeprefix("http://").partition("/")
         assert asked(place, f"/{token}").status == 200
     assert list(folder.iterdir()) == []
+
+
+def test_bad_requests_are_answered_and_the_server_goes_on(db):
+    """What no browser sends, through the real server: a status each, and no traceback (`serving`)."""
+    with serving(db, "--listen", "127.0.0.1:0", "--no-token") as address:
+        place = address.removeprefix("http://")
+        wanted = {
+            "/run/999": 404, "/finding/abc": 404, "/diff?side=v1&side=/etc/passwd": 404,
+            f"/findings?workload={'x' * 10_000}": 400, f"/findings?{'x' * 30_000}": 400, "/history?key=%ff%00": 400,
+        }  # fmt: skip
+        found = {path: asked(place, path) for path in wanted}
+        assert {path: one.status for path, one in found.items()} == wanted
+        assert all(b"Traceback" not in one.body and b"root:" not in one.body for one in found.values())
+        host, port = place.split(":")
+        with socket.create_connection((host, int(port)), timeout=20) as raw:
+            raw.sendall(b"no request\r\n\r\n")
+            assert raw.recv(100).startswith(b"HTTP/1.1 400 ")
+        away = db.rename(db.with_name("away.db"))
+        assert asked(place, "/findings").status == 503 and not db.exists()
+        away.rename(db)
+        assert asked(place, "/findings").status == 200

@@ -217,7 +217,10 @@ def exclude_runs(runs: Names, *, reason: str, store: Store | None = None) -> lis
 
 
 def restore_runs(runs: Names, *, reason: str = "", store: Store | None = None) -> list[int]:
-    """Take excluded or deleted runs back into comparisons, as `tracker runs restore` does. Return the runs."""
+    """Take excluded or deleted runs back into comparisons, as `tracker runs restore` does. Return the runs.
+
+    `reason`: kept with them; "" for none.
+    """
     from tracker.store import runs as stored
 
     text = one_line("reason", reason)

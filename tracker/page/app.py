@@ -193,7 +193,7 @@ class _Pages:
                 options = replace(options, by=(*options.by, "op"))
             asked = Inquiry(word, request.path_params.get("about", ""), tuple(sides), options)
             reader: Visitor = request.state.reader
-            user = None if word in _LIGHT else reader.name or reader.session
+            user = None if word in _LIGHT else reader.name or reader.session or None
             # what a page says depends on these; on the database as well
             key = (request.url.path, request.url.query, reader.name, reader.role, bool(reader.session))
             return await self._worked(partial(made, asked, reader, key), user, LONGEST_S)
