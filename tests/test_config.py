@@ -112,6 +112,9 @@ def test_database_is_a_url_or_a_path(text, database, monkeypatch):
             "limits.max_bytes = true",
             r"tracker.toml: key limits.max_bytes: expected a whole number, got true or false; .*",
         ),
+        ("page.keepers = 'wang'", r"tracker.toml: key page.keepers: expected a list, got a text; .*"),
+        ("page.proxies = ['10.0.0.0/99']", r"tracker.toml: key page.proxies: is '10.0.0.0/99', expected a network; .*"),
+        ("page.commit_url = 'javascript:a'", r"tracker.toml: key page.commit_url: is .*, expected an http address .*"),
     ],
 )
 def test_wrong_settings_are_said_with_file_and_key(tmp_path, text, message):

@@ -19,6 +19,7 @@ import pytest
 
 import tracker
 from tests.page.browsing import Browser
+from tracker import config
 from tracker.store import open_store
 
 SAMPLES = Path(tracker.__file__).parent / "samples"
@@ -108,10 +109,8 @@ def test_only_the_page_that_hands_over_may_fetch_and_keep_its_window(reader):
         assert "connect-src" not in headers["content-security-policy"], address
 
 
-def test_without_an_address_of_perfetto_there_is_a_download_only(traced, tmp_path, monkeypatch):
-    (tmp_path / "tracker.toml").write_text('[page]\nperfetto = ""\n')
-    monkeypatch.setenv("TRACKER_CONFIG", str(tmp_path / "tracker.toml"))
-    found = Browser(traced).logged_in().get("/run/1")
+def test_without_an_address_of_perfetto_there_is_a_download_only(traced):
+    found = Browser(traced, page=config.PageRoles(perfetto="")).logged_in().get("/run/1")
     assert CUT in found.hrefs() and "data-perfetto" not in found.text
 
 

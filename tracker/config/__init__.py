@@ -83,8 +83,8 @@ def settings_file(environ: Mapping[str, str] = os.environ) -> Path:
     return _file_path(environ)[0]
 
 
-def make_default_folder() -> None:
-    """Create the user's data folder, in which the default database lies, if it is not there yet."""
+def make_default_folder() -> Path:
+    """Create the user's data folder, in which the default database lies, if it is not there yet; its path."""
     folder = _default_folder()
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -95,6 +95,7 @@ def make_default_folder() -> None:
             f"the folder of the default database cannot be created ({error.strerror})",
             remedy=f"name another database with --db PATH or {DATABASE_VARIABLE}=PATH",
         ) from error
+    return folder
 
 
 def _located(text: str, folder: Path) -> str:

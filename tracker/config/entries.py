@@ -31,7 +31,11 @@ Everything is optional. A complete file:
     interval = "6h"                  # between two messages on one incident
     repeat = "7d"                    # until a reminder of what is still open
 
-    [page]
+    [page]                           # who may do what on the pages of tracker page
+    user_header = "X-Forwarded-User"
+    proxies = ["10.0.0.5/32"]        # from where that header counts
+    hosts = ["tracker.example"]
+    keepers = ["wang"]
     perfetto = "https://ui.perfetto.dev"   # where the pages open traces; a copy of your own, or ""
 
     [[alerts.channels]]
@@ -55,6 +59,7 @@ import re
 import stat
 import tomllib
 from collections.abc import Iterable, Sequence
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
 
@@ -228,8 +233,17 @@ class Alerts(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class PageRoles(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """How `tracker page` serves pages. `perfetto`: where traces are opened, "" for nowhere."""
+    """Who may do what on the pages of `tracker page`; its options of the same names go before these entries.
+    `perfetto`: where traces are opened, "" for nowhere.
+    """
 
+    token_file: str | None = None
+    user_header: str | None = None
+    proxies: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    actors: tuple[str, ...] = ()
+    keepers: tuple[str, ...] = ()
+    commit_url: str | None = None
     perfetto: str = "https://ui.perfetto.dev"
 
 
@@ -334,6 +348,11 @@ def _problems(entries: Entries, tables: dict[str, Any], *, private: bool) -> lis
         found.append(("prune.keep_versions", f"is {entries.prune.keep_versions}, expected 0 or more"))
     if entries.page.perfetto and not re.fullmatch(r"https?://[\w.\[\]:-]+(?:/[^\s]*)?", entries.page.perfetto):
         found.append(("page.perfetto", f"is {entries.page.perfetto!r}, expected an address such as https://HOST"))
+    found += [
+        ("page.proxies", f"is {one!r}, expected a network") for one in entries.page.proxies if not _is_network(one)
+    ]
+    if (url := entries.page.commit_url) and not (re.match("https?://", url) and "{good}" in url and "{bad}" in url):
+        found.append(("page.commit_url", f"is {url!r}, expected an http address with {{good}} and {{bad}}"))
     paths = [folder.path.rstrip("/") for folder in entries.watch.folders]
     found += _numbered("watch.folders", map(_of_folder, entries.watch.folders))
     found += [
@@ -342,6 +361,13 @@ def _problems(entries: Entries, tables: dict[str, Any], *, private: bool) -> lis
         if paths.count(path) > 1
     ]
     return found + _of_alerts(entries.alerts, private=private)
+
+
+def _is_network(text: str) -> bool:
+    try:
+        return bool(ip_network(text))
+    except ValueError:
+        return False
 
 
 def _no_age(value: str | None) -> str:
