@@ -60,16 +60,12 @@ def page(
         tuple[str, ...],
         Option("Another name of this server, as browsers give it; repeatable. Default: the settings file.", "NAME"),
     ] = (),
-    actor: Annotated[
-        tuple[str, ...],
-        Option("A user of the header who may act on findings; '*' for all; repeatable. Default: the settings file.",
-               "NAME"),
-    ] = (),
-    keeper: Annotated[
-        tuple[str, ...],
-        Option("A user of the header who may also exclude runs; '*' for all; repeatable. Default: the settings file.",
-               "NAME"),
-    ] = (),
+    actor: Annotated[tuple[str, ...], Option(
+        "A user of the header who may act on findings; '*' for all; repeatable. Default: the settings file.", "NAME"
+    )] = (),
+    keeper: Annotated[tuple[str, ...], Option(
+        "A user of the header who may also exclude runs; '*' for all; repeatable. Default: the settings file.", "NAME"
+    )] = (),
     db: Database = None,
 ) -> None:  # fmt: skip
     """Serve the board, findings, comparisons, histories and runs as pages, with links between them and actions.
@@ -87,19 +83,23 @@ def page(
     if socket_file and (listen or open):
         raise UsageError("--socket has no port to listen on or to open", remedy="leave out --listen and --open")
     settings = config.load(db)
-    own = settings.page
-    given = PageRoles(
-        token_file=token_file, user_header=user_header or own.user_header, proxies=proxy or own.proxies,
-        hosts=host or own.hosts, actors=actor or own.actors, keepers=keeper or own.keepers,
-    )  # fmt: skip
-    if token_file is None and own.token_file and settings.file:
-        given = replace(given, token_file=str(settings.file.parent / user_path(own.token_file)))
+    named = PageRoles(
+        token_file=token_file, user_header=user_header, proxies=proxy, hosts=host, actors=actor, keepers=keeper
+    )
     address, port = _address(listen or "127.0.0.1:8642")
     with database.reading(settings):
         pass  # an error of the database comes before the server
-    rules = _rules(given, "" if socket_file else address, needs_token=not no_token)
+    rules = _rules(_with_settings(named, settings), "" if socket_file else address, needs_token=not no_token)
     rules = replace(rules, read_only=read_only or not _is_writable(settings.database))
     _serve(settings, rules, _bound_file(socket_file) if socket_file else _bound(address, port), opens=open)
+
+
+def _with_settings(named: PageRoles, settings: Settings) -> PageRoles:
+    """What the options name, else the settings file."""
+    own = settings.page
+    if own.token_file and settings.file:
+        own = replace(own, token_file=str(settings.file.parent / user_path(own.token_file)))
+    return PageRoles(**{name: getattr(named, name) or getattr(own, name) for name in PageRoles.__struct_fields__})
 
 
 def _rules(given: PageRoles, address: str, *, needs_token: bool) -> Rules:
