@@ -160,8 +160,8 @@ def _all_failed(errors: Sequence[TrackerError]) -> TrackerError:
 
 
 def _ready_to_save(store: Store, options: IngestOptions) -> SaveRuns:
-    """What saves runs. It is imported, and what judges them and advises, while other processes may read already: each at its first
-    use, when all is read, would keep everybody waiting.
+    """What saves runs. It is imported, and what judges them and advises, while other processes may read already: each
+    at its first use, when all is read, would keep everybody waiting.
     """
     from tracker.store.save import save_runs
 
