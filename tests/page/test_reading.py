@@ -36,6 +36,8 @@ ADDRESSES = {
     "/run/9": "",
     "/run/9?by=op": "",
     "/run/9/ranks": "",
+    "/run/9/advice": "",
+    "/advise?side=v2&side=v3": "",
     "/runs?version=v3": "3 runs",
     "/log?workload=gpt": "v3 is at",
     "/status": "No problem",
@@ -119,9 +121,11 @@ def test_every_page_is_offered_as_a_file(page, format):
         "/runs",
         "/run/9",
         "/run/9/ranks",
+        "/run/9/advice",
+        "/advise",
         "/log",
     ):
-        query = "?side=v2&side=v3" if address == "/diff" else ""
+        query = "?side=v2&side=v3" if address in ("/diff", "/advise") else ""
         found = page.get(f"{address}.{format}{query}")
         assert found.status == 200 and found.body and "attachment" in found.headers["content-disposition"], address
 

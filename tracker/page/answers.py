@@ -187,6 +187,7 @@ def _run(store: Store, asked: Inquiry) -> Answer:
     workload, version = ("--workload", str(shown.run["workload"])), str(shown.run["version"])
     beside = (
         ("its ranks", Target("cluster", (("RUN", str(run_id)),))),
+        ("advice", Target("run_advice", (("RUN", str(run_id)),))),
         (f"runs of {version}", Target("runs", (("--version", version), workload))),
         ("history of the step", Target("history", (("KEY", "step"), workload))),
     )
@@ -202,6 +203,26 @@ def _cluster(store: Store, asked: Inquiry) -> Answer:
     names = (*asked.sides, f"run:{known_run(store, asked.about)}")
     found = cluster(store, *(side(store, name, None) for name in names), options=asked.options)
     return Answer((found,), names, beside=((names[-1], Target("run", (("RUN", names[-1].removeprefix("run:")),))),))
+
+
+def _advised(store: Store, asked: Inquiry) -> Answer:
+    """The advice on a run, or on what the query names, since a baseline if it names two."""
+    from tracker.compare.advised import advise
+
+    chosen = asked.options
+    if asked.page == "run_advice":
+        names = (f"run:{known_run(store, asked.about)}",)
+        beside = ((names[0], Target("run", (("RUN", asked.about),))),)
+    elif not asked.sides:
+        headline = "Choose a side, or a baseline and a side: versions, runs (run:41), latest, or pinned"
+        return Answer((), document=lambda _: Document(title="Advice", headline=headline))
+    else:
+        names = asked.sides
+        sides = tuple(("side", name) for name in names)
+        workload = (("--workload", chosen.workload),) if chosen.workload else ()
+        beside = ((" beside ".join(names), Target("diff", (*sides, *workload))),)
+    *baseline, last = (side(store, name, chosen.workload) for name in names)
+    return Answer((advise(store, last, *baseline, options=chosen),), names, beside=beside)
 
 
 def known_run(store: Store, about: str) -> int:
@@ -246,6 +267,7 @@ def _runs(store: Store, asked: Inquiry) -> Answer:
 _ANSWERS: Final[Mapping[str, Callable[[Store, Inquiry], Answer]]] = {
     "board": _board, "findings": _findings, "incident": _explained, "finding": _explained, "diff": _diff,
     "history": _history, "run": _run, "cluster": _cluster, "log": _log, "runs": _runs,
+    "run_advice": _advised, "advice": _advised,
 }  # fmt: skip
 _COLUMNS: Final[tuple[tuple[Column, Callable[[Row], str]], ...]] = (
     (Column("run", **WORDS), lambda row: f"run:{row['run_id']}"),

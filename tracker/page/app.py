@@ -443,15 +443,15 @@ def _at(asked: Inquiry, page: Screen, texts: Texts) -> str:
 
 def _questions(asked: Inquiry, page: Screen, texts: Texts) -> Iterator[Form]:
     """The form for what is no choice: names and patterns."""
-    if not page.texts and not page.sides[1]:
+    if not page.texts and not page.sides:
         return
     spelled = links.spelled(page.options)
     own = [spelled[field].name for field in page.texts]
     hidden = links.query_of((), [pair for pair in texts if pair[0] not in own])
     fields = [(name, "", value, "hidden") for name, value in hidden]
-    shown = min(page.sides[1], max(3, len(asked.sides) + 1)) if page.sides[1] > 1 else page.sides[1]
+    shown = min(page.sides, max(3, len(asked.sides) + 1)) if page.sides > 1 else page.sides
     sides = [*asked.sides, *[""] * (shown - len(asked.sides))]
-    fields += [("side", "side" if page.sides[1] > 1 else "against", value, "text") for value in sides]
+    fields += [("side", "side" if page.sides > 1 else "against", value, "text") for value in sides]
     for name in own:
         value = next((value for known, value in texts if known == name), "")
         ((bare, _),) = links.query_of((), [(name, value)])

@@ -136,7 +136,7 @@ class Table(Struct, frozen=True):
 
 class Lines(Struct, frozen=True):
     """Sentences under a title. `is_wrapped`: broken at the width; else each stays one line, since it may hold paths.
-    `is_drawing`: characters that draw what a chart shows.
+    `is_drawing`: characters that draw what a chart shows; `link`: where a server has more on it.
     """
 
     title: str
@@ -145,6 +145,7 @@ class Lines(Struct, frozen=True):
     is_first: bool = True
     is_wrapped: bool = False
     is_drawing: bool = False
+    link: Target | None = None
 
 
 Block = Table | Lines

@@ -170,7 +170,8 @@ class _HtmlRow(Struct, frozen=True):
 class _HtmlBlock(Struct, frozen=True):
     """A block as the template takes it. `classes`: which columns are aligned left, hold names, or change; `shown`: rows
     before a reader asks for more; `packed`: the rows that are no HTML, and `left` how many; `drawn`: headers of the
-    columns with drawings; `below_at`: the column under which the sentence of a row stands.
+    columns with drawings; `below_at`: the column under which the sentence of a row stands; `address`: where the
+    title leads.
     """
 
     title: str
@@ -189,6 +190,7 @@ class _HtmlBlock(Struct, frozen=True):
     is_sortable: bool = False
     below_at: int = 0
     drawn: tuple[str, ...] = ()
+    address: str = ""
     chart: Markup = Markup("")
 
 
@@ -201,7 +203,8 @@ def _says_something(block: Block) -> bool:
 def _block(block: Block, most: int, link: Callable[[Target], str] | None = None) -> _HtmlBlock:
     """`block` with at most so many rows as HTML."""
     if isinstance(block, Lines):
-        return _HtmlBlock(block.title, block.is_first, block.lines)
+        address = link(block.link) if block.link and link else ""
+        return _HtmlBlock(block.title, block.is_first, block.lines, address=address)
     block = _without_empty_columns(block)
     rows, spans, shown = tuple(_rows(block, link)), _spans(block), _FIRST if block.is_first else _DETAIL
     if isinstance(block.chart, Trend):

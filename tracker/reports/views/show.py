@@ -119,7 +119,7 @@ def _blocks(shown: Shown, look: Look) -> Iterator[Block]:
         found = show_tables.SECTIONS[section](shown, limit)
         yield from in_section(found, section, look.only, shown.options, shown.is_pruned)
     if shown.advice and not look.only:
-        made = advice_table(shown.advice, 1)
+        made = advice_table(shown.advice, str(shown.run["workload"]))
         yield replace(made, title="What could make it faster: tracker advise has all of it")
     facts = [row for row in records(shown.tables["facts"]) if row["kind"] == "fact"]
     if facts:
