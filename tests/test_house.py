@@ -31,14 +31,14 @@ ROOMS = {
     "tracker/ranks": (937, 6),
     "tracker/readers": (15_618, 119),
     "tracker/regressions": (4_878, 27),
-    "tracker/reports": (8_669, 43),
+    "tracker/reports": (8_666, 43),
     "tracker/results": (2_876, 21),
     "tracker/store": (12_598, 166),
     "tracker/timeline": (4_279, 32),
     "tracker/watch": (1_800, 12),
     "migrations": (492, 3),
     "scripts": (3_179, 13),
-    "tests": (47_525, 327),
+    "tests": (47_529, 327),
 }
 """Room -> lines and files of Python and SQL."""
 

@@ -30,7 +30,7 @@ function element(name, properties = {}, ...children) {
 }
 
 /** A row of packed data as an element. */
-function rowOf([tone, below, cells, marks, address], belowAt) {
+function rowOf({ tone, below, address, marks, cells }, belowAt) {
   const row = element("tr", { className: tone });
   cells.forEach((text, place) => {
     const inside = address && place === belowAt ? element("a", { href: address, textContent: text }) : text;
@@ -55,10 +55,14 @@ function known(row) {
   return { cells, tone: row.className, whole: row.textContent.toLowerCase(), element: () => row };
 }
 
-function packedRow(data, belowAt) {
-  const whole = [...data[2], data[1]].join(" ").toLowerCase();
-  let made = null;
-  return { cells: data[2], tone: data[0], whole, element: () => (made ??= rowOf(data, belowAt)) };
+/** The rows of packed data, which has their parts by column. */
+function packedRows([tones, belows, addresses, marks, ...columns], belowAt) {
+  return tones.map((tone, at) => {
+    const cells = columns.map((column) => column[at]);
+    const row = { tone, below: belows[at], address: addresses[at], marks: marks[at], cells };
+    let made = null;
+    return { ...row, whole: [...cells, row.below].join(" ").toLowerCase(), element: () => (made ??= rowOf(row, belowAt)) };
+  });
 }
 
 function enhance(table) {
@@ -82,7 +86,7 @@ function enhance(table) {
   function load() {
     if (!packed) return Promise.resolve();
     loading ??= unpacked(packed.textContent.trim()).then((found) => {
-      rows.push(...found.map((data) => packedRow(data, Number(table.dataset.below))));
+      rows.push(...packedRows(found, Number(table.dataset.below)));
     });
     return loading;
   }
