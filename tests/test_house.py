@@ -31,7 +31,7 @@ ROOMS = {
     "tracker/ranks": (937, 6),
     "tracker/readers": (15_618, 119),
     "tracker/regressions": (4_878, 27),
-    "tracker/reports": (8_666, 43),
+    "tracker/reports": (8_600, 43),
     "tracker/results": (2_876, 21),
     "tracker/store": (12_598, 166),
     "tracker/timeline": (4_279, 32),

@@ -271,23 +271,17 @@ def _classes(columns: Sequence[Column]) -> Iterator[str]:
 
 def _packed(rows: Sequence[_HtmlRow]) -> str:
     """Rows for the script of the page, as gzip of JSON in base64: their tones, sentences, addresses, the tones of their
-    cells, then each column. Like stands beside like, so that it is small.
+    cells (`-` for none), then each column. Like stands beside like, so that it is small.
     """
     found = [
         [row.tone for row in rows],
         [_shown(row.below) for row in rows],
         [row.address for row in rows],
-        ["".join(_marks(row)) for row in rows],
+        ["".join(mark or "-" for _, mark in row.cells) for row in rows],
         *zip(*([_shown(text) for text, _ in row.cells] for row in rows), strict=True),
     ]
     text = json.dumps(found, ensure_ascii=False, separators=(",", ":"))
     return b64encode(compress(text.encode("utf-8", "replace"), mtime=0)).decode()
-
-
-def _marks(row: _HtmlRow) -> Iterator[str]:
-    """The tone of each cell, `-` for none; nothing where no cell has one."""
-    if any(mark for _, mark in row.cells):
-        yield from (mark or "-" for _, mark in row.cells)
 
 
 def _hash(text: str) -> str:

@@ -35,7 +35,7 @@ function rowOf({ tone, below, address, marks, cells }, belowAt) {
   cells.forEach((text, place) => {
     const inside = address && place === belowAt ? element("a", { href: address, textContent: text }) : text;
     const cell = element("td", {}, inside);
-    if (marks && marks[place] !== "-") cell.className = marks[place];
+    if (marks[place] !== "-") cell.className = marks[place];
     if (place === belowAt && below) cell.append(element("small", { textContent: below }));
     row.append(cell);
   });

@@ -193,8 +193,9 @@ def _step(diff: Diff) -> Table:
         bars.append(None)
         metrics.append(name)
     strips = tuple(map(diff.samples.overall.get, metrics)) if diff.samples.has_repeats else ()
-    drawn = replace(table("", columns, rows, is_first=True), bars=tuple(bars), chart=_bars(diff, unit))
-    return replace(drawn, strips=strips, links=tuple(diff_tables.history_of_run(diff, name) for name in metrics))
+    links = tuple(diff_tables.history_of_run(diff, name) for name in metrics)
+    drawn = {"bars": tuple(bars), "chart": _bars(diff, unit), "strips": strips}
+    return table("", columns, rows, is_first=True, links=links, **drawn)
 
 
 def _bars(diff: Diff, unit: tuple[int, str]) -> Bars:
@@ -241,7 +242,7 @@ def _causes(diff: Diff) -> Table:
         ends = [whole, cells.signed(format_ns(found.delta_ns, unit), found.delta_ns), "100 %" if has_shares else ""]
         lines.append(("strong", [*ends, *[""] * (len(columns) - len(ends))]))
         adds.append(None)
-    return replace(table("", columns, lines, is_first=True), adds=tuple(adds), links=tuple(links))
+    return table("", columns, lines, is_first=True, adds=tuple(adds), links=tuple(links))
 
 
 def _history_of(diff: Diff, row: Contribution) -> Target | None:
