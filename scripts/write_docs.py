@@ -116,6 +116,60 @@ def format_page(name: str) -> str:
     )
 
 
+def rule_page(number: str) -> str:
+    """When a rule of `tracker advise` fires, what it claims, and what it proposes, as its declaration says."""
+    from tracker.advice.rule import BOUNDS
+
+    rule = next(rule for _, rule in rules() if rule.id == number)
+    remedies = [f"- {remedy.text}" + (f" ({', '.join(remedy.on)})" if remedy.on else "") for remedy in rule.remedies]
+    return "\n\n".join(
+        [
+            f"# {rule.id}: {rule.title}",
+            f"**Fires when** {rule.fires}.",
+            f"**Bound**: {rule.bound}: {BOUNDS[rule.bound]}. **Confidence**: {rule.confidence}.",
+            "What to do:\n\n" + "\n".join(remedies),
+            f"Sources: {'; '.join(rule.sources)}.",
+            "All rules: [advice](../advice.md#rules).",
+        ]
+    )
+
+
+def rule_table() -> str:
+    """Every rule with its page, by family."""
+    lines = ["| rule | about | fires when |", "|---|---|---|"]
+    return "\n".join(
+        [
+            *lines,
+            *(
+                f"| [{rule.id}](advice/{rule.id}.md) {rule.title} | {family} | {rule.fires} |"
+                for family, rule in rules()
+            ),
+        ]
+    )
+
+
+def device_table() -> str:
+    """The devices whose peaks are known."""
+    from tracker.advice.devices import devices
+
+    lines = [
+        "| model contains | 16 bit | tf32 | 32 bit | 8 bit | GB/s | GiB | source |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for one in devices():
+        numbers = (one.half, one.tf32, one.fp32, one.byte, one.memory_gb_per_s, one.memory_gib)
+        cells = " | ".join("-" if number is None else f"{number:g}" for number in numbers)
+        lines.append(f"| {one.model} | {cells} | {one.source} |")
+    return "\n".join(lines)
+
+
+def rules() -> list[tuple[str, Any]]:
+    """Every rule of `tracker advise` with the family that it is of."""
+    from tracker.advice.rules import FAMILIES
+
+    return [(family, rule) for family, own in FAMILIES.items() for rule in own]
+
+
 def columns() -> str:
     """The data dictionary: all tables of the database and their columns."""
     from tracker.store.tables import details, dimensions, judgement, notifications, regressions, runs, watch
@@ -156,6 +210,7 @@ def json_documents() -> str:
             "tracker show RUN": ("show", tracker.show("run:6", store=store)),
             "tracker diff BASELINE CANDIDATE": ("diff", tracker.diff("v01", "v08", store=store)),
             "tracker cluster RUN": ("cluster", tracker.cluster(ROOT / "tests" / "data" / "cluster", store=store)),
+            "tracker advise SIDE": ("advice", tracker.advise("v01", "v08", store=store)),
             "tracker diff SIDE SIDE SIDE...": ("matrix", tracker.matrix("run:1", "run:2", "run:4", store=store)),
             "tracker history KEY": ("history", tracker.history("step", store=store)),
             "tracker log": ("log", tracker.log(store=store)),
@@ -268,6 +323,8 @@ SECTIONS: Mapping[str, Callable[[], str]] = {
     "readers": readers,
     "reports": reports,
     "settings": settings,
+    "rules": rule_table,
+    "devices": device_table,
     "slurm": partial(example, "slurm_epilog.sh", "sh"),
     "github": partial(example, "github.yml", "yaml"),
     "gitlab": partial(example, "gitlab.yml", "yaml"),
@@ -283,6 +340,7 @@ def pages() -> Mapping[str, Callable[[], str]]:
         "docs/columns.md": columns,
         "docs/json.md": json_documents,
         **{f"docs/formats/{name}.md": partial(format_page, name) for name in NAMES},
+        **{f"docs/advice/{rule.id}.md": partial(rule_page, rule.id) for _, rule in rules()},
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 CPU_SECONDS: Final = {
-    "cli": 145, "compare": 65, "detect": 2, "hooks": 20, "load": 40, "notify": 26,
+    "advice": 6, "cli": 145, "compare": 65, "detect": 2, "hooks": 20, "load": 40, "notify": 26,
     "page": 14, "ranks": 8, "readers": 35, "real": 55, "regressions": 45, "reports": 36, "store": 60, "timeline": 12,
     "watch": 21,
     "test_api.py": 6, "test_at_once.py": 7, "test_docs.py": 7, "test_docs_commands.py": 38, "test_intake.py": 3,

@@ -165,6 +165,13 @@ CREATE TABLE sample_array (
     CONSTRAINT pk_sample_array PRIMARY KEY (run_id)
 );
 
+CREATE TABLE advice (
+    run_id BIGINT NOT NULL, -- postgresql
+    run_id INTEGER NOT NULL, -- sqlite
+    rule_version INTEGER NOT NULL, content TEXT COLLATE "C" NOT NULL,
+    CONSTRAINT pk_advice PRIMARY KEY (run_id)
+);
+
 CREATE TABLE threshold (
     id BIGSERIAL NOT NULL, workload_id BIGINT NOT NULL, configuration_id BIGINT NOT NULL, device_id BIGINT NOT NULL,
     kind TEXT COLLATE "C" NOT NULL, pattern TEXT COLLATE "C" NOT NULL, name TEXT COLLATE "C" NOT NULL,

@@ -8,9 +8,9 @@ import pytest
 
 from tests.real import data
 from tracker.detect.peers import judge
+from tracker.detect.stages import Stage
 from tracker.ranks import cluster
 from tracker.ranks.own_time import pipeline_row
-from tracker.regressions.hosts import Stage
 from tracker.results import ClusterOptions
 
 MS = 1e6

@@ -7,7 +7,7 @@ fills. Results display their first screen in a notebook.
 from __future__ import annotations
 
 from tracker.api.arguments import open_store
-from tracker.api.comparison import cluster, diff, matrix, show
+from tracker.api.comparison import advise, cluster, diff, matrix, show
 from tracker.api.edits import (
     ack,
     delete_runs,
@@ -32,8 +32,9 @@ from tracker.api.profiles import ingest, pack
 from tracker.api.verdicts import board, calibrate, explain, findings, history, log
 
 __all__ = [
-    "ack", "board", "calibrate", "cluster", "delete_runs", "diff", "edit_runs", "examine", "exclude_runs", "expect",
-    "explain", "findings", "history", "ingest", "invalid", "log", "matrix", "mute", "mute_operators", "open_store",
-    "order_versions", "pack", "pin_version", "prune", "restore_runs", "runs", "send_notifications", "show", "status",
+    "ack", "advise", "board", "calibrate", "cluster", "delete_runs", "diff", "edit_runs", "examine", "exclude_runs",
+    "expect", "explain", "findings", "history", "ingest", "invalid", "log", "matrix", "mute", "mute_operators",
+    "open_store", "order_versions",
+    "pack", "pin_version", "prune", "restore_runs", "runs", "send_notifications", "show", "status",
     "tag_runs", "thresholds", "unmute", "unpin_version", "untag_runs", "versions",
 ]  # fmt: skip

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from tracker.api.arguments import EMPTY, Place, chosen, path_texts, reading_for
 
 if TYPE_CHECKING:
-    from tracker.results import Cluster, Diff, Matrix, Shown
+    from tracker.results import Advised, Cluster, Diff, Matrix, Shown
     from tracker.store import Store
 
 
@@ -154,3 +154,36 @@ def cluster(
     names = path_texts(sides)
     with reading_for(store, names) as opened:
         return compare(opened, *names, options=options)
+
+
+def advise(
+    side: Place,
+    baseline: Place | None = None,
+    *,
+    store: Store | None = None,
+    workload: str | None = None,
+    everything: bool = False,
+    rules: str | Iterable[str] = (),
+    only: str | Iterable[str] = (),
+    microbatches: int | None = None,
+    fail_on: Literal["high", "medium"] | None = None,
+    format: str | None = None,
+    flow_category: str | None = None,
+    allow_partial: bool = False,
+    skip_bad_rows: bool = False,
+    max_bytes: int | None = None,
+    on_progress: Callable[[str, int, int], None] | None = None,
+) -> Advised:
+    """Advise what could make a side faster, as `tracker advise` does; with a `baseline` what is new, grown or gone.
+
+    `store` as for `diff`; the other arguments are the fields of `tracker.results.AdviseOptions`.
+    """
+    from tracker.compare.advised import advise as find
+    from tracker.results import AdviseOptions
+
+    options = chosen(
+        AdviseOptions, {name: value for name, value in locals().items() if name not in ("side", "baseline")}
+    )
+    names = path_texts([side] if baseline is None else [baseline, side])
+    with reading_for(store, names) as opened:
+        return find(opened, names[-1], *names[:-1], options=options)

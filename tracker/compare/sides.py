@@ -48,7 +48,7 @@ _TABLES: Final[Mapping[queries.Question[...], str]] = {
     queries.memory_peaks: "has_curve",
     queries.counters: "has_counters",
 }
-"""Question -> the column of `queries.told` that says of which runs it can find anything."""
+"""Question -> the column of `queries.filled_tables` that says of which runs it can find anything."""
 
 
 class Loaded(Struct, frozen=True, eq=False):
@@ -121,7 +121,7 @@ class Loaded(Struct, frozen=True, eq=False):
         """Those of these runs that have rows in the table that is asked: most have none in most tables."""
         if question not in _TABLES:
             return run_ids
-        told = self.asked.about(run_ids, (queries.told,), partial(queries.told.columns, self.store))
+        told = self.asked.about(run_ids, (queries.filled_tables,), partial(queries.filled_tables.columns, self.store))
         return sorted(set(compress(told.listed("run_id"), told.integers(_TABLES[question]) == 1)))
 
     def op_tree(self, *, by_step: bool = False) -> Columns:
@@ -134,8 +134,8 @@ class Loaded(Struct, frozen=True, eq=False):
         return self.about(queries.kernel_metrics, ranks=self.ranks)
 
     def told(self) -> Columns:
-        """Which ranks have rows in which tables; see `queries.told`."""
-        return self.once("told", lambda: self.about(queries.told))
+        """Which ranks have rows in which tables; see `queries.filled_tables`."""
+        return self.once("told", lambda: self.about(queries.filled_tables))
 
     def once(self, name: str, make: Callable[[], T]) -> T:
         """What `make` gives, made once for this side; who asks leaves it as it is."""

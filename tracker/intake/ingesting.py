@@ -123,6 +123,7 @@ def ingest(
     if options.judge:
         # also what was in already: whoever brought it may have been killed before it was judged
         judge_runs(store, [saved.run_id for saved in done])
+    _keep_advice(store, done)
     results = [
         _result(group, record, saved, options) for group, (record, _, _), saved in zip(groups, batch, done, strict=True)
     ]
@@ -167,6 +168,15 @@ def _ready_to_save(options: IngestOptions) -> SaveRuns:
     if options.judge:
         from tracker.regressions.judgement import lines_of, update  # noqa: F401
     return save_runs
+
+
+def _keep_advice(store: Store, done: Sequence[SavedRun]) -> None:
+    """Store what rules advise on runs that came or grew; a database in memory is asked once, and forgotten."""
+    if not store.is_in_memory:
+        from tracker.advice import stored
+
+        changed = {saved.run_id for saved in done if saved.created or saved.joined or saved.restored}
+        stored.keep(store, [saved.run_id for saved in done], again=changed)
 
 
 def judge_runs(store: Store, run_ids: Sequence[int]) -> None:

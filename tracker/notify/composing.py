@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from tracker.advice.versions import on_findings
 from tracker.config import Alerts
 from tracker.notify.routes import SEVERITIES, Route, Subject, matches, owner_of
 from tracker.notify.seen import Incident, Seen
@@ -132,8 +133,15 @@ class Composer:
             more=sum(_counts(one, wish) for one in tops) - len(shown) if is_first else 0,
             silenced=sum(one.is_silent for one in tops),
             beside=tuple(self._finding(one, found, wish) for one in others),
+            advice=self._advice(found, tops) if is_first and wish.event != "recovered" else (),
             **_end_of(tops) if wish.event == "recovered" else {},
         )
+
+    def _advice(self, found: Told, tops: Sequence[Seen]) -> tuple[str, ...]:
+        if found.row["direction"] != "regression":
+            return ()
+        sides = [_numbers(found.row[name]) for name in ("baseline_runs", "candidate_runs")]
+        return tuple(item.sentence for item in on_findings(self._store, [one.row for one in tops], *sides))
 
     def _beside(self, key: str) -> list[Seen]:
         """The largest findings of the version that went the other way, in time and not only against the machine."""

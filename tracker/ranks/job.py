@@ -12,10 +12,10 @@ from tracker.columns import Columns
 from tracker.compare.references import named, needs_store
 from tracker.compare.sides import load_all
 from tracker.detect.peers import FEWEST_STEPS
+from tracker.detect.stages import TIMES, Stage, host_rows, stages_of
 from tracker.errors import UsageError
 from tracker.ranks import exchange, missing, own_time
 from tracker.ranks.work import Work, operator_rows
-from tracker.regressions.hosts import TIMES, Stage, host_rows, stages_of
 from tracker.results import CLUSTER_COLUMNS, SLOW, SUSPECT, UNEVEN, Cluster, ClusterOptions, ShowOptions
 from tracker.store import queries
 from tracker.units import counted, format_ns, format_numbers

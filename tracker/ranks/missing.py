@@ -10,7 +10,7 @@ from tracker.units import counted, format_numbers
 
 if TYPE_CHECKING:
     from tracker.compare.sides import Loaded
-    from tracker.regressions.hosts import Stage
+    from tracker.detect.stages import Stage
     from tracker.results import ClusterOptions
     from tracker.store.calls.splitting import RunCalls
 

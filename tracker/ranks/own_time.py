@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tracker.detect.peers import median_of_others
+from tracker.detect.stages import Stage, known
 from tracker.ranks.work import Work
-from tracker.regressions.hosts import Stage, known
 from tracker.results import UNEVEN
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ class Work:
 
     def __init__(self, side: Loaded) -> None:
         self.is_device = side.side.timeline == "device"
-        chosen = {"ranks": side.ranks, "steps": side.chosen_steps}
+        chosen: dict[str, Any] = {"ranks": side.ranks, "steps": side.chosen_steps}
         self._ops = queries.rank_ops.columns(side.store, side.run_ids, **chosen)
         self._waits = side.ask(queries.communication_tasks).listed("name")
         kernels = queries.rank_kernels.columns(side.store, side.run_ids, **chosen) if self.is_device else None

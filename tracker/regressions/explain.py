@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from tracker.advice.versions import on_findings
 from tracker.detect import JudgedSeries, judge_version
 from tracker.detect.power import detectable_change
 from tracker.detect.sides import sides_of
@@ -65,7 +66,8 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
     with store.connect() as connection:
         sentence = comparable.settings_note(connection, track.line, track.runs, track.limits.look_back)
         runs = [[*map(int, str(finding[name] or "").split())] for name in ("candidate_runs", "baseline_runs")]
-        host = slow_host((connection, runs[0]), (connection, runs[1])) if finding["direction"] == "regression" else ""
+        is_slower = finding["direction"] == "regression"
+        host = slow_host((connection, runs[0]), (connection, runs[1])) if is_slower else ""
     facts = queries.of_version(store, "version_facts", track.line, finding["version_id"])
     centred = window.centred(data.series.shares_shift)[row]
     return ExplainedFinding(
@@ -82,6 +84,7 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
             changed_between(store, incident), columns=list(FINDINGS_COLUMNS["environment"]), dtype=object
         ),
         notes=tuple(filter(None, (_part_words(finding, shown), sentence, note_of(host)))),
+        advice=on_findings(store, [shown], runs[1], runs[0]) if is_slower and not host else (),
     )
 
 

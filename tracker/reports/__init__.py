@@ -26,7 +26,7 @@ NAMES: Final = ("csv", "github", "html", "json", "junit", "markdown", "prometheu
 _WORDS: Final = {
     "Diff": "diff", "Matrix": "matrix", "Shown": "show", "Log": "log", "History": "history", "Findings": "findings",
     "ExplainedFinding": "explained", "ExplainedIncident": "incident", "Calibration": "calibration",
-    "Cluster": "cluster", "Board": "board", "Status": "status",
+    "Cluster": "cluster", "Advised": "advice", "Board": "board", "Status": "status",
 }  # fmt: skip
 """Class of a result -> its view."""
 SHOWS: Final = {

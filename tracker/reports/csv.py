@@ -18,6 +18,7 @@ from tracker.reports.tables import bottleneck_row, bottleneck_rows, chosen_table
 from tracker.results import (
     CALIBRATION_COLUMNS,
     EXPLAIN_COLUMNS,
+    Advised,
     Board,
     Calibration,
     Cluster,
@@ -127,6 +128,11 @@ def explained(found: ExplainedFinding, look: Look) -> str:
 def board(found: Board, look: Look) -> str:
     """One row per line."""
     return written({"lines": table(found.tables["lines"].head(look.rows(None)))})
+
+
+def advice(found: Advised, look: Look) -> str:
+    """One row per piece of advice."""
+    return written({"advice": table(found.tables["advice"].head(look.rows(None)))})
 
 
 def cluster(found: Cluster, look: Look) -> str:

@@ -19,6 +19,7 @@ from tracker.results import (
     HISTORY_COLUMNS,
     LOG_COLUMNS,
     MATRIX_COLUMNS,
+    Advised,
     Board,
     Calibration,
     Cluster,
@@ -117,7 +118,7 @@ def incident(found: ExplainedIncident, look: Look) -> str:
 
 
 def _explained(found: ExplainedFinding) -> dict[str, Any]:
-    fields = {"finding": plain(dict(found.finding)), "notes": plain(found.notes)}
+    fields = {"finding": plain(dict(found.finding)), "notes": plain(found.notes), "advice": plain(found.advice)}
     tables = {name: records(getattr(found, name)) for name in (*EXPLAIN_COLUMNS, "environment")}
     return {"schema": SCHEMA, **fields, **tables}
 
@@ -126,6 +127,16 @@ def board(found: Board, look: Look) -> str:
     """Every line, and the step of its last versions."""
     tables = {name: records(rows) for name, rows in found.tables.items()}
     return _dump({"schema": SCHEMA, "headline": found.headline, "options": plain(found.options), **tables})
+
+
+def advice(found: Advised, look: Look) -> str:
+    """The sides, what can be won together, a list of advice with its evidence, and how near operators come to peak."""
+    names = ("run", "baseline", "step_ns", "together_ns", "bottleneck", "missing", "notes", "options")
+    fields = {name: plain(getattr(found, name)) for name in names}
+    efficiency = plain(found.use) | {"rows": records(found.tables["efficiency"].head(look.rows(None)))}
+    kept = found.items[: look.rows(None)]
+    items = [{name: value for name, value in plain(item).items() if name != "is_shown"} for item in kept]
+    return _dump({"schema": SCHEMA, "headline": found.headline, **fields, "advice": items, "efficiency": efficiency})
 
 
 def cluster(found: Cluster, look: Look) -> str:

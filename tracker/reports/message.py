@@ -265,6 +265,8 @@ def _explained(incident: ToldIncident, *, markdown: bool, short: bool) -> list[L
         lines.append(Line(text, 6.8))
     if incident.causes and not short:
         lines.append(Line(f"Causes: {', '.join(said(cause, markdown=markdown) for cause in incident.causes)}.", 6.6))
+    if not short:
+        lines += [Line(f"What to do: {said(sentence, markdown=markdown)}", 6.5) for sentence in incident.advice]
     if incident.environment:
         lines.append(Line(f"Changed with it: {changes(incident, markdown=markdown)}.", 4.0))
     return lines

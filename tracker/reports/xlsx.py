@@ -22,6 +22,7 @@ from tracker.reports.views.matrix import labels, rows_of, verdict_lines
 from tracker.reports.workbook import Book, Field, field
 from tracker.results import (
     EXPLAIN_COLUMNS,
+    Advised,
     Board,
     Calibration,
     Cluster,
@@ -125,6 +126,17 @@ _BESIDE: Final = {
     )),
 }  # fmt: skip
 """Section -> a sheet beside it, with the columns of Ascend's cluster analysis: MB and GB are 1e6 and 1e9 bytes."""
+
+
+def advice(found: Advised, look: Look) -> bytes:
+    """What can be won together, a row per piece of advice, and how near operators come to what the device can do."""
+    book = Book(look.tell)
+    notes = [{"note": note} for note in (found.headline, *found.missing, *found.notes)]
+    book.sheet("Summary", [field("Note", "text", "note", 120)], (("", row) for row in notes), len(notes))
+    for name, rows in found.tables.items():
+        if len(rows):
+            book.table(name.capitalize(), rows)
+    return book.save()
 
 
 def cluster(found: Cluster, look: Look) -> bytes:

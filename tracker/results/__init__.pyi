@@ -1,3 +1,4 @@
+from .advice import ADVICE_COLUMNS, Advice, Advised, AdviseOptions, Claimed, Number
 from .board import BOARD_COLUMNS, Board, BoardOptions
 from .calibration import (
     CALIBRATION_COLUMNS,
@@ -115,6 +116,7 @@ from .words import (
 
 __all__ = [
     "ADDED",
+    "ADVICE_COLUMNS",
     "API_KEY",
     "BASELINES",
     "BOARD_COLUMNS",
@@ -174,6 +176,9 @@ __all__ = [
     "UNEVEN",
     "UNMATCHED",
     "VERDICT_COLUMNS",
+    "Advice",
+    "AdviseOptions",
+    "Advised",
     "Board",
     "BoardOptions",
     "Bottleneck",
@@ -181,6 +186,7 @@ __all__ = [
     "CalibrateOptions",
     "Calibration",
     "Cause",
+    "Claimed",
     "Cluster",
     "ClusterOptions",
     "Contribution",
@@ -198,6 +204,7 @@ __all__ = [
     "LogOptions",
     "Matrix",
     "Message",
+    "Number",
     "Part",
     "Rename",
     "Selection",

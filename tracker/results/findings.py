@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from msgspec import Struct, field
 
+from tracker.results.advice import Advice
 from tracker.results.history import SERIES_KINDS
 from tracker.results.option import ROWS, SIDES, Option
 from tracker.results.options import DEVICE, WORKLOAD, check_words
@@ -175,6 +176,7 @@ class ExplainedFinding(Result, frozen=True, eq=False):
     - events: when it began and ended, and what users said, in order
     - facts: what changed for certain with its version
     - environment: what else changed with its version (columns of FINDINGS_COLUMNS["environment"])
+    - advice: what could undo a regression: advice that came or grew with it and is about the same rows
     """
 
     finding: Mapping[str, object]
@@ -184,6 +186,7 @@ class ExplainedFinding(Result, frozen=True, eq=False):
     facts: pd.DataFrame
     environment: pd.DataFrame
     notes: tuple[str, ...] = ()
+    advice: tuple[Advice, ...] = ()
 
     @property
     def headline(self) -> str:

@@ -42,8 +42,8 @@ class ToldIncident(Struct, frozen=True, kw_only=True):
 
     `shown`: its largest findings; `more`: how many others there are; `beside`: the largest that went the other way.
     `silenced`: findings that somebody muted. `environment`: what else changed, as (key, before, after). `by_step`: the
-    step itself is a finding. Of what is over: `recovered_in`: the version, `left`: names of findings that are still
-    open.
+    step itself is a finding. `advice`: what could undo it, a sentence each. Of what is over: `recovered_in`: the
+    version, `left`: names of findings that are still open.
     """
 
     incident_id: int
@@ -75,6 +75,7 @@ class ToldIncident(Struct, frozen=True, kw_only=True):
     recovered_in: str | None = None
     left: tuple[str, ...] = ()
     beside: tuple[ToldFinding, ...] = ()
+    advice: tuple[str, ...] = ()
 
 
 class Message(Struct, frozen=True, kw_only=True):

@@ -73,6 +73,11 @@ class Store:
         return "sqlite" if self.engine.dialect.name == "sqlite" else "postgresql"
 
     @property
+    def is_in_memory(self) -> bool:
+        """Whether the database ends with this process."""
+        return self.dialect == "sqlite" and in_memory(self.engine.url)
+
+    @property
     def is_made(self) -> bool:
         """Whether the database has its tables."""
         return self._make is None

@@ -39,6 +39,7 @@ _UNPIN: Final = text("UPDATE version SET pinned = FALSE WHERE id = :id AND pinne
 _TABLES_OF_A_RUN: Final = (
     "sample",
     "sample_array",
+    "advice",
     *reversed(DETAIL_TABLES),
     "capture",
     "source",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from tracker.reports import cells
@@ -35,7 +35,7 @@ from tracker.reports.views.findings import (
     state_text,
     where_of,
 )
-from tracker.results import REPLACED_BY, ExplainedFinding
+from tracker.results import REPLACED_BY, Advice, ExplainedFinding
 from tracker.units import MISSING_TEXT, format_diff, format_moment
 
 _RUNS: Final = 2
@@ -99,6 +99,8 @@ def _blocks(found: ExplainedFinding, row: Row, look: Look) -> Iterator[Block]:
     if (left_out := 0 if look.details else len(events) - 1 - _LINES) > 0:
         events[1:-_LINES] = [f"{left_out} more: --details"]
     yield Lines("Events", tuple(events), is_wrapped=True)
+    if found.advice:
+        yield what_to_do(found.advice)
     lines = []
     for fact in records(found.facts):
         text = form("bytes" if fact["what"] == "bytes" else "count", [fact["before"], fact["after"]])
@@ -108,6 +110,11 @@ def _blocks(found: ExplainedFinding, row: Row, look: Look) -> Iterator[Block]:
     yield table(f"Certain in {row['version']}, without a test", columns, lines)
     changed = changed_with(records(found.environment), None if look.details else _LINES)
     yield Lines("", changed, is_wrapped=True)
+
+
+def what_to_do(advice: Iterable[Advice]) -> Lines:
+    """What could undo a regression, each piece once."""
+    return Lines("What to do", tuple(dict.fromkeys(item.sentence for item in advice)), is_wrapped=True)
 
 
 def _sentence(test: Row) -> str:

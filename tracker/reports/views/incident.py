@@ -44,6 +44,9 @@ def document(incident: ExplainedIncident, look: Look) -> Document:
 def _blocks(incident: ExplainedIncident, rows: list[Row], look: Look) -> Iterator[Block]:
     made = rows_of(rows, replace(look, details=True), None if look.details else look.rows(_FINDINGS))
     yield replace(made, note="(in brackets the limit of a test)", is_first=True)
+    advice = [item for found in incident.explained for item in found.advice]
+    if advice:
+        yield explained.what_to_do(advice)
     for found in incident.explained:
         own = explained.document(found, look)
         yield Lines(own.title, (own.headline, *own.remarks), is_first=False, is_wrapped=True)

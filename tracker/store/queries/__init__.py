@@ -54,6 +54,7 @@ from tracker.store.queries.resolve import latest, pinned, require_run, run_ids_o
 from tracker.store.queries.runs import (
     captures,
     facts,
+    filled_tables,
     labels_of,
     order_of_versions,
     pruned,
@@ -64,7 +65,6 @@ from tracker.store.queries.runs import (
     settings_of,
     sources,
     steps,
-    told,
     version_notes,
     versions,
 )
@@ -81,6 +81,7 @@ __all__ = [
     "communication_tasks",
     "counters",
     "facts",
+    "filled_tables",
     "finding_words",
     "findings",
     "kernel_metrics",
@@ -126,7 +127,6 @@ __all__ = [
     "standings",
     "steps",
     "thresholds",
-    "told",
     "unknown",
     "version_gates",
     "version_notes",

@@ -50,9 +50,14 @@ def kernels(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) ->
 
 
 @Question
-def rank_ops(store: Store, run_ids: Sequence[int], *, ranks: Ranks = None, steps: Steps = None) -> Columns:
-    """The ops of each rank, inside the steps. Columns: see `ops_and_kernels.rank_ops`."""
-    return ops_and_kernels.rank_ops(store, _parameters(run_ids, ranks=ranks, steps=steps, in_steps=True))
+def rank_ops(
+    store: Store, run_ids: Sequence[int], *, ranks: Ranks = None, steps: Steps = None, launching: bool = False
+) -> Columns:
+    """The ops of each rank, inside the steps; `launching`: only those that launched device events themselves. Columns:
+    see `ops_and_kernels.rank_ops`.
+    """
+    parameters = _parameters(run_ids, ranks=ranks, steps=steps, in_steps=True)
+    return ops_and_kernels.rank_ops(store, {**parameters, "launching": int(launching)})
 
 
 @Question

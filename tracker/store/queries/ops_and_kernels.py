@@ -18,7 +18,9 @@ from tracker.store.sql import statement
 _GRAIN: Final = ("run_id", "stage", "rank", "step")
 _OP: Final = {"name": 0, "input_shapes": 1, "input_types": 2, "module": 3, "phase": 4}
 _LAUNCHING_OP: Final = {"op": 0, "op_input_shapes": 1}
+_LAUNCHING_OP_WITH_PLACE: Final = {**_LAUNCHING_OP, "op_input_types": 2, "module": 3, "phase": 4}
 _KERNEL: Final = {"name": 0, "canonical_name": 1, "type": 2, "core_type": 3, "input_shapes": 4}
+_KERNEL_WITH_TYPES: Final = {**_KERNEL, "input_types": 5, "input_formats": 6}
 _OF_OP: Final = {
     "calls": np.add, "host_total_ns": np.add, "host_self_ns": np.add, "device_total_ns": np.add,
     "device_self_ns": np.add, "min_ns": np.minimum, "max_ns": np.maximum,
@@ -105,27 +107,31 @@ def kernels(store: Store, parameters: Mapping[str, Any], by: Sequence[str]) -> C
 
 
 def rank_ops(store: Store, parameters: Mapping[str, Any]) -> Columns:
-    """One row per rank and op: rank, name, input_shapes, calls, host_self_ns (0 where not known)."""
+    """One row per rank and op: rank; name, input_shapes, input_types, module, phase; calls, host_total_ns,
+    host_self_ns, device_total_ns, device_self_ns (0 where not known).
+    """
     found = _columns(store, "rank_ops", parameters)
     rank, keys = _integers(found, ("rank", "op_key_id"))
-    texts = Texts.of(keys, keys_of(store, "op_key", keys), {"name": 0, "input_shapes": 1})
-    numbers = {name: _or_zero(found[name]) for name in ("calls", "host_self_ns")}
+    texts = Texts.of(keys, keys_of(store, "op_key", keys), _OP)
+    names = ("calls", "host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns")
+    numbers = {name: _or_zero(found[name]) for name in names}
     return Columns({"rank": rank, **texts.taken(np.arange(len(rank))), **numbers})
 
 
 def rank_kernels(store: Store, parameters: Mapping[str, Any]) -> Columns:
-    """One row per rank, kernel, category and op: rank; name, canonical_name, type, core_type, input_shapes; category;
-    op, op_input_shapes; calls, total_ns (0 where not known).
+    """One row per rank, kernel, category and op: rank; name, canonical_name, type, core_type, input_shapes,
+    input_types, input_formats; category; op, op_input_shapes, op_input_types, module, phase; calls, total_ns, bytes (0
+    where not known).
     """
     found = _columns(store, "rank_kernels", parameters)
     rank, kernel_keys, op_keys, categories = _integers(found, ("rank", "kernel_key_id", "op_key_id", "category_id"))
     every = np.arange(len(rank))
     texts = [
-        Texts.of(kernel_keys, keys_of(store, "kernel_key", kernel_keys), _KERNEL),
+        Texts.of(kernel_keys, keys_of(store, "kernel_key", kernel_keys), _KERNEL_WITH_TYPES),
         Texts.single("category", categories, keys_of(store, "detail_text", categories)),
-        Texts.of(op_keys, keys_of(store, "op_key", op_keys), _LAUNCHING_OP),
+        Texts.of(op_keys, keys_of(store, "op_key", op_keys), _LAUNCHING_OP_WITH_PLACE),
     ]
-    numbers = {name: _or_zero(found[name]) for name in ("calls", "total_ns")}
+    numbers = {name: _or_zero(found[name]) for name in ("calls", "total_ns", "bytes")}
     return Columns({"rank": rank, **{n: own for one in texts for n, own in one.taken(every).items()}, **numbers})
 
 

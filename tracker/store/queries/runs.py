@@ -114,11 +114,11 @@ def steps(store: Store, run_ids: Sequence[int]) -> Columns:
 
 
 @Question
-def told(store: Store, run_ids: Sequence[int]) -> Columns:
+def filled_tables(store: Store, run_ids: Sequence[int]) -> Columns:
     """Which ranks of `run_ids` have what, 1 or 0. Columns: see sql/told.sql, and has_ops, has_kernels: whether they say
     more than their collectives, or it is known that there was nothing to say.
     """
-    found = answer_of_runs(store, "told", run_ids)
+    found = answer_of_runs(store, "filled_tables", run_ids)
     totals = found["has_totals"]
     has = {"has_ops": totals.values.copy(), "has_kernels": totals.values.copy()}
     lacking = np.flatnonzero(totals.values == 0)

@@ -26,7 +26,7 @@ from tracker.store.tables.details import (
     Step,
 )
 from tracker.store.tables.dimensions import CallStack, DetailText, KernelKey, OpKey, ProcessGroup
-from tracker.store.tables.judgement import Sample, SampleArray, Series, Threshold
+from tracker.store.tables.judgement import Sample, SampleArray, Series, StoredAdvice, Threshold
 from tracker.store.tables.notifications import Notification, Silence
 from tracker.store.tables.regressions import (
     ExactFact,
@@ -94,6 +94,7 @@ __all__ = [
     "Silence",
     "Source",
     "Step",
+    "StoredAdvice",
     "Threshold",
     "Version",
     "VersionIncident",

@@ -60,6 +60,15 @@ class SampleArray(Base, table=True):
     numbers: Binary = packed()
 
 
+class StoredAdvice(Base, table=True):
+    """What rules say of one run: what could make it faster, at most by how much, and why. One JSON text per run."""
+
+    __tablename__ = "advice"
+    run_id: int = Field(sa_type=ID, primary_key=True, nullable=False, sa_column_kwargs={"autoincrement": False})
+    rule_version: int = Field(sa_type=Integer, nullable=False)
+    content: str = text_key()
+
+
 class Threshold(Base, table=True):
     """One limit of the judgement that a user set in place of the usual one: where, of which series, and why."""
 

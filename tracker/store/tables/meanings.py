@@ -166,6 +166,10 @@ MEANINGS: Final[Mapping[str, str]] = {
     "intermittent": "whether most steps lack it, so that the value is the mean",
     "sample_array.numbers": "zlib of three rows of 8-byte numbers, the lowest byte first: steps from one series_id to "
     "the next, value, calls (NaN: the series counts none)",
+    "rule_version": "version of the rules that said it",
+    "advice.content": "what they said (JSON): step_ns, together_ns (what all of it can win at most) and items, each "
+    "with "
+    "its rule, gain_ns, numbers and the operators that it claims",
     # thresholds
     "threshold.configuration_id": "the configuration it holds in; 0: all",
     "threshold.device_id": "the hardware model it holds on; 0: all",

@@ -1,0 +1,82 @@
+"""Laws of the bounds: no claim wins more than it is about, and all of them together no more than the step."""
+
+from __future__ import annotations
+
+from operator import itemgetter
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.advice.made import MS, NPU, V100, advise, kernel, op, save
+from tests.ranks.made import job
+from tracker.advice.judging import of_run
+
+NAMES = ("aten::add", "aten::mul", "aten::tanh", "aten::pow", "aten::mm", "aten::neg", "aten::cat", "aten::_softmax")
+SHAPES = ((64, 64), (8, 512, 512), (2, 16, 512, 32), (4096, 50_000), (333, 77))
+KERNELS = st.lists(
+    st.tuples(
+        st.sampled_from(NAMES), st.sampled_from(SHAPES), st.integers(1, 20), st.integers(1, 200),
+        st.sampled_from(("", "A_0/Norm_0", "A_0/Mlp_0")), st.sampled_from(("forward", "backward", "optimizer")),
+        st.sampled_from(("float", "c10::BFloat16", "double")),
+    ), max_size=8, unique_by=itemgetter(0, 1, 4, 5, 6),
+)  # fmt: skip
+
+
+@given(st.sampled_from([V100, NPU]), KERNELS, st.integers(0, 100), st.integers(0, 100))
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_bound_is_above_what_it_is_about(memory_store, device, kernels, idle, loading):
+    made = [kernel(op(name, shape, types=kind, module=module, phase=phase), ms, calls=calls)
+            for name, shape, ms, calls, module, phase, kind in kernels]  # fmt: skip
+    compute = min(100, sum(ms for _, _, ms, *_ in kernels))
+    found = advise(
+        memory_store, device=device, kernels=made,
+        times={"compute": compute, "idle": idle, "data_loading": loading, "data_loading_idle": min(loading, idle)},
+    )  # fmt: skip
+    for item in found.items:
+        if item.gain_ns is not None:
+            assert 0 <= item.gain_ns <= (item.local_ns or 0.0) + 1
+    gains = [item.gain_ns or 0.0 for item in found.items]
+    assert max(gains, default=0.0) - 1 <= found.together_ns <= min(found.step_ns, sum(gains)) + 1
+
+
+def test_two_rules_on_one_kernel_count_once(memory_store):
+    short = kernel(op("aten::_to_copy", (64, 64)), 4, name="transpose_kernel", calls=1000)
+    found = advise(memory_store, times={"compute": 60}, kernels=[short])
+    assert {item.rule for item in found.items} == {"H8", "K11"}
+    assert found.together_ns == 4 * MS
+
+
+def test_a_stage_that_is_not_the_slowest_wins_by_the_microbatch(memory_store):
+    moved = {"kernels": [("transpose", 8 * MS, {"category": "vector"})]}
+    run = int(job(memory_store, {0: [80.0], 1: [100.0]}, {0: {"stage": 0, **moved}, 1: {"stage": 1}})[4:])
+    (item,) = [item for item in of_run(memory_store, run, 4).items if item.rule == "K11"]
+    assert (item.local_ns, item.gain_ns) == (
+        8 * MS,
+        2 * MS,
+    )  # 8 ms over 4 microbatches, and the other stage sets the pace
+    (item,) = [item for item in of_run(memory_store, run).items if item.rule == "K11"]
+    assert item.gain_ns == 8 * MS  # without their number the bound is what the stage saves
+
+
+def test_the_order_of_ranks_changes_nothing(memory_store):
+    times = {rank: [50.0, 52.0, 51.0 + rank] for rank in range(3)}
+    found = [of_run(memory_store, int(job(memory_store, times, shuffled=shuffled)[4:])) for shuffled in (False, True)]
+    assert found[0] == found[1]
+
+
+def test_a_capture_that_missed_the_work_gets_no_advice(memory_store):
+    found = of_run(memory_store, save(memory_store, times={"compute": 0.1, "idle": 99.9}, kernels=[kernel("a", 0.1)]))
+    assert (found.items, found.missing) == (
+        (), ("Everything: the device works less than 1 % of the time, so the capture missed the work.",)
+    )  # fmt: skip
+
+
+def test_a_device_that_is_not_in_the_table_is_measured_by_its_own_best(memory_store):
+    slow = op("aten::mm", (1000, 1000), (1000, 1000))
+    fast = op("aten::mm", (2000, 1000), (1000, 1000))
+    ops = [(row["name"], ms * MS, {k: v for k, v in row.items() if k != "name"}) for row, ms in ((slow, 2), (fast, 2))]
+    made = [kernel(row, 2, category="matmul") for row in (slow, fast)]
+    found = advise(memory_store, device=NPU, times={"compute": 60}, ops=ops, kernels=made)
+    assert [(row["efficiency"], row["ceiling"]) for row in found.efficiency] == [(0.5, "measured"), (1.0, "measured")]
+    assert found.use["hfu"] is None  # the fastest of the run is no peak
+    assert any("not in the table of devices" in sentence for sentence in found.missing)

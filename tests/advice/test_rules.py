@@ -1,0 +1,291 @@
+"""Each rule on a run where it fires, with a number that can be checked in the head, and on one where it must not."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.advice.made import CPU, MI300X, MS, NPU, V100, advise, gain_ms, kernel, only, op, rules
+
+BUSY = {"compute": 60, "idle": 0}
+NORM = "GPT_0/Block_0/RMSNorm_0"
+
+
+def test_a_device_that_idles_in_data_loading_waits_for_data(memory_store):
+    found = advise(memory_store, times={"data_loading": 30, "data_loading_idle": 20, "compute": 70, "idle": 20})
+    assert gain_ms(found, "I1") == 20  # the device works in the other 10
+    assert "num_workers" in only(found, "I1").remedies[0]
+
+
+def test_data_loading_beside_a_busy_device_costs_nothing(memory_store):
+    assert rules(advise(memory_store, times={"data_loading": 30, "data_loading_idle": 1, "compute": 99})) == []
+
+
+def test_time_without_an_operator_on_a_host_is_a_gap(memory_store):
+    times = {"timeline": "host", "compute": 70, "idle": 30, "data_loading": 4}
+    found = advise(memory_store, times=times, device=CPU, ops=[("aten::mm", 35 * MS)])
+    assert gain_ms(found, "I3") == 26
+    assert "I3" not in rules(advise(memory_store, times={**times, "idle": 8}, device=CPU, ops=[("aten::mm", MS)]))
+
+
+def test_pageable_copies_win_what_nothing_hides(memory_store):
+    copy = kernel("aten::copy_", 5, name="Memcpy HtoD (Pageable -> Device)", category="copy", bytes=50_000_000)
+    found = advise(memory_store, times={**BUSY, "exposed_copy": 3}, kernels=[copy])
+    assert gain_ms(found, "I4") == 3
+    assert [number.words for number in only(found, "I4").numbers][-1] == "rate 10.0 GB/s"
+    pinned = kernel("aten::copy_", 5, name="Memcpy HtoD (Pinned -> Device)", category="copy")
+    assert "I4" not in rules(advise(memory_store, times={**BUSY, "exposed_copy": 3}, kernels=[pinned]))
+
+
+def test_short_kernels_with_an_idle_device_are_launched_too_slowly(memory_store):
+    launches = [("cudaLaunchKernel", 10 * MS, {"calls": 1000})]  # 10 us each
+    made = [kernel("aten::add", 5, calls=1000)]  # 5 us each
+    found = advise(memory_store, times={"compute": 5, "idle": 60}, kernels=made, api=launches)
+    assert gain_ms(found, "H1") == 60
+    long = [kernel("aten::add", 90, calls=1000)]
+    assert "H1" not in rules(advise(memory_store, times={"compute": 90, "idle": 11}, kernels=long, api=launches))
+
+
+def test_synchronising_again_and_again_costs_at_most_what_the_device_idles(memory_store):
+    calls = [("cudaStreamSynchronize", 30 * MS, {"calls": 50})]
+    found = advise(
+        memory_store, times={"compute": 80, "idle": 8}, kernels=[kernel("aten::add", 80)], api=calls, steps=2
+    )
+    assert gain_ms(found, "H2") == 8
+    once = [("cudaStreamSynchronize", 30 * MS, {"calls": 1})]
+    assert "H2" not in rules(
+        advise(memory_store, times={"compute": 80, "idle": 8}, kernels=[kernel("a", 80)], api=once)
+    )
+
+
+def test_compilation_in_the_only_step_is_a_hint(memory_store):
+    calls = [("aclopCompileAndExecute", 9 * MS, {"calls": 20, "level": "acl"})]
+    made = {"times": {"compute": 80, "idle": 12}, "kernels": [kernel("aten::add", 80)], "api": calls, "device": NPU}
+    assert only(advise(memory_store, **made), "H6").confidence == "hint"
+    found = advise(memory_store, **made, steps=3)
+    assert (only(found, "H6").confidence, gain_ms(found, "H6")) == ("certain", 9)
+
+
+def test_allocation_counts_after_the_second_step(memory_store):
+    made = {"times": {"compute": 80, "idle": 12}, "kernels": [kernel("aten::add", 80)],
+            "api": [("cudaMalloc", 4 * MS)]}  # fmt: skip
+    assert gain_ms(advise(memory_store, steps=4, **made), "H7") == 4
+    assert "H7" not in rules(advise(memory_store, steps=2, **made))
+
+
+def test_attention_written_out_is_recognised_by_its_scores(memory_store):
+    scores = (8, 512, 512)
+    parts = [
+        kernel(op("aten::bmm", (8, 512, 64), (8, 64, 512)), 10, category="matmul"),
+        kernel(op("aten::_softmax", scores), 20),
+        kernel(op("aten::bmm", scores, (8, 512, 64)), 10, category="matmul"),
+        kernel(op("aten::mm", (4096, 64), (64, 64)), 5, category="matmul"),
+    ]
+    found = advise(memory_store, times=BUSY, kernels=parts)
+    # all but the floor of one kernel: 0.54 GFLOP at 989 TFLOP/s are 0.5 us; the other matmul is no part of it
+    assert only(found, "K4").gain_ns == pytest.approx(40 * MS - 543, abs=1)
+    flash = kernel(op("aten::_flash_attention_forward", (8, 512, 1, 64), (8, 512, 1, 64)), 5, name="flash_fwd")
+    assert "K4" not in rules(advise(memory_store, times=BUSY, kernels=[*parts, flash]))
+
+
+def test_a_norm_written_out_keeps_the_floor_of_one_kernel(memory_store):
+    shape = (67, 50, 1000)  # 6.7 MB of 16 bits: 2 us at 3,350 GB/s
+    parts = [kernel(op(f"aten::{name}", shape, module=NORM), 2, name=name) for name in ("pow", "mean", "rsqrt", "mul")]
+    found = advise(memory_store, times=BUSY, kernels=parts)
+    assert only(found, "K5").title == "RMSNorm written out"
+    assert only(found, "K5").gain_ns == pytest.approx(8 * MS - 4_000, abs=10)  # two passes
+    fused = kernel(op("aten::native_layer_norm", shape, module=NORM), 2)
+    assert "K5" not in rules(advise(memory_store, times=BUSY, kernels=[*parts, fused]))
+
+
+def test_an_activation_written_out_on_a_host_may_win_all_of_it(memory_store):
+    shape = (8, 96, 768)
+    ops = [
+        (name, 1 * MS, op(name, shape, types="float") | {"calls": 3})
+        for name in ("aten::tanh", "aten::mul", "aten::pow")
+    ]
+    for _, _, row in ops:
+        row.pop("name")
+    found = advise(memory_store, times={"timeline": "host", "compute": 90}, device=CPU, ops=ops)
+    assert gain_ms(found, "K6") == 6  # the factory has two ns on the host for one on the device
+    assert only(found, "K6").title == "activation written out with pow, tanh"
+    assert "K6" not in rules(advise(memory_store, times={"timeline": "host"}, device=CPU, ops=ops[1:]))
+
+
+def test_a_loss_over_the_vocabulary_is_recognised_by_its_last_dimension(memory_store):
+    logits = (4096, 50_000)
+    head = kernel(op("aten::mm", (4096, 64), (64, 50_000)), 1, category="matmul")
+    parts = [kernel(op(f"aten::{name}", logits, types="float"), 5, name=name) for name in ("exp", "sub", "div")]
+    found = advise(memory_store, times=BUSY, kernels=[head, *parts])
+    # 4 x 0.4096 GB at 3,350 GB/s are 0.49 ms
+    assert gain_ms(found, "K7") == 14.51
+    assert only(found, "K7").place == "50000"
+    assert "K7" not in rules(advise(memory_store, times=BUSY, kernels=parts))  # no matmul has such a side
+
+
+def test_a_rotary_embedding_is_recognised_by_its_halves(memory_store):
+    half, whole = (2, 16, 512, 32), (2, 16, 512, 64)
+    parts = [
+        kernel(op("aten::neg", half), 2), kernel(op("aten::cat", half, half), 4),
+        kernel(op("aten::mul", whole, (1, 1, 512, 64)), 4), kernel(op("aten::add", whole, whole), 2),
+    ]  # fmt: skip
+    # two passes over 2 MiB of 16 bits at 3,350 GB/s
+    assert only(advise(memory_store, times=BUSY, kernels=parts), "K8").gain_ns == pytest.approx(12 * MS - 1252, abs=1)
+    assert "K8" not in rules(advise(memory_store, times=BUSY, kernels=parts[1:]))
+
+
+def test_elementwise_operators_of_a_module_keep_the_longest(memory_store):
+    parts = [kernel(op(f"aten::{name}", (64, 64), module="GPT_0/Mlp_0"), ms, name=name)
+             for name, ms in (("add", 3), ("mul", 2), ("div", 1))]  # fmt: skip
+    assert gain_ms(advise(memory_store, times=BUSY, kernels=parts), "K10") == 3
+    assert "K10" not in rules(advise(memory_store, times=BUSY, kernels=parts[:2]))
+
+
+def test_tensors_of_64_bits_count_and_scalars_do_not(memory_store):
+    tensor = op("aten::native_layer_norm", (8, 96, 192), types="double")
+    scalar = {**op("aten::native_layer_norm", (8, 96, 192), ()), "input_types": "float,double"}
+    assert gain_ms(advise(memory_store, times=BUSY, kernels=[kernel(tensor, 4)]), "K1") == 2
+    assert rules(advise(memory_store, times=BUSY, kernels=[kernel(scalar, 4)])) == []
+
+
+def test_32_bit_matmuls_win_by_the_quotient_of_the_peaks(memory_store):
+    conv = kernel(op("aten::cudnn_convolution", (32, 64, 56, 56), types="float"), 40, category="convolution_forward")
+    found = advise(memory_store, times=BUSY, kernels=[conv], device=V100)
+    assert gain_ms(found, "K2") == 34.98  # 40 x (1 - 15.7 / 125)
+    halves = kernel(op("aten::cudnn_convolution", (32, 64, 56, 56)), 40, category="convolution_forward")
+    assert "K2" not in rules(advise(memory_store, times=BUSY, kernels=[halves], device=V100))
+
+
+def test_odd_sizes_are_measured_by_the_best_even_one(memory_store):
+    even = kernel(op("aten::mm", (4096, 4096), (4096, 4096)), 1, category="matmul")
+    odd = kernel(op("aten::mm", (4096, 4095), (4095, 4096)), 4, category="matmul", name="other")
+    found = advise(memory_store, times=BUSY, kernels=[even, odd])
+    assert gain_ms(found, "K3") == 3.0
+    assert "K3" not in rules(advise(memory_store, times=BUSY, kernels=[even]))
+
+
+def test_an_optimizer_of_many_kernels_and_no_fused_one(memory_store):
+    step = op("aten::add_", (1000,), phase="optimizer")
+    found = advise(memory_store, times=BUSY, kernels=[kernel(step, 6, calls=300)])
+    assert 5.9 < gain_ms(found, "K9") <= 6
+    fused = kernel({**step, "name": "aten::_fused_adamw_"}, 2, name="multi_tensor_apply_kernel")
+    assert "K9" not in rules(advise(memory_store, times=BUSY, kernels=[kernel(step, 6, calls=300), fused]))
+
+
+def test_changes_of_format_can_go_whole(memory_store):
+    moved = kernel("aten::convolution", 4, name="batched_transpose_32x32_half", category="convolution_forward")
+    found = advise(memory_store, times=BUSY, kernels=[moved], device=MI300X)
+    assert (gain_ms(found, "K11"), only(found, "K11").place) == (4, "transpose")
+    matmul = kernel("aten::convolution", 4, name="transpose_gemm", category="matmul")
+    assert "K11" not in rules(advise(memory_store, times=BUSY, kernels=[matmul], device=MI300X))
+
+
+def test_casts_of_one_tensor_keep_the_time_of_one(memory_store):
+    cast = {**op("aten::copy_", (3350, 1000), (3350, 1000), module="GPT_0"), "input_types": "c10::BFloat16,float"}
+    found = advise(memory_store, times=BUSY, kernels=[kernel(cast, 4, calls=4)])
+    assert gain_ms(found, "K12") == 4.0  # 13.4 MB at 3,350 GB/s are 4 us
+    assert "K12" not in rules(advise(memory_store, times=BUSY, kernels=[kernel(cast, 4)]))
+
+
+def test_kernels_on_the_ai_cpu_can_go_whole(memory_store):
+    own = kernel("npu::dropout", 3, name="DropOutGenMask", core_type="AI_CPU")
+    assert gain_ms(advise(memory_store, times=BUSY, kernels=[own], device=NPU), "K13") == 3
+    short = kernel("npu::dropout", 3, name="DropOutGenMask", core_type="AI_CPU", calls=1000)
+    assert "K13" not in rules(advise(memory_store, times=BUSY, kernels=[short], device=NPU))
+
+
+def test_a_matmul_far_below_the_roofline_wins_the_rest(memory_store):
+    product = op("aten::mm", (4300, 10_000), (10_000, 11_500))  # 0.989 TFLOP: 1 ms at 989 TFLOP/s
+    ops = [("aten::mm", 4 * MS, {key: value for key, value in product.items() if key != "name"})]
+    found = advise(memory_store, times=BUSY, ops=ops, kernels=[kernel(product, 4, category="matmul")])
+    assert gain_ms(found, "K16") == 3
+    assert found.use["hfu"] == pytest.approx(0.01)  # 1 ms of 100
+    ops = [("aten::mm", int(1.5 * MS), ops[0][2])]
+    assert "K16" not in rules(advise(memory_store, times=BUSY, ops=ops, kernels=[kernel(product, 1.5)]))
+
+
+def test_setting_gradients_to_zero_can_go_whole(memory_store):
+    fill = op("aten::zero_", (1000,), phase="clear_grad")
+    assert gain_ms(advise(memory_store, times=BUSY, kernels=[kernel(fill, 2)]), "K21") == 2
+    assert "K21" not in rules(advise(memory_store, times=BUSY, kernels=[kernel({**fill, "phase": "backward"}, 2)]))
+
+
+def test_exposed_communication_wins_what_is_no_waiting(memory_store):
+    call = ("all_reduce", 40 * MS, {"bytes": 64_000_000, "exposed_wait_ns": 10 * MS})
+    found = advise(memory_store, times={"compute": 60, "exposed_communication": 40}, communication=[call])
+    assert (gain_ms(found, "N1"), only(found, "N1").role) == (30, "dp")
+    late = ("all_reduce", 40 * MS, {"bytes": 64_000_000, "exposed_wait_ns": 30 * MS})
+    found = advise(memory_store, times={"compute": 60, "exposed_communication": 40}, communication=[late])
+    assert rules(found) == ["N2"]  # the network is not to blame
+    assert only(found, "N2").gain_ns is None
+
+
+def test_small_transfers_count_by_bytes(memory_store):
+    times = {"compute": 60, "exposed_communication": 8}
+    large, small = (("all_reduce", 4 * MS, {"bytes": size, "size_class_bytes": size, "exposed_wait_ns": 0})
+                    for size in (1 << 26, 1 << 25))  # fmt: skip
+    assert "N3" not in rules(advise(memory_store, times=times, communication=[large, small]))
+    tiny = [("all_reduce", 4 * MS, {"bytes": 8_000_000, "size_class_bytes": 1 << 23, "exposed_wait_ns": 0})]
+    assert gain_ms(advise(memory_store, times=times, communication=tiny), "N3") == 4
+
+
+def test_tiny_collectives_over_all_ranks(memory_store):
+    call = ("all_reduce", 3 * MS, {"bytes": 4, "group_role": "default"})
+    times = {"compute": 60, "exposed_communication": 3}
+    assert gain_ms(advise(memory_store, times=times, communication=[call]), "N6") == 3
+    assert "N6" not in rules(advise(memory_store, times=times, communication=[("all_reduce", 3 * MS, {"bytes": 4})]))
+
+
+def test_uneven_stages_and_the_bubble_need_the_microbatches(memory_store):
+    from tests.ranks.made import job
+    from tracker.advice.judging import of_run
+
+    run = int(job(memory_store, {0: [80.0], 1: [100.0]}, {0: {"stage": 0}, 1: {"stage": 1}})[4:])
+    found = of_run(memory_store, run, 4)
+    # taus 20 and 25: 45 + 3 x 25 = 120; even stages 22.5: 45 + 3 x 22.5 = 112.5
+    assert gain_ms(found, "P2") == 7.5
+    # 16 microbatches take 45 + 15 x 25 = 420 for four times the work: 105
+    assert gain_ms(found, "P3") == 15
+    assert not {"P2", "P3"} & {*rules(of_run(memory_store, run))}
+
+
+def test_a_slow_rank_costs_what_the_step_would_save(memory_store):
+    from tests.ranks.made import job
+    from tracker.advice.judging import of_run
+
+    run = int(job(memory_store, {0: [50.0] * 6, 1: [50.0] * 6, 2: [50.0] * 6, 3: [70.0] * 6})[4:])
+    found = of_run(memory_store, run)
+    assert (gain_ms(found, "P1"), only(found, "P1").place) == (20, "rank 3")
+    even = int(job(memory_store, {rank: [50.0, 51.0] * 3 for rank in range(4)})[4:])
+    assert "P1" not in rules(of_run(memory_store, even))
+
+
+def test_memory_that_a_middle_step_keeps_is_a_leak(memory_store):
+    steps = [{"peak_allocated_bytes": size} for size in (1000, 1020, 1040, 1060)]
+    found = advise(memory_store, times=BUSY, of_step=steps, steps=4, kernels=[kernel("aten::add", 60)])
+    assert only(found, "M4").gain_ns is None
+    flat = [{"peak_allocated_bytes": 1000}] * 4
+    assert "M4" not in rules(advise(memory_store, times=BUSY, of_step=flat, steps=4, kernels=[kernel("a", 60)]))
+
+
+@pytest.mark.parametrize(("name", "value", "rule"), [
+    ("CUDA_LAUNCH_BLOCKING", "1", "V3"), ("OMP_NUM_THREADS", "1", None), ("NCCL_DEBUG", "INFO", "V12"),
+    ("NVIDIA_TF32_OVERRIDE", "0", None), ("NCCL_P2P_DISABLE", "1", None),
+])  # fmt: skip
+def test_a_variable_alone_is_no_advice_but_where_it_always_costs(memory_store, name, value, rule):
+    found = advise(memory_store, times=BUSY, kernels=[kernel("aten::add", 60)], of_run={"facts": {name: value}})
+    assert rules(found) == ([rule] if rule else [])
+
+
+def test_a_variable_with_its_symptom_is_named(memory_store):
+    call = ("all_reduce", 40 * MS, {"bytes": 64_000_000, "exposed_wait_ns": 0})
+    found = advise(memory_store, times={"compute": 60, "exposed_communication": 40}, communication=[call],
+                   of_run={"facts": {"NCCL_P2P_DISABLE": "1"}})  # fmt: skip
+    assert only(found, "V9").title == "NCCL_P2P_DISABLE=1"
+
+
+def test_no_device_rule_fires_on_a_host(memory_store):
+    ops = [(name, 5 * MS, {"input_shapes": "[[64,64]]", "input_types": "float", "phase": "optimizer", "calls": 100})
+           for name in ("aten::add_", "aten::copy_", "aten::zero_")]  # fmt: skip
+    found = advise(memory_store, times={"timeline": "host", "compute": 95}, device=CPU, ops=ops)
+    assert rules(found) == []
+    assert found.missing == ("Rules for devices: the run is a timeline of the host.",)

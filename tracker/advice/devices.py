@@ -1,0 +1,58 @@
+"""What a device can do at most: the table of devices.toml, and what an NPU states of itself."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct, convert
+
+_TABLE: Final = Path(__file__).with_name("devices.toml")
+_FLOPS_OF_A_CORE: Final = 8192
+"""Floating point operations that an AI core of Ascend does in one cycle, of 16 bits: msprof-analyze, operator_mfu."""
+
+
+class Peaks(Struct, frozen=True):
+    """`half`, `tf32`, `fp32`, `byte`: dense TFLOP/s with numbers of 16 bits, of tf32, 32 bits and 8 bits; None: not
+    known, or not offered. `source`: where the numbers stand.
+    """
+
+    model: str
+    source: str
+    half: float | None = None
+    tf32: float | None = None
+    fp32: float | None = None
+    byte: float | None = None
+    memory_gb_per_s: float | None = None
+    memory_gib: float | None = None
+
+    def tflops(self, kind: str) -> float | None:
+        """TFLOP/s with numbers of a kind: half, tf32, fp32 or byte; None of any other."""
+        return getattr(self, kind, None) if kind in ("half", "tf32", "fp32", "byte") else None
+
+
+class _Table(Struct):
+    device: list[Peaks]
+
+
+@lru_cache(1)
+def devices() -> tuple[Peaks, ...]:
+    """The devices of the table, in its order."""
+    return tuple(convert(tomllib.loads(_TABLE.read_text("utf-8")), _Table).device)
+
+
+def device_of(model: str, facts: Mapping[str, str]) -> Peaks | None:
+    """What a device of this name can do, by its name, else by the cores and the clock that the profile states."""
+    found = next((device for device in devices() if device.model.lower() in model.lower()), None)
+    if found is not None:
+        return found
+    try:
+        cores, mhz = float(facts["ai_core_num"]), float(facts["aic_frequency"])
+    except (KeyError, ValueError):
+        return None
+    source = f"{cores:g} AI cores x {mhz:g} MHz x {_FLOPS_OF_A_CORE} FLOP, as the profile states"
+    half = cores * mhz * _FLOPS_OF_A_CORE / 1e6
+    return Peaks(model=model, source=source, half=half, byte=2 * half)

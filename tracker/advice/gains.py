@@ -1,0 +1,128 @@
+"""From claims to what the step can win at most. Two claims on the same nanosecond never add up.
+
+A piece of work gives at most its own time, to the largest claim on it; idle time, data loading, exposed copies and the
+communication of a role give at most what there is. A stage gives what its slowest rank does; a pipeline of p stages and
+m microbatches takes sum(tau) + (m - 1) x max(tau), tau being the own time of a stage by m. What balances the stages or
+ranks is computed after all else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from tracker.advice.evidence import Evidence
+    from tracker.advice.rule import Claim
+
+Stage = int | None
+MORE_MICROBATCHES: Final = 4
+"""How many times more microbatches the bubble is compared with."""
+_OF_THE_JOB: Final = ("pipeline", "bubble", "rank")
+"""What is no time of one rank, and is computed from the own times of all of them."""
+
+
+def local_ns(evidence: Evidence, claim: Claim) -> float:
+    """What a claim gives back on its rank, at most: never more than the time of what it claims."""
+    if claim.resource == "work":
+        return sum(min(max(ns, 0.0), evidence.pieces[at].ns) for at, ns in claim.cells.items())
+    if claim.resource == "none":
+        return 0.0
+    limit = _available(evidence, claim)
+    return max(0.0, claim.ns if limit is None else min(claim.ns, limit))
+
+
+def gain_ns(evidence: Evidence, claim: Claim) -> float:
+    """What the step can win by a claim, at most."""
+    local = local_ns(evidence, claim)
+    if claim.resource in _OF_THE_JOB or claim.rank is None:
+        return min(local, evidence.step_ns)
+    return min(evidence.step_ns, _step_gain(evidence, {evidence.stage_of(claim.rank): local}))
+
+
+def together_ns(evidence: Evidence, claims: Sequence[Claim]) -> float:
+    """What the step can win by all claims, at most."""
+    pieces: dict[int, float] = {}
+    others: dict[tuple[Stage, str, str], dict[int, float]] = {}
+    limits: dict[tuple[Stage, str, str], dict[int, float | None]] = {}
+    balance: dict[str, float] = {}
+    for claim in claims:
+        if claim.resource == "work":
+            for at, ns in claim.cells.items():
+                pieces[at] = max(pieces.get(at, 0.0), min(max(ns, 0.0), evidence.pieces[at].ns))
+        elif claim.resource in _OF_THE_JOB:
+            balance[claim.resource] = max(balance.get(claim.resource, 0.0), local_ns(evidence, claim))
+        elif claim.resource != "none" and claim.rank is not None:
+            key = (evidence.stage_of(claim.rank), claim.resource, claim.role)
+            own = others.setdefault(key, {})
+            own[claim.rank] = own.get(claim.rank, 0.0) + max(0.0, claim.ns)
+            limits.setdefault(key, {})[claim.rank] = _available(evidence, claim)
+    # what one rank of a stage can give, all of them can
+    stages: dict[Stage, float] = {}
+    for at, ns in pieces.items():
+        stage = evidence.stage_of(evidence.pieces[at].rank)
+        stages[stage] = stages.get(stage, 0.0) + ns
+    for rank in evidence.studied if evidence.is_device and not evidence.main_range else ():
+        stage, row = evidence.stage_of(rank), evidence.ranks[rank]
+        # kernels may run beside each other: together they give no more than the time in which any ran
+        if row["compute_ns"] is not None and stage in stages:
+            stages[stage] = min(stages[stage], row["compute_ns"] + (row["exposed_copy_ns"] or 0.0))
+    for (stage, resource, role), own in others.items():
+        known = limits[stage, resource, role]
+        most = max(ns if known[rank] is None else min(ns, known[rank] or 0.0) for rank, ns in own.items())
+        stages[stage] = stages.get(stage, 0.0) + most
+    return min(evidence.step_ns, _step_gain(evidence, stages, balance))
+
+
+def _available(evidence: Evidence, claim: Claim) -> float | None:
+    """The time there is of a resource on the rank of a claim, None where nobody states it."""
+    if claim.rank is None or claim.resource in _OF_THE_JOB:
+        return evidence.step_ns
+    row = evidence.ranks[claim.rank]
+    if claim.resource == "idle":
+        return evidence.idle_ns.get(claim.rank)
+    if claim.resource == "loading":
+        stated = [row["data_loading_idle_ns"] if row["data_loading_idle_ns"] is not None else row["data_loading_ns"]]
+    elif claim.resource == "copies":
+        stated = [row["exposed_copy_ns"]]
+    else:
+        of_role = evidence.roles.get(claim.role, {}).get(claim.rank, {})
+        stated = [of_role.get("exposed_ns"), row["exposed_communication_ns"]]
+    least: float | None = min((ns for ns in stated if ns is not None), default=None)
+    return least
+
+
+def taus(evidence: Evidence, gains: Mapping[Stage, float] | None = None) -> list[float]:
+    """Of each stage its own time by the microbatches, the median of its ranks and steps, less what it gains; empty
+    where there is one stage, or the number of microbatches is not known.
+    """
+    count = evidence.microbatches
+    stages = [stage for stage in evidence.stages if stage.steps]
+    if len(stages) < 2 or not count:
+        return []
+    own = [float(np.median(stage.own)) - (gains or {}).get(stage.number, 0.0) for stage in stages]
+    return [max(0.0, ns) / count for ns in own]
+
+
+def pipeline_ns(own: Sequence[float], microbatches: int) -> float:
+    """The closed form of a pipeline without overlap (1F1B; Narayanan et al., SC'21)."""
+    return sum(own) + (microbatches - 1) * max(own)
+
+
+def _step_gain(
+    evidence: Evidence, stages: Mapping[Stage, float], balance: Mapping[str, float] = MappingProxyType({})
+) -> float:
+    before = taus(evidence)
+    if not before:
+        # without a model of the pipeline a stage gives the step no more than what it saves itself
+        return max(stages.values(), default=0.0) + sum(balance.values())
+    count = evidence.microbatches or 1
+    after = taus(evidence, stages)
+    if "pipeline" in balance:
+        after = [sum(after) / len(after)] * len(after)
+    more = MORE_MICROBATCHES if "bubble" in balance else 1
+    won = pipeline_ns(before, count) - pipeline_ns(after, more * count) / more
+    return max(0.0, won) + balance.get("rank", 0.0)

@@ -1,0 +1,161 @@
+"""All rules over one run: what can be won, at most, and where."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tracker.advice import gains
+from tracker.advice.evidence import Evidence
+from tracker.advice.rules import FAMILIES as RULES_OF
+from tracker.advice.rules import RULES
+from tracker.results import Advice, Claimed
+
+if TYPE_CHECKING:
+    from tracker.advice.rule import AdviceRule, Claim
+    from tracker.store import Store
+
+LEAST_SHARE: Final = 0.01
+LEAST_NS: Final = 100_000
+"""Advice below 1 % of the step or 0.1 ms is not shown unless asked for: msprof-analyze takes 1 %, TraceLens 0.5 %."""
+_HIGH: Final = 0.05
+_CAPTURED: Final = 0.01
+_CLAIMS: Final = 20
+
+
+class RunAdvice(Struct, frozen=True, kw_only=True):
+    """What the rules say of one run: `items`, the largest gain first; `together_ns`: what all of them can give at most;
+    `missing`: what cannot be judged, and why; `efficiency`, `use`: see `results.Advised`. `vendor`, `framework`: whom
+    the remedies are for.
+    """
+
+    step_ns: float
+    together_ns: float = 0.0
+    items: tuple[Advice, ...] = ()
+    missing: tuple[str, ...] = ()
+    use: dict[str, float | str | bool | None] = {}
+    vendor: str = ""
+    framework: str = ""
+    efficiency: tuple[dict[str, Any], ...] = ()
+
+
+def of_run(store: Store, run_id: int, microbatches: int | None = None) -> RunAdvice:
+    """What the rules say of a stored run; nothing of one whose capture missed the work, which `missing` says."""
+    evidence = Evidence(store, run_id, microbatches)
+    missing = _missing(evidence)
+    if not evidence.step_ns or _is_empty(evidence):
+        return RunAdvice(step_ns=evidence.step_ns, missing=missing)
+    found: list[tuple[str, AdviceRule, Claim]] = []
+    taken: set[int] = set()
+    for family, rules in RULES_OF.items():
+        for rule in rules:
+            for claim in rule.find(evidence, frozenset(taken)):
+                found.append((family, rule, claim))
+                evidence.fired.add(rule.id)
+                if rule.takes:
+                    taken.update(claim.cells)
+    items = [_advice(evidence, family, rule, claim) for family, rule, claim in found]
+    items.sort(key=lambda item: (-(item.gain_ns or 0.0), not item.is_shown, item.rule, item.place))
+    return RunAdvice(
+        step_ns=evidence.step_ns,
+        together_ns=gains.together_ns(evidence, [claim for _, _, claim in found]),
+        items=tuple(items),
+        missing=missing,
+        use=evidence.roofline.use,
+        vendor=evidence.vendor,
+        framework=evidence.framework,
+        efficiency=tuple(evidence.roofline.rows),
+    )
+
+
+def _advice(evidence: Evidence, family: str, rule: AdviceRule, claim: Claim) -> Advice:
+    has_time = claim.resource != "none"
+    local, gain = gains.local_ns(evidence, claim), gains.gain_ns(evidence, claim)
+    share = gain / evidence.step_ns
+    sums: dict[tuple[str, str], float] = {}
+    for at, ns in claim.cells.items():
+        piece = evidence.pieces[at]
+        key = (piece.name if piece.op.startswith("(") else piece.op, piece.op_text or piece.text)
+        sums[key] = sums.get(key, 0.0) + min(max(ns, 0.0), piece.ns)
+    longest = sorted(sums.items(), key=lambda pair: (-pair[1], pair[0]))[:_CLAIMS]
+    return Advice(
+        rule=rule.id, family=family, title=claim.title or rule.title, place=claim.place,
+        severity=severity(share) if has_time else "low", confidence=claim.confidence or rule.confidence,
+        bound=rule.bound, is_shown=claim.is_always_shown or (has_time and is_worth(gain, evidence.step_ns)),
+        rank=claim.rank if len(evidence.ranks) > 1 else None,
+        stage=None if claim.rank is None else evidence.stage_of(claim.rank),
+        op=claim.op or None, module=claim.module or None, kernel=claim.kernel or None, role=claim.role or None,
+        variable=claim.variable or None, local_ns=local if has_time else None, gain_ns=gain if has_time else None,
+        gain_share=share if has_time else None, numbers=claim.numbers,
+        claims=tuple(Claimed(op, shapes, ns) for (op, shapes), ns in longest),
+    )  # fmt: skip
+
+
+def is_worth(gain_ns: float, step_ns: float) -> bool:
+    """Whether so much time of a step is worth advice that nobody asked for."""
+    return gain_ns >= max(LEAST_NS, LEAST_SHARE * step_ns)
+
+
+def with_remedies(found: RunAdvice) -> RunAdvice:
+    """The advice with its remedies, those of its vendor and framework first. Rules hold them, stored rows do not."""
+    rules = {rule.id: rule for rule in RULES}
+    items = [
+        replace(item, remedies=rules[item.rule].remedies_on(found.vendor, found.framework)) for item in found.items
+        if item.rule in rules
+    ]  # fmt: skip
+    return replace(found, items=tuple(items))
+
+
+def severity(share: float) -> str:
+    """The severity of a gain by its share of the step."""
+    return "high" if share >= _HIGH else "medium" if share >= LEAST_SHARE else "low"
+
+
+def _is_empty(evidence: Evidence) -> bool:
+    """Whether the capture missed the work: its device does nothing, and data loading does not explain that."""
+    if not evidence.is_device:
+        return False
+    for row in evidence.ranks.values():
+        step = row["step_ns"] or 0.0
+        busy = (row["compute_ns"] or 0.0) + (row["exposed_communication_ns"] or 0.0) + (row["exposed_copy_ns"] or 0.0)
+        if busy + (row["data_loading_ns"] or 0.0) >= _CAPTURED * step:
+            return False
+    return not evidence.main_range
+
+
+_STEPS_AND_STACKS: Final = {
+    "shapes": {
+        "torch_profiler": "record_shapes=True", "ascend_text": "record_shapes=True", "ascend_db": "record_shapes=True",
+    },
+    "stacks": {"torch_profiler": "with_stack=True", "ascend_text": "with_stack=True", "ascend_db": "with_stack=True"},
+}  # fmt: skip
+
+
+def _missing(evidence: Evidence) -> tuple[str, ...]:
+    """What cannot be judged of this run, and what would record it."""
+    found: list[str] = []
+    format = str(evidence.run["format"])
+    if not evidence.step_ns:
+        return ("Everything: the run states no time of a step.",)
+    if _is_empty(evidence):
+        return ("Everything: the device works less than 1 % of the time, so the capture missed the work.",)
+    if not evidence.pieces:
+        return ("Operators and kernels: the run has totals alone. A profiler's trace has them.",)
+    if not evidence.is_device:
+        found.append("Rules for devices: the run is a timeline of the host.")
+    elif evidence.device is None:
+        found.append(
+            f"Peak rates: {evidence.run['device'] or 'the device'} is not in the table of devices; the fastest of "
+            f"the run "
+            "stands for them. Name the device with --device at ingest."
+        )
+    if not any(piece.shapes for piece in evidence.pieces):
+        how = _STEPS_AND_STACKS["shapes"].get(format)
+        found.append(f"FLOPs and written-out operators: the run has no shapes{f'; {how} records them' if how else ''}.")
+    if evidence.is_device and not evidence.api:
+        found.append("What the host does while the device idles: the run has no calls of the device's runtime.")
+    if len([stage for stage in evidence.stages if stage.steps]) > 1 and not evidence.microbatches:
+        found.append("The pipeline: the number of microbatches is not known. Give --microbatches M.")
+    return tuple(found)

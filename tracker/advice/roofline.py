@@ -1,0 +1,270 @@
+"""How near each operator comes to what its device can do: FLOPs, bytes, the floor of its time, HFU.
+
+FLOPs of matmuls, convolutions and attention are counted as torch.utils.flop_counter and DeepSpeed count them: a
+multiplication and an addition are two; causal attention counts whole. A floor is max(FLOPs / peak, bytes / bandwidth).
+Where the device is not in the table, the fastest rate of the run itself is the ceiling (`measured`): no true bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from math import prod
+from typing import TYPE_CHECKING, Any, Final
+
+from tracker.advice.shapes import Shape, broadcast, elements
+
+if TYPE_CHECKING:
+    from tracker.advice.evidence import Evidence, WorkPiece
+
+_MATMULS: Final = ("mm", "addmm", "bmm", "baddbmm")
+_NPU_MATMULS: Final = ("matmul", "matmulv2", "matmulv3", "batchmatmul", "batchmatmulv2", "batchmatmulv3")
+_ATTENTION: Final = ("_flash_attention_forward", "_efficient_attention_forward", "flashattentionscore",
+                     "_scaled_dot_product_flash_attention", "_scaled_dot_product_flash_attention_for_cpu")  # fmt: skip
+_ATTENTION_BACKWARD: Final = ("_flash_attention_backward", "_efficient_attention_backward", "flashattentionscoregrad",
+                              "_scaled_dot_product_flash_attention_for_cpu_backward")  # fmt: skip
+_BACKWARD: Final = 2.5
+"""Attention computes five matmuls backward and two forward."""
+_ELEMENTWISE: Final = frozenset((
+    "add", "sub", "rsub", "mul", "div", "realdiv", "pow", "square", "neg", "exp", "log", "tanh", "sigmoid", "erf",
+    "sqrt", "rsqrt", "reciprocal", "abs", "gelu", "silu", "relu", "where", "select", "masked_fill", "maskedfill",
+    "copy", "cast", "clone", "dropout", "native_dropout", "sin", "cos", "addcmul", "addcdiv", "lerp", "axpy", "axpyv2",
+    "muls", "adds", "tanh_backward", "pow_backward", "threshold_backward", "sigmoid_backward", "gelu_backward",
+    "silu_backward", "clamp", "maximum", "minimum", "eq", "ne", "gt", "lt", "le", "ge", "bitwise_and", "logical_not",
+    "fill", "zero", "tensormove",
+))  # fmt: skip
+_REDUCTIONS: Final = frozenset((
+    "sum", "mean", "amax", "amin", "max", "min", "norm", "reducesum", "reducemean", "reducemax", "reducemaxd",
+    "reducesumd", "argmax", "argmaxv2", "argmin", "argmaxd", "argmaxwithvalue", "logsumexp", "var", "std", "var_mean",
+    "_softmax", "softmax", "_log_softmax", "log_softmax", "_softmax_backward_data", "_log_softmax_backward_data",
+    "softmaxv2", "logsoftmaxv2", "softmaxgrad", "logsoftmaxgrad", "nll_loss_forward", "nll_loss_backward", "all", "any",
+))  # fmt: skip
+_COUNTED: Final = ("matmul", "convolution", "flash_attention")
+_MOST: Final = 0.95
+IMPOSSIBLE: Final = 1.1
+"""Efficiency above which a ceiling or the shapes must be wrong: TraceLens leaves such rows out, too."""
+_MODEL: Final = ("flops_per_step", "parameters", "tokens", "layers", "hidden_size", "sequence_length")
+"""Keys of a configuration that say how much a model computes in a step of the whole job."""
+KINDS: Final = ("half", "byte", "tf32", "fp32")
+_LONG_NS: Final = 20_000
+_MUCH_BYTES: Final = 1 << 20
+"""A call that is shorter, or moves less, says nothing of the memory's bandwidth."""
+
+
+def is_elementwise(piece: WorkPiece) -> bool:
+    """Whether a piece reads its inputs once and writes a result of their shape."""
+    return piece.plain_op in _ELEMENTWISE
+
+
+def is_vector(piece: WorkPiece) -> bool:
+    """Whether a piece is elementwise work or a reduction."""
+    return piece.plain_op in _ELEMENTWISE or piece.plain_op in _REDUCTIONS
+
+
+def is_matmul(piece: WorkPiece) -> bool:
+    """Whether a piece multiplies matrices."""
+    return piece.plain_op in _MATMULS or piece.plain_op in _NPU_MATMULS or piece.kind == "matmul"
+
+
+def flops(piece: WorkPiece) -> float | None:
+    """Floating point operations of one call; None for what is none of the counted kinds, or of shapes not known."""
+    name, shapes = piece.plain_op, piece.shapes
+    tensors = [shape for shape in shapes if shape]
+    if name in _MATMULS and not (name in ("mm", "addmm") and any(len(shape) > 2 for shape in tensors)):
+        left, right = tensors[-2:] if len(tensors) >= 2 else ((), ())
+        if not left or len(left) != len(right):
+            return None
+        return 2.0 * prod(left) * right[-1]
+    if name in _NPU_MATMULS:
+        return _npu_matmul(piece, tensors)
+    if name in (*_ATTENTION, *_ATTENTION_BACKWARD):
+        count = _attention(name, tensors)
+        return count and count * (_BACKWARD if name in _ATTENTION_BACKWARD else 1.0)
+    if name == "convolution_backward" and len(tensors) >= 3:  # the gradients of input and weight
+        return 2 * _convolution(tensors[0], tensors[2])
+    if name in ("cudnn_convolution_backward_input", "mkldnn_convolution_backward_input") and len(tensors) >= 2:
+        return _convolution(tensors[0], tensors[1])
+    return None
+
+
+def _npu_matmul(piece: WorkPiece, tensors: Sequence[Shape]) -> float | None:
+    """Of logical shapes alone; which sides are transposed is not stated, so the size that both share is the inner one,
+    where only one is shared.
+    """
+    if len(tensors) < 2 or "NZ" in piece.formats or len(tensors[0]) != len(tensors[1]):
+        return None
+    left, right = tensors[:2]
+    if len(left) > 2 and left[:-2] != right[:-2]:
+        return None
+    inner = {one for one in left[-2:] for other in right[-2:] if one == other}
+    return 2.0 * prod(left) * prod(right[-2:]) / inner.pop() if len(inner) == 1 else None
+
+
+def _attention(name: str, tensors: Sequence[Shape]) -> float | None:
+    """4 x batch x heads x queries x keys x size of a head."""
+    query, key = tensors[:2] if len(tensors) >= 2 else ((), ())
+    if "backward" in name and len(tensors) >= 3:  # the gradient stands first
+        query, key = tensors[1], tensors[2]
+    if len(query) == 3:  # queries, batch, heads x size of a head
+        return 4.0 * query[0] * key[0] * query[1] * query[2]
+    if len(query) != 4 or len(key) != 4:
+        return None
+    if "scaled_dot" in name:  # batch, heads, queries, size of a head
+        return 4.0 * prod(query) * key[2]
+    return 4.0 * prod(query) * key[1]  # batch, queries, heads, size of a head
+
+
+def _convolution(result: Shape, weight: Shape) -> float:
+    return 2.0 * prod(result) * prod(weight[1:])
+
+
+def bytes_moved(piece: WorkPiece) -> float | None:
+    """Bytes of the inputs and of the result of one call, each once; None where shapes or the kind say too little."""
+    tensors = [shape for shape in piece.shapes if shape]
+    if not tensors:
+        return None
+    size, name = piece.element_bytes, piece.plain_op
+    inputs = sum(map(elements, tensors))
+    if name in _MATMULS:
+        left, right = tensors[-2:] if len(tensors) > 1 else ((), ())
+        return size * (inputs + prod(left[:-1]) * right[-1]) if left and right else None
+    if name in _NPU_MATMULS:
+        return float(size * inputs)
+    if name in (*_ATTENTION, *_ATTENTION_BACKWARD):
+        heads = sum(map(elements, tensors[:3]))
+        return float(size * (heads + elements(tensors[0])))
+    if name in ("copy", "cast", "clone", "tensormove", "zero", "fill"):
+        return 2.0 * size * max(map(elements, tensors))
+    if name in _ELEMENTWISE:
+        return float(size * (inputs + elements(broadcast(tensors))))
+    return float(size * inputs) if name in _REDUCTIONS else None
+
+
+class Roofline:
+    """What the device of a run can do, and how near its operators come to it."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        self._evidence = evidence
+
+    @cached_property
+    def bandwidth(self) -> tuple[float, str] | None:
+        """GB/s of the memory: of the table of devices (`spec`), or the fastest of the run (`measured`)."""
+        device = self._evidence.device
+        if device is not None and device.memory_gb_per_s:
+            return device.memory_gb_per_s, "spec"
+        rates = [
+            moved * piece.calls / piece.ns for piece in self._evidence.pieces
+            if piece.ns >= _LONG_NS * piece.calls > 0 and is_elementwise(piece)
+            and (moved := bytes_moved(piece)) and moved >= _MUCH_BYTES
+        ]  # fmt: skip
+        return (max(rates), "measured") if rates else None
+
+    @cached_property
+    def _counts(self) -> list[tuple[WorkPiece, float]]:
+        return [(piece, count) for piece in self._evidence.counted if piece.ns and (count := flops(piece))]
+
+    @cached_property
+    def peaks(self) -> dict[str, tuple[float, str]]:
+        """TFLOP/s of each kind of number: of the table (`spec`), else the fastest that any row reached (`measured`)."""
+        found: dict[str, tuple[float, str]] = {}
+        for piece, count in self._counts:
+            kind, rate = piece.number_kind, count * piece.calls / piece.ns / 1e3
+            found[kind] = max(found.get(kind, (0.0, "measured")), (rate, "measured"))
+        device = self._evidence.device
+        stated = {kind: device.tflops(kind) for kind in KINDS} if device is not None else {}
+        return found | {kind: (rate, "spec") for kind, rate in stated.items() if rate}
+
+    def floor_ns(self, piece: WorkPiece) -> float | None:
+        """The shortest time in which one call can move its bytes; None where one of them is not known."""
+        moved = bytes_moved(piece)
+        return moved / self.bandwidth[0] if moved and self.bandwidth else None
+
+    def floor_share(self, piece: WorkPiece) -> float:
+        """The time that moving the bytes of a piece takes, as a part of its time; 0.0 where it is not known."""
+        return (self.floor_ns(piece) or 0.0) * piece.calls / piece.ns if piece.ns else 0.0
+
+    def above_floor(self, pieces: Sequence[WorkPiece]) -> dict[int, float]:
+        """Number of each piece -> its time above what moving its bytes takes."""
+        return {piece.at: piece.ns - piece.calls * (self.floor_ns(piece) or 0.0) for piece in pieces}
+
+    @cached_property
+    def rows(self) -> list[dict[str, Any]]:
+        """A row per operator, shapes and kind of number with FLOPs, of the studied ranks, per step, the longest first.
+
+        `efficiency`: floor by time, None where no ceiling is known or the row is beyond it, so that the ceiling or the
+        shapes must be wrong; `bound`: compute or memory, by which floor is longer.
+        """
+        sums: dict[tuple[int, str, str, str], list[float]] = {}
+        for piece, count in self._counts:
+            own = sums.setdefault((piece.rank, piece.plain_op, piece.text, piece.number_kind), [0.0, 0.0, 0.0, 0.0])
+            calls = piece.calls
+            for place, value in enumerate((calls, piece.ns, count * calls, (bytes_moved(piece) or 0.0) * calls)):
+                own[place] += value
+        found: list[dict[str, Any]] = []
+        for (rank, name, text, kind), (calls, ns, count, moved) in sums.items():
+            peak, source = self.peaks.get(kind, (None, None))
+            compute = count / (peak * 1e3) if peak else None
+            memory = moved / self.bandwidth[0] if moved and self.bandwidth else 0.0
+            floor = None if compute is None else max(compute, memory)
+            is_possible = floor is not None and floor <= IMPOSSIBLE * ns
+            found.append(
+                {
+                    "rank": rank, "name": name, "input_shapes": text, "number_kind": kind or None, "calls": calls,
+                    "total_ns": ns, "flops": count, "bytes": moved or None, "tflops_per_s": count / ns / 1e3,
+                    "gb_per_s": moved / ns if moved else None, "floor_ns": floor,
+                    "bound": None if compute is None else "memory" if memory > compute else "compute",
+                    "efficiency": floor / ns if floor is not None and is_possible else None, "ceiling": source,
+                }
+            )  # fmt: skip
+        found.sort(key=lambda row: (row["rank"], -row["total_ns"], row["name"], row["input_shapes"]))
+        return found
+
+    @cached_property
+    def use(self) -> dict[str, Any]:
+        """HFU: FLOPs of the studied ranks by what their device could do in a step, with the peak of the kind of number
+        that most of them ran in; None for what is not known.
+        """
+        of_kind: dict[str, float] = {}
+        for row in self.rows:
+            of_kind[row["number_kind"] or ""] = of_kind.get(row["number_kind"] or "", 0.0) + row["flops"]
+        total, evidence = sum(of_kind.values()), self._evidence
+        kind = max(of_kind, key=of_kind.__getitem__, default="")
+        peak = evidence.device.tflops(kind) if evidence.device is not None else None
+        step, ranks = evidence.step_ns, len(evidence.studied)
+        rate = total / step / ranks / 1e3 if step and ranks and total else None
+        return {
+            "flops": total or None, "tflops_per_s": rate, "number_kind": kind or None, "peak_tflops": peak,
+            "peak_source": evidence.device.source if peak and evidence.device is not None else None,
+            "hfu": rate / peak if rate and peak else None, "mfu": self._mfu(kind), "is_partial": self._is_partial,
+        }  # fmt: skip
+
+    @property
+    def _is_partial(self) -> bool:
+        """Whether FLOPs of much of the work are not known: profiles do not state the result of a convolution."""
+        known = sum(row["total_ns"] for row in self.rows)
+        every = sum(piece.ns for piece in self._evidence.pieces if piece.kind.startswith(_COUNTED) or is_matmul(piece))
+        return bool(known < _MOST * every)
+
+    def _mfu(self, kind: str) -> float | None:
+        """FLOPs of the model, which the configuration states, by what all devices of the job could do in a step; FLOPs
+        of recomputed activations do not count (PaLM, appendix B).
+        """
+        evidence = self._evidence
+        peak = evidence.device.tflops(kind) if evidence.device is not None else None
+        stated = {key: value for key in _MODEL if (value := _number(evidence.facts.get(key))) is not None}
+        count = stated.get("flops_per_step")
+        if count is None and "parameters" in stated and "tokens" in stated:
+            sizes = [stated[key] for key in ("layers", "hidden_size", "sequence_length") if key in stated]
+            attention = 12 * prod(sizes) if len(sizes) == 3 else 0.0
+            count = (6 * stated["parameters"] + attention) * stated["tokens"]
+        devices = _number(evidence.facts.get("world_size")) or len(evidence.ranks)
+        if not count or not peak or not evidence.step_ns:
+            return None
+        return count / (evidence.step_ns * devices * peak * 1e3)
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        return float(text) if text else None
+    except ValueError:
+        return None

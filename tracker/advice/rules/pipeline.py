@@ -1,0 +1,106 @@
+"""Ranks and stages that do not take equally long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from tracker.advice.gains import MORE_MICROBATCHES, pipeline_ns, taus
+from tracker.advice.rule import AdviceRule, Claim, Number, Remedy
+from tracker.results import SLOW
+
+if TYPE_CHECKING:
+    from tracker.advice.evidence import Evidence
+
+_STAGES: Final = 0.02
+_BUBBLE: Final = 0.10
+
+
+def _slow_rank(evidence: Evidence, taken: frozenset[int]) -> Iterator[Claim]:
+    for stage in evidence.stages:
+        for at, rank in enumerate(stage.ranks):
+            if stage.judged.verdict[at] == SLOW:
+                host = evidence.ranks[rank]["host"]
+                yield Claim(
+                    resource="rank", rank=rank, place=f"rank {rank}", ns=float(stage.judged.cost[at]),
+                    title=f"rank {rank}{f' on {host}' if host else ''} is slow",
+                    numbers=(
+                        Number("its own time by that of its peers", float(stage.judged.ratio[at]), "ratio"),
+                        Number("steps in which it is the slowest", float(stage.judged.slowest[at]), "count"),
+                    ),
+                )  # fmt: skip
+
+
+def _stages(evidence: Evidence, taken: frozenset[int]) -> Iterator[Claim]:
+    own, count = taus(evidence), evidence.microbatches or 1
+    if not own:
+        return
+    even, flat = pipeline_ns(own, count), pipeline_ns([sum(own) / len(own)] * len(own), count)
+    if even - flat >= _STAGES * evidence.step_ns > 0:
+        numbers = [Number(f"stage {stage.number}, per microbatch", tau)
+                   for stage, tau in zip([one for one in evidence.stages if one.steps], own, strict=True)]  # fmt: skip
+        yield Claim(
+            resource="pipeline", ns=even - flat, numbers=(*numbers, Number("microbatches", float(count), "count"))
+        )
+
+
+def _bubble(evidence: Evidence, taken: frozenset[int]) -> Iterator[Claim]:
+    own, count = taus(evidence), evidence.microbatches or 1
+    share = (len(own) - 1) / (count + len(own) - 1) if own else 0.0
+    if share >= _BUBBLE:
+        # of four times as many microbatches of the same size each step does four times the work
+        now, then = pipeline_ns(own, count), pipeline_ns(own, MORE_MICROBATCHES * count) / MORE_MICROBATCHES
+        yield Claim(
+            resource="bubble", ns=max(0.0, now - then),
+            numbers=(Number("bubble", share, "share"), Number("microbatches", float(count), "count"),
+                     Number("stages", float(len(own)), "count"),
+                     Number("the bound holds for", f"{MORE_MICROBATCHES * count} microbatches, per {count}", "text")),
+        )  # fmt: skip
+
+
+def _uneven(evidence: Evidence, taken: frozenset[int]) -> Iterator[Claim]:
+    for stage in evidence.stages:
+        if stage.is_uneven:
+            over = float(np.median(stage.own.max(axis=0) - stage.own.mean(axis=0)))
+            yield Claim(
+                resource="rank", rank=stage.ranks[0], ns=over,
+                place="" if stage.number is None else f"stage {stage.number}",
+                numbers=(Number("slowest rank of a step by the median", stage.spread or 0.0, "ratio"),
+                         Number("slowest less the mean", over)),
+            )  # fmt: skip
+
+
+RULES: Final = (
+    AdviceRule(
+        id="P1", title="a rank is slow", fires="tracker cluster calls a rank SLOW", bound="what-if",
+        confidence="certain",
+        remedies=(
+            Remedy("tracker cluster names its cause: data, host, copies, more work or a slow device"),
+            Remedy("a slow device: take its host out of the job and run it again"),
+        ),
+        sources=("Lin et al., OSDI'25",), find=_slow_rank,
+    ),
+    AdviceRule(
+        id="P2", title="stages of the pipeline are uneven",
+        fires="equal stages would save 2 % of the step in the model of the pipeline; the number of microbatches must "
+            "be known",
+        bound="what-if", confidence="certain",
+        remedies=(Remedy("move layers: the first stage holds the embedding, the last one the head and the loss"),),
+        sources=("Lin et al., OSDI'25",), find=_stages,
+    ),
+    AdviceRule(
+        id="P3", title="the bubble of the pipeline", fires="(p - 1) / (m + p - 1) is 10 % or more, of p stages, m "
+            "microbatches",
+        bound="what-if", confidence="certain",
+        remedies=(Remedy("more microbatches; an interleaved schedule"),),
+        sources=("Narayanan et al., SC'21",), find=_bubble,
+    ),
+    AdviceRule(
+        id="P4", title="the work moves around between ranks", fires="tracker cluster calls a stage UNEVEN",
+        bound="what-if", confidence="likely",
+        remedies=(Remedy("sort or pack batches by length; capacity of experts"),),
+        sources=("Lin et al., OSDI'25",), find=_uneven,
+    ),
+)  # fmt: skip

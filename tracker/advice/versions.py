@@ -1,0 +1,102 @@
+"""The advice of several runs together, what is new since others, and what of it is about a finding."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import median, median_low
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
+
+from tracker.advice import stored
+from tracker.advice.judging import RunAdvice, is_worth, severity
+from tracker.results import Advice
+from tracker.results.advice import GONE, GROWN, NEW
+
+if TYPE_CHECKING:
+    from tracker.store import Store
+
+_GREW: Final = 1.5
+"""Times what a piece of advice could win before, from which on it is more than noise."""
+_MOST: Final = 2
+_FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
+    "data loading": ("input",), "idle time": ("host", "input"), "exposed communication": ("communication", "pipeline"),
+    "communication": ("communication",), "exposed copy": ("input",), "peak memory": ("memory",), "memory": ("memory",),
+}  # fmt: skip
+"""Series of whole runs, or kind of series, that are no operator -> the families of rules that are about them."""
+
+
+def merged(found: Sequence[RunAdvice]) -> RunAdvice:
+    """The advice of repeats: each piece with the median gain of the runs that have it, and their number."""
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        return RunAdvice(step_ns=0.0)
+    groups: dict[tuple[str, str], list[Advice]] = {}
+    for run in found:
+        for item in run.items:
+            groups.setdefault((item.rule, item.place), []).append(item)
+    step = median(run.step_ns for run in found)
+    items = [_median(own, step) for own in groups.values()]
+    items.sort(key=lambda item: (-(item.gain_ns or 0.0), not item.is_shown, item.rule, item.place))
+    return replace(
+        found[-1], step_ns=step, items=tuple(items), together_ns=median(run.together_ns for run in found),
+        missing=tuple(dict.fromkeys(sentence for run in found for sentence in run.missing)),
+    )  # fmt: skip
+
+
+def _median(items: Sequence[Advice], step_ns: float) -> Advice:
+    gains = [item.gain_ns for item in items if item.gain_ns is not None]
+    if not gains:
+        return replace(items[-1], runs=len(items))
+    gain, middle = float(median(gains)), median_low(gains)
+    share = gain / step_ns if step_ns else 0.0
+    return replace(
+        next(item for item in items if item.gain_ns == middle), gain_ns=gain, gain_share=share, runs=len(items),
+        severity=severity(share), is_shown=is_worth(gain, step_ns),
+    )  # fmt: skip
+
+
+def compared(after: Sequence[Advice], before: Sequence[Advice]) -> tuple[Advice, ...]:
+    """What is new, grown by half or gone, with its status; what is in both alike is left out."""
+    was = {(item.rule, item.place): item for item in before}
+    found = []
+    for item in after:
+        old = was.pop((item.rule, item.place), None)
+        if old is None:
+            found.append(replace(item, status=NEW))
+        elif item.is_shown and (item.gain_ns or 0.0) > _GREW * (old.gain_ns or 0.0) > 0:
+            found.append(replace(item, status=GROWN, baseline_gain_ns=old.gain_ns))
+        elif old.is_shown and (old.gain_ns or 0.0) > _GREW * (item.gain_ns or 0.0) and not item.is_shown:
+            found.append(replace(old, status=GONE))
+    return (*found, *(replace(item, status=GONE) for item in was.values()))
+
+
+def on_findings(
+    store: Store, findings: Sequence[Mapping[str, Any]], before: Sequence[int], after: Sequence[int]
+) -> tuple[Advice, ...]:
+    """What could undo regressions: advice that is new or grown with the runs `after`, and shares rows with the
+    `findings` (columns of FINDINGS_COLUMNS), the most shared time first, at most two pieces. Nothing where none does: a
+    general remedy would be no answer.
+    """
+    kept = stored.of_runs(store, [*before, *after])
+    sides = [merged([kept[run_id] for run_id in runs if run_id in kept]).items for runs in (before, after)]
+    shared = [
+        (max(_shared_ns(item, finding) for finding in findings), item)
+        for item in compared(sides[1], sides[0])
+        if item.status != GONE and item.is_shown
+    ] if findings else []  # fmt: skip
+    chosen = sorted(((ns, item) for ns, item in shared if ns > 0), key=lambda pair: -pair[0])
+    return tuple(item for _, item in chosen[:_MOST])
+
+
+def _shared_ns(item: Advice, finding: Mapping[str, Any]) -> float:
+    """How much time of a finding advice is about; 1 where it is about its bytes."""
+    kind, name = str(finding["kind"]), str(finding["name"])
+    if kind == "run" and name == "step":
+        return item.gain_ns or 0.0
+    families = _FAMILIES.get(name if kind == "run" else kind, ())
+    if families:
+        return (item.gain_ns or 1.0) if item.family in families else 0.0
+    own = [claim.ns for claim in item.claims if claim.op and claim.op in name]
+    return sum(own) if kind in ("op", "op_name", "kernel") else 0.0

@@ -1,0 +1,129 @@
+"""What could make the runs of a side faster, and what is new since a baseline: the content of `tracker advise`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import asdict, replace
+
+from tracker.advice import stored
+from tracker.advice.judging import RunAdvice, of_run, with_remedies
+from tracker.advice.versions import compared, merged
+from tracker.columns import Columns
+from tracker.compare.bottleneck import bottleneck
+from tracker.compare.explain import code_line
+from tracker.compare.references import named, needs_store
+from tracker.compare.sides import load_all
+from tracker.errors import UsageError
+from tracker.results import ADVICE_COLUMNS, Advice, Advised, AdviseOptions, ShowOptions
+from tracker.store import queries
+
+if TYPE_CHECKING:
+    from tracker.compare.sides import Loaded
+    from tracker.store import Store
+
+Row = dict[str, Any]
+_RUN: Final = ("workload", "version", "device", "configuration")
+_LINES: Final = 3
+
+
+def advise(
+    store: Store | None, reference: str, baseline: str | None = None, *, options: AdviseOptions | None = None
+) -> Advised:
+    """The advice on the runs that `reference` names, the median of what each run could win; with a `baseline` only what
+    is new, grown by half, or gone since.
+
+    References are those of `tracker diff`. UsageError where one names nothing, or a rule is none.
+    """
+    from tracker.advice.rules import RULES
+
+    options = options or AdviseOptions()
+    known = [rule.id for rule in RULES]
+    unknown = [rule for rule in options.rules if rule.upper() not in known]
+    if unknown:
+        raise UsageError(f"no rule {unknown[0]!r}", remedy=f"choose from {', '.join(known)}")
+    reading = ShowOptions(
+        workload=options.workload, format=options.format, flow_category=options.flow_category,
+        allow_partial=options.allow_partial, skip_bad_rows=options.skip_bad_rows, max_bytes=options.max_bytes,
+        on_progress=options.on_progress,
+    )  # fmt: skip
+    names = (reference,) if baseline is None else (baseline, reference)
+    with ExitStack() as stack:
+        if store is not None and any(map(needs_store, names)):
+            stack.enter_context(store.reading())
+        settled, runs = named(store, names, options.workload)
+        *before, side = load_all(store, settled, reading, stack, runs=runs, or_pruned=True)
+        found = _of_side(side, options)
+        items = compared(found.items, _of_side(before[0], options).items) if before else found.items
+        items = tuple(_chosen(items, options))
+        coded = tuple(_with_code(side, items))
+        return Advised(
+            run=_described(side, settled[-1]),
+            step_ns=found.step_ns,
+            together_ns=found.together_ns,
+            items=coded,
+            tables={
+                "advice": Columns.of_rows([_row(item) for item in coded], ADVICE_COLUMNS["advice"]),
+                "efficiency": Columns.of_rows([*found.efficiency], ADVICE_COLUMNS["efficiency"]),
+            },
+            use=found.use,
+            missing=found.missing,
+            notes=side.warnings,
+            bottleneck=bottleneck(side).bound,
+            baseline=_described(before[0], settled[0]) if before else None,
+            options=options,
+        )
+
+
+def _described(side: Loaded, reference: str) -> Row:
+    first = side.runs.records()[0]
+    return {"reference": reference, "run_ids": list(side.run_ids), **{name: first[name] for name in _RUN}}
+
+
+def _of_side(side: Loaded, options: AdviseOptions) -> RunAdvice:
+    """What the rules say of the runs of a side together: of each piece of advice the median gain of the runs that have
+    it. A pruned run gives what was stored.
+    """
+    pruned = side.asked.pruned(side.store, side.run_ids)
+    kept = stored.of_runs(side.store, sorted(pruned)) if pruned else {}
+    return merged([
+        kept.get(run_id, RunAdvice(step_ns=0.0)) if run_id in pruned
+        else with_remedies(of_run(side.store, run_id, options.microbatches))
+        for run_id in side.run_ids
+    ])  # fmt: skip
+
+
+def _chosen(items: Sequence[Advice], options: AdviseOptions) -> Iterator[Advice]:
+    rules = {rule.upper() for rule in options.rules}
+    for item in items:
+        if rules and item.rule not in rules:
+            continue
+        if options.only and item.family not in options.only:
+            continue
+        if item.is_shown or options.everything or rules:
+            yield item
+
+
+def _with_code(side: Loaded, items: Sequence[Advice]) -> Iterator[Advice]:
+    """The advice with the lines of code from which its operators were called, where stacks were recorded."""
+    wanted = {claim.op for item in items for claim in item.claims}
+    stacks: dict[tuple[str, str], str] = {}
+    if wanted and items:
+        rows = side.ask(queries.ops).rows("name", "input_shapes", "call_stack")
+        for name, shapes, stack in rows:
+            if name in wanted and stack and (line := code_line(stack)):
+                stacks.setdefault((name, shapes), line)
+    for item in items:
+        lines = dict.fromkeys(
+            stacks[claim.op, claim.input_shapes] for claim in item.claims if (claim.op, claim.input_shapes) in stacks
+        )
+        yield replace(item, code=tuple(lines)[:_LINES])
+
+
+def _row(item: Advice) -> Mapping[str, Any]:
+    """A piece of advice as a row of a table: evidence, remedies and code as text."""
+    fields = {name: value for name, value in asdict(item).items() if name in ADVICE_COLUMNS["advice"]}
+    evidence = "; ".join(number.words for number in item.numbers)
+    return fields | {"evidence": evidence, "remedies": "; ".join(item.remedies), "code": "; ".join(item.code)}

@@ -1,0 +1,120 @@
+"""The ranks and hosts of a job beside each other: the own time of each, and who is slow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from msgspec import Struct
+
+from tracker.detect.peers import FEWEST_STEPS, PeerVerdicts, judge
+from tracker.results import SLOW
+
+if TYPE_CHECKING:
+    from tracker.columns import F64
+
+PARTS: Final = ("compute_ns", "exposed_copy_ns", "data_loading_ns")
+TIMES: Final = ("rank", "step", "duration_ns", "e2e_ns", "exposed_communication_ns", *PARTS)
+"""What is read of each step."""
+_UNEVEN: Final = 1.10
+"""Largest own time of a stage by its median from which on the work moves around between the ranks."""
+Row = dict[str, Any]
+
+
+class Stage(Struct, frozen=True, eq=False):
+    """The ranks of a stage that can be compared, in order. `number`: None for no stage; `steps`: which all of them
+    have; `own`: ns, a row per rank and a column per step; `parts`: of the own time, alike; `judged`: by rank.
+    """
+
+    number: int | None
+    ranks: list[int]
+    steps: list[int]
+    own: F64
+    parts: Mapping[str, F64]
+    judged: PeerVerdicts
+
+    @property
+    def spread(self) -> float | None:
+        """Median over the steps of the largest own time by the median one; None where nothing is compared."""
+        if len(self.ranks) < 2 or not self.steps:
+            return None
+        middle = np.median(self.own, axis=0)
+        known = middle > 0
+        return float(np.median(self.own.max(axis=0)[known] / middle[known])) if known.any() else None
+
+    @property
+    def is_uneven(self) -> bool:
+        """Whether the work moves around while no rank is slow."""
+        spread = self.spread
+        return (
+            spread is not None and spread >= _UNEVEN
+            and len(self.steps) >= FEWEST_STEPS and SLOW not in self.judged.verdict
+        )  # fmt: skip
+
+
+def stages_of(captures: Iterable[tuple[int, int | None]], steps: Iterable[tuple[Any, ...]]) -> list[Stage]:
+    """The stages of a run, with the ranks whose own time is known in the steps that all of them have. `captures`: rank
+    and stage, None or -1 for none; `steps`: TIMES of each.
+    """
+    times: dict[int, dict[int, Row]] = {}
+    for rank, step, duration, e2e, exposed, *parts in steps:
+        if exposed is not None and (duration or e2e):
+            # markers of the host can be closer together than the work of the device
+            own = max(duration or 0, e2e or 0) - exposed
+            times.setdefault(rank, {})[step] = {"own": own, **dict(zip(PARTS, parts, strict=True))}
+    found: dict[int, list[int]] = {}
+    for rank, stage in captures:
+        if times.get(rank):
+            found.setdefault(-1 if stage is None else stage, []).append(rank)
+    tables = max(1, sum(len(ranks) > 1 for ranks in found.values()))
+    return [_stage(stage, ranks, times, tables) for stage, ranks in sorted(found.items())]
+
+
+def _stage(number: int, ranks: list[int], times: Mapping[int, Mapping[int, Row]], tables: int) -> Stage:
+    steps = sorted(set.intersection(*(set(times[rank]) for rank in ranks)))
+
+    def matrix(name: str) -> F64:
+        rows = [[times[rank][step][name] for step in steps] for rank in ranks]
+        return np.array(rows, dtype=np.float64).reshape(len(ranks), len(steps))
+
+    own = matrix("own")
+    parts = {name: matrix(name) for name in PARTS}
+    return Stage(None if number < 0 else number, ranks, steps, own, parts, judge(own, tables=tables))
+
+
+def host_rows(hosts: Mapping[int, str], stages: Sequence[Stage]) -> list[Row]:
+    """Hosts judged as ranks are, by the median of their ranks, each by the median of its stage; none with one host.
+    `hosts`: of each rank that names one.
+    """
+    names = sorted({hosts[rank] for stage in stages for rank in stage.ranks if rank in hosts})
+    steps = sorted(set.intersection(*({*stage.steps} for stage in stages))) if stages else []
+    if len(names) < 2 or not steps:
+        return []
+    parts: dict[str, list[F64]] = {}
+    for stage in stages:
+        chosen = [stage.steps.index(step) for step in steps]
+        middle = np.median(stage.own[:, chosen], axis=0)
+        if not (middle > 0).all():
+            continue
+        relative = stage.own[:, chosen] / middle
+        for at, rank in enumerate(stage.ranks):
+            if rank in hosts and len(stage.ranks) > 1:
+                parts.setdefault(hosts[rank], []).append(relative[at])
+    names = sorted(parts)
+    if len(names) < 2:
+        return []
+    judged = judge(np.array([np.median(parts[name], axis=0) for name in names]))
+    return [
+        {
+            "host": name, "ranks": len(parts[name]), "own_ratio": known(judged.ratio[at]),
+            "steps": len(steps), "slowest_steps": int(judged.slowest[at]), "q": known(judged.q[at]),
+            "verdict": judged.verdict[at],
+        }
+        for at, name in enumerate(names)
+    ]  # fmt: skip
+
+
+def known(value: Any) -> float | None:
+    """A number, None for nan."""
+    return None if np.isnan(value) else float(value)

@@ -1,0 +1,202 @@
+"""What could make a run faster, with evidence and an upper bound: the content of `tracker advise`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+from msgspec import Struct, field
+
+from tracker.results.option import OUTPUT, ROWS, Option, words
+from tracker.results.options import WORKLOAD, Reading, check_words
+from tracker.results.screens import Frame, Result
+from tracker.units import counted, format_bytes, format_ns
+
+if TYPE_CHECKING:
+    from tracker.columns import Columns
+
+FAMILIES: Final = ("input", "host", "kernels", "communication", "pipeline", "memory", "environment")
+"""Words of `tracker advise --only`: what rules are about."""
+NEW: Final = "new"
+GROWN: Final = "grown"
+GONE: Final = "gone"
+ADVICE_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
+    "advice": (
+        "rule", "family", "severity", "confidence", "status", "title", "gain_ns", "gain_share", "baseline_gain_ns",
+        "local_ns", "bound", "runs", "rank", "stage", "op", "module", "kernel", "role", "variable", "evidence",
+        "remedies", "code",
+    ),
+    "efficiency": (
+        "rank", "name", "input_shapes", "number_kind", "calls", "total_ns", "flops", "bytes", "tflops_per_s",
+        "gb_per_s", "floor_ns", "bound", "efficiency", "ceiling",
+    ),
+}  # fmt: skip
+
+
+_RATES: Final = {"gb_per_s": "GB/s", "tflops_per_s": "TFLOP/s"}
+
+
+class Number(Struct, frozen=True):
+    """What a piece of advice rests on. `unit`: ns, bytes, share, count, ratio, gb_per_s, tflops_per_s or text."""
+
+    label: str
+    value: float | str
+    unit: str = "ns"
+
+    @property
+    def words(self) -> str:
+        """The number with its label and unit: `their time 7.38 ms`."""
+        value = self.value
+        if isinstance(value, str):
+            return f"{self.label}: {value}"
+        if self.unit == "ns":
+            return f"{self.label} {format_ns(value)}"
+        if self.unit == "bytes":
+            return f"{self.label} {format_bytes(value)}"
+        if self.unit == "share":
+            return f"{self.label} {value * 100:.1f} %"
+        if self.unit == "count":
+            return f"{self.label} {value:,.0f}" if value >= 10 or value == int(value) else f"{self.label} {value:,.1f}"
+        return f"{self.label} {value:,.1f} {_RATES[self.unit]}" if self.unit in _RATES else f"{self.label} x{value:.2f}"
+
+
+class Claimed(Struct, frozen=True):
+    """What a piece of advice is about: an operator or kernel with its shapes, and how much of its time it wins."""
+
+    op: str
+    input_shapes: str
+    ns: float
+
+
+class Advice(Struct, frozen=True, kw_only=True):
+    """One piece of advice. Times are ns per step; None where it is about no time.
+
+    `gain_ns`: what the step wins at most, `local_ns`: what the rank does; `place`: what tells it from other advice of
+    its `rule`; `severity`: high from 5 % of the step, medium from 1 %, else low; `status`: new, grown or gone since the
+    baseline, None without one; `runs`: in how many of the runs of the side it is; `is_shown`: without `--all`.
+    """
+
+    rule: str
+    family: str
+    title: str
+    place: str
+    severity: str
+    confidence: str
+    bound: str
+    is_shown: bool
+    rank: int | None = None
+    stage: int | None = None
+    op: str | None = None
+    module: str | None = None
+    kernel: str | None = None
+    role: str | None = None
+    variable: str | None = None
+    local_ns: float | None = None
+    gain_ns: float | None = None
+    gain_share: float | None = None
+    baseline_gain_ns: float | None = None
+    numbers: tuple[Number, ...] = ()
+    claims: tuple[Claimed, ...] = ()
+    remedies: tuple[str, ...] = ()
+    code: tuple[str, ...] = ()
+    status: str | None = None
+    runs: int = 1
+
+    @property
+    def sentence(self) -> str:
+        """What to do, and what that wins at most."""
+        gain = f" (at most {format_ns(self.gain_ns)} a step)" if self.gain_ns else ""
+        return f"{self.title[:1].upper()}{self.title[1:]}{gain}: {'; '.join(self.remedies[:2])}. ({self.rule})"
+
+
+class AdviseOptions(Reading, frozen=True, kw_only=True):
+    """Which advice is given, and how profiles on disk are read.
+
+    `on_progress(label, done, total)`: bytes read of the file `label`.
+    """
+
+    workload: Annotated[str | None, WORKLOAD] = None
+    everything: Annotated[
+        bool,
+        Option("Also advice below 1 % of the step or 0.1 ms, and hints without a time.", name="--all", group=ROWS),
+    ] = False  # fmt: skip
+    rules: Annotated[
+        tuple[str, ...],
+        Option("Only this rule, such as K7; repeatable. Default: all.", "RULE", name="--rule", group=ROWS),
+    ] = ()
+    only: Annotated[
+        tuple[str, ...],
+        Option(f"Only advice on these, separated by commas: {', '.join(FAMILIES)}. Default: all.", "FAMILY,...",
+               group=OUTPUT, words=FAMILIES, read=words),
+    ] = ()  # fmt: skip
+    microbatches: Annotated[
+        int | None,
+        Option(
+            "Microbatches of a step, for the pipeline. Default: what the configuration states.", "M", group=ROWS,
+            least=1,
+        ),
+    ] = None  # fmt: skip
+    fail_on: Annotated[
+        Literal["high", "medium"] | None,
+        Option("Exit with 1 where advice is at least so severe: high, 5 % of the step, or medium, 1 %. With a "
+            "baseline, "
+               "new advice alone counts. Default: exit with 0.", "SEVERITY", group=OUTPUT),
+    ] = None  # fmt: skip
+    max_bytes: int | None = None
+    on_progress: Callable[[str, int, int], None] | None = None
+
+    def __post_init__(self) -> None:
+        check_words("family", self.only, FAMILIES)
+
+
+class Advised(Result, frozen=True, eq=False):
+    """What could make a run faster, for `tracker advise`: upper bounds, never promises.
+
+    `run`: reference, run_ids, workload, version, device and configuration of the side; `baseline`: alike, of the side
+    that it is compared with, or None. `step_ns`: the step of the side; `together_ns`: what all advice can win at most,
+    where no nanosecond is counted twice. `items`: the largest gain first. `use`: flops per step, tflops_per_s, peak,
+    hfu and mfu, None for what is not known. `missing`: what cannot be judged, and what would record it.
+
+    - advice: a row per item, with evidence, remedies and lines of code as text
+    - efficiency: each operator with FLOPs by shapes and kind of number: its rate, the floor of its time on the device
+      and efficiency, floor by time; NA where no ceiling is known
+    """
+
+    run: Mapping[str, Any]
+    step_ns: float
+    together_ns: float
+    items: tuple[Advice, ...]
+    tables: Mapping[str, Columns]
+    use: Mapping[str, Any]
+    missing: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    bottleneck: str | None = None
+    baseline: Mapping[str, Any] | None = None
+    options: AdviseOptions = field(default_factory=AdviseOptions)
+
+    advice = Frame()
+    efficiency = Frame()
+
+    @property
+    def fails(self) -> bool:
+        """Whether advice is as severe as `options.fail_on` says; with a baseline new advice alone."""
+        words = {"high": ("high",), "medium": ("high", "medium")}.get(self.options.fail_on or "", ())
+        wanted = (None,) if self.baseline is None else (NEW,)
+        return any(item.severity in words and item.gain_ns and item.status in wanted for item in self.items)
+
+    @property
+    def headline(self) -> str:
+        """What the advice can win together, at most."""
+        with_time = [item for item in self.items if item.gain_ns and item.status != GONE]
+        if not self.step_ns:
+            return "nothing can be judged: the time of a step is not known"
+        if not self.items:
+            return f"no advice: nothing that is known could win 1 % of the step of {format_ns(self.step_ns)}"
+        if not with_time:
+            return f"{counted(len(self.items), 'piece')} of advice, none with a time to win"
+        share = self.together_ns / self.step_ns
+        if len(with_time) == 1:
+            gain = format_ns(with_time[0].gain_ns or 0.0)
+            return f"one change can win at most {gain} of {format_ns(self.step_ns)} a step"
+        together = f"{format_ns(self.together_ns)} ({share * 100:.1f} %)"
+        return f"{len(with_time)} changes together can win at most {together} of a step of {format_ns(self.step_ns)}"

@@ -1,0 +1,17 @@
+-- Which active runs of the same tracks have details, and no advice by the rules of today?
+-- Parameters: run_ids (list); rule_version
+-- Columns: run_id
+SELECT DISTINCT r.id AS run_id
+FROM run AS o
+INNER JOIN run AS r
+    ON
+        o.workload_id = r.workload_id
+        AND o.configuration_id = r.configuration_id
+        AND o.device_id = r.device_id
+LEFT JOIN advice AS a ON r.id = a.run_id
+WHERE
+    o.id IN :run_ids
+    AND r.state = 'active'
+    AND (a.rule_version IS NULL OR a.rule_version <> :rule_version)
+    AND NOT EXISTS (SELECT 1 FROM capture AS c WHERE c.run_id = r.id AND c.pruned_at_ns IS NOT NULL)
+ORDER BY r.id
