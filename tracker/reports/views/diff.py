@@ -116,7 +116,9 @@ def _blocks(diff: Diff, look: Look) -> Iterator[Block]:
             continue
         yield from in_section(diff_tables.SECTIONS[section](diff, limit), section, look.only, diff.options, False)
     yield Lines("Replaced", tuple(_replaced(diff)), section="operator", is_first=False, is_wrapped=True)
-    yield Lines("Bottleneck", tuple(_bottleneck(diff)), section="overall", is_first=False, is_wrapped=True)
+    sides = zip(diff_tables.SIDES, diff.bottlenecks or (), strict=False)
+    lines = tuple(f"{side}: {bottleneck.sentence(found)}" for side, found in sides)
+    yield Lines("Bottleneck", lines, section="overall", is_first=False, is_wrapped=True)
     if diff.judgement is not None and diff.judgement.judged:
         yield Lines("Verdicts", diff.judgement.sentences, is_first=False, is_wrapped=True)
 
@@ -363,11 +365,6 @@ def _replaced(diff: Diff) -> Iterator[str]:
 
 def _short(side: str) -> str:
     return some_of([shorten(name, _NAME) for name in side.split(" + ")], ", ", 8)
-
-
-def _bottleneck(diff: Diff) -> Iterator[str]:
-    for side, found in zip(diff_tables.SIDES, diff.bottlenecks or (), strict=False):
-        yield f"{side}: {bottleneck.sentence(found)}"
 
 
 def question(diff: Diff) -> list[str]:
