@@ -1,4 +1,4 @@
-"""Write the pictures of README.md and docs/ into docs/images: first screens of two pages, and two drawings.
+"""Write the pictures of README.md and docs/ into docs/images: first screens of reports and pages, and two drawings.
 
     .venv/bin/python scripts/write_pictures.py
 
@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 IMAGES = ROOT / "docs" / "images"
@@ -20,6 +21,8 @@ SCREENS = {
     "cluster.png": (("cluster", "tests/data/cluster"), 1200, 560),
 }
 """Picture -> the command whose page it shows, its width, and its height at most, in pixels."""
+PAGES = {"board.png": ("/", 1200, 400), "incident.png": ("/incident/I-1", 1200, 760)}
+"""Picture -> the address of a page of `tracker page` on the data of `tracker demo`, and the same."""
 _END_OF_LAST_LINE = """(height) => Math.max(...[...document.querySelectorAll("tr, li, p, h2, svg")]
     .map((each) => each.getBoundingClientRect().bottom).filter((bottom) => bottom < height - 12))"""
 
@@ -35,11 +38,24 @@ def write_screens() -> None:
             file = Path(folder) / f"{name}.html"
             command = [sys.executable, "-m", "tracker", *words, "--db", f"{folder}/tracker.db", "-o", str(file)]
             subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
-            page = browser.new_page(viewport={"width": width, "height": height}, color_scheme="light")
-            page.goto(file.as_uri())
-            end = page.evaluate(_END_OF_LAST_LINE, height) + 12
-            page.screenshot(path=IMAGES / name, clip={"x": 0, "y": 0, "width": width, "height": end})
+            _photograph(browser, file.as_uri(), name, width, height)
+        command = [sys.executable, "-m", "tracker", "demo", "--keep", f"{folder}/demo.db"]
+        subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
+        command = [sys.executable, "-m", "tracker", "page", "--listen", "127.0.0.1:0", "--no-token"]
+        with subprocess.Popen([*command, "--db", f"{folder}/demo.db"], cwd=ROOT, stdout=subprocess.PIPE) as server:
+            assert server.stdout is not None
+            address = server.stdout.readline().decode().strip()
+            for name, (place, width, height) in PAGES.items():
+                _photograph(browser, f"{address}{place}", name, width, height)
+            server.terminate()
         browser.close()
+
+
+def _photograph(browser: Any, address: str, name: str, width: int, height: int) -> None:
+    page = browser.new_page(viewport={"width": width, "height": height}, color_scheme="light")
+    page.goto(address)
+    end = page.evaluate(_END_OF_LAST_LINE, height) + 12
+    page.screenshot(path=IMAGES / name, clip={"x": 0, "y": 0, "width": width, "height": end})
 
 
 _LOOK = """<style>

@@ -94,7 +94,7 @@ def test_database_is_a_url_or_a_path(text, database, monkeypatch):
         (
             "databse = 'x'",
             r"tracker.toml: key databse: there is no such setting; known here: database, workload, version, limits, "
-            "watch, prune, alerts",
+            "watch, prune, alerts, page",
         ),
         ("database = 3", r"tracker.toml: key database: expected a text, got a whole number; .*"),
         ("database = ''", r"tracker.toml: key database: is '', expected a URL or a path; .*"),
@@ -108,6 +108,9 @@ def test_database_is_a_url_or_a_path(text, database, monkeypatch):
             "limits.max_bytes = true",
             r"tracker.toml: key limits.max_bytes: expected a whole number, got true or false; .*",
         ),
+        ("page.keepers = 'wang'", r"tracker.toml: key page.keepers: expected a list, got a text; .*"),
+        ("page.proxies = ['10.0.0.0/99']", r"tracker.toml: key page.proxies: is '10.0.0.0/99', expected a network; .*"),
+        ("page.commit_url = 'javascript:a'", r"tracker.toml: key page.commit_url: is .*, expected an http address .*"),
     ],
 )
 def test_wrong_settings_are_said_with_file_and_key(tmp_path, text, message):
@@ -341,7 +344,7 @@ def test_every_entry_of_the_settings_file_has_a_meaning_in_the_manual():
     tables = {
         "": entries.Entries, "[limits]": entries.Limits, "[watch]": entries.Watch, "[prune]": entries.Prune,
         "[[watch.folders]]": entries.Folder, "[alerts]": entries.Alerts, "[[alerts.channels]]": entries.Channel,
-        "[[alerts.rules]]": entries.Rule, "[[alerts.owners]]": entries.Owner,
+        "[[alerts.rules]]": entries.Rule, "[[alerts.owners]]": entries.Owner, "[page]": entries.PageRoles,
     }  # fmt: skip
     inner = {name.strip("[]").rpartition(".")[2] for name in tables}
     known = {table: sorted(set(kind.__struct_fields__) - inner) for table, kind in tables.items()}

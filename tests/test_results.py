@@ -10,7 +10,7 @@ from tracker.results import DiffOptions, ShowOptions
     ("options", "wishes", "message"),
     [
         (DiffOptions, {"match": "foo"}, "no match 'foo'; choose from shape, name"),
-        (DiffOptions, {"only": ("overall", "ops")}, "no section 'ops'; choose from overall, operator, .*, counter"),
+        (DiffOptions, {"only": ("overall", "ops")}, "no section 'ops'; choose from overall, operator, .*, efficiency"),
         (ShowOptions, {"by": ("rank", "foo")}, "no grain 'foo'; choose from rank, step, module, phase, op, kernel"),
         (ShowOptions, {"by": ("stage",)}, "no grain 'stage'; choose from rank, step, module, phase, op, kernel"),
         (DiffOptions, {"by": ("rank",)}, "no tree 'rank'; choose from module, phase, op, kernel"),

@@ -120,6 +120,7 @@ STATES: dict[str, Callable[[Store], None]] = {
     "expected": _acted("expect"),
     "muted": _acted("mute", until_version="v99"),
     "invalid": _acted("invalid"),
+    "noted": _acted("note"),
 }
 
 

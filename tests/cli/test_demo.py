@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 
 import pytest
 
+from tests.page.browsing import Browser
 from tracker.cli.demo import samples
 
 
@@ -13,9 +15,16 @@ def test_demo_prints_a_real_diff_and_what_to_do_next(tracker, tmp_path):
     done = tracker("demo")
     assert done.code == 0
     assert all(name in done.out for name in ("v01", "v08", "aten::gelu_backward, gelu -> mul", "aten::mm"))
-    assert "Next: " not in done.out, "what it proposes would need the database, which is gone"
-    assert "Next, on your own profiles: tracker diff" in done.err
-    assert not list(tmp_path.iterdir())
+    assert "Next: " not in done.out, "what it proposes would take another database"
+    assert "On your own profiles: tracker diff" in done.err
+
+
+def test_the_next_command_of_the_demo_opens_its_board(tracker):
+    line = next(line for line in tracker("demo").err.splitlines() if line.startswith("Next, the same as pages: "))
+    words = shlex.split(line.partition(": ")[2])
+    assert words[:4] == ["tracker", "page", "--open", "--db"]
+    page = Browser(words[4]).logged_in()
+    assert page.get("/").headline == "1 track: 1 with new regressions"
 
 
 @pytest.mark.slow

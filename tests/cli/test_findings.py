@@ -139,6 +139,16 @@ def test_bad_words_are_one_line_and_exit_2(tracker, own, words, problem):
     assert len(found.err.strip().splitlines()) == 1
 
 
+def test_a_note_is_shown_and_changes_no_state(tracker, own):
+    done = tracker("note", "I-1", "--reason", "bisected to 9f8e7d6", "--by", "li", "--db", own)
+    assert done.out.startswith("39 findings with a new note: ")
+    number = listed(tracker, own, "--new")["findings"][0]["finding_id"]
+    lines = tracker("explain", str(number), "--db", own).out.splitlines()
+    (events,) = (lines[at + 1 : at + 3] for at, line in enumerate(lines) if line == "Events")
+    assert events[0] == "  v08 REGRESSED by tracker" and events[1].startswith("  note by li on ")
+    assert events[1].endswith(": bisected to 9f8e7d6")
+
+
 def test_a_second_mute_replaces_the_end_of_the_first(tracker, own):
     number = str(listed(tracker, own, "--kind", "op_name")["findings"][0]["finding_id"])
     tracker("mute", number, "--until", "future:v99", "--reason", "a", "--db", own)
@@ -157,7 +167,7 @@ def test_explain_takes_an_incident(tracker, own):
     assert len(tracker("explain", f"I-{incident}", "--db", own).out.splitlines()) <= 40
     out = tracker("explain", f"I-{incident}", "--details", "--db", own).out
     assert all(f"Finding {number}: " in out for number in shown)
-    assert tracker("explain", f"I-{incident}", "--format", "csv", "--db", own).code == 2
+    assert tracker("explain", f"I-{incident}", "--format", "csv", "--db", own).out.startswith("section,finding_id,")
 
 
 def test_a_version_shows_what_has_recovered_since(tracker, tmp_path):

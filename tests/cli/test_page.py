@@ -16,6 +16,10 @@ REFUSED = {
     "no port": (["--listen", "127.0.0.1"], "is not HOST:PORT"),
     "a large port": (["--listen", "127.0.0.1:99999"], "is not HOST:PORT"),
     "no address": (["--listen", "nowhere.example:80"], "has no IP address"),
+    "a socket and a port": (["--socket", "here.sock", "--listen", "127.0.0.1:0"], "has no port"),
+    "a socket that is a file": (["--socket", __file__], "is another file"),
+    "a socket in no folder": (["--socket", "/nowhere/tracker.sock"], "cannot be used (No such file"),
+    "a socket of a long name": (["--socket", "x" * 200], "cannot be used"),
     "no token": (["--token-file", "/nowhere"], "the token cannot be read"),
 }
 

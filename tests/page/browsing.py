@@ -6,9 +6,11 @@ import asyncio
 import html
 import re
 from concurrent.futures import ThreadPoolExecutor
+from itertools import zip_longest
 from urllib.parse import urlencode, urlsplit
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tracker import config
 from tracker.page.access import Access, Rules
@@ -43,11 +45,11 @@ class Reply(Struct):
 class Browser:
     """Requests to one server, with a cookie once it is logged in."""
 
-    def __init__(self, path, *, client="127.0.0.1", **policy) -> None:
+    def __init__(self, path, *, client="127.0.0.1", commit_url=None, **policy) -> None:
         self.access = Access(Rules(**policy))
         self.client, self.cookie, self.last = client, "", None
         self.app = make(
-            Site(config.load(str(path)), self.access,
+            Site(replace(config.load(str(path)), page=config.PageRoles(commit_url=commit_url)), self.access,
                  lambda writes: open_store(str(path), create=False, read_only=not writes))
         )  # fmt: skip
 
@@ -67,7 +69,23 @@ class Browser:
     def post(self, body, address="/act", **headers) -> Reply:
         return self.send("POST", address, body, content_type="application/x-www-form-urlencoded", **headers)
 
-    def send(self, method, address, body=b"", *, hosts=(HOST,), **headers) -> Reply:
+    def send(self, method, address, body=b"", **more) -> Reply:
+        return self._run(self._sent(method, address, body, **more))
+
+    def get_at_once(self, *addresses, of_each=()) -> list[Reply]:
+        """Requests that come together; `of_each`: the headers of each."""
+
+        async def all_of_them():
+            several = zip_longest(addresses, of_each, fillvalue={})
+            return await asyncio.gather(*(self._sent("GET", address, **headers) for address, headers in several))
+
+        return self._run(all_of_them())
+
+    def _run(self, work):
+        with ThreadPoolExecutor(1) as own:  # Playwright keeps a loop in the thread of the tests
+            return own.submit(lambda: asyncio.run(work)).result()
+
+    async def _sent(self, method, address, body=b"", *, hosts=(HOST,), **headers) -> Reply:
         parts = urlsplit(address)
         named = [("host", host) for host in hosts] + [(k.replace("_", "-"), v) for k, v in headers.items() if v]
         named += [("cookie", self.cookie)] if self.cookie and "cookie" not in headers else []
@@ -86,8 +104,7 @@ class Browser:
             sent.append(message)
 
         try:
-            with ThreadPoolExecutor(1) as own:  # Playwright keeps a loop in the thread of the tests
-                own.submit(lambda: asyncio.run(self.app(scope, receive, send))).result()
+            await self.app(scope, receive, send)
         finally:
             content = b"".join(message.get("body", b"") for message in sent[1:])
             received = {name.decode(): value.decode() for name, value in sent[0]["headers"]}

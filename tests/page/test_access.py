@@ -9,8 +9,10 @@ import pytest
 
 from tests.cli.support import content
 from tests.page.browsing import HOST, Browser
+from tracker.page.answers import Answer
 from tracker.page.app import ACTIONS
 from tracker.page.links import PAGES
+from tracker.reports.document import Document
 
 PROXY = {"header": "x-forwarded-user", "proxies": (ip_network("10.0.0.0/8"),)}
 FORM = urlencode({"action": "ack", "targets": "I-1", "reason": "ticket 4711"}).encode()
@@ -50,6 +52,23 @@ def test_wrong_tokens_and_cookies_are_refused(db, token):
     assert page.get(f"/login?token={urlencode({'': token})[1:]}").status == 401
     assert page.get("/", cookie=f"tracker={token.encode().decode('latin-1')}").status == 401
     assert page.logged_in().get("/").status == 200
+
+
+@pytest.mark.parametrize("read_only", [True, False])
+def test_a_logout_ends_the_session_and_no_other(db, read_only):
+    page = Browser(db, token="0123456789abcdef", read_only=read_only)
+    other = page.get("/login?token=0123456789abcdef").headers["set-cookie"].partition(";")[0]
+    page.logged_in()
+    assert 'action="/logout"' in page.get("/").text
+    assert page.post(b"", "/logout", sec_fetch_site="cross-site").status == 403 and page.get("/").status == 200
+    done = page.post(b"", "/logout", sec_fetch_site="same-origin")
+    assert done.status == 200 and "logged out" in done.headline and "Max-Age=0" in done.headers["set-cookie"]
+    assert page.get("/").status == 401 and page.get("/", cookie=other).status == 200
+
+
+def test_who_comes_by_a_proxy_has_no_logout(db):
+    page = Browser(db, client="10.0.0.1", **PROXY)
+    assert 'action="/logout"' not in page.get("/", x_forwarded_user="li").text
 
 
 def test_looking_at_the_login_by_head_does_not_use_the_token(db):
@@ -110,7 +129,7 @@ def test_other_methods_are_refused(page, method, unchanged):
 def test_reading_only_has_no_forms_and_changes_nothing(db, unchanged):
     page = Browser(db, read_only=True).logged_in()
     for address in ("/findings", "/incident/I-1", "/finding/3", "/run/9", "/runs"):
-        assert 'method="post"' not in page.get(address).text
+        assert 'action="/act"' not in page.get(address).text
     for action in ACTIONS:
         assert page.act(action, "I-1").status == 403
 
@@ -142,22 +161,12 @@ def test_two_headers_of_a_user_are_refused(db):
     assert page.get("/", x_forwarded_user="li", **{"x_forwarded-user": "root"}).status == 401
 
 
-@pytest.mark.parametrize(("policy", "able"), [
-    ({}, set()), ({"actors": frozenset(["li"])}, set(ACTIONS) - {"exclude", "restore"}),
-    ({"keepers": frozenset("*")}, set(ACTIONS)), ({"actors": frozenset(["wang"])}, set()),
+@pytest.mark.parametrize(("policy", "forms"), [
+    ({}, 0), ({"actors": frozenset(["li"])}, 2), ({"keepers": frozenset("*")}, 2), ({"actors": frozenset(["wang"])}, 0),
 ])  # fmt: skip
-def test_every_action_has_its_role(db, policy, able):
+def test_a_reader_sees_no_forms(db, policy, forms):
     page = Browser(db, client="10.0.0.1", **PROXY, **policy)
-    done = set()
-    for action in ACTIONS:
-        target = "9" if action in ("exclude", "restore") else "999"
-        form = urlencode({"action": action, "targets": target, "reason": "ticket 4711", "until": "2w"}).encode()
-        found = page.post(form, sec_fetch_site="same-origin", x_forwarded_user="li")
-        assert found.status in (303, 400, 403)
-        done |= {action} if found.status != 403 else set()
-    assert done == able
-    forms = page.get("/finding/3", x_forwarded_user="li").text.count('method="post"')
-    assert forms == (2 if "ack" in able else 0)
+    assert page.get("/finding/3", x_forwarded_user="li").text.count('method="post"') == forms
 
 
 @pytest.mark.parametrize("address", ["/", "/findings.json", "/nowhere", "/run/999", "/page.js", "/login?token=x"])
@@ -172,6 +181,49 @@ def test_every_response_has_the_headers(db, address, is_in):
     assert "unsafe" not in policy and found["x-content-type-options"] == "nosniff"
     assert found["referrer-policy"] == "no-referrer" and found["cross-origin-opener-policy"] == "same-origin"
     assert ("immutable" if "page.js" in address else "no-store") in found["cache-control"]
+
+
+GETS = [
+    "/page.css", "/page.js", "/login?token=wrong", "/act", "/logout",
+    *(page.path.format("I-1" if name == "incident" else 3) for name, page in PAGES.items()),
+    *(f"{'/board' if page.path == '/' else page.path.format('I-1' if name == 'incident' else 3)}.{format}"
+      for name, page in PAGES.items() for format in page.formats),
+]  # fmt: skip
+"""Every route but those that only take a POST, which refuse this."""
+ROLES = {
+    "nobody": None, "a stranger": {"x_forwarded_user": "li"}, "reader": "li", "actor": "wang", "keeper": "zhao",
+}  # fmt: skip
+
+
+class Shown(Answer, frozen=True):
+    """What every page shows here: whether it is shown is what counts."""
+
+    def written(self, format):
+        return format
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_every_route_has_its_roles(db, role, monkeypatch):
+    """Nobody gets a page without a login, all roles read all, and each action has its own role."""
+    shown = Shown((), document=lambda _: Document(title="", headline="shown"))
+    monkeypatch.setattr("tracker.page.app.answer", lambda *_: shown)
+    known = {"actors": frozenset(["wang"]), "keepers": frozenset(["zhao"]), **PROXY}
+    is_in = isinstance(ROLES[role], str)
+    page = Browser(db, client="10.0.0.1" if is_in else "127.0.0.1", **known)
+    headers = {"x_forwarded_user": ROLES[role]} if is_in else ROLES[role] or {}
+    found = {address: page.get(address, **headers).status for address in GETS}
+    public = {"/page.css": 200, "/page.js": 200, "/login?token=wrong": 401}
+    others = dict.fromkeys(set(GETS) - public.keys(), 200 if is_in else 401)
+    posts_only = dict.fromkeys(("/act", "/logout"), 405 if is_in else 401)
+    assert found == public | others | posts_only
+    may = {"actor": set(ACTIONS) - {"exclude", "restore"}, "keeper": set(ACTIONS)}.get(role, set())
+    for action in ("logout", *ACTIONS):
+        target = "9" if action in ("exclude", "restore") else "I-1"
+        form = urlencode({"action": action, "targets": target, "reason": "ticket 4711", "until": "2w"}).encode()
+        address = "/logout" if action == "logout" else "/act"
+        status = page.post(form, address, sec_fetch_site="same-origin", **headers).status
+        able = {200, 303, 400} if action in may or (action == "logout" and is_in) else {403} if is_in else {401}
+        assert status in able, (role, action)
 
 
 BAD = {

@@ -27,6 +27,18 @@ def test_an_action_on_a_finding_has_its_state_reason_and_name(page, db, action, 
     assert len([name for name, rows in content(db).items() if rows != before[name]]) == 1
 
 
+def test_a_note_is_in_the_life_of_a_finding_and_changes_nothing_else(page, db):
+    page.act("mute", "3", until="2w")
+    before = content(db)
+    assert page.act("note", "I-1", reason="bisected to 9f8e7d6").headers["location"] == "/incident/I-1"
+    assert state_of(db) == ("muted", ("li", "bisected to 9f8e7d6"))
+    assert "note by li on" in page.get("/finding/3").text and "bisected to 9f8e7d6" in page.get("/incident/I-1").text
+    page.act("invalid", "3")
+    assert page.act("note", "3", reason="a second look").status == 303
+    assert state_of(db) == ("invalid", ("li", "a second look"))
+    assert [name for name, rows in content(db).items() if rows != before[name]] == ["finding_action"]
+
+
 def test_a_mute_ends_early(page, db):
     page.act("mute", "3", until="2w")
     assert page.act("unmute", "3").headers["location"] == "/finding/3"
@@ -51,8 +63,13 @@ def test_excluded_runs_are_out_with_the_reason_and_come_back(page, db):
     assert "excluded: ticket 4711 (by li)" in page.get("/runs?state=excluded").text
     text = page.get("/run/9").text
     assert 'value="restore"' in text and 'value="exclude"' not in text
-    assert page.act("restore", "run:9").status == 303
+    assert page.act("restore", "run:9", reason="").status == 400
+    assert page.act("restore", "run:9", reason="node repaired").status == 303
     assert page.get("/runs?state=excluded").headline == "No run matches"
+    assert "active: node repaired (by li)" in page.get("/runs").text
+    page.act("exclude", "run:9")
+    with open_store(str(db)) as store:
+        api.restore_runs(9, store=store)
     assert content(db)["run"] == before["run"]
 
 

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import time
+from ipaddress import ip_network
 
 import pytest
+from starlette.responses import Response
 
 from tests.factories import save
 from tests.page.browsing import Browser
+from tests.ranks.made import job
+from tracker.page.cache import Cache
 from tracker.page.links import PAGES
 from tracker.store import open_store
 
@@ -62,6 +68,28 @@ def test_rows_lead_to_pages_that_exist_up_to_the_third_click(page):
     assert {"/finding/fin", "/incident/inc", "/run/run", "/his", "/dif"} <= kinds
 
 
+def test_each_rank_leads_to_its_diff_against_a_peer(tmp_path):
+    """Rank 3 takes 20 ms and is SLOW, the others 10: each is compared with the nearest of the other three."""
+    path = tmp_path / "t.db"
+    with open_store(str(path)) as store:
+        job(store, {**{rank: [10, 10, 10, 10.5] for rank in range(3)}, 3: [20] * 4})
+    page = Browser(path).logged_in()
+    found = page.get("/run/1/ranks").hrefs("article")
+    slow = "/diff?side=run%3A1%3Arank0&side=run%3A1%3Arank3"
+    assert slow in found and "/run/1?rank=3&step=0" in found and "/history?key=gemm&workload=gpt" in found
+    assert {address: page.get(address).status for address in set(found)} == dict.fromkeys(found, 200)
+
+
+def test_rows_of_a_matrix_lead_to_their_histories(page):
+    for address, rows in (("", {"op05", "step", "compute"}), ("&by=module", {"step"})):
+        found = page.get(f"/diff?side=v1&side=v2&side=v3{address}").hrefs("article")
+        keys = {one.partition("key=")[2].partition("&")[0] for one in found if one.startswith("/history?")}
+        assert rows <= keys
+        assert {one: page.get(one).status for one in found if "op0" not in one} == {
+            one: 200 for one in found if "op0" not in one
+        }
+
+
 def test_files_are_those_of_the_command_line(page, db, capsys, monkeypatch):
     from tracker.cli import main
 
@@ -82,7 +110,9 @@ def test_every_page_is_offered_as_a_file(page, format):
     for address in (
         "/board",
         "/findings",
+        "/incident/I-1",
         "/finding/3",
+        "/status",
         "/diff",
         "/history",
         "/runs",
@@ -98,6 +128,16 @@ def test_every_page_is_offered_as_a_file(page, format):
 def test_command_of_a_page_has_its_filters(page):
     found = page.get("/diff?side=v2&side=v3&op=op0*&match=name&workload=gpt")
     assert "<code>tracker diff v2 v3 --workload gpt --op &#39;op0*&#39; --match name</code>" in found.text
+
+
+def test_commits_are_linked_where_the_settings_say_where_they_are(db):
+    with open_store(str(db)) as store:
+        found = save(store, "v2", of_run={"commit": "a" * 40}) + save(store, "v3", of_run={"commit": "b" * 40})
+    assert found
+    page = Browser(db, commit_url="https://git.example/compare/{good}...{bad}").logged_in()
+    for address in ("/incident/I-1", "/finding/3", "/diff?side=v2&side=v3"):
+        assert f"https://git.example/compare/{'a' * 40}...{'b' * 40}" in page.get(address).hrefs("p"), address
+    assert "https://git" not in page.get("/diff?side=v1&side=v3").text  # v1 has no commit
 
 
 def test_a_filter_is_a_link(page):
@@ -187,6 +227,96 @@ def test_a_database_that_goes_away_and_comes_back(page, db):
     assert page.get("/findings").status == 503
     shutil.move(kept, db)
     assert page.get("/findings").status == 200
+
+
+@pytest.fixture
+def slow(monkeypatch):
+    """Histories that take a while; the times at which they began and ended."""
+    from tracker.page import app
+
+    times, usual = [], app.answer
+
+    def answer(store, asked, settings):
+        if asked.page == "history":
+            times.append("begins")
+            time.sleep(0.15)
+            times.append("ends")
+        return usual(store, asked, settings)
+
+    monkeypatch.setattr(app, "answer", answer)
+    return times
+
+
+def test_what_takes_too_long_is_broken_off_and_others_are_answered(page, slow, monkeypatch):
+    monkeypatch.setattr("tracker.page.app.LONGEST_S", 0.05)
+    history, board = page.get_at_once("/history", "/")
+    assert (history.status, board.status) == (503, 200)
+    assert history.headline.startswith("This takes longer than 0 s, so it was broken off; narrow it")
+    monkeypatch.setattr("tracker.page.app.LONGEST_S", 30)
+    assert page.get("/history").status == 200
+
+
+def test_one_user_asks_one_long_question_at_a_time(db, page, slow):
+    assert [one.status for one in page.get_at_once("/history", "/history", "/")] == [200] * 3
+    assert slow == ["begins", "ends"] * 2
+    slow.clear()
+    network = {"header": "x-forwarded-user", "proxies": (ip_network("10.0.0.0/8"),)}
+    several = Browser(db, client="10.0.0.1", **network)
+    several.get_at_once("/history", "/history", of_each=[{"x_forwarded_user": name} for name in ("li", "wang")])
+    assert slow == ["begins", "begins", "ends", "ends"]
+
+
+@pytest.fixture
+def answers(monkeypatch):
+    """The pages that were made, by their words."""
+    from tracker.page import app
+
+    made, usual = [], app.answer
+    monkeypatch.setattr(
+        app, "answer", lambda store, asked, known: made.append(asked.page) or usual(store, asked, known)
+    )
+    return made
+
+
+def settle(db):
+    """A database as it is some seconds after its last change."""
+    for path in db.parent.glob(f"{db.name}*"):
+        os.utime(path, (time.time() - 5, time.time() - 5))
+
+
+def test_a_page_is_made_once_until_the_database_changes(page, db, answers):
+    settle(db)
+    first, again = page.get("/"), page.get("/")
+    assert first.body == again.body and answers == ["board"]
+    page.get("/?workload=gpt")
+    assert page.act("ack", "I-1").status == 303
+    assert "acknowledged" in page.get("/finding/3").text
+    settle(db)
+    assert page.get("/").body != first.body
+    assert answers == ["board", "board", "finding", "board"]
+
+
+def test_a_page_of_one_reader_is_not_that_of_another(db, answers):
+    network = {"header": "x-forwarded-user", "proxies": (ip_network("10.0.0.0/8"),), "actors": frozenset(["li"])}
+    page = Browser(db, client="10.0.0.1", **network)
+    settle(db)
+    texts = {name: page.get("/finding/3", x_forwarded_user=name).text for name in ("li", "wang", "li")}
+    assert ['method="post"' in text for text in texts.values()] == [True, False]
+    assert answers == ["finding"] * 2
+
+
+def test_old_and_many_pages_are_made_again():
+    """Kept: 64 pages, 32 MiB together, for a minute."""
+    now = [0.0]
+    cache = Cache(lambda: now[0])
+    for number in range(65):
+        cache.keep(number, Response(f"{number}"))
+    assert cache.get(0) is None and cache.get(1).body == b"1"
+    cache.keep("large", Response(b"x" * 33 * 2**20))
+    assert cache.get(64) is None
+    cache.keep("new", Response("new"))
+    now[0] = 61.0
+    assert cache.get("new") is None
 
 
 def test_an_empty_database_has_pages(tmp_path):

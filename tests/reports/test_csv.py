@@ -7,8 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.reports import builders
+from tests.reports.workbooks import opened
 from tracker.reports import render
 from tracker.results import DIFF_COLUMNS
+from tracker.results.status import ExpectedStatus, FolderStatus, Status
 from tracker.units import printable
 
 
@@ -53,3 +55,13 @@ def test_any_name_is_one_field_of_one_line(name):
     assert text.count("\n") == 2
     (row,) = read(text)
     assert row["name"].removeprefix("'") == printable(name).removeprefix("'")
+
+
+def test_files_of_a_status_have_its_lists_and_what_is_expected():
+    expected = ExpectedStatus("gpt", 60, None, None, None, 120, True)
+    folder = FolderStatus("/p", "", "*", 1, "", None, {"ingested": 2}, None, (expected,), (("/p/x", "unknown"),))
+    found = Status("tracker.db", 180, folders=(folder,), muted=1)
+    rows = read(render(found, "csv"))
+    assert [row["section"] for row in rows] == ["status", "folders", "expected"]
+    assert (rows[0]["muted"], rows[1]["profiles"], rows[2]["workload"]) == ("1", "{'ingested': 2}", "gpt")
+    assert opened(render(found, "xlsx")).sheetnames == ["Status", "Folders", "Expected"]

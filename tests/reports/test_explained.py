@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 
-import pytest
 from msgspec.structs import replace
 
 from tests.reports import builders
 from tests.reports.builders.explained import TESTS, explained
-from tracker.errors import UsageError
+from tests.reports.workbooks import opened
 from tracker.reports import render
 from tracker.results import ExplainedIncident
 
@@ -81,9 +82,13 @@ def test_an_incident_of_many_findings_fits_a_screen():
     assert all(f"\nFinding {at}: " in details for at in range(1, 31))
 
 
-def test_json_of_an_incident_has_every_finding_and_csv_none():
+def test_files_of_an_incident_have_every_finding():
     found = ExplainedIncident((explained(1), explained(2)))
     document = json.loads(render(found, "json"))
     assert (document["incident_id"], [one["finding"]["finding_id"] for one in document["explained"]]) == (3, [1, 2])
-    with pytest.raises(UsageError, match="csv is for other results"):
-        render(found, "csv")
+    rows = list(csv.DictReader(io.StringIO(render(found, "csv"))))
+    assert [row["finding_id"] for row in rows if row["section"] == "findings"] == ["1", "2"]
+    assert {row["finding_id"] for row in rows if row["section"] == "tests"} == {"1", "2"}
+    book = opened(render(found, "xlsx"))
+    assert [row[0].value for row in book["Findings"].iter_rows()] == ["Finding Id", 1, 2]
+    assert book["Tests"]["A1"].value == "Finding Id" and book["Tests"].max_row > 3

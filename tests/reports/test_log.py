@@ -41,6 +41,7 @@ def found():
         columns=frame("columns", [column(0, 2), column(1, 4)]),
         cells=frame("cells", [cell("v1", 0, 100.0, 0.0), cell("v2", 0, 90.0, -0.1, -0.1), cell("v1", 1, 200.0, 0.0)]),
         directions=frame("directions", []),
+        advice=frame("advice", []),
     )
 
 

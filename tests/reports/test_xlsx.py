@@ -200,7 +200,8 @@ def test_a_run_has_a_sheet_per_table_with_units_in_the_header():
     assert book.sheetnames == [
         "Run", "Overall", "Steps", "RankSummary", "StepSummary", "Operators", "Kernels", "Copies", "KernelTypes",
         "KernelMetrics", "KernelPipes", "Communication", "CommunicationLinks", "LinkTotals", "Memory", "MemoryPeak",
-        "MemoryPeakTotals", "MemoryBlocks", "Modules", "Api", "Counters", "CounterSummary", "MemoryCurve", "Facts",
+        "MemoryPeakTotals", "MemoryBlocks", "Modules", "Api", "Counters", "CounterSummary", "Efficiency",
+        "MemoryCurve", "Facts",
         "Sources",
     ]  # fmt: skip
     assert values(book["Communication"])[0]["Total (us)"] == 15_000

@@ -118,11 +118,13 @@ def _is_empty(evidence: Evidence) -> bool:
     if not evidence.is_device:
         return False
     for row in evidence.ranks.values():
+        if row["compute_ns"] is None:
+            return False
         step = row["step_ns"] or 0.0
         busy = (row["compute_ns"] or 0.0) + (row["exposed_communication_ns"] or 0.0) + (row["exposed_copy_ns"] or 0.0)
         if busy + (row["data_loading_ns"] or 0.0) >= _CAPTURED * step:
             return False
-    return not evidence.main_range
+    return True
 
 
 _STEPS_AND_STACKS: Final = {

@@ -17,6 +17,7 @@ from tracker.api.edits import (
     invalid,
     mute,
     mute_operators,
+    note,
     order_versions,
     pin_version,
     prune,
@@ -33,8 +34,7 @@ from tracker.api.verdicts import board, calibrate, explain, findings, history, l
 
 __all__ = [
     "ack", "advise", "board", "calibrate", "cluster", "delete_runs", "diff", "edit_runs", "examine", "exclude_runs",
-    "expect", "explain", "findings", "history", "ingest", "invalid", "log", "matrix", "mute", "mute_operators",
-    "open_store", "order_versions",
-    "pack", "pin_version", "prune", "restore_runs", "runs", "send_notifications", "show", "status",
-    "tag_runs", "thresholds", "unmute", "unpin_version", "untag_runs", "versions",
+    "expect", "explain", "findings", "history", "ingest", "invalid", "log", "matrix", "mute", "mute_operators", "note",
+    "open_store", "order_versions", "pack", "pin_version", "prune", "restore_runs", "runs", "send_notifications",
+    "show", "status", "tag_runs", "thresholds", "unmute", "unpin_version", "untag_runs", "versions",
 ]  # fmt: skip

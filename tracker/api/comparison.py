@@ -113,6 +113,7 @@ def show(
     steps: int | Iterable[int] = (),
     by: str | Iterable[str] = (),
     depth: int | None = None,
+    with_advice: bool = False,
 ) -> Shown:
     """Show one run, as `tracker show` does: where its time went.
 

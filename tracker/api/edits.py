@@ -49,6 +49,11 @@ def invalid(findings: Names, *, reason: str, by: str | None = None, store: Store
     return _mark("invalid", findings, reason, by, store)
 
 
+def note(findings: Names, *, reason: str, by: str | None = None, store: Store | None = None) -> list[int]:
+    """Add a comment to findings, as `tracker note` does; their state stays. Arguments and result as of `ack`."""
+    return _mark("note", findings, reason, by, store)
+
+
 def mute(
     findings: Names, *, until: str | datetime, reason: str, by: str | None = None, store: Store | None = None
 ) -> list[int]:
@@ -211,11 +216,15 @@ def exclude_runs(runs: Names, *, reason: str, store: Store | None = None) -> lis
     return _change(runs, lambda opened, run_ids: stored.exclude_all(opened, run_ids, text), store)
 
 
-def restore_runs(runs: Names, *, store: Store | None = None) -> list[int]:
-    """Take excluded or deleted runs back into comparisons, as `tracker runs restore` does. Return the runs."""
+def restore_runs(runs: Names, *, reason: str = "", store: Store | None = None) -> list[int]:
+    """Take excluded or deleted runs back into comparisons, as `tracker runs restore` does. Return the runs.
+
+    `reason`: kept with them; "" for none.
+    """
     from tracker.store import runs as stored
 
-    return _change(runs, stored.restore_all, store)
+    text = one_line("reason", reason)
+    return _change(runs, lambda opened, run_ids: stored.restore_all(opened, run_ids, text), store)
 
 
 def delete_runs(runs: Names, *, reason: str, purge: bool = False, store: Store | None = None) -> list[int]:

@@ -39,6 +39,7 @@ COMMANDS: Final = {
         "mute": "Snooze findings until a date or a version.",
         "unmute": "End a mute early.",
         "invalid": "Mark findings as false positives.",
+        "note": "Add a comment to findings.",
         "log": "Show what each version achieved, per configuration.",
         "versions": "List, order and pin versions.",
     },
@@ -74,8 +75,8 @@ WITHOUT_DATABASE: Final = ("init", "demo", "doctor", "pack", "db", "db copy")
 """Commands that have no --db."""
 _MODULES: Final = {
     "explain": "findings", "ack": "findings", "expect": "findings", "mute": "findings", "unmute": "findings",
-    "invalid": "findings", "log": "history", "show": "diff", "status": "watch", "calibrate": "thresholds",
-    "prune": "db",
+    "invalid": "findings", "note": "findings", "log": "history", "show": "diff", "status": "watch",
+    "calibrate": "thresholds", "prune": "db",
 }  # fmt: skip
 """The module of a command, where its name differs."""
 _HELP = """Track the performance of AI training over versions: what became slower, since when, and why.

@@ -124,6 +124,7 @@ def with_database(text: str, written: Callable[[str], str] = str) -> str:
         before, line = found.string[: found.start()], found.string[found.end() :].split("\n", 1)[0]
         is_mention = found[0] in _BARE and bool(_MENTION.match(line))
         is_mention = is_mention or (before.endswith("(") and line.startswith(")"))
+        is_mention = is_mention or (before.endswith("by ") and "\n" in found[0])  # an event by tracker, then a note
         return found[0] if is_mention or " --db " in line.split("tracker ", 1)[0] else f"{found[0]} {option}"
 
     return _commands().sub(named, text)

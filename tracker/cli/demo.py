@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+import shlex
+import shutil
+import sys
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Annotated, NamedTuple
 
 from tracker.cli import database
 from tracker.cli.options import Color
 from tracker.cli.output import emit, note, screen
+from tracker.errors import SourceError
 from tracker.results.option import Option
 
 
@@ -33,27 +37,27 @@ def samples() -> Samples:
 
 def demo(
     keep: Annotated[
-        Path | None, Option("Keep the database in this SQLite file. Default: a temporary one.", "FILE")
+        Path | None, Option("The SQLite file of the database. Default: demo.db in your data folder.", "FILE")
     ] = None,
     details: Annotated[bool, Option("All sections. Default: a first screen.")] = False,
     color: Color = "auto",
 ) -> None:
-    """Compare two versions of a small GPT training on bundled profiles, in seconds.
+    """Compare two versions of a small GPT training on bundled profiles, in seconds; then look at them as pages.
 
     \b
     Example:
       tracker demo
       tracker demo --keep demo.db && tracker show latest --db demo.db
     """
-    from tempfile import TemporaryDirectory
-
-    from tracker import compare, intake, reports
+    from tracker import compare, config, intake, reports
 
     bundled = samples()
     (baseline, _), (candidate, _) = bundled.versions
-    with ExitStack() as stack:
-        path = keep or Path(stack.enter_context(TemporaryDirectory(prefix="tracker-demo-"))) / "demo.db"
-        store = stack.enter_context(database.opened(str(path), create=True))
+    try:
+        path = keep or config.make_default_folder() / "demo.db"
+    except SourceError:  # a home that is read-only
+        path = Path(mkdtemp(prefix="tracker-demo-")) / "demo.db"
+    with database.opened(str(path), create=True) as store:
         for label, text in bundled.versions:
             note(f"$ tracker ingest samples/{label} --version {label} --workload {bundled.workload}   # {text}")
             options = intake.IngestOptions(note=text)
@@ -61,10 +65,16 @@ def demo(
         note(f"$ tracker diff {baseline} {candidate}")
         result = compare.diff(store, baseline, candidate)
     text = str(reports.render(result, details=details, tell=note, **screen(color)))
-    # what the report proposes needs the database, which a temporary one takes with it
+    # what the report proposes would take another database
     emit(text.rpartition("\nNext: ")[0])
-    if keep:
-        note(f"Next: tracker show latest --db {keep}")
-    else:
-        note("Next, on your own profiles: tracker diff BASELINE.pt.trace.json.gz CANDIDATE.pt.trace.json.gz")
-        note("To keep this database: tracker demo --keep demo.db")
+    note(f"Next, the same as pages: {_program()} page --open --db {shlex.quote(str(path))}")
+    note("On your own profiles: tracker diff BASELINE.pt.trace.json.gz CANDIDATE.pt.trace.json.gz")
+
+
+def _program() -> str:
+    """How this program is called: it may lie in an environment that is not active."""
+    called, found = Path(sys.argv[0]), shutil.which("tracker")
+    if called.name == "__main__.py":
+        return f"{shlex.quote(sys.executable)} -m tracker"
+    is_on_path = found is not None and called.exists() and Path(found).samefile(called)
+    return "tracker" if is_on_path or not called.exists() else shlex.quote(str(called))

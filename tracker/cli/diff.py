@@ -135,6 +135,8 @@ def show(
     given(max_bytes=settings.max_bytes)  # wrong options are errors before the database is opened
     reference = f"run:{run}" if run.isascii() and run.isdigit() else run
     with progress() as report, database.opened_for(settings, [reference]) as store:
-        options = given(max_bytes=settings.max_bytes, on_progress=report)
+        # a first screen has no room for it
+        with_advice = page.details or "efficiency" in only or not {"text", "markdown"}.issuperset(delivery.formats)
+        options = given(max_bytes=settings.max_bytes, on_progress=report, with_advice=with_advice)
         shown = compare.show(store, reference, options=options)
     delivery.deliver(shown, only=only, limit=top)

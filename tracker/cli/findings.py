@@ -1,4 +1,4 @@
-"""`tracker findings`, `explain`, and marks on findings: `ack`, `expect`, `mute`, `unmute`, `invalid`."""
+"""`tracker findings`, `explain`, and marks on findings: `ack`, `expect`, `mute`, `unmute`, `invalid`, `note`."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ Targets = Annotated[
 ]
 _DONE: Final = {
     "ack": "acknowledged", "expect": "accepted as intended", "mute": "muted", "unmute": "unmuted",
-    "invalid": "marked as false positive",
+    "invalid": "marked as false positive", "note": "with a new note",
 }  # fmt: skip
 
 
@@ -121,6 +121,17 @@ def invalid(targets: Targets, reason: Reason, by: By = None, db: Database = None
       tracker invalid 14 --reason "the node was shared with a compile job"
     """
     _mark("invalid", targets, db, reason=reason, by=by)
+
+
+def note(targets: Targets, reason: Annotated[str, Option("The note; stored and shown.", "TEXT")], by: By = None,
+         db: Database = None) -> None:  # fmt: skip
+    """Add a comment to findings. Their state stays, and no alert is sent.
+
+    \b
+    Example:
+      tracker note I-3 --reason "bisected to commit 9f8e7d6"
+    """
+    _mark("note", targets, db, reason=reason, by=by)
 
 
 def mute(

@@ -138,14 +138,19 @@ def exclude(runs: Runs, reason: Reason, db: Database = None) -> None:
     _change("exclude_runs", runs, db, "excluded", reason=reason)
 
 
-def restore(runs: Runs, db: Database = None) -> None:
+def restore(
+    runs: Runs,
+    reason: Annotated[str, Option("Why; stored and shown. Default: none.", "TEXT")] = "",
+    db: Database = None,
+) -> None:
     """Restore excluded or deleted runs.
 
     \b
     Example:
       tracker runs restore 41
+      tracker runs restore 41 --reason 'the node was idle after all'
     """
-    _change("restore_runs", runs, db, "restored")
+    _change("restore_runs", runs, db, "restored", reason=reason)
 
 
 def delete(

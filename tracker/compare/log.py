@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from msgspec import Struct
 
+from tracker.compare.log_advice import TAKEN, Place, of_versions, promised
 from tracker.compare.log_verdicts import RunSeries, Said, part_of, said_of, said_of_runs
 from tracker.errors import FIRST_INGEST, UsageError
 from tracker.lazy import pd
@@ -130,7 +131,8 @@ def log(store: Store, *, options: LogOptions | None = None) -> Log:
     versions = list(dict.fromkeys(str(run.row["version"]) for run in runs))
     baseline = _baseline(runs, versions, options, workload)
     _check_keys(runs, options, workload)
-    values = list(_values(runs, options))
+    advice = list(of_versions(store, [run.row for run in runs]))
+    values = list(_values(runs, options, promised(advice)))
     if not values and runs:
         asked = [("--config", options.config), ("--device", options.device), ("--metric", options.metric != "best")]
         given = " and ".join(name for name, value in asked if value) or "these options"
@@ -141,12 +143,18 @@ def log(store: Store, *, options: LogOptions | None = None) -> Log:
     keys = sorted({value.key for value in values}, key=lambda key: key.order)
     found = said_of_runs(store, workload)
     cells = [cell for place, key in enumerate(keys) for cell in _column(place, key, values, versions, baseline, found)]
-    rows = [_version(version, runs, cells) for version in versions]
+    rows = [_version(version, runs, cells, advice) for version in versions]
     narrowed = bool(options.config or options.device or options.metric != "best")
     shown = [row for row in rows if row["runs"] or not narrowed]
     shown = shown[-options.last :] if options.last is not None else shown
     names = {row["version"] for row in shown}
     filled = {cell["column"] for cell in cells if cell["version"] in names}
+    names_of = {
+        (int(run.row["configuration_id"]), int(run.row["device_id"])): {
+            "device": f"{run.row['vendor']} {run.row['device']}".strip(),
+            "configuration": " ".join(f"{key}={value}" for key, value in sorted(run.configuration.items())),
+        } for run in runs
+    }  # fmt: skip
     direction_of = {str(row["version"]): str(row["direction"] or "") for row in rows}
     return Log(
         workload=workload,
@@ -156,6 +164,10 @@ def log(store: Store, *, options: LogOptions | None = None) -> Log:
         columns=_frame("columns", [_described(place, key) for place, key in enumerate(keys) if place in filled]),
         cells=_frame("cells", [cell for cell in cells if cell["version"] in names]),
         directions=_frame("directions", list(_directions(cells, direction_of))),
+        advice=_frame(
+            "advice",
+            [row | names_of[row["configuration_id"], row["device_id"]] for row in advice if row["version"] in names],
+        ),
     )
 
 
@@ -223,8 +235,8 @@ def _parts(run: _Run, options: LogOptions) -> dict[str, str]:
     return {**run.configuration, **{key: run.tags[key] for key in options.by if key in run.tags}}
 
 
-def _values(runs: Sequence[_Run], options: LogOptions) -> Iterator[_Value]:
-    """The numbers of each run that the options ask for."""
+def _values(runs: Sequence[_Run], options: LogOptions, promises: Mapping[Place, str]) -> Iterator[_Value]:
+    """The numbers of each run that the options ask for. `promises`: what advice that was taken could win at most."""
     for run in runs:
         parts = _parts(run, options)
         device = f"{run.row['vendor']} {run.row['device']}".strip()
@@ -237,8 +249,10 @@ def _values(runs: Sequence[_Run], options: LogOptions) -> Iterator[_Value]:
         if number is not None:
             key = _key(run, measure, device, parts)
             rests = rests_on("run", _FIELDS[measure.name], run.recording.timeline)
-            version, expected = str(run.row["version"]), run.tags.get(EXPECTED, "")
+            version = str(run.row["version"])
             line = int(run.row["configuration_id"]), int(run.row["device_id"])
+            promise = "" if measure.name == "memory" else promises.get((version, *line), "")
+            expected = run.tags.get(EXPECTED, "") or promise
             series = RunSeries(version, *line, _FIELDS[measure.name], part_of(key.profiler))
             yield _Value(version, key, number, expected, series, run.recording.sign(rests))
 
@@ -336,7 +350,10 @@ def expected_gain(text: str) -> float | None:
     return None
 
 
-def _version(version: str, runs: Sequence[_Run], cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _version(
+    version: str, runs: Sequence[_Run], cells: Sequence[Mapping[str, Any]], advice: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    taken = [row["family"] for row in advice if row["version"] == version and row["status"] == TAKEN]
     own = [run for run in runs if run.row["version"] == version]
     first = own[0].row
     notes = [first["version_note"], *(run.row["note"] for run in own)]
@@ -344,7 +361,7 @@ def _version(version: str, runs: Sequence[_Run], cells: Sequence[Mapping[str, An
         "version": version,
         "ordinal": first["ordinal"],
         "commit": first["commit"],
-        "direction": _texts([run.tags.get(DIRECTION) for run in own]),
+        "direction": _texts([run.tags.get(DIRECTION) for run in own]) or _texts(taken),
         "note": _texts(notes, "; "),
         "pinned": first["pinned"],
         "runs": sum(cell["runs"] for cell in cells if cell["version"] == version),
@@ -386,7 +403,8 @@ def _directions(cells: Sequence[Mapping[str, Any]], direction_of: Mapping[str, s
 _TYPES: Final = {
     "ordinal": "Int64", "runs": "Int64", "column": "Int64", "versions": "Int64", "value": "Float64",
     "minimum": "Float64", "maximum": "Float64", "baseline_diff": "Float64", "previous_diff": "Float64",
-    "gain": "Float64", "expected_gain": "Float64", "judged_diff": "Float64", "pinned": "boolean",
+    "gain": "Float64", "expected_ns": "Float64", "realised_ns": "Float64", "expected_gain": "Float64",
+    "judged_diff": "Float64", "pinned": "boolean",
     "higher_is_better": "boolean",
 }  # fmt: skip
 

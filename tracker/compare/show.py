@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from tracker.advice import stored
+from tracker.advice.judging import RunAdvice, of_run, with_remedies
 from tracker.columns import Column, Columns, objects
 from tracker.compare import counters, knowing, levels, links, summaries
 from tracker.compare.bottleneck import bottleneck
@@ -32,7 +34,7 @@ from tracker.errors import UsageError
 from tracker.profile import NO_OP, STEP_SPREAD, UNLINKED_OP
 from tracker.readers import outside_ranges
 from tracker.regressions.sides import open_findings
-from tracker.results import Shown, ShowOptions
+from tracker.results import ADVICE_COLUMNS, Shown, ShowOptions
 from tracker.store import queries
 from tracker.store.samples.statistic import over_steps
 from tracker.units import NS_PER_MS
@@ -46,6 +48,7 @@ _COPIES: Final = ("copy", "memset")
 _METRIC_KERNEL = ("name", "canonical_name", "type", "core_type", "input_shapes")
 _NUMBERED = (queries.ops, queries.kernels, queries.communication, queries.api)
 _NAMED = 10
+_MOST_ADVICE = 3
 _TYPE_NUMBERS = {"calls": "sum", "total_ns": "sum", "min_ns": "min", "max_ns": "max"}
 
 
@@ -69,9 +72,14 @@ def show(store: Store | None, reference: str, *, options: ShowOptions | None = N
         _check_filters(side, options)
         tables = _tables(side, options, ("run", *options.grains))
         captures = _captures(side)
+        advice = _advice(side) if options.with_advice else RunAdvice(step_ns=0.0)
         return Shown(
             run={"reference": reference, **side.runs.records()[0], **_times(side, captures)},
-            tables=tables | _whole_tables(side, captures) | _summaries(tables, side),
+            tables=tables
+            | _whole_tables(side, captures)
+            | _summaries(tables, side)
+            | {"efficiency": Columns.of_rows([*advice.efficiency], ADVICE_COLUMNS["efficiency"])},
+            advice=tuple(item for item in advice.items if item.is_shown)[:_MOST_ADVICE],
             options=options,
             is_pruned=bool(side.asked.pruned(side.store, side.run_ids)),
             bottleneck=bottleneck(side),
@@ -86,6 +94,14 @@ def show(store: Store | None, reference: str, *, options: ShowOptions | None = N
                 *_without_range(side, tables["ops"], options),
             ),
         )
+
+
+def _advice(side: Loaded) -> RunAdvice:
+    """What could make the run faster; of a pruned one what was stored."""
+    (run_id,) = side.run_ids
+    if side.asked.pruned(side.store, side.run_ids):
+        return stored.of_runs(side.store, [run_id]).get(run_id, RunAdvice(step_ns=0.0))
+    return with_remedies(of_run(side.store, run_id))
 
 
 def _open_findings(store: Store | None, side: Loaded) -> list[str]:

@@ -16,14 +16,14 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from tracker.config.entries import Alerts, Channel, Entries, Folder, Owner, Prune, Rule, Watch, read
+from tracker.config.entries import Alerts, Channel, Entries, Folder, Owner, PageRoles, Prune, Rule, Watch, read
 from tracker.config.places import user_path
 from tracker.errors import SourceError, UsageError
 from tracker.units import MAX_BYTES
 
 __all__ = [
-    "DATABASE_VARIABLE", "FILE_VARIABLE", "MAX_BYTES", "Alerts", "Channel", "Folder", "Owner", "Prune", "Rule",
-    "Settings", "Watch", "load", "make_default_folder", "settings_file",
+    "DATABASE_VARIABLE", "FILE_VARIABLE", "MAX_BYTES", "Alerts", "Channel", "Folder", "Owner", "PageRoles", "Prune",
+    "Rule", "Settings", "Watch", "load", "make_default_folder", "settings_file",
 ]  # fmt: skip
 
 DATABASE_VARIABLE: Final = "TRACKER_DB"
@@ -35,7 +35,7 @@ class Settings(Struct, frozen=True):
 
     `database`: a URL, or the absolute path of a SQLite file. `origin`: who named it: `--db`, `TRACKER_DB`, the path of
     the settings file, or `default`. `max_bytes`: largest decompressed size of one input file. `watch`,
-    `alerts`, `prune`, `workload` and `version`: as in the file; `file`: where that is, there or not.
+    `alerts`, `prune`, `workload`, `version` and `page`: as in the file; `file`: where that is, there or not.
     """
 
     database: str
@@ -47,6 +47,7 @@ class Settings(Struct, frozen=True):
     file: Path | None = None
     workload: str | None = None
     version: str | None = None
+    page: PageRoles = field(default_factory=PageRoles)
 
 
 def load(database: str | None = None, *, environ: Mapping[str, str] = os.environ) -> Settings:
@@ -62,7 +63,7 @@ def load(database: str | None = None, *, environ: Mapping[str, str] = os.environ
     where, origin = _database(database, environ, entries, path)
     return Settings(
         where, origin, entries.limits.max_bytes, entries.watch, entries.alerts, entries.prune, path, entries.workload,
-        entries.version,
+        entries.version, entries.page,
     )  # fmt: skip
 
 
@@ -82,8 +83,8 @@ def settings_file(environ: Mapping[str, str] = os.environ) -> Path:
     return _file_path(environ)[0]
 
 
-def make_default_folder() -> None:
-    """Create the user's data folder, in which the default database lies, if it is not there yet."""
+def make_default_folder() -> Path:
+    """Create the user's data folder, in which the default database lies, if it is not there yet; its path."""
     folder = _default_folder()
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -94,6 +95,7 @@ def make_default_folder() -> None:
             f"the folder of the default database cannot be created ({error.strerror})",
             remedy=f"name another database with --db PATH or {DATABASE_VARIABLE}=PATH",
         ) from error
+    return folder
 
 
 def _located(text: str, folder: Path) -> str:

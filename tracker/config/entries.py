@@ -31,6 +31,12 @@ Everything is optional. A complete file:
     interval = "6h"                  # between two messages on one incident
     repeat = "7d"                    # until a reminder of what is still open
 
+    [page]                           # who may do what on the pages of tracker page
+    user_header = "X-Forwarded-User"
+    proxies = ["10.0.0.5/32"]        # from where that header counts
+    hosts = ["tracker.example"]
+    keepers = ["wang"]
+
     [[alerts.channels]]
     name = "perf-team"
     url_env = "TRACKER_SLACK_URL"    # the variable that holds the address of apprise; or url_file, or url
@@ -48,9 +54,11 @@ Everything is optional. A complete file:
 
 from __future__ import annotations
 
+import re
 import stat
 import tomllib
 from collections.abc import Iterable, Sequence
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
 
@@ -223,6 +231,18 @@ class Alerts(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         return age_ns(self.repeat)
 
 
+class PageRoles(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Who may do what on the pages of `tracker page`; its options of the same names go before these entries."""
+
+    token_file: str | None = None
+    user_header: str | None = None
+    proxies: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    actors: tuple[str, ...] = ()
+    keepers: tuple[str, ...] = ()
+    commit_url: str | None = None
+
+
 class Entries(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The settings file as a whole."""
 
@@ -233,6 +253,7 @@ class Entries(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     watch: Watch = Watch()
     prune: Prune | None = None
     alerts: Alerts = Alerts()
+    page: PageRoles = PageRoles()
 
 
 _LISTED: Final[dict[str, type[Struct]]] = {
@@ -302,7 +323,9 @@ def _words(kind: Any) -> list[str]:
 def _table_of(key: str) -> type[Struct]:
     """The table in which `key` stands."""
     place = key.rpartition(".")[0]
-    tables: dict[str, type[Struct]] = {"limits": Limits, "watch": Watch, "prune": Prune, "alerts": Alerts}
+    tables: dict[str, type[Struct]] = {
+        "limits": Limits, "watch": Watch, "prune": Prune, "alerts": Alerts, "page": PageRoles
+    }  # fmt: skip
     return (tables | _LISTED).get(place, Entries)
 
 
@@ -319,6 +342,11 @@ def _problems(entries: Entries, tables: dict[str, Any], *, private: bool) -> lis
         found += [(f"{table}.{name}", wrong) for name in names if (wrong := _no_age(tables.get(table, {}).get(name)))]
     if entries.prune and entries.prune.keep_versions < 0:
         found.append(("prune.keep_versions", f"is {entries.prune.keep_versions}, expected 0 or more"))
+    found += [
+        ("page.proxies", f"is {one!r}, expected a network") for one in entries.page.proxies if not _is_network(one)
+    ]
+    if (url := entries.page.commit_url) and not (re.match("https?://", url) and "{good}" in url and "{bad}" in url):
+        found.append(("page.commit_url", f"is {url!r}, expected an http address with {{good}} and {{bad}}"))
     paths = [folder.path.rstrip("/") for folder in entries.watch.folders]
     found += _numbered("watch.folders", map(_of_folder, entries.watch.folders))
     found += [
@@ -327,6 +355,13 @@ def _problems(entries: Entries, tables: dict[str, Any], *, private: bool) -> lis
         if paths.count(path) > 1
     ]
     return found + _of_alerts(entries.alerts, private=private)
+
+
+def _is_network(text: str) -> bool:
+    try:
+        return bool(ip_network(text))
+    except ValueError:
+        return False
 
 
 def _no_age(value: str | None) -> str:

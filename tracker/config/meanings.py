@@ -37,6 +37,15 @@ MEANINGS: Final[Mapping[str, Mapping[str, str]]] = {
         "older_than": "details of runs older than this are dropped each night; nothing without this table",
         "keep_versions": "but never those of so many newest versions of a workload",
     },
+    "[page]": {
+        "token_file": "as --token-file of tracker page; a relative path starts at the settings file",
+        "user_header": "as --user-header",
+        "proxies": "as --proxy, a list",
+        "hosts": "as --host, a list",
+        "actors": "as --actor, a list",
+        "keepers": "as --keeper, a list",
+        "commit_url": "the address of the commits {good}...{bad} of a finding or diff, linked on its page",
+    },
     "[alerts]": {
         "wait": "what else belongs to an incident may come for so long",
         "interval": "least time between two messages on one incident",

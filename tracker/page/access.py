@@ -29,6 +29,7 @@ Network = IPv4Network | IPv6Network
 LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 PUBLIC: Final = ("/page.css", "/page.js")
 LOGIN: Final = "/login"
+LOGOUT: Final = "/logout"
 _MOST_SESSIONS: Final = 1_000
 _LONGEST_NAME: Final = 100
 HEADERS: Final = (
@@ -52,10 +53,11 @@ class Role(IntEnum):
 
 
 class Visitor(Struct, frozen=True):
-    """A reader. `name`: as a proxy vouches for it, "" where the reader says it."""
+    """A reader. `name`: as a proxy vouches for it, "" where the reader says it; `session`: of a login, else ""."""
 
     name: str
     role: Role
+    session: str = ""
 
 
 class Rules(Struct, frozen=True, kw_only=True):
@@ -107,6 +109,11 @@ class Access:
             self._sessions[session] = role
         return session
 
+    def logout(self, session: str) -> None:
+        """End a session."""
+        with self._lock:
+            self._sessions.pop(session, None)
+
     def decide(self, request: Request) -> Visitor | Refusal | None:
         """The reader of a request, None for what is public, or why it is refused."""
         if (name := host_of(request.headers.getlist("host"))) is None or name not in self.policy.hosts:
@@ -121,7 +128,7 @@ class Access:
             return Refusal(405, "A page is read by GET, and acted on by POST")
         if not _is_own(request):
             return Refusal(403, "This action comes from another page, so it was not done")
-        if self.policy.read_only:
+        if self.policy.read_only and path != LOGOUT:
             return Refusal(403, "This page is for reading only: nothing was changed")
         return reader
 
@@ -137,10 +144,10 @@ class Access:
             return Visitor("", Role.KEEPER)
         session = request.cookies.get(policy.cookie, "")
         with self._lock:
-            role = next((role for known, role in self._sessions.items() if _same(session, known)), None)
-        if role is None:
+            found = next(((role, known) for known, role in self._sessions.items() if _same(session, known)), None)
+        if found is None:
             return Refusal(401, "Log in with the address that tracker page printed; it works once")
-        return Visitor("", role)
+        return Visitor("", *found)
 
     def _role_of(self, name: str) -> Role:
         for role, names in ((Role.KEEPER, self.policy.keepers), (Role.ACTOR, self.policy.actors)):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -43,7 +44,7 @@ class Inquiry(Struct, frozen=True):
 class Answer(Struct, frozen=True):
     """What a page shows: results, or where there is none a document of its own. `names`: the arguments of the command
     line; `acts_on`: what its actions are about, such as `I-3` or `run:41`; `state`: of the run; `beside`: words and
-    what they lead to.
+    what they lead to; `versions`: a workload and two versions of it, between which the commits may be linked.
     """
 
     results: tuple[Any, ...]
@@ -51,6 +52,7 @@ class Answer(Struct, frozen=True):
     acts_on: str = ""
     state: str = ""
     beside: tuple[tuple[str, Target], ...] = ()
+    versions: tuple[str, str, str] | None = None
     document: Callable[[Look], Document] | None = None
     rows: Columns | None = None
 
@@ -79,6 +81,17 @@ def answer(store: Store, asked: Inquiry, settings: Settings) -> Answer:
         asked = replace(asked, options=replace(asked.options, max_bytes=settings.max_bytes))
     made: Answer = _ANSWERS[asked.page](store, asked)
     return made
+
+
+def commits_address(store: Store, found: Answer, template: str | None) -> str:
+    """The address of the commits between two versions; "" where they have none, or no `template` was set."""
+    if not template or found.versions is None:
+        return ""
+    workload, *labels = found.versions
+    known = queries.versions.columns(store).rows("workload", "version", "commit")
+    commits = {version: commit for of, version, commit in known if of == workload}
+    good, bad = (quote(str(commits.get(label) or ""), safe="") for label in labels)
+    return template.replace("{good}", good).replace("{bad}", bad) if good and bad and good != bad else ""
 
 
 def _board(store: Store, asked: Inquiry) -> Answer:
@@ -118,9 +131,10 @@ def _explained(store: Store, asked: Inquiry) -> Answer:
     found = [replace(one, notes=(*one.notes, *notes)) for one in found]
     first = found[0].finding
     beside = _beside(first, is_finding=asked.page == "finding")
+    versions = (str(first["workload"]), str(first["good_version"] or ""), str(first["version"]))
     if asked.page == "incident":
-        return Answer((ExplainedIncident(tuple(found)),), (f"I-{name}",), f"I-{name}", beside=beside)
-    return Answer((found[0],), (str(name),), str(name), beside=beside)
+        return Answer((ExplainedIncident(tuple(found)),), (f"I-{name}",), f"I-{name}", "", beside, versions)
+    return Answer((found[0],), (str(name),), str(name), "", beside, versions)
 
 
 def _beside(finding: Mapping[str, object], *, is_finding: bool) -> tuple[tuple[str, Target], ...]:
@@ -144,7 +158,11 @@ def _diff(store: Store, asked: Inquiry) -> Answer:
         return Answer((), document=lambda _: Document(title="Diff", headline=headline))
     names = [side(store, name, chosen.workload) for name in asked.sides]
     if len(names) < 3:
-        return Answer(tuple(compare.diffs(store, names, options=chosen)), asked.sides)
+        found = tuple(compare.diffs(store, names, options=chosen))
+        one = found[0]
+        return Answer(
+            found, asked.sides, versions=(one.candidate.workload, one.baseline.version, one.candidate.version)
+        )
     rows = next(iter(chosen.by), "op")
     return Answer((compare.matrix(store, names, by=rows, options=without_rows(chosen)),), asked.sides)
 

@@ -6,18 +6,20 @@ so does each action, for writing.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterable
-from contextlib import contextmanager
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Iterable
+from functools import partial
 from hashlib import sha256
 from html import escape
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl
+from weakref import WeakValueDictionary
 
 from msgspec import Struct, structs
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -25,9 +27,11 @@ from starlette.routing import Route
 
 from tracker.api import edits
 from tracker.errors import StoreError, TooLittleDataError, TrackerError, UsageError, check_reason
+from tracker.lazy import pd
 from tracker.page import links
-from tracker.page.access import LOGIN, Access, App, Guard, Role, Visitor
-from tracker.page.answers import Answer, Inquiry, answer
+from tracker.page.access import LOGIN, LOGOUT, Access, App, Guard, Role, Visitor
+from tracker.page.answers import Answer, Inquiry, answer, commits_address
+from tracker.page.cache import Cache
 from tracker.page.links import PAGES, NotFoundError, Screen, Texts
 from tracker.reports import html
 from tracker.reports.document import Document
@@ -45,20 +49,28 @@ _MOST_BYTES: Final = 64 * 1024
 """Of a body."""
 _AT_ONCE: Final = 4
 _PATIENCE_S: Final = 30
-"""Questions that are answered at once, and how long others wait."""
+LONGEST_S: Final = 30
+"""Questions that are answered at once; how long others wait, and how long one may take."""
+_LIGHT: Final = ("board", "findings", "runs", "status")
+"""Pages that a user may have several of at once; others take longer, and come one after the other."""
 _MOST_CHOICES: Final = 40
 _TYPES: Final = {
     "json": "application/json", "csv": "text/csv; charset=utf-8", "html": "text/html; charset=utf-8",
     "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
 }  # fmt: skip
+_NEEDED: Final = (
+    "tracker.compare", "tracker.ranks", "tracker.regressions.board", "tracker.regressions.explain",
+    "tracker.regressions.history", "tracker.regressions.inbox", "tracker.reports.views.board",
+    "tracker.reports.views.diff", "tracker.reports.views.history", "tracker.reports.views.incident",
+)  # fmt: skip
 ACTIONS: Final = {
     "ack": Role.ACTOR, "expect": Role.ACTOR, "mute": Role.ACTOR, "unmute": Role.ACTOR, "invalid": Role.ACTOR,
-    "exclude": Role.KEEPER, "restore": Role.KEEPER,
+    "note": Role.ACTOR, "exclude": Role.KEEPER, "restore": Role.KEEPER,
 }  # fmt: skip
 """Action -> who may do it."""
 _WORDS: Final = {
     "ack": "Acknowledge", "expect": "Expected", "mute": "Mute", "unmute": "End mute", "invalid": "False positive",
-    "exclude": "Exclude", "restore": "Restore",
+    "note": "Add note", "exclude": "Exclude", "restore": "Restore",
 }  # fmt: skip
 
 
@@ -74,14 +86,22 @@ class Site(Struct, frozen=True):
 
 
 class BusyError(StoreError):
-    """Too many questions at once."""
+    """Too many questions at once, or one that takes too long."""
+
+
+def warm_up() -> None:
+    """Import what pages need, so that the first reader does not wait for it."""
+    for name in _NEEDED:
+        import_module(name)
+    _ = pd.DataFrame
 
 
 def make(site: Site) -> App:
     """The application: all pages behind the access of `site`."""
     pages = _Pages(site)
     routes = [
-        Route(LOGIN, pages.login), Route("/act", pages.act, methods=["POST"]),
+        Route(LOGIN, pages.login), Route(LOGOUT, pages.logout, methods=["POST"]),
+        Route("/act", pages.act, methods=["POST"]),
         Route("/page.css", lambda _: _asset(_css(), "text/css")),
         Route("/page.js", lambda _: _asset(_script(), "text/javascript")),
     ]  # fmt: skip
@@ -121,32 +141,72 @@ class _Pages:
 
     def __init__(self, site: Site) -> None:
         self._site = site
-        self._turns = threading.BoundedSemaphore(_AT_ONCE)
+        self._cache = Cache()
+        self._turns = asyncio.Semaphore(_AT_ONCE)
+        self._of_users: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
-    @contextmanager
-    def _turn(self) -> Iterator[None]:
-        if not self._turns.acquire(timeout=_PATIENCE_S):
-            raise BusyError("the server is busy", remedy="load the page again in a moment")
+    async def _worked(self, work: Callable[[], Response], user: str | None, seconds: float | None) -> Response:
+        """What `work` makes of a thread, which waits for its turn: behind the others of `user`, and of all. BusyError
+        where it does not come, or `work` takes longer than `seconds`; then it keeps its turn until it ends.
+        """
+        own = () if user is None else (self._of_users.setdefault(user, asyncio.Semaphore()),)
+        held: list[asyncio.Semaphore] = []
         try:
-            yield
-        finally:
-            self._turns.release()
+            async with asyncio.timeout(_PATIENCE_S):
+                for turn in (*own, self._turns):
+                    await turn.acquire()
+                    held.append(turn)
+        except BaseException as error:
+            for turn in held:
+                turn.release()
+            if isinstance(error, TimeoutError):
+                raise BusyError("The server is busy", remedy="load the page again in a moment") from None
+            raise
+        running, began = asyncio.get_running_loop().run_in_executor(None, work), time.monotonic()
+
+        def ended(done: asyncio.Future[Response]) -> None:
+            done.exception()  # else what comes too late is logged as never read
+            for turn in held:
+                turn.release()
+
+        running.add_done_callback(ended)
+        await asyncio.wait({running}, timeout=seconds)
+        if seconds is None or (running.done() and (running.exception() is None or time.monotonic() - began < seconds)):
+            return running.result()
+        raise BusyError(
+            f"This takes longer than {seconds:.0f} s, so it was broken off",
+            remedy="narrow it by a filter or fewer sides, or run the command, which has no limit",
+        )
 
     # ---- reading ----
 
-    def shows(self, word: str, format: str) -> Callable[[Request], Response]:
+    def shows(self, word: str, format: str) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """The endpoint of a page, or of a file with the same."""
         page = PAGES[word]
 
-        def endpoint(request: Request) -> Response:
+        async def endpoint(request: Request) -> Response:
             sides, options = links.read(page, parse_qsl(request.url.query, keep_blank_values=True))
-            about = request.path_params.get("about", "")
-            asked = Inquiry(word, about, tuple(sides), options)
-            with self._turn(), self._site.opened(False) as store:
+            asked = Inquiry(word, request.path_params.get("about", ""), tuple(sides), options)
+            reader: Visitor = request.state.reader
+            user = None if word in _LIGHT else reader.name or reader.session or None
+            # what a page says depends on these; on the database as well
+            key = (request.url.path, request.url.query, reader.name, reader.role, bool(reader.session))
+            return await self._worked(partial(made, asked, reader, key), user, LONGEST_S)
+
+        def made(asked: Inquiry, reader: Visitor, key: tuple[object, ...]) -> Response:
+            with self._site.opened(False) as store:
+                store.stop_after(LONGEST_S)
+                stamp = store.stamp() if word != "status" else None  # which looks at folders, too
+                if stamp and (kept := self._cache.get((stamp, key))):
+                    return kept
                 found = answer(store, asked, self._site.settings)
-                if format:
-                    return self._file(asked, found, format)
-                return HTMLResponse(self._page(asked, found, store, request.state.reader))
+                response = (
+                    self._file(asked, found, format) if format
+                    else HTMLResponse(self._page(asked, found, store, reader))
+                )  # fmt: skip
+            if stamp:
+                self._cache.keep((stamp, key), response)
+            return response
 
         return endpoint
 
@@ -167,10 +227,12 @@ class _Pages:
         ]
         command = links.command(page, found.names, texts) if formats else ""
         read_only = self._site.access.policy.read_only
+        commits = commits_address(store, found, self._site.settings.page.commit_url)
         around = self._around(
             asked.page, reader, formats=tuple(formats), command=printable(command),
             filters=tuple(_filters(asked, page, texts, store)), is_narrowed=bool(texts) or not formats,
-            beside=tuple(Choice(words, links.address_of(target)) for words, target in found.beside),
+            beside=(*(Choice(words, links.address_of(target)) for words, target in found.beside),
+                    *([Choice("commits", commits)] if commits else [])),
             forms=(*_questions(asked, page, texts), *_actions(asked, found, read_only, reader)),
         )  # fmt: skip
         return self._site.named(html.serve(found.makes(), Look(), around), escape)
@@ -180,7 +242,7 @@ class _Pages:
         return Around(
             pages=tuple(choices) if reader else (), css=_versioned("/page.css", _css()),
             script=_versioned("/page.js", _script()), link=links.address_of,
-            who=reader.name if reader else "", **more,
+            who=reader.name if reader else "", logout=LOGOUT if reader and reader.session else "", **more,
         )  # fmt: skip
 
     # ---- acting ----
@@ -200,6 +262,16 @@ class _Pages:
         made.set_cookie(access.policy.cookie, session, httponly=True, samesite="strict", path="/")
         return made
 
+    def logout(self, request: Request) -> Response:
+        """End the session of the reader."""
+        access = self._site.access
+        access.logout(request.state.reader.session)
+        made = self._problem_page(
+            200, "You are logged out; log in with the token of --token-file, or start tracker page again"
+        )
+        made.delete_cookie(access.policy.cookie, path="/", httponly=True, samesite="strict")
+        return made
+
     async def act(self, request: Request) -> Response:
         """One action, then back to the page that it is about."""
         body = bytearray()
@@ -214,7 +286,8 @@ class _Pages:
             given = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=links.MOST_VALUES)
         except ValueError:
             raise HTTPException(400, "The form cannot be read: nothing was changed") from None
-        return await run_in_threadpool(self._act, given, request.state.reader)
+        # no limit: what is written is never broken off
+        return await self._worked(partial(self._act, given, request.state.reader), None, None)
 
     def _act(self, given: Iterable[tuple[str, str]], reader: Visitor) -> Response:
         values: dict[str, str] = {}
@@ -232,12 +305,11 @@ class _Pages:
         if not targets:
             raise UsageError("the form names nothing to change", remedy="give numbers, such as I-3 or 12")
         reason, who = values.get("reason", ""), reader.name or values.get("by") or edits.account(None)
-        with self._turn(), self._site.opened(True) as store:
-            if action == "restore":
-                edits.restore_runs(targets, store=store)
-            elif action == "exclude":
+        with self._site.opened(True) as store:
+            if ACTIONS[action] is Role.KEEPER:
                 check_reason(reason)
-                edits.exclude_runs(targets, reason=f"{reason} (by {who})", store=store)
+                change = edits.exclude_runs if action == "exclude" else edits.restore_runs
+                change(targets, reason=f"{reason} (by {who})", store=store)
             elif action == "mute":
                 edits.mute(targets, until=values.get("until", ""), reason=reason, by=who, store=store)
             else:
@@ -263,7 +335,7 @@ class _Pages:
 
     def _problem_page(self, status: int, text: str, request: Request | None = None) -> Response:
         reader = getattr(request.state, "reader", None) if request is not None else None
-        document = Document(title=f"{status}", headline=text)
+        document = Document(title=f"{status}" if status != 200 else "", headline=text)
         around = self._around("", reader if isinstance(reader, Visitor) else None)
         return HTMLResponse(html.serve([lambda _: document], Look(), around), status)
 
@@ -361,13 +433,13 @@ def _actions(asked: Inquiry, found: Answer, read_only: bool, reader: Visitor) ->
         if found.state != "excluded":
             yield Form("Exclude from comparisons", "/act", _buttons("exclude"), (target, *reason))
         if found.state != "active":
-            yield Form("Restore", "/act", _buttons("restore"), (target,))
+            yield Form("Restore", "/act", _buttons("restore"), (target, *reason))
         return
     if reader.role < Role.ACTOR:
         return
     target = (own[0], "findings, such as I-3 12", *own[2:])
     what = "this incident" if asked.page == "incident" else "this finding" if found.acts_on else "findings"
-    buttons = _buttons("ack", "expect", "invalid", "unmute")
+    buttons = _buttons("ack", "expect", "invalid", "unmute", "note")
     yield Form(f"Decide on {what}", "/act", buttons, (target, *reason))
     until = ("until", "until (2w, 2026-12-31, future:v2.4)", "", "needed")
     yield Form("", "/act", _buttons("mute"), (target, until, *reason))

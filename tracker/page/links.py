@@ -121,9 +121,8 @@ PAGES: Final[Mapping[str, Screen]] = {
         path="/log", title="Log", command="log", options=LogOptions, choices=("workload", "device", "metric"),
         texts=("baseline", "last"),
     ),
-    "status": Screen(path="/status", title="Status", command="status", formats=("json", "html")),
-    "incident": Screen(path="/incident/{}", title="Incident", command="explain", formats=("json", "html"),
-                     is_on_top=False),
+    "status": Screen(path="/status", title="Status", command="status"),
+    "incident": Screen(path="/incident/{}", title="Incident", command="explain", is_on_top=False),
     "finding": Screen(path="/finding/{}", title="Finding", command="explain", is_on_top=False),
     "run": Screen(
         path="/run/{}", title="Run", command="show", options=ShowOptions, choices=("by",), texts=_ROWS, is_on_top=False

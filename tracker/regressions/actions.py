@@ -1,4 +1,4 @@
-"""What users say of findings: acknowledged, expected, muted until an end, wrong. Kept for ever."""
+"""What users say of findings: acknowledged, expected, muted until an end, wrong, or a note. Kept for ever."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ def act(store: Store, wish: Wish, *, finding_ids: Sequence[int] = (), incident_i
         own = [row for row in rows.values() if row["incident_id"] == number]
         if not own:
             raise UsageError(f"there is no incident I-{number}", remedy=_LIST if rows else _NONE)
-        open_ones = (row for row in own if row["state"] in (*CONFIRMED_STATES, "expected"))
-        able = [row for row in open_ones if not refusal(row["state"], wish.action)]
+        meant = (row for row in own if wish.action == "note" or row["state"] in (*CONFIRMED_STATES, "expected"))
+        able = [row for row in meant if not refusal(row["state"], wish.action)]
         if not able:
             raise UsageError(f"I-{number}: no finding of it can be changed by {wish.action}", remedy=_LIST)
         chosen |= {row["finding_id"]: row for row in able}

@@ -1,4 +1,6 @@
-"""What users say of findings: it changes what is shown, alerted and gated, never a verdict, a level, or an end."""
+"""What users say of findings: it changes what is shown, alerted and gated, never a verdict, a level, or an end. A note
+changes nothing of it.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 Row = dict[str, Any]
-Action = Literal["ack", "expect", "mute", "unmute", "invalid"]
+Action = Literal["ack", "expect", "mute", "unmute", "invalid", "note"]
 
 
 class Said(Struct, frozen=True):
@@ -31,7 +33,7 @@ def state_of(base: str, *, is_new: bool, words: Sequence[Row], versions: Collect
         action = word["action"]
         if action == "invalid":
             said, quiet = Said("invalid"), None
-        elif base != "open" or said.state == "invalid":
+        elif action == "note" or base != "open" or said.state == "invalid":
             continue
         elif action == "mute":
             quiet = Said("muted", word["until_ns"], word["until_version"])
@@ -51,6 +53,8 @@ def refusal(state: str, action: Action) -> str:
     >>> refusal("recovered", "mute"), refusal("new", "unmute"), refusal("new", "ack")
     ('it is recovered, and needs no mute', 'it is not muted', '')
     """
+    if action == "note":
+        return ""
     if action == "unmute":
         return "" if state == "muted" else "it is not muted"
     if state in ("recovered", "taken back", "accepted", "vanished") and action != "invalid":

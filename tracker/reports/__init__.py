@@ -32,7 +32,7 @@ _WORDS: Final = {
 SHOWS: Final = {
     **dict.fromkeys(("text", "json", "html"), (*_WORDS.values(), "doctor")),
     "markdown": tuple(word for word in _WORDS.values() if word != "status"),
-    **dict.fromkeys(("csv", "xlsx"), tuple(word for word in _WORDS.values() if word not in ("incident", "status"))),
+    **dict.fromkeys(("csv", "xlsx"), tuple(_WORDS.values())),
     **dict.fromkeys(("github", "junit", "prometheus"), ("diff", "findings")),
 }
 """Format -> the results that it can show."""

@@ -14,7 +14,14 @@ from msgspec.structs import asdict
 
 from tracker.reports.look import Look
 from tracker.reports.rows import Row, names, no_formula, plain, records
-from tracker.reports.tables import bottleneck_row, bottleneck_rows, chosen_tables, selected
+from tracker.reports.tables import (
+    bottleneck_row,
+    bottleneck_rows,
+    chosen_tables,
+    selected,
+    tables_of_incident,
+    tables_of_status,
+)
 from tracker.results import (
     CALIBRATION_COLUMNS,
     EXPLAIN_COLUMNS,
@@ -24,11 +31,13 @@ from tracker.results import (
     Cluster,
     Diff,
     ExplainedFinding,
+    ExplainedIncident,
     Findings,
     History,
     Log,
     Matrix,
     Shown,
+    Status,
 )
 from tracker.units import printable
 
@@ -123,6 +132,16 @@ def findings(found: Findings, look: Look) -> str:
 def explained(found: ExplainedFinding, look: Look) -> str:
     """The tests, runs, events and facts of one finding."""
     return written({name: table(getattr(found, name)) for name in EXPLAIN_COLUMNS})
+
+
+def incident(found: ExplainedIncident, look: Look) -> str:
+    """The findings of an incident, and the tests, runs, events and facts of each."""
+    return written({name: _rows(rows) for name, rows in tables_of_incident(found).items()})
+
+
+def status(found: Status, look: Look) -> str:
+    """Watchers, folders, what is expected there, profiles and messages."""
+    return written({name: _rows(rows) for name, rows in tables_of_status(found).items()})
 
 
 def board(found: Board, look: Look) -> str:

@@ -82,8 +82,8 @@ class Form(Struct, frozen=True):
 class Around(Struct, frozen=True, kw_only=True):
     """What a server puts around documents. `pages`: the navigation bar; `filters`: the values to choose from, by name;
     `forms`: above the first document; `formats`: the same as files; `command`: the same in a terminal; `link`: the
-    address of a row; `css`, `script`: addresses; `who`: the reader; `beside`: other pages on the same; `is_narrowed`:
-    whether the filters are open.
+    address of a row; `css`, `script`: addresses; `who`: the reader; `logout`: where a form ends the login, "" for none;
+    `beside`: other pages on the same; `is_narrowed`: whether the filters are open.
     """
 
     pages: tuple[Choice, ...]
@@ -95,6 +95,7 @@ class Around(Struct, frozen=True, kw_only=True):
     formats: tuple[Choice, ...] = ()
     command: str = ""
     who: str = ""
+    logout: str = ""
     beside: tuple[Choice, ...] = ()
     is_narrowed: bool = False
 

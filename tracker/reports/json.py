@@ -83,6 +83,8 @@ def show(shown: Shown, look: Look) -> str:
     document: dict[str, Any] = {"schema": SCHEMA, "run": run, "options": _options(shown.options)}
     document |= {"notes": plain(shown.notes), "bottleneck": bottleneck_record(shown.bottleneck)}
     document.update((name, records(rows)) for name, rows in selected(shown, look))
+    if not look.only:
+        document["advice"] = plain(shown.advice)
     if "memory" in chosen_sections(shown, look):
         document["memory_curve"] = records(shown.tables["memory_curve"])
     return _dump(document)
@@ -185,8 +187,8 @@ def status(status: Status, look: Look) -> str:
 
 
 def _options(chosen: Selection) -> dict[str, Any]:
-    """How the result was chosen, by the names of the Python interface, without what cannot be written."""
-    return {name: plain(value) for name, value in asdict(chosen).items() if name != "on_progress"}
+    """How the result was chosen, by the names of the Python interface, without what no user says."""
+    return {name: plain(value) for name, value in asdict(chosen).items() if name not in ("on_progress", "with_advice")}
 
 
 def _dump(document: dict[str, Any]) -> str:

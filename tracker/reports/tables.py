@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from tracker.reports.look import Look
-from tracker.reports.rows import Row, plain, pruned
-from tracker.results import SECTIONS, Bottleneck, Cluster, Diff, Shown
+from tracker.reports.rows import Row, plain, pruned, records
+from tracker.results import EXPLAIN_COLUMNS, SECTIONS, Bottleneck, Cluster, Diff, ExplainedIncident, Shown, Status
 
 if TYPE_CHECKING:
     from tracker.columns import Columns
@@ -18,8 +18,32 @@ _TABLES: Final[Mapping[str, tuple[str, ...]]] = {
     "communication": ("communication",), "link": ("communication_links", "link_totals"), "memory": ("memory",),
     "memory_peak": ("memory_peak", "memory_peak_totals"), "memory_block": ("memory_blocks",), "module": ("modules",),
     "api": ("api",), "counter": ("counters", "counter_summary"),
+    "efficiency": ("efficiency",),
 }  # fmt: skip
 """Section -> the tables that answer it, as far as a diff or a run has them."""
+
+
+def tables_of_incident(incident: ExplainedIncident) -> dict[str, list[Row]]:
+    """The findings, and the tests, runs, events and facts of all, each row with the number of its finding."""
+    tables = {"findings": [plain(dict(one.finding)) for one in incident.explained]}
+    for name in EXPLAIN_COLUMNS:
+        tables[name] = [
+            {"finding_id": one.finding["finding_id"]} | row
+            for one in incident.explained for row in records(getattr(one, name))
+        ]  # fmt: skip
+    return tables
+
+
+def tables_of_status(status: Status) -> dict[str, list[Row]]:
+    """What a status says of the whole, then its lists; what is expected in a folder is a list of its own."""
+    values = plain(status)
+    tables: dict[str, list[Row]] = {"status": [{key: one for key, one in values.items() if not isinstance(one, list)}]}
+    tables |= {name: rows for name, rows in values.items() if isinstance(rows, list)}
+    for row in tables["folders"]:
+        del row["expected"]
+        row |= {key: str(row[key]) for key in ("profiles", "not_taken")}
+    tables["expected"] = [{"path": one.path} | plain(each) for one in status.folders for each in one.expected]
+    return tables
 
 
 def chosen_sections(result: Diff | Shown, look: Look, default: Sequence[str] = SECTIONS) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, Final
 
 from openpyxl.chart import LineChart, Reference
@@ -14,7 +15,13 @@ from tracker.reports import diff_workbook
 from tracker.reports.cells import readable
 from tracker.reports.look import Look
 from tracker.reports.rows import Row, plain, records
-from tracker.reports.tables import chosen_sections, chosen_tables, selected
+from tracker.reports.tables import (
+    chosen_sections,
+    chosen_tables,
+    selected,
+    tables_of_incident,
+    tables_of_status,
+)
 from tracker.reports.views import bottleneck
 from tracker.reports.views.history import points_of, series_title
 from tracker.reports.views.log import cell_tone, short_names
@@ -28,11 +35,13 @@ from tracker.results import (
     Cluster,
     Diff,
     ExplainedFinding,
+    ExplainedIncident,
     Findings,
     History,
     Log,
     Matrix,
     Shown,
+    Status,
 )
 from tracker.units import printable
 
@@ -86,6 +95,24 @@ def explained(found: ExplainedFinding, look: Look) -> bytes:
     book.table("Finding", Columns.of_rows([plain(dict(found.finding))], list(found.finding)))
     for name in EXPLAIN_COLUMNS:
         book.table(name.capitalize(), getattr(found, name))
+    return book.save()
+
+
+def incident(found: ExplainedIncident, look: Look) -> bytes:
+    """The findings of an incident, and the tests, runs, events and facts of all, a sheet for each that has rows."""
+    return _sheets(tables_of_incident(found), look)
+
+
+def status(found: Status, look: Look) -> bytes:
+    """The whole, and a sheet per list that has rows."""
+    return _sheets(tables_of_status(found), look)
+
+
+def _sheets(tables: Mapping[str, list[Row]], look: Look) -> bytes:
+    book = Book(look.tell)
+    for name, rows in tables.items():
+        if rows:
+            book.table(name.capitalize(), Columns.of_rows(rows, list(rows[0])))
     return book.save()
 
 

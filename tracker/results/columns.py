@@ -144,5 +144,8 @@ LOG_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
         "previous_version", "gain", "expected", "expected_gain", "verdict", "judged_diff",
     ),
     "directions": ("direction", "column", "versions", "gain"),
+    "advice": (
+        "version", "device", "configuration", "status", "rule", "family", "title", "expected_ns", "realised_ns",
+    ),
 }  # fmt: skip
 """The columns of each frame of `Log`, in order; `Log` says what they mean."""

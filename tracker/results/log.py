@@ -29,7 +29,10 @@ class Log(Result, frozen=True, eq=False):
       much faster than that one, in speed (a throughput, or 1 / time; smaller for memory). `expected`: what the tag
       `expected` of the runs says; `expected_gain`: as a number, if it is one. `verdict`, `judged_diff`: of the number
       against the level before, as `history` and `findings` have it; NA: not judged
-    - directions: what the versions of a direction gained together, per column
+    - directions: what the versions of a direction gained together, per column. Without a tag `direction`, that of a
+      version is what the advice that it took was about, and `expected` what that could win at most
+    - advice: advice that came with a version (`status` new or grown), or was taken by it: gone, with a shorter step.
+      expected_ns: of a step at most; realised_ns: what the step won, by all that the version changed
     """
 
     workload: str
@@ -39,6 +42,7 @@ class Log(Result, frozen=True, eq=False):
     columns: pd.DataFrame
     cells: pd.DataFrame
     directions: pd.DataFrame
+    advice: pd.DataFrame
 
     @property
     def headline(self) -> str:

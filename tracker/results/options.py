@@ -215,6 +215,8 @@ class DiffOptions(Selection, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         check_words("match", (self.match,), MATCHES)
         check_sections(self.only)
+        if "efficiency" in self.only:
+            raise UsageError("efficiency is of one run", remedy="tracker show RUN --only efficiency")
         check_words("tree", self.by, TREES)
         _check_tree(self.by, self.depth)
 
@@ -225,7 +227,9 @@ class DiffOptions(Selection, frozen=True, kw_only=True):
 
 
 class ShowOptions(Selection, frozen=True, kw_only=True):
-    """What of a run is shown. `by`: `rank` and `step` split all tables, and one word of TREES makes a tree."""
+    """What of a run is shown. `by`: `rank` and `step` split all tables, and one word of TREES makes a tree.
+    `with_advice`: also what could make it faster, and how near operators come to what the device can do.
+    """
 
     steps: Annotated[
         tuple[int, ...],
@@ -242,6 +246,7 @@ class ShowOptions(Selection, frozen=True, kw_only=True):
         ),
     ] = ()
     depth: Annotated[int | None, DEPTH] = None
+    with_advice: bool = False
 
     def __post_init__(self) -> None:
         check_words("grain", self.by, (*GRAINS, *TREES))

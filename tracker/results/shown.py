@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import field
 
+from tracker.results.advice import Advice
 from tracker.results.diff import Bottleneck
 from tracker.results.options import ShowOptions
 from tracker.results.screens import Frame, Result
@@ -80,6 +81,7 @@ class Shown(Result, frozen=True, eq=False):
     - memory_curve: rank, component, time_ns (from the first event on), allocated_bytes, reserved_bytes; at most 500
       points of a rank and component, peaks included
     - facts: kind (fact, configuration, tag), key, value; sources: rank, format, path, bytes, digest
+    - efficiency, advice: with `options.with_advice`, else empty: as in `Advised`, and the three that could win most
     - is_pruned: whether the details of the run were dropped, so that only totals are left
     - options: what was chosen; with `steps`, overall sums them up and notes say what is left out
     - tree: what `options.by` asks for, None without; the rows of NODE, the most expensive first. `calls`: of an op or
@@ -98,6 +100,7 @@ class Shown(Result, frozen=True, eq=False):
     bottleneck: Bottleneck | None = None
     tree_table: Columns | None = None
     is_pruned: bool = False
+    advice: tuple[Advice, ...] = ()
 
     overall = Frame()
     steps = Frame()
@@ -123,6 +126,7 @@ class Shown(Result, frozen=True, eq=False):
     link_totals = Frame()
     memory_peak_totals = Frame()
     counter_summary = Frame()
+    efficiency = Frame()
 
     @property
     def tree(self) -> pd.DataFrame | None:

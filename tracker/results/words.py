@@ -8,7 +8,7 @@ from tracker.profile import MODULE_CALLS
 
 SECTIONS: Final = (
     "overall", "operator", "kernel", "kernel_type", "metric", "communication", "link", "memory", "memory_peak",
-    "memory_block", "module", "api", "counter",
+    "memory_block", "module", "api", "counter", "efficiency",
 )  # fmt: skip
 """The words of `--only`, in the order in which reports show the sections."""
 MATCHES: Final = ("shape", "name")

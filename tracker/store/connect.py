@@ -9,7 +9,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Literal, Self, TypeVar
@@ -43,6 +43,12 @@ third slower with so many: they come to each page once, and the few that they ha
 """
 
 _CONNECT_TIMEOUT_S: Final = 10
+_SNAPSHOT: Final = "SELECT CASE WHEN NOT pg_is_in_recovery() THEN CAST(pg_current_snapshot() AS TEXT) END"
+"""Which transactions of a Postgres server are visible: none that reads has a number, so that only writers change it. A
+standby server does not list all of them.
+"""
+_STEPS_BETWEEN_LOOKS: Final = 100_000
+"""Steps of SQLite between two looks at the clock: some milliseconds."""
 _ATTEMPTS: Final = 12
 _FIRST_PAUSE_S: Final = 0.02
 _LONGEST_PAUSE_S: Final = 2.0
@@ -159,6 +165,47 @@ class Store:
                 if not is_collision(error.__cause__):
                     raise
         raise StoreError(f"{self.url}: other writers were faster {_ATTEMPTS} times", remedy="run the command again")
+
+    def stop_after(self, seconds: float) -> None:
+        """Break off what is read later than so many seconds from now, with a StoreError."""
+        end = time.monotonic() + seconds
+
+        @event.listens_for(self.engine, "before_cursor_execute")
+        def ask(*_: object) -> None:
+            if time.monotonic() > end:
+                raise StoreError(f"{self.url}: the question took longer than its time limit", remedy="ask for less")
+
+        if self.dialect == "sqlite":
+
+            @event.listens_for(self.engine, "checkout")
+            def lend(connection: Any, _record: object, _proxy: object) -> None:
+                connection.set_progress_handler(lambda: time.monotonic() > end, _STEPS_BETWEEN_LOOKS)
+
+            return
+
+        @event.listens_for(self.engine, "begin")
+        def begin(connection: Connection) -> None:
+            left = max(1, round((end - time.monotonic()) * 1000))
+            with closing(connection.connection.cursor()) as cursor:
+                cursor.execute(f"SET LOCAL statement_timeout = {left}")
+
+    def stamp(self) -> str | None:
+        """A text that differs after every change of the database; None where there is none, or it changes right now."""
+        if self.dialect == "postgresql":
+            with self.connect() as connection:
+                snapshot: str | None = connection.exec_driver_sql(_SNAPSHOT).scalar()
+                return snapshot
+        if self._file is None:
+            return None
+        found = []
+        for path in (self._file, Path(f"{self._file}-wal")):
+            with suppress(FileNotFoundError):
+                found.append(path.stat())
+        found = [one for one in found if one.st_size]  # a reader makes an empty log
+        # the clock of a file has a coarse tick: two changes within it look like one
+        if any(abs(time.time() - one.st_mtime) < 1.0 for one in found):
+            return None
+        return " ".join(f"{one.st_ino} {one.st_size} {one.st_mtime_ns}" for one in found)
 
     def rest(self) -> None:
         """Give idle connections back before work that takes long without the database: a server has few of them."""

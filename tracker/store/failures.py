@@ -12,6 +12,7 @@ from tracker.errors import StoreError
 
 _SQLITE: Final = (
     ("locked", "another process keeps it locked", "try again when that process is done"),
+    ("interrupted", "the question took longer than its time limit", "ask for less"),
     ("readonly", "it is read-only", "make the file and its folder writable, or name another database with --db"),
     ("full", "the disk is full", "free some space and run the command again; nothing is half done"),
     ("disk i/o", "the disk cannot be read or written", "check the disk, then tracker db check"),

@@ -114,13 +114,11 @@ def exclude_all(store: Store, run_ids: Iterable[int], reason: str) -> None:
     _change_all(store, run_ids, _to_state("excluded", reason))
 
 
-def restore_all(store: Store, run_ids: Iterable[int]) -> None:
-    """Take excluded or deleted runs back."""
-
-    def change(connection: Connection, run: Any) -> None:
-        connection.execute(_SET_STATE, {"id": run.run_id, "state": "active", "reason": ""})
-
-    _change_all(store, run_ids, change, or_deleted=True)
+def restore_all(store: Store, run_ids: Iterable[int], reason: str = "") -> None:
+    """Take excluded or deleted runs back, with the reason if there is one."""
+    if reason:
+        check_reason(reason)
+    _change_all(store, run_ids, lambda one, run: _set_state(one, run, "active", reason), or_deleted=True)
 
 
 def delete_all(store: Store, run_ids: Iterable[int], reason: str, *, purge: bool = False) -> None:

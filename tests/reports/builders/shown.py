@@ -13,7 +13,7 @@ from tracker.results import Shown
 SHOWN_TABLES = (
     "overall", "steps", "ops", "kernels", "copies", "communication", "memory", "modules", "api", "memory_curve",
     "facts", "sources", "kernel_metrics", "communication_links", "counters", "kernel_types",
-    "memory_peak", "memory_blocks",
+    "memory_peak", "memory_blocks", "efficiency",
 )  # fmt: skip
 SUMMARIES = {
     "rank_summary": (summaries.of_ranks, "overall"),
@@ -114,6 +114,11 @@ def shown(**changes):
              "module": "ResNet_0/Linear_3", "phase": "forward", "allocator": "aten::empty", "bytes": 100 * KIB,
              "time_ns": 1 * MS, "held_ns": None, "is_released": 0, "code_line": "train.py(42): forward",
              "call_stack": "train.py(42): forward"},
+        ],
+        "efficiency": [
+            {"rank": 0, "name": "mm", "input_shapes": "[[64, 512], [512, 512]]", "number_kind": "fp32", "calls": 40.0,
+             "total_ns": 50.0 * MS, "flops": 1.3e9, "bytes": 5e7, "tflops_per_s": 0.03, "gb_per_s": 1.1,
+             "floor_ns": 25.0 * MS, "bound": "compute", "efficiency": 0.5, "ceiling": "spec"},
         ],
         "modules": [
             {"module": "ResNet_0/Linear_3", "phase": "forward", "calls": 40, "host_total_ns": 2 * MS,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
@@ -17,6 +17,9 @@ from tracker.reports.text import ROWS
 from tracker.results import Advice, Advised
 from tracker.results.advice import GONE, NEW
 from tracker.units import MISSING_TEXT, counted, format_ns
+
+if TYPE_CHECKING:
+    from tracker.columns import Columns
 
 _FIRST: Final = 5
 _FEW: Final = 3
@@ -72,7 +75,7 @@ def _blocks(found: Advised, look: Look) -> Iterator[Block]:
     if found.missing:
         yield Lines("What cannot be judged", found.missing, is_wrapped=True, is_first=len(found.missing) <= _FEW)
     if len(found.tables["efficiency"]):
-        yield efficiency_table(found, look)
+        yield efficiency_table(found.tables["efficiency"], look.rows(ROWS))
 
 
 def advice_table(items: Sequence[Advice], runs: int, *, is_first: bool = False) -> Table:
@@ -107,10 +110,10 @@ def below(item: Advice) -> str:
     return " ".join(filter(None, parts))
 
 
-def efficiency_table(found: Advised, look: Look) -> Table:
-    """How near each operator with FLOPs comes to what the device can do."""
-    rows = records(found.tables["efficiency"])
-    kept = rows[: look.rows(ROWS)]
+def efficiency_table(efficiency: Columns | None, limit: int | None) -> Table:
+    """How near each operator with FLOPs comes to what the device can do; without rows where that was not asked."""
+    rows = [] if efficiency is None else records(efficiency)
+    kept = rows[:limit]
     lines = [
         ("", [readable(row["name"]), str(row["input_shapes"] or ""), _TYPES.get(row["number_kind"] or "", MISSING_TEXT),
               number(row["calls"]), cell(row["total_ns"], "ns"), f"{row['tflops_per_s']:,.1f}",

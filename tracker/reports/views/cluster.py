@@ -8,9 +8,21 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from tracker.compare.headline import short_labels
-from tracker.reports.cells import cell, number, readable, share, signed
+from tracker.reports.cells import READABLE, cell, number, readable, share, signed
 from tracker.reports.commands import command_of
-from tracker.reports.document import NAME, UNDER, WORDS, Block, Column, Document, HeatMap, Lines, Table, table
+from tracker.reports.document import (
+    NAME,
+    UNDER,
+    WORDS,
+    Block,
+    Column,
+    Document,
+    HeatMap,
+    Lines,
+    Table,
+    Target,
+    table,
+)
 from tracker.reports.look import Look
 from tracker.reports.rows import Row, records
 from tracker.reports.text import ROWS
@@ -35,6 +47,11 @@ _BOUNDS: Final = (0.95, 1.05, 1.25, 1.5)
 """Own time to that of the peers from which on a rank has the next shade."""
 _MAP_WIDTH: Final = 64
 _MAP_LINES: Final = 16
+_RANK_OF: Final = {
+    "ranks": "rank", "steps": "rank", "roles": "rank", "groups": "most_wait_rank", "calls": "last_rank",
+    "links": "source_rank", "balance": "max_rank",
+}  # fmt: skip
+"""Section -> the column with the rank that a row is about."""
 _OF: Final = {"SLOW": "worse", "SUSPECT": "strong", "UNEVEN": "strong"}
 _CAUSES: Final = {"host": "CPU side"}
 """Causes that are called otherwise where a machine is a host, too."""
@@ -213,6 +230,7 @@ def _blocks(found: Cluster, look: Look) -> Iterator[Block]:
             continue
         is_first = section in _FIRST and _matters(section, rows) and not len(found.tables["changes"])
         made = _table(section, rows, look.rows(ROWS if look.details or look.only else _FIRST_ROWS))
+        made = replace(made, links=tuple(_links(found, section, records(rows)[: len(made.rows)])))
         if made.rows:
             yield replace(made, is_first=is_first, chart=_heat_map(found) if section == "ranks" else None)
         elif section in look.only:
@@ -221,6 +239,36 @@ def _blocks(found: Cluster, look: Look) -> Iterator[Block]:
             yield _map(found, look)
     if found.missing:
         yield Lines("What the captures cannot tell", found.missing, is_wrapped=True)
+
+
+def _links(found: Cluster, section: str, rows: list[Row]) -> Iterator[Target | None]:
+    """Where the numbers of each row lead: a step or stage of the run, the history of an operator, or the rank that it
+    names beside its nearest peer.
+    """
+    number, workload = found.run.get("run_id"), found.run.get("workload")
+    ranks = records(found.tables["ranks"])
+    run = ("RUN", str(number))
+    for row in rows if number is not None else ():
+        rank = row.get(_RANK_OF.get(section, ""))
+        peer = _peer(ranks, rank)
+        if section == "steps":
+            yield Target("run", (run, ("--rank", str(rank)), ("--step", str(row["step"]))))
+        elif section == "stages":
+            yield None if row["stage"] is None else Target("cluster", (run, ("--stage", str(row["stage"]))))
+        elif section == "operators" and workload and row["name"] not in READABLE:
+            yield Target("history", (("KEY", row["name"]), ("--workload", str(workload))))
+        elif peer is not None:
+            yield Target("diff", tuple(("side", f"run:{number}:rank{one}") for one in (peer, rank)))
+        else:
+            yield None
+
+
+def _peer(ranks: list[Row], rank: int | None) -> int | None:
+    """The rank of the same stage whose own time is nearest to that of all peers, without a verdict; None for none."""
+    stage = next((row["stage"] for row in ranks if row["rank"] == rank), None)
+    able = [row for row in ranks if row["rank"] != rank and row["stage"] == stage and row["own_ratio"]]
+    peers = [row for row in able if not row["verdict"]] if rank is not None else []
+    return min(peers, key=lambda row: abs(row["own_ratio"] - 1.0))["rank"] if peers else None
 
 
 def _matters(section: str, rows: Columns) -> bool:
@@ -302,8 +350,7 @@ def _next(found: Cluster, look: Look) -> Iterator[str]:
         yield command_of(("tracker", "cluster"), sides, [*options, "--details"])
     ranks = records(found.tables["ranks"])
     slow = next((row for row in ranks if row["verdict"] == SLOW), None)
-    peers = [row for row in ranks if slow and row["stage"] == slow["stage"] and not row["verdict"] and row["own_ratio"]]
-    if slow and peers and run.startswith("run:"):
-        peer = min(peers, key=lambda row: abs(row["own_ratio"] - 1.0))
-        yield command_of(("tracker", "diff"), [f"{run}:rank{peer['rank']}", f"{run}:rank{slow['rank']}"], [])
+    peer = _peer(ranks, slow["rank"]) if slow else None
+    if slow and peer is not None and run.startswith("run:"):
+        yield command_of(("tracker", "diff"), [f"{run}:rank{peer}", f"{run}:rank{slow['rank']}"], [])
     yield command_of(("tracker", "cluster"), sides, [*options, "-o", "cluster.xlsx"])

@@ -51,9 +51,9 @@ def verdict_columns(rows: Columns | pd.DataFrame) -> list[Column]:
     return [Column("verdict", left=True), Column("judged", drop=2), Column("q", drop=3)]
 
 
-def verdict_cells(rows: Columns | pd.DataFrame, row: Row) -> list[str]:
-    """The cells of the verdict of a row of `rows`."""
-    if not has(rows, "verdict"):
+def verdict_cells(judged: Sequence[Column], row: Row) -> list[str]:
+    """The cells of a row under `judged`, its `verdict_columns`."""
+    if not judged:
         return []
     return [cells.verdict_word(row), cells.judged_text(row), cells.q_text(row.get("q"))]
 
@@ -99,13 +99,14 @@ def _compared(
     """
     listed, more = top(rows, limit)
     extra = extra or {}
-    columns = [*keys.values(), *side_columns(calls), *extra, *verdict_columns(rows)]
+    judged = verdict_columns(rows)
+    columns = [*keys.values(), *side_columns(calls), *extra, *judged]
     lines = []
     for row in listed:
         line = [_KEYS[name](row) if name in _KEYS else readable(row[name]) for name in keys]
         line += side_cells(row, of)[not calls :]
         line += [text(row) for text in extra.values()]
-        lines.append((tone(row, row[f"delta_{of}"]), [*line, *verdict_cells(rows, row)]))
+        lines.append((tone(row, row[f"delta_{of}"]), [*line, *verdict_cells(judged, row)]))
     return table(title, columns, lines, more=more)
 
 
@@ -136,7 +137,8 @@ def overall(diff: Diff, limit: int | None) -> list[Table]:
     shown = [row for row in records(rows) if not row["baseline_value"] == row["candidate_value"] == 0]
     counted = any(row[name] is not None for row in shown for name in ("baseline_calls", "candidate_calls"))
     columns = [Column("metric", **WORDS), *side_columns(""), Column("share of E2E", drop=1)]
-    columns += [*([Column("calls", drop=2)] if counted else []), *verdict_columns(rows)]
+    judged = verdict_columns(rows)
+    columns += [*([Column("calls", drop=2)] if counted else []), *judged]
     lines = []
     for row in shown:
         # a rate is no quotient of equal units: no per cent
@@ -145,7 +147,7 @@ def overall(diff: Diff, limit: int | None) -> list[Table]:
         line += [*values(unit, row["baseline_value"], row["candidate_value"], row["delta"]), format_diff(row["diff"])]
         line.append(pair(share(row["baseline_share"]), share(row["candidate_share"])))
         line += [cells.calls(row["baseline_calls"], row["candidate_calls"])] if counted else []
-        lines.append((_overall_tone(row), [*line, *verdict_cells(rows, row)]))
+        lines.append((_overall_tone(row), [*line, *verdict_cells(judged, row)]))
     links = tuple(history_of_run(diff, row["metric"]) for row in shown)
     return [table("Overall, per step", columns, lines, links=links)]
 
@@ -157,7 +159,7 @@ def history_of(diff: Diff, name: str, *options: tuple[str, str]) -> Target | Non
     return Target("history", (("KEY", name), *options, ("--workload", diff.candidate.workload)))
 
 
-_SERIES: Final[Mapping[str, str]] = {
+SERIES_OF_RUN: Final[Mapping[str, str]] = {
     "step_ns": "step", "e2e_ns": "e2e", "compute_ns": "compute", "idle_ns": "idle time",
     "exposed_communication_ns": "exposed communication", "data_loading_ns": "data loading",
     "peak_allocated_bytes": "peak memory",
@@ -167,7 +169,7 @@ _SERIES: Final[Mapping[str, str]] = {
 
 def history_of_run(diff: Diff, metric: str) -> Target | None:
     """The history of a number of whole runs; None for one that no series follows."""
-    return history_of(diff, _SERIES[metric], ("--kind", "run")) if metric in _SERIES else None
+    return history_of(diff, SERIES_OF_RUN[metric], ("--kind", "run")) if metric in SERIES_OF_RUN else None
 
 
 def _overall_tone(row: Row) -> str:
@@ -187,16 +189,16 @@ def operators(diff: Diff, limit: int | None) -> list[Table]:
     on_device = diff.metric == "device_self_ns" and has(ops, "host_delta_ns")
     columns = [Column("operator", **NAME), Column("input shapes", **UNDER), *side_columns()]
     columns += [Column("host change", drop=4)] if on_device else []
-    lines = []
+    judged, lines = verdict_columns(ops), []
     for row in rows:
         before, name = row.get("baseline_name"), readable(row["name"])
         line = [f"{before} => {name}" if before and before != row["name"] else name, shapes(row), *side_cells(row)]
         line += [cells.change(row["host_delta_ns"])] if on_device else []
-        lines.append((tone(row, row["delta_ns"]), [*line, *verdict_cells(ops, row)]))
+        lines.append((tone(row, row["delta_ns"]), [*line, *verdict_cells(judged, row)]))
     chosen = filters(diff)
     lead = f"Only what {chosen} lets through; what explains the change counts all operators." if chosen else ""
     found = table(
-        f"Operators by change of {metric_words(diff)}", [*columns, *verdict_columns(ops)], lines, more=more, lead=lead,
+        f"Operators by change of {metric_words(diff)}", [*columns, *judged], lines, more=more, lead=lead,
         below=tuple(map(_still_open, rows)), note=_too_small(rows), strips=_strips(diff, rows),
         links=tuple(history_of(diff, row["name"]) for row in rows),
     )  # fmt: skip
@@ -259,13 +261,13 @@ def kernels(diff: Diff, limit: int | None) -> list[Table]:
     types = ["" if row["type"] == row["name"] else str(row["type"] or "") for row in rows]
     columns = [Column("kernel", **NAME), Column("type", **UNDER), Column("input shapes", **UNDER)]
     columns += [Column("launched by", **UNDER), Column("category", left=True, drop=2)]
-    lines = []
+    judged, lines = verdict_columns(found), []
     for row, kernel_type in zip(rows, types, strict=True):
         others = f" and {number(row['more_ops'])} more" if row["more_ops"] else ""
         line = [readable(row["name"]), kernel_type, shapes(row), f"{readable(row['op'])}{others}"]
-        line += [str(row["category"] or MISSING_TEXT), *side_cells(row), *verdict_cells(found, row)]
+        line += [str(row["category"] or MISSING_TEXT), *side_cells(row), *verdict_cells(judged, row)]
         lines.append((tone(row, row["delta_ns"]), line))
-    columns += [*side_columns(), *verdict_columns(found)]
+    columns += [*side_columns(), *judged]
     below = tuple("; ".join(filter(None, (str(row["why"] or ""), _still_open(row)))) for row in rows)
     links, note = tuple(history_of(diff, row["name"], ("--kind", "kernel")) for row in rows), _too_small(rows)
     return [table("Kernels by change of total time", columns, lines, more=more, note=note, below=below, links=links)]
@@ -446,5 +448,6 @@ SECTIONS: Final[Mapping[str, Callable[[Diff, int | None], list[Table]]]] = {
     "overall": overall, "operator": operators, "kernel": kernels, "kernel_type": kernel_types, "metric": metrics,
     "communication": communication, "link": links, "memory": memory, "memory_peak": memory_peak,
     "memory_block": memory_blocks, "module": modules, "api": api, "counter": counters,
+    "efficiency": lambda diff, limit: [table("Efficiency, which is of one run: tracker show", [], [])],
 }  # fmt: skip
 """Section -> its tables."""

@@ -174,7 +174,8 @@ def _blocks(log: Log, columns: Sequence[Row], look: Look) -> list[Block]:
         titles = [_sentence([part for part in parts if part not in shared]) for parts in _parts(columns)]
         own = [_table(log, [column], look, title) for column, title in zip(columns, titles, strict=True)]
         found = [_overview(log, columns, look), *(replace(one, is_first=False) for one in own)]
-    return [*found, *([_directions(log, look)] if len(log.directions) else [])]
+    found += [_directions(log, look)] if len(log.directions) else []
+    return [*found, *([_advice(log, look)] if len(log.advice) else [])]
 
 
 def _trend(log: Log, column: Row) -> Trend:
@@ -311,3 +312,25 @@ def _directions(log: Log, look: Look) -> Table:
         line = [row["direction"], str(row["versions"]), format_diff(row["gain"]), names[row["column"]]]
         rows.append((cell_tone(row["gain"], True), line))
     return table("Gain in speed by direction", heads, rows, more=len(found) - len(shown), is_first=True)
+
+
+def _advice(log: Log, look: Look) -> Table:
+    """Advice that came and was taken, with what it promised at most and what the step won."""
+    found = records(log.advice)
+    limit = None if look.details else look.rows(ROWS)
+    shown = found if limit is None else found[-limit:]
+    several = len({(row["device"], row["configuration"]) for row in found}) > 1
+    heads = [Column("version", left=True), *([Column("of", **WORDS)] if several else []), Column("", left=True)]
+    heads += [Column("advice", **WORDS), Column("at most"), Column("the step won")]
+    rows = []
+    for row in shown:
+        of = [" ".join(filter(None, (row["device"], row["configuration"])))] if several else []
+        name = f"{row['rule']} {row['title']}"
+        gains = [
+            cells.cell(row["expected_ns"], "ns"),
+            "" if row["realised_ns"] is None else cells.cell(row["realised_ns"], "ns"),
+        ]
+        rows.append(
+            ("better" if row["realised_ns"] is not None else "", [row["version"], *of, row["status"], name, *gains])
+        )
+    return table("Advice that came and was taken", heads, rows, more=len(found) - len(shown), is_first=True)

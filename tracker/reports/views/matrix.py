@@ -15,6 +15,7 @@ from tracker.reports.document import NAME, Column, Document, Lines, Table, Targe
 from tracker.reports.look import Look
 from tracker.reports.rows import Row, records
 from tracker.reports.text import GAP, ROWS, shorten
+from tracker.reports.views.diff_tables import SERIES_OF_RUN
 from tracker.results import Matrix
 from tracker.results.verdicts import CHANGED
 from tracker.units import MISSING_TEXT, counted, format_diff, format_ns, printable, some_of, time_unit
@@ -156,17 +157,19 @@ def _tables(matrix: Matrix, look: Look) -> list[Table]:
         hints = ["--top 0 has all rows"] if more else []
         hints += [f"{counted(len(lost), 'side')} left out: {', '.join(lost)}; use a wider terminal"] if lost else []
         note = "" if is_overall else "; ".join(hints)
-        links = tuple(None if is_overall else _history_of(matrix, row) for row in own)
+        links = tuple(_history_of(matrix, row, is_overall=is_overall) for row in own)
         drawn = {"cell_tones": tones, "below": tuple(_unlike(row, heads) for row in own), "links": links}
         made.append(table(title, columns, lines, more=more, note=note, is_first=True, **drawn))
     return made
 
 
-def _history_of(matrix: Matrix, row: Row) -> Target | None:
-    workload, kind = matrix.sides[-1].workload, () if matrix.by == "op" else (("--kind", matrix.by),)
-    if row["name"] in cells.READABLE or workload in cells.UNSAID:
+def _history_of(matrix: Matrix, row: Row, *, is_overall: bool) -> Target | None:
+    """The history of what a row is about; None for stand-ins, for files, and for a part that no series follows."""
+    workload, kind = matrix.sides[-1].workload, "run" if is_overall else matrix.by
+    name = SERIES_OF_RUN.get(row["part"]) if is_overall else row["name"]
+    if name is None or name in cells.READABLE or workload in cells.UNSAID:
         return None
-    return Target("history", (("KEY", row["name"]), *kind, ("--workload", workload)))
+    return Target("history", (("KEY", name), *([] if kind == "op" else [("--kind", kind)]), ("--workload", workload)))
 
 
 def _name(row: Row) -> str:

@@ -30,6 +30,7 @@ _REASONS: Final = {
     "module": "the source states no modules; PyTorch's profilers do with with_modules=True or with_stack=True",
     "api": "the source states no calls of the device's runtime; a diff needs them inside steps",
     "counter": "the profiler wrote no tables of its own; a diff needs them of both sides",
+    "efficiency": "no matmul, convolution or attention with known shapes, or not asked for; it is of one run",
 }
 """Section -> what its tables lack."""
 _FILTERS: Final = ("module", "op", "kind", "group", "ranks", "stage", "minimum_ns", "steps", "baseline_steps",

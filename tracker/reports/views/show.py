@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from tracker.compare.references import FILES
 from tracker.profile import NOT_LISTED, NOT_LISTED_COLLECTIVES
 from tracker.reports.cells import PARTS, READABLE, cell, number, readable, share
@@ -16,6 +18,7 @@ from tracker.reports.look import Look
 from tracker.reports.rows import records
 from tracker.reports.text import ROWS
 from tracker.reports.views import bottleneck, show_tables, tree
+from tracker.reports.views.advice import advice_table
 from tracker.reports.views.sections import PRUNED, in_section, names_modules
 from tracker.reports.views.show_tables import OF_E2E
 from tracker.results import Shown
@@ -115,6 +118,9 @@ def _blocks(shown: Shown, look: Look) -> Iterator[Block]:
     for section in look.sections():
         found = show_tables.SECTIONS[section](shown, limit)
         yield from in_section(found, section, look.only, shown.options, shown.is_pruned)
+    if shown.advice and not look.only:
+        made = advice_table(shown.advice, 1)
+        yield replace(made, title="What could make it faster: tracker advise has all of it")
     facts = [row for row in records(shown.tables["facts"]) if row["kind"] == "fact"]
     if facts:
         more = [f"and {len(facts) - _FACTS} more"] if len(facts) > _FACTS and not look.details else []

@@ -14,6 +14,7 @@ from tracker.profile import UNLINKED_OP
 from tracker.reports.cells import READABLE, UNSAID, cell, group_words, measured, number, per_call, readable, share
 from tracker.reports.document import NAME, PLACE, UNDER, WORDS, Column, Curves, Table, Target, table
 from tracker.reports.rows import Row, has, records, top
+from tracker.reports.views.advice import efficiency_table
 from tracker.reports.views.diff_tables import PARTS, PARTS_DROP, shapes, through
 from tracker.results import LINK, PACKET, PIPE_TIME, TRANSPORT, Shown
 from tracker.units import MISSING_TEXT, NS_PER_S, NS_PER_US, counted, format_bytes, format_ns, steps_words
@@ -459,5 +460,6 @@ SECTIONS: Final[Mapping[str, Callable[[Shown, int | None], list[Table]]]] = {
     "overall": overall, "operator": operators, "kernel": kernels, "kernel_type": kernel_types, "metric": metrics,
     "communication": communication, "link": links, "memory": memory, "memory_peak": memory_peak,
     "memory_block": memory_blocks, "module": modules, "api": api, "counter": counters,
+    "efficiency": lambda shown, limit: [efficiency_table(shown.tables.get("efficiency"), limit)],
 }  # fmt: skip
 """Section -> its tables."""

@@ -71,13 +71,14 @@ def of_diff(diff: Diff, look: Look) -> Table:
     tree, word = diff.tree_table, diff.options.tree
     rows = records(tree)
     columns = [Column(word, **WORDS), Column("input shapes", **UNDER), *side_columns()]
-    columns += [Column("share", drop=2), *judged_columns(tree)]
+    judged = judged_columns(tree)
+    columns += [Column("share", drop=2), *judged]
     largest = max((abs(row["delta_ns"] or 0.0) for row in rows if row["level"] == 0), default=0.0)
     is_small = _never if look.limit is not None else lambda row: abs(row["delta_ns"] or 0.0) < _LEAST * largest
     lines = []
     for row in _cut(rows, [], look.rows(ROWS), is_small, ("baseline_ns", "candidate_ns", "delta_ns")):
         shares = pair(share(row.get("baseline_share")), share(row.get("candidate_share")))
-        cells = [_indented(row), shapes(row), *side_cells(row), shares, *verdict_cells(tree, row)]
+        cells = [_indented(row), shapes(row), *side_cells(row), shares, *verdict_cells(judged, row)]
         lines.append(("sum" if row["node"] is None else tone(row, row["delta_ns"]), cells))
     words = metric_words(diff).replace(" self", "")
     nodes = tuple((int(row["level"]), str(row["name"]), row["baseline_ns"], row["candidate_ns"]) for row in rows)

@@ -122,7 +122,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "core_type": "kind of core it ran on (NPU): cube or vector",
     # run, source, capture
     "state": "active, excluded or deleted; only active runs are compared",
-    "state_reason": "why it is excluded or deleted",
+    "state_reason": "why it is excluded or deleted, or was restored",
     "ranks_expected": "ranks until the run is complete; NULL: those that came",
     "world_size": "processes of the job, where the source says it",
     "started_at_ns": "start of the capture, ns since 1970 UTC",
@@ -189,7 +189,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "until_version": "label of the version whose first run ends a mute",
     "who": "the user, or rule",
     "when_ns": "the moment when a user did it",
-    "action": "ack, expect, mute, unmute or invalid",
+    "action": "ack, expect, mute, unmute, invalid or note",
     # watching
     "lease.name": "the work: profile:ID, scan:FOLDER, tell, expire or nightly",
     "owner": "the watcher: its machine, process and a random part",
