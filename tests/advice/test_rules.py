@@ -235,6 +235,13 @@ def test_tiny_collectives_over_all_ranks(memory_store):
     assert "N6" not in rules(advise(memory_store, times=times, communication=[("all_reduce", 3 * MS, {"bytes": 4})]))
 
 
+def test_gloo_with_a_device(memory_store):
+    made = {"times": {"compute": 60, "exposed_communication": 8}, "communication": [("all_reduce", 8 * MS)]}
+    facts = {"facts": {"distributed_backend": "gloo"}}
+    assert gain_ms(advise(memory_store, **made, of_run=facts), "N9") == 8
+    assert "N9" not in rules(advise(memory_store, **made))
+
+
 def test_uneven_stages_and_the_bubble_need_the_microbatches(memory_store):
     from tests.ranks.made import job
     from tracker.advice.judging import of_run
@@ -283,9 +290,24 @@ def test_a_variable_with_its_symptom_is_named(memory_store):
     assert only(found, "V9").title == "NCCL_P2P_DISABLE=1"
 
 
+def test_connections_matter_to_tensor_parallelism(memory_store):
+    made = {
+        "times": {"compute": 60, "exposed_communication": 40},
+        "of_run": {"facts": {"CUDA_DEVICE_MAX_CONNECTIONS": "8"}},
+    }
+    tensor, data = (
+        ("all_reduce", 40 * MS, {"bytes": 1 << 26, "group_role": role, "exposed_wait_ns": 0}) for role in ("tp", "dp")
+    )
+    assert "V10" in rules(advise(memory_store, **made, communication=[tensor]))
+    assert "V10" not in rules(advise(memory_store, **made, communication=[data]))
+
+
 def test_no_device_rule_fires_on_a_host(memory_store):
     ops = [(name, 5 * MS, {"input_shapes": "[[64,64]]", "input_types": "float", "phase": "optimizer", "calls": 100})
            for name in ("aten::add_", "aten::copy_", "aten::zero_")]  # fmt: skip
     found = advise(memory_store, times={"timeline": "host", "compute": 95}, device=CPU, ops=ops)
     assert rules(found) == []
-    assert found.missing == ("Rules for devices: the run is a timeline of the host.",)
+    assert found.missing == (
+        "Rules for devices: the run is a timeline of the host; profile on a machine with a device, with "
+        "ProfilerActivity.CUDA among the activities.",
+    )  # fmt: skip

@@ -11,6 +11,7 @@ from tracker.advice import gains
 from tracker.advice.evidence import Evidence
 from tracker.advice.rules import FAMILIES as RULES_OF
 from tracker.advice.rules import RULES
+from tracker.readers import remedies
 from tracker.results import Advice, Claimed
 
 if TYPE_CHECKING:
@@ -127,18 +128,10 @@ def _is_empty(evidence: Evidence) -> bool:
     return True
 
 
-_STEPS_AND_STACKS: Final = {
-    "shapes": {
-        "torch_profiler": "record_shapes=True", "ascend_text": "record_shapes=True", "ascend_db": "record_shapes=True",
-    },
-    "stacks": {"torch_profiler": "with_stack=True", "ascend_text": "with_stack=True", "ascend_db": "with_stack=True"},
-}  # fmt: skip
-
-
 def _missing(evidence: Evidence) -> tuple[str, ...]:
     """What cannot be judged of this run, and what would record it."""
     found: list[str] = []
-    format = str(evidence.run["format"])
+    family = remedies.family_of(str(evidence.run["format"]))
     if not evidence.step_ns:
         return ("Everything: the run states no time of a step.",)
     if _is_empty(evidence):
@@ -146,7 +139,8 @@ def _missing(evidence: Evidence) -> tuple[str, ...]:
     if not evidence.pieces:
         return ("Operators and kernels: the run has totals alone. A profiler's trace has them.",)
     if not evidence.is_device:
-        found.append("Rules for devices: the run is a timeline of the host.")
+        how = remedies.ACTIVITIES.get(family)
+        found.append(f"Rules for devices: the run is a timeline of the host{f'; {how}' if how else ''}.")
     elif evidence.device is None:
         found.append(
             f"Peak rates: {evidence.run['device'] or 'the device'} is not in the table of devices; the fastest of "
@@ -154,8 +148,8 @@ def _missing(evidence: Evidence) -> tuple[str, ...]:
             "stands for them. Name the device with --device at ingest."
         )
     if not any(piece.shapes for piece in evidence.pieces):
-        how = _STEPS_AND_STACKS["shapes"].get(format)
-        found.append(f"FLOPs and written-out operators: the run has no shapes{f'; {how} records them' if how else ''}.")
+        how = remedies.SHAPES.get(family)
+        found.append(f"FLOPs and written-out operators: the run has no shapes{f'; {how}' if how else ''}.")
     if evidence.is_device and not evidence.api:
         found.append("What the host does while the device idles: the run has no calls of the device's runtime.")
     if len([stage for stage in evidence.stages if stage.steps]) > 1 and not evidence.microbatches:

@@ -14,6 +14,7 @@ from msgspec import Struct, field
 from tracker.doctor.findings import Lack
 from tracker.doctor.view import View
 from tracker.profile import CPU, UNKNOWN_DEVICE
+from tracker.readers import remedies
 
 Test = Callable[[View], bool]
 
@@ -113,29 +114,7 @@ def _lacks_table(view: View) -> bool:
     return view.setting("profiler") == "summary" and view.capture.device.model != CPU.model
 
 
-_MEMORY: Final = {
-    "torch": "profile with profile_memory=True",
-    "ascend": "profile with profile_memory=True",
-    "paddle": "profile with profile_memory=True",
-    "nsys": "nsys profile --cuda-memory-usage=true",
-}
-_SHAPES: Final = {
-    "torch": "profile with record_shapes=True; without shapes ops of different sizes fall together",
-    "ascend": "profile with record_shapes=True; without shapes ops of different sizes fall together",
-    "paddle": "profile with record_shapes=True; without shapes ops of different sizes fall together",
-}
-_STACKS: Final = {
-    "torch": "profile with with_stack=True (slower; for the code line of an op)",
-    "ascend": "profile with with_stack=True (slower; for the code line of an op)",
-}
 _KEPT: Final = "copy {} of ASCEND_PROFILER_OUTPUT with the other files"
-_ACTIVITIES: Final = {
-    "torch": "profile on a machine with a device, with ProfilerActivity.CUDA among the activities",
-    "ascend": "profile with ProfilerActivity.NPU among the activities",
-    "paddle": "profile on a machine with a device, with targets=[ProfilerTarget.CPU, ProfilerTarget.GPU]",
-    "nsys": "nsys profile --trace=cuda,nvtx, over steps that run on the device",
-}
-_LEVEL: Final = {"ascend": "profile with profiler_level=ProfilerLevel.Level1"}
 _NO_TABLE: Final = "the text holds no table of them"
 _TABLES: Final = {
     "paddle": "keep all tables that Profiler.summary() prints",
@@ -196,7 +175,7 @@ RULES: Final = (
         "kernels",
         _no("kernel"),
         (
-            Cause(_level_is_none, "profiler_level is Level_none", _LEVEL),
+            Cause(_level_is_none, "profiler_level is Level_none", remedies.LEVEL),
             Cause(_lacks_table, _NO_TABLE, _TABLES),
             Cause(
                 _launched,
@@ -205,7 +184,7 @@ RULES: Final = (
                     "": "let only one profiler run at a time, and give it access to the device's counters",
                 },
             ),
-            Cause(_always, "nothing ran on a device (CPU only)", _ACTIVITIES),
+            Cause(_always, "nothing ran on a device (CPU only)", remedies.ACTIVITIES),
         ),
         ("kernel", "kernel_key"),
     ),
@@ -225,8 +204,8 @@ RULES: Final = (
         (
             Cause(lambda view: _only_sums_of_communication(view) and not view.has_rows("communication"), _UNNAMED),
             Cause(_no("communication"), "there is no communication"),
-            Cause(_level_is_low, "profiler_level is too low", _LEVEL),
-            Cause(_family("ascend", "cann"), "the profile holds no details of its collectives", _LEVEL),
+            Cause(_level_is_low, "profiler_level is too low", remedies.LEVEL),
+            Cause(_family("ascend", "cann"), "the profile holds no details of its collectives", remedies.LEVEL),
             Cause(_always, _NO_SUCH),
         ),
         ("communication_task", "communication_link"),
@@ -235,14 +214,14 @@ RULES: Final = (
         "memory",
         _no("memory"),
         (
-            Cause(_off("profile_memory"), "profile_memory was off", _MEMORY),
+            Cause(_off("profile_memory"), "profile_memory was off", remedies.MEMORY),
             Cause(
                 _on("profile_memory"),
                 "profile_memory was on, but the profile holds no allocations",
                 {"ascend_text": _KEPT.format("operator_memory.csv")},
             ),
             Cause(_family("cann"), _NO_SUCH),
-            Cause(_always, "the profile holds no allocations", _MEMORY),
+            Cause(_always, "the profile holds no allocations", remedies.MEMORY),
         ),
         ("memory", "memory_allocator", "memory_peak", "memory_block"),
     ),
@@ -250,13 +229,13 @@ RULES: Final = (
         "memory over time",
         _no("memory_curve"),
         (
-            Cause(_off("profile_memory"), "profile_memory was off", _MEMORY),
+            Cause(_off("profile_memory"), "profile_memory was off", remedies.MEMORY),
             Cause(
                 _on("profile_memory"),
                 "profile_memory was on, but the profile holds no course of memory",
                 {"ascend_text": _KEPT.format("memory_record.csv")},
             ),
-            Cause(_always, "the profile holds no course of memory", _MEMORY),
+            Cause(_always, "the profile holds no course of memory", remedies.MEMORY),
         ),
         ("memory_curve",),
     ),
@@ -266,7 +245,7 @@ RULES: Final = (
         (
             Cause(_lacks_table, _NO_TABLE),
             Cause(lambda view: not view.on_device, "nothing ran on a device (CPU only)"),
-            Cause(_level_is_none, "profiler_level is Level_none", _LEVEL),
+            Cause(_level_is_none, "profiler_level is Level_none", remedies.LEVEL),
             Cause(_always, "the profile holds no calls of the device runtime"),
         ),
         ("api",),
@@ -314,18 +293,18 @@ RULES: Final = (
         "input shapes of ops",
         _no_text("input_shapes"),
         (
-            Cause(_off("record_shapes"), "record_shapes was off", _SHAPES),
+            Cause(_off("record_shapes"), "record_shapes was off", remedies.SHAPES),
             Cause(_on("record_shapes"), "record_shapes was on, but the profile holds no shapes"),
-            Cause(_always, "the profile holds no shapes", _SHAPES),
+            Cause(_always, "the profile holds no shapes", remedies.SHAPES),
         ),
     ),
     Rule(
         "call stacks of ops",
         _no_text("call_stack"),
         (
-            Cause(_off("with_stack"), "with_stack was off", _STACKS),
+            Cause(_off("with_stack"), "with_stack was off", remedies.STACKS),
             Cause(_on("with_stack"), "with_stack was on, but the profile holds no Python stacks"),
-            Cause(_always, "the profile holds no Python stacks", _STACKS),
+            Cause(_always, "the profile holds no Python stacks", remedies.STACKS),
         ),
     ),
     Rule(

@@ -3,23 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
 from msgspec import Struct
 
 from tracker.profile import NO_OP, UNLINKED_OP, Capture, Rows
-
-FAMILIES: Final[Mapping[str, str]] = {
-    "torch": "torch",
-    "ascend": "ascend",
-    "cann": "cann",
-    "msprof": "cann",
-    "mindspore": "ascend",
-    "paddle": "paddle",
-    "nsys": "nsys",
-    "nsight": "nsys",
-}
-"""How the name of a format starts -> the profilers that it comes from."""
+from tracker.readers.remedies import family_of
 
 
 class View(Struct, frozen=True):
@@ -34,7 +22,7 @@ class View(Struct, frozen=True):
     @property
     def family(self) -> str:
         """The profilers that the format comes from, "" where it is none of them."""
-        return next((family for start, family in FAMILIES.items() if self.format.startswith(start)), "")
+        return family_of(self.format)
 
     def setting(self, name: str) -> str:
         """A setting of the profiler in lower case, "" where the profile does not say."""

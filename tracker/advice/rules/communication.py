@@ -128,6 +128,14 @@ def _retransmission(evidence: Evidence, taken: frozenset[int]) -> Iterator[Claim
                 break
 
 
+def _gloo(evidence: Evidence, taken: frozenset[int]) -> Iterator[Claim]:
+    backend = evidence.facts.get("distributed_backend", "")
+    if evidence.is_device and backend == "gloo":
+        for role, rank, row in _worst(evidence):
+            yield Claim(resource="communication", rank=rank, role=role, place=role, ns=row["exposed_ns"],
+                        numbers=(Number("backend", backend, "text"), Number("exposed", row["exposed_ns"])))  # fmt: skip
+
+
 RULES: Final = (
     AdviceRule(
         id="N1", title="exposed communication",
@@ -169,5 +177,14 @@ RULES: Final = (
         bound="exposed", confidence="likely",
         remedies=(Remedy("check the network: links, flow control, timeouts"),),
         sources=("msprof-analyze, RDMA retransmission",), find=_retransmission,
+    ),
+    AdviceRule(
+        id="N9", title="collectives of device tensors over gloo",
+        fires="the device computes, and the backend of the process group is gloo", bound="exposed",
+        confidence="certain",
+        remedies=(
+            Remedy("init_process_group('nccl')", ("nvidia", "amd")), Remedy("init_process_group('hccl')", ("ascend",)),
+        ),
+        sources=("torch: distributed backends",), find=_gloo,
     ),
 )  # fmt: skip

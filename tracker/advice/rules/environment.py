@@ -77,6 +77,18 @@ def _allocator(evidence: Evidence, taken: frozenset[int]) -> Iterator[Claim]:
                     numbers=(Number(name, stated.get(name, "not set"), "text"),))  # fmt: skip
 
 
+def _connections(evidence: Evidence, taken: frozenset[int]) -> Iterator[Claim]:
+    value = evidence.facts.get("CUDA_DEVICE_MAX_CONNECTIONS")
+    if (
+        evidence.vendor == "nvidia"
+        and value not in (None, "1")
+        and {"tp", "cp"} & {*evidence.roles}
+        and _has(evidence, "N1")
+    ):
+        yield Claim(resource="none", place="CUDA_DEVICE_MAX_CONNECTIONS", variable="CUDA_DEVICE_MAX_CONNECTIONS",
+                    is_always_shown=True, numbers=(Number("connections", value or "", "text"),))  # fmt: skip
+
+
 def _threads(evidence: Evidence, taken: frozenset[int]) -> Iterator[Claim]:
     value = evidence.facts.get("OMP_NUM_THREADS")
     if value == "1" and (not evidence.is_device or _has(evidence, "I1", "H1")):
@@ -141,6 +153,14 @@ RULES: Final = (
         bound="none", confidence="likely", remedies=(Remedy("unset it and measure again"),),
         sources=("NCCL documentation, environment variables", "msprof-analyze"),
         find=_set((*_DISABLED, *_FORCED), lambda value: value not in ("", "0"), "N1"),
+    ),
+    AdviceRule(
+        id="V10", title="many connections to the device with tensor parallelism",
+        fires="CUDA_DEVICE_MAX_CONNECTIONS is not 1 on NVIDIA with exposed communication of tp or cp (N1)",
+        bound="none",
+        confidence="likely",
+        remedies=(Remedy("CUDA_DEVICE_MAX_CONNECTIONS=1 with Megatron-LM before Blackwell", ("nvidia",)),),
+        sources=("Megatron-LM, arguments",), find=_connections,
     ),
     AdviceRule(
         id="V11", title="one thread for all operators of the CPU",

@@ -13,7 +13,7 @@ from tracker.advice.shapes import Shape, elements
 if TYPE_CHECKING:
     from tracker.advice.evidence import Evidence, WorkPiece
 
-_SCORES: Final = 256
+_SCORES: Final = 64
 """Queries and keys from which on a written-out attention is worth a fused one."""
 _VOCABULARY: Final = 16_000
 _INSTANCE: Final = re.compile(r"_\d+$")
@@ -265,7 +265,7 @@ RULES: Final = (
     AdviceRule(
         id="K4",
         title="attention written out",
-        fires="matmuls and a softmax over scores of 256 x 256 or more, and no fused attention",
+        fires="matmuls and a softmax over scores of 64 x 64 or more, and no fused attention",
         bound="roofline",
         confidence="likely",
         takes=True,
