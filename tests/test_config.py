@@ -98,6 +98,10 @@ def test_database_is_a_url_or_a_path(text, database, monkeypatch):
         ),
         ("database = 3", r"tracker.toml: key database: expected a text, got a whole number; .*"),
         ("database = ''", r"tracker.toml: key database: is '', expected a URL or a path; .*"),
+        (
+            "[page]\nperfetto = 'javascript:alert(1)'",
+            r"tracker.toml: key page.perfetto: is 'javascript:alert\(1\)', expect.*",
+        ),
         ("limits = 3", r"tracker.toml: key limits: expected a table, got a whole number; .*"),
         ("limits.max_byte = 3", r"tracker.toml: key limits.max_byte: there is no such setting; known here: max_bytes"),
         (

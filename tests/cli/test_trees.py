@@ -43,6 +43,27 @@ def test_rows_that_are_not_shown_are_summed_up(tracker, db):
     assert f"… and {len(rows) - 2:,} more" in text
 
 
+@pytest.mark.parametrize("word", ["", "module", "op"])
+def test_a_file_for_speedscope_has_the_time_of_its_tree_to_the_ns(tracker, db, tmp_path, word):
+    chosen = ("--by", word) if word else ()
+    target = tmp_path / "run.speedscope.json"
+    done = tracker("show", "run:1", *chosen, "-o", target, "--db", db)
+    assert (done.code, done.err) == (0, f"written: {target}\n")
+    tree = json.loads(tracker("show", "run:1", "--by", word or "op", "--format", "json", "--db", db).out)["tree"]
+    (profile,) = json.loads(target.read_text())["profiles"]
+    assert sum(profile["weights"]) == sum(row["host_total_ns"] for row in tree if row["level"] == 0)
+
+
+def test_both_sides_of_a_diff_are_profiles_of_one_file_for_speedscope(tracker, db):
+    tree = json.loads(tracker("diff", "v01", "v08", "--by", "op", "--format", "json", "--db", db).out)["tree"]
+    sides = json.loads(tracker("diff", "v01", "v08", "--format", "speedscope", "--db", db).out)["profiles"]
+    for side, name in zip(sides, ("baseline", "candidate"), strict=True):
+        assert side["name"].startswith(name)
+        assert side["endValue"] == sum(round(row[f"{name}_ns"] or 0) for row in tree if row["level"] == 0)
+    three = tracker("diff", "v01", "v08", "v01", "--format", "speedscope", "--db", db)
+    assert "speedscope is for diff and show" in three.err
+
+
 @pytest.mark.slow
 def test_a_diff_shows_its_tree_in_every_format(tracker, db, tmp_path):
     words = ("diff", "v01", "v08", "--by", "op", "--depth", "2", "--db", db)

@@ -45,11 +45,11 @@ class Reply(Struct):
 class Browser:
     """Requests to one server, with a cookie once it is logged in."""
 
-    def __init__(self, path, *, client="127.0.0.1", commit_url=None, **policy) -> None:
+    def __init__(self, path, *, client="127.0.0.1", page=None, **policy) -> None:
         self.access = Access(Rules(**policy))
         self.client, self.cookie, self.last = client, "", None
         self.app = make(
-            Site(replace(config.load(str(path)), page=config.PageRoles(commit_url=commit_url)), self.access,
+            Site(replace(config.load(str(path)), page=page or config.PageRoles()), self.access,
                  lambda writes: open_store(str(path), create=False, read_only=not writes))
         )  # fmt: skip
 

@@ -11,7 +11,7 @@ from tests.cli.support import content
 from tests.page.browsing import HOST, Browser
 from tracker.page.answers import Answer
 from tracker.page.app import ACTIONS
-from tracker.page.links import PAGES
+from tracker.page.links import PAGES, suffix
 from tracker.reports.document import Document
 
 PROXY = {"header": "x-forwarded-user", "proxies": (ip_network("10.0.0.0/8"),)}
@@ -19,6 +19,7 @@ FORM = urlencode({"action": "ack", "targets": "I-1", "reason": "ticket 4711"}).e
 EVERY = [
     *(page.path.format("I-1" if name == "incident" else 3) for name, page in PAGES.items()),
     *(f"/{name}.json" for name in ("board", "findings", "runs", "status", "log", "history")), "/nowhere",
+    "/run/1/cut.json.gz",
 ]  # fmt: skip
 
 
@@ -186,7 +187,7 @@ def test_every_response_has_the_headers(db, address, is_in):
 GETS = [
     "/page.css", "/page.js", "/login?token=wrong", "/act", "/logout",
     *(page.path.format("I-1" if name == "incident" else 3) for name, page in PAGES.items()),
-    *(f"{'/board' if page.path == '/' else page.path.format('I-1' if name == 'incident' else 3)}.{format}"
+    *(f"{'/board' if page.path == '/' else page.path.format('I-1' if name == 'incident' else 3)}{suffix(format)}"
       for name, page in PAGES.items() for format in page.formats),
 ]  # fmt: skip
 """Every route but those that only take a POST, which refuse this."""

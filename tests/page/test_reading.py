@@ -14,6 +14,7 @@ from starlette.responses import Response
 from tests.factories import save
 from tests.page.browsing import Browser
 from tests.ranks.made import job
+from tracker import config
 from tracker.page.cache import Cache
 from tracker.page.links import PAGES
 from tracker.store import open_store
@@ -134,7 +135,7 @@ def test_commits_are_linked_where_the_settings_say_where_they_are(db):
     with open_store(str(db)) as store:
         found = save(store, "v2", of_run={"commit": "a" * 40}) + save(store, "v3", of_run={"commit": "b" * 40})
     assert found
-    page = Browser(db, commit_url="https://git.example/compare/{good}...{bad}").logged_in()
+    page = Browser(db, page=config.PageRoles(commit_url="https://git.example/compare/{good}...{bad}")).logged_in()
     for address in ("/incident/I-1", "/finding/3", "/diff?side=v2&side=v3"):
         assert f"https://git.example/compare/{'a' * 40}...{'b' * 40}" in page.get(address).hrefs("p"), address
     assert "https://git" not in page.get("/diff?side=v1&side=v3").text  # v1 has no commit

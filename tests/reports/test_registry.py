@@ -13,14 +13,15 @@ from tracker.errors import UsageError
 from tracker.results import DIFF_COLUMNS, SECTIONS
 
 SHOWING = reports.able("show")
+WITHOUT_TREE = [format for format in reports.NAMES if format != "speedscope"]
 
 
 @pytest.mark.parametrize("format", reports.NAMES)
 def test_every_format_has_title_suffix_and_documents(format):
     kind = bytes if reports.binary(format) else str
-    assert isinstance(reports.render(builders.diff(), format), kind)
+    assert isinstance(reports.render(builders.diff_with_tree(), format), kind)
     if format in SHOWING:
-        assert isinstance(reports.render(builders.shown(), format), kind)
+        assert isinstance(reports.render(builders.shown_with_tree(), format), kind)
     assert reports.title(format) and reports.suffix(format).startswith(".")
 
 
@@ -32,14 +33,14 @@ def test_names_are_sorted_and_are_the_modules_of_the_folder():
 
 def test_unknown_format_names_the_known_ones():
     with pytest.raises(
-        UsageError, match="choose one of csv, github, html, json, junit, markdown, prometheus, text, xlsx"
+        UsageError, match="choose one of csv, github, html, json, junit, markdown, prometheus, speedscope, text, xlsx"
     ):
         reports.render(builders.diff(), "pdf")
 
 
 @pytest.mark.parametrize("format", sorted(set(reports.NAMES) - set(SHOWING)))
 def test_a_format_of_build_systems_says_what_it_is_for(format):
-    message = f"{format} is for diff and findings; choose another --format: csv, html, json, markdown, text, xlsx"
+    message = f"{format} is for diff and findings; choose another --format: csv, html, json, markdown, speedscope"
     with pytest.raises(UsageError, match=message):
         reports.render(builders.shown(), format)
 
@@ -63,7 +64,7 @@ def test_importing_the_registry_loads_no_heavy_library():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("format", reports.NAMES)
+@pytest.mark.parametrize("format", WITHOUT_TREE)
 @pytest.mark.parametrize("section", SECTIONS)
 def test_every_section_can_be_chosen_alone_even_without_rows(format, section):
     empty = builders.diff()

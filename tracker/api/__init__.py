@@ -29,12 +29,13 @@ from tracker.api.edits import (
     untag_runs,
 )
 from tracker.api.lists import examine, runs, status, thresholds, versions
-from tracker.api.profiles import ingest, pack
+from tracker.api.profiles import cut, ingest, pack
 from tracker.api.verdicts import board, calibrate, explain, findings, history, log
 
 __all__ = [
-    "ack", "advise", "board", "calibrate", "cluster", "delete_runs", "diff", "edit_runs", "examine", "exclude_runs",
-    "expect", "explain", "findings", "history", "ingest", "invalid", "log", "matrix", "mute", "mute_operators", "note",
-    "open_store", "order_versions", "pack", "pin_version", "prune", "restore_runs", "runs", "send_notifications",
-    "show", "status", "tag_runs", "thresholds", "unmute", "unpin_version", "untag_runs", "versions",
+    "ack", "advise", "board", "calibrate", "cluster", "cut", "delete_runs", "diff", "edit_runs", "examine",
+    "exclude_runs", "expect", "explain", "findings", "history", "ingest", "invalid", "log", "matrix", "mute",
+    "mute_operators", "note", "open_store", "order_versions", "pack", "pin_version", "prune", "restore_runs",
+    "runs", "send_notifications", "show", "status", "tag_runs", "thresholds", "unmute", "unpin_version",
+    "untag_runs", "versions",
 ]  # fmt: skip

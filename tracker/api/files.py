@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from tracker.errors import SourceError
@@ -27,7 +28,7 @@ def check_file(path: Path) -> None:
         raise unwritable(path, error) from error
 
 
-def write_file(path: Path, content: str | bytes) -> None:
+def write_file(path: Path, content: str | bytes | Iterable[bytes]) -> None:
     """Write `path` whole: into a neighbour first, then renamed, so that a failure leaves what was there.
 
     A link stays a link: what it points to is written, with the permissions that it had. What is no regular file (a
@@ -35,10 +36,11 @@ def write_file(path: Path, content: str | bytes) -> None:
     """
     from tracker.hooks import spool
 
-    data = content if isinstance(content, bytes) else content.encode()
+    data = content.encode() if isinstance(content, str) else content
     try:
         if path.exists() and not path.is_file():
-            path.write_bytes(data)
+            with path.open("wb") as file:
+                file.writelines((data,) if isinstance(data, bytes) else data)
             return
         target = path.resolve()
         try:

@@ -1,4 +1,4 @@
-"""`ingest` and `pack`: profiles into a database, or into one file."""
+"""`ingest`, `pack` and `cut`: profiles into a database, into one file, and one step out of a trace."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tracker.api.arguments import EMPTY, Place, chosen, path_texts, writing
+from tracker.api.arguments import EMPTY, Place, chosen, path_texts, reading, writing
 from tracker.api.files import check_file, write_file
-from tracker.errors import SourceError
+from tracker.errors import SourceError, UsageError
 from tracker.units import MAX_BYTES
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from tracker.intake import Pack, Sidecar
+    from tracker.intake import Cut, Pack, Sidecar
     from tracker.intake.pieces import ReadWith
     from tracker.store import Store
 
@@ -127,3 +127,45 @@ def check_pack(target: Path | None, *, force: bool) -> None:
         raise SourceError(target, "", "exists already", remedy="name another file, or replace it with --force")
     if not is_pack(target):
         raise SourceError(target, "", "is not a pack and is not replaced", remedy="name another file")
+
+
+def cut(
+    run: int | str,
+    output: Place,
+    *,
+    step: int | None = None,
+    rank: int | None = None,
+    store: Store | None = None,
+    workload: str | None = None,
+    force: bool = False,
+    max_bytes: int = MAX_BYTES,
+    on_progress: Callable[[str, int, int], None] | None = None,
+) -> Cut:
+    """Cut one step out of the trace of a run, as `tracker cut` does. Return which step it is, and its size.
+
+    `run`: a number, or what `tracker cut` takes. `output`: a file that ends in .json or .json.gz; `force`: replace one
+    that exists. SourceError where the file that the run was read from is gone, or has another content by now.
+    """
+    from functools import partial
+
+    from tracker.compare import resolve
+    from tracker.intake import cut as cut_run
+    from tracker.readers import ReadOptions
+
+    target = Path(output)
+    is_gzip = target.name.lower().endswith(".json.gz")
+    if not (is_gzip or target.suffix.lower() == ".json"):
+        raise UsageError(f"{target} does not end in .json or .json.gz", remedy="name a file such as step3.json.gz")
+    check_file(target)
+    if target.is_file() and not force:
+        raise SourceError(target, "", "exists already", remedy="name another file, or replace it with --force")
+    with reading(store) as opened:
+        run_ids, of_side = resolve(opened, f"run:{run}" if str(run).isdecimal() else str(run), workload)
+        if len(run_ids) > 1:
+            raise UsageError(f"{run} is {len(run_ids)} runs", remedy=f"name one of them: run:{run_ids[-1]}")
+        read = ReadOptions(max_bytes=max_bytes, progress=on_progress and partial(on_progress, "cut"))
+        made = cut_run(opened, run_ids[0], step=step, rank=of_side if rank is None else rank, options=read)
+    if target.is_file() and target.samefile(made.path):
+        raise SourceError(target, "", "is the trace itself", remedy="name another file")
+    write_file(target, made.content(compressed=is_gzip))
+    return made

@@ -47,6 +47,7 @@ COMMANDS: Final = {
         "board": "Show every workload on one screen: what is new, what is open.",
         "advise": "Say what to change, and what that can win at most.",
         "cluster": "Compare the ranks of a run: who holds the job back, which link is slow.",
+        "cut": "Cut one step out of a run's trace, to look at in Perfetto.",
         "page": "Serve all of this as pages, to read and to act on.",
     },
     "Automate": {

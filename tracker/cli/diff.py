@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal
 from tracker import config
 from tracker.cli import database
 from tracker.cli.options import Database, FailOn, Given, Page, Top
-from tracker.cli.output import finish, plan, progress
+from tracker.cli.output import Delivery, finish, plan, progress
 from tracker.errors import (
     EXIT_FINDINGS,
     EXIT_NOT_COMPARABLE,
@@ -17,7 +17,7 @@ from tracker.errors import (
     TooLittleDataError,
     UsageError,
 )
-from tracker.results import DiffOptions, ShowOptions, check_sections
+from tracker.results import TREES, DiffOptions, ShowOptions, check_sections
 from tracker.results.option import SIDES, Option
 from tracker.results.options import ONLY
 
@@ -60,6 +60,7 @@ def diff(
       tracker diff v1 v2 --by module --depth 3
       tracker diff v1 v2 v3 v4 --by kernel
       tracker diff v2 --baseline pinned -o diff.xlsx
+      tracker diff v1 v2 --by module -o v2.speedscope.json
       tracker diff v2 --fail-on new --format junit -o gate.xml
     """
     from tracker import compare
@@ -76,7 +77,7 @@ def diff(
     if "communication" in by and not several:
         raise UsageError("--by communication needs three sides or more", remedy="use --only communication")
     settings, rows = config.load(db), next(iter(by), "op")
-    fields = {"max_bytes": settings.max_bytes, **({"by": (), "depth": None} if several else {})}
+    fields = {"max_bytes": settings.max_bytes, **({"by": (), "depth": None} if several else _tree(delivery, by))}
     options = given(**fields)
     if several:
         check_matrix(options, rows, given["depth"])
@@ -126,17 +127,26 @@ def show(
       tracker show 41 --by rank --op aten::mm
       tracker show 41 --by module --depth 3
       tracker show trace.pt.trace.json.gz --format json
+      tracker show latest --by op -o run.speedscope.json
     """
     from tracker import compare
 
     delivery = plan(page, f"show_{run}", "show")
     check_sections(only)
     settings = config.load(db)
-    given(max_bytes=settings.max_bytes)  # wrong options are errors before the database is opened
+    fields = {"max_bytes": settings.max_bytes, **_tree(delivery, given["by"] or ())}
+    given(**fields)  # wrong options are errors before the database is opened
     reference = f"run:{run}" if run.isascii() and run.isdigit() else run
     with progress() as report, database.opened_for(settings, [reference]) as store:
         # a first screen has no room for it
-        with_advice = page.details or "efficiency" in only or not {"text", "markdown"}.issuperset(delivery.formats)
-        options = given(max_bytes=settings.max_bytes, on_progress=report, with_advice=with_advice)
+        without = {"text", "markdown", "speedscope"}
+        with_advice = page.details or "efficiency" in only or not without.issuperset(delivery.formats)
+        options = given(**fields, on_progress=report, with_advice=with_advice)
         shown = compare.show(store, reference, options=options)
     delivery.deliver(shown, only=only, limit=top)
+
+
+def _tree(delivery: Delivery, by: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """The tree for a format that shows nothing else, where none is chosen."""
+    lacks_one = "speedscope" in delivery.formats and not set(by) & set(TREES)
+    return {"by": (*by, "op")} if lacks_one else {}

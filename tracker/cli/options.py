@@ -32,7 +32,7 @@ from tracker.results.option import LABELS, MAPPING, OUTPUT, Option, Spelled, dec
 from tracker.results.options import DEVICE, WORKLOAD
 
 Kind = TypeVar("Kind")
-FORMATS: Final = ("text", "json", "markdown", "html", "csv", "xlsx", "junit", "github", "prometheus")
+FORMATS: Final = ("text", "json", "markdown", "html", "csv", "xlsx", "junit", "github", "prometheus", "speedscope")
 
 Database = Annotated[
     str | None,
@@ -86,7 +86,7 @@ class Page(Struct, frozen=True, kw_only=True):
         str | None,
         Option(
             "text, json (schema 1: docs/json.md), markdown, html, csv, xlsx (needs -o); of diff and findings also "
-            "junit, github, prometheus. Default: text.",
+            "junit, github, prometheus; of diff and show also speedscope, the tree of --by. Default: text.",
             group=OUTPUT,
             words=FORMATS,
             metavar="FORMAT",

@@ -191,12 +191,14 @@ def _planned(page: Page, stem: str) -> Delivery:
             path /= (re.sub(r"[^\w.+-]+", "_", stem).strip("._") or "report")[:100] + reports.suffix(written)
         else:
             endings = {reports.suffix(each): each for each in FORMATS}
-            ending = path.suffix.lower()
+            of_format = (each for each in endings if path.name.lower().endswith(each))
+            ending = max(of_format, key=len, default=path.suffix.lower())
             meant = endings.get(ending)
-            if wanted and meant and wanted != meant:
+            if wanted and meant and wanted != meant and reports.suffix(wanted) != path.suffix.lower():
+                right = f"{str(path)[: -len(ending)]}{reports.suffix(wanted)}"
                 raise UsageError(
                     f"-o {path} ends in {ending}, but --format is {wanted}",
-                    remedy=f"write -o {path.with_suffix(reports.suffix(wanted))}, or leave out --format",
+                    remedy=f"write -o {right}, or leave out --format",
                 )
             if ending and not (wanted or meant):
                 raise UsageError(

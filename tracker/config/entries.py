@@ -36,6 +36,7 @@ Everything is optional. A complete file:
     proxies = ["10.0.0.5/32"]        # from where that header counts
     hosts = ["tracker.example"]
     keepers = ["wang"]
+    perfetto = "https://ui.perfetto.dev"   # where the pages open traces; a copy of your own, or ""
 
     [[alerts.channels]]
     name = "perf-team"
@@ -232,7 +233,9 @@ class Alerts(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class PageRoles(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Who may do what on the pages of `tracker page`; its options of the same names go before these entries."""
+    """Who may do what on the pages of `tracker page`; its options of the same names go before these entries.
+    `perfetto`: where traces are opened, "" for nowhere.
+    """
 
     token_file: str | None = None
     user_header: str | None = None
@@ -241,6 +244,7 @@ class PageRoles(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     actors: tuple[str, ...] = ()
     keepers: tuple[str, ...] = ()
     commit_url: str | None = None
+    perfetto: str = "https://ui.perfetto.dev"
 
 
 class Entries(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -342,6 +346,8 @@ def _problems(entries: Entries, tables: dict[str, Any], *, private: bool) -> lis
         found += [(f"{table}.{name}", wrong) for name in names if (wrong := _no_age(tables.get(table, {}).get(name)))]
     if entries.prune and entries.prune.keep_versions < 0:
         found.append(("prune.keep_versions", f"is {entries.prune.keep_versions}, expected 0 or more"))
+    if entries.page.perfetto and not re.fullmatch(r"https?://[\w.\[\]:-]+(?:/[^\s]*)?", entries.page.perfetto):
+        found.append(("page.perfetto", f"is {entries.page.perfetto!r}, expected an address such as https://HOST"))
     found += [
         ("page.proxies", f"is {one!r}, expected a network") for one in entries.page.proxies if not _is_network(one)
     ]

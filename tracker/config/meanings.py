@@ -45,6 +45,7 @@ MEANINGS: Final[Mapping[str, Mapping[str, str]]] = {
         "actors": "as --actor, a list",
         "keepers": "as --keeper, a list",
         "commit_url": "the address of the commits {good}...{bad} of a finding or diff, linked on its page",
+        "perfetto": "where the pages open traces; a copy of your own, or empty for no button",
     },
     "[alerts]": {
         "wait": "what else belongs to an incident may come for so long",

@@ -25,7 +25,7 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager, suppress
-from typing import Any, Iterator, Mapping
+from typing import Any, Iterable, Iterator, Mapping
 
 SUFFIX = ".entry.json"
 FAILED = "failed"
@@ -137,7 +137,7 @@ def replace(path: str, content: Mapping[str, Any], mode: int | None = None) -> N
     write(path, json.dumps(content).encode("utf-8"), wanted, whatever_umask=mode is None)
 
 
-def write(path: str, content: bytes, mode: int, *, whatever_umask: bool) -> None:
+def write(path: str, content: bytes | Iterable[bytes], mode: int, *, whatever_umask: bool) -> None:
     """Write a file: a reader, and whoever comes after a crash, sees all of it or what was there before.
 
     Others may write into the folder as well: nothing is written to, or changed, that they put there. A link at `path`
@@ -150,7 +150,7 @@ def write(path: str, content: bytes, mode: int, *, whatever_umask: bool) -> None
             if whatever_umask:
                 with suppress(OSError):  # a file system without modes
                     os.fchmod(handle, mode)
-            file.write(content)
+            file.writelines((content,) if isinstance(content, bytes) else content)
             file.flush()
             os.fsync(handle)
         os.replace(draft, path)

@@ -1,4 +1,5 @@
 from .at_once import ahead
+from .cutting import Cut, cut, traces_of
 from .devices import parse_device
 from .forming import form_runs, formats_beside, why_apart
 from .ingesting import IngestResult, Read, ingest, ingest_of_job
@@ -8,7 +9,7 @@ from .sidecar import Sidecar
 from .spooled import Spooled, Waiting, take_spooled, waiting
 
 __all__ = [
-    "SUFFIX", "IngestOptions", "IngestResult", "Pack", "Piece", "Read", "Sidecar", "Spooled", "Waiting", "ahead",
-    "form_runs", "formats_beside", "ingest", "ingest_of_job", "is_pack", "pack", "parse_device", "read_pieces",
-    "take_spooled", "waiting", "why_apart",
+    "SUFFIX", "Cut", "IngestOptions", "IngestResult", "Pack", "Piece", "Read", "Sidecar", "Spooled", "Waiting", "ahead",
+    "cut", "form_runs", "formats_beside", "ingest", "ingest_of_job", "is_pack", "pack", "parse_device", "read_pieces",
+    "take_spooled", "traces_of", "waiting", "why_apart",
 ]  # fmt: skip

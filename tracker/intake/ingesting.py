@@ -85,7 +85,7 @@ def ingest(
     `options.judge` says that the caller does it.
     """
     options = options or IngestOptions()
-    save_runs = _ready_to_save(options)
+    save_runs = _ready_to_save(store, options)
     for name, value in (("version", version), ("workload", workload)):
         if value is not None and not value.strip():
             raise UsageError(f"the {name} is empty", remedy=HOW_TO_LABEL[name])
@@ -159,14 +159,16 @@ def _all_failed(errors: Sequence[TrackerError]) -> TrackerError:
     return UsageError(f"none of {len(errors)} profiles can be read:{lines}", remedy="tracker doctor examines each")
 
 
-def _ready_to_save(options: IngestOptions) -> SaveRuns:
-    """What saves runs. It is imported, and what judges them, while other processes may read already: each at its first
-    use, when all is read, would keep everybody waiting.
+def _ready_to_save(store: Store, options: IngestOptions) -> SaveRuns:
+    """What saves runs. It is imported, and what judges them and advises, while other processes may read already: each
+    at its first use, when all is read, would keep everybody waiting.
     """
     from tracker.store.save import save_runs
 
     if options.judge:
         from tracker.regressions.judgement import lines_of, update  # noqa: F401
+    if not store.is_in_memory:
+        from tracker.advice import stored  # noqa: F401
     return save_runs
 
 

@@ -32,16 +32,24 @@ LOGIN: Final = "/login"
 LOGOUT: Final = "/logout"
 _MOST_SESSIONS: Final = 1_000
 _LONGEST_NAME: Final = 100
+_POLICY: Final = (
+    b"default-src 'none'; script-src 'self'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; "
+    b"base-uri 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+)
 HEADERS: Final = (
-    (b"content-security-policy", b"default-src 'none'; script-src 'self'; style-src 'self'; form-action 'self'; "
-     b"frame-ancestors 'none'; base-uri 'none'; require-trusted-types-for 'script'; trusted-types 'none'"),
+    (b"content-security-policy", _POLICY),
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"x-frame-options", b"DENY"),
 )  # fmt: skip
-"""Headers of every response."""
+"""Headers of every response, but those that it has itself."""
+HANDS_OVER: Final = {
+    "content-security-policy": f"{_POLICY.decode()}; connect-src 'self'",
+    "cross-origin-opener-policy": "same-origin-allow-popups",
+}
+"""Headers of a page that fetches a trace of its own server and hands it to a window of another one."""
 
 
 class Role(IntEnum):
@@ -214,7 +222,7 @@ class Guard:
         async def with_headers(message: MutableMapping[str, Any]) -> None:
             if message["type"] == "http.response.start":
                 named = {name for name, _ in message.get("headers", ())}
-                own = [*HEADERS, *(() if b"cache-control" in named else ((b"cache-control", b"no-store"),))]
+                own = (one for one in (*HEADERS, (b"cache-control", b"no-store")) if one[0] not in named)
                 message["headers"] = [*message.get("headers", ()), *own]
             await send(message)
 

@@ -44,7 +44,8 @@ class Inquiry(Struct, frozen=True):
 class Answer(Struct, frozen=True):
     """What a page shows: results, or where there is none a document of its own. `names`: the arguments of the command
     line; `acts_on`: what its actions are about, such as `I-3` or `run:41`; `state`: of the run; `beside`: words and
-    what they lead to; `versions`: a workload and two versions of it, between which the commits may be linked.
+    what they lead to; `has_trace`: whether steps can be cut out of a trace; `versions`: a workload and two versions of
+    it, between which the commits may be linked.
     """
 
     results: tuple[Any, ...]
@@ -53,6 +54,7 @@ class Answer(Struct, frozen=True):
     state: str = ""
     beside: tuple[tuple[str, Target], ...] = ()
     versions: tuple[str, str, str] | None = None
+    has_trace: bool = False
     document: Callable[[Look], Document] | None = None
     rows: Columns | None = None
 
@@ -178,8 +180,9 @@ def _history(store: Store, asked: Inquiry) -> Answer:
 
 def _run(store: Store, asked: Inquiry) -> Answer:
     from tracker import compare
+    from tracker.intake import traces_of
 
-    run_id = _known_run(store, asked.about)
+    run_id = known_run(store, asked.about)
     shown = compare.show(store, f"run:{run_id}", options=asked.options)
     workload, version = ("--workload", str(shown.run["workload"])), str(shown.run["version"])
     beside = (
@@ -187,18 +190,22 @@ def _run(store: Store, asked: Inquiry) -> Answer:
         (f"runs of {version}", Target("runs", (("--version", version), workload))),
         ("history of the step", Target("history", (("KEY", "step"), workload))),
     )
-    return Answer((shown,), (f"run:{run_id}",), f"run:{run_id}", str(shown.run.get("state") or ""), beside)
+    has_trace = bool(traces_of(shown.tables["sources"].rows("rank", "format", "path", "digest")))
+    return Answer(
+        (shown,), (f"run:{run_id}",), f"run:{run_id}", str(shown.run.get("state") or ""), beside, has_trace=has_trace
+    )
 
 
 def _cluster(store: Store, asked: Inquiry) -> Answer:
     from tracker.ranks import cluster
 
-    names = (*asked.sides, f"run:{_known_run(store, asked.about)}")
+    names = (*asked.sides, f"run:{known_run(store, asked.about)}")
     found = cluster(store, *(side(store, name, None) for name in names), options=asked.options)
     return Answer((found,), names, beside=((names[-1], Target("run", (("RUN", names[-1].removeprefix("run:")),))),))
 
 
-def _known_run(store: Store, about: str) -> int:
+def known_run(store: Store, about: str) -> int:
+    """The run in an address; NotFoundError for what is none."""
     run_id = number(about.removeprefix("run:"), "run")
     try:
         queries.require_run(store, run_id)

@@ -18,6 +18,7 @@ from urllib.parse import parse_qsl
 from weakref import WeakValueDictionary
 
 from msgspec import Struct, structs
+from msgspec.structs import replace
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -25,17 +26,18 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from tracker import reports
 from tracker.api import edits
 from tracker.errors import StoreError, TooLittleDataError, TrackerError, UsageError, check_reason
 from tracker.lazy import pd
 from tracker.page import links
-from tracker.page.access import LOGIN, LOGOUT, Access, App, Guard, Role, Visitor
-from tracker.page.answers import Answer, Inquiry, answer, commits_address
+from tracker.page.access import HANDS_OVER, LOGIN, LOGOUT, Access, App, Guard, Role, Visitor
+from tracker.page.answers import Answer, Inquiry, answer, commits_address, known_run
 from tracker.page.cache import Cache
 from tracker.page.links import PAGES, NotFoundError, Screen, Texts
 from tracker.reports import html
 from tracker.reports.document import Document
-from tracker.reports.html import Around, Choice, Form
+from tracker.reports.html import Around, Choice, Form, StepTrace
 from tracker.reports.look import Look
 from tracker.store import Store, queries
 from tracker.units import printable
@@ -56,7 +58,7 @@ _LIGHT: Final = ("board", "findings", "runs", "status")
 _MOST_CHOICES: Final = 40
 _TYPES: Final = {
     "json": "application/json", "csv": "text/csv; charset=utf-8", "html": "text/html; charset=utf-8",
-    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", "speedscope": "application/json",
 }  # fmt: skip
 _NEEDED: Final = (
     "tracker.compare", "tracker.ranks", "tracker.regressions.board", "tracker.regressions.explain",
@@ -100,6 +102,7 @@ def make(site: Site) -> App:
     """The application: all pages behind the access of `site`."""
     pages = _Pages(site)
     routes = [
+        Route(links.CUT.path.replace("{}", "{about}"), pages.cut),
         Route(LOGIN, pages.login), Route(LOGOUT, pages.logout, methods=["POST"]),
         Route("/act", pages.act, methods=["POST"]),
         Route("/page.css", lambda _: _asset(_css(), "text/css")),
@@ -109,7 +112,7 @@ def make(site: Site) -> App:
         path = page.path.replace("{}", "{about}")
         routes.append(Route(path, pages.shows(word, "")))
         path = "/board" if path == "/" else path
-        routes += [Route(f"{path}.{format}", pages.shows(word, format)) for format in page.formats]
+        routes += [Route(f"{path}{links.suffix(format)}", pages.shows(word, format)) for format in page.formats]
     # the longest first: a name in an address may hold a dot
     routes.sort(key=lambda route: (route.path.count("{"), -len(route.path)))
     handlers: dict[Any, Any] = {
@@ -186,6 +189,8 @@ class _Pages:
 
         async def endpoint(request: Request) -> Response:
             sides, options = links.read(page, parse_qsl(request.url.query, keep_blank_values=True))
+            if format == "speedscope" and not options.tree:
+                options = replace(options, by=(*options.by, "op"))
             asked = Inquiry(word, request.path_params.get("about", ""), tuple(sides), options)
             reader: Visitor = request.state.reader
             user = None if word in _LIGHT else reader.name or reader.session or None
@@ -202,7 +207,9 @@ class _Pages:
                 found = answer(store, asked, self._site.settings)
                 response = (
                     self._file(asked, found, format) if format
-                    else HTMLResponse(self._page(asked, found, store, reader))
+                    else HTMLResponse(
+                        self._page(asked, found, store, reader), headers=HANDS_OVER if found.has_trace else None
+                    )
                 )  # fmt: skip
             if stamp:
                 self._cache.keep((stamp, key), response)
@@ -210,32 +217,65 @@ class _Pages:
 
         return endpoint
 
+    async def cut(self, request: Request) -> Response:
+        """A step of a run as a trace, cut from the file that the database names. Without a limit of time: a file may be
+        of gigabytes.
+        """
+        _, options = links.read(links.CUT, parse_qsl(request.url.query, keep_blank_values=True))
+        reader: Visitor = request.state.reader
+        work = partial(self._cut, request.path_params["about"], options)
+        return await self._worked(work, reader.name or reader.session, None)
+
+    def _cut(self, about: str, options: links.CutOptions) -> Response:
+        """It is made whole before it is sent, so that a file that has changed is an error."""
+        from tracker import intake
+        from tracker.readers import ReadOptions
+
+        read = ReadOptions(max_bytes=self._site.settings.max_bytes)
+        with self._site.opened(False) as store:
+            made = intake.cut(store, known_run(store, about), step=options.step, rank=options.rank, options=read)
+            content = b"".join(made.content(compressed=True))
+        headers = {"content-disposition": f'attachment; filename="{made.name}.json.gz"'}
+        return Response(content, media_type="application/gzip", headers=headers)
+
     def _file(self, asked: Inquiry, found: Answer, format: str) -> Response:
         content = found.written(format)
         if isinstance(content, str) and format == "html":
             # a file has its own policy, which names its one script and style: saved, not shown from here
             content = self._site.named(content, escape)
         name = "-".join(part for part in (asked.page, *map(_safe, (asked.about, *asked.sides))) if part)
-        headers = {"content-disposition": f'attachment; filename="{name[:80]}.{format}"'}
+        headers = {"content-disposition": f'attachment; filename="{name[:80]}{links.suffix(format)}"'}
         return Response(content, media_type=_TYPES[format], headers=headers)
 
     def _page(self, asked: Inquiry, found: Answer, store: Store, reader: Visitor) -> str:
         page, texts = PAGES[asked.page], links.texts_of(asked.options)
-        formats = [
-            Choice(f".{format}", links.address(page, asked.about, asked.sides, texts, f".{format}"))
-            for format in (page.formats if found.results or found.rows is not None else ())
+        able = page.formats if found.results or found.rows is not None else ()
+        endings = [
+            links.suffix(format)
+            for format in able
+            if format != "speedscope" or all(reports.word_of(one) in reports.SHOWS[format] for one in found.results)
         ]
+        formats = [Choice(end, links.address(page, asked.about, asked.sides, texts, end)) for end in endings]
         command = links.command(page, found.names, texts) if formats else ""
         read_only = self._site.access.policy.read_only
         commits = commits_address(store, found, self._site.settings.page.commit_url)
         around = self._around(
             asked.page, reader, formats=tuple(formats), command=printable(command),
             filters=tuple(_filters(asked, page, texts, store)), is_narrowed=bool(texts) or not formats,
+            trace=self._trace(asked) if found.has_trace else None,
             beside=(*(Choice(words, links.address_of(target)) for words, target in found.beside),
                     *([Choice("commits", commits)] if commits else [])),
             forms=(*_questions(asked, page, texts), *_actions(asked, found, read_only, reader)),
         )  # fmt: skip
         return self._site.named(html.serve(found.makes(), Look(), around), escape)
+
+    def _trace(self, asked: Inquiry) -> StepTrace:
+        """The step that the page shows, else the slowest one."""
+        chosen = asked.options.steps if len(asked.options.steps) == 1 else ()
+        texts = [("--step", str(step)) for step in chosen] + [("--rank", str(one)) for one in asked.options.ranks[:1]]
+        step = f"step {chosen[0]}" if chosen else "the slowest step"
+        address = links.address(links.CUT, asked.about, (), texts)
+        return StepTrace(step, address, f"run {asked.about}, {step}", self._site.settings.page.perfetto)
 
     def _around(self, word: str, reader: Visitor | None, **more: Any) -> Around:
         choices = [Choice(page.title, page.path, name == word) for name, page in PAGES.items() if page.is_on_top]

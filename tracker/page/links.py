@@ -38,6 +38,8 @@ MOST_SIDES: Final = 5
 LONGEST: Final = 500
 """Characters of a value in an address or a form."""
 MOST_VALUES: Final = 100
+FORMATS: Final = ("json", "csv", "xlsx", "html")
+"""The files of a page, unless it says otherwise."""
 NOT_HERE: Final = frozenset(
     ("format", "flow_category", "allow_partial", "skip_bad_rows", "max_bytes", "on_progress", "op_map")
 )
@@ -68,6 +70,13 @@ class RunsOptions(Struct, frozen=True):
     limit: Annotated[int, Option("At most N runs.", "N", least=1, most=1_000)] = 50
 
 
+class CutOptions(Struct, frozen=True):
+    """Which step of a run is cut out of its trace."""
+
+    step: Annotated[int | None, Option("The step.", "N", least=0)] = None
+    rank: Annotated[int | None, Option("The rank.", "R", least=0)] = None
+
+
 class MatrixOptions(DiffOptions, frozen=True, kw_only=True):
     """How three and more sides are compared: the rows are those of a matrix, not of a tree."""
 
@@ -94,7 +103,7 @@ class Screen(Struct, frozen=True, kw_only=True):
     sides: tuple[int, int] = (0, 0)
     choices: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()
-    formats: tuple[str, ...] = ("json", "csv", "xlsx", "html")
+    formats: tuple[str, ...] = FORMATS
     is_on_top: bool = True
 
 
@@ -107,6 +116,7 @@ PAGES: Final[Mapping[str, Screen]] = {
     ),
     "diff": Screen(
         path="/diff", title="Diff", command="diff", options=DiffOptions, sides=(0, MOST_SIDES), texts=_ROWS,
+        formats=(*FORMATS, "speedscope"),
         choices=("workload", "by", "match", "force"),
     ),
     "history": Screen(
@@ -125,7 +135,8 @@ PAGES: Final[Mapping[str, Screen]] = {
     "incident": Screen(path="/incident/{}", title="Incident", command="explain", is_on_top=False),
     "finding": Screen(path="/finding/{}", title="Finding", command="explain", is_on_top=False),
     "run": Screen(
-        path="/run/{}", title="Run", command="show", options=ShowOptions, choices=("by",), texts=_ROWS, is_on_top=False
+        path="/run/{}", title="Run", command="show", options=ShowOptions, choices=("by",), texts=_ROWS, is_on_top=False,
+        formats=(*FORMATS, "speedscope"),
     ),
     "cluster": Screen(
         path="/run/{}/ranks", title="Cluster", command="cluster", options=ClusterOptions, sides=(0, 1),
@@ -133,6 +144,13 @@ PAGES: Final[Mapping[str, Screen]] = {
     ),
 }  # fmt: skip
 """Word of a page -> the page, in the order of the navigation bar."""
+CUT: Final = Screen(path="/run/{}/cut.json.gz", title="Cut", command="cut", options=CutOptions, formats=())
+"""A step of a run as a trace: a file only."""
+
+
+def suffix(format: str) -> str:
+    """The end of the address of a page as a file."""
+    return ".speedscope.json" if format == "speedscope" else f".{format}"
 
 
 def spelled(kind: type[Struct]) -> dict[str, Spelled]:

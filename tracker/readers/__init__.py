@@ -5,8 +5,9 @@ and `read(path, options) -> Profile`. `sniff` sees the first 4 KiB of the conten
 folder. A reader may also export `instead(path) -> Path | None`: what to give in place of a file that it knows but
 leaves to another one beside it; and `whole(path) -> Path`: the file that stands for all files of the capture that a
 claimed file is a part of; and `unfinished(path) -> str`: why the profiler is not done with it yet; and `NAMED`: a
-pattern of the names that only its profiler gives to files; and `RANGES`: what its operators are, where only ranges that
-the program opens are operators. Modules load on use. Names that start with `_` are no readers.
+pattern of the names that only its profiler gives to files; and `TRACES`: one of the files that are traces in Chrome's
+format, with the times of the profile; and `RANGES`: what its operators are, where only ranges that the program opens
+are operators. Modules load on use. Names that start with `_` are no readers.
 """
 
 from __future__ import annotations
@@ -27,16 +28,25 @@ from tracker.hooks.sidecar import SIDECAR
 from tracker.profile import NO_OP
 from tracker.readers._facts import short_word
 from tracker.readers._passed_over import NotRecognised, to_name, why
-from tracker.readers._source import GZIP_MAGIC, SAVE_AS_UTF_8, UTF_16, ReadOptions, no_file, open_source, read_head
+from tracker.readers._source import (
+    GZIP_MAGIC,
+    SAVE_AS_UTF_8,
+    UTF_16,
+    ReadOptions,
+    SourceText,
+    no_file,
+    open_source,
+    read_head,
+)
 from tracker.units import counted, format_ns
 
 if TYPE_CHECKING:
     from tracker.profile import Profile
 
 __all__ = [
-    "NAMES", "PARTIAL", "Found", "NotRecognised", "ReadOptions", "Reader", "Search", "Seen", "ambiguous", "claim",
-    "find", "is_sidecar", "load", "misnamed", "not_recognised_line", "outside_ranges", "read", "read_head", "search",
-    "short_word", "survey", "to_name", "unfinished", "why",
+    "NAMES", "PARTIAL", "Found", "NotRecognised", "ReadOptions", "Reader", "Search", "Seen", "Span", "ambiguous",
+    "check_content", "claim", "events_in", "find", "is_sidecar", "load", "misnamed", "not_recognised_line",
+    "outside_ranges", "read", "read_head", "search", "short_word", "survey", "to_name", "unfinished", "why",
 ]  # fmt: skip
 
 NAMES: Final[tuple[str, ...]] = (
@@ -101,6 +111,19 @@ class Seen(Struct, frozen=True):
     path: Path
     claims: tuple[str, ...] = ()
     problem: SourceError | None = None
+
+
+class Span(Struct, frozen=True):
+    """What is cut out of a trace: `start_ns` to `end_ns` on its clock (by default all), and what starts at one of
+    `also_ns`, which belongs to it as well. `step`: of the markers of steps only this one's, None: all. `slack_ns`: how
+    much later than it says an event may have begun.
+    """
+
+    start_ns: int = -(1 << 62)
+    end_ns: int = 1 << 62
+    also_ns: Sequence[int] = ()
+    step: int | None = None
+    slack_ns: int = 0
 
 
 def load(name: str) -> Reader:
@@ -242,6 +265,31 @@ def read(found: Found, options: ReadOptions | None = None) -> Profile:
         problem = "nested too deeply" if isinstance(error, RecursionError) else "a number is beyond 64 bits"
         raise SourceError(found.path, "", problem, remedy="export the profile again") from error
     return profile if profile.packed else _with_names(profile, found.path)
+
+
+def events_in(path: Path, span: Span, options: ReadOptions, digest: str) -> Iterator[bytes]:
+    """The text of each event of the trace at `path` that lies in `span` or overlaps it, and of those that name its
+    processes and threads: nothing else of it. At the end a SourceError where the content has another digest.
+    """
+    from tracker.readers._cutting import events_of
+
+    text = SourceText(path, options)
+    yield from events_of(text, span)
+    _check_digest(text, digest)
+
+
+def check_content(path: Path, options: ReadOptions, digest: str) -> None:
+    """SourceError where the content of the file at `path` has another digest."""
+    text = SourceText(path, options)
+    for _ in text:
+        pass
+    _check_digest(text, digest)
+
+
+def _check_digest(text: SourceText, digest: str) -> None:
+    if text.source().digest.hex() != digest:
+        problem = "has another content than when it was ingested"
+        raise SourceError(text.path, "", problem, remedy="put the file back, or ingest the new one")
 
 
 def _with_names(profile: Profile, path: Path) -> Profile:

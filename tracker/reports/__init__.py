@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tracker.results.gates import Gate
     from tracker.results.screens import Result
 
-NAMES: Final = ("csv", "github", "html", "json", "junit", "markdown", "prometheus", "text", "xlsx")
+NAMES: Final = ("csv", "github", "html", "json", "junit", "markdown", "prometheus", "speedscope", "text", "xlsx")
 _WORDS: Final = {
     "Diff": "diff", "Matrix": "matrix", "Shown": "show", "Log": "log", "History": "history", "Findings": "findings",
     "ExplainedFinding": "explained", "ExplainedIncident": "incident", "Calibration": "calibration",
@@ -34,6 +34,7 @@ SHOWS: Final = {
     "markdown": tuple(word for word in _WORDS.values() if word != "status"),
     **dict.fromkeys(("csv", "xlsx"), tuple(_WORDS.values())),
     **dict.fromkeys(("github", "junit", "prometheus"), ("diff", "findings")),
+    "speedscope": ("diff", "show"),
 }
 """Format -> the results that it can show."""
 _FOLLOWING: Final = ("github", "markdown", "text")

@@ -79,11 +79,21 @@ class Form(Struct, frozen=True):
     asks: bool = False
 
 
+class StepTrace(Struct, frozen=True):
+    """A step as a trace: its words and address; `perfetto`: where it can be shown under `title`, "" for nowhere."""
+
+    words: str
+    address: str
+    title: str
+    perfetto: str
+
+
 class Around(Struct, frozen=True, kw_only=True):
     """What a server puts around documents. `pages`: the navigation bar; `filters`: the values to choose from, by name;
     `forms`: above the first document; `formats`: the same as files; `command`: the same in a terminal; `link`: the
     address of a row; `css`, `script`: addresses; `who`: the reader; `logout`: where a form ends the login, "" for none;
-    `beside`: other pages on the same; `is_narrowed`: whether the filters are open.
+    `beside`: other pages on the same; `is_narrowed`: whether the filters are open; `trace`: the
+    step to look at elsewhere.
     """
 
     pages: tuple[Choice, ...]
@@ -98,6 +108,7 @@ class Around(Struct, frozen=True, kw_only=True):
     logout: str = ""
     beside: tuple[Choice, ...] = ()
     is_narrowed: bool = False
+    trace: StepTrace | None = None
 
 
 def serve(makes: Sequence[Callable[[Look], Document]], look: Look, around: Around) -> str:

@@ -27,6 +27,7 @@ TITLE: Final = (
 )
 NAME: Final = "ascend_text"
 NAMED: Final = re.compile(r"trace_view\.json(?:\.gz)?|kernel_details\.csv")
+TRACES: Final = re.compile(r"(?!profiler_|communication|.*summary).*\.json(?:\.gz)?")
 _SNIFF_BYTES: Final = 1 << 18
 _TEXT_TIME: Final = re.compile(rb'"ts"\s*:\s*"\d{1,16}\.\d')
 _NUMBER_TIME: Final = re.compile(rb'"ts"\s*:\s*\d')

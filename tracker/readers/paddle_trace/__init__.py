@@ -20,6 +20,7 @@ __all__ = ["TITLE", "read", "sniff"]
 TITLE: Final = "Paddle profiler trace, .paddle_trace.json"
 NAME: Final = "paddle_trace"
 NAMED: Final = re.compile(r".*\.paddle_trace\.json(?:\.gz)?")
+TRACES: Final = re.compile(".*")
 _SNIFF_BYTES: Final = 1 << 18
 
 # span_indx: the spelling of schema 1.0.0; threads are named `7271(Python)` and `7271(C++)`

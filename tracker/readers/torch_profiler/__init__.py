@@ -21,6 +21,7 @@ __all__ = ["TITLE", "read", "sniff"]
 TITLE: Final = "PyTorch profiler (Kineto) trace, .json or .json.gz"
 NAME: Final = "torch_profiler"
 NAMED: Final = re.compile(r".*\.pt\.trace\.json(?:\.gz)?")
+TRACES: Final = re.compile(".*")
 _SNIFF_BYTES: Final = 1 << 18
 
 _FOREIGN: Final = re.compile(

@@ -193,6 +193,38 @@ for (const flame of document.querySelectorAll(".flame")) {
     });
   }
 }
+/** Opens Perfetto, which fetches nothing from here: once it answers, it is sent the trace. */
+for (const button of document.querySelectorAll("[data-perfetto]")) {
+  const [status, { origin }] = [button.nextElementSibling, new URL(button.dataset.perfetto)];
+  button.hidden = false;
+  button.addEventListener("click", async () => {
+    const other = open(button.dataset.perfetto);
+    if (!other) {
+      status.textContent = "The browser blocked the window: allow it, or download the trace";
+      return;
+    }
+    status.textContent = `Cutting the step, and waiting for ${origin}`;
+    const ready = new Promise((resolve) => {
+      const asking = setInterval(() => (other.closed ? clearInterval(asking) : other.postMessage("PING", "*")), 50);
+      addEventListener("message", function heard({ source, data, origin: from }) {
+        if (source !== other || from !== origin || data !== "PONG") return;
+        clearInterval(asking);
+        removeEventListener("message", heard);
+        resolve();
+      });
+    });
+    const response = await fetch(button.dataset.trace).catch(() => ({ status: "no answer" }));
+    if (!response.ok) {
+      other.close();
+      status.textContent = `The step cannot be cut (${response.status}): download says why`;
+      return;
+    }
+    const buffer = await response.arrayBuffer();
+    await ready;
+    other.postMessage({ perfetto: { buffer, title: button.dataset.title } }, origin);
+    status.textContent = "";
+  });
+}
 addEventListener("beforeprint", () => {
   for (const one of document.querySelectorAll("details")) one.open = true;
   for (const one of unfold) one();
