@@ -212,3 +212,5 @@ def _next(shown: Shown, look: Look) -> Iterator[str]:
     if more:
         modules = ["--by module"] if names_modules(shown.tables["modules"]) else []
         yield from others_of([reference], *modules, f"-o {file}")
+        if not chosen.steps:
+            yield command_of(("tracker", "advise"), [reference])
