@@ -173,6 +173,10 @@ for (const code of document.querySelectorAll(".command code")) {
   });
   code.after(button);
 }
+addEventListener("beforeprint", () => {
+  for (const one of document.querySelectorAll("details")) one.open = true;
+  for (const one of unfold) one();
+});
 /** A click on a box of a flame makes it as wide as the page; a click on one that is, shows all again. */
 for (const flame of document.querySelectorAll(".flame")) {
   const boxes = [...flame.querySelectorAll(":scope > svg")].map((box) => ({
@@ -225,7 +229,3 @@ for (const button of document.querySelectorAll("[data-perfetto]")) {
     status.textContent = "";
   });
 }
-addEventListener("beforeprint", () => {
-  for (const one of document.querySelectorAll("details")) one.open = true;
-  for (const one of unfold) one();
-});
