@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-import shlex
 import sys
 from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
@@ -42,6 +41,7 @@ def blocks_of(page: Path, *languages: str) -> list[str]:
     return [body for language, body in FENCE.findall(text_of(page)) if language in languages]
 
 
+@cache
 def script(name: str):
     specification = spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
     module = module_from_spec(specification)
@@ -164,22 +164,6 @@ def test_every_command_and_option_exists(page):
     assert [word for line in (*spans, *indented, *fenced) for word in unknown_words(line)] == []
     alone = {name for span in spans if span.startswith("-") for name in re.findall(r"(?:^| )(--?[a-z][\w-]*)", span)}
     assert alone <= OPTIONS | OF_OTHER_PROGRAMS
-
-
-def test_indented_commands_of_the_task_pages_run(write_docs, tmp_path):
-    """What stands without its output, on the database that the README leaves."""
-    lines = [
-        line.split("  #")[0].split(" | ")[0]
-        for name in ("start", "compare", "findings")
-        for line in re.findall(r"^    (tracker .*)$", prose_of(ROOT / "docs" / f"{name}.md"), re.MULTILINE)
-    ]
-    ran = {line.split(" | ")[0] for page in PAGES for line in write_docs.outputs_of(text_of(page))}
-    lines = [line for line in lines if line not in ran]
-    assert len(lines) > 4
-    with write_docs.start_database() as database:
-        for line in lines:
-            write_docs.run(shlex.split(line.replace(" -o ", f" -o {tmp_path}/")), database)
-    assert {path.suffix for path in tmp_path.iterdir()} == {".html", ".md", ".xlsx"}
 
 
 @every_page

@@ -32,14 +32,14 @@ ROOMS = {
     "tracker/ranks": (937, 6),
     "tracker/readers": (15_840, 121),
     "tracker/regressions": (4_774, 27),
-    "tracker/reports": (9_120, 45),
+    "tracker/reports": (9_045, 45),
     "tracker/results": (3_098, 22),
-    "tracker/store": (12_745, 169),
+    "tracker/store": (12_750, 169),
     "tracker/timeline": (4_279, 32),
     "tracker/watch": (1_800, 12),
     "migrations": (499, 3),
     "scripts": (3_396, 14),
-    "tests": (49_302, 338),
+    "tests": (49_461, 339),
 }
 """Room -> lines and files of Python and SQL."""
 

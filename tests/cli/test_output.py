@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -215,7 +216,9 @@ def test_a_page_is_written_with_commands_that_name_the_database(tracker, db, tmp
     assert (done.code, done.err) == (0, f"written: {page}\n")
     text = page.read_text(encoding="utf-8")
     assert text.startswith("<!doctype html>") and f"tracker diff --db {db} v01 v08" in text
-    assert len(text) < 100_000
+    tables = re.findall(r'data-count="(\d+)".*?<tbody>(.*?)</tbody>', text, re.DOTALL)
+    assert [rows.count("<tr") for _, rows in tables] == [min(int(count), 200) for count, _ in tables]
+    assert page.stat().st_size < 100_000
 
 
 def test_the_name_of_a_database_is_no_markup_on_a_page(tracker, db, tmp_path):

@@ -34,6 +34,7 @@ _TITLES: Final = {"idle_ns": "Free (scheduling)", "idle_share": "Free, share of 
 _SMALL_OF_E2E: Final = 0.001
 """A change of a part of a step below this share of E2E is small, however large it is beside the part."""
 _DIFF_WIDTH: Final = 12
+_ROW: Final = field("Row", "text", "row", 11)
 _TASKS: Final = (
     "Tasks of one collective run on several planes (and links) at the same time: their rows sum up all of them, and do "
     "not add up to the time of the collective."
@@ -45,19 +46,17 @@ def write(diff: Diff, look: Look) -> bytes:
     """The workbook of a diff: a sheet per chosen section, then Environment and Explanation."""
     book = Book(look.tell)
     writers = {
-        "overall": _overall, "operator": _operators, "kernel": _kernels, "communication": _communication,
-        "memory": _memory, "memory_peak": _memory_peak, "kernel_type": _kernel_types, "module": _modules, "api": _api,
-        "metric": _kernel_metrics, "link": _links,
-        "counter": _counters,
+        "overall": _overall, "operator": _operators, "communication": _communication, "link": _links,
+        "memory": _memory, "memory_peak": _memory_peak, "kernel": _kernels, "kernel_type": _kernel_types,
+        "metric": _kernel_metrics, "module": _modules, "api": _api, "counter": _counters,
     }  # fmt: skip
     limit = look.rows(None)
-    first = ("overall", "operator", "communication", "link", "memory", "memory_peak", "kernel", "kernel_type", "metric")
     if diff.tree_table is not None:
         _tree(book, diff, diff.tree_table, limit)
     sections = chosen_sections(diff, look)
-    for section in (*first, "module", "api", "counter"):
+    for section, write_section in writers.items():
         if section in sections:
-            writers[section](book, diff, limit)
+            write_section(book, diff, limit)
     _environment(book, diff)
     book.blocks("Explanation", _explanation(diff))
     return book.save()
@@ -113,27 +112,23 @@ def _write(
     book.sheet(title, fields, (("", row) for row in rows), len(rows), above=above)
 
 
-def _nested(table: Columns, details: Columns, key: Sequence[str], limit: int | None) -> list[tuple[str, Row]]:
-    """Every row of `table` as a summary, with the rows of `details` that have the same key below it."""
+def _nested(
+    table: Columns, key: Sequence[str], limit: int | None, word: str, **details: Columns
+) -> list[tuple[str, Row]]:
+    """Every row of `table` as a summary, with the rows of each table of `details` that have the same key below it; the
+    column `row` says which a row is: `word`, or the name of the table.
+    """
     below: dict[tuple[Any, ...], list[Row]] = {}
-    for row in records(details):
-        below.setdefault(tuple(row[name] for name in key), []).append(row)
+    for name, rows in details.items():
+        for row in records(rows):
+            before, after = (row.get(f"{side}_ns", row.get(f"{side}_bytes")) for _, side in SIDES)
+            status = BOTH if (before is None) == (after is None) else ADDED if before is None else REMOVED
+            below.setdefault(tuple(row[part] for part in key), []).append({**row, "status": status, "row": name})
     nested: list[tuple[str, Row]] = []
     for row in records(table.head(limit)):
-        nested.append(("summary", row))
-        nested += [("", _as_detail(detail)) for detail in below.get(tuple(row[name] for name in key), ())]
+        nested.append(("summary", {**row, "row": word}))
+        nested += [("", detail) for detail in below.get(tuple(row[part] for part in key), ())]
     return nested
-
-
-def _as_detail(row: Row) -> Row:
-    of = "bytes" if "delta_bytes" in row else "ns"
-    before, after = row[f"baseline_{of}"], row[f"candidate_{of}"]
-    status = BOTH if (before is None) == (after is None) else ADDED if before is None else REMOVED
-    return {**row, "status": status, "detail": True}
-
-
-def _level(summary: str, detail: str) -> Field:
-    return field("Row", "text", lambda row: detail if row.get("detail") else summary, 11)
 
 
 def _title(row: Mapping[str, Any]) -> str:
@@ -193,7 +188,7 @@ def _operators(book: Book, diff: Diff, limit: int | None) -> None:
         field("Host Self DIFF", "percent", "host_diff", 10),
     ]
     fields = [
-        _level("op", "kernel"),
+        _ROW,
         field("Operator Name", "text", "name", 40),
         field("Input Shape", "text", "input_shapes", 36),
         field("Input Type", "text", "input_types"),
@@ -213,13 +208,13 @@ def _operators(book: Book, diff: Diff, limit: int | None) -> None:
         *both("Calls in All Steps and Ranks", "count", "total_calls"),
         *_verdict_fields(diff.tables["ops"]),
     ]
-    rows = _nested(diff.tables["ops"], diff.tables["op_details"], OP_KEY, limit)
+    rows = _nested(diff.tables["ops"], OP_KEY, limit, "op", kernel=diff.tables["op_details"])
     book.sheet("OperatorCompare", fields, rows, len(rows))
 
 
 def _communication(book: Book, diff: Diff, limit: int | None) -> None:
     fields = [
-        _level("operator", "task"),
+        _ROW,
         field("Communication OP Name", "text", "kind", 24),
         field("Group Role", "text", "group_role", 12),
         field("Group Size", "count", lambda row: _known(row["group_size"]), 11),
@@ -239,8 +234,9 @@ def _communication(book: Book, diff: Diff, limit: int | None) -> None:
         *both("Wait and Transit Split by", "text", "split_by"),
         *_verdict_fields(diff.tables["communication"]),
     ]
-    rows = _nested(diff.tables["communication"], diff.tables["communication_details"], COMMUNICATION_KEY, limit)
-    above = [Title(_TASKS)] if len(diff.tables["communication_details"]) else []
+    tasks = diff.tables["communication_details"]
+    rows = _nested(diff.tables["communication"], COMMUNICATION_KEY, limit, "operator", task=tasks)
+    above = [Title(_TASKS)] if len(tasks) else []
     book.sheet("CommunicationCompare", fields, rows, len(rows), above=above)
 
 
@@ -249,41 +245,24 @@ def _known(value: float | None) -> float | None:
     return value if value is not None and value > 0 else None
 
 
-def _memory_rows(diff: Diff, limit: int | None) -> list[tuple[str, Row]]:
-    """Every op as a summary, below it what it consists of: sums per component and allocator, then single blocks."""
-    below: dict[tuple[Any, ...], list[Row]] = {}
-    for name, level in (("memory_details", "component"), ("memory_blocks", "allocation")):
-        for row in records(diff.tables[name]):
-            key = tuple(row[column] for column in OP_KEY)
-            below.setdefault(key, []).append({**_as_detail(row), "level": level})
-    rows: list[tuple[str, Row]] = []
-    for row in records(diff.tables["memory"].head(limit)):
-        rows.append(("summary", {**row, "level": "op"}))
-        rows += [("", detail) for detail in below.get(tuple(row[column] for column in OP_KEY), ())]
-    return rows
-
-
 def _memory(book: Book, diff: Diff, limit: int | None) -> None:
-    """The sheet MemoryCompare."""
-    rows = _memory_rows(diff, limit)
+    """Below each op what it consists of: sums per component and allocator, then single blocks."""
+    sums, blocks = diff.tables["memory_details"], diff.tables["memory_blocks"]
+    rows = _nested(diff.tables["memory"], OP_KEY, limit, "op", component=sums, allocation=blocks)
     fields = [
-        field("Row", "text", "level", 11),
+        _ROW,
         field("Operator Name", "text", "name", 40),
         field("Input Shape", "text", "input_shapes", 36),
         field("Input Type", "text", "input_types"),
         field("Component", "text", "component", 16),
         field("Allocator", "text", "allocator", 28),
-        *(
-            field(f"{side} {header}", kind, f"{prefix}_{name}")
-            for side, prefix in SIDES
-            for header, kind, name in (("Allocations", "count", "calls"), ("Size (KiB)", "kb", "bytes"))
-        ),
+        *_blocks(("Allocations", "count", "calls"), ("Size (KiB)", "kb", "bytes")),
         *_diff_fields("delta_bytes", "kb"),
         *both("Duration Held (us)", "us", "held_ns"),
         *both("Unreleased (KiB)", "kb", "unreleased_bytes"),
         *both("Allocated At (us)", "us", "time_ns"),
         *both("Step", "count", "step"),
-        *both("Released", "text", lambda row, side: _released(row.get(f"{side}_is_released"))),
+        *both("Released", "text", lambda row, side: _yes_or_no(row.get(f"{side}_is_released"))),
         *both("Code", "text", "code_line"),
         *_verdict_fields(diff.tables["memory"]),
     ]
@@ -314,7 +293,7 @@ def _memory_peak(book: Book, diff: Diff, limit: int | None) -> None:
     book.sheet("MemoryPeak", fields, (("", row) for row in rows), len(rows))
 
 
-def _released(value: float | None) -> str | None:
+def _yes_or_no(value: float | None) -> str | None:
     return None if value is None else "yes" if value else "no"
 
 
@@ -419,7 +398,7 @@ def _kernel_metrics(book: Book, diff: Diff, limit: int | None) -> None:
         field("Delta", "number", "delta"),
         field("DIFF", "percent", "diff", 10),
         field("Share of the Change", "percent", "share"),
-        field("Moved With the Kernel", "text", _moved, 12),
+        field("Moved With the Kernel", "text", lambda row: _yes_or_no(row["moved"]), 12),
     ]
     if len(diff.tables["kernel_metrics"]):
         _write(book, "KernelMetricCompare", fields, diff.tables["kernel_metrics"], limit)
@@ -441,7 +420,7 @@ def _links(book: Book, diff: Diff, limit: int | None) -> None:
         *both("Transit (us)", "us", "transit_ns"),
         field("Delta (us)", "us", "delta_ns"),
         field("DIFF", "percent", "diff", 10),
-        field("Status", "text", lambda row: row["status"], 12),
+        field("Status", "text", "status", 12),
         *both("Bandwidth (GB/s)", "number", "bandwidth_gb_per_s"),
         *both("Large Packets", "percent", "large_packet_ratio"),
     ]
@@ -466,10 +445,6 @@ def _counters(book: Book, diff: Diff, limit: int | None) -> None:
     ]
     if len(diff.tables["counters"]):
         _write(book, "CounterCompare", fields, diff.tables["counters"], limit)
-
-
-def _moved(row: Row) -> str | None:
-    return None if row["moved"] is None else "yes" if row["moved"] else "no"
 
 
 _Block = tuple[str, Sequence[Field], Sequence[Row]]
@@ -583,7 +558,7 @@ def _cause_fields() -> list[Field]:
         field("Candidate Calls", "count", "candidate_calls"),
         field("Verdict", "text", "verdict"),
         field("q", "number", "q"),
-        field("Stands Out", "text", _stands_out),
+        field("Stands Out", "text", lambda row: _yes_or_no(row.get("stands_out"))),
         field("Where", "text", "where"),
         field("Kernel Metrics", "text", "why"),
     ]
@@ -597,8 +572,3 @@ def _rename_fields() -> list[Field]:
         field("Removed (us)", "us", "removed_ns"),
         field("Added (us)", "us", "added_ns"),
     ]
-
-
-def _stands_out(row: Row) -> str | None:
-    told = row.get("stands_out")
-    return None if told is None else "yes" if told else "no"

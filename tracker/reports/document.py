@@ -215,19 +215,11 @@ class Metric(Struct, frozen=True):
     value: float | None
 
 
-def table(
-    title: str,
-    columns: Sequence[Column],
-    rows: Sequence[tuple[str, Sequence[str]]],
-    *,
-    more: int = 0,
-    note: str = "",
-    section: str = "",
-    is_first: bool = False,
-) -> Table:
-    """A table from (tone, cells) pairs."""
-    cells, tones = tuple(tuple(cells) for _, cells in rows), tuple(tone for tone, _ in rows)
-    return Table(title, tuple(columns), cells, tones, more, note, section=section, is_first=is_first)
+def table(title: str, columns: Sequence[Column], rows: Sequence[tuple[str, Sequence[str]]], **parts: Any) -> Table:
+    """A table from (tone, cells) pairs. `parts`: other fields of it."""
+    return Table(
+        title, tuple(columns), tuple(tuple(cells) for _, cells in rows), tuple(tone for tone, _ in rows), **parts
+    )
 
 
 def level(columns: Sequence[Column]) -> list[Column]:

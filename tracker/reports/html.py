@@ -7,6 +7,7 @@ The first rows of a table are HTML, the others travel packed and come out when a
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
@@ -32,10 +33,7 @@ TITLE = "one page for a browser, to attach to a ticket"
 SUFFIX = ".html"
 BINARY = False
 PLAIN_ROWS: Final = 200
-"""Rows of a table that are HTML."""
-_PLAIN_OF_PAGE: Final = 400
-_LEAST_PLAIN: Final = 50
-"""Once a page has so many, further tables have fewer: a file must stay small enough to attach."""
+"""Rows of a table that are HTML: so many are readable without scripts, and a usual file stays below 100 kB."""
 MOST_ROWS: Final = 10_000
 """Rows of a table unless the reader says otherwise."""
 
@@ -54,9 +52,11 @@ _START, _END = "<article>", "</article>"
 
 def render(make: Callable[[Look], Document], look: Look) -> str:
     """The page with all that the document has. `make`: the document with at most `look.limit` rows per table."""
-    css, script = text_of("page.css"), text_of("page.js")
+    css, script, article = text_of("page.css"), text_of("page.js"), _article(make, look, None)
+    if not any("class=flame" in block.chart for block in (*article.first, *article.detail)):
+        script = script.partition("for (const flame of")[0]  # the last part is for boxes only
     return _template("page.html").render(
-        article=_article(make, look, None),
+        article=article,
         css=Markup(css), script=Markup(script), css_hash=_hash(css), script_hash=_hash(script),
     )  # fmt: skip
 
@@ -132,11 +132,8 @@ class _Article(Struct, frozen=True):
 def _article(make: Callable[[Look], Document], look: Look, link: Callable[[Target], str] | None) -> _Article:
     """`link`: the address of a row, None for a file."""
     document = make(replace(look, details=True, width=None, color=False, limit=look.rows(MOST_ROWS) or 0))
-    blocks: list[_HtmlBlock] = []
     chosen = document.chosen(look.only, details=True)
-    for block in filter(_says_something, chosen):
-        room = _PLAIN_OF_PAGE - sum(len(each.rows) for each in blocks)
-        blocks.append(_block(block, min(PLAIN_ROWS, max(room, _LEAST_PLAIN)), link))
+    blocks = [_block(block, link) for block in chosen if _says_something(block)]
     is_first = [block.is_first or bool(look.only) for block in blocks]
     return _Article(
         document,
@@ -200,8 +197,7 @@ def _says_something(block: Block) -> bool:
     return bool(block.rows or block.note or block.title)
 
 
-def _block(block: Block, most: int, link: Callable[[Target], str] | None = None) -> _HtmlBlock:
-    """`block` with at most so many rows as HTML."""
+def _block(block: Block, link: Callable[[Target], str] | None) -> _HtmlBlock:
     if isinstance(block, Lines):
         address = link(block.link) if block.link and link else ""
         return _HtmlBlock(block.title, block.is_first, block.lines, address=address)
@@ -210,7 +206,7 @@ def _block(block: Block, most: int, link: Callable[[Target], str] | None = None)
     if isinstance(block.chart, Trend):
         rows = rows[::-1]  # the newest first: the chart above has the course
     drawn = [name for name, has in (("runs", any(block.strips)), ("", bool(spans))) if has]
-    plain, left = rows[:most], rows[most:]
+    plain, left = rows[:PLAIN_ROWS], rows[PLAIN_ROWS:]
     return _HtmlBlock(
         block.title, block.is_first,
         columns=tuple(column.header.replace("\n", " ").strip() for column in block.columns),
@@ -291,22 +287,18 @@ def _classes(columns: Sequence[Column]) -> Iterator[str]:
 
 
 def _packed(rows: Sequence[_HtmlRow]) -> str:
-    """Rows for the script of the page: tone, sentence, cells, their tones, and the address if any, as gzip of JSON in
-    base64.
+    """Rows for the script of the page, as gzip of JSON in base64: their tones, sentences, addresses, the tones of their
+    cells (`-` for none), then each column. Like stands beside like, so that it is small.
     """
     found = [
-        [row.tone, _shown(row.below), [_shown(text) for text, _ in row.cells], "".join(_marks(row))]
-        + ([row.address] if row.address else [])
-        for row in rows
+        [row.tone for row in rows],
+        [_shown(row.below) for row in rows],
+        [row.address for row in rows],
+        ["".join(mark or "-" for _, mark in row.cells) for row in rows],
+        *zip(*([_shown(text) for text, _ in row.cells] for row in rows), strict=True),
     ]
     text = json.dumps(found, ensure_ascii=False, separators=(",", ":"))
-    return b64encode(compress(text.encode("utf-8", "replace"), 6, mtime=0)).decode()
-
-
-def _marks(row: _HtmlRow) -> Iterator[str]:
-    """The tone of each cell, `-` for none; nothing where no cell has one."""
-    if any(mark for _, mark in row.cells):
-        yield from (mark or "-" for _, mark in row.cells)
+    return b64encode(compress(text.encode("utf-8", "replace"), mtime=0)).decode()
 
 
 def _hash(text: str) -> str:
@@ -315,9 +307,10 @@ def _hash(text: str) -> str:
 
 @cache
 def text_of(name: str) -> str:
-    """A file of the page, without its indents and comment lines."""
+    """A file of the page, without its indents and comment lines, and a style sheet without spaces at its signs."""
     lines = map(str.strip, (_PAGE / name).read_text(encoding="utf-8").splitlines())
-    return "\n".join(line for line in lines if not line.startswith(("//", "/**")))
+    text = "\n".join(line for line in lines if not line.startswith(("//", "/**")))
+    return re.sub(r"\s*([{};,])\s*|(?<=\w:) ", r"\1", text) if name.endswith(".css") else text
 
 
 def _shown(value: Any) -> Any:

@@ -142,12 +142,8 @@ def _what(incident: ToldIncident, named: Callable[[str], str]) -> str:
     # what got better while the step got slower is no part of that
     agrees = ((incident.step_delta_ns or 0.0) > 0) == (incident.direction == "regression")
     beside = f", {step}" if step and agrees else ""
-    return f"{_headed(largest[0], named)}{others}{beside}"
-
-
-def _headed(finding: ToldFinding, named: Callable[[str], str]) -> str:
-    """A finding in a headline."""
-    return f"{named(readable(finding.name)[:60])} {diff_text(asdict(finding))}"
+    (finding,) = largest
+    return f"{named(readable(finding.name)[:60])} {diff_text(asdict(finding))}{others}{beside}"
 
 
 def _step(incident: ToldIncident) -> str:

@@ -6,8 +6,10 @@ Colours are classes, which the style sheet of the page knows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from itertools import accumulate, groupby, pairwise
+from operator import itemgetter
+from typing import Any, Final
 
 from markupsafe import Markup, escape
 
@@ -37,9 +39,10 @@ _SHADES: Final = (0.02, 0.10, 0.30)
 
 def chart(drawn: Chart) -> Markup:
     """The drawing of `drawn`."""
-    made = {Bars: _bars, Trend: _trend, Curves: _curves, Flame: _flame, HeatMap: _heat_map}
-    draw: Callable[[Chart], str] = made[type(drawn)]  # type: ignore[assignment]
-    return Markup(draw(drawn))
+    draw: dict[type, Callable[[Any], str]] = {
+        Bars: _bars, Trend: _trend, Curves: _curves, Flame: _flame, HeatMap: _heat_map
+    }  # fmt: skip
+    return Markup(draw[type(drawn)](drawn))
 
 
 def spans(adds: Sequence[float | None], bars: Sequence[float | None]) -> list[tuple[float, float] | None]:
@@ -48,11 +51,8 @@ def spans(adds: Sequence[float | None], bars: Sequence[float | None]) -> list[tu
     """
     if not adds:
         return [None if part is None else (0.0, part) for part in bars]
-    found, at = [], 0.0
-    for add in adds:
-        found.append((0.0, at) if add is None else (at, at + add))
-        at += add or 0.0
-    return found  # type: ignore[return-value]
+    ends = [0.0, *accumulate(add or 0.0 for add in adds)]
+    return [(start if add is not None else 0.0, end) for add, (start, end) in zip(adds, pairwise(ends), strict=True)]
 
 
 def span(ends: tuple[float, float] | None, every: Sequence[tuple[float, float] | None], tone: str) -> Markup:
@@ -65,8 +65,7 @@ def span(ends: tuple[float, float] | None, every: Sequence[tuple[float, float] |
     start, width = (min(ends) - low) * scale, max(abs(ends[1] - ends[0]) * scale, 0.3)
     kind = tone or ("u" if ends[1] > ends[0] else "d")
     return Markup(
-        f"<svg><rect class=a x={-low * scale:.4g}% width=1 height=14 />"
-        f"<rect class={kind} x={start:.4g}% y=2 width={width:.4g}% height=10 /></svg>"
+        f"<svg><rect class=a x={-low * scale:.4g}% /><rect class={kind} x={start:.4g}% width={width:.4g}% /></svg>"
     )
 
 
@@ -160,9 +159,8 @@ def _curves(drawn: Curves) -> str:
     text = form(drawn.unit, values)
     names = []
     for place, (label, points) in enumerate(known):
-        path = "".join(f"{time / end * 100:.1f} {y_of(value):.0f}L" for time, value in _thinned(points))
-        parts.append(_stretched(f'<path class="curve s{place}" d="M{path[:-1]}"/>'))
-        time, peak = max(points, key=lambda point: point[1])
+        parts.append(_stretched(f'<path class="curve s{place}" d="M{_course(points, end, y_of)}"/>'))
+        time, peak = max(points, key=itemgetter(1))
         says = f"{label}: at most {text(peak)} after {time:.3g} s"
         parts.append(
             f'<circle class=s{place} cx="{time / end * 100:.2f}%" cy="{y_of(peak):.1f}" r=4>{_title(says)}</circle>'
@@ -172,11 +170,13 @@ def _curves(drawn: Curves) -> str:
     return f'{_drawing(parts, ", ".join(label for label, _ in known))}<p class="legend">{"".join(names)}</p>'
 
 
-def _thinned(points: Sequence[tuple[float, float]]) -> Iterator[tuple[float, float]]:
-    """At most so many points as a curve needs, with its peaks."""
+def _course(points: Sequence[tuple[float, float]], end: float, y_of: Callable[[float], float]) -> str:
+    """The path of a curve: with its peaks, and of places at one height only the ends."""
     size = max(1, -(-len(points) // _POINTS))
-    for start in range(0, len(points), size):
-        yield max(points[start : start + size], key=lambda point: point[1])
+    peaks = (max(points[at : at + size], key=itemgetter(1)) for at in range(0, len(points), size))
+    places = ((f"{time / end * 100:.1f}", f"{y_of(value):.0f}") for time, value in peaks)
+    levels = ((y, [x for x, _ in level]) for y, level in groupby(places, itemgetter(1)))
+    return "L".join(f"{x} {y}" for y, every in levels for x in dict.fromkeys((every[0], every[-1])))
 
 
 def _key(place: int) -> str:

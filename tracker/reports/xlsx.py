@@ -81,8 +81,8 @@ def show(shown: Shown, look: Look) -> bytes:
     return book.save()
 
 
-def findings(found: Findings, look: Look) -> bytes:
-    """A sheet each for incidents, findings, what else changed, and tracks."""
+def findings(found: Findings | Board, look: Look) -> bytes:
+    """A sheet per table."""
     book = Book(look.tell)
     for name, rows in found.tables.items():
         book.table(name.capitalize(), rows)
@@ -116,12 +116,7 @@ def _sheets(tables: Mapping[str, list[Row]], look: Look) -> bytes:
     return book.save()
 
 
-def board(found: Board, look: Look) -> bytes:
-    """A sheet each for the lines, and for the step of their versions."""
-    book = Book(look.tell)
-    for name, rows in found.tables.items():
-        book.table(name.capitalize(), rows)
-    return book.save()
+board = findings
 
 
 _BESIDE: Final = {

@@ -10,6 +10,7 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 
 from tracker.errors import StoreError
 
+_AGAIN: Final = "ingest the profiles into a new database"
 _SQLITE: Final = (
     ("locked", "another process keeps it locked", "try again when that process is done"),
     ("interrupted", "the question took longer than its time limit", "ask for less"),
@@ -19,6 +20,8 @@ _SQLITE: Final = (
     ("malformed", "the file is damaged", "restore it from a copy"),
     ("not a database", "it is not a SQLite database", "name another database with --db"),
     ("int too large to convert", "a number is beyond 64 bits", "give or export a smaller one"),
+    ("no such table", "a table is missing: another version of tracker made it", _AGAIN),
+    ("no such column", "a column is missing: another version of tracker made it", _AGAIN),
     ("unable to open", "it cannot be opened", "check that its folder exists and that you may write there"),
 )
 """Part of SQLite's message, what is wrong, what to do."""
@@ -27,6 +30,8 @@ _POSTGRES: Final = (
     ("28", "the server refuses this user", "check user and password in the URL"),
     ("3D000", "there is no such database on the server", "create it with createdb, or correct the URL"),
     ("3F000", "there is no such schema in the database", "create it, or correct the URL"),
+    ("42P01", "a table is missing: another version of tracker made it", _AGAIN),
+    ("42703", "a column is missing: another version of tracker made it", _AGAIN),
     ("42501", "this user may not do that", "ask for the right to create and write tables"),
     ("25006", "it is read-only", "connect to the primary server, or name another database with --db"),
     ("53100", "the disk of the server is full", "free some space and run the command again; nothing is half done"),

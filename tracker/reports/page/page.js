@@ -30,12 +30,12 @@ function element(name, properties = {}, ...children) {
 }
 
 /** A row of packed data as an element. */
-function rowOf([tone, below, cells, marks, address], belowAt) {
+function rowOf({ tone, below, address, marks, cells }, belowAt) {
   const row = element("tr", { className: tone });
   cells.forEach((text, place) => {
     const inside = address && place === belowAt ? element("a", { href: address, textContent: text }) : text;
     const cell = element("td", {}, inside);
-    if (marks && marks[place] !== "-") cell.className = marks[place];
+    if (marks[place] !== "-") cell.className = marks[place];
     if (place === belowAt && below) cell.append(element("small", { textContent: below }));
     row.append(cell);
   });
@@ -55,10 +55,14 @@ function known(row) {
   return { cells, tone: row.className, whole: row.textContent.toLowerCase(), element: () => row };
 }
 
-function packedRow(data, belowAt) {
-  const whole = [...data[2], data[1]].join(" ").toLowerCase();
-  let made = null;
-  return { cells: data[2], tone: data[0], whole, element: () => (made ??= rowOf(data, belowAt)) };
+/** The rows of packed data, which has their parts by column. */
+function packedRows([tones, belows, addresses, marks, ...columns], belowAt) {
+  return tones.map((tone, at) => {
+    const cells = columns.map((column) => column[at]);
+    const row = { tone, below: belows[at], address: addresses[at], marks: marks[at], cells };
+    let made = null;
+    return { ...row, whole: [...cells, row.below].join(" ").toLowerCase(), element: () => (made ??= rowOf(row, belowAt)) };
+  });
 }
 
 function enhance(table) {
@@ -82,7 +86,7 @@ function enhance(table) {
   function load() {
     if (!packed) return Promise.resolve();
     loading ??= unpacked(packed.textContent.trim()).then((found) => {
-      rows.push(...found.map((data) => packedRow(data, Number(table.dataset.below))));
+      rows.push(...packedRows(found, Number(table.dataset.below)));
     });
     return loading;
   }
@@ -169,6 +173,10 @@ for (const code of document.querySelectorAll(".command code")) {
   });
   code.after(button);
 }
+addEventListener("beforeprint", () => {
+  for (const one of document.querySelectorAll("details")) one.open = true;
+  for (const one of unfold) one();
+});
 /** A click on a box of a flame makes it as wide as the page; a click on one that is, shows all again. */
 for (const flame of document.querySelectorAll(".flame")) {
   const boxes = [...flame.querySelectorAll(":scope > svg")].map((box) => ({
@@ -221,7 +229,3 @@ for (const button of document.querySelectorAll("[data-perfetto]")) {
     status.textContent = "";
   });
 }
-addEventListener("beforeprint", () => {
-  for (const one of document.querySelectorAll("details")) one.open = true;
-  for (const one of unfold) one();
-});

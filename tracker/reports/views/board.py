@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from msgspec.structs import replace
-
 from tracker.reports.cells import cell, pairs, sparkline
 from tracker.reports.commands import command
 from tracker.reports.document import WORDS, Column, Document, Table, Target, Trend, table
@@ -52,12 +50,10 @@ def _lines(board: Board, lines: Sequence[Row], look: Look) -> Table:
             MISSING_TEXT if moment is None else format_moment(moment),
         ]
         rows.append(("worse" if line["new"] or line["open"] else "", words))
-    made = table("", columns, rows, more=len(lines) - len(shown), is_first=True)
-    made = replace(made, links=tuple(map(_link, shown)))
-    if len(lines) > 1:
-        return made
     points = tuple((point["version"], point["step_ns"], (), "", "") for point in courses.get(0, []))
-    return replace(made, chart=Trend("ns", points) if len(points) > 1 else None)
+    chart = Trend("ns", points) if len(points) > 1 and len(lines) == 1 else None
+    links = tuple(map(_link, shown))
+    return table("", columns, rows, more=len(lines) - len(shown), is_first=True, links=links, chart=chart)
 
 
 def _link(line: Row) -> Target:

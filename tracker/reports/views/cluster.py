@@ -290,8 +290,8 @@ def _table(section: str, rows: Columns, limit: int | None) -> Table:
         if not kept or any(make(row) not in ("", MISSING_TEXT) for row in kept)
     ]  # fmt: skip
     lines = [(_OF.get(row.get("verdict") or "", ""), [make(row) for _, make in known]) for row in kept]
-    made = table(_TITLES[section], [column for column, _ in known], lines, more=len(rows) - len(kept))
-    return replace(made, section=section)
+    columns, more = [column for column, _ in known], len(rows) - len(kept)
+    return table(_TITLES[section], columns, lines, more=more, section=section)
 
 
 def _map(found: Cluster, look: Look) -> Lines:

@@ -116,7 +116,9 @@ def _blocks(diff: Diff, look: Look) -> Iterator[Block]:
             continue
         yield from in_section(diff_tables.SECTIONS[section](diff, limit), section, look.only, diff.options, False)
     yield Lines("Replaced", tuple(_replaced(diff)), section="operator", is_first=False, is_wrapped=True)
-    yield Lines("Bottleneck", tuple(_bottleneck(diff)), section="overall", is_first=False, is_wrapped=True)
+    sides = zip(diff_tables.SIDES, diff.bottlenecks or (), strict=False)
+    lines = tuple(f"{side}: {bottleneck.sentence(found)}" for side, found in sides)
+    yield Lines("Bottleneck", lines, section="overall", is_first=False, is_wrapped=True)
     if diff.judgement is not None and diff.judgement.judged:
         yield Lines("Verdicts", diff.judgement.sentences, is_first=False, is_wrapped=True)
 
@@ -193,8 +195,9 @@ def _step(diff: Diff) -> Table:
         bars.append(None)
         metrics.append(name)
     strips = tuple(map(diff.samples.overall.get, metrics)) if diff.samples.has_repeats else ()
-    drawn = replace(table("", columns, rows, is_first=True), bars=tuple(bars), chart=_bars(diff, unit))
-    return replace(drawn, strips=strips, links=tuple(diff_tables.history_of_run(diff, name) for name in metrics))
+    links = tuple(diff_tables.history_of_run(diff, name) for name in metrics)
+    drawn = {"bars": tuple(bars), "chart": _bars(diff, unit), "strips": strips}
+    return table("", columns, rows, is_first=True, links=links, **drawn)
 
 
 def _bars(diff: Diff, unit: tuple[int, str]) -> Bars:
@@ -241,7 +244,7 @@ def _causes(diff: Diff) -> Table:
         ends = [whole, cells.signed(format_ns(found.delta_ns, unit), found.delta_ns), "100 %" if has_shares else ""]
         lines.append(("strong", [*ends, *[""] * (len(columns) - len(ends))]))
         adds.append(None)
-    return replace(table("", columns, lines, is_first=True), adds=tuple(adds), links=tuple(links))
+    return table("", columns, lines, is_first=True, adds=tuple(adds), links=tuple(links))
 
 
 def _history_of(diff: Diff, row: Contribution) -> Target | None:
@@ -362,11 +365,6 @@ def _replaced(diff: Diff) -> Iterator[str]:
 
 def _short(side: str) -> str:
     return some_of([shorten(name, _NAME) for name in side.split(" + ")], ", ", 8)
-
-
-def _bottleneck(diff: Diff) -> Iterator[str]:
-    for side, found in zip(diff_tables.SIDES, diff.bottlenecks or (), strict=False):
-        yield f"{side}: {bottleneck.sentence(found)}"
 
 
 def question(diff: Diff) -> list[str]:

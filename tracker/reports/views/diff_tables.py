@@ -149,7 +149,7 @@ def overall(diff: Diff, limit: int | None) -> list[Table]:
         line += [cells.calls(row["baseline_calls"], row["candidate_calls"])] if counted else []
         lines.append((_overall_tone(row), [*line, *verdict_cells(judged, row)]))
     links = tuple(history_of_run(diff, row["metric"]) for row in shown)
-    return [replace(table("Overall, per step", columns, lines), links=links)]
+    return [table("Overall, per step", columns, lines, links=links)]
 
 
 def history_of(diff: Diff, name: str, *options: tuple[str, str]) -> Target | None:
@@ -195,12 +195,13 @@ def operators(diff: Diff, limit: int | None) -> list[Table]:
         line = [f"{before} => {name}" if before and before != row["name"] else name, shapes(row), *side_cells(row)]
         line += [cells.change(row["host_delta_ns"])] if on_device else []
         lines.append((tone(row, row["delta_ns"]), [*line, *verdict_cells(judged, row)]))
-    found = table(f"Operators by change of {metric_words(diff)}", [*columns, *judged], lines, more=more)
-    found = replace(found, below=tuple(map(_still_open, rows)), note=_too_small(rows), strips=_strips(diff, rows))
-    found = replace(found, links=tuple(history_of(diff, row["name"]) for row in rows))
     chosen = filters(diff)
-    if chosen:
-        found = replace(found, lead=f"Only what {chosen} lets through; what explains the change counts all operators.")
+    lead = f"Only what {chosen} lets through; what explains the change counts all operators." if chosen else ""
+    found = table(
+        f"Operators by change of {metric_words(diff)}", [*columns, *judged], lines, more=more, lead=lead,
+        below=tuple(map(_still_open, rows)), note=_too_small(rows), strips=_strips(diff, rows),
+        links=tuple(history_of(diff, row["name"]) for row in rows),
+    )  # fmt: skip
     causes = _causes(diff, limit)
     return [found, causes] if causes.rows else [found]
 
@@ -243,13 +244,12 @@ def _causes(diff: Diff, limit: int | None) -> Table:
         line += [{None: "", True: "yes", False: "no"}[cause.stands_out]] if stands_out else []
         colour = "worse" if cause.delta_ns > 0 else "better"
         lines.append((cells.TONES.get(cause.verdict, "") if cause.verdict else colour, [*line, cause.where]))
-    made = table("Operators by contribution, and where they are", columns, lines)
     note = ""
     if found.cancelling:
         loss, gain = format_ns(found.gross_loss_ns), format_ns(abs(found.gross_gain_ns))
         note = f"Changes cancel each other: operators lost {loss} and gained {gain}."
-    links = tuple(history_of(diff, cause.name) for cause in causes)
-    return replace(made, below=tuple(cause.why for cause in causes), note=note, links=links)
+    links, below = tuple(history_of(diff, cause.name) for cause in causes), tuple(cause.why for cause in causes)
+    return table("Operators by contribution, and where they are", columns, lines, below=below, note=note, links=links)
 
 
 def kernels(diff: Diff, limit: int | None) -> list[Table]:
@@ -268,10 +268,9 @@ def kernels(diff: Diff, limit: int | None) -> list[Table]:
         line += [str(row["category"] or MISSING_TEXT), *side_cells(row), *verdict_cells(judged, row)]
         lines.append((tone(row, row["delta_ns"]), line))
     columns += [*side_columns(), *judged]
-    made = table("Kernels by change of total time", columns, lines, more=more, note=_too_small(rows))
-    below = ("; ".join(filter(None, (str(row["why"] or ""), _still_open(row)))) for row in rows)
-    links = tuple(history_of(diff, row["name"], ("--kind", "kernel")) for row in rows)
-    return [replace(made, below=tuple(below), links=links)]
+    below = tuple("; ".join(filter(None, (str(row["why"] or ""), _still_open(row)))) for row in rows)
+    links, note = tuple(history_of(diff, row["name"], ("--kind", "kernel")) for row in rows), _too_small(rows)
+    return [table("Kernels by change of total time", columns, lines, more=more, note=note, below=below, links=links)]
 
 
 def kernel_types(diff: Diff, limit: int | None) -> list[Table]:

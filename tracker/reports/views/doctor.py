@@ -9,8 +9,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from msgspec.structs import replace
-
 from tracker.reports.cells import number
 from tracker.reports.commands import command
 from tracker.reports.document import WORDS, Block, Column, Document, Lines, Table, few, table
@@ -127,9 +125,9 @@ def _captures(captures: Sequence[CaptureFound], limit: int | None) -> Table:
         cells += [MISSING_TEXT if start is None or end is None else format_ns(end - start), number(one.steps or None)]
         rows.append(("", [*cells, *(number(one.counts.get(word)) for word in counts)]))
     more = len(captures) - len(rows)
-    made = table("Captures", columns, rows, more=more, note="--details lists all" if more else "", is_first=True)
     same = ", ".join(filter(None, (_TRAITS[title](captures[0]) for title in shared)))
-    return replace(made, lead=f"all: {same}") if same else made
+    lead, note = f"all: {same}" if same else "", "--details lists all" if more else ""
+    return table("Captures", columns, rows, more=more, note=note, is_first=True, lead=lead)
 
 
 def _runs(runs: Sequence[RunFormed]) -> list[str]:

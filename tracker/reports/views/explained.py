@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from msgspec.structs import replace
-
 from tracker.reports import cells
 from tracker.reports.cells import form, number, readable, signed, sparkline
 from tracker.reports.commands import command
@@ -165,10 +163,10 @@ def _runs(found: ExplainedFinding, finding: Row, look: Look) -> Table:
     points = tuple(
         (f"run {row['run_id']}", row["value"], (), "", tone if row["side"] == "candidate" else "") for row in part
     )
-    made = table("Runs", columns, lines, more=len(rows) - len(part), is_first=True)
-    lead = sparkline([row["value"] for row in rows])
-    made = replace(made, links=tuple(Target("run", (("RUN", str(row["run_id"])),)) for row in part))
-    return replace(made, lead=lead, chart=Trend(finding["unit"], points) if len(points) > 1 else None)
+    chart = Trend(finding["unit"], points) if len(points) > 1 else None
+    more, lead = len(rows) - len(part), sparkline([row["value"] for row in rows])
+    links = tuple(Target("run", (("RUN", str(row["run_id"])),)) for row in part)
+    return table("Runs", columns, lines, more=more, is_first=True, lead=lead, links=links, chart=chart)
 
 
 def _next(row: Row) -> Iterator[str]:

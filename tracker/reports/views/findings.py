@@ -267,8 +267,8 @@ def rows_of(rows: Sequence[Row], look: Look, limit: int | None, *, suspects: boo
         line.append(row["direction"] if suspects else of_change)
         line += [state] if has_states else []
         lines.append(("worse" if row["direction"] == "regression" else "better", [*line, row["cause"] or ""]))
-    made = table("", columns, lines, more=len(ranked) - len(shown))
-    return replace(made, below=tuple(row.get("below", "") for row in shown), links=tuple(map(_link, shown)))
+    below, links = tuple(row.get("below", "") for row in shown), tuple(map(_link, shown))
+    return table("", columns, lines, more=len(ranked) - len(shown), below=below, links=links)
 
 
 def _link(row: Row) -> Target:

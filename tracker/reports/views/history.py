@@ -177,12 +177,11 @@ def _versions(history: History, series: Row, points: Sequence[Row], look: Look) 
     left_out = len(points) - len(shown)
     hidden = f"{counted(left_out, 'older version')} left out; --details shows all" if left_out else ""
     note = "; ".join(filter(None, (cells.glosses(map(_word, shown)), hidden)))
-    whole = table("", [column for column, _ in made], rows, note=note, is_first=True)
-    trend = _trend(history, series, shown)
+    columns, chart = [column for column, _ in made], _trend(history, series, shown) if len(shown) > 1 else None
     workload = (("--workload", str(series["workload"])),)
     links = tuple(Target("runs", (("--version", str(point["version"])), *workload)) for point in shown)
     below = tuple(map(_what_else, shown))
-    return replace(whole, lead=lead, below=below, chart=trend if len(shown) > 1 else None, links=links)
+    return table("", columns, rows, note=note, is_first=True, lead=lead, below=below, chart=chart, links=links)
 
 
 def _trend(history: History, series: Row, points: Sequence[Row]) -> Trend:
@@ -318,10 +317,8 @@ def _overview(
     more = len(series) - len(rows)
     words = cells.glosses(_word(points[one["series_id"]][-1]) for one in series[: len(rows)])
     note = "; ".join(filter(None, (words, "--details shows all" if more else "")))
-    made = table("", level(columns), rows, more=more, note=note, is_first=True)
-    made = replace(
-        made, links=tuple(Target("history", (("KEY", str(one["series_id"])),)) for one in series[: len(rows)])
-    )
+    links = tuple(Target("history", (("KEY", str(one["series_id"])),)) for one in series[: len(rows)])
+    made = table("", level(columns), rows, more=more, note=note, is_first=True, links=links)
     widths = fit(made, look.width - GAP).widths if look.width and not is_joined else ()
     if sum(widths) + GAP * len(widths) > (look.width or 0):
         made = _overview(history, series, points, differing, look, is_joined=True)

@@ -237,10 +237,10 @@ def _table(log: Log, columns: Sequence[Row], look: Look, title: str) -> Table:
     hidden = f"{counted(left_out, 'older version')} left out; --details shows all" if left_out else ""
     words = [_verdict(cell) for own in found.values() for name, cell in own.items() if name in named]
     note = "; ".join(filter(None, (cells.glosses(words), hidden)))
-    made = table(title, level(heads), [("", row) for row in rows], note=note, is_first=True)
     workload = ("--workload", str(log.workload))
     links = tuple(Target("runs", (("--version", str(row["version"])), workload)) for row in shown)
-    return replace(made, cell_tones=tuple(map(tuple, tones)), links=links)
+    drawn = {"cell_tones": tuple(map(tuple, tones)), "links": links}
+    return table(title, level(heads), [("", row) for row in rows], note=note, is_first=True, **drawn)
 
 
 def _columns(
@@ -297,8 +297,8 @@ def _overview(log: Log, columns: Sequence[Row], look: Look) -> Table:
         rows.append((cell_tone(newest["baseline_diff"], bool(column["higher_is_better"])), line))
     hidden = "" if look.details else "--details has all versions of each column"
     note = "; ".join(filter(None, (cells.glosses(_verdict(own[-1]) for own in found.values()), hidden)))
-    overview = table("", heads, rows, more=len(columns) - len(rows), note=note, is_first=True)
-    return replace(overview, lead=f"column: {' '.join(keys)}")
+    more, lead = len(columns) - len(rows), f"column: {' '.join(keys)}"
+    return table("", heads, rows, more=more, note=note, is_first=True, lead=lead)
 
 
 def _directions(log: Log, look: Look) -> Table:

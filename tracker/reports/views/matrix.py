@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
-from msgspec.structs import replace
 from rich.cells import cell_len
 
 from tracker.compare.headline import short_labels
@@ -158,9 +157,9 @@ def _tables(matrix: Matrix, look: Look) -> list[Table]:
         hints = ["--top 0 has all rows"] if more else []
         hints += [f"{counted(len(lost), 'side')} left out: {', '.join(lost)}; use a wider terminal"] if lost else []
         note = "" if is_overall else "; ".join(hints)
-        own_table = table(title, columns, lines, more=more, note=note, is_first=True)
         links = tuple(_history_of(matrix, row, is_overall=is_overall) for row in own)
-        made.append(replace(own_table, cell_tones=tones, below=tuple(_unlike(row, heads) for row in own), links=links))
+        drawn = {"cell_tones": tones, "below": tuple(_unlike(row, heads) for row in own), "links": links}
+        made.append(table(title, columns, lines, more=more, note=note, is_first=True, **drawn))
     return made
 
 

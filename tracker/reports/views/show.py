@@ -147,10 +147,10 @@ def _step(shown: Shown) -> Table:
         if numbers.get(name):
             rows.append(("", [label, cell(numbers[name], kind), ""]))
     columns = [Column("", left=True), Column(""), Column("of step" if step else "of E2E")]
-    found = table("", columns, rows, is_first=True)
     parts = tuple(value for value, _ in known)
     drawn = Bars(tuple(label for _, label in known), (("step" if step else "E2E", format_ns(step or e2e), parts),))
-    return replace(found, bars=(*bars, *[None] * (len(rows) - len(bars))), chart=drawn if known else None)
+    bars += [None] * (len(rows) - len(bars))
+    return table("", columns, rows, is_first=True, bars=tuple(bars), chart=drawn if known else None)
 
 
 def _largest(shown: Shown, look: Look) -> Table:
@@ -182,7 +182,7 @@ def _largest(shown: Shown, look: Look) -> Table:
     over = f"all {steps} steps" if steps > 1 else "the capture"
     over = steps_words(shown.options.steps) if shown.options.steps else over
     ranks = f" and {shown.run['ranks']} ranks" if (shown.run.get("ranks") or 1) > 1 else ""
-    return replace(table(f"Largest {word}s, over {over}{ranks}", columns, lines, note=note), is_first=True)
+    return table(f"Largest {word}s, over {over}{ranks}", columns, lines, note=note, is_first=True)
 
 
 def _notes(shown: Shown, look: Look) -> Iterator[str]:
@@ -212,3 +212,5 @@ def _next(shown: Shown, look: Look) -> Iterator[str]:
     if more:
         modules = ["--by module"] if names_modules(shown.tables["modules"]) else []
         yield from others_of([reference], *modules, f"-o {file}")
+        if not chosen.steps:
+            yield command_of(("tracker", "advise"), [reference])

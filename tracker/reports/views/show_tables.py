@@ -143,7 +143,7 @@ def operators(shown: Shown, limit: int | None) -> list[Table]:
         total = {**row, "total_ns": row[own.replace("self", "total")]}
         lines.append(("", [*_grain(row), *line, *per_call(total)]))
     links = tuple(_history_of(shown, row["name"]) for row in rows)
-    return [replace(table("Operators", columns, lines, more=more), links=links)]
+    return [table("Operators", columns, lines, more=more, links=links)]
 
 
 def _history_of(shown: Shown, name: str, *options: tuple[str, str]) -> Target | None:
@@ -191,9 +191,8 @@ def kernels(shown: Shown, limit: int | None) -> list[Table]:
             line += [cell(row.get("bytes"), "bytes")] if is_copy else []
             lines.append(("", [*_grain(row), *line, *per_call(row)]))
         note = "No launch of them is in the capture, so no operator stands beside them." if unlinked else ""
-        made = table(title, columns, lines, more=more, note=note)
         links = tuple(_history_of(shown, row["name"], ("--kind", "kernel")) for row in own)
-        found.append(replace(made, links=links))
+        found.append(table(title, columns, lines, more=more, note=note, links=links))
     return found
 
 
@@ -334,7 +333,7 @@ def memory(shown: Shown, limit: int | None) -> list[Table]:
         line = [readable(row["op"]), shapes(row), through(row), row["component"] or MISSING_TEXT]
         line += [number(row["calls"]), *(cell(size, "bytes", *sizes) for size in sizes), cell(row["held_ns"], "ns")]
         lines.append(("", [*_grain(row), *line]))
-    return [replace(table("Memory allocated by operators", columns, lines, more=more), chart=_curve(shown))]
+    return [table("Memory allocated by operators", columns, lines, more=more, chart=_curve(shown))]
 
 
 def _curve(shown: Shown) -> Curves | None:

@@ -30,7 +30,11 @@ def document(status: Status, look: Look) -> Document:
     problems, now = _problems(status), status.now_ns
     alive = sum(one.state == "alive" for one in status.watchers)
     queue = [one for state in ("working", "ready", "waiting") for one in status.profiles if one.state == state]
-    bad = [one for one in status.profiles if one.state == "quarantined"]
+    bad = [
+        f"{one.path}: {without_place(one.reason, one.path)} (since {_moment(one.state_ns)})"
+        for one in status.profiles
+        if one.state == "quarantined"
+    ]
     muted = [f"{counted(status.muted, 'finding')}: tracker findings --state muted"] if status.muted else []
     silences = [
         f"op {one.op}, workload {one.workload}, device {one.device} until {_moment(one.until_ns)}, by {one.who}: "
@@ -42,7 +46,7 @@ def document(status: Status, look: Look) -> Document:
     sections = (
         ("Watchers", _cut([_watcher(one, now) for one in status.watchers], _LISTED, look) or ["none has run"]),
         ("Folders", [line for one in status.folders for line in _folder(one, now)]),
-        ("Quarantined, tried again when their files change", _cut([_quarantined(one) for one in bad], _LISTED, look)),
+        ("Quarantined, tried again when their files change", _cut(bad, _LISTED, look)),
         ("On their way", _cut([_queued(one, now) for one in queue], _QUEUE, look)),
         ("Queued by jobs of this machine", spooled),
         ("Messages", _cut([_message(one, now) for one in status.messages], _LISTED, look, "tracker notify --list")),
@@ -135,10 +139,6 @@ def _folder(one: FolderStatus, now_ns: int) -> list[str]:
         due = f"{'MISSING since' if each.is_missing else 'next expected by'} {_moment(each.due_ns)}"
         lines.append(f"  {each.workload or 'any workload'}: {came}, one every {format_age(each.every_ns)}: {due}")
     return lines
-
-
-def _quarantined(one: ProfileStatus) -> str:
-    return f"{one.path}: {without_place(one.reason, one.path)} (since {_moment(one.state_ns)})"
 
 
 def _queued(one: ProfileStatus, now_ns: int) -> str:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
-
-from msgspec.structs import replace
 
 from tracker.reports.cells import number, pair, readable, share, tone
 from tracker.reports.document import UNDER, WORDS, Column, Flame, Table, table
@@ -62,10 +59,10 @@ def of_run(shown: Shown, look: Look) -> Table:
         cells += [format_ns(total, unit), format_ns(own, unit), share(row["share"]), share(row["step_share"])]
         cells += [format_ns(row.get(f"{other}_total_ns"))] if other else []
         lines.append(("sum" if row["node"] is None else "", cells))
-    found = table(f"{_TITLES[word]}, most expensive first", columns, lines, note=_note(word, tree))
     rows = records(tree) if not grains else []
     nodes = tuple((int(row["level"]), str(row["name"]), row[f"{place}_total_ns"], None) for row in rows)
-    return replace(found, is_first=True, section="tree", chart=Flame((word,), nodes) if nodes else None)
+    chart, title = Flame((word,), nodes) if nodes else None, f"{_TITLES[word]}, most expensive first"
+    return table(title, columns, lines, note=_note(word, tree), is_first=True, section="tree", chart=chart)
 
 
 def of_diff(diff: Diff, look: Look) -> Table:
@@ -77,24 +74,20 @@ def of_diff(diff: Diff, look: Look) -> Table:
     judged = judged_columns(tree)
     columns += [Column("share", drop=2), *judged]
     largest = max((abs(row["delta_ns"] or 0.0) for row in rows if row["level"] == 0), default=0.0)
-    is_small = _never if look.limit is not None else partial(_changed_little, largest)
+    is_small = _never if look.limit is not None else lambda row: abs(row["delta_ns"] or 0.0) < _LEAST * largest
     lines = []
     for row in _cut(rows, [], look.rows(ROWS), is_small, ("baseline_ns", "candidate_ns", "delta_ns")):
         shares = pair(share(row.get("baseline_share")), share(row.get("candidate_share")))
         cells = [_indented(row), shapes(row), *side_cells(row), shares, *verdict_cells(judged, row)]
         lines.append(("sum" if row["node"] is None else tone(row, row["delta_ns"]), cells))
     words = metric_words(diff).replace(" self", "")
-    found = table(f"{_TITLES[word]} by change of {words}, per step", columns, lines, note=_note(word, tree))
     nodes = tuple((int(row["level"]), str(row["name"]), row["baseline_ns"], row["candidate_ns"]) for row in rows)
-    return replace(found, is_first=True, section="tree", chart=Flame(SIDES, nodes) if nodes else None)
+    chart, title = Flame(SIDES, nodes) if nodes else None, f"{_TITLES[word]} by change of {words}, per step"
+    return table(title, columns, lines, note=_note(word, tree), is_first=True, section="tree", chart=chart)
 
 
 def _never(row: Row) -> bool:
     return False
-
-
-def _changed_little(largest: float, row: Row) -> bool:
-    return bool(abs(row["delta_ns"] or 0.0) < _LEAST * largest)
 
 
 def _indented(row: Row) -> str:
