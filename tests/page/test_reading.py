@@ -16,7 +16,7 @@ from tests.page.browsing import Browser
 from tests.ranks.made import job
 from tracker import config
 from tracker.page.cache import Cache
-from tracker.page.links import PAGES
+from tracker.page.links import PAGES, address_of
 from tracker.store import open_store
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\u202e\"'&"
@@ -50,7 +50,7 @@ def test_every_page_answers_and_names_its_command_and_files(page, address):
     assert found.status == 200 and found.headline.startswith(ADDRESSES[address])
     assert "style=" not in found.text and "<script>" not in found.text and "http" not in "".join(found.hrefs())
     if address != "/diff":
-        assert "<h2>In a terminal</h2>" in found.text
+        assert "<h2>This page in a terminal</h2>" in found.text
         assert {one.split("?")[0].rpartition(".")[2] for one in found.hrefs("main") if "." in one} >= {"json", "html"}
 
 
@@ -91,6 +91,27 @@ def test_rows_of_a_matrix_lead_to_their_histories(page):
         assert {one: page.get(one).status for one in found if "op0" not in one} == {
             one: 200 for one in found if "op0" not in one
         }
+
+
+def test_advice_is_a_click_from_its_run_and_from_what_to_do(tmp_path):
+    """In v2 a gelu was written out: tanh and mul take 5 ms each."""
+    from tests.advice import made as advice
+    from tracker.advice import stored
+    from tracker.reports.views.explained import what_to_do
+
+    path, rows = tmp_path / "t.db", {"input_shapes": "[[8,96,768]]", "input_types": "float"}
+    slow = [(f"aten::{name}", 5_000_000, rows) for name in ("tanh", "mul")]
+    with open_store(str(path)) as store:
+        for version, ops in (("v1", []), ("v2", slow)):
+            run = advice.save(store, version, times={"timeline": "host", "compute": 90}, ops=ops, device=advice.CPU)
+            stored.keep(store, [run])
+        items = stored.of_runs(store, [run])[run].items
+    page = Browser(path).logged_in()
+    assert f"/run/{run}/advice" in page.get(f"/run/{run}").hrefs("p")
+    link = what_to_do(items, {"good_version": "v1", "version": "v2", "workload": "w"}).link
+    assert address_of(link) == "/advise?side=v1&side=v2&workload=w"
+    assert "K6 activation" in page.get(f"/run/{run}/advice").text
+    assert "K6 new: activation" in page.get("/advise?side=v1&side=v2").text
 
 
 def test_files_are_those_of_the_command_line(page, db, capsys, monkeypatch):
@@ -158,7 +179,7 @@ def test_hostile_names_are_text_everywhere(tmp_path):
             save(store, version, f"w{HOSTILE}", runs=2, ops=[(f"op{HOSTILE}", 100)], kernels=[(HOSTILE, 100)],
                  host=HOSTILE, of_run={"tags": {"tag": HOSTILE.replace("\u202e", "")}})  # fmt: skip
     page = Browser(path).logged_in()
-    for address in ("/", "/findings", "/history", "/runs", "/run/1", "/run/1/ranks", "/log", "/status",
+    for address in ("/", "/findings", "/history", "/runs", "/run/1", "/run/1/ranks", "/run/1/advice", "/log", "/status",
                     "/diff?side=run:1&side=run:3", f"/history?key={'%3Cimg%20src=x%3E'}"):  # fmt: skip
         found = page.get(address)
         assert found.status in (200, 400), address
@@ -209,6 +230,18 @@ def test_what_is_wrong_is_one_sentence_with_its_status(page, address):
     found = page.get(address)
     assert found.status == BAD[address]
     assert 10 < len(found.headline) < 500 and "Traceback" not in found.text and "root:" not in found.text
+
+
+def test_a_page_that_cannot_be_says_what_there_is_to_choose_from(db, page):
+    """A second workload, so that the history of the step is of none; the files of a page have no such choice."""
+    with open_store(str(db)) as store:
+        save(store, "v1", workload="bert")
+    for address in ("/history", "/log"):
+        found = page.get(address)
+        assert found.status == 400 and found.headline.startswith("there are several workloads: bert, gpt")
+        assert f"{address}?workload=bert" in found.hrefs("details")
+        assert page.get(f"{address}?workload=bert").status == 200
+    assert not page.get("/history.json").hrefs("details")
 
 
 def test_paths_are_refused_alike_whether_they_exist(page):

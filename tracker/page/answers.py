@@ -210,14 +210,14 @@ def _advised(store: Store, asked: Inquiry) -> Answer:
     from tracker.compare.advised import advise
 
     chosen = asked.options
+    names: tuple[str, ...] = asked.sides
     if asked.page == "run_advice":
         names = (f"run:{known_run(store, asked.about)}",)
         beside = ((names[0], Target("run", (("RUN", asked.about),))),)
-    elif not asked.sides:
+    elif not names:
         headline = "Choose a side, or a baseline and a side: versions, runs (run:41), latest, or pinned"
         return Answer((), document=lambda _: Document(title="Advice", headline=headline))
     else:
-        names = asked.sides
         sides = tuple(("side", name) for name in names)
         workload = (("--workload", chosen.workload),) if chosen.workload else ()
         beside = ((" beside ".join(names), Target("diff", (*sides, *workload))),)

@@ -31,7 +31,7 @@ from tracker.api import edits
 from tracker.errors import StoreError, TooLittleDataError, TrackerError, UsageError, check_reason
 from tracker.lazy import pd
 from tracker.page import links
-from tracker.page.access import HANDS_OVER, LOGIN, LOGOUT, Access, App, Guard, Role, Visitor
+from tracker.page.access import HANDS_OVER, LOGIN, LOGOUT, ONLY_GET_AND_POST, Access, App, Guard, Role, Visitor
 from tracker.page.answers import Answer, Inquiry, answer, commits_address, known_run
 from tracker.page.cache import Cache
 from tracker.page.links import PAGES, NotFoundError, Screen, Texts
@@ -204,11 +204,19 @@ class _Pages:
                 stamp = store.stamp() if word != "status" else None  # which looks at folders, too
                 if stamp and (kept := self._cache.get((stamp, key))):
                     return kept
-                found = answer(store, asked, self._site.settings)
+                status = 200
+                try:
+                    found = answer(store, asked, self._site.settings)
+                except UsageError as error:
+                    if format or asked.about:
+                        raise
+                    # with what there is to choose from
+                    status = _status_of(error)
+                    found = Answer((), document=partial(_problem, status, str(error)))
                 response = (
                     self._file(asked, found, format) if format
                     else HTMLResponse(
-                        self._page(asked, found, store, reader), headers=HANDS_OVER if found.has_trace else None
+                        self._page(asked, found, store, reader), status, HANDS_OVER if found.has_trace else None
                     )
                 )  # fmt: skip
             if stamp:
@@ -261,7 +269,8 @@ class _Pages:
         commits = commits_address(store, found, self._site.settings.page.commit_url)
         around = self._around(
             asked.page, reader, formats=tuple(formats), command=printable(command),
-            filters=tuple(_filters(asked, page, texts, store)), is_narrowed=bool(texts) or not formats,
+            filters=tuple(_filters(asked, page, texts, store)),
+            is_narrowed=not formats or any(name != "--workload" for name, _ in texts),
             trace=self._trace(asked) if found.has_trace else None,
             beside=(*(Choice(words, links.address_of(target)) for words, target in found.beside),
                     *([Choice("commits", commits)] if commits else [])),
@@ -361,7 +370,8 @@ class _Pages:
     def problem(self, request: Request, error: Exception) -> Response:
         """The page of an error: its status and one sentence."""
         if isinstance(error, HTTPException):
-            text = error.detail if error.status_code != 404 else "There is no such page"
+            usual = {404: "There is no such page", 405: ONLY_GET_AND_POST}
+            text = usual.get(error.status_code, error.detail)
             return self._problem_page(error.status_code, text, request)
         if isinstance(error, TrackerError):
             return self._problem_page(_status_of(error), str(error), request)
@@ -375,9 +385,12 @@ class _Pages:
 
     def _problem_page(self, status: int, text: str, request: Request | None = None) -> Response:
         reader = getattr(request.state, "reader", None) if request is not None else None
-        document = Document(title=f"{status}" if status != 200 else "", headline=text)
         around = self._around("", reader if isinstance(reader, Visitor) else None)
-        return HTMLResponse(html.serve([lambda _: document], Look(), around), status)
+        return HTMLResponse(html.serve([partial(_problem, status, text)], Look(), around), status)
+
+
+def _problem(status: int, sentence: str, _: Look) -> Document:
+    return Document(title="" if status == 200 else str(status), headline=sentence)
 
 
 def _status_of(error: TrackerError) -> int:
@@ -404,7 +417,7 @@ def _back(action: str, targets: list[str]) -> str:
     return f"/finding/{int(number)}" if targets[0].isdigit() else f"/incident/I-{int(number)}"
 
 
-def _filters(asked: Inquiry, page: Screen, texts: Texts, store: Store) -> Iterator[tuple[str, tuple[Choice, ...]]]:
+def _filters(asked: Inquiry, page: Screen, texts: Texts, store: Store) -> Iterator[tuple[str, str, tuple[Choice, ...]]]:
     """The values to choose from, each a link: words of options, and what the database has."""
     spelled = links.spelled(type(asked.options))
     for field in page.choices:
@@ -421,13 +434,14 @@ def _filters(asked: Inquiry, page: Screen, texts: Texts, store: Store) -> Iterat
         is_none = "communication" if page is PAGES["diff"] and field == "by" and len(asked.sides) < 3 else usual
         words = [word for word in words if word not in (usual, is_none)]
         choices = [Choice("yes" if how.kind is bool else word, "", word in own) for word in words]
-        usual = "no" if how.kind is bool else usual if usual in how.words else "default"
+        none = "default" if field == "states" else "none" if how.repeats else "any"
+        usual = "no" if how.kind is bool else usual if usual in how.words else none
         found = [Choice(usual, _at(asked, page, others), not own)]
         found += [
             Choice(one.words, _at(asked, page, [*others, (how.name, word)]), one.is_chosen)
             for word, one in zip(words, choices, strict=True)
         ]
-        yield how.name.removeprefix("--"), tuple(found)
+        yield how.name.removeprefix("--"), how.option.help, tuple(found)
 
 
 def _known(store: Store, field: str) -> list[str]:
@@ -470,10 +484,8 @@ def _actions(asked: Inquiry, found: Answer, read_only: bool, reader: Visitor) ->
         if reader.role < Role.KEEPER:
             return
         target = (own[0], "runs, such as 41 42", *own[2:])
-        if found.state != "excluded":
-            yield Form("Exclude from comparisons", "/act", _buttons("exclude"), (target, *reason))
-        if found.state != "active":
-            yield Form("Restore", "/act", _buttons("restore"), (target, *reason))
+        able = [name for name, over in (("exclude", "excluded"), ("restore", "active")) if found.state != over]
+        yield Form("Exclude from comparisons, or restore", "/act", _buttons(*able), (target, *reason))
         return
     if reader.role < Role.ACTOR:
         return

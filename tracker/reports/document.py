@@ -113,7 +113,8 @@ class Table(Struct, frozen=True):
     rows; `note`: a line below; `below`: per row a sentence under it, or ""; empty for none. `bars`: per row a part of
     the longest bar, -1 to 1, None for none; empty for no bars. `chart`: a drawing above the table; `adds`: per row what
     it adds to the sum of those above it, None for that sum; `strips`: per row its runs. `links`: per row where a server
-    has more on it; empty for none, and files have no links.
+    has more on it; empty for none, and files have no links. `main`: the column that leads there, with `below` under
+    it; None: the first elastic one.
     """
 
     title: str
@@ -130,6 +131,7 @@ class Table(Struct, frozen=True):
     adds: tuple[float | None, ...] = ()
     strips: tuple[Strip | None, ...] = ()
     links: tuple[Target | None, ...] = ()
+    main: int | None = None
     section: str = ""
     is_first: bool = False
 
