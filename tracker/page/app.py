@@ -92,10 +92,11 @@ class BusyError(StoreError):
 
 
 def warm_up() -> None:
-    """Import what pages need, so that the first reader does not wait for it."""
+    """Import and compile what pages need, so that the first reader does not wait for it."""
     for name in _NEEDED:
         import_module(name)
     _ = pd.DataFrame
+    html.serve([partial(_problem, 200, "")], Look(), Around(pages=(), css="", script="", link=links.address_of))
 
 
 def make(site: Site) -> App:
