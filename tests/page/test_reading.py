@@ -19,6 +19,7 @@ from tests.ranks.made import job
 from tracker import config
 from tracker.page.cache import Cache
 from tracker.page.links import PAGES, address_of
+from tracker.profile import Device
 from tracker.store import open_store
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\u202e\"'&"
@@ -83,6 +84,25 @@ def test_each_rank_leads_to_its_diff_against_a_peer(tmp_path):
     slow = "/diff?side=run%3A1%3Arank0&side=run%3A1%3Arank3"
     assert slow in found and "/run/1?rank=3&step=0" in found and "/history?key=gemm&workload=gpt" in found
     assert {address: page.get(address).status for address in set(found)} == dict.fromkeys(found, 200)
+
+
+def test_only_what_has_a_history_leads_to_one(tmp_path):
+    """What takes no time of its own, such as none, has no series."""
+    path = tmp_path / "t.db"
+    with open_store(str(path)) as store:
+        save(store, ops=[("large", 10_000_000), ("none", 0)])
+    found = Browser(path).logged_in().get("/run/1")
+    keys = {one.partition("key=")[2].partition("&")[0] for one in found.hrefs("article")}
+    assert ">none<" in found.text and "large" in keys and "none" not in keys
+
+
+def test_filters_offer_what_the_page_can_be_narrowed_to(db, page):
+    """Workload bert ran on another device, and has no v3."""
+    with open_store(str(db)) as store:
+        save(store, "v2", workload="bert", device=Device("AMD", "MI300X"))
+    assert "/diff?side=v1&side=v2&workload=bert" not in page.get("/diff?side=v1&side=v2&workload=gpt").hrefs("div")
+    assert "/advise?side=v2&workload=bert" in page.get("/advise?side=v2&workload=gpt").hrefs("div")
+    assert not [one for one in page.get("/log?workload=gpt").hrefs("div") if "device=MI300X" in one]
 
 
 def test_rows_of_a_matrix_lead_to_their_histories(page):

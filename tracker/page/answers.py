@@ -55,13 +55,13 @@ class Answer(Struct, frozen=True):
     beside: tuple[tuple[str, Target], ...] = ()
     versions: tuple[str, str, str] | None = None
     has_trace: bool = False
-    document: Callable[[Look], Document] | None = None
+    document: Document | None = None
     rows: Columns | None = None
 
     def makes(self) -> list[Callable[[Look], Document]]:
         """What makes the documents."""
-        if self.document is not None:
-            return [self.document]
+        if (document := self.document) is not None:
+            return [lambda _: document]
         views = (import_module(f"tracker.reports.views.{reports.word_of(one)}") for one in self.results)
         return [partial(view.document, one) for view, one in zip(views, self.results, strict=True)]
 
@@ -157,7 +157,7 @@ def _diff(store: Store, asked: Inquiry) -> Answer:
     chosen = asked.options
     if not asked.sides:
         headline = "Choose two to five sides: versions, runs (run:41), latest, or pinned"
-        return Answer((), document=lambda _: Document(title="Diff", headline=headline))
+        return Answer((), document=Document(title="Diff", headline=headline))
     names = [side(store, name, chosen.workload) for name in asked.sides]
     if len(names) < 3:
         found = tuple(compare.diffs(store, names, options=chosen))
@@ -216,7 +216,7 @@ def _advised(store: Store, asked: Inquiry) -> Answer:
         beside = ((names[0], Target("run", (("RUN", asked.about),))),)
     elif not names:
         headline = "Choose a side, or a baseline and a side: versions, runs (run:41), latest, or pinned"
-        return Answer((), document=lambda _: Document(title="Advice", headline=headline))
+        return Answer((), document=Document(title="Advice", headline=headline))
     else:
         sides = tuple(("side", name) for name in names)
         workload = (("--workload", chosen.workload),) if chosen.workload else ()
@@ -261,7 +261,7 @@ def _runs(store: Store, asked: Inquiry) -> Answer:
     )  # fmt: skip
     more = len(found) > chosen.limit
     rows = found.head(chosen.limit)
-    return Answer((), document=lambda _: _runs_document(records(rows), more=more), rows=rows)
+    return Answer((), document=_runs_document(records(rows), more=more), rows=rows)
 
 
 _ANSWERS: Final[Mapping[str, Callable[[Store, Inquiry], Answer]]] = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from functools import partial
 from hashlib import sha256
 from html import escape
@@ -36,7 +36,7 @@ from tracker.page.answers import Answer, Inquiry, answer, commits_address, known
 from tracker.page.cache import Cache
 from tracker.page.links import PAGES, NotFoundError, Screen, Texts
 from tracker.reports import html
-from tracker.reports.document import Document
+from tracker.reports.document import Document, Target
 from tracker.reports.html import Around, Choice, Form, StepTrace
 from tracker.reports.look import Look
 from tracker.store import Store, queries
@@ -96,7 +96,7 @@ def warm_up() -> None:
     for name in _NEEDED:
         import_module(name)
     _ = pd.DataFrame
-    html.serve([partial(_problem, 200, "")], Look(), Around(pages=(), css="", script="", link=links.address_of))
+    html.serve([lambda _: _problem(200, "")], Look(), Around(pages=(), css="", script="", link=links.address_of))
 
 
 def make(site: Site) -> App:
@@ -213,7 +213,7 @@ class _Pages:
                         raise
                     # with what there is to choose from
                     status = _status_of(error)
-                    found = Answer((), document=partial(_problem, status, str(error)))
+                    found = Answer((), document=_problem(status, str(error)))
                 response = (
                     self._file(asked, found, format) if format
                     else HTMLResponse(
@@ -269,7 +269,7 @@ class _Pages:
         read_only = self._site.access.policy.read_only
         commits = commits_address(store, found, self._site.settings.page.commit_url)
         around = self._around(
-            asked.page, reader, formats=tuple(formats), command=printable(command),
+            asked.page, reader, link=_Live(store).address_of, formats=tuple(formats), command=printable(command),
             filters=tuple(_filters(asked, page, texts, store)),
             is_narrowed=not formats or any(name != "--workload" for name, _ in texts),
             trace=self._trace(asked) if found.has_trace else None,
@@ -291,7 +291,7 @@ class _Pages:
         choices = [Choice(page.title, page.path, name == word) for name, page in PAGES.items() if page.is_on_top]
         return Around(
             pages=tuple(choices) if reader else (), css=_versioned("/page.css", _css()),
-            script=_versioned("/page.js", _script()), link=links.address_of,
+            script=_versioned("/page.js", _script()),
             who=reader.name if reader else "", logout=LOGOUT if reader and reader.session else "", **more,
         )  # fmt: skip
 
@@ -386,11 +386,31 @@ class _Pages:
 
     def _problem_page(self, status: int, text: str, request: Request | None = None) -> Response:
         reader = getattr(request.state, "reader", None) if request is not None else None
-        around = self._around("", reader if isinstance(reader, Visitor) else None)
-        return HTMLResponse(html.serve([partial(_problem, status, text)], Look(), around), status)
+        around = self._around("", reader if isinstance(reader, Visitor) else None, link=links.address_of)
+        return HTMLResponse(html.serve([lambda _: _problem(status, text)], Look(), around), status)
 
 
-def _problem(status: int, sentence: str, _: Look) -> Document:
+class _Live:
+    """Where rows lead: a history only where there is one. An operator that takes too little has no series."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._names: dict[str, frozenset[tuple[str, ...]]] = {}
+
+    def address_of(self, link: Target) -> str:
+        query = dict(link.query)
+        name, workload = query.get("KEY", query.get("--module", "")), query.get("--workload")
+        if link.page == "history" and workload and not name.isdigit():
+            if workload not in self._names:
+                known = list(queries.series_names.columns(self._store, workload).rows("kind", "name"))
+                self._names[workload] = frozenset([*known, *((name,) for _, name in known)])
+            kind = query.get("--kind")
+            if ((kind, name) if kind else (name,)) not in self._names[workload]:
+                return ""
+        return links.address_of(link)
+
+
+def _problem(status: int, sentence: str) -> Document:
     return Document(title="" if status == 200 else str(status), headline=sentence)
 
 
@@ -421,13 +441,14 @@ def _back(action: str, targets: list[str]) -> str:
 def _filters(asked: Inquiry, page: Screen, texts: Texts, store: Store) -> Iterator[tuple[str, str, tuple[Choice, ...]]]:
     """The values to choose from, each a link: words of options, and what the database has."""
     spelled = links.spelled(type(asked.options))
+    workload = getattr(asked.options, "workload", None)
     for field in page.choices:
         if field == "force" and len(asked.sides) > 2:
             continue  # a matrix compares what it is given
         how = spelled[field]
         others = [pair for pair in texts if pair[0] != how.name]
         own = [value for name, value in texts if name == how.name]
-        words: list[str] = [""] if how.kind is bool else list(how.words) or _known(store, field)
+        words: list[str] = [""] if how.kind is bool else list(how.words) or _known(store, field, workload, asked.sides)
         if not words or len(words) > _MOST_CHOICES or (len(words) == 1 and how.kind is not bool):
             continue
         usual = str(next(one.default for one in structs.fields(asked.options) if one.name == field))
@@ -445,10 +466,14 @@ def _filters(asked: Inquiry, page: Screen, texts: Texts, store: Store) -> Iterat
         yield how.name.removeprefix("--"), how.option.help, tuple(found)
 
 
-def _known(store: Store, field: str) -> list[str]:
+def _known(store: Store, field: str, workload: str | None, sides: Sequence[str]) -> list[str]:
+    """The workloads that have all versions of `sides`; the devices of `workload`, or of all."""
     if field == "workload":
-        return list(dict.fromkeys(map(str, queries.versions.columns(store).listed("workload"))))
-    found = queries.runs.columns(store, limit=200).listed("device")
+        known: dict[str, set[str]] = {}
+        for name, version in queries.versions.columns(store).rows("workload", "version"):
+            known.setdefault(name, {"latest", "pinned"}).add(version)
+        return [name for name, versions in known.items() if versions.issuperset(sides)]
+    found = queries.runs.columns(store, workload=workload, limit=200).listed("device")
     return sorted({str(device) for device in found if device})
 
 

@@ -133,29 +133,28 @@ def _points(place: Place, number: int, known: _Tables) -> pd.DataFrame:
         table[table["series_id"] == number] for table in (known.numbers, known.verdicts, known.facts)
     )
     judged_in = {int(row["version_id"]): row for row in verdicts.astype(object).to_dict("records")}
-    runs_in: dict[int, tuple[list[Any], list[Any]]] = {}
-    for version, *of_run in zip(
-        *(numbers[name].tolist() for name in ("version_id", "per_step", "calls_per_step")), strict=True
-    ):
-        for column, one in zip(runs_in.setdefault(version, ([], [])), of_run, strict=True):
-            column.append(one)
+    runs_in: dict[int, list[tuple[Any, Any]]] = {}
+    columns = (numbers[name].tolist() for name in ("version_id", "per_step", "calls_per_step"))
+    for version, value, calls in zip(*columns, strict=True):
+        runs_in.setdefault(version, []).append((value, calls))
     facts_in = {version: _fact_words(own) for version, own in facts.groupby("version_id")}
     words = {version: _environment_words(own) for version, own in known.changed.groupby("version")}
     pinned = place.pinned
     start = runs_in.get(pinned.version_id) if pinned else None
-    reference = None if start is None else _mean(start[0])
+    reference = None if start is None else _mean([value for value, _ in start])
     commits, notes = said["commit"].to_dict(), said["note"].to_dict()
     rows, before = [], BEGINNING
     of_level: dict[int, list[float]] = {}
     for version, name in labels.items():
-        values, calls = runs_in.get(version, ([], []))
+        runs = runs_in.get(version, [])
+        values = [value for value, _ in runs]
         value = _mean(values)
         is_pinned = pinned is not None and pinned.version_id == version
         row = {
             "series_id": number, "version": name, "pinned": is_pinned, "commit": commits[version],
-            "note": notes[version], "runs": len(values), "value": value,
+            "note": notes[version], "runs": len(runs), "value": value,
             "minimum": min(values, default=None), "maximum": max(values, default=None),
-            "calls": _mean(calls), "change_point": False, "facts": "",
+            "calls": _mean([calls for _, calls in runs]), "change_point": False, "facts": "",
             "pinned_change": None if is_pinned else _ratio(reference, value),
             "pinned_verdict": known.pinned.get((number, version)),
             "environment": words.get(name, ""),
