@@ -134,14 +134,12 @@ def _points(place: Place, number: int, known: _Tables) -> pd.DataFrame:
     )
     judged_in = {int(row["version_id"]): row for row in verdicts.astype(object).to_dict("records")}
     runs_in: dict[int, list[tuple[Any, Any]]] = {}
-    columns = (numbers[name].tolist() for name in ("version_id", "per_step", "calls_per_step"))
-    for version, value, calls in zip(*columns, strict=True):
+    for version, value, calls in numbers[["version_id", "per_step", "calls_per_step"]].itertuples(index=False):
         runs_in.setdefault(version, []).append((value, calls))
     facts_in = {version: _fact_words(own) for version, own in facts.groupby("version_id")}
     words = {version: _environment_words(own) for version, own in known.changed.groupby("version")}
     pinned = place.pinned
-    start = runs_in.get(pinned.version_id) if pinned else None
-    reference = None if start is None else _mean([value for value, _ in start])
+    reference = _mean([value for value, _ in runs_in.get(pinned.version_id, [])]) if pinned else None
     commits, notes = said["commit"].to_dict(), said["note"].to_dict()
     rows, before = [], BEGINNING
     of_level: dict[int, list[float]] = {}
@@ -232,10 +230,7 @@ def _changed_most(store: Store, found: Sequence[Place], options: HistoryOptions)
     if options.key is not None:
         raise UsageError("--top takes no name", remedy="leave out the name, or --top")
     if all(place.pinned is None for place in found):
-        raise UsageError(
-            "no version is pinned that series could have changed from",
-            remedy=_PIN,
-        )
+        raise UsageError("no version is pinned that series could have changed from", remedy=_PIN)
     frames = []
     for place in found:
         frame = queries.line_series(store, place.line)
