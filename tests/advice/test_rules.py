@@ -29,11 +29,13 @@ def test_time_without_an_operator_on_a_host_is_a_gap(memory_store):
 
 def test_pageable_copies_win_what_nothing_hides(memory_store):
     copy = kernel("aten::copy_", 5, name="Memcpy HtoD (Pageable -> Device)", category="copy", bytes=50_000_000)
-    found = advise(memory_store, times={**BUSY, "exposed_copy": 3}, kernels=[copy])
+    found = advise(memory_store, times={**BUSY, "exposed_copy": 3}, kernels=[copy], steps=2)
     assert gain_ms(found, "I4") == 3
     assert [number.words for number in only(found, "I4").numbers][-1] == "rate 10.0 GB/s"
     pinned = kernel("aten::copy_", 5, name="Memcpy HtoD (Pinned -> Device)", category="copy")
-    assert "I4" not in rules(advise(memory_store, times={**BUSY, "exposed_copy": 3}, kernels=[pinned]))
+    assert "I4" not in rules(advise(memory_store, times={**BUSY, "exposed_copy": 3}, kernels=[pinned], steps=2))
+    # where nothing marks the steps, the copies are those of the set-up
+    assert "I4" not in rules(advise(memory_store, times={**BUSY, "exposed_copy": 3}, kernels=[copy]))
 
 
 def test_short_kernels_with_an_idle_device_are_launched_too_slowly(memory_store):
@@ -224,8 +226,19 @@ def test_small_transfers_count_by_bytes(memory_store):
     large, small = (("all_reduce", 4 * MS, {"bytes": size, "size_class_bytes": size, "exposed_wait_ns": 0})
                     for size in (1 << 26, 1 << 25))  # fmt: skip
     assert "N3" not in rules(advise(memory_store, times=times, communication=[large, small]))
-    tiny = [("all_reduce", 4 * MS, {"bytes": 8_000_000, "size_class_bytes": 1 << 23, "exposed_wait_ns": 0})]
-    assert gain_ms(advise(memory_store, times=times, communication=tiny), "N3") == 4
+    eight = {"bytes": 32_000_000, "calls": 4, "size_class_bytes": 1 << 23, "exposed_wait_ns": 0}
+    tiny = ("all_reduce", 4 * MS, eight)
+    assert gain_ms(advise(memory_store, times=times, communication=[tiny]), "N3") == 4
+    # what all buckets together could not fill, and what no bucket holds
+    alone = ("all_reduce", 4 * MS, {**eight, "bytes": 8_000_000, "calls": 1})
+    sent = ("send", 4 * MS, {**eight, "group_role": "pp"})
+    for calls in ([alone], [sent]):
+        assert "N3" not in rules(advise(memory_store, times=times, communication=calls))
+    # much of it is exposed: one piece of advice, which names the small transfers
+    found = advise(memory_store, times={"compute": 60, "exposed_communication": 20},
+                   communication=[("all_reduce", 20 * MS, eight)])  # fmt: skip
+    assert rules(found) == ["N1"]
+    assert "of the bytes in small transfers 100.0 %" in [number.words for number in only(found, "N1").numbers]
 
 
 def test_tiny_collectives_over_all_ranks(memory_store):

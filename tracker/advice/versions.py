@@ -50,10 +50,11 @@ def _median(items: Sequence[Advice], step_ns: float) -> Advice:
     if not gains:
         return replace(items[-1], runs=len(items))
     gain, middle = float(median(gains)), median_low(gains)
+    local = float(median(item.local_ns or 0.0 for item in items))
     share = gain / step_ns if step_ns else 0.0
     return replace(
-        next(item for item in items if item.gain_ns == middle), gain_ns=gain, gain_share=share, runs=len(items),
-        severity=severity(share), is_shown=is_worth(gain, step_ns),
+        next(item for item in items if item.gain_ns == middle), gain_ns=gain, local_ns=max(gain, local),
+        gain_share=share, runs=len(items), severity=severity(share), is_shown=is_worth(gain, step_ns),
     )  # fmt: skip
 
 
