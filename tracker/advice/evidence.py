@@ -7,7 +7,7 @@ are of all ranks. Where the program marks ranges and no steps, the step is the r
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -216,21 +216,19 @@ class Evidence:
                 found[piece.rank].append(piece)
         return found
 
-    @cached_property
-    def counted(self) -> list[WorkPiece]:
-        """The work by its calls, as FLOPs are counted: operators with the time of the kernels that they launch, for one
-        call may launch several; kernels where nothing says which operator launched them.
+    def launching(self, names: Collection[str]) -> list[WorkPiece]:
+        """The operators of these names that launch kernels, with the time of all that one call launches, and name and
+        kind of the longest of them; kernels where nothing says which operator launched them.
         """
-        if not self.is_device:
-            return self.pieces
         found = [piece for piece in self.pieces if not piece.op_shapes]
         longest: dict[tuple[int, str, str], WorkPiece] = {}
         for piece in self.pieces:
-            if piece.op_shapes:
-                key = (piece.rank, piece.op, piece.op_text)
-                longest[key] = max(longest.get(key, piece), piece, key=lambda one: one.ns)
-        asked = queries.rank_ops.columns(self._store, [self.run_id], ranks=self.studied, launching=True)
-        for row in filter(self._is_inside, asked.records()):
+            key = (piece.rank, piece.op, piece.op_text)
+            if piece.op_shapes and piece.ns > (longest[key].ns if key in longest else -1.0):
+                longest[key] = piece
+        rows = queries.rank_ops.columns(self._store, [self.run_id], ranks=self.studied, launching=True)
+        wanted = np.array([name.rpartition("::")[2].rstrip("_") in names for name in rows.listed("name")], dtype=bool)
+        for row in filter(self._is_inside, rows.taken(wanted).records()):
             kernel = longest.get((row["rank"], row["name"], row["input_shapes"]))
             if kernel is not None:
                 piece = _of_op(kernel.at, row, self.step_count(row["rank"]), "device_self_ns")

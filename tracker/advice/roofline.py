@@ -25,6 +25,10 @@ _ATTENTION: Final = ("_flash_attention_forward", "_efficient_attention_forward",
                      "_scaled_dot_product_flash_attention", "_scaled_dot_product_flash_attention_for_cpu")  # fmt: skip
 _ATTENTION_BACKWARD: Final = ("_flash_attention_backward", "_efficient_attention_backward", "flashattentionscoregrad",
                               "_scaled_dot_product_flash_attention_for_cpu_backward")  # fmt: skip
+_CONVOLUTIONS: Final = ("cudnn_convolution_backward_input", "mkldnn_convolution_backward_input")
+_WITH_FLOPS: Final = {
+    *_MATMULS, *_NPU_MATMULS, *_ATTENTION, *_ATTENTION_BACKWARD, *_CONVOLUTIONS, "convolution_backward"
+}  # fmt: skip
 _BACKWARD: Final = 2.5
 """Attention computes five matmuls backward and two forward."""
 _ELEMENTWISE: Final = frozenset((
@@ -80,7 +84,10 @@ def factors(piece: WorkPiece) -> tuple[Shape, ...]:
 
 def flops(piece: WorkPiece) -> float | None:
     """Floating point operations of one call; None for what is none of the counted kinds, or of shapes not known."""
-    name, tensors = piece.plain_op, [shape for shape in piece.shapes if shape]
+    name = piece.plain_op
+    if name not in _WITH_FLOPS:
+        return None
+    tensors = [shape for shape in piece.shapes if shape]
     if name in _MATMULS:
         pair = factors(piece)
         return 2.0 * prod(pair[0]) * pair[1][-1] if pair else None
@@ -91,7 +98,7 @@ def flops(piece: WorkPiece) -> float | None:
         return count and count * (_BACKWARD if name in _ATTENTION_BACKWARD else 1.0)
     if name == "convolution_backward" and len(tensors) >= 3:  # the gradients of input and weight
         return 2 * _convolution(tensors[0], tensors[2])
-    if name in ("cudnn_convolution_backward_input", "mkldnn_convolution_backward_input") and len(tensors) >= 2:
+    if name in _CONVOLUTIONS and len(tensors) >= 2:
         return _convolution(tensors[0], tensors[1])
     return None
 
@@ -171,7 +178,10 @@ class Roofline:
 
     @cached_property
     def _counts(self) -> list[tuple[WorkPiece, float]]:
-        return [(piece, count) for piece in self._evidence.counted if piece.ns and (count := flops(piece))]
+        # FLOPs are those of a call of an operator, which may launch several kernels
+        evidence = self._evidence
+        pieces = evidence.launching(_WITH_FLOPS) if evidence.is_device else evidence.pieces
+        return [(piece, count) for piece in pieces if piece.ns and (count := flops(piece))]
 
     @cached_property
     def peaks(self) -> dict[str, tuple[float, str]]:

@@ -43,7 +43,7 @@ def _claim(role: str, rank: int, ns: float, numbers: list[Number], title: str = 
 
 
 def _of(role: str) -> str:
-    return "" if role == "unknown" else f" of {role}"
+    return "" if role == "unknown" else f" of {'the default group' if role.startswith('default') else role}"
 
 
 def _worst(evidence: Evidence) -> Iterator[tuple[str, int, dict[str, Any]]]:
@@ -131,12 +131,10 @@ def _payload(evidence: Evidence, row: dict[str, Any]) -> float:
 
 
 def _retransmission(evidence: Evidence) -> Iterator[Claim]:
-    if not any(row["transport"] == "RDMA" for rows in evidence.links.values() for row in rows):
-        return
     for role, ranks in evidence.roles.items():
         rank = max(ranks, key=lambda one: (ranks[one]["longest_ns"], -one))
         longest = ranks[rank]["longest_ns"]
-        if longest >= _RETRANSMISSION_NS:
+        if longest >= _RETRANSMISSION_NS and any(row["transport"] == "RDMA" for row in evidence.links.get(rank, ())):
             yield _claim(role, rank, ranks[rank]["exposed_ns"] or 0.0, [Number("longest call", longest)])
 
 
@@ -153,7 +151,7 @@ RULES: Final = (
         fires="exposed communication of a parallel type takes 10 % of the step, and less than half of it is waiting",
         bound="exposed", confidence="certain",
         remedies=(
-            Remedy("larger buckets, overlap with the backward pass (overlap_grad_reduce), gradient accumulation",
+            Remedy("overlap with the backward pass (some buckets of 25 MB or more); gradient accumulation",
                    ("dp", "default", "world", "unknown", "embd")),
             Remedy("prefetch of the parameters, gradient accumulation", ("fsdp", "hsdp")),
             Remedy("sequence parallel, overlap with the matmuls, tensor parallel inside one node", ("tp", "sp", "mp")),

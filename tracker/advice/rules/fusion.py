@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from tracker.advice.roofline import flops, is_elementwise, is_matmul, is_vector
@@ -57,9 +58,10 @@ def _names(pieces: Pieces) -> Number:
     return Number("written out as", ", ".join(sorted(by_op, key=by_op.__getitem__, reverse=True)[:8]), "text")
 
 
-def _class_of(piece: WorkPiece) -> str:
-    """The class of the module of a piece from its path: `Norm` of `GPT_0/Block_0/Norm_1`."""
-    return _INSTANCE.sub("", piece.module.rpartition("/")[2])
+@lru_cache(10_000)
+def _class_of(module: str) -> str:
+    """The class of a module from its path: `Norm` of `GPT_0/Block_0/Norm_1`."""
+    return _INSTANCE.sub("", module.rpartition("/")[2])
 
 
 def _attention(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim]:
@@ -93,7 +95,7 @@ def _attention(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim]
 def _norm(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim]:
     modules: dict[str, list[WorkPiece]] = defaultdict(list)
     for piece in pieces:
-        if "norm" in _class_of(piece).lower():
+        if "norm" in _class_of(piece.module).lower():
             modules[piece.module].append(piece)
     own: list[WorkPiece] = []
     floor = 0.0
@@ -106,7 +108,7 @@ def _norm(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim]:
         own += found
         floor += evidence.roofline.pass_ns(passes * elements(tensor) * size, min(piece.calls for piece in found))
     if own:
-        name = _class_of(own[0])
+        name = _class_of(own[0].module)
         count = Number("modules", float(len({piece.module for piece in own})), "count")
         yield from _claim(evidence, own, floor, place=name, title=f"{name} written out", numbers=[count])
 
@@ -197,7 +199,7 @@ def _chains(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim]:
     classes: dict[str, list[list[WorkPiece]]] = defaultdict(list)
     for own in groups.values():
         if len(own) >= 3:
-            classes[_class_of(own[0])].append(own)
+            classes[_class_of(own[0].module)].append(own)
     for name, chains in classes.items():
         pieces = [piece for own in chains for piece in own]
         longest = {max(own, key=lambda piece: piece.ns).at for own in chains}

@@ -174,7 +174,7 @@ def _slow(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim]:
     for name, row in worst.items():
         yield Claim(
             cells=cells[name], place=name, title=f"{name} far below what the device can do",
-            numbers=(Number("efficiency", row["efficiency"], "share"),
+            numbers=(Number("lowest efficiency", row["efficiency"], "share"),
                      Number("rate", row["tflops_per_s"], "tflops_per_s"),
                      Number("shapes", tensors_text(row["input_shapes"]), "text")),
         )  # fmt: skip
