@@ -42,7 +42,10 @@ class WorkPiece(Struct):
     """A kernel of a rank with the operator that launched it, or an operator of a host timeline; times per step.
 
     `at`: its number; `kind`: the category of a kernel, "op" for an operator; `text`, `types`: shapes and types of its
-    inputs, those that the kernel itself states first; `op_text`: those of the operator; `formats`: of an NPU.
+    inputs, those that the kernel itself states first; `op_text`: those of the operator; `formats`: of an NPU. From
+    these: `shapes`, `op_shapes`; `largest`: its largest input; `element_bytes`: of its first tensor, 4 where that is
+    not known; `is_named`: whether the operator is known; `plain_op`: that without its namespace, or the type of a
+    kernel without one: `mm`, `softmax`, `realdiv`.
     """
 
     at: int
@@ -60,37 +63,19 @@ class WorkPiece(Struct):
     bytes: float = 0.0
     core: str = ""
     formats: str = ""
+    shapes: tuple[Shape, ...] = ()
+    op_shapes: tuple[Shape, ...] = ()
+    largest: Shape = ()
+    element_bytes: int = 4
+    is_named: bool = True
     plain_op: str = ""
-    """The operator without its namespace, or the type of a kernel without one: `mm`, `softmax`, `realdiv`."""
 
     def __post_init__(self) -> None:
+        self.shapes, self.op_shapes, self.largest = shapes_of(self.text), shapes_of(self.op_text), largest_of(self.text)
+        self.element_bytes = first_number(self.text, self.types)[1]
+        self.is_named = not self.op.startswith("(")
         plain = self.op if self.is_named and self.op_shapes else self.name
         self.plain_op = plain.rpartition("::")[2].lower().rstrip("_")
-
-    @property
-    def is_named(self) -> bool:
-        """Whether it is known which operator launched it."""
-        return not self.op.startswith("(")
-
-    @property
-    def shapes(self) -> tuple[Shape, ...]:
-        """The shapes of its inputs."""
-        return shapes_of(self.text)
-
-    @property
-    def op_shapes(self) -> tuple[Shape, ...]:
-        """The shapes of the inputs of the operator that launched it."""
-        return shapes_of(self.op_text)
-
-    @property
-    def largest(self) -> Shape:
-        """Its largest input."""
-        return largest_of(self.text)
-
-    @property
-    def element_bytes(self) -> int:
-        """Bytes of an element of its first tensor; 4 where it is not known."""
-        return first_number(self.text, self.types)[1]
 
     @property
     def number_kind(self) -> str:
@@ -327,15 +312,11 @@ class Evidence:
         return _by_rank(self._answer(queries.communication_links, by=("rank",)))
 
     @cached_property
-    def kept_bytes(self) -> dict[int, dict[int, int]]:
-        """Of each rank and step the bytes that were allocated in it and not freed in the capture; nothing where the
-        profile does not say.
-        """
-        found: dict[int, dict[int, int]] = {}
+    def kept_bytes(self) -> dict[tuple[int, int], int]:
+        """Of rank and step the bytes that were allocated in it and not freed in the capture, where that is known."""
+        found: dict[tuple[int, int], int] = defaultdict(int)
         for row in self._answer(queries.memory, by=("rank", "step"), in_steps=True):
-            if row["unreleased_bytes"] is not None:
-                own = found.setdefault(row["rank"], {})
-                own[row["step"]] = own.get(row["step"], 0) + row["unreleased_bytes"]
+            found[row["rank"], row["step"]] += row["unreleased_bytes"] or 0
         return found
 
     def _answer(self, question: Callable[..., Any], **chosen: Any) -> list[Row]:
@@ -366,7 +347,7 @@ class Evidence:
 
 
 def _by_rank(rows: Sequence[Row]) -> dict[int, list[Row]]:
-    found: dict[int, list[Row]] = defaultdict(list)
+    found: dict[int, list[Row]] = {}
     for row in rows:
-        found[row["rank"]].append(row)
-    return dict(found)
+        found.setdefault(row["rank"], []).append(row)
+    return found

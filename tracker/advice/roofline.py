@@ -117,17 +117,20 @@ def _npu_matmul(piece: WorkPiece, tensors: Sequence[Shape]) -> float | None:
 
 
 def _attention(name: str, tensors: Sequence[Shape]) -> float | None:
-    """4 x batch x heads x queries x keys x size of a head."""
+    """4 x batch x heads x queries x keys x size of a head. An NPU states the layout of its tensors nowhere: of two
+    dimensions that may be the sequence the longer one is.
+    """
     query, key = tensors[:2] if len(tensors) >= 2 else ((), ())
     if "backward" in name and len(tensors) >= 3:  # the gradient stands first
         query, key = tensors[1], tensors[2]
-    if len(query) == 3:  # queries, batch, heads x size of a head
-        return 4.0 * query[0] * key[0] * query[1] * query[2]
+    if len(query) == len(key) == 3:  # heads x size of a head stand last
+        return 4.0 * prod(query) * max(key[:2])
     if len(query) != 4 or len(key) != 4:
         return None
-    if "scaled_dot" in name:  # batch, heads, queries, size of a head
-        return 4.0 * prod(query) * key[2]
-    return 4.0 * prod(query) * key[1]  # batch, queries, heads, size of a head
+    if name.startswith("flashattentionscore"):
+        return 4.0 * prod(query) * max(key[1:3])
+    # batch, heads, queries, size of a head; or batch, queries, heads, size of a head
+    return 4.0 * prod(query) * key[2 if "scaled_dot" in name else 1]
 
 
 def _convolution(result: Shape, weight: Shape) -> float:

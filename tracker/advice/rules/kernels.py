@@ -51,7 +51,9 @@ def _double(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim]:
     ]  # fmt: skip
     if own:
         names = ", ".join(sorted({piece.plain_op for piece in own}))
-        yield Claim(cells=share_of(own, 0.5), numbers=(Number("in 64 bits", names, "text"),))
+        # matrix units of many devices take no numbers of 64 bits: such a matmul may win nearly all of its time
+        cells = {piece.at: piece.ns if evidence.is_device and is_matmul(piece) else piece.ns / 2 for piece in own}
+        yield Claim(cells=cells, numbers=(Number("in 64 bits", names, "text"),))
 
 
 def _single(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim]:
@@ -65,8 +67,10 @@ def _single(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim]:
     ]  # fmt: skip
     if _time(own) >= _SHARE * evidence.step_ns:
         word = "tf32" if device.tf32 else "16 bits"
+        left, size = 1 - device.fp32 / faster, 1.0 if device.tf32 else 0.5
+        above = {piece.at: piece.ns - size * evidence.roofline.floor_ns(piece) for piece in own}
         yield Claim(
-            cells=share_of(own, 1 - device.fp32 / faster), place=word,
+            cells={piece.at: min(left * piece.ns, above[piece.at]) for piece in own}, place=word,
             numbers=(Number("peak with 32 bits", device.fp32, "tflops_per_s"),
                      Number(f"peak with {word}", faster, "tflops_per_s")),
         )  # fmt: skip

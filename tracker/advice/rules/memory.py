@@ -53,7 +53,7 @@ def _growing(evidence: Evidence) -> Iterator[Claim]:
             continue
         grows = all(after >= (1 + _GROWS) * before for before, after in pairwise(peaks))
         # what the first steps keep are states of the optimizer, what the last one keeps ends with it
-        kept = max(evidence.kept_bytes.get(rank, {}).get(step, 0) for step, _ in own[2:-1])
+        kept = max(evidence.kept_bytes[rank, step] for step, _ in own[2:-1])
         if grows or kept >= _GROWS * max(peaks):
             numbers = [Number("peak of the first step", peaks[0], "bytes"), Number("of the last", peaks[-1], "bytes")]
             numbers += [Number("kept of one step", float(kept), "bytes")] if kept else []

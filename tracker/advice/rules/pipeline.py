@@ -65,7 +65,7 @@ def _uneven(evidence: Evidence) -> Iterator[Claim]:
         if stage.is_uneven:
             over = float(np.median(stage.own.max(axis=0) - stage.own.mean(axis=0)))
             yield Claim(
-                resource="rank", rank=stage.ranks[0], ns=over,
+                resource="rank", ns=over,
                 place="" if stage.number is None else f"stage {stage.number}",
                 numbers=(Number("slowest rank of a step by the median", stage.spread or 0.0, "ratio"),
                          Number("slowest less the mean", over)),
