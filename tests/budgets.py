@@ -6,7 +6,7 @@ from typing import Final
 
 CPU_SECONDS: Final = {
     "advice": 6, "cli": 145, "compare": 65, "detect": 2, "hooks": 20, "load": 40, "notify": 26,
-    "page": 14, "ranks": 8, "readers": 35, "real": 55, "regressions": 45, "reports": 36, "store": 60, "timeline": 12,
+    "page": 30, "ranks": 8, "readers": 35, "real": 55, "regressions": 45, "reports": 36, "store": 60, "timeline": 12,
     "watch": 21,
     "test_api.py": 6, "test_at_once.py": 7, "test_docs.py": 7, "test_docs_commands.py": 38, "test_intake.py": 3,
     "test_layers.py": 3, "test_packing.py": 3, "test_sidecar.py": 3, "test_spooled.py": 3,

@@ -123,8 +123,9 @@ def ran(machine, line):
         machine.variables[name] = machine.variables.get(value.removeprefix("$"), value)
         return ""
     is_endless, printed = ENDLESS.search(line), ""
+    stays_the_parent = f"{line}\nexit $?"  # --install-completion asks which shell called it
     with subprocess.Popen(
-        ["bash", "-c", line], cwd=machine.folder, env=machine.variables, start_new_session=True, text=True,
+        ["bash", "-c", stays_the_parent], cwd=machine.folder, env=machine.variables, start_new_session=True, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
     ) as process:  # fmt: skip
         if is_endless:

@@ -58,7 +58,7 @@ def form_one_run(world, store, url, *, ranks, processes):
     with open_store("sqlite://") as alone:
         ingest(alone, [world.folder], version="v1", workload="load")
         assert rows(store, SAMPLES) == rows(alone, SAMPLES)
-        expected = count_rows(alone)
+        expected = count_rows(alone) | {"advice": 1}  # which a database in memory does not keep
     assert count_rows(store) == expected
 
 

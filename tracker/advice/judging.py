@@ -12,7 +12,7 @@ from tracker.advice import gains
 from tracker.advice.evidence import Evidence
 from tracker.advice.rules import FAMILIES as RULES_OF
 from tracker.advice.rules import RULES
-from tracker.readers import remedies
+from tracker.profile import remedies
 from tracker.results import Advice, Claimed, Number
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from msgspec import Struct, field
 
 from tracker.doctor.findings import Lack
 from tracker.doctor.view import View
-from tracker.profile import CPU, UNKNOWN_DEVICE
-from tracker.readers import remedies
+from tracker.profile import CPU, UNKNOWN_DEVICE, remedies
 
 Test = Callable[[View], bool]
 

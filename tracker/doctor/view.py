@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from tracker.profile import NO_OP, UNLINKED_OP, Capture, Rows
-from tracker.readers.remedies import family_of
+from tracker.profile.remedies import family_of
 
 
 class View(Struct, frozen=True):

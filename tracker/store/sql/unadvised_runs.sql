@@ -13,5 +13,9 @@ WHERE
     o.id IN :run_ids
     AND r.state = 'active'
     AND (a.rule_version IS NULL OR a.rule_version <> :rule_version)
-    AND NOT EXISTS (SELECT 1 FROM capture AS c WHERE c.run_id = r.id AND c.pruned_at_ns IS NOT NULL)
+    AND r.id NOT IN (
+        SELECT c.run_id
+        FROM capture AS c
+        WHERE c.pruned_at_ns IS NOT NULL
+    )
 ORDER BY r.id
