@@ -17,7 +17,7 @@ PRODUCT = sorted((ROOT / "tracker").rglob("*.py"))
 
 ROOMS = {
     "tracker": (773, 6),
-    "tracker/advice": (2_901, 19),
+    "tracker/advice": (2_758, 19),
     "tracker/api": (1_275, 8),
     "tracker/cli": (4_559, 28),
     "tracker/compare": (8_977, 57),
@@ -39,7 +39,7 @@ ROOMS = {
     "tracker/watch": (1_800, 12),
     "migrations": (499, 3),
     "scripts": (3_396, 14),
-    "tests": (49_533, 339),
+    "tests": (49_659, 340),
 }
 """Room -> lines and files of Python and SQL."""
 
