@@ -34,7 +34,7 @@ def render(rows: Columns, columns: Sequence[Column], format: str, *, name: str, 
     from tracker.reports.rows import records
 
     if format == "csv":
-        return csv_text.written({name: csv_text.table(rows)})
+        return csv_text.written({name: rows})
     listed = records(rows)
     if format == "json":
         return json.dumps({"schema": SCHEMA, name: listed}, indent=2, ensure_ascii=False)

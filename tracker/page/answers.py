@@ -17,8 +17,7 @@ from tracker import reports
 from tracker.errors import UsageError
 from tracker.page.links import NotFoundError, number, side, without_rows
 from tracker.reports.cells import cell
-from tracker.reports.document import WORDS, Column, Document, Table, Target, table
-from tracker.reports.look import Look
+from tracker.reports.document import WORDS, Column, Document, Look, Table, Target, table
 from tracker.reports.rows import Row, records
 from tracker.results import ExplainedIncident
 from tracker.store import Store, queries
@@ -302,7 +301,7 @@ def _list_written(rows: Columns, format: str) -> str | bytes:
     if format == "csv":
         from tracker.reports import csv
 
-        return csv.written({"runs": csv.table(rows)})
+        return csv.written({"runs": rows})
     if format == "xlsx":
         from tracker.reports.workbook import Book
 

@@ -36,9 +36,8 @@ from tracker.page.answers import Answer, Inquiry, answer, commits_address, known
 from tracker.page.cache import Cache
 from tracker.page.links import PAGES, NotFoundError, Screen, Texts
 from tracker.reports import html
-from tracker.reports.document import Document, Target
+from tracker.reports.document import Document, Look, Target
 from tracker.reports.html import Around, Choice, Form, StepTrace
-from tracker.reports.look import Look
 from tracker.store import Store, queries
 from tracker.units import printable
 

@@ -65,7 +65,7 @@ def render(result: Result, format: str = "text", **wishes: Unpack[Wishes]) -> st
 
     UsageError for a format that is none, or that cannot show this result.
     """
-    from tracker.reports.look import Look
+    from tracker.reports.document import Look
     from tracker.results import CLUSTER_SECTIONS, SECTIONS
     from tracker.results.options import check_words
 
@@ -86,10 +86,10 @@ def render(result: Result, format: str = "text", **wishes: Unpack[Wishes]) -> st
         made = renderer.render(make(look) if format == "text" else make, look)
     elif format in ("github", "junit"):
         made = renderer.render(import_module("tracker.reports.views.checks").of(result, look))
-    elif format == "prometheus":
-        made = renderer.render(import_module("tracker.reports.views.metrics").of(result, look))
+    elif format in ("csv", "json", "xlsx"):
+        made = renderer.render(what, result, look)
     else:
-        made = getattr(renderer, what)(result, look)
+        made = renderer.render(result, look)
     document: str | bytes = made
     return document
 

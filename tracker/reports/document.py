@@ -6,13 +6,14 @@ no result. Cells are text with their units; a renderer decides width, colour and
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tracker.reports.look import Look
+from tracker.results import SECTIONS
+from tracker.results.gates import Gate
 from tracker.units import counted
 
 WORDS: Final[dict[str, Any]] = {"left": True, "elastic": True}
@@ -26,6 +27,31 @@ AND: Final = " · "
 """Between commands: no shell takes it for a pipe, and no command takes it as a word."""
 _NOTES: Final = 250
 """Characters of the notes of a first screen."""
+
+
+class Look(Struct, frozen=True):
+    """`only`: words of SECTIONS, empty for the format's default; `details`: all of them. `limit`: rows per table, None
+    for the format's default, 0 for all. `width`: of the terminal; `color`: ANSI colours. `gate`: what fails a build,
+    for the formats that build systems read; None for what regressed at all. `tell` gets a sentence for everything that
+    did not fit into the document.
+    """
+
+    only: tuple[str, ...] = ()
+    details: bool = False
+    limit: int | None = None
+    width: int | None = None
+    color: bool = False
+    gate: Gate | None = None
+    tell: Callable[[str], None] = print
+
+    def sections(self) -> tuple[str, ...]:
+        """The sections to show, in reading order."""
+        return tuple(section for section in SECTIONS if section in (self.only or SECTIONS))
+
+    def rows(self, default: int | None) -> int | None:
+        """How many rows a table may have, None for all."""
+        limit = default if self.limit is None else self.limit
+        return limit or None
 
 
 class Column(Struct, frozen=True, repr_omit_defaults=True):
@@ -206,15 +232,6 @@ class Checks(Struct, frozen=True):
     rows: tuple[Check, ...]
     failed: tuple[Check, ...]
     warned: tuple[Check, ...]
-
-
-class Metric(Struct, frozen=True):
-    """A sample of a gauge: its name with the unit, what it is, labels, and the value; None: not known."""
-
-    name: str
-    about: str
-    labels: Mapping[str, Any]
-    value: float | None
 
 
 def table(title: str, columns: Sequence[Column], rows: Sequence[tuple[str, Sequence[str]]], **parts: Any) -> Table:

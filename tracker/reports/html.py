@@ -23,8 +23,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracker.reports import svg
-from tracker.reports.document import Bars, Block, Column, Document, Lines, Table, Target, Trend
-from tracker.reports.look import Look
+from tracker.reports.document import Bars, Block, Column, Document, Lines, Look, Table, Target, Trend
 from tracker.reports.text import shorten
 from tracker.results.verdicts import VERDICTS
 from tracker.units import printable

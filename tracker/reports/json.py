@@ -3,37 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import asdict
 
 from tracker.reports.commands import command
-from tracker.reports.look import Look
-from tracker.reports.rows import plain, records
-from tracker.reports.tables import bottleneck_record, chosen_sections, chosen_tables, selected
-from tracker.reports.views.bottleneck import changed
-from tracker.results import (
-    CALIBRATION_COLUMNS,
-    EXPLAIN_COLUMNS,
-    HISTORY_COLUMNS,
-    LOG_COLUMNS,
-    MATRIX_COLUMNS,
-    Advised,
-    Board,
-    Calibration,
-    Cluster,
-    Diff,
-    ExplainedFinding,
-    ExplainedIncident,
-    Findings,
-    History,
-    Log,
-    Matrix,
-    Selection,
-    Shown,
-    Status,
-)
+from tracker.reports.document import Look
+from tracker.reports.rows import chosen_sections, plain, records, tables_of
+from tracker.reports.views import bottleneck
+from tracker.results import MATRIX_COLUMNS, Advised, Diff, ExplainedFinding, ExplainedIncident, Matrix, Selection, Shown
 
 if TYPE_CHECKING:
     from tracker.doctor import Findings as DoctorFindings
@@ -42,31 +21,28 @@ TITLE = "JSON for scripts (schema 1)"
 SUFFIX = ".json"
 BINARY = False
 SCHEMA = 1
+_FIELDS: Final = {
+    "log": ("workload", "baseline", "options"), "history": ("pinned", "options", "notes"),
+    "findings": ("options", "hidden", "notes"), "board": ("headline", "options"),
+    "cluster": ("headline", "run", "baseline", "verdict", "remarks", "missing", "notes"),
+    "calibration": (
+        "workload", "configuration", "device", "versions", "run_ids", "baseline", "candidate", "windows", "splits",
+        "options", "notes",
+    ),
+}  # fmt: skip
+"""Word of a view -> what the document has before the tables of its result."""
 
 
-def diff(diff: Diff, look: Look) -> str:
-    """Both sides, what else changed, a list of rows per chosen section, the explanation.
-
-    A section that was not chosen has no key; a section without rows is an empty list.
+def render(what: str, result: Any, look: Look) -> str:
+    """The whole result: its fields, then a list of rows per table. A section of a diff, a run or its ranks that was not
+    chosen has no key; a section without rows is an empty list.
     """
-    document: dict[str, Any] = {
-        "schema": SCHEMA,
-        "baseline": plain(diff.baseline),
-        "candidate": plain(diff.candidate),
-        "metric": diff.metric,
-        "options": _options(diff.options),
-        "notes": plain(diff.notes),
-        "environment": records(diff.tables["environment"]),
-        "bottleneck": None,
-    }
-    if diff.bottlenecks is not None:
-        before, after = map(bottleneck_record, diff.bottlenecks)
-        document["bottleneck"] = {"baseline": before, "candidate": after, "changed": changed(diff)}
-    document.update((name, records(rows)) for name, rows in selected(diff, look))
-    document["explanation"] = plain(diff.explanation)
-    judgement = diff.judgement
-    document["judgement"] = judgement and {**plain(judgement), "counts": dict(judgement.counts)}
-    return _dump(document)
+    if what in _MADE:
+        document = _MADE[what](result, look)
+    else:
+        document = {name: plain(getattr(result, name)) for name in _FIELDS[what]}
+        document |= {name: records(rows) for name, rows in tables_of(result, look).items()}
+    return _dump({"schema": SCHEMA} | document)
 
 
 def joined(pages: Sequence[str]) -> str:
@@ -75,82 +51,65 @@ def joined(pages: Sequence[str]) -> str:
     return f'{{"schema": {SCHEMA}, "diffs": [\n{documents}\n]}}\n'
 
 
-def show(shown: Shown, look: Look) -> str:
+def _diff(diff: Diff, look: Look) -> dict[str, Any]:
+    """Both sides, what else changed, a list of rows per chosen section, the explanation."""
+    sides = None
+    if diff.bottlenecks is not None:
+        before, after = map(bottleneck.record, diff.bottlenecks)
+        sides = {"baseline": before, "candidate": after, "changed": bottleneck.changed(diff)}
+    judgement = diff.judgement
+    return {
+        "baseline": plain(diff.baseline),
+        "candidate": plain(diff.candidate),
+        "metric": diff.metric,
+        "options": _options(diff.options),
+        "notes": plain(diff.notes),
+        "environment": records(diff.tables["environment"]),
+        "bottleneck": sides,
+        **{name: records(rows) for name, rows in tables_of(diff, look).items()},
+        "explanation": plain(diff.explanation),
+        "judgement": judgement and {**plain(judgement), "counts": dict(judgement.counts)},
+    }
+
+
+def _show(shown: Shown, look: Look) -> dict[str, Any]:
     """The run with its facts and sources, then a list of rows per chosen section; memory with its course over time."""
     run = plain(shown.run)
     run.setdefault("facts", records(shown.tables["facts"]))
     run.setdefault("sources", records(shown.tables["sources"]))
-    document: dict[str, Any] = {"schema": SCHEMA, "run": run, "options": _options(shown.options)}
-    document |= {"notes": plain(shown.notes), "bottleneck": bottleneck_record(shown.bottleneck)}
-    document.update((name, records(rows)) for name, rows in selected(shown, look))
+    document = {"run": run, "options": _options(shown.options), "notes": plain(shown.notes)}
+    document["bottleneck"] = bottleneck.record(shown.bottleneck)
+    document |= {name: records(rows) for name, rows in tables_of(shown, look).items()}
     if not look.only:
         document["advice"] = plain(shown.advice)
     if "memory" in chosen_sections(shown, look):
         document["memory_curve"] = records(shown.tables["memory_curve"])
-    return _dump(document)
+    return document
 
 
-def log(log: Log, look: Look) -> str:
-    """The workload, its versions, columns and cells, and what each direction gained."""
-    fields = {name: plain(getattr(log, name)) for name in ("workload", "baseline", "options")}
-    return _dump({"schema": SCHEMA, **fields, **{name: records(getattr(log, name)) for name in LOG_COLUMNS}})
-
-
-def history(history: History, look: Look) -> str:
-    """The series, their points by version, their runs, and what else changed."""
-    fields = {name: plain(getattr(history, name)) for name in ("pinned", "options", "notes")}
-    return _dump({"schema": SCHEMA, **fields, **{name: records(getattr(history, name)) for name in HISTORY_COLUMNS}})
-
-
-def findings(found: Findings, look: Look) -> str:
-    """Incidents, their findings, and what else changed with them."""
-    fields = {name: plain(getattr(found, name)) for name in ("options", "hidden", "notes")}
-    return _dump({"schema": SCHEMA, **fields, **{name: records(rows) for name, rows in found.tables.items()}})
-
-
-def explained(found: ExplainedFinding, look: Look) -> str:
+def _explained(found: ExplainedFinding, look: Look) -> dict[str, Any]:
     """One finding with its tests, runs, events and facts, and what else changed."""
-    return _dump(_explained(found))
+    fields = {name: plain(getattr(found, name)) for name in ("finding", "notes", "advice")}
+    tables = {name: records(rows) for name, rows in tables_of(found, look).items()}
+    return fields | tables | {"environment": records(found.environment)}
 
 
-def incident(found: ExplainedIncident, look: Look) -> str:
+def _incident(found: ExplainedIncident, look: Look) -> dict[str, Any]:
     """The same of all findings of an incident."""
-    explained = [_explained(one) for one in found.explained]
-    return _dump({"schema": SCHEMA, "incident_id": found.incident_id, "explained": explained})
+    explained = [{"schema": SCHEMA} | _explained(one, look) for one in found.explained]
+    return {"incident_id": found.incident_id, "explained": explained}
 
 
-def _explained(found: ExplainedFinding) -> dict[str, Any]:
-    fields = {"finding": plain(dict(found.finding)), "notes": plain(found.notes), "advice": plain(found.advice)}
-    tables = {name: records(getattr(found, name)) for name in (*EXPLAIN_COLUMNS, "environment")}
-    return {"schema": SCHEMA, **fields, **tables}
-
-
-def board(found: Board, look: Look) -> str:
-    """Every line, and the step of its last versions."""
-    tables = {name: records(rows) for name, rows in found.tables.items()}
-    return _dump({"schema": SCHEMA, "headline": found.headline, "options": plain(found.options), **tables})
-
-
-def advice(found: Advised, look: Look) -> str:
+def _advice(found: Advised, look: Look) -> dict[str, Any]:
     """The sides, what can be won together, a list of advice with its evidence, and how near operators come to peak."""
-    names = ("run", "baseline", "step_ns", "together_ns", "bottleneck", "missing", "notes", "options")
-    fields = {name: plain(getattr(found, name)) for name in names}
+    names = ("headline", "run", "baseline", "step_ns", "together_ns", "bottleneck", "missing", "notes", "options")
     efficiency = plain(found.use) | {"rows": records(found.tables["efficiency"].head(look.rows(None)))}
     kept = found.items[: look.rows(None)]
     items = [{name: value for name, value in plain(item).items() if name != "is_shown"} for item in kept]
-    return _dump({"schema": SCHEMA, "headline": found.headline, **fields, "advice": items, "efficiency": efficiency})
+    return {name: plain(getattr(found, name)) for name in names} | {"advice": items, "efficiency": efficiency}
 
 
-def cluster(found: Cluster, look: Look) -> str:
-    """The run, the answer, and a list of rows per chosen section; with a second run `changes` from the first."""
-    fields = {
-        name: plain(getattr(found, name)) for name in ("run", "baseline", "verdict", "remarks", "missing", "notes")
-    }
-    tables = {name: records(rows) for name, rows in chosen_tables(found, look)}
-    return _dump({"schema": SCHEMA, "headline": found.headline, **fields, **tables})
-
-
-def matrix(matrix: Matrix, look: Look) -> str:
+def _matrix(matrix: Matrix, look: Look) -> dict[str, Any]:
     """The sides, what their runs can tell, and a list of rows, each with a cell per side."""
     from tracker.reports.views.matrix import headline, rows_of
 
@@ -160,30 +119,23 @@ def matrix(matrix: Matrix, look: Look) -> str:
     fields |= {name: plain(getattr(matrix, name)) for name in ("sides", "metric", "by")}
     fields |= {"options": _options(matrix.options), "notes": plain(matrix.notes), "judged": list(matrix.judged)}
     cells = [{**row, "cells": [{name: cell[name] for name in names} for cell in row["cells"]]} for row in rows]
-    return _dump({"schema": SCHEMA, **fields, "rows": cells})
+    return fields | {"rows": cells}
 
 
-def calibration(calibration: Calibration, look: Look) -> str:
-    """Whose repeats these are, false findings by the smallest change that counts, proposals and noisy series."""
-    names = ("workload", "configuration", "device", "versions", "run_ids", "baseline", "candidate", "windows", "splits")
-    fields = {name: plain(getattr(calibration, name)) for name in (*names, "options", "notes")}
-    tables = {name: records(getattr(calibration, name)) for name in CALIBRATION_COLUMNS}
-    return _dump({"schema": SCHEMA, **fields, **tables})
-
-
-def doctor(findings: DoctorFindings, look: Look) -> str:
+def _doctor(findings: DoctorFindings, look: Look) -> dict[str, Any]:
     """All that was found; `command`: a line for a shell that ingests all, null where there is nothing to ingest.
     `commands`: those that are proposed, one for each folder that holds runs of a version of its own.
     """
-    found = plain(findings)
+    found: dict[str, Any] = plain(findings)
     words, each = found.pop("command"), found.pop("commands")
     lines = [command(*one) for one in each or filter(None, [words])]
-    return _dump({"schema": SCHEMA, **found, "command": command(*words) if words else None, "commands": lines})
+    return found | {"command": command(*words) if words else None, "commands": lines}
 
 
-def status(status: Status, look: Look) -> str:
-    """All of it: watchers, folders with what is expected there, and profiles that are not in the database yet."""
-    return _dump({"schema": SCHEMA, **plain(status)})
+_MADE: Final[Mapping[str, Callable[[Any, Look], dict[str, Any]]]] = {
+    "diff": _diff, "show": _show, "explained": _explained, "incident": _incident, "advice": _advice,
+    "matrix": _matrix, "doctor": _doctor, "status": lambda status, look: plain(status),
+}  # fmt: skip
 
 
 def _options(chosen: Selection) -> dict[str, Any]:

@@ -9,8 +9,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from tracker.reports.document import AND, Block, Column, Document, Lines, Table
-from tracker.reports.look import Look
+from tracker.reports.document import AND, Block, Column, Document, Lines, Look, Table
 from tracker.reports.text import shorten, shortened
 from tracker.units import printable
 

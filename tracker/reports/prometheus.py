@@ -5,29 +5,141 @@ Seconds, bytes and ratios; what is not known is left out. No timestamps, which t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 
-from tracker.reports.document import Metric
-from tracker.units import printable
+from tracker.compare.gates import gate_of_diff
+from tracker.reports.document import Look
+from tracker.reports.rows import Row, records
+from tracker.results import Diff, Findings
+from tracker.units import NS_PER_S, printable
 
 TITLE = "metrics for Prometheus (textfile of node_exporter)"
 SUFFIX = ".prom"
 BINARY = False
+_Metric = tuple[str, str, Mapping[str, Any], float | None]
+"""A sample of a gauge: its name with the unit, what it is, labels, and the value; None: not known."""
+_MOST: Final = 20
+"""Operators and the like that have labels of their own: each is a time series for ever."""
+_BAD: Final = frozenset({"new", "persisting", "acknowledged"})
+_TIMES: Final = {
+    "step": "Step time", "e2e": "Time from the first to the last device activity of a step", "compute": "Compute",
+    "exposed_communication": "Communication that no compute hides", "idle": "Idle time: no device activity",
+    "data_loading": "Wait for data",
+}  # fmt: skip
+"""Part of a step -> what it is; without a device, that of the host."""
+_TRACK: Final = ("workload", "configuration", "device")
+_UNITS: Final = {
+    "ns": ("seconds", 1 / NS_PER_S), "bytes": ("bytes", 1.0), "ratio": ("share_ratio", 1.0),
+    "per_second": ("per_second", 1.0),
+}  # fmt: skip
 
 
-def render(metrics: Iterable[Metric]) -> str:
-    """The file: all gauges, each declared once before its samples. The same labels twice: the first one counts."""
+def render(result: Diff | Findings, look: Look) -> str:
+    """The file: all gauges, each declared once before its samples; `look.limit` regressions have one of their own. The
+    same labels twice: the first one counts.
+    """
+    metrics = _of_diff(result, look) if isinstance(result, Diff) else _of_findings(result, look)
     found: dict[str, tuple[str, dict[str, float]]] = {}
-    for metric in metrics:
-        if metric.value is not None:
-            pairs = ",".join(f'{key}="{_label(text)}"' for key, text in metric.labels.items())
-            found.setdefault(metric.name, (metric.about, {}))[1].setdefault(pairs, float(metric.value))
+    for name, about, labels, value in metrics:
+        if value is not None:
+            pairs = ",".join(f'{key}="{_label(text)}"' for key, text in labels.items())
+            found.setdefault(name, (about, {}))[1].setdefault(pairs, float(value))
     lines = []
     for name, (about, samples) in found.items():
         lines += [f"# HELP {name} {about}", f"# TYPE {name} gauge"]
         lines += [f"{name}{{{pairs}}} {_number(value)}" for pairs, value in samples.items()]
     return "".join(f"{line}\n" for line in lines)
+
+
+def _of_diff(diff: Diff, look: Look) -> Iterator[_Metric]:
+    """The times of both sides, the change of each, how many things were judged how, and what fails or may fail."""
+    gate = look.gate or gate_of_diff(diff)
+    sides = (("baseline", diff.baseline), ("candidate", diff.candidate))
+    own: dict[str, Any] = {name: getattr(diff.candidate, name) for name in _TRACK}
+    own |= {role: side.label for role, side in sides}
+    for part in records(diff.tables["overall"]):
+        if part["level"] > 1 or ":" in part["metric"]:  # a category of kernels, a group of ranks
+            continue
+        labels = {**own, "part": re.sub("_(ns|bytes|share)$", "", part["metric"])}
+        for role, _ in sides:
+            yield _measured("tracker_diff", part["unit"], {**labels, "side": role}, part[f"{role}_value"])
+        yield "tracker_diff_ratio", "Change of a part of a step.", labels, part["diff"]
+    counts = Counter((row.section, row.outcome) for row in gate.rows)
+    for (section, outcome), count in sorted(counts.items()):
+        labels = {**own, "section": section, "outcome": outcome}
+        yield "tracker_diff_judged", "How many things were judged so.", labels, count
+    yield "tracker_diff_exit_code", "What --fail-on would end with.", {**own, "fail_on": gate.word}, gate.code
+    bad = gate.of("failed", "suspect")
+    _warn(look, len(bad))
+    about = "Change that the verdict of what regressed rests on, without machine-wide drift."
+    for row in bad[: look.rows(_MOST)]:
+        labels = {**own, "section": row.section, "name": row.name, "detail": row.detail, "outcome": row.outcome}
+        yield _measured("tracker_diff_regression", row.unit, labels, row.delta)
+        yield "tracker_diff_regression_ratio", about, labels, row.diff
+
+
+def _of_findings(found: Findings, look: Look) -> Iterator[_Metric]:
+    """The newest version of every track, and its open findings by severity and state."""
+    rows = records(found.tables["findings"])
+    severity = {row["incident_id"]: row["severity"] for row in records(found.tables["incidents"])}
+    for row in rows:
+        row["severity"] = severity.get(row["incident_id"], "undecided")
+    for track in records(found.tables["lines"]):
+        where = {name: track[name] for name in _TRACK}
+        yield from _track(track, where)
+        yield from _findings([row for row in rows if all(row[name] == where[name] for name in _TRACK)], where, look)
+
+
+def _track(track: Row, where: Row) -> Iterator[_Metric]:
+    labels = {**where, "version": track["version"]}
+    yield "tracker_runs", "Active runs.", where, track["runs"]
+    when = track["last_run_ns"]
+    about = "When the newest run started."
+    yield "tracker_last_run_timestamp_seconds", about, labels, None if when is None else when / NS_PER_S
+    for part, words in _TIMES.items():
+        time = track[f"{part}_ns"]
+        about = f"{words}, per step, geometric mean over the runs of the newest version."
+        yield f"tracker_{part}_seconds", about, labels, None if time is None else time / NS_PER_S
+    for name, about, column in (
+        ("tracker_peak_allocated_bytes", "Peak memory of the newest version.", "peak_allocated_bytes"),
+        ("tracker_samples_per_second", "Throughput of the newest version.", "samples_per_second"),
+        ("tracker_step_change_ratio", "Change of the step of the newest version.", "step_change"),
+    ):
+        yield name, about, labels, track[column]
+    yield "tracker_exit_code", "What --fail-on new would end with.", where, track["gate_new"]
+
+
+def _findings(rows: Sequence[Row], where: Row, look: Look) -> Iterator[_Metric]:
+    kinds = ("direction", "severity", "state")
+    for values, count in sorted(Counter(tuple(row[kind] for kind in kinds) for row in rows).items()):
+        labels = {**where, **dict(zip(kinds, values, strict=True))}
+        yield "tracker_findings", "Findings that are listed, by severity and state.", labels, count
+    bad = [row for row in rows if row["direction"] == "regression" and row["state"] in _BAD]
+    yield "tracker_open_regressions", "Confirmed regressions that are open and bad.", where, len(bad)
+    for row in bad[: look.rows(_MOST)]:
+        labels = {**where, "finding": row["finding_id"], "kind": row["kind"], "name": row["name"]}
+        labels |= {"detail": " ".join(filter(None, (row["input_shapes"], row["part"]))), "since": row["version"]}
+        labels |= {"severity": row["severity"], "state": row["state"]}
+        yield _measured("tracker_finding", row["unit"], labels, row["delta"])
+        yield "tracker_finding_ratio", "Change of a regression when it was confirmed.", labels, row["ratio"]
+    _warn(look, len(bad))
+
+
+def _warn(look: Look, count: int) -> None:
+    """Says how many regressions have no metric of their own: each is a time series of the monitoring system."""
+    most = look.rows(_MOST)
+    if most is not None and count > most:
+        look.tell(f"{most} of {count} regressions have a metric of their own, the others are counted; --top 0: all")
+
+
+def _measured(name: str, unit: str, labels: Row, value: float | None) -> _Metric:
+    """A value in the base unit of its own."""
+    ending, factor = _UNITS.get(unit, ("count", 1.0))
+    what = "Change of what regressed" if name != "tracker_diff" else "A part of a step of either side"
+    return f"{name}_{ending}", f"{what}, per step.", labels, None if value is None else value * factor
 
 
 def _number(value: float) -> str:

@@ -1,12 +1,12 @@
-"""The rows of a result as plain values, for all formats."""
+"""The rows of a result as plain values, and which of its tables a reader chose."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct
@@ -14,7 +14,19 @@ from msgspec.structs import asdict
 
 from tracker.columns import Columns
 from tracker.lazy import pd
-from tracker.results import GRAINS
+from tracker.reports.document import Look
+from tracker.results import (
+    CALIBRATION_COLUMNS,
+    EXPLAIN_COLUMNS,
+    GRAINS,
+    HISTORY_COLUMNS,
+    LOG_COLUMNS,
+    Cluster,
+    Diff,
+    ExplainedIncident,
+    Shown,
+    Status,
+)
 
 Row = dict[str, Any]
 
@@ -52,8 +64,10 @@ def _no_surrogates(text: str) -> str:
     return re.sub("[\ud800-\udfff]", "\ufffd", text)
 
 
-def names(rows: Columns | pd.DataFrame) -> list[str]:
-    """The names of the columns, in order."""
+def names(rows: Columns | pd.DataFrame | list[Row]) -> list[str]:
+    """The names of the columns, in order; those of the first of dicts."""
+    if isinstance(rows, list):
+        return [*rows[0]] if rows else []
     return [*rows.arrays] if isinstance(rows, Columns) else [*rows.columns]
 
 
@@ -69,11 +83,13 @@ def has(rows: Columns | pd.DataFrame, name: str) -> bool:
     return bool((rows.known(name) if isinstance(rows, Columns) else rows[name].notna()).any())
 
 
-def records(rows: Columns | pd.DataFrame) -> list[Row]:
+def records(rows: Columns | pd.DataFrame | list[Row]) -> list[Row]:
     """The rows as dicts of plain values, keys in column order.
 
     Column by column, since iterating over the rows of a frame turns the ints of mixed rows into floats.
     """
+    if isinstance(rows, list):
+        return [*map(plain, rows)]
     keys = names(rows)
     columns = ([plain(value) for value in listed(rows, name)] for name in keys)
     return [dict(zip(keys, row, strict=True)) for row in zip(*columns, strict=True)]
@@ -107,3 +123,77 @@ def no_formula(text: str) -> str:
     ("'=1+1", 'aten::mm', '')
     """
     return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) else text
+
+
+_TABLES: Final[Mapping[str, tuple[str, ...]]] = {
+    "overall": ("overall", "steps", "rank_summary", "step_summary"), "operator": ("ops",),
+    "kernel": ("kernels", "copies"), "kernel_type": ("kernel_types",), "metric": ("kernel_metrics", "kernel_pipes"),
+    "communication": ("communication",), "link": ("communication_links", "link_totals"), "memory": ("memory",),
+    "memory_peak": ("memory_peak", "memory_peak_totals"), "memory_block": ("memory_blocks",), "module": ("modules",),
+    "api": ("api",), "counter": ("counters", "counter_summary"),
+    "efficiency": ("efficiency",),
+}  # fmt: skip
+"""Section -> the tables that answer it, as far as a diff or a run has them."""
+_FRAMES: Final[Mapping[str, Iterable[str]]] = {
+    "Log": LOG_COLUMNS, "History": HISTORY_COLUMNS, "Calibration": CALIBRATION_COLUMNS,
+    "ExplainedFinding": EXPLAIN_COLUMNS,
+}  # fmt: skip
+"""Class of a result that has its tables as attributes -> their names."""
+
+
+def tables_of(result: Any, look: Look) -> dict[str, Any]:
+    """The chosen tables of a result by name, those of a diff, a run or its ranks cut to the limit: columns, frames, or
+    lists of rows.
+    """
+    kind = type(result).__name__
+    if isinstance(result, Diff | Shown):
+        return dict(_selected(result, look))
+    if isinstance(result, Cluster):  # changes where there are two runs
+        names = look.only or [name for name in result.tables if name != "changes" or result.baseline is not None]
+        return {name: rows.head(look.rows(None)) for name, rows in result.tables.items() if name in names}
+    if isinstance(result, ExplainedIncident):
+        return _tables_of_incident(result)
+    if isinstance(result, Status):
+        return _tables_of_status(result)
+    return {name: getattr(result, name) for name in _FRAMES[kind]} if kind in _FRAMES else dict(result.tables)
+
+
+def _tables_of_incident(incident: ExplainedIncident) -> dict[str, list[Row]]:
+    """The findings, and the tests, runs, events and facts of all, each row with the number of its finding."""
+    tables = {"findings": [plain(dict(one.finding)) for one in incident.explained]}
+    for name in EXPLAIN_COLUMNS:
+        tables[name] = [
+            {"finding_id": one.finding["finding_id"]} | row
+            for one in incident.explained for row in records(getattr(one, name))
+        ]  # fmt: skip
+    return tables
+
+
+def _tables_of_status(status: Status) -> dict[str, list[Row]]:
+    """What a status says of the whole, then its lists; what is expected in a folder is a list of its own."""
+    values = plain(status)
+    tables: dict[str, list[Row]] = {"status": [{key: one for key, one in values.items() if not isinstance(one, list)}]}
+    tables |= {name: rows for name, rows in values.items() if isinstance(rows, list)}
+    for row in tables["folders"]:
+        del row["expected"]
+        row |= {key: str(row[key]) for key in ("profiles", "not_taken")}
+    tables["expected"] = [{"path": one.path} | plain(each) for one in status.folders for each in one.expected]
+    return tables
+
+
+def chosen_sections(result: Diff | Shown, look: Look) -> tuple[str, ...]:
+    """The sections to show, in reading order; a tree stands alone, unless `only` names sections."""
+    if isinstance(result, Diff) and result.is_refused:
+        return ()
+    return () if result.tree_table is not None and not look.only else look.sections()
+
+
+def _selected(result: Diff | Shown, look: Look) -> Iterator[tuple[str, Columns]]:
+    """Name and rows of each table of the chosen sections; a tree comes first, cut at each level."""
+    limit = look.rows(None)
+    if result.tree_table is not None:
+        yield "tree", pruned(result.tree_table, limit)
+    for section in chosen_sections(result, look):
+        for name in _TABLES[section]:
+            if name in result.tables:
+                yield name, result.tables[name].head(limit)

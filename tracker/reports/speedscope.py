@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Any
 
 from tracker.errors import UsageError
-from tracker.reports.look import Look
+from tracker.reports.document import Look
 from tracker.reports.rows import Row, records
 from tracker.results import GRAINS, Diff, Shown
 from tracker.units import printable
@@ -22,8 +22,12 @@ SUFFIX = ".speedscope.json"
 BINARY = False
 
 
-def show(shown: Shown, look: Look) -> str:
-    """The tree of a run, one profile for each rank and step that are kept apart."""
+def render(result: Shown | Diff, look: Look) -> str:
+    """The tree of a run, one profile for each rank and step that are kept apart; of two sides a profile each."""
+    return _diff(result) if isinstance(result, Diff) else _show(result)
+
+
+def _show(shown: Shown) -> str:
     rows = _rows(shown)
     place = "device" if "device" in shown.tables["overall"].listed("timeline") else "host"
     trees = [list(tree) for _, tree in groupby(rows, lambda row: [row.get(grain) for grain in GRAINS])]
@@ -32,8 +36,8 @@ def show(shown: Shown, look: Look) -> str:
     return _file(shown.headline, [(f"{name} {place} time".strip(), tree, f"{place}_total_ns") for name, tree in named])
 
 
-def diff(diff: Diff, look: Look) -> str:
-    """The tree of two sides, in ns per step: a profile for the baseline, and one for the candidate."""
+def _diff(diff: Diff) -> str:
+    """In ns per step."""
     rows = _rows(diff)
     sides = (("baseline", diff.baseline), ("candidate", diff.candidate))
     return _file(diff.headline, [(f"{name} {side.label}", rows, f"{name}_ns") for name, side in sides])

@@ -12,8 +12,7 @@ from typing import Final
 from msgspec import Struct
 from rich.cells import cell_len, chop_cells, set_cell_size
 
-from tracker.reports.document import AND, Column, Document, Lines, Table
-from tracker.reports.look import Look
+from tracker.reports.document import AND, Column, Document, Lines, Look, Table
 from tracker.units import MISSING_TEXT, counted, printable
 
 TITLE = "tables for the terminal"

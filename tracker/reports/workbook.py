@@ -53,6 +53,14 @@ _PER_UNIT: Final = {"us": NS_PER_US, "ms": NS_PER_MS, "kb": BYTES_PER_KIB, "mb":
 
 SIDES: Final = (("Baseline", "baseline"), ("Candidate", "candidate"))
 """Both sides of a diff: how headers call them, and how the columns of its tables begin."""
+_KINDS: Final = {
+    "ns": "us", "bytes": "kb",
+    **dict.fromkeys(("share", "diff", "ratio", "detectable"), "percent"),
+    **dict.fromkeys(("mean", "min", "max", "q", "delta", "s"), "number"),
+    **dict.fromkeys(("calls", "ops", "packets", "step", "steps", "size", "rank", "ranks", "runs"), "count"),
+}  # fmt: skip
+"""Last word of the name of a column -> its kind; of all others text."""
+_SUFFIXES: Final = {"us": " (us)", "kb": " (KiB)"}
 
 
 class Field(Struct, frozen=True):
@@ -75,21 +83,20 @@ class Title(Struct, frozen=True):
     span: int = 1
 
 
-def field(header: str, kind: str, value: str | Callable[[Row], Any], width: int = 0) -> Field:
-    """A column that takes `value`: a key of the row, or a function of the row."""
+def field(header: str, value: str | Callable[[Row], Any], width: int = 0, kind: str = "") -> Field:
+    """A column that takes `value`: a key of the row, or a function of the row. `kind`: by default what the key ends
+    with, and then the unit of us and kb stands in the header.
+    """
     take = (lambda row: row.get(value)) if isinstance(value, str) else value
+    if not kind:
+        kind = _KINDS.get(value.rpartition("_")[2], "text") if isinstance(value, str) else "text"
+        header += _SUFFIXES.get(kind, "")
     return Field(header, kind, take, width or (_NUMBER_WIDTH if kind != "text" else 24))
 
 
-def both(header: str, kind: str, value: str | Callable[[Row, str], Any], width: int = 0) -> list[Field]:
-    """A column for each side. `value`: the key of the row behind `baseline_` and `candidate_`, or a function of the row
-    and of one of these two words.
-    """
-    return [field(f"{side} {header}", kind, _of_side(value, prefix), width) for side, prefix in SIDES]
-
-
-def _of_side(value: str | Callable[[Row, str], Any], side: str) -> str | Callable[[Row], Any]:
-    return f"{side}_{value}" if isinstance(value, str) else lambda row: value(row, side)
+def both(header: str, name: str) -> list[Field]:
+    """A column for each side, of what the row has behind `baseline_` and `candidate_`."""
+    return [field(f"{side} {header}", f"{prefix}_{name}") for side, prefix in SIDES]
 
 
 class Book:
@@ -105,17 +112,17 @@ class Book:
         self,
         title: str,
         fields: Sequence[Field],
-        rows: Iterable[tuple[str, Row]],
-        count: int,
+        rows: Sequence[Row],
         *,
+        tone: Callable[[Row], str] = lambda row: "",
         above: Sequence[Title] = (),
         fixed: int = 0,
     ) -> Any:
-        """A sheet with a frozen header, an autofilter and one line per (tone, row); `count`: how many rows there are.
+        """A sheet with a frozen header, an autofilter and one line per row.
 
-        `tone`: `summary` gives the light blue background, "" none. `above`: a line over the header; `fixed`: so many
-        columns stay when one scrolls to the right. What exceeds Excel's row limit is left out; the last row says so.
-        Returns the sheet, for charts.
+        `tone` of a row: `summary` and `main` give the light blue background, "" none. `above`: a line over the header;
+        `fixed`: so many columns stay when one scrolls to the right. What exceeds Excel's row limit is left out; the
+        last row says so. Returns the sheet, for charts.
         """
         sheet = self._new(title)
         header = 2 if above else 1
@@ -127,14 +134,12 @@ class Book:
         if above:
             sheet.append(_title_cells(sheet, above))
         sheet.append([_styled(sheet, column.header, "header") for column in fields])
+        count = len(rows)
         kept = count if count + header <= MAX_ROWS else MAX_ROWS - header - 1  # and the row that tells
-        written = 0
-        for tone, row in rows:
-            if written == kept:
-                break
-            self._append(sheet, [_cell(sheet, column, row, tone) for column in fields])
-            written += 1
-        sheet.auto_filter.ref = f"A{header}:{get_column_letter(len(fields))}{written + header}"
+        for row in rows[:kept]:
+            style = tone(row)
+            self._append(sheet, [_cell(sheet, column, row, style) for column in fields])
+        sheet.auto_filter.ref = f"A{header}:{get_column_letter(len(fields))}{kept + header}"
         if kept < count:
             message = f"{title}: {count - kept:,} of {count:,} rows left out: a sheet holds {MAX_ROWS:,} rows"
             sheet.append([_styled(sheet, message, "text")])
@@ -143,7 +148,11 @@ class Book:
 
     def table(self, title: str, table: Columns | pd.DataFrame) -> None:
         """A plain sheet of a table of a result, with all its rows and columns."""
-        self.sheet(title, fields_of(table), (("", row) for row in records(table)), len(table))
+        self.sheet(title, [_field_of(name, listed(table, name)) for name in names(table)], records(table))
+
+    def notes(self, title: str, lines: Iterable[str]) -> None:
+        """A sheet of sentences."""
+        self.sheet(title, [field("Note", "note", 120)], [{"note": line} for line in lines])
 
     def blocks(self, title: str, blocks: Iterable[tuple[str, Sequence[Field], Sequence[Row]]]) -> None:
         """A sheet of small tables below each other, each with its heading; for reading, not for filtering."""
@@ -277,29 +286,25 @@ _MOMENTS: Final = frozenset({"started_at_ns", "last_run_ns", "when_ns", "until_n
 _WIDE: Final = ("name", "canonical_name", "input_shapes", "module", "op", "call_stack", "value", "path")
 
 
-def fields_of(table: Columns | pd.DataFrame) -> list[Field]:
-    """A column per column of `table`: `_ns` becomes us, bytes become KiB, the unit stands in the header."""
-    return [_field_of(name, listed(table, name)) for name in names(table)]
-
-
 def _field_of(name: str, values: list[Any]) -> Field:
+    """The column of a plain sheet: `_ns` becomes us, bytes become KiB, the unit stands in the header."""
     words = name.replace("_", " ")
     known = [value for value in map(plain, values) if value is not None]
     if name in _SPECIAL:
-        return field(*_SPECIAL[name], name)
+        header, kind = _SPECIAL[name]
+        return field(header, name, kind=kind)
     if words.endswith(_QUOTIENTS) and not any(isinstance(value, str) for value in known):
-        return field(words.title(), "percent", name)
+        return field(words.title(), name, kind="percent")
     if words.rpartition(" ")[2] in _PROBABILITIES:
-        return field(words.title(), "number", name)
+        return field(words.title(), name, kind="number")
     if name in _MOMENTS:
-        return field(f"{words[:-3].title()} (UTC)", "text", lambda row: _moment(row[name]))
+        return field(f"{words[:-3].title()} (UTC)", lambda row: _moment(row[name]))
     if name.endswith("_ns"):
-        return field(f"{words[:-3].title()} (us)", "us", name)
+        return field(words[:-3].title(), name)
     if name == "bytes" or name.endswith("_bytes"):
-        header = "Size" if name == "bytes" else words.removesuffix(" bytes").title()
-        return field(f"{header} (KiB)", "kb", name)
+        return field("Size" if name == "bytes" else words.removesuffix(" bytes").title(), name)
     is_number = bool(known) and all(isinstance(value, int | float) and not isinstance(value, bool) for value in known)
-    return field(words.title(), "count" if is_number else "text", name, 40 if name in _WIDE else 0)
+    return field(words.title(), name, 40 if name in _WIDE else 0, "count" if is_number else "text")
 
 
 def _moment(ns: int | None) -> str | None:

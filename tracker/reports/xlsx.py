@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from openpyxl.chart import LineChart, Reference
@@ -13,36 +13,14 @@ from openpyxl.utils import get_column_letter
 from tracker.columns import Columns
 from tracker.reports import diff_workbook
 from tracker.reports.cells import readable
-from tracker.reports.look import Look
-from tracker.reports.rows import Row, plain, records
-from tracker.reports.tables import (
-    chosen_sections,
-    chosen_tables,
-    selected,
-    tables_of_incident,
-    tables_of_status,
-)
+from tracker.reports.document import Look
+from tracker.reports.rows import Row, chosen_sections, plain, records, tables_of
 from tracker.reports.views import bottleneck
 from tracker.reports.views.history import points_of, series_title
 from tracker.reports.views.log import cell_tone, short_names
 from tracker.reports.views.matrix import labels, rows_of, verdict_lines
 from tracker.reports.workbook import Book, Field, field
-from tracker.results import (
-    EXPLAIN_COLUMNS,
-    Advised,
-    Board,
-    Calibration,
-    Cluster,
-    Diff,
-    ExplainedFinding,
-    ExplainedIncident,
-    Findings,
-    History,
-    Log,
-    Matrix,
-    Shown,
-    Status,
-)
+from tracker.results import Advised, Calibration, Cluster, ExplainedFinding, History, Log, Matrix, Shown
 from tracker.units import printable
 
 TITLE = "Excel workbook with all details"
@@ -55,135 +33,105 @@ _CALIBRATION: Final = {
 }  # fmt: skip
 
 
-def diff(diff: Diff, look: Look) -> bytes:
-    """A sheet per chosen section, then Environment and Explanation."""
-    return diff_workbook.write(diff, look)
-
-
-def show(shown: Shown, look: Look) -> bytes:
-    """The chosen tables, the memory curve beside memory, then the run's facts and sources."""
+def render(what: str, result: Any, look: Look) -> bytes:
+    """That of a diff as in the comparison tools of Ascend; of all other results the tables, a sheet each."""
+    if what == "diff":
+        return diff_workbook.write(result, look)
     book = Book(look.tell)
+    _MADE.get(what, _sheets)(book, result, look)
+    return book.save()
+
+
+def _sheets(book: Book, result: Any, look: Look) -> None:
+    """A sheet per table; lists without rows have none."""
+    for name, rows in tables_of(result, look).items():
+        if not isinstance(rows, list):
+            book.table(name.capitalize(), rows)
+        elif rows:
+            book.table(name.capitalize(), Columns.of_rows(rows, list(rows[0])))
+
+
+def _show(book: Book, shown: Shown, look: Look) -> None:
+    """The chosen tables, the memory curve beside memory, then the run's facts and sources."""
     facts = plain(shown.run)
     if shown.bottleneck is not None:
         facts["bottleneck"] = bottleneck.sentence(shown.bottleneck)
     facts |= {f"note {place}": note for place, note in enumerate(shown.notes, start=1)}
     run = [{"key": key, "value": str(value)} for key, value in facts.items() if value is not None]
-    pair = [field("Key", "text", "key", 28), field("Value", "text", "value", 80)]
-    book.sheet("Run", pair, (("", row) for row in run), len(run))
-    tables = dict(selected(shown, look))
+    book.sheet("Run", [field("Key", "key", 28), field("Value", "value", 80)], run)
+    tables = tables_of(shown, look)
     if "memory" in chosen_sections(shown, look):
         tables["memory_curve"] = shown.tables["memory_curve"]
     if not look.only and shown.tree_table is None:
         tables |= {name: shown.tables[name] for name in ("facts", "sources")}
     for name, rows in tables.items():
-        title = _TITLES.get(name, name.replace("_", " ").title().replace(" ", ""))
-        book.table(title, rows)
-    return book.save()
+        book.table(_TITLES.get(name, name.replace("_", " ").title().replace(" ", "")), rows)
 
 
-def findings(found: Findings | Board, look: Look) -> bytes:
-    """A sheet per table."""
-    book = Book(look.tell)
-    for name, rows in found.tables.items():
-        book.table(name.capitalize(), rows)
-    return book.save()
-
-
-def explained(found: ExplainedFinding, look: Look) -> bytes:
+def _explained(book: Book, found: ExplainedFinding, look: Look) -> None:
     """The finding, its tests, its runs, its life and facts, a sheet each."""
-    book = Book(look.tell)
     book.table("Finding", Columns.of_rows([plain(dict(found.finding))], list(found.finding)))
-    for name in EXPLAIN_COLUMNS:
-        book.table(name.capitalize(), getattr(found, name))
-    return book.save()
+    _sheets(book, found, look)
 
 
-def incident(found: ExplainedIncident, look: Look) -> bytes:
-    """The findings of an incident, and the tests, runs, events and facts of all, a sheet for each that has rows."""
-    return _sheets(tables_of_incident(found), look)
-
-
-def status(found: Status, look: Look) -> bytes:
-    """The whole, and a sheet per list that has rows."""
-    return _sheets(tables_of_status(found), look)
-
-
-def _sheets(tables: Mapping[str, list[Row]], look: Look) -> bytes:
-    book = Book(look.tell)
-    for name, rows in tables.items():
-        if rows:
-            book.table(name.capitalize(), Columns.of_rows(rows, list(rows[0])))
-    return book.save()
-
-
-board = findings
+def _megabytes(row: Row) -> float | None:
+    return None if row["bytes"] is None else row["bytes"] / 1e6
 
 
 _BESIDE: Final = {
     "ranks": ("StepTraceTime", (
-        field("Type", "text", lambda row: "rank", 8), field("Index", "count", "rank", 8),
-        field("Stage", "count", "stage", 8), field("Step Time(us)", "us", "step_ns"),
-        field("Computing(us)", "us", "compute_ns"),
-        field("Communication(Not Overlapped)(us)", "us", "exposed_communication_ns"),
-        field("Overlapped(us)", "us", "overlap_ns"), field("Communication(us)", "us", "communication_ns"),
-        field("Free(us)", "us", "idle_ns"), field("Bubble(us)", "us", "bubble_ns"),
-        field("Preparing(us)", "us", "preparing_ns"),
+        field("Type", lambda row: "rank", 8), field("Index", "rank", 8), field("Stage", "stage", 8, "count"),
+        field("Step Time(us)", "step_ns", kind="us"), field("Computing(us)", "compute_ns", kind="us"),
+        field("Communication(Not Overlapped)(us)", "exposed_communication_ns", kind="us"),
+        field("Overlapped(us)", "overlap_ns", kind="us"), field("Communication(us)", "communication_ns", kind="us"),
+        field("Free(us)", "idle_ns", kind="us"), field("Bubble(us)", "bubble_ns", kind="us"),
+        field("Preparing(us)", "preparing_ns", kind="us"),
     )),
     "groups": ("CommunicationTime", (
-        field("Communication Group", "text", "ranks", 24), field("Group Role", "text", "role", 12),
-        field("Communication OP Name", "text", "kind", 24), field("Calls", "count", "calls"),
-        field("Elapse Time(ms)", "ms", "elapse_ns"), field("Transit Time(ms)", "ms", "transit_ns"),
-        field("Wait Time(ms)", "ms", "wait_ns"),
-        field("Wait Time Ratio", "percent", lambda row: row["wait_ns"] / row["elapse_ns"]
-              if row["wait_ns"] is not None and row["elapse_ns"] else None),
-        field("Transit Size(MB)", "mean", lambda row: None if row["bytes"] is None else row["bytes"] / 1e6),
-        field("Bus Bandwidth(GB/s)", "mean", "bus_gb_per_s"),
+        field("Communication Group", "ranks", 24, "text"), field("Group Role", "role", 12),
+        field("Communication OP Name", "kind", 24), field("Calls", "calls"),
+        field("Elapse Time(ms)", "elapse_ns", kind="ms"), field("Transit Time(ms)", "transit_ns", kind="ms"),
+        field("Wait Time(ms)", "wait_ns", kind="ms"),
+        field("Wait Time Ratio", lambda row: row["wait_ns"] / row["elapse_ns"]
+              if row["wait_ns"] is not None and row["elapse_ns"] else None, kind="percent"),
+        field("Transit Size(MB)", _megabytes, kind="mean"), field("Bus Bandwidth(GB/s)", "bus_gb_per_s", kind="mean"),
     )),
     "links": ("CommunicationMatrix", (
-        field("Src Rank Id", "count", "source_rank", 12), field("Dst Rank Id", "count", "target_rank", 12),
-        field("Transport Type", "text", "transport", 16),
-        field("Transit Size(MB)", "mean", lambda row: None if row["bytes"] is None else row["bytes"] / 1e6),
-        field("Transit Time(ms)", "ms", "transit_ns"), field("Bandwidth(GB/s)", "mean", "bandwidth_gb_per_s"),
-        field("Verdict", "text", "verdict", 12),
+        field("Src Rank Id", "source_rank", 12), field("Dst Rank Id", "target_rank", 12),
+        field("Transport Type", "transport", 16), field("Transit Size(MB)", _megabytes, kind="mean"),
+        field("Transit Time(ms)", "transit_ns", kind="ms"), field("Bandwidth(GB/s)", "bandwidth_gb_per_s", kind="mean"),
+        field("Verdict", "verdict", 12),
     )),
 }  # fmt: skip
 """Section -> a sheet beside it, with the columns of Ascend's cluster analysis: MB and GB are 1e6 and 1e9 bytes."""
 
 
-def advice(found: Advised, look: Look) -> bytes:
+def _advice(book: Book, found: Advised, look: Look) -> None:
     """What can be won together, a row per piece of advice, and how near operators come to what the device can do."""
-    book = Book(look.tell)
-    notes = [{"note": note} for note in (found.headline, *found.missing, *found.notes)]
-    book.sheet("Summary", [field("Note", "text", "note", 120)], (("", row) for row in notes), len(notes))
+    book.notes("Summary", (found.headline, *found.missing, *found.notes))
     for name, rows in found.tables.items():
         if len(rows):
             book.table(name.capitalize(), rows)
-    return book.save()
 
 
-def cluster(found: Cluster, look: Look) -> bytes:
+def _cluster(book: Book, found: Cluster, look: Look) -> None:
     """What was found, then a sheet per section that has rows, and beside three the sheet that Ascend's tools write."""
-    book = Book(look.tell)
     runs = " -> ".join(str(run["reference"]) for run in (found.baseline, found.run) if run is not None)
-    notes = [{"note": note} for note in (runs, found.headline, *found.remarks, *found.missing, *found.notes)]
-    book.sheet("Summary", [field("Note", "text", "note", 120)], (("", row) for row in notes), len(notes))
-    for name, rows in chosen_tables(found, look):
+    book.notes("Summary", (runs, found.headline, *found.remarks, *found.missing, *found.notes))
+    for name, rows in tables_of(found, look).items():
         if len(rows) and name in _BESIDE:
             title, fields = _BESIDE[name]
-            order = ["rank"] if name == "ranks" else []
-            listed = sorted(records(rows), key=lambda row: [row[key] for key in order])
-            book.sheet(title, fields, (("", row) for row in listed), len(listed))
+            listed = records(rows)
+            if name == "ranks":
+                listed.sort(key=lambda row: row["rank"])
+            book.sheet(title, fields, listed)
         if len(rows):
             book.table(name.capitalize(), rows)
-    return book.save()
 
 
-def calibration(calibration: Calibration, look: Look) -> bytes:
-    """A sheet per table."""
-    book = Book(look.tell)
-    for name, title in _CALIBRATION.items():
-        book.table(title, getattr(calibration, name))
-    return book.save()
+def _calibration(book: Book, calibration: Calibration, look: Look) -> None:
+    for name, rows in tables_of(calibration, look).items():
+        book.table(_CALIBRATION[name], rows)
 
 
 _MOST: Final = 20
@@ -196,49 +144,43 @@ _SHEET_NAME: Final = 31  # characters: Excel specifications and limits
 _VALUES: Final = (("Mean of the runs", "value"), ("Smallest run", "minimum"), ("Largest run", "maximum"))
 
 
-def history(history: History, look: Look) -> bytes:
+def _history(book: Book, history: History, look: Look) -> None:
     """A sheet with a chart per series, then all points, runs and changes of the environment as they are."""
-    book = Book(look.tell)
     points = points_of(history)
     series = records(history.series)
     for one in series[:_MOST]:
         own = points[one["series_id"]]
-        sheet = book.sheet(_sheet_name(one), _history_fields(one, history), (("", row) for row in own), len(own))
+        sheet = book.sheet(_sheet_name(one), _history_fields(one, history), own)
         sheet.add_chart(_chart(sheet, one, len(own)), f"A{len(own) + 4}")
     if len(series) > _MOST:
         look.tell(f"only {_MOST} of {len(series)} series have a chart of their own")
-    for name in ("series", "points", "runs", "environment"):
-        book.table(name.capitalize(), getattr(history, name))
-    return book.save()
+    _sheets(book, history, look)
+
+
+def _toned(tone: str, value: float | None) -> tuple[str, float | None]:
+    """A change, green where it is better and red where it is worse."""
+    return f"percent {tone}".strip(), value
 
 
 def _history_fields(series: Row, history: History) -> list[Field]:
     kind, unit = _HISTORY_KINDS[series["unit"]]
 
     def change(key: str) -> Any:
-        def value(row: Row) -> Any:
-            tone = {"REGRESSED": "worse", "IMPROVED": "better"}.get(row["verdict"] or "", "")
-            return (f"percent {tone}" if tone else "percent", row[key])
+        tones = {"REGRESSED": "worse", "IMPROVED": "better"}
+        return lambda row: _toned(tones.get(row["verdict"] or "", ""), row[key])
 
-        return value
-
-    pinned = [field(f"Change since {history.pinned}", "percent", "pinned_change", 12)] if history.pinned else []
+    pinned = [field(f"Change since {history.pinned}", "pinned_change", 12, "percent")] if history.pinned else []
     if pinned and history.options.against == "pinned":
-        pinned.append(field(f"Verdict against {history.pinned}", "text", "pinned_verdict", 16))
+        pinned.append(field(f"Verdict against {history.pinned}", "pinned_verdict", 16))
     return [
-        field("Version", "text", "version", 18),
-        *(field(f"{name}{unit}", kind, key) for name, key in _VALUES),
-        field("Change", "percent", change("change"), 12),
-        field("Change without drift", "percent", change("judged_change"), 12),
-        field("Verdict", "text", "verdict", 16),
-        *pinned,
-        field("Runs", "count", "runs", 8),
-        field("Calls", "count", "calls", 8),
-        field("Lasting change", "text", lambda row: "from here on" if row["change_point"] else None, 14),
-        field("Back to the level since", "text", "back_to", 14),
-        field("Facts", "text", lambda row: row["facts"] or None, 24),
-        field("What else changed", "text", lambda row: row["environment"] or None, 40),
-    ]
+        field("Version", "version", 18), *(field(f"{name}{unit}", key, kind=kind) for name, key in _VALUES),
+        field("Change", change("change"), 12, "percent"),
+        field("Change without drift", change("judged_change"), 12, "percent"), field("Verdict", "verdict", 16),
+        *pinned, field("Runs", "runs", 8), field("Calls", "calls", 8),
+        field("Lasting change", lambda row: "from here on" if row["change_point"] else None, 14),
+        field("Back to the level since", "back_to", 14), field("Facts", lambda row: row["facts"] or None, 24),
+        field("What else changed", lambda row: row["environment"] or None, 40),
+    ]  # fmt: skip
 
 
 def _chart(sheet: Any, series: Row, rows: int) -> LineChart:
@@ -266,109 +208,95 @@ def _sheet_name(series: Row) -> str:
 _LOG_KINDS: Final = {"ns": ("ms", " (ms)"), "bytes": ("mb", " (MiB)")}
 
 
-def log(log: Log, look: Look) -> bytes:
+def _log(book: Book, log: Log, look: Look) -> None:
     """The table with a row per version, then cells, columns and directions as they are."""
-    book = Book(look.tell)
     columns = records(log.columns)
     cells: dict[str, dict[int, Row]] = {}
     for cell in records(log.cells):
         cells.setdefault(cell["version"], {})[cell["column"]] = cell
     rows = [{**row, "cells": cells.get(row["version"], {})} for row in records(log.versions)]
-    fields = [
-        field("Version", "text", "version", 16),
-        field("Direction", "text", "direction", 16),
-        field("Note", "text", "note", 36),
-        field("Commit", "text", "commit", 14),
-    ]
+    fields = [field("Version", "version", 16), field("Direction", "direction", 16), field("Note", "note", 36)]
+    fields.append(field("Commit", "commit", 14))
     for column, name in zip(columns, short_names(columns), strict=True):
         fields += _log_fields(column, name, log.baseline)
-    book.sheet("Log", fields, (("", row) for row in rows), len(rows))
+    book.sheet("Log", fields, rows)
     for name in ("cells", "columns", "directions"):
         book.table(name.capitalize(), getattr(log, name))
-    return book.save()
 
 
 def _log_fields(column: Row, name: str, baseline: str | None) -> list[Field]:
-    number = column["column"]
+    number, better = column["column"], column["higher_is_better"]
     per = f", {column['scope']}" if column["scope"] and column["scope"] not in name else ""
     kind, unit = _LOG_KINDS.get(column["unit"], ("mean", f" ({column['unit']}{per})"))
 
-    def take(key: str) -> Any:
-        return lambda row: row["cells"].get(number, {}).get(key)
+    def take(make: Callable[[Row], Any]) -> Any:
+        return lambda row: make(row["cells"].get(number, {}))
 
     def change(key: str) -> Any:
-        def value(row: Row) -> Any:
-            found = row["cells"].get(number, {}).get(key)
-            tone = cell_tone(found, column["higher_is_better"])
-            return (f"percent {tone}" if tone else "percent", found)
+        return take(lambda cell: _toned(cell_tone(cell.get(key), better), cell.get(key)))
 
-        return value
-
-    def expected(row: Row) -> Any:
-        cell = row["cells"].get(number, {})
+    def expected(cell: Row) -> Any:
         gain = cell.get("expected_gain")
         return ("text", cell.get("expected")) if gain is None else ("percent", gain)
 
     return [
-        field(f"{name or column['title']}{unit}", kind, take("value"), 18),
-        field(f"DIFF against {baseline or 'the first version'}", "percent", change("baseline_diff"), 12),
-        field("DIFF against the version before", "percent", change("previous_diff"), 12),
-        field("Gain", "percent", take("gain"), 10),
-        field("Expected gain", "percent", expected, 10),
-        field("Runs", "count", take("runs"), 8),
-        field("Verdict", "text", take("verdict"), 14),
+        field(f"{name or column['title']}{unit}", take(lambda cell: cell.get("value")), 18, kind),
+        field(f"DIFF against {baseline or 'the first version'}", change("baseline_diff"), 12, "percent"),
+        field("DIFF against the version before", change("previous_diff"), 12, "percent"),
+        field("Gain", take(lambda cell: cell.get("gain")), 10, "percent"),
+        field("Expected gain", take(expected), 10, "percent"),
+        field("Runs", take(lambda cell: cell.get("runs")), 8, "count"),
+        field("Verdict", take(lambda cell: cell.get("verdict")), 14),
     ]
 
 
-_MATRIX_KINDS: Final = {"ns": "ms", "bytes": "mb", "count": "count", "ratio": "percent"}
+_KINDS: Final = {"ns": "ms", "bytes": "mb", "count": "count", "ratio": "percent"}
 _UNITS: Final = {"ns": "ms", "bytes": "MiB", "count": "count", "ratio": "%"}
 _FASTER, _SAME, _SLOWER = "63BE7B", "FFFFFF", "F8696B"
 _FAR: Final = 0.3
 """The DIFF from which on a cell has the full colour."""
 
 
-def matrix(matrix: Matrix, look: Look) -> bytes:
+def _matrix(book: Book, matrix: Matrix, look: Look) -> None:
     """The sheet Matrix: a row per row of the matrix, for each side its value, then DIFF, then verdicts; and Sides."""
-    book = Book(look.tell)
     rows = rows_of(matrix, look.rows(None))
+
+    def of_side(at: int, make: Callable[[Row, Row], Any]) -> Callable[[Row], Any]:
+        return lambda row: make(row, row["cells"][at])
+
+    def verdict(row: Row, cell: Row) -> tuple[str | None, bool]:
+        return cell["verdict"], cell["verdict"] in ("REGRESSED", "ADDED")
+
     fields = [
-        field("Section", "text", "section", 14),
-        field("Name", "text", lambda row: "    " * int(row["level"] or 0) + row["name"], 44),
-        field("Input Shape", "text", "input_shapes", 30),
-        field("Part", "text", "part", 20),
-        field("Unit", "text", lambda row: _UNITS[row["unit"]], 8),
-    ]
+        field("Section", "section", 14), field("Name", lambda row: "    " * int(row["level"] or 0) + row["name"], 44),
+        field("Input Shape", "input_shapes", 30), field("Part", "part", 20),
+        field("Unit", lambda row: _UNITS[row["unit"]], 8),
+    ]  # fmt: skip
     sides = list(enumerate(labels(matrix)))
-    fields += [field(label, "ms", _side_value(at), 14) for at, label in sides]
+    for at, label in sides:
+        fields.append(field(label, of_side(at, lambda row, cell: (_KINDS[row["unit"]], cell["value"])), 14, "ms"))
     first = len(fields) + 1
-    fields += [field(f"DIFF of {label}", "percent", _side_cell(at, "diff"), 11) for at, label in sides[1:]]
+    for at, label in sides[1:]:
+        fields.append(field(f"DIFF of {label}", of_side(at, lambda row, cell: cell["diff"]), 11, "percent"))
     last = len(fields)
-    fields += [_side_verdict(at, label) for at, label in sides[1:]]
-    sheet = book.sheet("Matrix", fields, (("" if row["level"] else "main", row) if row["section"] == "overall" else
-                                          ("", row) for row in rows), len(rows))  # fmt: skip
+    fields += [field(f"Verdict of {label}", of_side(at, verdict), 14, "filter") for at, label in sides[1:]]
+
+    def tone(row: Row) -> str:
+        return "main" if row["section"] == "overall" and not row["level"] else ""
+
+    sheet = book.sheet("Matrix", fields, rows, tone=tone)
     area = f"{get_column_letter(first)}2:{get_column_letter(last)}{len(rows) + 1}"
     scale = {"start_type": "num", "start_value": -_FAR, "mid_type": "num", "mid_value": 0, "end_type": "num"}
     colors = {"start_color": _FASTER, "mid_color": _SAME, "end_color": _SLOWER}
     sheet.conditional_formatting.add(area, ColorScaleRule(**scale, **colors, end_value=_FAR))
-    texts = [field(name.capitalize(), "text", name) for name in ("label", "workload", "device", "configuration")]
-    counts = [field(name.capitalize(), "count", name) for name in ("runs", "ranks", "steps")]
+    texts = [field(name.capitalize(), name) for name in ("label", "workload", "device", "configuration")]
+    counts = [field(name.capitalize(), name, kind="count") for name in ("runs", "ranks", "steps")]
     sentences = [{"note": line} for line in (*verdict_lines(matrix), *matrix.notes)]
-    note = field("Note", "text", "note")
+    note = field("Note", "note")
     book.blocks("Sides", [("Sides", [*texts, *counts], plain(matrix.sides)), ("Verdicts", [note], sentences)])
-    return book.save()
 
 
-def _side_value(side: int) -> Any:
-    return lambda row: (_MATRIX_KINDS[row["unit"]], row["cells"][side]["value"])
-
-
-def _side_cell(side: int, name: str) -> Any:
-    return lambda row: row["cells"][side][name]
-
-
-def _side_verdict(side: int, label: str) -> Field:
-    def value(row: Row) -> tuple[str | None, bool]:
-        word = row["cells"][side]["verdict"]
-        return word, word in ("REGRESSED", "ADDED")
-
-    return field(f"Verdict of {label}", "filter", value, 14)
+_MADE: Final[Mapping[str, Callable[[Book, Any, Look], None]]] = {
+    "show": _show, "explained": _explained, "advice": _advice, "cluster": _cluster, "calibration": _calibration,
+    "history": _history, "log": _log, "matrix": _matrix,
+}  # fmt: skip

@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from tracker.compare.headline import short_labels
 from tracker.reports.cells import cell, number, readable, share
 from tracker.reports.commands import command_of
-from tracker.reports.document import NAME, SENTENCE, UNDER, Block, Column, Document, Lines, Table, Target, table
-from tracker.reports.look import Look
+from tracker.reports.document import NAME, SENTENCE, UNDER, Block, Column, Document, Lines, Look, Table, Target, table
 from tracker.reports.rows import records
 from tracker.reports.text import ROWS
 from tracker.results import Advice, Advised

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from tracker.reports.cells import cell, pairs, sparkline
 from tracker.reports.commands import command
-from tracker.reports.document import WORDS, Column, Document, Table, Target, Trend, table
-from tracker.reports.look import Look
+from tracker.reports.document import WORDS, Column, Document, Look, Table, Target, Trend, table
 from tracker.reports.rows import Row, records
 from tracker.results import Board
 from tracker.units import MISSING_TEXT, format_diff, format_moment

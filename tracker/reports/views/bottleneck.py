@@ -1,10 +1,11 @@
-"""What the steps of a run or of two sides wait for, in sentences."""
+"""What the steps of a run or of two sides wait for, in sentences and as values."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from tracker.reports.cells import share
+from tracker.reports.rows import Row, plain
 from tracker.results import Bottleneck, Diff
 
 _CLASSES: Final = {
@@ -77,3 +78,25 @@ def _parts(found: Bottleneck) -> list[str]:
 
 def _per_cent(value: float) -> str:
     return f"{value * 100:g} %"
+
+
+def record(found: Bottleneck | None) -> dict[str, Any] | None:
+    """A bottleneck by name: its class, quotients, what is missing, the thresholds."""
+    if found is None:
+        return None
+    numbers = (
+        "data_loading_share", "device_utilisation", "possible_gain_share", "utilisation_of", "outside_steps_share",
+        "communication_share",
+    )  # fmt: skip
+    values: dict[str, Any] = {"class": found.bound, **{name: plain(getattr(found, name)) for name in numbers}}
+    return values | {"missing": list(found.missing), "thresholds": plain(found.thresholds)}
+
+
+def rows(*found: Bottleneck) -> list[Row]:
+    """The same for tables of values: a row per side, each with its name where there are two."""
+    made = []
+    for side, one in zip(("baseline", "candidate"), found, strict=False):
+        limits = [f"{name.replace('_', ' ')} {_per_cent(value)}" for name, value in one.thresholds.items()]
+        texts = {"missing": "; ".join(one.missing), "thresholds": ", ".join(limits)}
+        made.append(({"side": side} if len(found) > 1 else {}) | (record(one) or {}) | texts)
+    return made

@@ -6,8 +6,7 @@ from typing import Final
 
 from tracker.reports import cells
 from tracker.reports.commands import command
-from tracker.reports.document import NAME, UNDER, Block, Column, Document, Table, table
-from tracker.reports.look import Look
+from tracker.reports.document import NAME, UNDER, Block, Column, Document, Look, Table, table
 from tracker.reports.rows import Row, records
 from tracker.reports.views.history import KINDS
 from tracker.results import Calibration

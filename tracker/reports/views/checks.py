@@ -9,8 +9,7 @@ from tracker.errors import EXIT_FINDINGS, EXIT_NOT_COMPARABLE, EXIT_TOO_LITTLE_D
 from tracker.regressions.gates import gate_of_findings, reason_of
 from tracker.reports.cells import q_text, readable, values
 from tracker.reports.commands import command, command_of
-from tracker.reports.document import Check, Checks
-from tracker.reports.look import Look
+from tracker.reports.document import Check, Checks, Look
 from tracker.reports.rows import records
 from tracker.reports.views import findings as view_of_findings
 from tracker.results import Diff, Findings

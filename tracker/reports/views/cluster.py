@@ -19,11 +19,11 @@ from tracker.reports.document import (
     Document,
     HeatMap,
     Lines,
+    Look,
     Table,
     Target,
     table,
 )
-from tracker.reports.look import Look
 from tracker.reports.rows import Row, records
 from tracker.reports.text import ROWS
 from tracker.results import SLOW, Cluster

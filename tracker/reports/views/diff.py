@@ -14,8 +14,20 @@ from tracker.compare.headline import CUT_OUTS, short_labels
 from tracker.reports import cells
 from tracker.reports.cells import values
 from tracker.reports.commands import command_of, options_of, others_of
-from tracker.reports.document import NAME, SENTENCE, Bars, Block, Column, Document, Lines, Table, Target, few, table
-from tracker.reports.look import Look
+from tracker.reports.document import (
+    NAME,
+    SENTENCE,
+    Bars,
+    Block,
+    Column,
+    Document,
+    Lines,
+    Look,
+    Table,
+    Target,
+    few,
+    table,
+)
 from tracker.reports.rows import Row, records
 from tracker.reports.text import ROWS, shorten
 from tracker.reports.views import bottleneck, diff_tables, tree

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from tracker.reports.cells import number
 from tracker.reports.commands import command
-from tracker.reports.document import WORDS, Block, Column, Document, Lines, Table, few, table
-from tracker.reports.look import Look
+from tracker.reports.document import WORDS, Block, Column, Document, Lines, Look, Table, few, table
 from tracker.units import MISSING_TEXT, NS_PER_S, counted, format_bytes, format_ns, ranges, some_of
 
 if TYPE_CHECKING:

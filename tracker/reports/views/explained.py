@@ -16,13 +16,13 @@ from tracker.reports.document import (
     Column,
     Document,
     Lines,
+    Look,
     Table,
     Target,
     Trend,
     few,
     table,
 )
-from tracker.reports.look import Look
 from tracker.reports.rows import Row, plain, records
 from tracker.reports.text import shorten
 from tracker.reports.views.findings import (

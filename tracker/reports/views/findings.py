@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from tracker.reports.cells import form, readable, replaced_name, share, signed
 from tracker.reports.commands import command
-from tracker.reports.document import NAME, SENTENCE, Block, Column, Document, Lines, Table, Target, few, table
-from tracker.reports.look import Look
+from tracker.reports.document import NAME, SENTENCE, Block, Column, Document, Lines, Look, Table, Target, few, table
 from tracker.reports.rows import Row, records
 from tracker.reports.text import shorten
 from tracker.results import OPEN_STATES, REPLACED_BY, STATES, Findings

@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from tracker.reports import cells
 from tracker.reports.commands import command, command_of, exact_command, option_words
-from tracker.reports.document import NAME, UNDER, WORDS, Column, Document, Table, Target, Trend, level, table
-from tracker.reports.look import Look
+from tracker.reports.document import NAME, UNDER, WORDS, Column, Document, Look, Table, Target, Trend, level, table
 from tracker.reports.rows import Row, records
 from tracker.reports.text import GAP, fit
 from tracker.results import PROFILERS, History

@@ -9,8 +9,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from tracker.reports.document import Block, Document, Lines, few
-from tracker.reports.look import Look
+from tracker.reports.document import Block, Document, Lines, Look, few
 from tracker.reports.rows import Row, plain, records
 from tracker.reports.views import explained
 from tracker.reports.views.findings import rows_of, where_of

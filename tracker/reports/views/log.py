@@ -14,8 +14,7 @@ from msgspec.structs import replace
 from tracker.profile import UNKNOWN_DEVICE
 from tracker.reports import cells
 from tracker.reports.commands import command, option_words
-from tracker.reports.document import WORDS, Block, Column, Document, Table, Target, Trend, level, table
-from tracker.reports.look import Look
+from tracker.reports.document import WORDS, Block, Column, Document, Look, Table, Target, Trend, level, table
 from tracker.reports.rows import Row, records
 from tracker.reports.text import GAP, ROWS, fit
 from tracker.results import LOG_TITLES as MEASURES

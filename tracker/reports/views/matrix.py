@@ -11,8 +11,7 @@ from rich.cells import cell_len
 from tracker.compare.headline import short_labels
 from tracker.reports import cells
 from tracker.reports.commands import command_of, options_of, others_of
-from tracker.reports.document import NAME, Column, Document, Lines, Table, Target, table
-from tracker.reports.look import Look
+from tracker.reports.document import NAME, Column, Document, Lines, Look, Table, Target, table
 from tracker.reports.rows import Row, records
 from tracker.reports.text import GAP, ROWS, shorten
 from tracker.reports.views.diff_tables import SERIES_OF_RUN

@@ -13,8 +13,7 @@ from tracker.compare.references import FILES
 from tracker.profile import NOT_LISTED, NOT_LISTED_COLLECTIVES
 from tracker.reports.cells import PARTS, READABLE, cell, number, readable, share
 from tracker.reports.commands import command_of, options_of, others_of
-from tracker.reports.document import NAME, Bars, Block, Column, Document, Lines, Table, few, table
-from tracker.reports.look import Look
+from tracker.reports.document import NAME, Bars, Block, Column, Document, Lines, Look, Table, few, table
 from tracker.reports.rows import records
 from tracker.reports.text import ROWS
 from tracker.reports.views import bottleneck, show_tables, tree

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from tracker.errors import without_place
-from tracker.reports.document import Document, Lines
-from tracker.reports.look import Look
+from tracker.reports.document import Document, Lines, Look
 from tracker.results.status import (
     FolderStatus,
     MessageStatus,

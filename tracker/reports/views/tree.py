@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from tracker.reports.cells import number, pair, readable, share, tone
-from tracker.reports.document import UNDER, WORDS, Column, Flame, Table, table
-from tracker.reports.look import Look
+from tracker.reports.document import UNDER, WORDS, Column, Flame, Look, Table, table
 from tracker.reports.rows import Row, records
 from tracker.reports.views.diff_tables import SIDES, metric_words, shapes, side_cells, side_columns, verdict_cells
 from tracker.reports.views.diff_tables import verdict_columns as judged_columns
