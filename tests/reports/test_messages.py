@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from tests.reports.builders import messages
 from tracker.reports import render_message
-from tracker.reports.fitting import cut, harmless, said
-from tracker.reports.message import Limits, json_of, of_json
+from tracker.reports.message import Limits, cut, harmless, json_of, of_json, said
 from tracker.results import Message
 
 CASES = {

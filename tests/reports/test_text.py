@@ -13,9 +13,8 @@ from rich.text import Text
 
 from tests.reports import builders
 from tests.reports.builders import MS
-from tracker.reports import render
+from tracker.reports import encodable, render
 from tracker.reports.document import NAME, UNDER, WORDS, Column, Document, Lines, Look, Table, table
-from tracker.reports.signs import encodable
 from tracker.reports.text import bar, fit, shorten, shortened, wrapped
 from tracker.reports.text import render as text_of
 

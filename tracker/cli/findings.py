@@ -69,7 +69,7 @@ def explain(
     from tracker.regressions.actions import numbers_of
 
     _, incidents = numbers_of([finding])
-    delivery = plan(page, f"finding_{finding}", "incident" if incidents else "explained")
+    delivery = plan(page, f"finding_{finding}", "explained")
     with database.reading(config.load(db)) as store:
         explained = api.explain(finding, store=store)
         found = explained if isinstance(explained, list) else [explained]

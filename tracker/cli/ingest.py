@@ -173,7 +173,6 @@ def _store_runs(
     from tracker.regressions import tracks  # noqa: F401
     from tracker.regressions.inbox import findings  # noqa: F401
     from tracker.reports.commands import command  # noqa: F401
-    from tracker.reports.signs import encodable  # noqa: F401
     from tracker.store.order import seems_older_than  # noqa: F401
 
     version, workload = labels

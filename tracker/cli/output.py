@@ -19,7 +19,7 @@ from tracker.api.files import check_file, unwritable, write_file
 from tracker.cli.database import with_database
 from tracker.cli.options import FORMATS, Page
 from tracker.errors import SourceError, UsageError
-from tracker.reports.signs import encodable
+from tracker.reports import encodable
 from tracker.units import printable
 
 if TYPE_CHECKING:

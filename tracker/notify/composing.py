@@ -16,8 +16,7 @@ from tracker.regressions.environment import changed_between
 from tracker.regressions.inbox import causes_of, incident_of, share_of
 from tracker.regressions.replaced import as_one
 from tracker.reports.commands import exact_command
-from tracker.reports.fitting import is_pasteable
-from tracker.reports.message import changes
+from tracker.reports.message import changes, is_pasteable
 from tracker.reports.rows import plain
 from tracker.results import Message, ToldFinding, ToldIncident
 from tracker.store import Store, queries

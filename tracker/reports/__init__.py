@@ -7,6 +7,7 @@ add a format: write `<name>.py` with `TITLE`, `SUFFIX`, `BINARY` and `render`, a
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 NAMES: Final = ("csv", "github", "html", "json", "junit", "markdown", "prometheus", "speedscope", "text", "xlsx")
 _WORDS: Final = {
     "Diff": "diff", "Matrix": "matrix", "Shown": "show", "Log": "log", "History": "history", "Findings": "findings",
-    "ExplainedFinding": "explained", "ExplainedIncident": "incident", "Calibration": "calibration",
+    "ExplainedFinding": "explained", "ExplainedIncident": "explained", "Calibration": "calibration",
     "Cluster": "cluster", "Advised": "advice", "Board": "board", "Status": "status",
 }  # fmt: skip
 """Class of a result -> its view."""
@@ -39,6 +40,12 @@ SHOWS: Final = {
 """Format -> the results that it can show."""
 _FOLLOWING: Final = ("github", "markdown", "text")
 """Formats of which several documents follow each other."""
+
+
+_ONE_FOR_ONE: Final = str.maketrans("▁▂▃▄▅▆▇█▏▎▍▌▋▊▉·▲▼…×→", "_.-:=+*#...#### ^v~x>")
+_LONGER: Final = ((re.compile(r" ±"), "+-"), (re.compile(r"±"), "+-"), (re.compile(r"…(?= )"), "..."))
+_ANY: Final = re.compile("[▁▂▃▄▅▆▇█▏▎▍▌▋▊▉·▲▼…×→±]")
+"""ASCII for the signs of reports, of the same width, so that tables stay aligned; in a sparkline a gap is a space."""
 
 
 class Wishes(TypedDict, total=False):
@@ -75,10 +82,7 @@ def render(result: Result, format: str = "text", **wishes: Unpack[Wishes]) -> st
     what = word_of(result) or ""
     check_words("section", sections, CLUSTER_SECTIONS if what == "cluster" else SECTIONS)
     check(format, what)
-    look = Look(
-        only=sections, details=wishes.get("details", False), limit=limit, width=wishes.get("width"),
-        color=wishes.get("color", False), gate=wishes.get("gate"), tell=wishes.get("tell", warnings.warn),
-    )  # fmt: skip
+    look = Look(**{"tell": warnings.warn, **wishes, "only": sections})
     renderer = _module(format)
     made: Any
     if format in ("text", "markdown", "html"):
@@ -162,3 +166,23 @@ def _module(format: str) -> ModuleType:
     if format not in NAMES:
         raise UsageError(f"no report format {format!r}", remedy=f"choose one of {', '.join(NAMES)}")
     return import_module(f"tracker.reports.{format}")
+
+
+def encodable(text: str, encoding: str | None) -> str:
+    """`text` with ASCII for the signs of reports where `encoding` lacks one of those in it; other texts stay.
+
+    >>> encodable("▁▄█ ±2 %, a…b", "ascii"), encodable("▁▄█", "utf-8")
+    ('_:#+-2 %, a~b', '▁▄█')
+    >>> encodable("… and 3 more", "latin-1"), encodable("3, ±2 %", "latin-1")
+    ('... and 3 more', '3, ±2 %')
+    """
+    signs = "".join(set(_ANY.findall(text)))
+    try:
+        signs.encode(encoding or "utf-8")
+    except UnicodeEncodeError:
+        for sign, word in _LONGER:
+            text = sign.sub(word, text)
+        return text.translate(_ONE_FOR_ONE)
+    except LookupError:
+        return text
+    return text

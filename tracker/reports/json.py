@@ -87,17 +87,14 @@ def _show(shown: Shown, look: Look) -> dict[str, Any]:
     return document
 
 
-def _explained(found: ExplainedFinding, look: Look) -> dict[str, Any]:
-    """One finding with its tests, runs, events and facts, and what else changed."""
+def _explained(found: ExplainedFinding | ExplainedIncident, look: Look) -> dict[str, Any]:
+    """One finding with its tests, runs, events and facts, and what else changed; the same of all of an incident."""
+    if isinstance(found, ExplainedIncident):
+        explained = [{"schema": SCHEMA} | _explained(one, look) for one in found.explained]
+        return {"incident_id": found.incident_id, "explained": explained}
     fields = {name: plain(getattr(found, name)) for name in ("finding", "notes", "advice")}
     tables = {name: records(rows) for name, rows in tables_of(found, look).items()}
     return fields | tables | {"environment": records(found.environment)}
-
-
-def _incident(found: ExplainedIncident, look: Look) -> dict[str, Any]:
-    """The same of all findings of an incident."""
-    explained = [{"schema": SCHEMA} | _explained(one, look) for one in found.explained]
-    return {"incident_id": found.incident_id, "explained": explained}
 
 
 def _advice(found: Advised, look: Look) -> dict[str, Any]:
@@ -133,7 +130,7 @@ def _doctor(findings: DoctorFindings, look: Look) -> dict[str, Any]:
 
 
 _MADE: Final[Mapping[str, Callable[[Any, Look], dict[str, Any]]]] = {
-    "diff": _diff, "show": _show, "explained": _explained, "incident": _incident, "advice": _advice,
+    "diff": _diff, "show": _show, "explained": _explained, "advice": _advice,
     "matrix": _matrix, "doctor": _doctor, "status": lambda status, look: plain(status),
 }  # fmt: skip
 

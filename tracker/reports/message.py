@@ -1,10 +1,13 @@
 """One message for people or machines: what happened in its first line, then what explains it and what to do about it.
 
-Pure: the same message gives the same text. Every text that comes from outside passes `fitting.said`.
+Pure: the same message gives the same text. Every text that comes from outside passes `said`, which makes it harmless,
+and lines are made to fit without cutting a number.
 """
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -13,10 +16,9 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from tracker.reports.cells import calls, form, readable, share, signed
-from tracker.reports.fitting import LONGEST_NAME, Line, as_code, cut, fitted, harmless, is_pasteable, said
 from tracker.reports.views.findings import KINDS, diff_text, explanation
 from tracker.results import REPLACED_BY, Message, ToldFinding, ToldIncident
-from tracker.units import MISSING_TEXT, counted, format_diff, format_ns, ranges, time_unit
+from tracker.units import MISSING_TEXT, counted, format_diff, format_ns, printable, ranges, time_unit
 
 _EVENTS: Final = {
     "added": "more is found: ", "reminder": "still open: ",
@@ -40,6 +42,21 @@ _SHORT: Final = 3
 """Findings in the short form."""
 
 
+LONGEST_NAME: Final = 120
+"""Characters of a name in a message; kernels of templates have thousands."""
+
+_TAG: Final = re.compile(r"<(?=[!@#/\uff20]|at\b|users/)", re.IGNORECASE)
+_MENTION: Final = re.compile(r"@(?=\w)")
+_LINK: Final = re.compile(r"://")
+_WEB: Final = re.compile(r"\b(www)\.", re.IGNORECASE)
+_CALLS: Final = re.compile(r"<(?=[!@#/]|at\b|users/)|@(?=(?:all|channel|everyone|here|room)\b)", re.IGNORECASE)
+_PLAIN: Final = re.compile(r"[A-Za-z0-9 ,.:;%+/-]*")
+_AHEAD: Final = 8
+"""Characters behind a place that decide what becomes of it; what is made harmless never gets shorter."""
+
+ELLIPSIS: Final = "..."
+
+
 class Limits(Struct, frozen=True):
     """Room of a channel. `title` 0: it has none, so that the first line of the body is the title. `size`: how long a
     text is there, in characters unless told otherwise. `plain_title`: a title is no Markdown there, whatever the body.
@@ -56,6 +73,13 @@ class Written(Struct, frozen=True):
 
     title: str
     body: str
+
+
+class Line(Struct, frozen=True):
+    """A line of a message. `keep`: the lower, the earlier it goes where there is no room; 9 never goes."""
+
+    text: str
+    keep: float = 5.0
 
 
 def write(message: Message, form: str = "long", *, markdown: bool = False, limits: Limits | None = None) -> Written:
@@ -302,3 +326,91 @@ def _signature(message: Message) -> str:
     incidents: Sequence[ToldIncident] = message.incidents
     of = "".join(f" I-{one.incident_id}" for one in incidents[:8])
     return f"tracker {message.event}{of} [{harmless(message.key)}]"
+
+
+def harmless(text: str) -> str:
+    r"""`text` from outside, on one line, such that no messenger takes a part of it for a mention, a tag or a link.
+
+    >>> harmless("@here\nsee http://x <at user_id='all'> f<int>")
+    "\uff20here\\nsee http\uff1a//x \u2039at user_id='all'> f<int>"
+    """
+    text = _TAG.sub("\u2039", printable(text))
+    text = _LINK.sub("\uff1a//", _MENTION.sub("\uff20", text))
+    return _WEB.sub("\\1\uff0e", text)
+
+
+def said(text: str, *, markdown: bool, longest: int | None = LONGEST_NAME) -> str:
+    """`text` from outside as a message can hold it: harmless, not too long; in Markdown as code, unless it is plain.
+
+    >>> said("aten::mul_", markdown=True), said("a`b*", markdown=True), said("cpu", markdown=True)
+    ('`aten::mul_`', '``a`b*``', 'cpu')
+    """
+    if longest is not None:
+        text = text[: longest + _AHEAD]  # a name may have millions of characters
+    text = harmless(text)
+    if longest is not None and len(text) > longest:
+        text = text[: longest - len(ELLIPSIS)] + ELLIPSIS
+    return as_code(text) if markdown and not _PLAIN.fullmatch(text) else text
+
+
+def as_code(text: str) -> str:
+    """`text` in Markdown, taken as it stands: between more backticks than stand anywhere in it, as CommonMark has it.
+
+    >>> as_code("cpu"), as_code("a`b"), as_code("`a``")
+    ('`cpu`', '``a`b``', '``` `a`` ```')
+    """
+    if not text:
+        return ""
+    fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
+    # a space at each end is taken off again
+    pad = " " if "`" in (text[0], text[-1]) or text[0] == text[-1] == " " else ""
+    return f"{fence}{pad}{text}{pad}{fence}"
+
+
+def is_pasteable(command: str) -> bool:
+    r"""Whether a command can be shown letter by letter: what a shell would get from what people see is the command.
+
+    Not so with what no messenger shows as it is (control characters, several spaces), nor with what calls people even
+    there where nothing is marked up. A command is never shown changed: it would do something else.
+
+    >>> [is_pasteable(text) for text in ("tracker diff 'v`1'", "tracker diff 'a\nb'", "tracker diff '<!channel>'")]
+    [True, False, False]
+    """
+    return printable(command) == command and "  " not in command and not _CALLS.search(command)
+
+
+def fitted(lines: Sequence[Line], limit: int, size: Callable[[str], int] = len) -> str:
+    """The lines as one text that is not larger than `limit`: the least important ones go, whole, the last ones first.
+
+    Lines that must stay and are too long all together end at a word.
+
+    >>> fitted([Line("head", 9), Line("+7.31 % slower", 1), Line("more", 2)], 10)
+    'head\\nmore'
+    """
+    leaving = sorted((place for place, line in enumerate(lines) if line.keep < 9),
+                     key=lambda place: (lines[place].keep, -place))  # fmt: skip
+
+    def without(count: int) -> str:
+        gone = set(leaving[:count])
+        text = "\n".join(line.text for place, line in enumerate(lines) if place not in gone)
+        return re.sub(r"\n{3,}", "\n\n", text).strip("\n")
+
+    fewest = bisect_left(range(len(leaving)), True, key=lambda count: size(without(count)) <= limit)
+    return cut(without(fewest), limit, size)
+
+
+def cut(text: str, limit: int, size: Callable[[str], int] = len) -> str:
+    """`text` if it is not larger than `limit`, else as many whole words of it as fit.
+
+    >>> cut("412.00 ms -> 442.10 ms", 16), cut("412.00", 6), cut("412.00 ms", 5)
+    ('412.00 ms ...', '412.00', '...')
+    """
+    if size(text) <= limit:
+        return text
+    words = re.split(r"(?<=\s)", text)
+    while words and size("".join(words).rstrip() + f" {ELLIPSIS}") > limit:
+        words.pop()
+    start = "".join(words).rstrip()
+    # an arrow leads nowhere without what comes behind it
+    start = re.sub(r"\s*(->|[=+-])$", "", start)
+    return f"{start} {ELLIPSIS}".strip()[: max(limit, 0)]

@@ -20,7 +20,17 @@ from tracker.reports.views.history import points_of, series_title
 from tracker.reports.views.log import cell_tone, short_names
 from tracker.reports.views.matrix import labels, rows_of, verdict_lines
 from tracker.reports.workbook import Book, Field, field
-from tracker.results import Advised, Calibration, Cluster, ExplainedFinding, History, Log, Matrix, Shown
+from tracker.results import (
+    Advised,
+    Calibration,
+    Cluster,
+    ExplainedFinding,
+    ExplainedIncident,
+    History,
+    Log,
+    Matrix,
+    Shown,
+)
 from tracker.units import printable
 
 TITLE = "Excel workbook with all details"
@@ -68,9 +78,10 @@ def _show(book: Book, shown: Shown, look: Look) -> None:
         book.table(_TITLES.get(name, name.replace("_", " ").title().replace(" ", "")), rows)
 
 
-def _explained(book: Book, found: ExplainedFinding, look: Look) -> None:
-    """The finding, its tests, its runs, its life and facts, a sheet each."""
-    book.table("Finding", Columns.of_rows([plain(dict(found.finding))], list(found.finding)))
+def _explained(book: Book, found: ExplainedFinding | ExplainedIncident, look: Look) -> None:
+    """The finding or those of an incident, tests, runs, events and facts, a sheet each."""
+    if isinstance(found, ExplainedFinding):
+        book.table("Finding", Columns.of_rows([plain(dict(found.finding))], list(found.finding)))
     _sheets(book, found, look)
 
 

@@ -1,9 +1,13 @@
-"""The document of one finding: every test that decided, its runs, and its events."""
+"""The document of one finding: every test that decided, its runs, and its events; of an incident a line per finding
+with the tests that decided, all of each as details.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
+
+from msgspec.structs import replace
 
 from tracker.reports import cells
 from tracker.reports.cells import form, number, readable, signed, sparkline
@@ -32,11 +36,12 @@ from tracker.reports.views.findings import (
     changed_with,
     diff_text,
     name_of,
+    rows_of,
     state_text,
     where_of,
 )
-from tracker.results import REPLACED_BY, Advice, ExplainedFinding
-from tracker.units import MISSING_TEXT, format_diff, format_moment
+from tracker.results import REPLACED_BY, Advice, ExplainedFinding, ExplainedIncident
+from tracker.units import MISSING_TEXT, counted, format_diff, format_moment
 
 _RUNS: Final = 2
 _SHAPES: Final = 60
@@ -44,10 +49,17 @@ _CAUSE: Final = 300
 """Characters of a headline and of a remark."""
 _LINES: Final = 2
 """Events and changes of the environment on a first screen."""
+_FINDINGS: Final = 8
 
 
-def document(found: ExplainedFinding, look: Look) -> Document:
-    """The tests, the runs that they rest on, what users and versions did to it, and what else changed."""
+def document(found: ExplainedFinding | ExplainedIncident, look: Look) -> Document:
+    """Of a finding the tests, the runs that they rest on, what users and versions did to it, and what else changed; of
+    an incident a line per finding that no other one covers, the step first.
+    """
+    return _of_incident(found, look) if isinstance(found, ExplainedIncident) else _of_finding(found, look)
+
+
+def _of_finding(found: ExplainedFinding, look: Look) -> Document:
     row: Row = plain(dict(found.finding))
     name = " ".join(filter(None, (name_of(row), shorten(row["input_shapes"] or "", _SHAPES), row["part"])))
     kind = "" if REPLACED_BY in row["name"] else f" ({KINDS[row['kind']]})"
@@ -127,7 +139,7 @@ def _sentence(test: Row) -> str:
     return f"{test['meaning']}{f': {value}' if value else ''}{f', {bound} {limit}' if limit else ''}{set_by}"
 
 
-def in_short(tests: Sequence[Row]) -> str:
+def _in_short(tests: Sequence[Row]) -> str:
     """The tests that have a limit, in one line."""
     found = []
     for test in tests:
@@ -174,3 +186,40 @@ def _next(row: Row) -> Iterator[str]:
     if row["state"] in ("new", "persisting"):
         yield f'tracker ack {row["finding_id"]} --reason "..."'
         yield f'tracker expect {row["finding_id"]} --reason "..."'
+
+
+def _of_incident(incident: ExplainedIncident, look: Look) -> Document:
+    explained = incident.explained
+    rows = [plain(dict(found.finding)) | {"below": _in_short(records(found.tests))} for found in explained]
+    first, number = rows[0], incident.incident_id
+    whole = _of_finding(explained[0], look)
+    following = [f"tracker explain {first['finding_id']}", *([] if look.details else ["--details"])]
+    if any(row["state"] in ("new", "persisting") for row in rows):
+        following += [f'tracker {word} I-{number} --reason "..."' for word in ("ack", "expect")]
+    return Document(
+        title=f"I-{number}: {where_of(first)}; {counted(len(rows), 'finding')} in {first['version']}",
+        headline=whole.headline,
+        verdict=whole.verdict,
+        tone=whole.tone,
+        blocks=tuple(_blocks_of_incident(incident, rows, look)),
+        notes=few([note for found in explained for note in found.notes], look),
+        next_commands=tuple(following),
+    )
+
+
+def _blocks_of_incident(incident: ExplainedIncident, rows: list[Row], look: Look) -> Iterator[Block]:
+    made = rows_of(rows, replace(look, details=True), None if look.details else look.rows(_FINDINGS))
+    yield replace(made, note="(in brackets the limit of a test)", is_first=True)
+    advice = [item for found in incident.explained for item in found.advice]
+    if advice:
+        yield what_to_do(advice, rows[0])
+    shared: list[Block] = []
+    for found in incident.explained:
+        own = _of_finding(found, look)
+        yield Lines(own.title, (own.headline, *own.remarks), is_first=False, is_wrapped=True)
+        for block in own.blocks:
+            if block.title in ("Tests", "Runs", "Events"):
+                yield replace(block, is_first=False)
+            elif block.title != "What to do" and block not in shared:
+                shared.append(block)
+    yield from (replace(block, is_first=False) for block in shared)
