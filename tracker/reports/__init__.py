@@ -82,7 +82,8 @@ def render(result: Result, format: str = "text", **wishes: Unpack[Wishes]) -> st
     what = word_of(result) or ""
     check_words("section", sections, CLUSTER_SECTIONS if what == "cluster" else SECTIONS)
     check(format, what)
-    look = Look(**{"tell": warnings.warn, **wishes, "only": sections})
+    wanted: dict[str, Any] = {"tell": warnings.warn, **wishes, "only": sections}
+    look = Look(**wanted)
     renderer = _module(format)
     made: Any
     if format in ("text", "markdown", "html"):

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from tracker.compare.references import FILES
 from tracker.profile import NO_OP, NOT_LISTED, UNKNOWN_DEVICE, UNLINKED_OP
+from tracker.reports.document import Column, group
 from tracker.reports.rows import Row
 from tracker.results import BOTH, REPLACED_BY, UNMATCHED
 from tracker.results.verdicts import GLOSSES
@@ -35,6 +36,7 @@ MARKS: Final[Mapping[str, str]] = {
     "REGRESSED": "▲", "ADDED": "▲", "IMPROVED": "▼", "REMOVED": "▼", "SUSPECT": "?",
 }  # fmt: skip
 """The mark of a verdict where there is no room for the word."""
+_Cell = Callable[[Row], str]
 _PAIR: Final = re.compile(r" (?=[^ =]+=)")
 _VISIBLE: Final = 0.02
 """The least limit of a step: docs/judging.md."""
@@ -243,11 +245,76 @@ def pairs(configuration: str) -> list[tuple[str, str]]:
     return [(key, value) for key, _, value in found]
 
 
-def per_call(row: Row) -> list[str]:
-    """Average, minimum and maximum of one call, in one unit."""
-    total, count = row["total_ns"], row["calls"]
-    times = [total / count if total is not None and count else None, row["min_ns"], row["max_ns"]]
-    return [cell(time, "ns", *times) for time in times]
+def named(name: str) -> _Cell:
+    """A name of a row as people should read it."""
+    return lambda row: readable(row[name])
+
+
+def text(name: str, missing: str = MISSING_TEXT) -> _Cell:
+    """A text of a row as it is."""
+    return lambda row: missing if row[name] is None else str(row[name])
+
+
+def count(name: str) -> _Cell:
+    """A count of a row."""
+    return lambda row: number(row[name])
+
+
+def time(name: str) -> _Cell:
+    """A time of a row; it may have none."""
+    return lambda row: cell(row.get(name), "ns")
+
+
+def size(name: str) -> _Cell:
+    """A number of bytes of a row; it may have none."""
+    return lambda row: cell(row.get(name), "bytes")
+
+
+def portion(name: str) -> _Cell:
+    """A quotient of a row in per cent."""
+    return lambda row: share(row[name])
+
+
+def ratio(name: str) -> _Cell:
+    """A relative change of a row."""
+    return lambda row: format_diff(row[name])
+
+
+def measure(name: str) -> _Cell:
+    """A measurement of a row in its own unit."""
+    return lambda row: measured(row[name])
+
+
+def speed(name: str) -> _Cell:
+    """A rate of a row."""
+    return lambda row: MISSING_TEXT if row[name] is None else f"{row[name]:,.2f}"
+
+
+def together(unit: str, columns: Mapping[str, Column]) -> Column:
+    """Columns whose numbers are in one unit, each with the name of what it shows of a row."""
+
+    def cells(row: Row) -> list[str]:
+        values = [row[name] for name in columns]
+        return [cell(value, unit, *values) for value in values]
+
+    return group(columns.values(), cells)
+
+
+def measures(*headers: str) -> Column:
+    """Mean, minimum and maximum of a measurement."""
+    return group(map(Column, headers), lambda row: [measured(row[name]) for name in ("mean", "min", "max")])
+
+
+def per_call(total: str, *drops: int) -> Column:
+    """Average, minimum and maximum of one call, in one unit; `drops`: of the three columns."""
+
+    def cells(row: Row) -> list[str]:
+        whole, calls = row[total], row["calls"]
+        times = [whole / calls if whole is not None and calls else None, row["min_ns"], row["max_ns"]]
+        return [cell(time, "ns", *times) for time in times]
+
+    heads = ("average", "minimum", "maximum")
+    return group((Column(head, drop=drop) for head, drop in zip(heads, drops, strict=True)), cells)
 
 
 def group_words(row: Row) -> str:

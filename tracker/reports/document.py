@@ -6,7 +6,7 @@ no result. Cells are text with their units; a renderer decides width, colour and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
@@ -54,15 +54,21 @@ class Look(Struct, frozen=True):
         return limit or None
 
 
+def empty(row: Any) -> str:
+    """No cell."""
+    return ""
+
+
 class Column(Struct, frozen=True, repr_omit_defaults=True):
-    """A column of a table. `left`: aligned left; `elastic`: may be shortened; `fold`: may move under the first elastic
-    column of its row; `drop`: what is left out first where there is no room, highest first, 0 never; `code`: holds
-    names from a profile; `place`: holds code lines, of which the file name must stay; `tail`: is cut in front;
-    `sentence`: goes on in the next line where it is too long. `header`: of one line, or of several that all columns of
-    the table have; `short`: what stands there where there is little room.
+    """A column of a table. `cell`: what makes its cell of a row (`rows.table_of`). `left`: aligned left; `elastic`: may
+    be shortened; `fold`: may move under the first elastic column of its row; `drop`: what is left out first where there
+    is no room, highest first, 0 never; `code`: holds names from a profile; `place`: holds code lines, of which the file
+    name must stay; `tail`: is cut in front; `sentence`: goes on in the next line where it is too long. `header`: of one
+    line, or of several that all columns of the table have; `short`: what stands there where there is little room.
     """
 
     header: str
+    cell: Callable[[Any], str] = empty
     left: bool = False
     elastic: bool = False
     fold: bool = False
@@ -77,6 +83,19 @@ class Column(Struct, frozen=True, repr_omit_defaults=True):
     def narrow(self) -> str:
         """The header of a terminal."""
         return self.short or self.header
+
+
+class Group(Column, frozen=True, kw_only=True):
+    """Stands for several columns whose cells are made together, such as numbers in one unit."""
+
+    header: str = ""
+    columns: tuple[Column, ...]
+    cells: Callable[[Any], Sequence[str]]
+
+
+def group(columns: Iterable[Column], cells: Callable[[Any], Sequence[str]]) -> Column:
+    """Columns whose `cells` of a row are made together."""
+    return Group(columns=tuple(columns), cells=cells)
 
 
 class Bars(Struct, frozen=True):

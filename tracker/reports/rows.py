@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from tracker.columns import Columns
 from tracker.lazy import pd
-from tracker.reports.document import Look
+from tracker.reports.document import Column, Group, Look, Table, empty, table
 from tracker.results import (
     CALIBRATION_COLUMNS,
     EXPLAIN_COLUMNS,
@@ -95,10 +96,28 @@ def records(rows: Columns | pd.DataFrame | list[Row]) -> list[Row]:
     return [dict(zip(keys, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
-def top(rows: Columns | pd.DataFrame, limit: int | None) -> tuple[list[Row], int]:
-    """The first rows of a table that is ordered by importance, and how many are left out."""
-    found = records(rows if limit is None else rows.head(limit))
-    return found, len(rows) - len(found)
+def table_of(
+    title: str,
+    columns: Sequence[Column],
+    rows: Columns | Sequence[Any],
+    limit: int | None = None,
+    *,
+    tone: Callable[[Any], str] = lambda row: "",
+    **parts: Any,
+) -> Table:
+    """A table of the first rows of a result, or of anything that `columns` make cells of; it says how many are left
+    out. `tone`: of a row; `parts`: other fields of the table, functions of a row where they have a value for each.
+    """
+    kept: Sequence[Any] = records(rows.head(limit)) if isinstance(rows, Columns) else rows[:limit]
+    heads = [head for one in columns for head in (one.columns if isinstance(one, Group) else (one,))]
+    lines = []
+    for row in kept:
+        cells = [one.cells(row) if isinstance(one, Group) else (one.cell(row),) for one in columns]
+        lines.append((tone(row), [*chain.from_iterable(cells)]))
+    made = {name: tuple(map(part, kept)) if callable(part) else part for name, part in parts.items()}
+    # what made the cells is no part of what a table says
+    plain_heads = [replace(head, cell=empty) for head in heads]
+    return table(title, plain_heads, lines, **{"more": len(rows) - len(kept)} | made)
 
 
 def pruned(tree: Columns, limit: int | None) -> Columns:

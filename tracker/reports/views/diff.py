@@ -31,7 +31,7 @@ from tracker.reports.document import (
 from tracker.reports.rows import Row, records
 from tracker.reports.text import ROWS, shorten
 from tracker.reports.views import bottleneck, diff_tables, tree
-from tracker.reports.views.sections import in_section, names_modules
+from tracker.reports.views.sections import SIDES, history_of, in_section, names_modules
 from tracker.results import OTHER_SHAPES, TOP_LEVEL, Contribution, Diff, Side
 from tracker.results.verdicts import CHANGED, EXCUSED, GLOSSES
 from tracker.units import counted, format_diff, format_ns, format_numbers, some_of, steps_words, time_unit
@@ -128,7 +128,7 @@ def _blocks(diff: Diff, look: Look) -> Iterator[Block]:
             continue
         yield from in_section(diff_tables.SECTIONS[section](diff, limit), section, look.only, diff.options, False)
     yield Lines("Replaced", tuple(_replaced(diff)), section="operator", is_first=False, is_wrapped=True)
-    sides = zip(diff_tables.SIDES, diff.bottlenecks or (), strict=False)
+    sides = zip(SIDES, diff.bottlenecks or (), strict=False)
     lines = tuple(f"{side}: {bottleneck.sentence(found)}" for side, found in sides)
     yield Lines("Bottleneck", lines, section="overall", is_first=False, is_wrapped=True)
     if diff.judgement is not None and diff.judgement.judged:
@@ -148,8 +148,8 @@ def heads(labels: list[str]) -> list[Column]:
     names = [own[0] if len(own) > 1 else own[-1] for own in parts]
     texts = [shorten(name, _LABEL) for name in names]
     if names[0] == names[1]:
-        return [Column(side) for side in diff_tables.SIDES]
-    shorts = texts if texts[0] != texts[1] else diff_tables.SIDES
+        return [Column(side) for side in SIDES]
+    shorts = texts if texts[0] != texts[1] else SIDES
     return [Column(name, short="" if name == text else text) for name, text in zip(names, shorts, strict=True)]
 
 
@@ -216,7 +216,7 @@ def _bars(diff: Diff, unit: tuple[int, str]) -> Bars:
     """The parts of a step on both sides."""
     found = diff.explanation
     heads = _heads(diff)
-    totals = zip(heads, (found.baseline_ns, found.candidate_ns), diff_tables.SIDES, strict=True)
+    totals = zip(heads, (found.baseline_ns, found.candidate_ns), SIDES, strict=True)
     sides = tuple(
         (head.header, format_ns(total, unit), tuple(getattr(part, f"{side}_ns") or 0.0 for part in found.parts))
         for head, total, side in totals
@@ -226,7 +226,7 @@ def _bars(diff: Diff, unit: tuple[int, str]) -> Bars:
 
 def _differs(mean: Row, median: Row) -> bool:
     """Whether the mean step says something else than the median: slow steps among others."""
-    pairs = [(mean.get(f"{side}_value"), median.get(f"{side}_value")) for side in diff_tables.SIDES]
+    pairs = [(mean.get(f"{side}_value"), median.get(f"{side}_value")) for side in SIDES]
     return any(one and other and abs(one / other - 1.0) > 0.05 for one, other in pairs)
 
 
@@ -263,9 +263,9 @@ def _history_of(diff: Diff, row: Contribution) -> Target | None:
     """The history of a cause that is one operator, or one part of the step."""
     if row.kind in ("others", "rest", "replacement"):
         return None
-    return (
-        diff_tables.history_of_run(diff, row.metric) if row.kind == "part" else diff_tables.history_of(diff, row.name)
-    )
+    if row.kind == "part":
+        return diff_tables.history_of_run(diff, row.metric)
+    return history_of(diff.candidate.workload, row.name)
 
 
 def _of_change(share: float | None) -> str:
@@ -312,7 +312,7 @@ def _environment(diff: Diff, look: Look) -> Table:
     rows = records(diff.tables["environment"])
     columns = [Column("kind", left=True), Column("what else changed", **NAME)]
     columns += [replace(column, **NAME) for column in _heads(diff)]
-    lines = [("", [cells.readable(row[name]) for name in ("kind", "key", *diff_tables.SIDES)]) for row in rows]
+    lines = [("", [cells.readable(row[name]) for name in ("kind", "key", *SIDES)]) for row in rows]
     shown = lines if look.details or look.limit == 0 else lines[:_ENVIRONMENT_ROWS]
     if not rows:
         note = "Nothing else that was recorded changed (environment, configuration, profiler settings)."

@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
 from tracker.detect import DEFAULTS
 from tracker.reports import cells
-from tracker.reports.cells import diff_text, number, pair, readable, share, tone, values
+from tracker.reports.cells import diff_text, named, number, pair, readable, share, tone, values
 from tracker.reports.commands import command
-from tracker.reports.document import NAME, PLACE, UNDER, WORDS, Column, Curves, Strip, Table, Target, table
-from tracker.reports.rows import Row, has, records, top
-from tracker.results import BOTH, Diff
+from tracker.reports.document import NAME, PLACE, UNDER, WORDS, Column, Curves, Strip, Table, Target, group, table
+from tracker.reports.rows import Row, has, records, table_of
+from tracker.reports.views.sections import (
+    ALLOCATOR,
+    CODE,
+    COLLECTIVE,
+    MODULE,
+    PARTS,
+    SERIES_OF_RUN,
+    SHAPES,
+    SIDES,
+    history_of,
+    operator,
+    series_of,
+    shapes,
+    with_sums,
+)
+from tracker.results import BOTH, Cause, Diff
 from tracker.results.verdicts import REASONS, STILL
 from tracker.units import MISSING_TEXT, NS_PER_US, format_diff, format_ns
 
@@ -22,52 +37,34 @@ if TYPE_CHECKING:
 
     from tracker.columns import Columns
 
-SIDES: Final = ("baseline", "candidate")
 _DRAWN: Final = 30
 """Rows whose runs are drawn."""
-PARTS: Final = {"transit_ns": "transit", "wait_ns": "wait", "synchronization_ns": "sync", "idle_ns": "idle"}
-"""Parts of the time of a collective that profilers, or all ranks of a group, tell apart."""
-PARTS_DROP: Final = {"transit_ns": 2, "wait_ns": 1, "synchronization_ns": 3, "idle_ns": 1}
-"""Where there is no room: how long a collective stood still says more than how long it worked."""
+_MEANS: Final = (
+    *(Column(side, cells.measure(f"{side}_mean")) for side in SIDES),
+    Column("change %", cells.ratio("diff")),
+)
 
 
-def side_columns(calls: str = "calls") -> list[Column]:
-    """The columns that every comparison ends with; without `calls` none for them."""
-    counts = [Column(calls, drop=1)] if calls else []
-    return [*counts, Column("baseline"), Column("candidate"), Column("change"), Column("change %")]
+_HEADS: Final = (*map(Column, SIDES), Column("change"), Column("change %"))
 
 
-def side_cells(row: Row, of: str = "ns") -> list[str]:
-    """The cells under `side_columns`: calls, both values, change, relative change."""
-    calls = cells.calls(row.get("baseline_calls"), row.get("candidate_calls"))
-    numbers = values(of, row.get(f"baseline_{of}"), row.get(f"candidate_{of}"), row.get(f"delta_{of}"))
-    return [calls, *numbers, diff_text(row)]
+def _calls(row: Row) -> str:
+    return cells.calls(row["baseline_calls"], row["candidate_calls"])
 
 
-def verdict_columns(rows: Columns | pd.DataFrame) -> list[Column]:
-    """The columns over `verdict_cells`; none where nothing of the rows was judged."""
+def sides(calls: str = "calls", of: str = "ns") -> list[Column]:
+    """The columns that every comparison ends with: calls unless these are "", both values, change, relative change."""
+    names = (f"baseline_{of}", f"candidate_{of}", f"delta_{of}")
+    numbers = group(_HEADS, lambda row: [*values(of, *(row[name] for name in names)), diff_text(row)])
+    return [*([Column(calls, _calls, drop=1)] if calls else []), numbers]
+
+
+def verdicts(rows: Columns | pd.DataFrame) -> list[Column]:
+    """The verdict, the change that it rests on, and q; none where nothing of the rows was judged."""
     if not has(rows, "verdict"):
         return []
-    return [Column("verdict", left=True), Column("judged", drop=2), Column("q", drop=3)]
-
-
-def verdict_cells(judged: Sequence[Column], row: Row) -> list[str]:
-    """The cells of a row under `judged`, its `verdict_columns`."""
-    if not judged:
-        return []
-    return [cells.verdict_word(row), cells.judged_text(row), cells.q_text(row.get("q"))]
-
-
-def through(row: Row) -> str:
-    """The helper that allocated, where it is not the op itself."""
-    own, others = row.get("allocator"), row.get("more_allocators")
-    more = f" and {number(others)} more" if others else ""
-    return "" if not own or (own == row.get("op", row.get("name")) and not more) else f"{own}{more}"
-
-
-def shapes(row: Row) -> str:
-    """The input shapes of a row, "" for none."""
-    return str(row["input_shapes"] or "")
+    heads = (Column("verdict", left=True), Column("judged", drop=2), Column("q", drop=3))
+    return [group(heads, lambda row: [cells.verdict_word(row), cells.judged_text(row), cells.q_text(row.get("q"))])]
 
 
 def metric_words(diff: Diff) -> str:
@@ -85,50 +82,17 @@ def filters(diff: Diff) -> str:
 
 
 def _compared(
-    title: str,
-    keys: Mapping[str, Column],
-    rows: Columns,
-    limit: int | None,
-    *,
-    of: str = "ns",
-    calls: str = "calls",
-    extra: Mapping[Column, Callable[[Row], str]] | None = None,
-) -> Table:
-    """Rows by change: a column for each of `keys` (a column of `rows`, or of what `_KEYS` makes of a row), both sides,
-    `extra` columns, and the verdicts where there are any.
-    """
-    listed, more = top(rows, limit)
-    extra = extra or {}
-    judged = verdict_columns(rows)
-    columns = [*keys.values(), *side_columns(calls), *extra, *judged]
-    lines = []
-    for row in listed:
-        line = [_KEYS[name](row) if name in _KEYS else readable(row[name]) for name in keys]
-        line += side_cells(row, of)[not calls :]
-        line += [text(row) for text in extra.values()]
-        lines.append((tone(row, row[f"delta_{of}"]), [*line, *verdict_cells(judged, row)]))
-    return table(title, columns, lines, more=more)
+    title: str, keys: Sequence[Column], rows: Columns, limit: int | None, *extra: Column, of: str = "ns",
+    calls: str = "calls", **parts: Any,
+) -> Table:  # fmt: skip
+    """Rows by change: the columns of their keys, both sides, `extra` columns, and the verdicts where there are any."""
+    columns = [*keys, *sides(calls, of), *extra, *verdicts(rows)]
+    return table_of(title, columns, rows, limit, tone=lambda row: tone(row, row[f"delta_{of}"]), **parts)
 
 
-def _linked(diff: Diff, made: Table, rows: Columns, name: str, kind: str) -> Table:
-    """`made` with the history of each row: of the series of this kind that its column `name` names."""
-    names = rows.listed(name)[: len(made.rows)]
-    if (
-        kind == "module" and diff.candidate.workload not in cells.UNSAID
-    ):  # its path may be a number, as a key that of a series
-        workload = ("--workload", diff.candidate.workload)
-        return replace(made, links=tuple(Target("history", (("--module", str(one)), workload)) for one in names))
-    return replace(made, links=tuple(history_of(diff, str(one), ("--kind", kind)) for one in names))
-
-
-_KEYS: Final[Mapping[str, Callable[[Row], str]]] = {
-    "group": cells.group_words,
-    "through": through,
-    "input_shapes": shapes,
-    "module_of": lambda row: row["module"] or "",
-    "place": lambda row: number(row["place"]),
-}
-"""Cells that are made of several columns of a row, or of a text that may be missing."""
+def _series(diff: Diff, name: str, kind: str) -> Callable[[Row], Target | None]:
+    """The history of the series of this kind that the column `name` of a row names."""
+    return series_of(diff.candidate.workload, name, ("--kind", kind))
 
 
 def overall(diff: Diff, limit: int | None) -> list[Table]:
@@ -136,40 +100,31 @@ def overall(diff: Diff, limit: int | None) -> list[Table]:
     rows = diff.tables["overall"]
     shown = [row for row in records(rows) if not row["baseline_value"] == row["candidate_value"] == 0]
     counted = any(row[name] is not None for row in shown for name in ("baseline_calls", "candidate_calls"))
-    columns = [Column("metric", **WORDS), *side_columns(""), Column("share of E2E", drop=1)]
-    judged = verdict_columns(rows)
-    columns += [*([Column("calls", drop=2)] if counted else []), *judged]
-    lines = []
-    for row in shown:
+
+    def numbers(row: Row) -> list[str]:
         # a rate is no quotient of equal units: no per cent
         unit = "count" if row["metric"] == "samples_per_second" else row["unit"]
-        line = ["  " * int(row["level"] or 0) + str(row["title"] or row["metric"])]
-        line += [*values(unit, row["baseline_value"], row["candidate_value"], row["delta"]), format_diff(row["diff"])]
-        line.append(pair(share(row["baseline_share"]), share(row["candidate_share"])))
-        line += [cells.calls(row["baseline_calls"], row["candidate_calls"])] if counted else []
-        lines.append((_overall_tone(row), [*line, *verdict_cells(judged, row)]))
-    links = tuple(history_of_run(diff, row["metric"]) for row in shown)
-    return [table("Overall, per step", columns, lines, links=links)]
+        return [*values(unit, row["baseline_value"], row["candidate_value"], row["delta"]), format_diff(row["diff"])]
 
+    def shares(row: Row) -> str:
+        return pair(*(share(row[f"{side}_share"]) for side in SIDES))
 
-def history_of(diff: Diff, name: str, *options: tuple[str, str]) -> Target | None:
-    """The history of what has this name in the workload of the candidate; none for stand-ins, and for files."""
-    if name in cells.READABLE or diff.candidate.workload in cells.UNSAID:
-        return None
-    return Target("history", (("KEY", name), *options, ("--workload", diff.candidate.workload)))
-
-
-SERIES_OF_RUN: Final[Mapping[str, str]] = {
-    "step_ns": "step", "e2e_ns": "e2e", "compute_ns": "compute", "idle_ns": "idle time",
-    "exposed_communication_ns": "exposed communication", "data_loading_ns": "data loading",
-    "peak_allocated_bytes": "peak memory",
-}  # fmt: skip
-"""Row of the overall table -> the series of whole runs that follows it."""
+    columns = [
+        Column("metric", lambda row: "  " * int(row["level"] or 0) + str(row["title"] or row["metric"]), **WORDS)
+    ]
+    columns += [group(_HEADS, numbers), Column("share of E2E", shares, drop=1)]
+    columns += [Column("calls", _calls, drop=2)] * counted
+    return [
+        table_of(
+            "Overall, per step", [*columns, *verdicts(rows)], shown, tone=_overall_tone,
+            links=lambda row: history_of_run(diff, row["metric"]),
+        )
+    ]  # fmt: skip
 
 
 def history_of_run(diff: Diff, metric: str) -> Target | None:
     """The history of a number of whole runs; None for one that no series follows."""
-    return history_of(diff, SERIES_OF_RUN[metric], ("--kind", "run")) if metric in SERIES_OF_RUN else None
+    return history_of(diff.candidate.workload, SERIES_OF_RUN.get(metric), ("--kind", "run"))
 
 
 def _overall_tone(row: Row) -> str:
@@ -184,24 +139,23 @@ def operators(diff: Diff, limit: int | None) -> list[Table]:
     """Ops by change of their own time, with that of the host beside the device's; then what carries the change, with
     the place in the code.
     """
+
+    def name(row: Row) -> str:
+        before, own = row.get("baseline_name"), readable(row["name"])
+        return f"{before} => {own}" if before and before != row["name"] else own
+
     ops = diff.tables["ops"]
-    rows, more = top(ops.taken(ops.known("baseline_ns") | ops.known("candidate_ns")), limit)
+    rows = ops.taken(ops.known("baseline_ns") | ops.known("candidate_ns"))
+    host = Column("host change", lambda row: cells.change(row["host_delta_ns"]), drop=4)
     on_device = diff.metric == "device_self_ns" and has(ops, "host_delta_ns")
-    columns = [Column("operator", **NAME), Column("input shapes", **UNDER), *side_columns()]
-    columns += [Column("host change", drop=4)] if on_device else []
-    judged, lines = verdict_columns(ops), []
-    for row in rows:
-        before, name = row.get("baseline_name"), readable(row["name"])
-        line = [f"{before} => {name}" if before and before != row["name"] else name, shapes(row), *side_cells(row)]
-        line += [cells.change(row["host_delta_ns"])] if on_device else []
-        lines.append((tone(row, row["delta_ns"]), [*line, *verdict_cells(judged, row)]))
     chosen = filters(diff)
-    lead = f"Only what {chosen} lets through; what explains the change counts all operators." if chosen else ""
-    found = table(
-        f"Operators by change of {metric_words(diff)}", [*columns, *judged], lines, more=more, lead=lead,
-        below=tuple(map(_still_open, rows)), note=_too_small(rows), strips=_strips(diff, rows),
-        links=tuple(history_of(diff, row["name"]) for row in rows),
+    found = _compared(
+        f"Operators by change of {metric_words(diff)}", [Column("operator", name, **NAME), SHAPES], rows, limit,
+        *([host] if on_device else []), below=_still_open, links=series_of(diff.candidate.workload, "name"),
+        lead=f"Only what {chosen} lets through; what explains the change counts all operators." if chosen else "",
     )  # fmt: skip
+    kept = records(rows.head(limit))
+    found = replace(found, note=_too_small(kept), strips=_strips(diff, kept))
     causes = _causes(diff, limit)
     return [found, causes] if causes.rows else [found]
 
@@ -230,152 +184,155 @@ def _too_small(rows: Sequence[Row]) -> str:
 def _causes(diff: Diff, limit: int | None) -> Table:
     """The ops with the largest changes: by their calls, by the time of each, and where they are in the code."""
     found = diff.explanation
-    causes = found.causes if limit is None else found.causes[:limit]
-    stands_out = any(cause.stands_out is not None for cause in causes)
-    columns = [Column("operator", **NAME), Column("input shapes", **UNDER), Column("change"), Column("of change")]
-    columns += [Column("by calls", drop=1), Column("by time per call", drop=1)]
-    columns += [Column("stands out", left=True, drop=4)] if stands_out else []
-    columns.append(Column("where", **PLACE))
-    lines = []
-    for cause in causes:
-        status = "" if cause.status == BOTH else f" {cause.status}"
-        line = [f"{readable(cause.name)}{status}", cause.input_shapes, cells.change(cause.delta_ns)]
-        line += [share(cause.share), cells.change(cause.calls_delta_ns), cells.change(cause.per_call_delta_ns)]
-        line += [{None: "", True: "yes", False: "no"}[cause.stands_out]] if stands_out else []
-        colour = "worse" if cause.delta_ns > 0 else "better"
-        lines.append((cells.TONES.get(cause.verdict, "") if cause.verdict else colour, [*line, cause.where]))
+
+    def name(cause: Cause) -> str:
+        return readable(cause.name) + ("" if cause.status == BOTH else f" {cause.status}")
+
+    def colour(cause: Cause) -> str:
+        return cells.TONES.get(cause.verdict, "") if cause.verdict else "worse" if cause.delta_ns > 0 else "better"
+
+    columns = [Column("operator", name, **NAME), Column("input shapes", lambda cause: cause.input_shapes, **UNDER)]
+    columns += [
+        Column("change", lambda cause: cells.change(cause.delta_ns)),
+        Column("of change", lambda cause: share(cause.share)),
+        Column("by calls", lambda cause: cells.change(cause.calls_delta_ns), drop=1),
+        Column("by time per call", lambda cause: cells.change(cause.per_call_delta_ns), drop=1),
+    ]
+    if any(cause.stands_out is not None for cause in found.causes[:limit]):
+        words = {None: "", True: "yes", False: "no"}
+        columns.append(Column("stands out", lambda cause: words[cause.stands_out], left=True, drop=4))
+    columns.append(Column("where", lambda cause: cause.where, **PLACE))
     note = ""
     if found.cancelling:
         loss, gain = format_ns(found.gross_loss_ns), format_ns(abs(found.gross_gain_ns))
         note = f"Changes cancel each other: operators lost {loss} and gained {gain}."
-    links, below = tuple(history_of(diff, cause.name) for cause in causes), tuple(cause.why for cause in causes)
-    return table("Operators by contribution, and where they are", columns, lines, below=below, note=note, links=links)
+    return table_of(
+        "Operators by contribution, and where they are", columns, found.causes, limit, tone=colour, more=0, note=note,
+        below=lambda cause: cause.why, links=lambda cause: history_of(diff.candidate.workload, cause.name),
+    )  # fmt: skip
 
 
 def kernels(diff: Diff, limit: int | None) -> list[Table]:
     """Kernels by change of their total time; with the type that an NPU's profiler names where it is not the name, and
     with their own shapes where that profiler knows them.
     """
-    found = diff.tables["kernels"]
-    rows, more = top(found, limit)
-    types = ["" if row["type"] == row["name"] else str(row["type"] or "") for row in rows]
-    columns = [Column("kernel", **NAME), Column("type", **UNDER), Column("input shapes", **UNDER)]
-    columns += [Column("launched by", **UNDER), Column("category", left=True, drop=2)]
-    judged, lines = verdict_columns(found), []
-    for row, kernel_type in zip(rows, types, strict=True):
-        others = f" and {number(row['more_ops'])} more" if row["more_ops"] else ""
-        line = [readable(row["name"]), kernel_type, shapes(row), f"{readable(row['op'])}{others}"]
-        line += [str(row["category"] or MISSING_TEXT), *side_cells(row), *verdict_cells(judged, row)]
-        lines.append((tone(row, row["delta_ns"]), line))
-    columns += [*side_columns(), *judged]
-    below = tuple("; ".join(filter(None, (str(row["why"] or ""), _still_open(row)))) for row in rows)
-    links, note = tuple(history_of(diff, row["name"], ("--kind", "kernel")) for row in rows), _too_small(rows)
-    return [table("Kernels by change of total time", columns, lines, more=more, note=note, below=below, links=links)]
+    rows = diff.tables["kernels"]
+
+    def launched_by(row: Row) -> str:
+        return readable(row["op"]) + (f" and {number(row['more_ops'])} more" if row["more_ops"] else "")
+
+    def below(row: Row) -> str:
+        return "; ".join(filter(None, (str(row["why"] or ""), _still_open(row))))
+
+    keys = [
+        Column("kernel", named("name"), **NAME),
+        Column("type", lambda row: "" if row["type"] == row["name"] else str(row["type"] or ""), **UNDER), SHAPES,
+        Column("launched by", launched_by, **UNDER),
+        Column("category", lambda row: str(row["category"] or MISSING_TEXT), left=True, drop=2),
+    ]  # fmt: skip
+    links = _series(diff, "name", "kernel")
+    found = _compared("Kernels by change of total time", keys, rows, limit, below=below, links=links)
+    return [replace(found, note=_too_small(records(rows.head(limit))))]
 
 
 def kernel_types(diff: Diff, limit: int | None) -> list[Table]:
     """Kernel types of an NPU by change of their total time; without rows for GPUs."""
-    keys = {"type": Column("kernel type", **NAME), "core_type": Column("core type", left=True, drop=2)}
+    keys = [Column("kernel type", named("type"), **NAME), Column("core type", named("core_type"), left=True, drop=2)]
     return [_compared("Kernel types by change of total time", keys, diff.tables["kernel_types"], limit)]
 
 
 def metrics(diff: Diff, limit: int | None) -> list[Table]:
     """Kernel metrics of both sides, those of the kernel that changed most first."""
-    rows, more = top(diff.tables["kernel_metrics"], limit)
-    columns = [Column("kernel", **NAME), Column("input shapes", **UNDER), Column("metric", **NAME)]
-    columns += [Column(name) for name in ("baseline", "candidate", "change %", "of change", "moved")]
-    lines = []
-    for row in rows:
-        line = [readable(row["name"]), shapes(row), row["metric"]]
-        line += [cells.measured(row[f"{side}_mean"]) for side in SIDES]
-        moved = {True: "yes", False: "no"}.get(row["moved"], MISSING_TEXT)
-        line += [format_diff(row["diff"]), share(row["share"]), moved]
-        lines.append((tone(row, row["delta"]) if row["moved"] else "", line))
-    return [table("Kernel metrics, means of a call", columns, lines, more=more)]
+    moved = {True: "yes", False: "no"}
+    columns = [Column("kernel", named("name"), **NAME), SHAPES, Column("metric", cells.text("metric"), **NAME), *_MEANS]
+    columns += [Column("of change", cells.portion("share"))]
+    columns += [Column("moved", lambda row: moved.get(row["moved"], MISSING_TEXT))]
+    rows = diff.tables["kernel_metrics"]
+
+    def colour(row: Row) -> str:
+        return tone(row, row["delta"]) if row["moved"] else ""
+
+    return [table_of("Kernel metrics, means of a call", columns, rows, limit, tone=colour)]
 
 
-def _span(row: Row, name: str) -> str:
-    before, after, _ = values("ns", row[f"baseline_{name}"], row[f"candidate_{name}"], None)
-    return pair(before, after)
+def _colour(row: Row) -> str:
+    return tone(row, row["delta_ns"])
+
+
+def _span(name: str) -> Callable[[Row], str]:
+    """A time on both sides."""
+    return lambda row: pair(*values("ns", row[f"baseline_{name}"], row[f"candidate_{name}"], None)[:2])
 
 
 def communication(diff: Diff, limit: int | None) -> list[Table]:
     """Collectives by change of their total time; then the parts of that time, as far as they are known."""
     rows = diff.tables["communication"]
-    keys = {"kind": Column("communication", **NAME), "group": Column("group", **UNDER)}
-    exposed = {Column("exposed", drop=2): lambda row: _span(row, "exposed_ns")}
-    whole = _compared("Communication by change of total time", keys, rows, limit, extra=exposed)
-    found = [_linked(diff, whole, rows, "kind", "communication")]
+    exposed, links = Column("exposed", _span("exposed_ns"), drop=2), _series(diff, "kind", "communication")
+    found = [_compared("Communication by change of total time", COLLECTIVE, rows, limit, exposed, links=links)]
     parts = [name for name in PARTS if any(has(rows, f"{side}_{name}") for side in SIDES)]
     if not parts:
         return found
-    listed, more = top(rows, limit)
-    columns = [*keys.values(), *(Column(PARTS[name], drop=PARTS_DROP[name]) for name in parts)]
-    columns.append(Column("split by", drop=4))
-    lines = []
-    for row in listed:
-        by = pair(*(row[f"{side}_split_by"] or MISSING_TEXT for side in SIDES))
-        lines.append(("", [readable(row["kind"]), cells.group_words(row), *(_span(row, name) for name in parts), by]))
-    return [*found, table("Communication: the parts of its time", columns, lines, more=more)]
+    columns = [*COLLECTIVE, *(replace(PARTS[name], cell=_span(name)) for name in parts)]
+
+    def split_by(row: Row) -> str:
+        return pair(*(row[f"{side}_split_by"] or MISSING_TEXT for side in SIDES))
+
+    columns.append(Column("split by", split_by, drop=4))
+    return [*found, table_of("Communication: the parts of its time", columns, rows, limit)]
 
 
 def links(diff: Diff, limit: int | None) -> list[Table]:
     """A line per collective and transport: what all links together moved, and how fast; then from rank to rank."""
     rows = diff.tables["communication_links"]
-    whole = rows.taken(~rows.known("source_rank"))
-    ends = rows.taken(rows.known("source_rank"))
-    keys = [Column("communication", **NAME), Column("group", **UNDER), Column("transport", left=True)]
-    timed = [Column("baseline"), Column("candidate"), Column("change", drop=1), Column("change %")]
-    timed.append(Column("GB/s", drop=2))
+    whole, ends = rows.taken(~rows.known("source_rank")), rows.taken(rows.known("source_rank"))
 
-    def line(row: Row, *between: str) -> tuple[str, list[str]]:
-        speeds = pair(*(_speed(row[f"{side}_bandwidth_gb_per_s"]) for side in SIDES))
-        times = values("ns", row["baseline_transit_ns"], row["candidate_transit_ns"], row["delta_ns"])
-        own = [readable(row["kind"]), cells.group_words(row), row["transport"], *between, *times, diff_text(row)]
-        return tone(row, row["delta_ns"]), [*own, speeds]
+    def times(row: Row) -> list[str]:
+        numbers = values("ns", row["baseline_transit_ns"], row["candidate_transit_ns"], row["delta_ns"])
+        return [*numbers, diff_text(row)]
 
-    lines, (listed, more) = [], top(whole, limit)
-    for row in listed:
-        sizes = pair(*values("bytes", row["baseline_bytes"], row["candidate_bytes"], None)[:2])
-        packets = pair(*(share(row[f"{side}_large_packet_ratio"]) for side in SIDES))
-        colour, own = line(row, sizes)
-        lines.append((colour, [*own, packets]))
-    columns = [*keys, Column("bytes", drop=4), *timed, Column("large packets", drop=3)]
-    found = [table("Links by change of transit time", columns, lines, more=more)]
+    def both(make: Callable[[str], Callable[[Row], str]], name: str) -> Callable[[Row], str]:
+        return lambda row: pair(*(make(f"{side}_{name}")(row) for side in SIDES))
+
+    def sizes(row: Row) -> str:
+        return pair(*values("bytes", row["baseline_bytes"], row["candidate_bytes"], None)[:2])
+
+    keys = [*COLLECTIVE, Column("transport", cells.text("transport"), left=True)]
+    heads = (*map(Column, SIDES), Column("change", drop=1), Column("change %"))
+    timed: list[Column] = [group(heads, times), Column("GB/s", both(cells.speed, "bandwidth_gb_per_s"), drop=2)]
+    large = Column("large packets", both(cells.portion, "large_packet_ratio"), drop=3)
+    columns = [*keys, Column("bytes", sizes, drop=4), *timed, large]
+    found = [table_of("Links by change of transit time", columns, whole, limit, tone=_colour)]
     if len(ends):
-        listed, more = top(ends, limit)
-        lines = [line(row, number(row["source_rank"]), number(row["target_rank"])) for row in listed]
-        columns = [*keys, Column("from rank"), Column("to rank"), *timed]
-        found.append(table("Links between ranks by change of transit time", columns, lines, more=more))
+        ranks = [Column("from rank", cells.count("source_rank")), Column("to rank", cells.count("target_rank"))]
+        title = "Links between ranks by change of transit time"
+        found.append(table_of(title, [*keys, *ranks, *timed], ends, limit, tone=_colour))
     return found
-
-
-def _speed(value: float | None) -> str:
-    return MISSING_TEXT if value is None else f"{value:,.2f}"
 
 
 def memory(diff: Diff, limit: int | None) -> list[Table]:
     """Ops by change of the bytes that they allocate."""
-    keys = {"name": Column("operator", **NAME), "input_shapes": Column("input shapes", **UNDER)}
-    keys["through"] = Column("allocator", **UNDER)
-    rows = diff.tables["memory"]
-    found = _compared("Memory allocated by operators", keys, rows, limit, of="bytes", calls="allocations")
-    found = _linked(diff, found, rows, "name", "memory")
-    curves = tuple(zip((diff.baseline.label, diff.candidate.label), diff.samples.curves, strict=False))
-    return [replace(found, chart=Curves("bytes", curves) if any(points for _, points in curves) else None)]
+    labels = (diff.baseline.label, diff.candidate.label)
+    curves = tuple(zip(labels, diff.samples.curves, strict=False))
+    return [
+        _compared(
+            "Memory allocated by operators", [operator("name"), SHAPES, ALLOCATOR], diff.tables["memory"], limit,
+            of="bytes", calls="allocations", links=_series(diff, "name", "memory"),
+            chart=Curves("bytes", curves) if any(points for _, points in curves) else None,
+        )
+    ]  # fmt: skip
 
 
 def memory_peak(diff: Diff, limit: int | None) -> list[Table]:
     """Who held the memory when it was most, on both sides, by change; with the sum of each component."""
-    every = records(diff.tables["memory_peak"])
-    keys = {"name": Column("operator", **NAME), "input_shapes": Column("input shapes", **UNDER)}
-    keys |= {"module_of": Column("module", **UNDER), "through": Column("allocator", **UNDER)}
-    keys["component"] = Column("component", left=True, drop=0 if len({row["component"] for row in every}) > 1 else 9)
-    code = {Column("code", **PLACE): lambda row: row["code_line"] or ""}
     rows = diff.tables["memory_peak"]
-    found = _compared("Memory at the peak, by owner", keys, rows, limit, of="bytes", calls="blocks", extra=code)
+    every = records(rows)
+    components = sorted({row["component"] for row in every})
+    keys = [operator("name"), SHAPES, MODULE, ALLOCATOR]
+    keys.append(Column("component", named("component"), left=True, drop=0 if len(components) > 1 else 9))
+    title = "Memory at the peak, by owner"
+    found = _compared(title, keys, rows, limit, CODE, of="bytes", calls="blocks")
     sums = []
-    for component in sorted({row["component"] for row in every}) if found.rows else ():
+    for component in components:
         own = [row for row in every if row["component"] == component]
         peaks: list[float | None] = []
         for side in SIDES:
@@ -384,9 +341,10 @@ def memory_peak(diff: Diff, limit: int | None) -> list[Table]:
         before, after = peaks
         delta = None if before is None or after is None else after - before
         change = format_diff(None if delta is None or not before else delta / before)
-        line = [f"= peak of {component}", "", "", "", component, "", *values("bytes", before, after, delta), change]
-        sums.append((*line, *[""] * (len(found.columns) - len(line))))
-    return [replace(found, rows=(*found.rows, *sums), tones=(*found.tones, *["sum"] * len(sums)))]
+        sums.append(
+            [f"= peak of {component}", "", "", "", component, "", *values("bytes", before, after, delta), change]
+        )
+    return [with_sums(found, sums)]
 
 
 def peak_changed(diff: Diff) -> bool:
@@ -407,41 +365,40 @@ def memory_blocks(diff: Diff, limit: int | None) -> list[Table]:
             texts.append(MISSING_TEXT if row[f"{side}_bytes"] is None else own)
         return pair(*texts)
 
-    keys = {"name": Column("operator", **NAME), "input_shapes": Column("input shapes", **UNDER)}
-    keys |= {"through": Column("allocator", **UNDER), "place": Column("place", drop=1)}
-    code = {
-        Column("held"): held,
-        Column("code", **PLACE): lambda row: str(row["candidate_code_line"] or row["baseline_code_line"] or ""),
-    }
+    def code(row: Row) -> str:
+        return str(row["candidate_code_line"] or row["baseline_code_line"] or "")
+
+    keys = [operator("name"), SHAPES, ALLOCATOR, Column("place", cells.count("place"), drop=1)]
+    extra = (Column("held", held), replace(CODE, cell=code))
     rows = diff.tables["memory_blocks"]
-    return [_compared("Largest single allocations", keys, rows, limit, of="bytes", calls="", extra=code)]
+    return [_compared("Largest single allocations", keys, rows, limit, *extra, of="bytes", calls="")]
 
 
 def modules(diff: Diff, limit: int | None) -> list[Table]:
     """Modules by change of the time of their ops."""
-    keys = {"module": Column("module", **NAME), "phase": Column("phase", left=True)}
-    rows = diff.tables["modules"]
-    made = _compared(f"Modules by change of {metric_words(diff)}", keys, rows, limit)
-    return [_linked(diff, made, rows, "module", "module")]
+
+    def link(row: Row) -> Target | None:
+        if diff.candidate.workload in cells.UNSAID:
+            return None
+        # its path may be a number, as a key that of a series
+        return Target("history", (("--module", str(row["module"])), ("--workload", diff.candidate.workload)))
+
+    keys = [Column("module", named("module"), **NAME), Column("phase", named("phase"), left=True)]
+    return [_compared(f"Modules by change of {metric_words(diff)}", keys, diff.tables["modules"], limit, links=link)]
 
 
 def api(diff: Diff, limit: int | None) -> list[Table]:
     """Host API calls by change of their total time."""
-    keys = {"name": Column("API call", **NAME), "level": Column("level", left=True, drop=2)}
-    made = _compared("Host API calls by change of total time", keys, diff.tables["api"], limit)
-    return [_linked(diff, made, diff.tables["api"], "name", "api")]
+    keys = [Column("API call", named("name"), **NAME), Column("level", named("level"), left=True, drop=2)]
+    links = _series(diff, "name", "api")
+    return [_compared("Host API calls by change of total time", keys, diff.tables["api"], limit, links=links)]
 
 
 def counters(diff: Diff, limit: int | None) -> list[Table]:
     """What both profilers counted, by relative change."""
-    rows, more = top(diff.tables["counters"], limit)
-    columns = [Column("source", left=True), Column("name", **NAME), Column("measurement", **NAME)]
-    columns += [Column("baseline"), Column("candidate"), Column("change %")]
-    lines = []
-    for row in rows:
-        line = [row["source"], readable(row["name"]), row["attribute"]]
-        lines.append(("", [*line, *(cells.measured(row[f"{side}_mean"]) for side in SIDES), format_diff(row["diff"])]))
-    return [table("Counters of the profilers, by relative change", columns, lines, more=more)]
+    columns = [Column("source", cells.text("source"), left=True), Column("name", named("name"), **NAME)]
+    columns += [Column("measurement", cells.text("attribute"), **NAME), *_MEANS]
+    return [table_of("Counters of the profilers, by relative change", columns, diff.tables["counters"], limit)]
 
 
 SECTIONS: Final[Mapping[str, Callable[[Diff, int | None], list[Table]]]] = {

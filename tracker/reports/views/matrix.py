@@ -14,7 +14,7 @@ from tracker.reports.commands import command_of, options_of, others_of
 from tracker.reports.document import NAME, Column, Document, Lines, Look, Table, Target, table
 from tracker.reports.rows import Row, records
 from tracker.reports.text import GAP, ROWS, shorten
-from tracker.reports.views.diff_tables import SERIES_OF_RUN
+from tracker.reports.views.sections import SERIES_OF_RUN, history_of
 from tracker.results import Matrix
 from tracker.results.verdicts import CHANGED
 from tracker.units import MISSING_TEXT, counted, format_diff, format_ns, printable, some_of, time_unit
@@ -164,11 +164,9 @@ def _tables(matrix: Matrix, look: Look) -> list[Table]:
 
 def _history_of(matrix: Matrix, row: Row, *, is_overall: bool) -> Target | None:
     """The history of what a row is about; None for stand-ins, for files, and for a part that no series follows."""
-    workload, kind = matrix.sides[-1].workload, "run" if is_overall else matrix.by
+    kind = "run" if is_overall else matrix.by
     name = SERIES_OF_RUN.get(row["part"]) if is_overall else row["name"]
-    if name is None or name in cells.READABLE or workload in cells.UNSAID:
-        return None
-    return Target("history", (("KEY", name), *([] if kind == "op" else [("--kind", kind)]), ("--workload", workload)))
+    return history_of(matrix.sides[-1].workload, name, *([] if kind == "op" else [("--kind", kind)]))
 
 
 def _name(row: Row) -> str:

@@ -1,16 +1,80 @@
-"""Sections of a diff or a run: which tables answer them, and why one has no rows."""
+"""What the sections of a diff and of a run share: columns, links, and why a table has no rows."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from tracker.reports.document import Table
+from tracker.reports.cells import READABLE, UNSAID, group_words, named, number, text
+from tracker.reports.document import NAME, PLACE, UNDER, Column, Table, Target
+from tracker.reports.rows import Row
 from tracker.results import Selection
 
 if TYPE_CHECKING:
     from tracker.columns import Columns
+
+SIDES: Final = ("baseline", "candidate")
+PARTS: Final[Mapping[str, Column]] = {
+    "transit_ns": Column("transit", drop=2), "wait_ns": Column("wait", drop=1),
+    "synchronization_ns": Column("sync", drop=3), "idle_ns": Column("idle", drop=1),
+}  # fmt: skip
+"""Parts of the time of a collective that profilers, or all ranks of a group, tell apart. Where there is no room: how
+long a collective stood still says more than how long it worked.
+"""
+SERIES_OF_RUN: Final[Mapping[str, str]] = {
+    "step_ns": "step", "e2e_ns": "e2e", "compute_ns": "compute", "idle_ns": "idle time",
+    "exposed_communication_ns": "exposed communication", "data_loading_ns": "data loading",
+    "peak_allocated_bytes": "peak memory",
+}  # fmt: skip
+"""Row of the overall table -> the series of whole runs that follows it."""
+
+
+def shapes(row: Row) -> str:
+    """The input shapes of a row, "" for none."""
+    return str(row["input_shapes"] or "")
+
+
+def _through(row: Row) -> str:
+    """The helper that allocated, where it is not the op itself."""
+    own, others = row.get("allocator"), row.get("more_allocators")
+    more = f" and {number(others)} more" if others else ""
+    return "" if not own or (own == row.get("op", row.get("name")) and not more) else f"{own}{more}"
+
+
+SHAPES: Final = Column("input shapes", shapes, **UNDER)
+ALLOCATOR: Final = Column("allocator", _through, **UNDER)
+MODULE: Final = Column("module", text("module", ""), **UNDER)
+CODE: Final = Column("code", text("code_line", ""), **PLACE)
+COLLECTIVE: Final = (Column("communication", named("kind"), **NAME), Column("group", group_words, **UNDER))
+"""Columns of several tables."""
+
+
+def operator(name: str) -> Column:
+    """The column of ops, which tables call differently."""
+    return Column("operator", named(name), **NAME)
+
+
+def history_of(workload: Any, name: str | None, *options: tuple[str, str]) -> Target | None:
+    """The history of what has this name in a workload; none for stand-ins, and for files."""
+    if name is None or name in READABLE or workload in (None, *UNSAID):
+        return None
+    return Target("history", (("KEY", name), *options, ("--workload", workload)))
+
+
+def series_of(workload: Any, name: str, *options: tuple[str, str]) -> Callable[[Row], Target | None]:
+    """The history of what the column `name` of a row names."""
+    return lambda row: history_of(workload, str(row[name]), *options)
+
+
+def with_sums(found: Table, sums: Sequence[Sequence[str]]) -> Table:
+    """The table with the first cells of lines that add up; as it is where it has no rows."""
+    if not found.rows:
+        return found
+    lines = ((*line, *[""] * (len(found.columns) - len(line))) for line in sums)
+    return replace(found, rows=(*found.rows, *lines), tones=(*found.tones, *["sum"] * len(sums)))
+
 
 PRUNED: Final = "the details of the run were deleted (tracker prune)"
 _REASONS: Final = {

@@ -18,7 +18,7 @@ from tracker.reports.rows import records
 from tracker.reports.text import ROWS
 from tracker.reports.views import bottleneck, show_tables, tree
 from tracker.reports.views.advice import advice_table
-from tracker.reports.views.sections import PRUNED, in_section, names_modules
+from tracker.reports.views.sections import PRUNED, history_of, in_section, names_modules
 from tracker.reports.views.show_tables import OF_E2E
 from tracker.results import Shown
 from tracker.units import (
@@ -182,7 +182,7 @@ def _largest(shown: Shown, look: Look) -> Table:
     over = f"all {steps} steps" if steps > 1 else "the capture"
     over = steps_words(shown.options.steps) if shown.options.steps else over
     ranks = f" and {shown.run['ranks']} ranks" if (shown.run.get("ranks") or 1) > 1 else ""
-    links = tuple(show_tables.history_of(shown, name, ("--kind", kind)) for name, _, _ in kept)
+    links = tuple(history_of(shown.run.get("workload"), name, ("--kind", kind)) for name, _, _ in kept)
     return table(f"Largest {word}s, over {over}{ranks}", columns, lines, note=note, is_first=True, links=links)
 
 

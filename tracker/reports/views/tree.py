@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from tracker.reports.cells import number, pair, readable, share, tone
-from tracker.reports.document import UNDER, WORDS, Column, Flame, Look, Table, table
-from tracker.reports.rows import Row, records
-from tracker.reports.views.diff_tables import SIDES, metric_words, shapes, side_cells, side_columns, verdict_cells
-from tracker.reports.views.diff_tables import verdict_columns as judged_columns
+from tracker.reports.cells import count, number, pair, portion, readable, share, time, together, tone
+from tracker.reports.document import WORDS, Column, Flame, Look, Table
+from tracker.reports.rows import Row, records, table_of
+from tracker.reports.views import diff_tables
+from tracker.reports.views.sections import SHAPES, SIDES
 from tracker.results import GRAINS, Diff, Shown
-from tracker.units import format_ns, time_unit
 
 if TYPE_CHECKING:
     from tracker.columns import Columns
@@ -43,25 +42,23 @@ def of_run(shown: Shown, look: Look) -> Table:
     place = "device" if "device" in shown.tables["overall"].listed("timeline") else "host"
     other = "host" if place == "device" else ""
     grains = [name for name in GRAINS if name in tree]
-    columns = [Column("of", left=True)] if grains else []
-    columns += [Column(word, **WORDS), Column("input shapes", **UNDER), Column("calls")]
-    columns += [Column(f"{place} total"), Column(f"{place} self", drop=2), Column("share"), Column("of step", drop=1)]
-    columns += [Column(f"{other} total", drop=3)] if other else []
+    columns = [Column("of", lambda row: ", ".join(f"{name} {number(row[name])}" for name in grains), left=True)]
+    columns = [*(columns if grains else []), Column(word, _indented, **WORDS), SHAPES, Column("calls", count("calls"))]
+    columns.append(
+        together(
+            "ns", {f"{place}_total_ns": Column(f"{place} total"), f"{place}_self_ns": Column(f"{place} self", drop=2)}
+        )
+    )
+    columns += [Column("share", portion("share")), Column("of step", portion("step_share"), drop=1)]
+    columns += [Column(f"{other} total", time(f"{other}_total_ns"), drop=3)] if other else []
     sums = (f"{place}_total_ns", f"{other}_total_ns", "share", "step_share")
     is_small = _never if look.limit is not None else lambda row: row["share"] is not None and row["share"] < _LEAST
-    lines = []
-    for row in _cut(records(tree), grains, look.rows(ROWS), is_small, sums):
-        total, own = row[f"{place}_total_ns"], row[f"{place}_self_ns"]
-        unit = time_unit(total, own)
-        cells = [", ".join(f"{name} {number(row[name])}" for name in grains)] if grains else []
-        cells += [_indented(row), shapes(row), number(row["calls"])]
-        cells += [format_ns(total, unit), format_ns(own, unit), share(row["share"]), share(row["step_share"])]
-        cells += [format_ns(row.get(f"{other}_total_ns"))] if other else []
-        lines.append(("sum" if row["node"] is None else "", cells))
+    kept = [*_cut(records(tree), grains, look.rows(ROWS), is_small, sums)]
     rows = records(tree) if not grains else []
     nodes = tuple((int(row["level"]), str(row["name"]), row[f"{place}_total_ns"], None) for row in rows)
     chart, title = Flame((word,), nodes) if nodes else None, f"{_TITLES[word]}, most expensive first"
-    return table(title, columns, lines, note=_note(word, tree), is_first=True, section="tree", chart=chart)
+    drawn: dict[str, Any] = {"note": _note(word, tree), "is_first": True, "section": "tree", "chart": chart}
+    return table_of(title, columns, kept, tone=lambda row: "sum" if row["node"] is None else "", **drawn)
 
 
 def of_diff(diff: Diff, look: Look) -> Table:
@@ -69,20 +66,27 @@ def of_diff(diff: Diff, look: Look) -> Table:
     assert diff.tree_table is not None
     tree, word = diff.tree_table, diff.options.tree
     rows = records(tree)
-    columns = [Column(word, **WORDS), Column("input shapes", **UNDER), *side_columns()]
-    judged = judged_columns(tree)
-    columns += [Column("share", drop=2), *judged]
     largest = max((abs(row["delta_ns"] or 0.0) for row in rows if row["level"] == 0), default=0.0)
     is_small = _never if look.limit is not None else lambda row: abs(row["delta_ns"] or 0.0) < _LEAST * largest
-    lines = []
-    for row in _cut(rows, [], look.rows(ROWS), is_small, ("baseline_ns", "candidate_ns", "delta_ns")):
-        shares = pair(share(row.get("baseline_share")), share(row.get("candidate_share")))
-        cells = [_indented(row), shapes(row), *side_cells(row), shares, *verdict_cells(judged, row)]
-        lines.append(("sum" if row["node"] is None else tone(row, row["delta_ns"]), cells))
-    words = metric_words(diff).replace(" self", "")
+    kept = [*_cut(rows, [], look.rows(ROWS), is_small, ("baseline_ns", "candidate_ns", "delta_ns"))]
+
+    def shares(row: Row) -> str:
+        return pair(share(row.get("baseline_share")), share(row.get("candidate_share")))
+
+    columns = [
+        Column(word, _indented, **WORDS),
+        SHAPES,
+        *diff_tables.sides(),
+        Column("share", shares, drop=2),
+    ]
+    columns += diff_tables.verdicts(tree)
+    words = diff_tables.metric_words(diff).replace(" self", "")
     nodes = tuple((int(row["level"]), str(row["name"]), row["baseline_ns"], row["candidate_ns"]) for row in rows)
     chart, title = Flame(SIDES, nodes) if nodes else None, f"{_TITLES[word]} by change of {words}, per step"
-    return table(title, columns, lines, note=_note(word, tree), is_first=True, section="tree", chart=chart)
+    drawn: dict[str, Any] = {"note": _note(word, tree), "is_first": True, "section": "tree", "chart": chart}
+    return table_of(
+        title, columns, kept, tone=lambda row: "sum" if row["node"] is None else tone(row, row["delta_ns"]), **drawn
+    )
 
 
 def _never(row: Row) -> bool:
