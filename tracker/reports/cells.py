@@ -36,7 +36,6 @@ MARKS: Final[Mapping[str, str]] = {
     "REGRESSED": "▲", "ADDED": "▲", "IMPROVED": "▼", "REMOVED": "▼", "SUSPECT": "?",
 }  # fmt: skip
 """The mark of a verdict where there is no room for the word."""
-_Cell = Callable[[Row], str]
 _PAIR: Final = re.compile(r" (?=[^ =]+=)")
 _VISIBLE: Final = 0.02
 """The least limit of a step: docs/judging.md."""
@@ -245,53 +244,28 @@ def pairs(configuration: str) -> list[tuple[str, str]]:
     return [(key, value) for key, _, value in found]
 
 
-def named(name: str) -> _Cell:
-    """A name of a row as people should read it."""
-    return lambda row: readable(row[name])
+def of(name: str, form: Callable[[Any], str] = readable) -> Callable[[Row], str]:
+    """What makes the cells of a column: what a row has under `name`, if anything, in this form."""
+    return lambda row: form(row.get(name))
 
 
-def text(name: str, missing: str = MISSING_TEXT) -> _Cell:
-    """A text of a row as it is."""
-    return lambda row: missing if row[name] is None else str(row[name])
+def blank(value: Any) -> str:
+    """A text, empty where there is none."""
+    return str(value or "")
 
 
-def count(name: str) -> _Cell:
-    """A count of a row."""
-    return lambda row: number(row[name])
+def words(value: Any) -> str:
+    """A text as it is, `-` for None."""
+    return MISSING_TEXT if value is None else str(value)
 
 
-def time(name: str) -> _Cell:
-    """A time of a row; it may have none."""
-    return lambda row: cell(row.get(name), "ns")
-
-
-def size(name: str) -> _Cell:
-    """A number of bytes of a row; it may have none."""
-    return lambda row: cell(row.get(name), "bytes")
-
-
-def portion(name: str) -> _Cell:
-    """A quotient of a row in per cent."""
-    return lambda row: share(row[name])
-
-
-def ratio(name: str) -> _Cell:
-    """A relative change of a row."""
-    return lambda row: format_diff(row[name])
-
-
-def measure(name: str) -> _Cell:
-    """A measurement of a row in its own unit."""
-    return lambda row: measured(row[name])
-
-
-def speed(name: str) -> _Cell:
-    """A rate of a row."""
-    return lambda row: MISSING_TEXT if row[name] is None else f"{row[name]:,.2f}"
+def rate(value: float | None) -> str:
+    """A rate, in GB/s or the like."""
+    return MISSING_TEXT if value is None else f"{value:,.2f}"
 
 
 def together(unit: str, columns: Mapping[str, Column]) -> Column:
-    """Columns whose numbers are in one unit, each with the name of what it shows of a row."""
+    """Columns whose numbers are in one unit, by the name of what they show of a row."""
 
     def cells(row: Row) -> list[str]:
         values = [row[name] for name in columns]
@@ -302,7 +276,8 @@ def together(unit: str, columns: Mapping[str, Column]) -> Column:
 
 def measures(*headers: str) -> Column:
     """Mean, minimum and maximum of a measurement."""
-    return group(map(Column, headers), lambda row: [measured(row[name]) for name in ("mean", "min", "max")])
+    names = ("mean", "min", "max")
+    return group(map(Column, headers), lambda row: [measured(row[name]) for name in names])
 
 
 def per_call(total: str, *drops: int) -> Column:

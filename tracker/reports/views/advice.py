@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from tracker.compare.headline import short_labels
-from tracker.reports.cells import cell, number, readable, share
+from tracker.reports.cells import number, of, readable, share
 from tracker.reports.commands import command_of
-from tracker.reports.document import NAME, SENTENCE, UNDER, Block, Column, Document, Lines, Look, Table, Target, table
-from tracker.reports.rows import records
+from tracker.reports.document import SENTENCE, Block, Column, Document, Lines, Look, Table, Target
+from tracker.reports.rows import records, table_of
 from tracker.reports.text import ROWS
+from tracker.reports.views.sections import OPERATOR, SHAPES
 from tracker.results import Advice, Advised
 from tracker.results.advice import GONE, NEW
 from tracker.units import MISSING_TEXT, counted, format_ns
@@ -22,11 +23,6 @@ if TYPE_CHECKING:
 
 _FIRST: Final = 5
 _FEW: Final = 3
-_EFFICIENCY: Final = (
-    Column("operator", **NAME), Column("input shapes", **UNDER), Column("type", drop=2), Column("calls", drop=3),
-    Column("per step"), Column("TFLOP/s"), Column("GB/s", drop=4), Column("bound", left=True, drop=1),
-    Column("efficiency"),
-)  # fmt: skip
 _TYPES: Final = {"half": "16 bit", "byte": "8 bit", "fp32": "32 bit", "fp64": "64 bit", "tf32": "tf32"}
 
 
@@ -79,26 +75,24 @@ def _blocks(found: Advised, look: Look) -> Iterator[Block]:
 
 def advice_table(items: Sequence[Advice], workload: str, runs: int = 1) -> Table:
     """A row per piece of advice, and under it its evidence, what to do, and the lines of code."""
-    columns = [Column("advice", **SENTENCE), Column("at most"), Column("of step")]
-    columns += [Column("severity", left=True, drop=2)]
-    rows = []
-    for item in items:
+
+    def text(item: Advice) -> str:
         status = f"{item.status}: " if item.status else ""
-        where = [
-            f"stage {item.stage}" if item.stage is not None else "",
-            f"rank {item.rank}" if item.rank is not None else "",
-        ]
+        where = [f"{name} {at}" for name, at in (("stage", item.stage), ("rank", item.rank)) if at is not None]
         before = f" (was {format_ns(item.baseline_gain_ns)})" if item.baseline_gain_ns is not None else ""
         many = f" in {item.runs} of {counted(runs, 'run')}" if item.runs < runs else ""
-        place = ", ".join(filter(None, where))
-        text = f"{item.rule} {status}{readable(item.title)}{f', {place}' if place else ''}{before}{many}"
-        gain = MISSING_TEXT if item.gain_ns is None else cell(item.gain_ns, "ns")
-        tone = "better" if item.status == GONE else "worse" if item.status == NEW else ""
-        rows.append((tone, [text, gain, share(item.gain_share), item.severity if item.gain_ns else ""]))
-    made = table("", columns, rows)
-    of = ("--workload", workload)
-    links = tuple(None if item.op is None else Target("history", (("KEY", item.op), of)) for item in items)
-    return replace(made, below=tuple(below(item) for item in items), links=links)
+        return f"{', '.join([f'{item.rule} {status}{readable(item.title)}', *where])}{before}{many}"
+
+    columns = [
+        Column("advice", text, **SENTENCE), Column("at most", lambda item: format_ns(item.gain_ns)),
+        Column("of step", lambda item: share(item.gain_share)),
+        Column("severity", lambda item: item.severity if item.gain_ns else "", left=True, drop=2),
+    ]  # fmt: skip
+    of_workload = ("--workload", workload)
+    return table_of(
+        "", columns, items, below=below, tone=lambda item: {GONE: "better", NEW: "worse"}.get(item.status, ""),
+        links=lambda item: None if item.op is None else Target("history", (("KEY", item.op), of_workload)),
+    )  # fmt: skip
 
 
 def below(item: Advice) -> str:
@@ -113,18 +107,16 @@ def below(item: Advice) -> str:
 def efficiency_table(efficiency: Columns | None, limit: int | None) -> Table:
     """How near each operator with FLOPs comes to what the device can do; without rows where that was not asked."""
     rows = [] if efficiency is None else records(efficiency)
-    kept = rows[:limit]
-    lines = [
-        ("", [readable(row["name"]), str(row["input_shapes"] or ""), _TYPES.get(row["number_kind"] or "", MISSING_TEXT),
-              number(row["calls"]), cell(row["total_ns"], "ns"), f"{row['tflops_per_s']:,.1f}",
-              MISSING_TEXT if row["gb_per_s"] is None else f"{row['gb_per_s']:,.0f}", row["bound"] or MISSING_TEXT,
-              share(row["efficiency"]) if row["efficiency"] is not None else MISSING_TEXT])
-        for row in kept
+    columns = [
+        OPERATOR, SHAPES, Column("type", lambda row: _TYPES.get(row["number_kind"] or "", MISSING_TEXT), drop=2),
+        Column("calls", of("calls", number), drop=3), Column("per step", of("total_ns", format_ns)),
+        Column("TFLOP/s", lambda row: f"{row['tflops_per_s']:,.1f}"),
+        Column("GB/s", lambda row: MISSING_TEXT if row["gb_per_s"] is None else f"{row['gb_per_s']:,.0f}", drop=4),
+        Column("bound", of("bound"), left=True, drop=1), Column("efficiency", of("efficiency", share)),
     ]  # fmt: skip
     measured = bool(rows) and all(row["ceiling"] != "spec" for row in rows)
     note = "Efficiency by the fastest of this run: the device is not in the table of devices." if measured else ""
-    title = "Efficiency: floor of the time by the time"
-    return replace(table(title, _EFFICIENCY, lines, more=len(rows) - len(kept), note=note), section="efficiency")
+    return table_of("Efficiency: floor of the time by the time", columns, rows, limit, note=note, section="efficiency")
 
 
 def _next(found: Advised, look: Look) -> Iterator[str]:

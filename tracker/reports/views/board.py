@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tracker.reports.cells import cell, pairs, sparkline
+from tracker.reports.cells import of, pairs, sparkline
 from tracker.reports.commands import command
-from tracker.reports.document import WORDS, Column, Document, Look, Table, Target, Trend, table
-from tracker.reports.rows import Row, records
+from tracker.reports.document import WORDS, Column, Document, Look, Table, Target, Trend
+from tracker.reports.rows import Row, records, table_of
 from tracker.results import Board
-from tracker.units import MISSING_TEXT, format_diff, format_moment
+from tracker.units import MISSING_TEXT, format_bytes, format_diff, format_moment, format_ns
 
 _ROWS = 20
 _LEAST_AXIS = 0.05
@@ -32,27 +32,28 @@ def _lines(board: Board, lines: Sequence[Row], look: Look) -> Table:
     courses: dict[int, list[Row]] = {}
     for point in records(board.tables["points"]):
         courses.setdefault(point["line"], []).append(point)
-    shown = lines[: look.rows(_ROWS)]
-    columns = [Column("workload", **WORDS), Column("device", drop=4, **WORDS), Column("version", left=True)]
-    columns += [Column("runs", drop=5), Column("step"), Column("since good", drop=1), Column("previous")]
-    columns += [Column("pinned", drop=3), Column("course", left=True, drop=2), Column("regressions", left=True)]
-    columns += [Column("peak", drop=6), Column("last run", left=True, drop=7)]
-    rows = []
-    for at, line in enumerate(shown):
-        name = " ".join([line["workload"], *(f"{key}={value}" for key, value in pairs(line["configuration"] or ""))])
-        words = [name, line["device"] or MISSING_TEXT, line["version"], f"{line['version_runs']}/{line['runs']}"]
-        words += [cell(line["step_ns"], "ns"), *(_change(line[name]) for name in ("good_change", "previous_change"))]
-        words += [_change(line["pinned_change"]), _course(courses.get(at, [])), _counts(line)]
-        moment = line["last_run_ns"]
-        words += [
-            cell(line["peak_allocated_bytes"], "bytes"),
-            MISSING_TEXT if moment is None else format_moment(moment),
-        ]
-        rows.append(("worse" if line["new"] or line["open"] else "", words))
+    for at, line in enumerate(lines):
+        line["course"] = courses.get(at, [])
+
+    def name(line: Row) -> str:
+        return " ".join([line["workload"], *(f"{key}={value}" for key, value in pairs(line["configuration"] or ""))])
+
+    columns = [
+        Column("workload", name, **WORDS), Column("device", of("device"), drop=4, **WORDS),
+        Column("version", of("version", str), left=True),
+        Column("runs", lambda line: f"{line['version_runs']}/{line['runs']}", drop=5),
+        Column("step", of("step_ns", format_ns)), Column("since good", of("good_change", _change), drop=1),
+        Column("previous", of("previous_change", _change)), Column("pinned", of("pinned_change", _change), drop=3),
+        Column("course", of("course", _course), left=True, drop=2), Column("regressions", _counts, left=True),
+        Column("peak", of("peak_allocated_bytes", format_bytes), drop=6),
+        Column("last run", of("last_run_ns", _moment), left=True, drop=7),
+    ]  # fmt: skip
     points = tuple((point["version"], point["step_ns"], (), "", "") for point in courses.get(0, []))
     chart = Trend("ns", points) if len(points) > 1 and len(lines) == 1 else None
-    links = tuple(map(_link, shown))
-    return table("", columns, rows, more=len(lines) - len(shown), is_first=True, links=links, chart=chart)
+    return table_of(
+        "", columns, lines, look.rows(_ROWS), is_first=True, links=_link, chart=chart,
+        tone=lambda line: "worse" if line["new"] or line["open"] else "",
+    )  # fmt: skip
 
 
 def _link(line: Row) -> Target:
@@ -64,6 +65,10 @@ def _link(line: Row) -> Target:
 
 def _change(value: float | None) -> str:
     return "" if value is None else format_diff(value)
+
+
+def _moment(ns: int | None) -> str:
+    return MISSING_TEXT if ns is None else format_moment(ns)
 
 
 def _course(points: Sequence[Row]) -> str:

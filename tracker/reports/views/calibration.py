@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
+from msgspec.structs import replace
+
 from tracker.reports import cells
+from tracker.reports.cells import of
 from tracker.reports.commands import command
-from tracker.reports.document import NAME, UNDER, Block, Column, Document, Look, Table, table
-from tracker.reports.rows import Row, records
+from tracker.reports.document import NAME, UNDER, Block, Column, Document, Look, Table, group
+from tracker.reports.rows import Row, records, table_of
 from tracker.reports.views.history import KINDS
 from tracker.results import Calibration
 from tracker.units import MISSING_TEXT, counted, format_diff
@@ -22,7 +26,8 @@ def document(calibration: Calibration, look: Look) -> Document:
     where = ", ".join(filter(None, (calibration.workload, calibration.device, calibration.configuration)))
     splits = f"{counted(calibration.windows, 'window')} of neighbours, {counted(calibration.splits, 'split')}"
     counts = f"{counted(len(calibration.run_ids), 'run')} of {', '.join(calibration.versions)}"
-    loud, found = _loud(calibration), [row for row in records(calibration.power) if row["kind"] == "run"]
+    loud = [row for row in records(calibration.proposals) if _is_loud(row)]
+    found = [row for row in records(calibration.power) if row["kind"] == "run"]
     known = [row for row in found if row["detectable"] is not None]
     best = next((row for row in known if row["runs"] == _USUAL), known[-1] if known else None)
     smallest = "No slowdown of the step is found with the runs tried"
@@ -52,38 +57,39 @@ def document(calibration: Calibration, look: Look) -> Document:
     )
 
 
-def _blocks(calibration: Calibration, look: Look) -> list[Block]:
-    found: list[Block] = [_power(calibration), _false(calibration, look)]
-    lines: list[tuple[str, list[str]]]
-    series = [Column("series"), Column("name", **NAME), Column("of", **UNDER)]
+def _blocks(calibration: Calibration, look: Look) -> Iterator[Block]:
+    yield _power(calibration)
+    yield _false(calibration, look)
     limit = None if look.details else look.rows(_ROWS)
 
-    def line(row: Row, *more: str) -> list[str]:
-        of = " ".join(filter(None, (KINDS[row["kind"]], row["input_shapes"], row["part"])))
-        return [str(row["series_id"]), cells.readable(row["name"]), of, *more]
+    def of_series(row: Row) -> str:
+        return " ".join(filter(None, (KINDS[row["kind"]], row["input_shapes"], row["part"])))
 
+    def needed(row: Row) -> str:
+        return "more than 16" if row["more_runs"] is None else str(row["more_runs"])
+
+    series = [
+        Column("series", of("series_id", str)),
+        Column("name", of("name"), **NAME),
+        Column("of", of_series, **UNDER),
+    ]
     if len(calibration.suspects):
         rows = records(calibration.suspects)
-        needed = ["more than 16" if row["more_runs"] is None else str(row["more_runs"]) for row in rows]
-        lines = [
-            ("strong", line(row, format_diff(row["change"]), text)) for row, text in zip(rows, needed, strict=True)
-        ]
         title = f"Suspects of {rows[0]['version']}, and how many more runs like its own decide them"
-        found.append(_cut(title, [*series, Column("change"), Column("more runs")], lines, limit))
+        more = [Column("change", of("change", format_diff)), Column("more runs", needed)]
+        yield _cut(table_of(title, [*series, *more], rows, limit, tone=lambda row: "strong", is_first=True))
     if len(calibration.series):
-        lines = []
-        for row in records(calibration.series):
-            value, part = cells.cell(row["value"], row["unit"]), cells.share(row["share"])
-            lines.append(("", line(row, value, part, f"±{cells.share(row['spread'])}")))
-        columns = [*series, Column("per step"), Column("of step", drop=2), Column("spread")]
-        found.append(_cut("What varies most between runs", columns, lines, limit))
-    return found
+        more = [
+            Column("per step", lambda row: cells.cell(row["value"], row["unit"])),
+            Column("of step", of("share", cells.share), drop=2),
+            Column("spread", lambda row: f"±{cells.share(row['spread'])}"),
+        ]
+        rows = records(calibration.series)
+        yield _cut(table_of("What varies most between runs", [*series, *more], rows, limit, is_first=True))
 
 
-def _cut(title: str, columns: list[Column], lines: list[tuple[str, list[str]]], limit: int | None) -> Table:
-    more = len(lines) - len(lines[:limit])
-    note = "--details shows all" if more else ""
-    return table(title, columns, lines[:limit], more=more, note=note, is_first=True)
+def _cut(made: Table) -> Table:
+    return replace(made, note="--details shows all" if made.more else "")
 
 
 def _power(calibration: Calibration) -> Table:
@@ -92,41 +98,53 @@ def _power(calibration: Calibration) -> Table:
     for row in records(calibration.power):
         found.setdefault(row["series_id"], []).append(row)
     runs = sorted({row["runs"] for own in found.values() for row in own})
-    columns = [Column("name", **NAME), Column("of", **UNDER), Column("of step", drop=2)]
-    columns += [Column(counted(count, "run")) for count in runs]
-    lines: list[tuple[str, list[str]]] = []
-    for own in found.values():
-        least = {row["runs"]: row["detectable"] for row in own}
-        line = [cells.readable(own[0]["name"]), str(own[0]["input_shapes"]), cells.share(own[0]["share"])]
-        lines.append(("", [*line, *(format_diff(least.get(count)) for count in runs)]))
+
+    def least(own: list[Row]) -> list[str]:
+        known = {row["runs"]: row["detectable"] for row in own}
+        return [format_diff(known.get(count)) for count in runs]
+
+    columns = [
+        Column("name", lambda own: cells.readable(own[0]["name"]), **NAME),
+        Column("of", lambda own: str(own[0]["input_shapes"]), **UNDER),
+        Column("of step", lambda own: cells.share(own[0]["share"]), drop=2),
+        group((Column(counted(count, "run")) for count in runs), least),
+    ]
     title = "Smallest slowdown found in four of five cases, by runs of the version, against the 8 runs before it"
-    return table(title, columns, lines, is_first=True)
+    return table_of(title, columns, [*found.values()], is_first=True)
 
 
 def _false(calibration: Calibration, look: Look) -> Table:
     """False verdicts of a comparison at the threshold in use; with details at every smallest change that was tried."""
-    rows = records(calibration.ratios)
-    ratios = list(dict.fromkeys(row["min_ratio"] for row in rows))
-    found = {(row["kind"], row["min_ratio"]): row for row in rows}
-    columns = [Column("kind", left=True), Column("series"), Column("threshold"), Column("false verdicts")]
-    columns += [Column("of series"), Column("needed")]
-    # the smaller changes decide; what is left out first are the largest ones
-    columns += [Column(f"at {_percent(ratio)}", drop=at) for at, ratio in enumerate(ratios)] if look.details else []
-    loud, lines = _loud(calibration), []
-    for row in records(calibration.proposals):
-        part = MISSING_TEXT if row["used_share"] is None else f"{row['used_share'] * 100:.2g} %"
-        line = [KINDS[row["kind"]], str(row["series"]), _percent(row["used_ratio"]), f"{row['used_false']:.2f}", part]
-        line += [f"above {_percent(max(ratios))}" if row["proposed_ratio"] is None else _percent(row["proposed_ratio"])]
-        line += [f"{found[row['kind'], ratio]['mean_false']:.2f}" for ratio in ratios] if look.details else []
-        lines.append(("worse" if row in loud else "", line))
+    tried = records(calibration.ratios)
+    ratios = list(dict.fromkeys(row["min_ratio"] for row in tried))
+    found = {(row["kind"], row["min_ratio"]): f"{row['mean_false']:.2f}" for row in tried}
+
+    def part(row: Row) -> str:
+        return MISSING_TEXT if row["used_share"] is None else f"{row['used_share'] * 100:.2g} %"
+
+    def needed(row: Row) -> str:
+        proposed = row["proposed_ratio"]
+        return f"above {_percent(max(ratios))}" if proposed is None else _percent(proposed)
+
+    columns = [
+        Column("kind", lambda row: KINDS[row["kind"]], left=True), Column("series", of("series", str)),
+        Column("threshold", of("used_ratio", _percent)),
+        Column("false verdicts", lambda row: f"{row['used_false']:.2f}"), Column("of series", part),
+        Column("needed", needed),
+    ]  # fmt: skip
+    if look.details:
+        # the smaller changes decide; what is left out first are the largest ones
+        heads = (Column(f"at {_percent(ratio)}", drop=at) for at, ratio in enumerate(ratios))
+        columns.append(group(heads, lambda row: [found[row["kind"], ratio] for ratio in ratios]))
     title = "False verdicts per comparison, at the threshold in use, and the threshold needed for at most 1"
-    return table(title, columns, lines, is_first=True)
+    return table_of(
+        title, columns, records(calibration.proposals), is_first=True, tone=lambda row: "worse" if _is_loud(row) else ""
+    )
 
 
-def _loud(calibration: Calibration) -> list[Row]:
-    """The kinds of series for which the threshold in use lets too many false verdicts through."""
-    rows = records(calibration.proposals)
-    return [row for row in rows if row["proposed_ratio"] is None or row["proposed_ratio"] > row["used_ratio"]]
+def _is_loud(row: Row) -> bool:
+    """Whether the threshold in use lets too many false verdicts through for a kind of series."""
+    return row["proposed_ratio"] is None or row["proposed_ratio"] > row["used_ratio"]
 
 
 def _percent(ratio: float) -> str:

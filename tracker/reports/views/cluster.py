@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
 from tracker.compare.headline import short_labels
-from tracker.reports.cells import READABLE, cell, number, readable, share, signed
+from tracker.reports.cells import READABLE, cell, number, of, rate, share, signed, words
 from tracker.reports.commands import command_of
-from tracker.reports.document import (
-    NAME,
-    UNDER,
-    WORDS,
-    Block,
-    Column,
-    Document,
-    HeatMap,
-    Lines,
-    Look,
-    Table,
-    Target,
-    table,
-)
-from tracker.reports.rows import Row, records
+from tracker.reports.document import UNDER, WORDS, Block, Column, Document, HeatMap, Lines, Look, Table, Target
+from tracker.reports.rows import Row, records, table_of
 from tracker.reports.text import ROWS
+from tracker.reports.views.sections import OPERATOR, SHAPES
 from tracker.results import SLOW, Cluster
-from tracker.units import MISSING_TEXT, counted, format_diff, format_numbers
+from tracker.units import MISSING_TEXT, counted, format_bytes, format_diff, format_ns, format_numbers
 
 if TYPE_CHECKING:
     from tracker.columns import Columns
@@ -56,23 +44,18 @@ _OF: Final = {"SLOW": "worse", "SUSPECT": "strong", "UNEVEN": "strong"}
 _CAUSES: Final = {"host": "CPU side"}
 """Causes that are called otherwise where a machine is a host, too."""
 _METRICS: Final = {"own_ns": "own time", "own_max_ns": "own time, slowest", "step_ns": "step", "wait_ns": "waits"}
-_Cells = Callable[[Row], str]
 
 
-def _time(name: str) -> _Cells:
-    return lambda row: cell(row[name], "ns")
+def _factor(value: float | None) -> str:
+    return MISSING_TEXT if value is None else f"x{value:.2f}"
 
 
-def _text(name: str) -> _Cells:
-    return lambda row: MISSING_TEXT if row[name] is None else str(row[name])
+def _chance(q: float | None) -> str:
+    return MISSING_TEXT if q is None else f"{q:.3f}" if q >= 0.001 else "<0.001"
 
 
-def _factor(name: str) -> _Cells:
-    return lambda row: MISSING_TEXT if row[name] is None else f"x{row[name]:.2f}"
-
-
-def _chance(row: Row) -> str:
-    return MISSING_TEXT if row["q"] is None else f"{row['q']:.3f}" if row["q"] >= 0.001 else "<0.001"
+def _metric(name: str) -> str:
+    return _METRICS.get(name, name.removesuffix("_ns").replace("_", " "))
 
 
 def _verdict(row: Row) -> str:
@@ -80,106 +63,93 @@ def _verdict(row: Row) -> str:
     return ", ".join(filter(None, (row["verdict"], cause, row.get("place"))))
 
 
-def _speed(name: str) -> _Cells:
-    return lambda row: MISSING_TEXT if row[name] is None else f"{row[name]:,.2f}"
-
-
-def _count(name: str) -> _Cells:
-    return lambda row: number(row[name])
-
-
-_SHAPES: Final[Mapping[str, tuple[tuple[Column, _Cells], ...]]] = {
+_SHAPES: Final[Mapping[str, tuple[Column, ...]]] = {
     "ranks": (
-        (Column("rank"), _count("rank")), (Column("host", drop=3, **WORDS), _text("host")),
-        (Column("stage", drop=4), _text("stage")), (Column("step"), _time("step_ns")),
-        (Column("own time"), _time("own_ns")), (Column("of peers"), _factor("own_ratio")),
-        (Column("slowest", drop=2), lambda row: "" if row["slowest_steps"] is None else number(row["slowest_steps"])),
-        (Column("q", drop=2), _chance), (Column("compute", drop=5), _time("compute_ns")),
-        (Column("exposed comm.", drop=1), _time("exposed_communication_ns")),
-        (Column("waits", drop=1), _time("wait_ns")), (Column("idle", drop=5), _time("idle_ns")),
-        (Column("verdict", left=True), _verdict),
+        Column("rank", of("rank", number)), Column("host", of("host", words), drop=3, **WORDS),
+        Column("stage", of("stage", words), drop=4), Column("step", of("step_ns", format_ns)),
+        Column("own time", of("own_ns", format_ns)), Column("of peers", of("own_ratio", _factor)),
+        Column("slowest", lambda row: "" if row["slowest_steps"] is None else number(row["slowest_steps"]), drop=2),
+        Column("q", of("q", _chance), drop=2), Column("compute", of("compute_ns", format_ns), drop=5),
+        Column("exposed comm.", of("exposed_communication_ns", format_ns), drop=1),
+        Column("waits", of("wait_ns", format_ns), drop=1), Column("idle", of("idle_ns", format_ns), drop=5),
+        Column("verdict", _verdict, left=True),
     ),
     "steps": (
-        (Column("rank"), _count("rank")), (Column("step"), _count("step")), (Column("own time"), _time("own_ns")),
-        (Column("of peers"), _factor("own_ratio")),
+        Column("rank", of("rank", number)), Column("step", of("step", number)),
+        Column("own time", of("own_ns", format_ns)), Column("of peers", of("own_ratio", _factor)),
     ),
     "hosts": (
-        (Column("host", **WORDS), _text("host")), (Column("ranks"), _count("ranks")),
-        (Column("own time of others"), _factor("own_ratio")), (Column("slowest"), _count("slowest_steps")),
-        (Column("q"), _chance), (Column("verdict", left=True), _verdict),
+        Column("host", of("host", words), **WORDS), Column("ranks", of("ranks", number)),
+        Column("own time of others", of("own_ratio", _factor)), Column("slowest", of("slowest_steps", number)),
+        Column("q", of("q", _chance)), Column("verdict", _verdict, left=True),
     ),
     "stages": (
-        (Column("stage"), _text("stage")), (Column("ranks"), _count("ranks")), (Column("own time"), _time("own_ns")),
-        (Column("slowest rank"), lambda row: f"{cell(row['own_max_ns'], 'ns')} ({number(row['own_max_rank'])})"),
-        (Column("spread", drop=1), _factor("spread")), (Column("compute", drop=2), _time("compute_ns")),
-        (Column("exposed comm.", drop=2), _time("exposed_communication_ns")),
-        (Column("idle", drop=3), _time("idle_ns")),
-        (Column("bubble"), _time("bubble_ns")), (Column("of step"), lambda row: share(row["bubble_share"])),
-        (Column("preparing", drop=4), _time("preparing_ns")), (Column("verdict", left=True), _verdict),
+        Column("stage", of("stage", words)), Column("ranks", of("ranks", number)),
+        Column("own time", of("own_ns", format_ns)),
+        Column("slowest rank", lambda row: f"{cell(row['own_max_ns'], 'ns')} ({number(row['own_max_rank'])})"),
+        Column("spread", of("spread", _factor), drop=1), Column("compute", of("compute_ns", format_ns), drop=2),
+        Column("exposed comm.", of("exposed_communication_ns", format_ns), drop=2),
+        Column("idle", of("idle_ns", format_ns), drop=3),
+        Column("bubble", of("bubble_ns", format_ns)), Column("of step", of("bubble_share", share)),
+        Column("preparing", of("preparing_ns", format_ns), drop=4), Column("verdict", _verdict, left=True),
     ),
     "pipeline": (
-        (Column("stages"), _count("stages")), (Column("microbatches"), _count("microbatches")),
-        (Column("model"), _time("model_ns")), (Column("with even ranks"), _time("even_ns")),
-        (Column("with even stages"), _time("flat_ns")), (Column("slowdown"), _factor("slowdown")),
-        (Column("ideal bubble", drop=1), lambda row: share(row["ideal_bubble_share"])),
+        Column("stages", of("stages", number)), Column("microbatches", of("microbatches", number)),
+        Column("model", of("model_ns", format_ns)), Column("with even ranks", of("even_ns", format_ns)),
+        Column("with even stages", of("flat_ns", format_ns)), Column("slowdown", of("slowdown", _factor)),
+        Column("ideal bubble", of("ideal_bubble_share", share), drop=1),
     ),
     "roles": (
-        (Column("role", left=True), _text("role")), (Column("rank"), _count("rank")),
-        (Column("calls"), _count("calls")),
-        (Column("time"), _time("total_ns")), (Column("exposed"), _time("exposed_ns")),
-        (Column("share"), lambda row: share(row["exposed_share"])), (Column("waits"), _time("wait_ns")),
+        Column("role", of("role", words), left=True), Column("rank", of("rank", number)),
+        Column("calls", of("calls", number)),
+        Column("time", of("total_ns", format_ns)), Column("exposed", of("exposed_ns", format_ns)),
+        Column("share", of("exposed_share", share)), Column("waits", of("wait_ns", format_ns)),
     ),
     "groups": (
-        (Column("role", left=True), _text("role")), (Column("ranks", **UNDER), _text("ranks")),
-        (Column("kind", left=True), _text("kind")), (Column("calls"), _count("calls")),
-        (Column("bytes", drop=3), lambda row: cell(row["bytes"], "bytes")), (Column("time"), _time("elapse_ns")),
-        (Column("transit"), _time("transit_ns")), (Column("waits"), _time("wait_ns")),
-        (Column("most by", drop=1), _text("most_wait_rank")), (Column("exposed", drop=2), _time("exposed_ns")),
-        (Column("bus GB/s", drop=2), _speed("bus_gb_per_s")),
-        (Column("complete", drop=4), lambda row: "yes" if row["complete"] else "no"),
+        Column("role", of("role", words), left=True), Column("ranks", of("ranks", words), **UNDER),
+        Column("kind", of("kind", words), left=True), Column("calls", of("calls", number)),
+        Column("bytes", of("bytes", format_bytes), drop=3), Column("time", of("elapse_ns", format_ns)),
+        Column("transit", of("transit_ns", format_ns)), Column("waits", of("wait_ns", format_ns)),
+        Column("most by", of("most_wait_rank", words), drop=1), Column("exposed", of("exposed_ns", format_ns), drop=2),
+        Column("bus GB/s", of("bus_gb_per_s", rate), drop=2),
+        Column("complete", lambda row: "yes" if row["complete"] else "no", drop=4),
     ),
     "calls": (
-        (Column("role", left=True), _text("role")), (Column("ranks", **UNDER), _text("ranks")),
-        (Column("kind", left=True), _text("kind")), (Column("step"), _count("step")),
-        (Column("bytes", drop=1), lambda row: cell(row["bytes"], "bytes")), (Column("longest"), _time("elapse_ns")),
-        (Column("transit"), _time("transit_ns")), (Column("last rank"), _text("last_rank")),
-        (Column("late by"), _time("late_ns")),
+        Column("role", of("role", words), left=True), Column("ranks", of("ranks", words), **UNDER),
+        Column("kind", of("kind", words), left=True), Column("step", of("step", number)),
+        Column("bytes", of("bytes", format_bytes), drop=1), Column("longest", of("elapse_ns", format_ns)),
+        Column("transit", of("transit_ns", format_ns)), Column("last rank", of("last_rank", words)),
+        Column("late by", of("late_ns", format_ns)),
     ),
     "links": (
-        (Column("transport", left=True), _text("transport")), (Column("from rank"), _count("source_rank")),
-        (Column("to rank"), _count("target_rank")), (Column("bytes"), lambda row: cell(row["bytes"], "bytes")),
-        (Column("GB/s"), _speed("bandwidth_gb_per_s")), (Column("z", drop=1), _speed("z")),
-        (Column("verdict", left=True), _verdict),
+        Column("transport", of("transport", words), left=True), Column("from rank", of("source_rank", number)),
+        Column("to rank", of("target_rank", number)), Column("bytes", of("bytes", format_bytes)),
+        Column("GB/s", of("bandwidth_gb_per_s", rate)), Column("z", of("z", rate), drop=1),
+        Column("verdict", _verdict, left=True),
     ),
     "operators": (
-        (Column("operator", **NAME), lambda row: readable(row["name"])),
-        (Column("input shapes", **UNDER), lambda row: str(row["input_shapes"] or "")),
-        (Column("stage", drop=3), _text("stage")), (Column("ranks", drop=2), _count("ranks")),
-        (Column("calls", drop=1), lambda row: _range(row["fewest_calls"], row["most_calls"])),
-        (Column("median"), _time("median_ns")), (Column("minimum", drop=4), _time("min_ns")),
-        (Column("maximum"), _time("max_ns")), (Column("rank"), _count("max_rank")),
-        (Column("would save"), _time("saving_ns")),
+        OPERATOR, SHAPES, Column("stage", of("stage", words), drop=3), Column("ranks", of("ranks", number), drop=2),
+        Column("calls", lambda row: _range(row["fewest_calls"], row["most_calls"]), drop=1),
+        Column("median", of("median_ns", format_ns)), Column("minimum", of("min_ns", format_ns), drop=4),
+        Column("maximum", of("max_ns", format_ns)), Column("rank", of("max_rank", number)),
+        Column("would save", of("saving_ns", format_ns)),
     ),
     "balance": (
-        (Column("stage"), _text("stage")), (Column("quantity", left=True), _text("quantity")),
-        (Column("mean"), lambda row: cell(row["mean"], row["unit"])),
-        (Column("largest"), lambda row: cell(row["max"], row["unit"])), (Column("rank"), _count("max_rank")),
-        (Column("imbalance"), _factor("imbalance")),
+        Column("stage", of("stage", words)), Column("quantity", of("quantity", words), left=True),
+        Column("mean", lambda row: cell(row["mean"], row["unit"])),
+        Column("largest", lambda row: cell(row["max"], row["unit"])), Column("rank", of("max_rank", number)),
+        Column("imbalance", of("imbalance", _factor)),
     ),
     "changes": (
-        (Column("section", left=True), _text("section")), (Column("of", **WORDS), _text("name")),
-        (Column("metric", left=True), lambda row: _METRICS.get(row["metric"], _words(row["metric"]))),
-        (Column("baseline"), lambda row: _value(row, "baseline_value")),
-        (Column("candidate"), lambda row: _value(row, "candidate_value")),
-        (Column("change"), lambda row: signed(_value(row, "delta"), row["delta"])),
-        (Column("change %"), lambda row: "" if row["diff"] is None else format_diff(row["diff"])),
+        Column("section", of("section", words), left=True), Column("of", of("name", words), **WORDS),
+        Column("metric", of("metric", _metric), left=True),
+        Column("baseline", lambda row: _value(row, "baseline_value")),
+        Column("candidate", lambda row: _value(row, "candidate_value")),
+        Column("change", lambda row: signed(_value(row, "delta"), row["delta"])),
+        Column("change %", lambda row: "" if row["diff"] is None else format_diff(row["diff"])),
     ),
 }  # fmt: skip
-"""Section -> its columns on screen, each with what makes its cells."""
-
-
-def _words(metric: str) -> str:
-    return metric.removesuffix("_ns").replace("_", " ")
+"""Section -> its columns on screen."""
 
 
 def _value(row: Row, name: str) -> str:
@@ -211,14 +181,14 @@ def _title(found: Cluster) -> str:
     run = found.run
     what = " ".join(str(run[name]) for name in ("workload", "version") if run.get(name) and run[name] != "files")
     hosts = len({host for host in found.tables["ranks"].listed("host") if host})
-    words = [
+    named = [
         what if run["reference"] != run.get("version") else short_labels([run["reference"]])[0],
         str(run["device"]),
     ]
-    words += [str(run.get("configuration") or ""), counted(run["captured"], "rank")]
-    words += [counted(hosts, "host")] if hosts > 1 else []
+    named += [str(run.get("configuration") or ""), counted(run["captured"], "rank")]
+    named += [counted(hosts, "host")] if hosts > 1 else []
     against = "" if found.baseline is None else f"{short_labels([found.baseline['reference']])[0]} -> "
-    return f"{against}{', '.join(filter(None, words))}"
+    return f"{against}{', '.join(filter(None, named))}"
 
 
 def _blocks(found: Cluster, look: Look) -> Iterator[Block]:
@@ -283,15 +253,13 @@ def _matters(section: str, rows: Columns) -> bool:
 
 
 def _table(section: str, rows: Columns, limit: int | None) -> Table:
-    shapes = _SHAPES[section]
+    """The columns that say something."""
     kept = records(rows.head(limit))
     known = [
-        (column, make) for column, make in shapes
-        if not kept or any(make(row) not in ("", MISSING_TEXT) for row in kept)
-    ]  # fmt: skip
-    lines = [(_OF.get(row.get("verdict") or "", ""), [make(row) for _, make in known]) for row in kept]
-    columns, more = [column for column, _ in known], len(rows) - len(kept)
-    return table(_TITLES[section], columns, lines, more=more, section=section)
+        one for one in _SHAPES[section] if not kept or any(one.cell(row) not in ("", MISSING_TEXT) for row in kept)
+    ]
+    tone, more = (lambda row: _OF.get(row.get("verdict") or "", "")), len(rows) - len(kept)
+    return table_of(_TITLES[section], known, kept, tone=tone, more=more, section=section)
 
 
 def _map(found: Cluster, look: Look) -> Lines:
@@ -322,8 +290,8 @@ def _heat_map(found: Cluster) -> HeatMap | None:
         return HeatMap(tuple((f"rank {part[0]['rank']}", tuple(map(_rank_cell, part))) for part in parts))
     cells: dict[int, list[tuple[str, float | None]]] = {row["rank"]: [] for row in ranks}
     for row in records(found.tables["steps"]):
-        words = f"rank {row['rank']}, step {row['step']}: {cell(row['own_ns'], 'ns')}, {_factor('own_ratio')(row)}"
-        cells[row["rank"]].append((words, row["own_ratio"]))
+        says = f"rank {row['rank']}, step {row['step']}: {cell(row['own_ns'], 'ns')}, {_factor(row['own_ratio'])}"
+        cells[row["rank"]].append((says, row["own_ratio"]))
     return (
         HeatMap(tuple((f"rank {rank}", tuple(own)) for rank, own in cells.items() if own))
         if any(cells.values())
@@ -332,7 +300,7 @@ def _heat_map(found: Cluster) -> HeatMap | None:
 
 
 def _rank_cell(row: Row) -> tuple[str, float | None]:
-    return f"rank {row['rank']}: {cell(row['own_ns'], 'ns')}, {_factor('own_ratio')(row)}", row["own_ratio"]
+    return f"rank {row['rank']}: {cell(row['own_ns'], 'ns')}, {_factor(row['own_ratio'])}", row["own_ratio"]
 
 
 def _shade(ratio: float | None) -> str:

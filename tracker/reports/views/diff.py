@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from tracker.compare.headline import CUT_OUTS, short_labels
 from tracker.reports import cells
-from tracker.reports.cells import values
+from tracker.reports.cells import of, values
 from tracker.reports.commands import command_of, options_of, others_of
 from tracker.reports.document import (
     NAME,
@@ -28,7 +28,7 @@ from tracker.reports.document import (
     few,
     table,
 )
-from tracker.reports.rows import Row, records
+from tracker.reports.rows import Row, records, table_of
 from tracker.reports.text import ROWS, shorten
 from tracker.reports.views import bottleneck, diff_tables, tree
 from tracker.reports.views.sections import SIDES, history_of, in_section, names_modules
@@ -310,14 +310,13 @@ def _why(row: Contribution) -> str:
 def _environment(diff: Diff, look: Look) -> Table:
     """What else differs between the two sides."""
     rows = records(diff.tables["environment"])
-    columns = [Column("kind", left=True), Column("what else changed", **NAME)]
-    columns += [replace(column, **NAME) for column in _heads(diff)]
-    lines = [("", [cells.readable(row[name]) for name in ("kind", "key", *SIDES)]) for row in rows]
-    shown = lines if look.details or look.limit == 0 else lines[:_ENVIRONMENT_ROWS]
     if not rows:
         note = "Nothing else that was recorded changed (environment, configuration, profiler settings)."
         return table("", [], [], note=note, is_first=True)
-    return table("", columns, shown, more=len(lines) - len(shown), is_first=True)
+    columns = [Column("kind", of("kind"), left=True), Column("what else changed", of("key"), **NAME)]
+    columns += [replace(one, cell=of(side), **NAME) for one, side in zip(_heads(diff), SIDES, strict=True)]
+    limit = None if look.details or look.limit == 0 else _ENVIRONMENT_ROWS
+    return table_of("", columns, rows, limit, is_first=True)
 
 
 def _notes(diff: Diff, look: Look) -> Iterator[str]:

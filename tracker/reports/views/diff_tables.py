@@ -9,25 +9,12 @@ from msgspec.structs import replace
 
 from tracker.detect import DEFAULTS
 from tracker.reports import cells
-from tracker.reports.cells import diff_text, named, number, pair, readable, share, tone, values
+from tracker.reports.cells import diff_text, number, of, pair, readable, share, tone, values
 from tracker.reports.commands import command
 from tracker.reports.document import NAME, PLACE, UNDER, WORDS, Column, Curves, Strip, Table, Target, group, table
 from tracker.reports.rows import Row, has, records, table_of
-from tracker.reports.views.sections import (
-    ALLOCATOR,
-    CODE,
-    COLLECTIVE,
-    MODULE,
-    PARTS,
-    SERIES_OF_RUN,
-    SHAPES,
-    SIDES,
-    history_of,
-    operator,
-    series_of,
-    shapes,
-    with_sums,
-)
+from tracker.reports.views import sections
+from tracker.reports.views.sections import COLLECTIVE, OPERATOR, PARTS, SHAPES, SIDES, series_of
 from tracker.results import BOTH, Cause, Diff
 from tracker.results.verdicts import REASONS, STILL
 from tracker.units import MISSING_TEXT, NS_PER_US, format_diff, format_ns
@@ -40,11 +27,8 @@ if TYPE_CHECKING:
 _DRAWN: Final = 30
 """Rows whose runs are drawn."""
 _MEANS: Final = (
-    *(Column(side, cells.measure(f"{side}_mean")) for side in SIDES),
-    Column("change %", cells.ratio("diff")),
-)
-
-
+    *(Column(side, of(f"{side}_mean", cells.measured)) for side in SIDES), Column("change %", of("diff", format_diff)),
+)  # fmt: skip
 _HEADS: Final = (*map(Column, SIDES), Column("change"), Column("change %"))
 
 
@@ -124,7 +108,7 @@ def overall(diff: Diff, limit: int | None) -> list[Table]:
 
 def history_of_run(diff: Diff, metric: str) -> Target | None:
     """The history of a number of whole runs; None for one that no series follows."""
-    return history_of(diff.candidate.workload, SERIES_OF_RUN.get(metric), ("--kind", "run"))
+    return sections.history_of(diff.candidate.workload, sections.SERIES_OF_RUN.get(metric), ("--kind", "run"))
 
 
 def _overall_tone(row: Row) -> str:
@@ -146,7 +130,7 @@ def operators(diff: Diff, limit: int | None) -> list[Table]:
 
     ops = diff.tables["ops"]
     rows = ops.taken(ops.known("baseline_ns") | ops.known("candidate_ns"))
-    host = Column("host change", lambda row: cells.change(row["host_delta_ns"]), drop=4)
+    host = Column("host change", of("host_delta_ns", cells.change), drop=4)
     on_device = diff.metric == "device_self_ns" and has(ops, "host_delta_ns")
     chosen = filters(diff)
     found = _compared(
@@ -164,7 +148,7 @@ def _strips(diff: Diff, rows: Sequence[Row]) -> tuple[Strip | None, ...]:
     """The runs of the first operators; none without repeats."""
     if not diff.samples.has_repeats:
         return ()
-    found = diff.samples.of_op((row["name"], shapes(row)) for row in rows[:_DRAWN])
+    found = diff.samples.of_op((row["name"], cells.blank(row["input_shapes"])) for row in rows[:_DRAWN])
     return (*found, *[None] * (len(rows) - len(found)))
 
 
@@ -191,13 +175,13 @@ def _causes(diff: Diff, limit: int | None) -> Table:
     def colour(cause: Cause) -> str:
         return cells.TONES.get(cause.verdict, "") if cause.verdict else "worse" if cause.delta_ns > 0 else "better"
 
-    columns = [Column("operator", name, **NAME), Column("input shapes", lambda cause: cause.input_shapes, **UNDER)]
-    columns += [
+    columns = [
+        Column("operator", name, **NAME), Column("input shapes", lambda cause: cause.input_shapes, **UNDER),
         Column("change", lambda cause: cells.change(cause.delta_ns)),
         Column("of change", lambda cause: share(cause.share)),
         Column("by calls", lambda cause: cells.change(cause.calls_delta_ns), drop=1),
         Column("by time per call", lambda cause: cells.change(cause.per_call_delta_ns), drop=1),
-    ]
+    ]  # fmt: skip
     if any(cause.stands_out is not None for cause in found.causes[:limit]):
         words = {None: "", True: "yes", False: "no"}
         columns.append(Column("stands out", lambda cause: words[cause.stands_out], left=True, drop=4))
@@ -208,7 +192,7 @@ def _causes(diff: Diff, limit: int | None) -> Table:
         note = f"Changes cancel each other: operators lost {loss} and gained {gain}."
     return table_of(
         "Operators by contribution, and where they are", columns, found.causes, limit, tone=colour, more=0, note=note,
-        below=lambda cause: cause.why, links=lambda cause: history_of(diff.candidate.workload, cause.name),
+        below=lambda cause: cause.why, links=lambda cause: sections.history_of(diff.candidate.workload, cause.name),
     )  # fmt: skip
 
 
@@ -225,7 +209,7 @@ def kernels(diff: Diff, limit: int | None) -> list[Table]:
         return "; ".join(filter(None, (str(row["why"] or ""), _still_open(row))))
 
     keys = [
-        Column("kernel", named("name"), **NAME),
+        Column("kernel", of("name"), **NAME),
         Column("type", lambda row: "" if row["type"] == row["name"] else str(row["type"] or ""), **UNDER), SHAPES,
         Column("launched by", launched_by, **UNDER),
         Column("category", lambda row: str(row["category"] or MISSING_TEXT), left=True, drop=2),
@@ -235,18 +219,13 @@ def kernels(diff: Diff, limit: int | None) -> list[Table]:
     return [replace(found, note=_too_small(records(rows.head(limit))))]
 
 
-def kernel_types(diff: Diff, limit: int | None) -> list[Table]:
-    """Kernel types of an NPU by change of their total time; without rows for GPUs."""
-    keys = [Column("kernel type", named("type"), **NAME), Column("core type", named("core_type"), left=True, drop=2)]
-    return [_compared("Kernel types by change of total time", keys, diff.tables["kernel_types"], limit)]
-
-
 def metrics(diff: Diff, limit: int | None) -> list[Table]:
     """Kernel metrics of both sides, those of the kernel that changed most first."""
     moved = {True: "yes", False: "no"}
-    columns = [Column("kernel", named("name"), **NAME), SHAPES, Column("metric", cells.text("metric"), **NAME), *_MEANS]
-    columns += [Column("of change", cells.portion("share"))]
-    columns += [Column("moved", lambda row: moved.get(row["moved"], MISSING_TEXT))]
+    columns = [
+        Column("kernel", of("name"), **NAME), SHAPES, Column("metric", of("metric"), **NAME), *_MEANS,
+        Column("of change", of("share", share)), Column("moved", lambda row: moved.get(row["moved"], MISSING_TEXT)),
+    ]  # fmt: skip
     rows = diff.tables["kernel_metrics"]
 
     def colour(row: Row) -> str:
@@ -290,20 +269,20 @@ def links(diff: Diff, limit: int | None) -> list[Table]:
         numbers = values("ns", row["baseline_transit_ns"], row["candidate_transit_ns"], row["delta_ns"])
         return [*numbers, diff_text(row)]
 
-    def both(make: Callable[[str], Callable[[Row], str]], name: str) -> Callable[[Row], str]:
-        return lambda row: pair(*(make(f"{side}_{name}")(row) for side in SIDES))
+    def both(name: str, form: Callable[[float | None], str]) -> Callable[[Row], str]:
+        return lambda row: pair(*(form(row[f"{side}_{name}"]) for side in SIDES))
 
     def sizes(row: Row) -> str:
         return pair(*values("bytes", row["baseline_bytes"], row["candidate_bytes"], None)[:2])
 
-    keys = [*COLLECTIVE, Column("transport", cells.text("transport"), left=True)]
+    keys = [*COLLECTIVE, Column("transport", of("transport"), left=True)]
     heads = (*map(Column, SIDES), Column("change", drop=1), Column("change %"))
-    timed: list[Column] = [group(heads, times), Column("GB/s", both(cells.speed, "bandwidth_gb_per_s"), drop=2)]
-    large = Column("large packets", both(cells.portion, "large_packet_ratio"), drop=3)
+    timed: list[Column] = [group(heads, times), Column("GB/s", both("bandwidth_gb_per_s", cells.rate), drop=2)]
+    large = Column("large packets", both("large_packet_ratio", share), drop=3)
     columns = [*keys, Column("bytes", sizes, drop=4), *timed, large]
     found = [table_of("Links by change of transit time", columns, whole, limit, tone=_colour)]
     if len(ends):
-        ranks = [Column("from rank", cells.count("source_rank")), Column("to rank", cells.count("target_rank"))]
+        ranks = [Column("from rank", of("source_rank", number)), Column("to rank", of("target_rank", number))]
         title = "Links between ranks by change of transit time"
         found.append(table_of(title, [*keys, *ranks, *timed], ends, limit, tone=_colour))
     return found
@@ -315,7 +294,7 @@ def memory(diff: Diff, limit: int | None) -> list[Table]:
     curves = tuple(zip(labels, diff.samples.curves, strict=False))
     return [
         _compared(
-            "Memory allocated by operators", [operator("name"), SHAPES, ALLOCATOR], diff.tables["memory"], limit,
+            "Memory allocated by operators", [OPERATOR, SHAPES, sections.ALLOCATOR], diff.tables["memory"], limit,
             of="bytes", calls="allocations", links=_series(diff, "name", "memory"),
             chart=Curves("bytes", curves) if any(points for _, points in curves) else None,
         )
@@ -327,10 +306,10 @@ def memory_peak(diff: Diff, limit: int | None) -> list[Table]:
     rows = diff.tables["memory_peak"]
     every = records(rows)
     components = sorted({row["component"] for row in every})
-    keys = [operator("name"), SHAPES, MODULE, ALLOCATOR]
-    keys.append(Column("component", named("component"), left=True, drop=0 if len(components) > 1 else 9))
+    keys = [OPERATOR, SHAPES, sections.MODULE, sections.ALLOCATOR]
+    keys.append(Column("component", of("component"), left=True, drop=0 if len(components) > 1 else 9))
     title = "Memory at the peak, by owner"
-    found = _compared(title, keys, rows, limit, CODE, of="bytes", calls="blocks")
+    found = _compared(title, keys, rows, limit, sections.CODE, of="bytes", calls="blocks")
     sums = []
     for component in components:
         own = [row for row in every if row["component"] == component]
@@ -344,7 +323,7 @@ def memory_peak(diff: Diff, limit: int | None) -> list[Table]:
         sums.append(
             [f"= peak of {component}", "", "", "", component, "", *values("bytes", before, after, delta), change]
         )
-    return [with_sums(found, sums)]
+    return [sections.with_sums(found, sums)]
 
 
 def peak_changed(diff: Diff) -> bool:
@@ -368,8 +347,8 @@ def memory_blocks(diff: Diff, limit: int | None) -> list[Table]:
     def code(row: Row) -> str:
         return str(row["candidate_code_line"] or row["baseline_code_line"] or "")
 
-    keys = [operator("name"), SHAPES, ALLOCATOR, Column("place", cells.count("place"), drop=1)]
-    extra = (Column("held", held), replace(CODE, cell=code))
+    keys = [OPERATOR, SHAPES, sections.ALLOCATOR, Column("place", of("place", number), drop=1)]
+    extra = (Column("held", held), replace(sections.CODE, cell=code))
     rows = diff.tables["memory_blocks"]
     return [_compared("Largest single allocations", keys, rows, limit, *extra, of="bytes", calls="")]
 
@@ -383,28 +362,35 @@ def modules(diff: Diff, limit: int | None) -> list[Table]:
         # its path may be a number, as a key that of a series
         return Target("history", (("--module", str(row["module"])), ("--workload", diff.candidate.workload)))
 
-    keys = [Column("module", named("module"), **NAME), Column("phase", named("phase"), left=True)]
+    keys = [Column("module", of("module"), **NAME), Column("phase", of("phase"), left=True)]
     return [_compared(f"Modules by change of {metric_words(diff)}", keys, diff.tables["modules"], limit, links=link)]
 
 
 def api(diff: Diff, limit: int | None) -> list[Table]:
     """Host API calls by change of their total time."""
-    keys = [Column("API call", named("name"), **NAME), Column("level", named("level"), left=True, drop=2)]
+    keys = [Column("API call", of("name"), **NAME), Column("level", of("level"), left=True, drop=2)]
     links = _series(diff, "name", "api")
     return [_compared("Host API calls by change of total time", keys, diff.tables["api"], limit, links=links)]
 
 
-def counters(diff: Diff, limit: int | None) -> list[Table]:
-    """What both profilers counted, by relative change."""
-    columns = [Column("source", cells.text("source"), left=True), Column("name", named("name"), **NAME)]
-    columns += [Column("measurement", cells.text("attribute"), **NAME), *_MEANS]
-    return [table_of("Counters of the profilers, by relative change", columns, diff.tables["counters"], limit)]
-
-
+_KERNEL_TYPE: Final = (
+    Column("kernel type", of("type"), **NAME),
+    Column("core type", of("core_type"), left=True, drop=2),
+)
+_COUNTER: Final = (
+    Column("source", of("source"), left=True), Column("name", of("name"), **NAME),
+    Column("measurement", of("attribute"), **NAME), *_MEANS,
+)  # fmt: skip
 SECTIONS: Final[Mapping[str, Callable[[Diff, int | None], list[Table]]]] = {
-    "overall": overall, "operator": operators, "kernel": kernels, "kernel_type": kernel_types, "metric": metrics,
-    "communication": communication, "link": links, "memory": memory, "memory_peak": memory_peak,
-    "memory_block": memory_blocks, "module": modules, "api": api, "counter": counters,
+    "overall": overall, "operator": operators, "kernel": kernels, "metric": metrics, "communication": communication,
+    "link": links, "memory": memory, "memory_peak": memory_peak, "memory_block": memory_blocks, "module": modules,
+    "api": api,
+    "kernel_type": lambda diff, limit: [
+        _compared("Kernel types by change of total time", _KERNEL_TYPE, diff.tables["kernel_types"], limit)
+    ],
+    "counter": lambda diff, limit: [
+        table_of("Counters of the profilers, by relative change", _COUNTER, diff.tables["counters"], limit)
+    ],
     "efficiency": lambda diff, limit: [table("Efficiency, which is of one run: tracker show", [], [])],
 }  # fmt: skip
 """Section -> its tables."""

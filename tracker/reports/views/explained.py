@@ -10,7 +10,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from tracker.reports import cells
-from tracker.reports.cells import form, number, readable, signed, sparkline
+from tracker.reports.cells import form, number, of, readable, signed, sparkline
 from tracker.reports.commands import command
 from tracker.reports.document import (
     NAME,
@@ -25,9 +25,9 @@ from tracker.reports.document import (
     Target,
     Trend,
     few,
-    table,
+    group,
 )
-from tracker.reports.rows import Row, plain, records
+from tracker.reports.rows import Row, plain, records, table_of
 from tracker.reports.text import shorten
 from tracker.reports.views.findings import (
     CHANGES,
@@ -41,7 +41,7 @@ from tracker.reports.views.findings import (
     where_of,
 )
 from tracker.results import REPLACED_BY, Advice, ExplainedFinding, ExplainedIncident
-from tracker.units import MISSING_TEXT, counted, format_diff, format_moment
+from tracker.units import counted, format_diff, format_moment
 
 _RUNS: Final = 2
 _SHAPES: Final = 60
@@ -97,11 +97,10 @@ def _remarks(row: Row) -> Iterator[str]:
 
 
 def _blocks(found: ExplainedFinding, row: Row, look: Look) -> Iterator[Block]:
-    lines = []
-    for test in records(found.tests):
-        passes = {True: "passes", False: "FAILS"}.get(test["passes"], "")
-        lines.append(("worse" if passes == "FAILS" else "", [passes, _sentence(test)]))
-    yield table("Tests", [Column("", left=True), Column("", **SENTENCE)], lines, is_first=True)
+    passes = {True: "passes", False: "FAILS"}
+    columns = [Column("", lambda test: passes.get(test["passes"], ""), left=True), Column("", _sentence, **SENTENCE)]
+    tests = records(found.tests)
+    yield table_of("Tests", columns, tests, is_first=True, tone=lambda test: "worse" * (test["passes"] is False))
     yield _runs(found, row, look)
     events = []
     for one in records(found.events):
@@ -113,13 +112,14 @@ def _blocks(found: ExplainedFinding, row: Row, look: Look) -> Iterator[Block]:
     yield Lines("Events", tuple(events), is_wrapped=True)
     if found.advice:
         yield what_to_do(found.advice, row)
-    lines = []
-    for fact in records(found.facts):
-        text = form("bytes" if fact["what"] == "bytes" else "count", [fact["before"], fact["after"]])
-        name = f"{fact['what']} of {readable(fact['name'])}"
-        lines.append(("", [name, fact["input_shapes"], text(fact["before"]), text(fact["after"])]))
-    columns = [Column("what", **NAME), Column("of", **UNDER), Column("before"), Column("after")]
-    yield table(f"Certain in {row['version']}, without a test", columns, lines)
+
+    def ends(fact: Row) -> list[str]:
+        both = [fact["before"], fact["after"]]
+        return [*map(form("bytes" if fact["what"] == "bytes" else "count", both), both)]
+
+    columns = [Column("what", lambda fact: f"{fact['what']} of {readable(fact['name'])}", **NAME)]
+    columns += [Column("of", of("input_shapes", str), **UNDER), group(map(Column, ("before", "after")), ends)]
+    yield table_of(f"Certain in {row['version']}, without a test", columns, records(found.facts))
     changed = changed_with(records(found.environment), None if look.details else _LINES)
     yield Lines("", changed, is_wrapped=True)
 
@@ -162,23 +162,25 @@ def _runs(found: ExplainedFinding, finding: Row, look: Look) -> Table:
     text = form(finding["unit"], [row["value"] for row in rows])
     sides = [[row for row in rows if row["side"] == side] for side in ("baseline", "candidate")]
     part = rows if look.details else [*sides[0][-_RUNS:], *sides[1][:_RUNS]]
-    # what all operators share is removed from the changes of operators alone
-    drifts = [Column("machine-wide drift", drop=1)] if finding["unit"] == "ns" and finding["kind"] != "run" else []
-    columns = [Column("run"), Column("version", left=True), Column("part", left=True), Column("value")]
-    columns += [Column("calls", drop=2), *drifts, Column("change %")]
-    lines = []
-    for row in part:
-        line = [str(row["run_id"]), row["version"], row["side"] or MISSING_TEXT, text(row["value"])]
-        line += [number(row["calls"]), *[format_diff(row["shared_factor"])] * len(drifts), format_diff(row["change"])]
-        lines.append(("strong" if row["side"] == "candidate" else "", line))
+    columns = [
+        Column("run", of("run_id", str)), Column("version", of("version", str), left=True),
+        Column("part", of("side"), left=True), Column("value", lambda run: text(run["value"])),
+        Column("calls", of("calls", number), drop=2),
+    ]  # fmt: skip
+    if finding["unit"] == "ns" and finding["kind"] != "run":
+        # what all operators share is removed from the changes of operators alone
+        columns.append(Column("machine-wide drift", of("shared_factor", format_diff), drop=1))
+    columns.append(Column("change %", of("change", format_diff)))
     tone = "worse" if finding.get("direction") == "regression" else "better"
     points = tuple(
         (f"run {row['run_id']}", row["value"], (), "", tone if row["side"] == "candidate" else "") for row in part
     )
     chart = Trend(finding["unit"], points) if len(points) > 1 else None
-    more, lead = len(rows) - len(part), sparkline([row["value"] for row in rows])
-    links = tuple(Target("run", (("RUN", str(row["run_id"])),)) for row in part)
-    return table("Runs", columns, lines, more=more, is_first=True, lead=lead, links=links, chart=chart)
+    return table_of(
+        "Runs", columns, part, more=len(rows) - len(part), is_first=True, chart=chart,
+        lead=sparkline([row["value"] for row in rows]), tone=lambda run: "strong" * (run["side"] == "candidate"),
+        links=lambda run: Target("run", (("RUN", str(run["run_id"])),)),
+    )  # fmt: skip
 
 
 def _next(row: Row) -> Iterator[str]:

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from tracker.reports.cells import form, readable, replaced_name, share, signed
+from tracker.reports.cells import blank, form, of, readable, replaced_name, share, signed
 from tracker.reports.commands import command
-from tracker.reports.document import NAME, SENTENCE, Block, Column, Document, Lines, Look, Table, Target, few, table
-from tracker.reports.rows import Row, records
+from tracker.reports.document import NAME, SENTENCE, Block, Column, Document, Lines, Look, Table, Target, few, group
+from tracker.reports.rows import Row, records, table_of
 from tracker.reports.text import shorten
 from tracker.results import OPEN_STATES, REPLACED_BY, STATES, Findings
 from tracker.units import MISSING_TEXT, counted, format_diff, format_moment, format_ns, time_unit
@@ -247,29 +247,34 @@ def rows_of(rows: Sequence[Row], look: Look, limit: int | None, *, suspects: boo
     """A line per finding, the step first, then by their part in its change; `below` of a row stands under it."""
     ranked = sorted(_once(rows), key=lambda row: (row["kind"] != "run", -abs(row["share_of_change"] or 0.0)))
     shown = ranked if limit is None else ranked[:limit]
-    states = [row["version"] if suspects else state_text(row) for row in shown]
-    has_states = suspects or any(state != "new" for state in states)
-    columns = [Column("id"), Column("finding", **NAME)]
-    columns += [Column("before", drop=2), Column("after", drop=2)] if look.details else []
-    columns += [Column("change"), Column("change %")]
-    columns += [Column("direction", left=True)] if suspects else [Column("of change", drop=1)]
-    columns += [Column("since" if suspects else "state", left=True)] if has_states else []
-    columns += [Column("cause", **SENTENCE)]
-    lines = []
-    for row, state in zip(shown, states, strict=True):
+    state = of("version", str) if suspects else state_text
+    has_states = suspects or any(state_text(row) != "new" for row in shown)
+
+    def name(row: Row) -> str:
+        detail = ", ".join(filter(None, (row["input_shapes"], row["part"])))
+        of_kind = detail or (f"({KINDS[row['kind']]})" if row["kind"] not in ("run", "op_name") else "")
+        return f"{name_of(row)} {of_kind}".strip()
+
+    def numbers(row: Row) -> list[str]:
         ends = [row["baseline_value"], row["candidate_value"]]
         text = form(row["unit"], [*ends, row["delta"]])
-        detail = ", ".join(filter(None, (row["input_shapes"], row["part"])))
-        of = detail or (f"({KINDS[row['kind']]})" if row["kind"] not in ("run", "op_name") else "")
-        line = ["" if row["finding_id"] is None else str(row["finding_id"]), f"{name_of(row)} {of}".strip()]
-        line += [text(end) for end in ends] if look.details else []
-        line += [signed(text(row["delta"]), row["delta"]), diff_text(row)]
-        of_change = "" if row["share_of_change"] is None else share(row["share_of_change"])
-        line.append(row["direction"] if suspects else of_change)
-        line += [state] if has_states else []
-        lines.append(("worse" if row["direction"] == "regression" else "better", [*line, row["cause"] or ""]))
-    below, links = tuple(row.get("below", "") for row in shown), tuple(map(_link, shown))
-    return table("", columns, lines, more=len(ranked) - len(shown), below=below, links=links)
+        return [*(map(text, ends) if look.details else ()), signed(text(row["delta"]), row["delta"])]
+
+    def of_change(row: Row) -> str:
+        return "" if row["share_of_change"] is None else share(row["share_of_change"])
+
+    ends = [Column("before", drop=2), Column("after", drop=2)] if look.details else []
+    columns = [
+        Column("id", of("finding_id", blank)), Column("finding", name, **NAME),
+        group([*ends, Column("change")], numbers), Column("change %", diff_text),
+        Column("direction", of("direction", str), left=True) if suspects else Column("of change", of_change, drop=1),
+        *([Column("since" if suspects else "state", state, left=True)] if has_states else []),
+        Column("cause", of("cause", blank), **SENTENCE),
+    ]  # fmt: skip
+    return table_of(
+        "", columns, shown, more=len(ranked) - len(shown), below=lambda row: row.get("below", ""), links=_link,
+        tone=lambda row: "worse" if row["direction"] == "regression" else "better",
+    )  # fmt: skip
 
 
 def _link(row: Row) -> Target:

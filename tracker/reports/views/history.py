@@ -8,9 +8,10 @@ from typing import Final
 from msgspec.structs import replace
 
 from tracker.reports import cells
+from tracker.reports.cells import of
 from tracker.reports.commands import command, command_of, exact_command, option_words
-from tracker.reports.document import NAME, UNDER, WORDS, Column, Document, Look, Table, Target, Trend, level, table
-from tracker.reports.rows import Row, records
+from tracker.reports.document import NAME, UNDER, WORDS, Column, Document, Look, Table, Target, Trend, level
+from tracker.reports.rows import Row, records, table_of
 from tracker.reports.text import GAP, fit
 from tracker.results import PROFILERS, History
 from tracker.results.verdicts import CHANGED
@@ -147,40 +148,43 @@ def _versions(history: History, series: Row, points: Sequence[Row], look: Look) 
     values = [point["value"] for point in points]
     text = cells.form(series["unit"], values)
     is_step = series["kind"] == "run" and series["name"] == "step"
-    made: list[tuple[Column, Callable[[Row], str]]] = [
-        (Column("version", left=True), lambda point: f"{point['version']}{' (pinned)' if point['pinned'] else ''}"),
-        (Column("step" if is_step else "value"), lambda point: text(point["value"])),
-        (Column("vs previous"), lambda point: _change(point, "vs_previous")),
-        (Column("verdict", left=True), _verdict),
-    ]
+    columns = [
+        Column("version", lambda point: f"{point['version']}{' (pinned)' if point['pinned'] else ''}", left=True),
+        Column("step" if is_step else "value", lambda point: text(point["value"])),
+        Column("vs previous", lambda point: _change(point, "vs_previous")), Column("verdict", _verdict, left=True),
+    ]  # fmt: skip
     if history.pinned and any(point["pinned"] for point in points):
         pinned, is_against = printable(history.pinned), history.options.against == "pinned"
         if is_against or look.details:
-            made.append((Column(f"vs {pinned}", drop=1), lambda point: format_diff(point["pinned_change"])))
+            columns.append(Column(f"vs {pinned}", of("pinned_change", format_diff), drop=1))
         if is_against:
-            head = Column(f"verdict vs {pinned}", left=True)
-            made.append((head, lambda point: point["pinned_verdict"] or MISSING_TEXT))
+            columns.append(Column(f"verdict vs {pinned}", of("pinned_verdict"), left=True))
     if look.details:
-        made.append((Column("vs level"), lambda point: _change(point, "change")))
-        if any(map(_corrected, shown)):
-            made.append((Column("without drift", drop=2), _corrected))
-        made.append((Column("q"), lambda point: cells.q_text(point["q"])))
         spread = ("runs", "value", "minimum", "maximum")
-        made.append((Column("runs"), lambda point: cells.spread(*(point[name] for name in spread))))
+        columns += [
+            Column("vs level", lambda point: _change(point, "change")),
+            *([Column("without drift", _corrected, drop=2)] if any(map(_corrected, shown)) else []),
+            Column("q", of("q", cells.q_text)),
+            Column("runs", lambda point: cells.spread(*(point[name] for name in spread))),
+        ]  # fmt: skip
         if any(point["calls"] is not None for point in shown):
-            made.append((Column("calls", drop=3), lambda point: cells.number(point["calls"])))
-    rows = [(cells.TONES.get(point["verdict"] or "", ""), [cell(point) for _, cell in made]) for point in shown]
+            columns.append(Column("calls", of("calls", cells.number), drop=3))
     own = values[-len(shown) :]
     known = [value for value in own if value is not None]
     lead = f"{cells.sparkline(own[-_SPARKS:])}  {text(min(known, default=None))} to {text(max(known, default=None))}"
     left_out = len(points) - len(shown)
     hidden = f"{counted(left_out, 'older version')} left out; --details shows all" if left_out else ""
     note = "; ".join(filter(None, (cells.glosses(map(_word, shown)), hidden)))
-    columns, chart = [column for column, _ in made], _trend(history, series, shown) if len(shown) > 1 else None
-    workload = (("--workload", str(series["workload"])),)
-    links = tuple(Target("runs", (("--version", str(point["version"])), *workload)) for point in shown)
-    below = tuple(map(_what_else, shown))
-    return table("", columns, rows, note=note, is_first=True, lead=lead, below=below, chart=chart, links=links)
+    workload = ("--workload", str(series["workload"]))
+    return table_of(
+        "", columns, shown, tone=_tone, note=note, is_first=True, lead=lead, below=_what_else,
+        chart=_trend(history, series, shown) if len(shown) > 1 else None,
+        links=lambda point: Target("runs", (("--version", str(point["version"])), workload)),
+    )  # fmt: skip
+
+
+def _tone(point: Row) -> str:
+    return cells.TONES.get(point["verdict"] or "", "")
 
 
 def _trend(history: History, series: Row, points: Sequence[Row]) -> Trend:
@@ -285,39 +289,44 @@ def _overview(
     for a narrow terminal.
     """
     pinned = printable(history.pinned) if history.pinned else None
-    against = pinned if history.options.against == "pinned" else None
-    columns = [Column("series"), Column("name", **NAME), Column("of", **UNDER)]
-    titles = [printable(key) for key in differing]
-    columns += (
-        [Column("configuration", **WORDS)]
-        if is_joined
-        else [Column(title.replace("_", "\n", 1), left=True) for title in titles]
-    )
-    columns += [Column("versions", left=True, drop=2), *([] if is_joined else [Column("first")]), Column("last")]
-    columns += [Column(f"vs {pinned}")] if pinned else []
-    columns += [Column("vs previous"), Column("verdict", left=True)]
-    columns += [Column(f"verdict vs {against}", left=True)] if against else []
-    rows: list[tuple[str, list[str]]] = []
+    rows = []
     for one in series[: None if look.details else look.rows(_ROWS)]:
-        own = points[one["series_id"]]
-        place = {_PROFILER: "on"} | _place(one)
-        of = (one["input_shapes"], "" if one["kind"] == "run" else one["part"])
+        own, place = points[one["series_id"]], {_PROFILER: "on"} | _place(one)
         values = [point["value"] for point in own]
-        text, last = cells.form(one["unit"], values), own[-1]
-        line = [str(one["series_id"]), cells.readable(one["name"]), " ".join(filter(None, of))]
+        first = next((value for value in values if value is not None), None)
         parts = [place.get(key) or MISSING_TEXT for key in differing]
-        line += [" ".join(parts)] if is_joined else parts
-        line += [cells.sparkline(values[-_ROWS:])]
-        line += [] if is_joined else [text(next((value for value in values if value is not None), None))]
-        line += [text(values[-1]), *([format_diff(last["pinned_change"])] if pinned else [])]
-        line += [_change(last, "vs_previous"), _verdict(last)]
-        line += [last["pinned_verdict"] or MISSING_TEXT] if against else []
-        rows.append((cells.TONES.get(last["verdict"] or "", ""), line))
+        rows.append(own[-1] | one | {"values": values, "ends": (first, values[-1]), "parts": parts})
+
+    def kind(row: Row) -> str:
+        return " ".join(filter(None, (row["input_shapes"], "" if row["kind"] == "run" else row["part"])))
+
+    def part(at: int) -> Callable[[Row], str]:
+        return lambda row: str(row["parts"][at])
+
+    def end(at: int) -> Callable[[Row], str]:
+        return lambda row: cells.form(row["unit"], row["values"])(row["ends"][at])
+
+    titles = [printable(key) for key in differing]
+    columns = [Column("series", of("series_id", str)), Column("name", of("name"), **NAME), Column("of", kind, **UNDER)]
+    if is_joined:
+        columns.append(Column("configuration", lambda row: " ".join(row["parts"]), **WORDS))
+    else:
+        columns += (Column(title.replace("_", "\n", 1), part(at), left=True) for at, title in enumerate(titles))
+    columns += [
+        Column("versions", lambda row: cells.sparkline(row["values"][-_ROWS:]), left=True, drop=2),
+        *([] if is_joined else [Column("first", end(0))]), Column("last", end(-1)),
+        *([Column(f"vs {pinned}", of("pinned_change", format_diff))] if pinned else []),
+        Column("vs previous", lambda row: _change(row, "vs_previous")), Column("verdict", _verdict, left=True),
+    ]  # fmt: skip
+    if history.options.against == "pinned" and pinned:
+        columns.append(Column(f"verdict vs {pinned}", of("pinned_verdict"), left=True))
     more = len(series) - len(rows)
     words = cells.glosses(_word(points[one["series_id"]][-1]) for one in series[: len(rows)])
     note = "; ".join(filter(None, (words, "--details shows all" if more else "")))
-    links = tuple(Target("history", (("KEY", str(one["series_id"])),)) for one in series[: len(rows)])
-    made = table("", level(columns), rows, more=more, note=note, is_first=True, links=links)
+    made = table_of(
+        "", level(columns), rows, tone=_tone, more=more, note=note, is_first=True,
+        links=lambda row: Target("history", (("KEY", str(row["series_id"])),)),
+    )  # fmt: skip
     widths = fit(made, look.width - GAP).widths if look.width and not is_joined else ()
     if sum(widths) + GAP * len(widths) > (look.width or 0):
         made = _overview(history, series, points, differing, look, is_joined=True)

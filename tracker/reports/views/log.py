@@ -13,14 +13,15 @@ from msgspec.structs import replace
 
 from tracker.profile import UNKNOWN_DEVICE
 from tracker.reports import cells
+from tracker.reports.cells import of
 from tracker.reports.commands import command, option_words
 from tracker.reports.document import WORDS, Block, Column, Document, Look, Table, Target, Trend, level, table
-from tracker.reports.rows import Row, records
+from tracker.reports.rows import Row, records, table_of
 from tracker.reports.text import GAP, ROWS, fit
 from tracker.results import LOG_TITLES as MEASURES
 from tracker.results import PROFILERS, Log
 from tracker.results.verdicts import CHANGED
-from tracker.units import MISSING_TEXT, counted, format_diff, printable
+from tracker.units import MISSING_TEXT, counted, format_diff, format_ns, printable
 
 _WIDTH: Final = 120  # of a pipe, a file or a page
 _LABEL: Final = 10  # a longer label of the baseline stands only in the title
@@ -226,11 +227,11 @@ def _table(log: Log, columns: Sequence[Row], look: Look, title: str) -> Table:
     tones = [[""] * len(line) for line in rows]
     for column, parts in zip(columns, differing, strict=True):
         own = found[column["column"]]
-        for head, text, toned in _columns(log, column, list(own.values()), [part.value for part in parts], look):
+        for head, toned in _columns(log, column, list(own.values()), [part.value for part in parts], look):
             heads.append(head)
             for row, line, colours in zip(shown, rows, tones, strict=True):
                 known = own.get(row["version"])
-                line.append(MISSING_TEXT if known is None else text(known))
+                line.append(MISSING_TEXT if known is None else head.cell(known))
                 colours.append(cell_tone(known[toned], bool(column["higher_is_better"])) if known and toned else "")
     left_out = len(versions) - len(shown)
     hidden = f"{counted(left_out, 'older version')} left out; --details shows all" if left_out else ""
@@ -242,24 +243,22 @@ def _table(log: Log, columns: Sequence[Row], look: Look, title: str) -> Table:
     return table(title, level(heads), [("", row) for row in rows], note=note, is_first=True, **drawn)
 
 
-def _columns(
-    log: Log, column: Row, found: Sequence[Row], head: Sequence[str], look: Look
-) -> list[tuple[Column, Callable[[Row], str], str]]:
-    """The columns of a table for one column of the log: header, text of a cell, and the change that colours it."""
+def _columns(log: Log, column: Row, found: Sequence[Row], head: Sequence[str], look: Look) -> list[tuple[Column, str]]:
+    """The columns of a table for one column of the log, each with the change that colours it."""
     name = str(column["unit"] if column["measure"] == "throughput" else MEASURES[column["measure"]])
     against = "first" if log.baseline is None else log.baseline if len(log.baseline) <= _LABEL else "baseline"
     gap, text, against = "\n" if head else " ", _text(column, found), printable(against)
-    made: list[tuple[Column, Callable[[Row], str], str]] = [
-        (Column("\n".join([*map(printable, head), name])), lambda cell: text(cell["value"]), ""),
-        (Column(f"vs{gap}{against}"), lambda cell: format_diff(cell["baseline_diff"]), "baseline_diff"),
-        (Column(f"vs{gap}previous"), lambda cell: format_diff(cell["previous_diff"]), "previous_diff"),
+    made = [
+        (Column("\n".join([*map(printable, head), name]), lambda cell: text(cell["value"])), ""),
+        (Column(f"vs{gap}{against}", of("baseline_diff", format_diff)), "baseline_diff"),
+        (Column(f"vs{gap}previous", of("previous_diff", format_diff)), "previous_diff"),
     ]
     if any(cell["expected"] for cell in found):
-        made.append((Column("gain / expected"), _gain, ""))
+        made.append((Column("gain / expected", _gain), ""))
     if any(map(_verdict, found)):
-        made.append((Column("verdict", left=True), _verdict, ""))
+        made.append((Column("verdict", _verdict, left=True), ""))
     if look.details:
-        made.append((Column("runs"), _spread, ""))
+        made.append((Column("runs", _spread), ""))
     return made
 
 
@@ -282,35 +281,40 @@ def _overview(log: Log, columns: Sequence[Row], look: Look) -> Table:
     shared = _shared(columns)
     made = [{part.key: part.value for part in parts if part not in shared} for parts in _parts(columns)]
     keys = list(dict.fromkeys(key for parts in made for key in parts))
-    has_verdict = any(_verdict(own[-1]) for own in found.values())
-    heads = [Column("column", **WORDS), Column("versions", left=True, drop=2), Column("newest", left=True, drop=1)]
-    heads += [Column("value"), Column("vs baseline" if log.baseline else "vs first"), Column("vs previous")]
-    heads += [Column("verdict", left=True)] if has_verdict else []
     rows = []
     for column, parts in list(zip(columns, made, strict=True))[: None if look.details else look.rows(_OPEN)]:
-        own, newest = found[column["column"]], found[column["column"]][-1]
-        line = [" ".join(parts.get(key, MISSING_TEXT) for key in keys)]
-        line += [cells.sparkline([cell["value"] for cell in own][-_VERSIONS:]), newest["version"]]
-        line += [_text(column, [newest])(newest["value"]), format_diff(newest["baseline_diff"])]
-        line += [format_diff(newest["previous_diff"]), *([_verdict(newest)] if has_verdict else [])]
-        rows.append((cell_tone(newest["baseline_diff"], bool(column["higher_is_better"])), line))
+        own = found[column["column"]]
+        name = " ".join(parts.get(key, MISSING_TEXT) for key in keys)
+        rows.append(own[-1] | {"name": name, "of": column, "values": [cell["value"] for cell in own]})
+    heads = [
+        Column("column", of("name", str), **WORDS),
+        Column("versions", lambda row: cells.sparkline(row["values"][-_VERSIONS:]), left=True, drop=2),
+        Column("newest", of("version", str), left=True, drop=1),
+        Column("value", lambda row: _text(row["of"], [row])(row["value"])),
+        Column("vs baseline" if log.baseline else "vs first", of("baseline_diff", format_diff)),
+        Column("vs previous", of("previous_diff", format_diff)),
+        *([Column("verdict", _verdict, left=True)] if any(_verdict(own[-1]) for own in found.values()) else []),
+    ]  # fmt: skip
     hidden = "" if look.details else "--details has all versions of each column"
     note = "; ".join(filter(None, (cells.glosses(_verdict(own[-1]) for own in found.values()), hidden)))
-    more, lead = len(columns) - len(rows), f"column: {' '.join(keys)}"
-    return table("", heads, rows, more=more, note=note, is_first=True, lead=lead)
+    return table_of(
+        "", heads, rows, more=len(columns) - len(rows), note=note, is_first=True, lead=f"column: {' '.join(keys)}",
+        tone=lambda row: cell_tone(row["baseline_diff"], bool(row["of"]["higher_is_better"])),
+    )  # fmt: skip
 
 
 def _directions(log: Log, look: Look) -> Table:
     """What the versions of a direction gained together."""
     names = {row["column"]: row["title"] for row in records(log.columns)}
     found = [row for row in records(log.directions) if row["column"] in names]
-    shown = found[: None if look.details else look.rows(ROWS)]
-    heads = [Column("direction", left=True), Column("versions"), Column("gain"), Column("where", **WORDS)]
-    rows = []
-    for row in shown:
-        line = [row["direction"], str(row["versions"]), format_diff(row["gain"]), names[row["column"]]]
-        rows.append((cell_tone(row["gain"], True), line))
-    return table("Gain in speed by direction", heads, rows, more=len(found) - len(shown), is_first=True)
+    heads = [
+        Column("direction", of("direction", str), left=True), Column("versions", of("versions", str)),
+        Column("gain", of("gain", format_diff)), Column("where", lambda row: names[row["column"]], **WORDS),
+    ]  # fmt: skip
+    limit = None if look.details else look.rows(ROWS)
+    return table_of(
+        "Gain in speed by direction", heads, found, limit, is_first=True, tone=lambda row: cell_tone(row["gain"], True)
+    )
 
 
 def _advice(log: Log, look: Look) -> Table:
@@ -319,17 +323,18 @@ def _advice(log: Log, look: Look) -> Table:
     limit = None if look.details else look.rows(ROWS)
     shown = found if limit is None else found[-limit:]
     several = len({(row["device"], row["configuration"]) for row in found}) > 1
-    heads = [Column("version", left=True), *([Column("of", **WORDS)] if several else []), Column("", left=True)]
-    heads += [Column("advice", **WORDS), Column("at most"), Column("the step won")]
-    rows = []
-    for row in shown:
-        of = [" ".join(filter(None, (row["device"], row["configuration"])))] if several else []
-        name = f"{row['rule']} {row['title']}"
-        gains = [
-            cells.cell(row["expected_ns"], "ns"),
-            "" if row["realised_ns"] is None else cells.cell(row["realised_ns"], "ns"),
-        ]
-        rows.append(
-            ("better" if row["realised_ns"] is not None else "", [row["version"], *of, row["status"], name, *gains])
-        )
-    return table("Advice that came and was taken", heads, rows, more=len(found) - len(shown), is_first=True)
+
+    def where(row: Row) -> str:
+        return " ".join(filter(None, (row["device"], row["configuration"])))
+
+    heads = [
+        Column("version", of("version", str), left=True), *([Column("of", where, **WORDS)] if several else []),
+        Column("", of("status", str), left=True),
+        Column("advice", lambda row: f"{row['rule']} {row['title']}", **WORDS),
+        Column("at most", of("expected_ns", format_ns)),
+        Column("the step won", lambda row: "" if row["realised_ns"] is None else format_ns(row["realised_ns"])),
+    ]  # fmt: skip
+    return table_of(
+        "Advice that came and was taken", heads, shown, more=len(found) - len(shown), is_first=True,
+        tone=lambda row: "better" if row["realised_ns"] is not None else "",
+    )  # fmt: skip

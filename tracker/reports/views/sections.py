@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from tracker.reports.cells import READABLE, UNSAID, group_words, named, number, text
+from tracker.reports.cells import READABLE, UNSAID, blank, group_words, number, of
 from tracker.reports.document import NAME, PLACE, UNDER, Column, Table, Target
 from tracker.reports.rows import Row
 from tracker.results import Selection
@@ -31,11 +31,6 @@ SERIES_OF_RUN: Final[Mapping[str, str]] = {
 """Row of the overall table -> the series of whole runs that follows it."""
 
 
-def shapes(row: Row) -> str:
-    """The input shapes of a row, "" for none."""
-    return str(row["input_shapes"] or "")
-
-
 def _through(row: Row) -> str:
     """The helper that allocated, where it is not the op itself."""
     own, others = row.get("allocator"), row.get("more_allocators")
@@ -43,17 +38,13 @@ def _through(row: Row) -> str:
     return "" if not own or (own == row.get("op", row.get("name")) and not more) else f"{own}{more}"
 
 
-SHAPES: Final = Column("input shapes", shapes, **UNDER)
+OPERATOR: Final = Column("operator", of("name"), **NAME)
+SHAPES: Final = Column("input shapes", of("input_shapes", blank), **UNDER)
 ALLOCATOR: Final = Column("allocator", _through, **UNDER)
-MODULE: Final = Column("module", text("module", ""), **UNDER)
-CODE: Final = Column("code", text("code_line", ""), **PLACE)
-COLLECTIVE: Final = (Column("communication", named("kind"), **NAME), Column("group", group_words, **UNDER))
+MODULE: Final = Column("module", of("module", blank), **UNDER)
+CODE: Final = Column("code", of("code_line", blank), **PLACE)
+COLLECTIVE: Final = (Column("communication", of("kind"), **NAME), Column("group", group_words, **UNDER))
 """Columns of several tables."""
-
-
-def operator(name: str) -> Column:
-    """The column of ops, which tables call differently."""
-    return Column("operator", named(name), **NAME)
 
 
 def history_of(workload: Any, name: str | None, *options: tuple[str, str]) -> Target | None:

@@ -169,15 +169,14 @@ def _largest(shown: Shown, look: Look) -> Table:
         word, what, kind = "kernel", "time", "kernel"
     rows.sort(key=lambda row: (-row[1], row[0]))
     whole = sum(row[1] for row in rows)
-    limit = look.rows(ROWS)
-    kept = rows if limit is None else rows[:limit]
+    kept = rows[: look.rows(ROWS)]
     place = own.split("_", maxsplit=1)[0] if word == "operator" else "device"
     steps = 1 if shown.options.steps else max(shown.run.get("steps") or 1, 1)
     columns = [Column(word, **NAME), Column(f"{place} {what}"), Column("share"), Column("calls")]
-    lines = [("", [readable(name), cell(time, "ns"), share(time / whole), number(calls)]) for name, time, calls in kept]
+    lines = [("", [readable(name), format_ns(time), share(time / whole), number(calls)]) for name, time, calls in kept]
     if more := rows[len(kept) :]:
         rest = sum(row[1] for row in more)
-        lines.append(("sum", [f"{len(more):,} other {word}s", cell(rest, "ns"), share(rest / whole), ""]))
+        lines.append(("sum", [f"{len(more):,} other {word}s", format_ns(rest), share(rest / whole), ""]))
     note = "" if lines else PRUNED if shown.is_pruned else f"no {word} has {place} {what}"
     over = f"all {steps} steps" if steps > 1 else "the capture"
     over = steps_words(shown.options.steps) if shown.options.steps else over

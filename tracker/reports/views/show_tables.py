@@ -6,27 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from tracker.columns import Columns
 from tracker.compare.summaries import by_size, summed
 from tracker.profile import UNLINKED_OP
-from tracker.reports.cells import (
-    cell,
-    count,
-    group_words,
-    measured,
-    measures,
-    named,
-    number,
-    per_call,
-    portion,
-    readable,
-    share,
-    size,
-    speed,
-    text,
-    time,
-    together,
-)
+from tracker.reports import cells
+from tracker.reports.cells import cell, measured, number, of, per_call, readable, share, together
 from tracker.reports.document import NAME, UNDER, WORDS, Column, Curves, Table, group
 from tracker.reports.rows import Row, has, names, records, table_of
 from tracker.reports.views.advice import efficiency_table
@@ -35,9 +21,9 @@ from tracker.reports.views.sections import (
     CODE,
     COLLECTIVE,
     MODULE,
+    OPERATOR,
     PARTS,
     SHAPES,
-    operator,
     series_of,
     with_sums,
 )
@@ -71,9 +57,13 @@ BREAKDOWN: Final = (
 )
 _DEVICE_ONLY: Final = ("kernel_total_ns", "unlinked_kernel_total_ns", "kernel_count", "copy_ns", "exposed_copy_ns")
 OF_E2E: Final = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "idle_ns")
-_CALLS: Final = Column("calls", count("calls"))
-_PER_STEP: Final = Column("per step", time("per_step_ns"))
-_SHARE: Final = Column("share", portion("share"))
+_CALLS: Final = Column("calls", of("calls", number))
+_PER_STEP: Final = Column("per step", of("per_step_ns", format_ns))
+_TOTAL: Final = Column("total", of("total_ns", format_ns))
+_SHARE: Final = Column("share", of("share", share))
+_COMPONENT: Final = Column("component", of("component"), left=True)
+_BYTES: Final = Column("bytes", of("bytes", format_bytes))
+_OP: Final = replace(OPERATOR, cell=of("op"))
 
 
 def _table(title: str, columns: Sequence[Column], rows: Columns | list[Row], limit: int | None, **parts: Any) -> Table:
@@ -117,10 +107,7 @@ def overall(shown: Shown, limit: int | None) -> list[Table]:
     timelines = ", ".join(dict.fromkeys(str(row.get("timeline")) for row in ranks))
     what = steps_words(shown.options.steps) if shown.options.steps else "whole capture"
     title = f"Overall, {what} ({timelines} timeline, {counted(len(ranks), 'rank')})"
-    columns = [
-        Column("metric", lambda row: row[1], **WORDS),
-        group(map(Column, heads), numbers),
-    ]
+    columns = [Column("metric", lambda row: row[1], **WORDS), group(map(Column, heads), numbers)]
     columns.append(Column("share of E2E", part))
     return [table_of(title, columns, rows, note=_SPAN if on_device(shown) else ""), _steps(shown)]
 
@@ -154,7 +141,7 @@ def _steps(shown: Shown) -> Table:
     heads += [] if means else [Column("maximum at", left=True)]
     several = f", means of {counted(sum(steps.listed('steps')), 'step')}" if means else ""
     title = f"Steps ({counted(len(steps), 'row')} of rank and step{several})"
-    return table_of(title, [Column("metric", text("label"), **WORDS), group(heads, numbers)], rows)
+    return table_of(title, [Column("metric", of("label"), **WORDS), group(heads, numbers)], rows)
 
 
 def operators(shown: Shown, limit: int | None) -> list[Table]:
@@ -166,7 +153,7 @@ def operators(shown: Shown, limit: int | None) -> list[Table]:
     for place in ("device", "host") if on_device(shown) else ("host",):
         total = Column(f"{place} total", drop=3 if times else 2)
         times |= {f"{place}_self_ns": Column(f"{place} self"), f"{place}_total_ns": total}
-    columns = [operator("name"), SHAPES, _CALLS, _PER_STEP, together("ns", times), _SHARE]
+    columns = [OPERATOR, SHAPES, _CALLS, _PER_STEP, together("ns", times), _SHARE]
     columns.append(per_call(self_time(shown).replace("self", "total"), 1, 4, 4))
     links = series_of(shown.run.get("workload"), "name")
     return [_table("Operators", columns, ops_by(shown), limit, links=links)]
@@ -195,12 +182,12 @@ def kernels(shown: Shown, limit: int | None) -> list[Table]:
         every, is_copy = shown.tables[name], name == "copies"
         own = _told_apart(records(every.head(limit)))
         unlinked = not is_copy and bool(own) and {*every.listed("op")} == {UNLINKED_OP}
-        columns = [Column(first, text("own_name"), **NAME)]
-        columns += [] if unlinked else [Column("launched by", named("op"), **UNDER)]
-        columns += [Column("input shapes", text("own_shapes"), **UNDER)]
-        columns += [Column("category", lambda row: row["category"], left=True, drop=2), _CALLS, _PER_STEP]
-        columns += [Column("total", time("total_ns")), _SHARE, *([Column("bytes", size("bytes"))] if is_copy else [])]
-        columns.append(per_call("total_ns", 1, 1, 1))
+        columns = [
+            Column(first, of("own_name"), **NAME), *([] if unlinked else [Column("launched by", of("op"), **UNDER)]),
+            Column("input shapes", of("own_shapes", cells.blank), **UNDER),
+            Column("category", lambda row: row["category"], left=True, drop=2), _CALLS, _PER_STEP, _TOTAL, _SHARE,
+            *([_BYTES] if is_copy else []), per_call("total_ns", 1, 1, 1),
+        ]  # fmt: skip
         note = "No launch of them is in the capture, so no operator stands beside them." if unlinked else ""
         links = series_of(shown.run.get("workload"), "name", ("--kind", "kernel"))
         found.append(_table(title, columns, own, None, more=len(every) - len(own), note=note, links=links))
@@ -224,17 +211,6 @@ def _told_apart(rows: list[Row]) -> list[Row]:
     return rows
 
 
-def kernel_types(shown: Shown, limit: int | None) -> list[Table]:
-    """Types of an NPU's kernels with the most time, and their share of the time of all types."""
-    columns = [
-        Column("kernel type", named("type"), **NAME),
-        Column("core type", named("core_type"), left=True),
-        _CALLS,
-    ]
-    columns += [Column("total", time("total_ns")), _SHARE, per_call("total_ns", 1, 1, 1)]
-    return [_table("Kernel types", columns, shown.tables["kernel_types"], limit)]
-
-
 def metrics(shown: Shown, limit: int | None) -> list[Table]:
     """For the kernels with most time, what their calls were busy with: the pipes that worked longest; then all metrics,
     of each kernel those that are nothing but zeros last.
@@ -246,21 +222,17 @@ def metrics(shown: Shown, limit: int | None) -> list[Table]:
     pipes: dict[tuple[str, ...], list[Row]] = {}
     for row in records(shown.tables["kernel_pipes"]):
         pipes.setdefault(key(row), []).append(row)
-    kernel = [Column("kernel", lambda row: readable(row["canonical_name"] or row["name"]), **NAME), SHAPES]
+    kernel = [Column("kernel", lambda row: readable(row["canonical_name"] or row["name"]), **NAME), SHAPES, _CALLS]
     busiest = _table(
-        "Kernel metrics, means of a call", [*kernel, _CALLS, Column("core time", time("core_time_ns"))],
-        [own[0] for own in pipes.values()], limit, below=lambda row: ", ".join(map(_pipe, pipes[key(row)])),
+        "Kernel metrics, means of a call", [*kernel, Column("core time", of("core_time_ns", format_ns))],
+        [own[0] for own in pipes.values()], limit,
+        below=lambda row: ", ".join(_pipe(own) for own in pipes[key(row)] if own["metric"]),
     )  # fmt: skip
     rows = records(shown.tables["kernel_metrics"])
     place = {one: at for at, one in enumerate(dict.fromkeys(map(key, rows)))}
     rows.sort(key=lambda row: (place[key(row)], _is_zero(row)))
-    columns = [
-        *kernel,
-        Column("metric", text("metric"), **NAME),
-        _CALLS,
-        measures("mean", "minimum", "maximum"),
-    ]
-    return [busiest, _table("Kernel metrics", columns, rows, limit)]
+    kernel[2:2] = [Column("metric", of("metric"), **NAME)]
+    return [busiest, _table("Kernel metrics", [*kernel, cells.measures("mean", "minimum", "maximum")], rows, limit)]
 
 
 def _pipe(row: Row) -> str:
@@ -278,31 +250,35 @@ def communication(shown: Shown, limit: int | None) -> list[Table]:
     times = {"total_ns": Column("total"), "exposed_ns": Column("exposed")}
     times |= {name: column for name, column in PARTS.items() if has(rows, name)}
     columns = [
-        *COLLECTIVE,
-        _CALLS,
-        Column("bytes", size("bytes"), drop=4),
-        Column("per step", _PER_STEP.cell, drop=7),
-    ]
-    columns.append(together("ns", times))
-    columns += [Column("split by", lambda row: row["split_by"] or MISSING_TEXT, drop=6)] * has(rows, "split_by")
-    columns.append(per_call("total_ns", 5, 5, 5))
+        *COLLECTIVE, _CALLS, replace(_BYTES, drop=4), replace(_PER_STEP, drop=7), together("ns", times),
+        *[Column("split by", of("split_by"), drop=6)] * has(rows, "split_by"), per_call("total_ns", 5, 5, 5),
+    ]  # fmt: skip
     return [_table("Communication", columns, rows, limit)]
 
 
 def links(shown: Shown, limit: int | None) -> list[Table]:
     """Per transport and group what all links together moved and how fast; from rank to rank; by size of packet."""
     found, every = [], records(shown.tables["link_totals"])
-    transport = Column("transport", text("transport"), left=True)
-    ends = [Column(f"{side} rank", count(name)) for side, name in (("from", "source_rank"), ("to", "target_rank"))]
-    packet = Column("packet size", lambda row: format_bytes(row["packet_bytes"]))
-    large = Column("large packets", portion("large_packet_ratio"))
-    moved = [Column("bytes", size("bytes")), Column("transit", time("transit_ns"))]
-    moved.append(Column("GB/s", speed("bandwidth_gb_per_s")))
+    transport = Column("transport", of("transport"), left=True)
+    moved = [
+        _BYTES,
+        Column("transit", of("transit_ns", format_ns)),
+        Column("GB/s", of("bandwidth_gb_per_s", cells.rate)),
+    ]
     for level, title, columns in (
-        (TRANSPORT, "Communication links", [transport, Column("group", group_words, **WORDS), *moved, large]),
-        (LINK, "Links between ranks", [*ends, transport, *moved]),
-        (PACKET, "Packets", [transport, packet, Column("packets", count("packets")), *moved]),
-    ):
+        (TRANSPORT, "Communication links", [
+            transport, Column("group", cells.group_words, **WORDS), *moved,
+            Column("large packets", of("large_packet_ratio", share)),
+        ]),
+        (LINK, "Links between ranks", [
+            Column("from rank", of("source_rank", number)), Column("to rank", of("target_rank", number)), transport,
+            *moved,
+        ]),
+        (PACKET, "Packets", [
+            transport, Column("packet size", of("packet_bytes", format_bytes)),
+            Column("packets", of("packets", number)), *moved,
+        ]),
+    ):  # fmt: skip
         own = [row for row in every if row["level"] == level]
         if level == PACKET:
             own.sort(key=lambda row: -(row["bytes"] or 0))
@@ -312,11 +288,9 @@ def links(shown: Shown, limit: int | None) -> list[Table]:
 
 def memory(shown: Shown, limit: int | None) -> list[Table]:
     """Ops that allocate most."""
-    columns = [operator("op"), SHAPES, ALLOCATOR]
-    columns += [Column("component", lambda row: row["component"] or MISSING_TEXT, left=True)]
-    columns += [Column("allocations", count("calls"))]
-    columns.append(together("bytes", {"bytes": Column("bytes"), "unreleased_bytes": Column("unreleased")}))
-    columns.append(Column("held", time("held_ns"), drop=1))
+    sizes = {"bytes": Column("bytes"), "unreleased_bytes": Column("unreleased")}
+    columns = [_OP, SHAPES, ALLOCATOR, _COMPONENT, Column("allocations", _CALLS.cell), together("bytes", sizes)]
+    columns.append(Column("held", of("held_ns", format_ns), drop=1))
     return [_table("Memory allocated by operators", columns, shown.tables["memory"], limit, chart=_curve(shown))]
 
 
@@ -345,10 +319,10 @@ def memory_peak(shown: Shown, limit: int | None) -> list[Table]:
     own = [row for row in records(shown.tables["memory_peak"]) if row["rank"] == rank]
     own.sort(key=lambda row: (order.index(row["component"]), -(row["bytes"] or 0)))
     several = len(peaks) > 1
-    columns = [operator("op"), SHAPES, MODULE, ALLOCATOR]
-    columns += [Column("component", text("component"), left=True)] * several
-    columns += [Column("blocks", count("calls"), drop=1), Column("bytes", size("bytes")), _SHARE]
-    columns += [Column("since", lambda row: _since(row["first_ns"], row["first_step"]), drop=2), CODE]
+    columns = [
+        _OP, SHAPES, MODULE, ALLOCATOR, *[_COMPONENT] * several, Column("blocks", _CALLS.cell, drop=1), _BYTES, _SHARE,
+        Column("since", lambda row: _since(row["first_ns"], row["first_step"]), drop=2), CODE,
+    ]  # fmt: skip
     first = next(iter(peaks.values()), None)
     when = f" (rank {number(rank)}, {_since(first['peak_ns'], first['peak_step'])})" if first and own else ""
     note = f"The rank with the highest peak of {len(sizes)}." if len(sizes) > 1 and own else ""
@@ -375,59 +349,53 @@ def memory_blocks(shown: Shown, limit: int | None) -> list[Table]:
         return "not released" if row["is_released"] == 0 else cell(row["held_ns"], "ns")
 
     rows = sorted(records(shown.tables["memory_blocks"]), key=lambda row: -(row["bytes"] or 0))
-    columns = [operator("op"), SHAPES, MODULE, Column("rank", count("rank"), drop=1)]
-    columns += [Column("component", text("component"), left=True, drop=2), Column("bytes", size("bytes"))]
-    columns += [Column("at", lambda row: _since(row["time_ns"], row["step"])), Column("held", held), CODE]
+    columns = [
+        _OP, SHAPES, MODULE, Column("rank", of("rank", number), drop=1), replace(_COMPONENT, drop=2), _BYTES,
+        Column("at", lambda row: _since(row["time_ns"], row["step"])), Column("held", held), CODE,
+    ]  # fmt: skip
     return [table_of("Largest single allocations", columns, rows, limit)]
-
-
-def modules(shown: Shown, limit: int | None) -> list[Table]:
-    """Modules with the most time."""
-    columns = [
-        Column("module", named("module"), **NAME),
-        Column("phase", named("phase"), left=True),
-    ]
-    columns += [Column("op calls", count("calls"), drop=1), _PER_STEP]
-    columns.append(together("ns", {"device_self_ns": Column("device self"), "host_self_ns": Column("host self")}))
-    return [_table("Modules", columns, shown.tables["modules"], limit)]
-
-
-def api(shown: Shown, limit: int | None) -> list[Table]:
-    """Host API calls with the most time."""
-    columns = [
-        Column("API call", named("name"), **NAME),
-        Column("level", named("level"), left=True),
-        _CALLS,
-        _PER_STEP,
-    ]
-    columns.append(together("ns", {"total_ns": Column("total"), "self_ns": Column("self")}))
-    columns.append(per_call("total_ns", 1, 1, 1))
-    return [_table("Host API calls", columns, shown.tables["api"], limit)]
 
 
 def counters(shown: Shown, limit: int | None) -> list[Table]:
     """A line per table and measurement of the profiler: over how many things, its mean where it is of one, and where
     it is largest; then every number, those that never were anything but zero last.
     """
-    source = Column("source", text("source"), left=True)
-    measurement = Column("measurement", text("attribute"), **NAME)
+    source, measurement = Column("source", of("source"), left=True), Column("measurement", of("attribute"), **NAME)
     columns = [
         source,
         measurement,
-        Column("number", count("names")),
-        measures("mean", "smallest", "largest"),
+        Column("number", of("names", number)),
+        cells.measures("mean", "smallest", "largest"),
     ]
-    columns.append(Column("largest of", named("max_name"), **NAME))
+    columns.append(Column("largest of", of("max_name"), **NAME))
     overview = _table("Counters of the profiler", columns, shown.tables["counter_summary"], limit)
     every = sorted(records(shown.tables["counters"]), key=_is_zero)
-    columns = [source, Column("name", named("name"), **NAME), measurement, Column("values", count("calls"))]
-    return [overview, _table("All counters", [*columns, measures("mean", "minimum", "maximum")], every, limit)]
+    columns = [source, Column("name", of("name"), **NAME), measurement, Column("values", _CALLS.cell)]
+    return [overview, _table("All counters", [*columns, cells.measures("mean", "minimum", "maximum")], every, limit)]
+
+
+def _simple(title: str, name: str, *columns: Column) -> Callable[[Shown, int | None], list[Table]]:
+    """What makes a section of one table, whose columns are always the same."""
+    return lambda shown, limit: [_table(title, columns, shown.tables[name], limit)]
 
 
 SECTIONS: Final[Mapping[str, Callable[[Shown, int | None], list[Table]]]] = {
-    "overall": overall, "operator": operators, "kernel": kernels, "kernel_type": kernel_types, "metric": metrics,
-    "communication": communication, "link": links, "memory": memory, "memory_peak": memory_peak,
-    "memory_block": memory_blocks, "module": modules, "api": api, "counter": counters,
+    "overall": overall, "operator": operators, "kernel": kernels, "metric": metrics, "communication": communication,
+    "link": links, "memory": memory, "memory_peak": memory_peak, "memory_block": memory_blocks, "counter": counters,
+    "kernel_type": _simple(
+        "Kernel types", "kernel_types", Column("kernel type", of("type"), **NAME),
+        Column("core type", of("core_type"), left=True), _CALLS, _TOTAL, _SHARE, per_call("total_ns", 1, 1, 1),
+    ),
+    "module": _simple(
+        "Modules", "modules", Column("module", of("module"), **NAME), Column("phase", of("phase"), left=True),
+        Column("op calls", _CALLS.cell, drop=1), _PER_STEP,
+        together("ns", {"device_self_ns": Column("device self"), "host_self_ns": Column("host self")}),
+    ),
+    "api": _simple(
+        "Host API calls", "api", Column("API call", of("name"), **NAME), Column("level", of("level"), left=True),
+        _CALLS, _PER_STEP, together("ns", {"total_ns": Column("total"), "self_ns": Column("self")}),
+        per_call("total_ns", 1, 1, 1),
+    ),
     "efficiency": lambda shown, limit: [efficiency_table(shown.tables.get("efficiency"), limit)],
 }  # fmt: skip
 """Section -> its tables."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from tracker.reports.cells import count, number, pair, portion, readable, share, time, together, tone
+from tracker.reports.cells import number, of, pair, readable, share, together, tone
 from tracker.reports.document import WORDS, Column, Flame, Look, Table
 from tracker.reports.rows import Row, records, table_of
 from tracker.reports.views import diff_tables
 from tracker.reports.views.sections import SHAPES, SIDES
 from tracker.results import GRAINS, Diff, Shown
+from tracker.units import format_ns
 
 if TYPE_CHECKING:
     from tracker.columns import Columns
@@ -42,15 +43,14 @@ def of_run(shown: Shown, look: Look) -> Table:
     place = "device" if "device" in shown.tables["overall"].listed("timeline") else "host"
     other = "host" if place == "device" else ""
     grains = [name for name in GRAINS if name in tree]
-    columns = [Column("of", lambda row: ", ".join(f"{name} {number(row[name])}" for name in grains), left=True)]
-    columns = [*(columns if grains else []), Column(word, _indented, **WORDS), SHAPES, Column("calls", count("calls"))]
-    columns.append(
-        together(
-            "ns", {f"{place}_total_ns": Column(f"{place} total"), f"{place}_self_ns": Column(f"{place} self", drop=2)}
-        )
-    )
-    columns += [Column("share", portion("share")), Column("of step", portion("step_share"), drop=1)]
-    columns += [Column(f"{other} total", time(f"{other}_total_ns"), drop=3)] if other else []
+    of_grains = Column("of", lambda row: ", ".join(f"{name} {number(row[name])}" for name in grains), left=True)
+    times = {f"{place}_total_ns": Column(f"{place} total"), f"{place}_self_ns": Column(f"{place} self", drop=2)}
+    columns = [
+        *([of_grains] if grains else []), Column(word, _indented, **WORDS), SHAPES,
+        Column("calls", of("calls", number)), together("ns", times), Column("share", of("share", share)),
+        Column("of step", of("step_share", share), drop=1),
+        *([Column(f"{other} total", of(f"{other}_total_ns", format_ns), drop=3)] if other else []),
+    ]  # fmt: skip
     sums = (f"{place}_total_ns", f"{other}_total_ns", "share", "step_share")
     is_small = _never if look.limit is not None else lambda row: row["share"] is not None and row["share"] < _LEAST
     kept = [*_cut(records(tree), grains, look.rows(ROWS), is_small, sums)]
