@@ -32,7 +32,7 @@ ROOMS = {
     "tracker/ranks": (937, 6),
     "tracker/readers": (15_795, 120),
     "tracker/regressions": (4_774, 27),
-    "tracker/reports": (8_689, 39),
+    "tracker/reports": (8_573, 39),
     "tracker/results": (3_098, 22),
     "tracker/store": (12_773, 170),
     "tracker/timeline": (4_279, 32),

@@ -8,7 +8,7 @@ from tests.notify.made import MINUTE, Team, alerts
 from tests.regressions.made import runs
 from tracker.config import Rule
 from tracker.regressions.judgement import lines_of, update
-from tracker.reports import render_message
+from tracker.reports.message import write as render_message
 
 WORSE = Rule(channels=("worse",), severity="info")
 BETTER = Rule(channels=("better",), severity="info", directions=("improvement",))

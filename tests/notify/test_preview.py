@@ -7,7 +7,7 @@ import re
 from tests.notify.made import DAY, MINUTE, Team, alerts, same, slower
 from tracker.config import Rule
 from tracker.notify.enqueueing import preview
-from tracker.reports import render_message
+from tracker.reports.message import write as render_message
 
 AT_ONCE = alerts(Rule(channels=("team",), severity="info", when="at once"))
 

@@ -8,7 +8,7 @@ import tracker
 from tests.notify.made import DAY, Team, alerts
 from tests.real.conftest import nightly_versions
 from tracker.config import Owner, Rule
-from tracker.reports import render_message
+from tracker.reports.message import write as render_message
 
 pytestmark = pytest.mark.slow
 

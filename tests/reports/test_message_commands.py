@@ -12,9 +12,9 @@ from markdown_it import MarkdownIt
 from msgspec.structs import replace
 
 from tests.reports.builders import messages
-from tracker.reports import render_message
 from tracker.reports.commands import exact_command
 from tracker.reports.message import Limits, as_code, is_pasteable
+from tracker.reports.message import write as render_message
 
 NAMES = st.text(st.one_of(st.characters(), st.sampled_from("`'\"$;&|<>@!#\\ \n*_~()[]{}-")), min_size=1, max_size=30)
 WIDE = Limits(100_000, 250)

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.reports.builders import messages
-from tracker.reports import render_message
 from tracker.reports.message import Limits, cut, harmless, json_of, of_json, said
+from tracker.reports.message import write as render_message
 from tracker.results import Message
 
 CASES = {

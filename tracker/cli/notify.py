@@ -115,13 +115,13 @@ def _round(settings: Settings) -> None:
 
 def _preview(settings: Settings) -> None:
     from tracker.notify.enqueueing import preview
-    from tracker.reports import render_message
+    from tracker.reports.message import write
 
     _channels(settings)
     with database.reading(settings) as store:
         found = preview(store, settings.alerts, now_ns=time.time_ns())
     for channel, message in found:
-        written = render_message(message)
+        written = write(message)
         emit(f"to {channel}: {written.title}\n\n{written.body}\n\n", as_it_is=True)
     emit(f"{counted(len(found), 'message')} would be sent.")
 

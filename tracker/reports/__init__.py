@@ -18,8 +18,6 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
 from tracker.errors import UsageError
 
 if TYPE_CHECKING:
-    from tracker.reports.message import Limits, Written
-    from tracker.results import Message
     from tracker.results.gates import Gate
     from tracker.results.screens import Result
 
@@ -117,15 +115,6 @@ def joined(pages: Sequence[str], format: str) -> str:
         )
     document: str = _module(format).joined(pages)
     return document
-
-
-def render_message(
-    message: Message, form: str = "long", *, markdown: bool = False, limits: Limits | None = None
-) -> Written:
-    """Title and body of a message, long, short or json, as it fits into `limits`."""
-    from tracker.reports.message import write
-
-    return write(message, form, markdown=markdown, limits=limits)
 
 
 def screen(result: Result, width: int) -> str:

@@ -56,37 +56,33 @@ def options_of(chosen: Selection, *own: tuple[str, object]) -> list[str]:
     >>> options_of(ShowOptions(op="aten::mm", ranks=(0, 2), skip_bad_rows=True), ("--depth", 3), ("--by", None))
     ['--depth', '3', '--rank', '0', '--rank', '2', '--op', 'aten::mm', '--skip-bad-rows']
     """
-    pairs = [
-        *own,
-        *(("--rank", rank) for rank in chosen.ranks),
-        ("--stage", chosen.stage),
-        ("--module", chosen.module),
-        ("--op", chosen.op),
-        ("--kind", chosen.kind),
-        ("--group", chosen.group),
-        ("--min-us", None if chosen.minimum_ns is None else f"{chosen.minimum_ns / NS_PER_US:.12g}"),
-        ("--workload", chosen.workload),
-        ("--input-format", chosen.format),
-        ("--flow-category", chosen.flow_category),
-    ]
-    words = [str(part) for name, value in pairs if value is not None for part in (name, value)]
+    microseconds = None if chosen.minimum_ns is None else f"{chosen.minimum_ns / NS_PER_US:.12g}"
+    words = words_of(
+        *own, ("--rank", chosen.ranks), ("--stage", chosen.stage), ("--module", chosen.module), ("--op", chosen.op),
+        ("--kind", chosen.kind), ("--group", chosen.group), ("--min-us", microseconds),
+        ("--workload", chosen.workload), ("--input-format", chosen.format), ("--flow-category", chosen.flow_category),
+    )  # fmt: skip
     switches = {"--allow-partial": chosen.allow_partial, "--skip-bad-rows": chosen.skip_bad_rows}
     return [*words, *(name for name, given in switches.items() if given)]
 
 
-def option_words(options: Struct, *names: str) -> list[str]:
-    """The options of a command line for the fields `names` that have a value: once per value of a tuple, once per key
-    of a mapping.
+def words_of(*options: tuple[str, object]) -> list[str]:
+    """Options of a command line with their values: once per value of a tuple, once per key of a mapping, none for None
+    and empty texts.
 
-    >>> from tracker.results import LogOptions
-    >>> option_words(LogOptions(device="H100", by=("lr",), config={"batch": "8"}), "device", "last", "by", "config")
-    ['--device', 'H100', '--by', 'lr', '--config', 'batch=8']
+    >>> words_of(("--device", "H100"), ("--last", None), ("--rank", (0, 2)), ("--config", {"batch": "8"}))
+    ['--device', 'H100', '--rank', '0', '--rank', '2', '--config', 'batch=8']
     """
     found: list[str] = []
-    for name in names:
-        value = getattr(options, name)
+    for name, value in options:
+        values = value if isinstance(value, list | tuple) else [value]
         if isinstance(value, Mapping):
-            value = [f"{key}={one}" for key, one in value.items()]
-        for one in value if isinstance(value, list | tuple) else [value] if value else []:
-            found += [f"--{name}", str(one)]
+            values = [f"{key}={one}" for key, one in value.items()]
+        for one in values:
+            found += [] if one in (None, "") else [name, str(one)]
     return found
+
+
+def option_words(options: Struct, *names: str) -> list[str]:
+    """The options of a command line for the fields `names`."""
+    return words_of(*((f"--{name}", getattr(options, name)) for name in names))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from msgspec.structs import replace
@@ -40,7 +40,16 @@ def render(make: Callable[[Look], Document], look: Look) -> str:
             break
     if rows != wanted:
         look.tell(f"markdown: {parts[-2].rstrip('.')}")
-    return _cut(parts, look)
+    # too long however few rows there are: the parts at its end go, but for the last one, the commands for more
+    kept = list(parts)
+    while _length(kept) > MAX_LENGTH - 200 and len(kept) > 2:
+        kept.pop(-2)
+    left_out = len(parts) - len(kept)
+    if left_out:
+        line = f"{left_out} more parts are left out, to stay below {MAX_LENGTH:,} characters."
+        look.tell(f"markdown: {line.rstrip('.')}")
+        kept.insert(-1, line)
+    return "\n\n".join(kept) + "\n"
 
 
 def _parts(document: Document, look: Look) -> list[str]:
@@ -57,21 +66,6 @@ def _parts(document: Document, look: Look) -> list[str]:
 
 def _length(parts: Iterable[str]) -> int:
     return sum(len(part) + 2 for part in parts)
-
-
-def _cut(parts: Sequence[str], look: Look) -> str:
-    """The page; where it is too long however few rows there are, the parts at its end are left out, and a line says so.
-    The first part, the headline, and the last one, the commands for more, stay.
-    """
-    kept = list(parts)
-    while _length(kept) > MAX_LENGTH - 200 and len(kept) > 2:
-        kept.pop(-2)
-    left_out = len(parts) - len(kept)
-    if left_out:
-        line = f"{left_out} more parts are left out, to stay below {MAX_LENGTH:,} characters."
-        look.tell(f"markdown: {line.rstrip('.')}")
-        kept.insert(-1, line)
-    return "\n\n".join(kept) + "\n"
 
 
 def _open(block: Block) -> str:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Final
 
 import msgspec
 from msgspec import Struct
@@ -87,22 +88,19 @@ def write(message: Message, form: str = "long", *, markdown: bool = False, limit
     limits = limits or Limits()
     if form == "json":
         return Written(cut(title_of(message), limits.title), json_of(message).decode())
-    lines = _lines(message, short=form == "short", markdown=markdown)
+    lines = [*_lines(message, short=form == "short", markdown=markdown)]
     if markdown:
         lines = [_bulleted(line) for line in lines]
     if not limits.title:
         lines = [Line(title_of(message, markdown=markdown), 9.0), *lines]
-    title = _title(message, limits, markdown=markdown and not limits.plain_title) if limits.title else ""
-    return Written(title, fitted(lines, limits.body, limits.size))
-
-
-def _title(message: Message, limits: Limits, *, markdown: bool) -> str:
-    """The title; in Markdown the names go shorter before a piece of code is cut."""
-    whole = title_of(message, markdown=markdown)
-    for longest in _SHORTER if markdown else ():
-        if len(whole) > limits.title:
-            whole = title_of(message, markdown=True, longest=longest)
-    return cut(whole, limits.title)
+        return Written("", fitted(lines, limits.body, limits.size))
+    marked = markdown and not limits.plain_title
+    title = title_of(message, markdown=marked)
+    for longest in _SHORTER if marked else ():
+        # names go shorter before a piece of code is cut
+        if len(title) > limits.title:
+            title = title_of(message, markdown=True, longest=longest)
+    return Written(cut(title, limits.title), fitted(lines, limits.body, limits.size))
 
 
 def _bulleted(line: Line) -> Line:
@@ -136,7 +134,10 @@ def title_of(message: Message, *, markdown: bool = False, longest: int = LONGEST
         title = said(message.title, markdown=markdown, longest=None if longest == LONGEST_NAME else 10 * longest)
         return f"{start} {title}"
     first = message.incidents[0]
-    where = _places(message.incidents, named)
+    # the device, or how many there are
+    where, count = named(first.device), len(message.incidents)
+    if count > 1:
+        where = counted(count, "device" if len({one.device for one in message.incidents}) == count else "line")
     versions = " -> ".join(named(version) for version in (first.good_version, first.version) if version)
     if message.event == "recovered":
         now = f" {named(first.recovered_in)}" if first.recovered_in else ""
@@ -145,14 +146,6 @@ def title_of(message: Message, *, markdown: bool = False, longest: int = LONGEST
         return f"[recovered] {named(message.workload)}{now}: {brought}: {what}, {where}"
     kind = "held back: " if message.held_back else _EVENTS.get(message.event, "")
     return f"{start} {kind}{_what(first, named)}, {versions}, {where}"
-
-
-def _places(incidents: Sequence[ToldIncident], named: Callable[[str], str]) -> str:
-    """The device, or how many there are."""
-    if len(incidents) == 1:
-        return named(incidents[0].device)
-    devices = {one.device for one in incidents}
-    return counted(len(incidents), "device" if len(devices) == len(incidents) else "line")
 
 
 def _what(incident: ToldIncident, named: Callable[[str], str]) -> str:
@@ -178,154 +171,106 @@ def _step(incident: ToldIncident) -> str:
     return f"step {format_diff(delta / before)}, {format_ns(before, unit)} -> {format_ns(after, unit)}"
 
 
-def _lines(message: Message, *, short: bool, markdown: bool) -> list[Line]:
-    if not message.incidents:
-        lines = [Line(said(line, markdown=markdown, longest=_LONGEST_LINE), 8.0 - place / 100)
-                 for place, line in enumerate(message.lines)]  # fmt: skip
-    elif message.held_back:
-        lines = [
-            Line(f"Held back: {said(message.held_back, markdown=markdown, longest=_LONGEST_LINE)}.", 8.5),
-            Line("", 1.0),
-        ]
-    else:
-        lines = _of_incidents(message, short=short, markdown=markdown)
-    blank = [] if short else [Line("", 1.0)]
-    return [*lines, *_commands(message, markdown=markdown, short=short), *blank, Line(_signature(message), 9.0)]
-
-
-def _of_incidents(message: Message, *, short: bool, markdown: bool) -> list[Line]:
-    first = message.incidents[0]
-    lines: list[Line] = []
-    if len(message.incidents) > 1:
-        lines += [Line(f"- {_where(one, markdown=markdown)}", 7.2) for one in message.incidents]
-        lines.append(Line("", 1.0))
-    if message.narrowed_to:
-        yours = ", ".join(said(pattern, markdown=markdown) for pattern in message.narrowed_to)
-        lines.append(Line(f"Shown are the findings of {yours}.", 7.0))
-    shown = first.shown[: _SHORT if short else None]
-    lines += [Line(f"- {_finding(one, short=short, markdown=markdown)}", 7.0 - place / 10)
-              for place, one in enumerate(shown)]  # fmt: skip
-    lines += [Line(text, keep) for text, keep in _rest(first, len(first.shown) - len(shown))]
-    if first.beside and message.event != "recovered":
-        lines.append(Line(_beside(first, markdown=markdown), 6.9))
-    if not short:
-        lines.append(Line("", 1.0))
-    if message.event != "recovered":
-        lines += _explained(first, markdown=markdown, short=short)
-    elif first.left:
-        left = ", ".join(said(name, markdown=markdown) for name in first.left)
-        lines.append(Line(f"Still open: {left}.", 6.8))
-    if message.owners:
-        names = ", ".join(said(owner, markdown=markdown) for owner in message.owners)
-        lines.append(Line(f"Owners: {names}.", 6.5))
-    return lines if short else [*lines, _runs(first, markdown=markdown), Line("", 1.0)]
-
-
-def _rest(incident: ToldIncident, left_out: int) -> list[tuple[str, float]]:
-    more = incident.more + left_out
-    found = [(f"- and {counted(more, 'more finding')}", 6.0)] if more else []
-    if incident.silenced:
-        found.append((f"- {counted(incident.silenced, 'finding')} muted, not shown", 4.0))
-    return found
-
-
-def _beside(incident: ToldIncident, *, markdown: bool) -> str:
-    """What the version gained, or lost where it is faster on the whole."""
-    word = "Gained" if incident.direction == "regression" else "Lost"
-
-    def change(finding: ToldFinding) -> str:
-        name = said(readable(finding.name), markdown=markdown, longest=40)
-        delta = f" {signed(format_ns(finding.delta), finding.delta)}" if finding.delta is not None else ""
-        return f"{name}{delta} ({diff_text(asdict(finding))})"
-
-    return f"{word}: {', '.join(map(change, incident.beside))}."
-
-
-def _where(incident: ToldIncident, *, markdown: bool) -> str:
-    place = ", ".join(said(part, markdown=markdown) for part in (incident.device, incident.configuration) if part)
-    step = _step(incident)
-    return f"{place}: {step + ' ' if step else ''}(I-{incident.incident_id})"
-
-
-def _finding(finding: ToldFinding, *, short: bool, markdown: bool) -> str:
-    """One finding: what, from where to where, its part in the change, and why."""
-    shown = form(finding.unit, [finding.baseline_value, finding.candidate_value, finding.delta])
-    longest = _SHORT_NAME * (1 + (REPLACED_BY in finding.name)) if short else LONGEST_NAME
-    name = said(readable(finding.name), markdown=markdown, longest=longest)
-    before, after = shown(finding.baseline_value), shown(finding.candidate_value)
-    # the change is history where it is over: how it is now comes first
-    is_over = finding.state in {"recovered", "vanished"}
-    now = f", now {'gone' if finding.state == 'vanished' else 'as before'}" if is_over else ""
-    parts = [f"{name}: {before} -> {after} ({diff_text(asdict(finding))}){now}"]
-    if finding.share_of_change is not None:
-        parts.append(f"{share(finding.share_of_change)} of the change")
-    if not short:
-        parts[0] = f"{name} ({_kind(finding, markdown=markdown)})" + parts[0].removeprefix(name)
-        if finding.delta is not None:
-            parts.insert(1, signed(shown(finding.delta), finding.delta))
-        if finding.baseline_calls is not None or finding.candidate_calls is not None:
-            parts.append(f"calls {calls(finding.baseline_calls, finding.candidate_calls)}")
-        if finding.cause:
-            parts.append(said(finding.cause, markdown=markdown))
-    if finding.owner:
-        parts.append(f"owner {said(finding.owner, markdown=markdown)}")
-    return ", ".join(parts)
-
-
-def _kind(finding: ToldFinding, *, markdown: bool) -> str:
-    outside = (said(text, markdown=markdown) for text in (finding.input_shapes, finding.part) if text)
-    return ", ".join((KINDS[finding.kind], *outside))
-
-
-def _explained(incident: ToldIncident, *, markdown: bool, short: bool) -> list[Line]:
-    row: dict[str, Any] = asdict(incident)
-    lines = []
-    text = explanation(row, {})
-    if text:
-        lines.append(Line(text, 6.8))
-    if incident.causes and not short:
-        lines.append(Line(f"Causes: {', '.join(said(cause, markdown=markdown) for cause in incident.causes)}.", 6.6))
-    if not short:
-        lines += [Line(f"What to do: {said(sentence, markdown=markdown)}", 6.5) for sentence in incident.advice]
-    if incident.environment:
-        lines.append(Line(f"Changed with it: {changes(incident, markdown=markdown)}.", 4.0))
-    return lines
-
-
-def changes(incident: ToldIncident, *, markdown: bool = False) -> str:
-    """What else changed with the version."""
-    return "; ".join(
-        f"{said(key, markdown=markdown)} {said(before or MISSING_TEXT, markdown=markdown)} -> "
-        f"{said(after or MISSING_TEXT, markdown=markdown)}"
-        for key, before, after in incident.environment
-    )
-
-
-def _runs(incident: ToldIncident, *, markdown: bool) -> Line:
-    sides = [
-        f"{counted(len(runs), 'run')} ({ranges(sorted(runs), most=8)})" if runs else "none"
-        for runs in (incident.baseline_runs, incident.candidate_runs)
-    ]
-    version = said(incident.version, markdown=markdown)
-    return Line(f"Runs: baseline {sides[0]}, {version} {sides[1]}.", 3.5)
-
-
-def _commands(message: Message, *, markdown: bool, short: bool) -> list[Line]:
-    """What to do about it; in the short form the first of these."""
-    found = []
+def _lines(message: Message, *, short: bool, markdown: bool) -> Iterator[Line]:
+    """What happened or why it was held back, what to do about it (in the short form the first of these), and by what a
+    message that comes twice is recognised.
+    """
+    if message.incidents and not message.held_back:
+        yield from _of_incidents(message, short=short, named=partial(said, markdown=markdown))
+    whole = partial(said, markdown=markdown, longest=_LONGEST_LINE)
+    for place, line in enumerate(() if message.incidents else message.lines):
+        yield Line(whole(line), 8.0 - place / 100)
+    if message.incidents and message.held_back:
+        yield from (Line(f"Held back: {whole(message.held_back)}.", 8.5), Line("", 1.0))
     for purpose, command in list(message.commands.items())[: 1 if short else None]:
         what, keep = _COMMANDS[purpose]
         if is_pasteable(command):
             space = " " if short else "\n    "
-            found.append(Line(f"{what}: {as_code(command)}" if markdown else f"{what}:{space}{command}", keep))
-    return found
+            yield Line(f"{what}: {as_code(command)}" if markdown else f"{what}:{space}{command}", keep)
+    if not short:
+        yield Line("", 1.0)
+    of = "".join(f" I-{one.incident_id}" for one in message.incidents[:8])
+    yield Line(f"tracker {message.event}{of} [{harmless(message.key)}]", 9.0)
 
 
-def _signature(message: Message) -> str:
-    """By which a message that comes twice is recognised."""
-    incidents: Sequence[ToldIncident] = message.incidents
-    of = "".join(f" I-{one.incident_id}" for one in incidents[:8])
-    return f"tracker {message.event}{of} [{harmless(message.key)}]"
+def _of_incidents(message: Message, *, short: bool, named: Callable[..., str]) -> Iterator[Line]:
+    first, is_over = message.incidents[0], message.event == "recovered"
+    if len(message.incidents) > 1:
+        for one in message.incidents:
+            place, step = ", ".join(map(named, filter(None, (one.device, one.configuration)))), _step(one)
+            yield Line(f"- {place}: {step + ' ' if step else ''}(I-{one.incident_id})", 7.2)
+        yield Line("", 1.0)
+    if message.narrowed_to:
+        yield Line(f"Shown are the findings of {', '.join(map(named, message.narrowed_to))}.", 7.0)
+    shown = first.shown[: _SHORT if short else None]
+    for at, finding in enumerate(shown):
+        yield Line(f"- {_finding(finding, short=short, named=named)}", 7.0 - at / 10)
+    if more := first.more + len(first.shown) - len(shown):
+        yield Line(f"- and {counted(more, 'more finding')}", 6.0)
+    if first.silenced:
+        yield Line(f"- {counted(first.silenced, 'finding')} muted, not shown", 4.0)
+    if first.beside and not is_over:
+        # what the version gained, or lost where it is faster on the whole
+        gained = []
+        for other in first.beside:
+            delta = f" {signed(format_ns(other.delta), other.delta)}" if other.delta is not None else ""
+            gained.append(f"{named(readable(other.name), longest=40)}{delta} ({diff_text(asdict(other))})")
+        yield Line(f"{'Gained' if first.direction == 'regression' else 'Lost'}: {', '.join(gained)}.", 6.9)
+    if not short:
+        yield Line("", 1.0)
+    if not is_over:
+        if text := explanation(asdict(first), {}):
+            yield Line(text, 6.8)
+        if first.causes and not short:
+            yield Line(f"Causes: {', '.join(map(named, first.causes))}.", 6.6)
+        yield from (Line(f"What to do: {named(sentence)}", 6.5) for sentence in first.advice if not short)
+        if first.environment:
+            yield Line(f"Changed with it: {changes(first, named)}.", 4.0)
+    elif first.left:
+        yield Line(f"Still open: {', '.join(map(named, first.left))}.", 6.8)
+    if message.owners:
+        yield Line(f"Owners: {', '.join(map(named, message.owners))}.", 6.5)
+    if not short:
+        sides = [
+            f"{counted(len(runs), 'run')} ({ranges(sorted(runs), most=8)})" if runs else "none"
+            for runs in (first.baseline_runs, first.candidate_runs)
+        ]
+        yield Line(f"Runs: baseline {sides[0]}, {named(first.version)} {sides[1]}.", 3.5)
+        yield Line("", 1.0)
+
+
+def _finding(finding: ToldFinding, *, short: bool, named: Callable[..., str]) -> str:
+    """One finding: what, from where to where, its part in the change, and why."""
+    shown = form(finding.unit, [finding.baseline_value, finding.candidate_value, finding.delta])
+    longest = _SHORT_NAME * (1 + (REPLACED_BY in finding.name)) if short else LONGEST_NAME
+    name = named(readable(finding.name), longest=longest)
+    before, after = shown(finding.baseline_value), shown(finding.candidate_value)
+    # the change is history where it is over: how it is now comes first
+    is_over = finding.state in {"recovered", "vanished"}
+    now = f", now {'gone' if finding.state == 'vanished' else 'as before'}" if is_over else ""
+    outside = map(named, filter(None, (finding.input_shapes, finding.part)))
+    kind = "" if short else f" ({', '.join((KINDS[finding.kind], *outside))})"
+    parts = [f"{name}{kind}: {before} -> {after} ({diff_text(asdict(finding))}){now}"]
+    if finding.delta is not None and not short:
+        parts.append(signed(shown(finding.delta), finding.delta))
+    if finding.share_of_change is not None:
+        parts.append(f"{share(finding.share_of_change)} of the change")
+    if not short and (finding.baseline_calls is not None or finding.candidate_calls is not None):
+        parts.append(f"calls {calls(finding.baseline_calls, finding.candidate_calls)}")
+    if finding.cause and not short:
+        parts.append(named(finding.cause))
+    if finding.owner:
+        parts.append(f"owner {named(finding.owner)}")
+    return ", ".join(parts)
+
+
+def changes(incident: ToldIncident, named: Callable[[str], str] | None = None) -> str:
+    """What else changed with the version."""
+    named = named or partial(said, markdown=False)
+    return "; ".join(
+        f"{named(key)} {named(before or MISSING_TEXT)} -> {named(after or MISSING_TEXT)}"
+        for key, before, after in incident.environment
+    )
 
 
 def harmless(text: str) -> str:

@@ -161,7 +161,8 @@ def _history(book: Book, history: History, look: Look) -> None:
     series = records(history.series)
     for one in series[:_MOST]:
         own = points[one["series_id"]]
-        sheet = book.sheet(_sheet_name(one), _history_fields(one, history), own)
+        name = re.sub(r"[\\\[\]*/:?']+", " ", printable(readable(one["name"]))).strip()
+        sheet = book.sheet(f"{one['series_id']} {name}"[:_SHEET_NAME].strip(), _history_fields(one, history), own)
         sheet.add_chart(_chart(sheet, one, len(own)), f"A{len(own) + 4}")
     if len(series) > _MOST:
         look.tell(f"only {_MOST} of {len(series)} series have a chart of their own")
@@ -208,12 +209,6 @@ def _chart(sheet: Any, series: Row, rows: int) -> LineChart:
         if number:
             line.graphicalProperties.line.dashStyle = "sysDot"
     return chart
-
-
-def _sheet_name(series: Row) -> str:
-    """A name that is unique by its number, without what Excel forbids in one."""
-    name = re.sub(r"[\\\[\]*/:?']+", " ", printable(readable(series["name"]))).strip()
-    return f"{series['series_id']} {name}"[:_SHEET_NAME].strip()
 
 
 _LOG_KINDS: Final = {"ns": ("ms", " (ms)"), "bytes": ("mb", " (MiB)")}

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tracker.compare.headline import short_labels
 from tracker.reports.cells import number, of, readable, share
-from tracker.reports.commands import command_of
+from tracker.reports.commands import command_of, words_of
 from tracker.reports.document import SENTENCE, Block, Column, Document, Lines, Look, Table, Target
 from tracker.reports.rows import records, table_of
 from tracker.reports.text import ROWS
@@ -28,18 +28,6 @@ _TYPES: Final = {"half": "16 bit", "byte": "8 bit", "fp32": "32 bit", "fp64": "6
 
 def document(found: Advised, look: Look) -> Document:
     """The report of `tracker advise`."""
-    return Document(
-        title=_title(found),
-        headline=found.headline,
-        tone="strong" if found.items else "",
-        remarks=tuple(_remarks(found)),
-        blocks=tuple(_blocks(found, look)),
-        notes=tuple(f"Note: {note}" for note in found.notes),
-        next_commands=tuple(_next(found, look)),
-    )
-
-
-def _title(found: Advised) -> str:
     run = found.run
     what = " ".join(str(run[name]) for name in ("workload", "version") if run.get(name) and run[name] != "files")
     label = short_labels([run["reference"]])[0]
@@ -47,7 +35,15 @@ def _title(found: Advised) -> str:
     words += [str(run.get("configuration") or ""), f"step {format_ns(found.step_ns)}" if found.step_ns else ""]
     words += [f"bottleneck: {found.bottleneck}"] if found.bottleneck else []
     before = "" if found.baseline is None else f"{short_labels([found.baseline['reference']])[0]} -> "
-    return f"{before}{', '.join(filter(None, words))}"
+    return Document(
+        title=f"{before}{', '.join(filter(None, words))}",
+        headline=found.headline,
+        tone="strong" if found.items else "",
+        remarks=tuple(_remarks(found)),
+        blocks=tuple(_blocks(found, look)),
+        notes=tuple(f"Note: {note}" for note in found.notes),
+        next_commands=tuple(_next(found, look)),
+    )
 
 
 def _remarks(found: Advised) -> Iterator[str]:
@@ -123,13 +119,10 @@ def _next(found: Advised, look: Look) -> Iterator[str]:
     run = str(found.run["reference"])
     sides = [run] if found.baseline is None else [str(found.baseline["reference"]), run]
     chosen = found.options
-    given = [
-        ("--workload", chosen.workload),
-        ("--microbatches", chosen.microbatches),
-        ("--only", ",".join(chosen.only)),
-    ]
-    options = [str(part) for name, value in given if value for part in (name, value)]
-    options += [part for rule in chosen.rules for part in ("--rule", rule)]
+    options = words_of(
+        ("--workload", chosen.workload), ("--microbatches", chosen.microbatches), ("--only", ",".join(chosen.only)),
+        ("--rule", chosen.rules),
+    )  # fmt: skip
     if not look.details:
         yield command_of(("tracker", "advise"), sides, [*options, "--details"])
     if not chosen.everything and not chosen.rules:
@@ -139,4 +132,4 @@ def _next(found: Advised, look: Look) -> Iterator[str]:
             ("tracker", "show"), [run] if len(found.run["run_ids"]) == 1 else [f"run:{found.run['run_ids'][-1]}"]
         )
     else:
-        yield command_of(("tracker", "diff"), sides, ["--workload", chosen.workload] if chosen.workload else [])
+        yield command_of(("tracker", "diff"), sides, words_of(("--workload", chosen.workload)))

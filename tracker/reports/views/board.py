@@ -46,7 +46,7 @@ def _lines(board: Board, lines: Sequence[Row], look: Look) -> Table:
         Column("previous", of("previous_change", _change)), Column("pinned", of("pinned_change", _change), drop=3),
         Column("course", of("course", _course), left=True, drop=2), Column("regressions", _counts, left=True),
         Column("peak", of("peak_allocated_bytes", format_bytes), drop=6),
-        Column("last run", of("last_run_ns", _moment), left=True, drop=7),
+        Column("last run", of("last_run_ns", lambda ns: format_moment(ns) if ns else MISSING_TEXT), left=True, drop=7),
     ]  # fmt: skip
     points = tuple((point["version"], point["step_ns"], (), "", "") for point in courses.get(0, []))
     chart = Trend("ns", points) if len(points) > 1 and len(lines) == 1 else None
@@ -65,10 +65,6 @@ def _link(line: Row) -> Target:
 
 def _change(value: float | None) -> str:
     return "" if value is None else format_diff(value)
-
-
-def _moment(ns: int | None) -> str:
-    return MISSING_TEXT if ns is None else format_moment(ns)
 
 
 def _course(points: Sequence[Row]) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
 from tracker.compare.headline import short_labels
 from tracker.reports.cells import READABLE, cell, number, of, rate, share, signed, words
-from tracker.reports.commands import command_of
+from tracker.reports.commands import command_of, words_of
 from tracker.reports.document import UNDER, WORDS, Block, Column, Document, HeatMap, Lines, Look, Table, Target
 from tracker.reports.rows import Row, records, table_of
 from tracker.reports.text import ROWS
@@ -56,6 +56,10 @@ def _chance(q: float | None) -> str:
 
 def _metric(name: str) -> str:
     return _METRICS.get(name, name.removesuffix("_ns").replace("_", " "))
+
+
+def _calls(row: Row) -> str:
+    return " to ".join(map(number, dict.fromkeys((row["fewest_calls"], row["most_calls"]))))
 
 
 def _verdict(row: Row) -> str:
@@ -129,7 +133,7 @@ _SHAPES: Final[Mapping[str, tuple[Column, ...]]] = {
     ),
     "operators": (
         OPERATOR, SHAPES, Column("stage", of("stage", words), drop=3), Column("ranks", of("ranks", number), drop=2),
-        Column("calls", lambda row: _range(row["fewest_calls"], row["most_calls"]), drop=1),
+        Column("calls", _calls, drop=1),
         Column("median", of("median_ns", format_ns)), Column("minimum", of("min_ns", format_ns), drop=4),
         Column("maximum", of("max_ns", format_ns)), Column("rank", of("max_rank", number)),
         Column("would save", of("saving_ns", format_ns)),
@@ -159,25 +163,8 @@ def _value(row: Row, name: str) -> str:
     return f"{value:,.3f}"
 
 
-def _range(least: float, most: float) -> str:
-    return number(least) if least == most else f"{number(least)} to {number(most)}"
-
-
 def document(found: Cluster, look: Look) -> Document:
     """The report of `tracker cluster`."""
-    return Document(
-        title=_title(found),
-        headline=found.answer,
-        verdict=found.verdict,
-        tone=_OF.get(found.verdict, ""),
-        remarks=found.remarks,
-        blocks=tuple(_blocks(found, look)),
-        notes=tuple(f"Note: {note}" for note in found.notes),
-        next_commands=tuple(_next(found, look)),
-    )
-
-
-def _title(found: Cluster) -> str:
     run = found.run
     what = " ".join(str(run[name]) for name in ("workload", "version") if run.get(name) and run[name] != "files")
     hosts = len({host for host in found.tables["ranks"].listed("host") if host})
@@ -188,7 +175,16 @@ def _title(found: Cluster) -> str:
     named += [str(run.get("configuration") or ""), counted(run["captured"], "rank")]
     named += [counted(hosts, "host")] if hosts > 1 else []
     against = "" if found.baseline is None else f"{short_labels([found.baseline['reference']])[0]} -> "
-    return f"{against}{', '.join(filter(None, named))}"
+    return Document(
+        title=f"{against}{', '.join(filter(None, named))}",
+        headline=found.answer,
+        verdict=found.verdict,
+        tone=_OF.get(found.verdict, ""),
+        remarks=found.remarks,
+        blocks=tuple(_blocks(found, look)),
+        notes=tuple(f"Note: {note}" for note in found.notes),
+        next_commands=tuple(_next(found, look)),
+    )
 
 
 def _blocks(found: Cluster, look: Look) -> Iterator[Block]:
@@ -310,10 +306,10 @@ def _shade(ratio: float | None) -> str:
 def _next(found: Cluster, look: Look) -> Iterator[str]:
     chosen, run = found.options, str(found.run["reference"])
     sides = [run] if found.baseline is None else [str(found.baseline["reference"]), run]
-    given: list[tuple[str, Any]] = [("--rank", rank) for rank in chosen.ranks]
-    given += [("--stage", chosen.stage), ("--step", format_numbers(chosen.steps) or None)]
-    given += [("--workload", chosen.workload), ("--microbatches", chosen.microbatches)]
-    options = [str(part) for name, value in given if value is not None for part in (name, value)]
+    options = words_of(
+        ("--rank", chosen.ranks), ("--stage", chosen.stage), ("--step", format_numbers(chosen.steps)),
+        ("--workload", chosen.workload), ("--microbatches", chosen.microbatches),
+    )  # fmt: skip
     if not look.details and not look.only:
         yield command_of(("tracker", "cluster"), sides, [*options, "--details"])
     ranks = records(found.tables["ranks"])

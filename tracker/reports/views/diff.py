@@ -26,6 +26,7 @@ from tracker.reports.document import (
     Table,
     Target,
     few,
+    group,
     table,
 )
 from tracker.reports.rows import Row, records, table_of
@@ -59,20 +60,6 @@ def document(diff: Diff, look: Look) -> Document:
     found = diff.explanation
     total = found.delta_ns or 0.0
     tone = cells.TONES.get(found.verdict or "", "") or ("" if found.verdict else "worse" if total > 0 else "better")
-    return Document(
-        title=_title(diff),
-        headline=found.headline,
-        verdict=found.verdict or "",
-        tone=tone if found.remarks == () or found.verdict else "",
-        remarks=_remarks(diff),
-        blocks=tuple(_blocks(diff, look)),
-        notes=tuple(_notes(diff, look)),
-        next_commands=tuple(_next(diff, look)),
-    )
-
-
-def _title(diff: Diff) -> str:
-    """Workload, device and configuration of both sides, and on how many runs, ranks and steps the numbers rest."""
     before, after = diff.baseline, diff.candidate
 
     def both(name: str) -> str:
@@ -85,7 +72,16 @@ def _title(diff: Diff) -> str:
     words = [*where, runs if max(before.runs, after.runs) > 1 else "1 run each"]
     if max(before.ranks, after.ranks) > 1:
         words.append(f"median of {both('ranks')} ranks")
-    return ", ".join([*words, _steps(before, after)])
+    return Document(
+        title=", ".join([*words, _steps(before, after)]),
+        headline=found.headline,
+        verdict=found.verdict or "",
+        tone=tone if found.remarks == () or found.verdict else "",
+        remarks=_remarks(diff),
+        blocks=tuple(_blocks(diff, look)),
+        notes=tuple(_notes(diff, look)),
+        next_commands=tuple(_next(diff, look)),
+    )
 
 
 def _steps(before: Side, after: Side) -> str:
@@ -162,54 +158,57 @@ def _step(diff: Diff) -> Table:
     found, of_step = diff.explanation, {row["metric"]: row for row in records(diff.tables["overall"])}
     totals = (found.baseline_ns, found.candidate_ns, found.delta_ns)
     unit = time_unit(*totals, *(part.delta_ns for part in found.parts))
-    word = "step" if found.total_metric == "step_ns" else "E2E"
-    columns = [Column(word, left=True), *_heads(diff)]
-    columns += [Column("change"), Column("change %", drop=1, short="%"), Column("", left=True)]
-    rows: list[tuple[str, list[str]]] = []
-    bars: list[float | None] = []
-    metrics: list[str] = []
-
-    def line(label: str, before: float | None, after: float | None, delta: float | None, row: Row) -> list[str]:
-        relative = delta / before if delta is not None and before and before > 0 else None
-        verdict = row.get("verdict") if row.get("verdict") in CHANGED else ""
-        numbers = (format_ns(before, unit), format_ns(after, unit), cells.signed(format_ns(delta, unit), delta))
-        return [label, *numbers, "" if relative is None else format_diff(relative), verdict or ""]
-
+    rows: list[Row] = []
     longest = max((abs(part.delta_ns) for part in found.parts), default=0.0)
     others = [part.delta_ns for part in found.parts if part.name != "rest_ns"]
     for part in found.parts:
         row = of_step.get(part.name, {})
-        label = cells.PARTS.get(part.name, part.title)
         delta = part.delta_ns if part.name != "rest_ns" else cells.rest_of(found.delta_ns, others, unit)
-        own = line(label, part.baseline_ns, part.candidate_ns, delta, row)
-        rows.append((cells.tone(row, part.delta_ns) if row else "", own))
-        bars.append(part.delta_ns / longest if longest else None)
-        metrics.append(part.name)
-    metric = "duration_ns" if found.total_metric == "step_ns" else found.total_metric
-    total = dict(of_step.get(found.total_metric, of_step.get(metric, {})))
-    cut = line(f"= {word}{' time' if word == 'step' else ''}", *totals, {})
-    rows.append(("strong", [*cut[:-1], found.verdict or total.get("verdict") or ""]))
-    bars.append(None)
-    metrics.append(found.total_metric)
+        rows.append({
+            "metric": part.name, "label": cells.PARTS.get(part.name, part.title), "verdict": row.get("verdict"),
+            "numbers": (part.baseline_ns, part.candidate_ns, delta),
+            "bar": part.delta_ns / longest if longest else None,
+            "tone": cells.tone(row, part.delta_ns) if row else "",
+        })  # fmt: skip
+    is_step = found.total_metric == "step_ns"
+    total = of_step.get(found.total_metric, of_step.get("duration_ns" if is_step else found.total_metric, {}))
+    rows.append({
+        "metric": found.total_metric, "label": "= step time" if is_step else "= E2E", "numbers": totals, "bar": None,
+        "tone": "strong", "verdict": found.verdict or total.get("verdict"), "is_total": True,
+    })  # fmt: skip
     in_sum = {part.name for part in found.parts}
     for name, label in _BESIDE:
         row = of_step.get(name, {})
         ends = (row.get("baseline_value"), row.get("candidate_value"))
         if not row or name in in_sum or not any(ends):
             continue
-        if name == "mean_step_ns" and (found.total_metric != "step_ns" or not _differs(row, total)):
+        if name == "mean_step_ns" and (not is_step or not _differs(row, total)):
             continue
-        kind = "count" if name == "samples_per_second" else row["unit"]
-        verdict = row["verdict"] if row["verdict"] in CHANGED else ""
-        own = [label, *values(kind, *ends, row["delta"]), format_diff(row["diff"]), verdict]
         flip = name == "samples_per_second"
-        rows.append((cells.tone(row, -(row["delta"] or 0.0) if flip else row["delta"]), own))
-        bars.append(None)
-        metrics.append(name)
-    strips = tuple(map(diff.samples.overall.get, metrics)) if diff.samples.has_repeats else ()
-    links = tuple(diff_tables.history_of_run(diff, name) for name in metrics)
-    drawn = {"bars": tuple(bars), "chart": _bars(diff, unit), "strips": strips}
-    return table("", columns, rows, is_first=True, links=links, **drawn)
+        rows.append({
+            "metric": name, "label": label, "verdict": row["verdict"], "bar": None, "diff": row["diff"],
+            "texts": values("count" if flip else row["unit"], *ends, row["delta"]),
+            "tone": cells.tone(row, -(row["delta"] or 0.0) if flip else row["delta"]),
+        })  # fmt: skip
+
+    def numbers(row: Row) -> list[str]:
+        if "texts" in row:
+            return [*row["texts"], format_diff(row["diff"])]
+        before, after, delta = row["numbers"]
+        relative = format_diff(delta / before) if delta is not None and before and before > 0 else ""
+        return [format_ns(before, unit), format_ns(after, unit), cells.signed(format_ns(delta, unit), delta), relative]
+
+    def verdict(row: Row) -> str:
+        return row["verdict"] or "" if row.get("is_total") or row["verdict"] in CHANGED else ""
+
+    heads = [*_heads(diff), Column("change"), Column("change %", drop=1, short="%")]
+    columns = [Column("step" if is_step else "E2E", of("label", str), left=True), group(heads, numbers)]
+    strips = tuple(diff.samples.overall.get(row["metric"]) for row in rows) if diff.samples.has_repeats else ()
+    return table_of(
+        "", [*columns, Column("", verdict, left=True)], rows, tone=lambda row: row["tone"], is_first=True,
+        links=lambda row: diff_tables.history_of_run(diff, row["metric"]), bars=lambda row: row["bar"],
+        chart=_bars(diff, unit), strips=strips,
+    )  # fmt: skip
 
 
 def _bars(diff: Diff, unit: tuple[int, str]) -> Bars:
@@ -381,18 +380,14 @@ def _short(side: str) -> str:
 def question(diff: Diff) -> list[str]:
     """The options of the question, as on the command line."""
     chosen = diff.options
-    return options_of(
-        chosen,
-        ("--only", ",".join(chosen.only) or None),
-        ("--by", chosen.tree or None),
-        ("--depth", chosen.depth),
-        ("--baseline-step", format_numbers(chosen.baseline_steps) or None),
-        ("--candidate-step", format_numbers(chosen.candidate_steps) or None),
-        ("--match", None if chosen.match == "shape" else chosen.match),
-        ("--max-kernels", chosen.max_kernels),
-        *(("--config", f"{key}={value}") for key, value in chosen.config.items()),
-        ("--op-map", json.dumps(dict(chosen.op_map)) if chosen.op_map else None),
-    ) + ["--force"] * (chosen.force and not diff.is_refused)
+    words = options_of(
+        chosen, ("--only", ",".join(chosen.only)), ("--by", chosen.tree), ("--depth", chosen.depth),
+        ("--baseline-step", format_numbers(chosen.baseline_steps)),
+        ("--candidate-step", format_numbers(chosen.candidate_steps)),
+        ("--match", None if chosen.match == "shape" else chosen.match), ("--max-kernels", chosen.max_kernels),
+        ("--config", chosen.config), ("--op-map", json.dumps(dict(chosen.op_map)) if chosen.op_map else None),
+    )  # fmt: skip
+    return words + ["--force"] * (chosen.force and not diff.is_refused)
 
 
 def _next(diff: Diff, look: Look) -> Iterator[str]:

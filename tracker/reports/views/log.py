@@ -53,12 +53,23 @@ def document(log: Log, look: Look) -> Document:
     words = option_words(log.options, *(["metric"] if log.options.metric != "best" else []))
     words += option_words(log.options, "baseline", "device", "last", "config", "by")
     more = [] if look.details else ["--details"]
+    whole, width = _table(log, columns, look, ""), look.width or _WIDTH
+    if len(columns) == 1 and len(log.cells) > 1:
+        whole = replace(whole, chart=_trend(log, columns[0]))
+    found: list[Block] = [whole]
+    widths = fit(whole, width - GAP).widths
+    if len(columns) > 1 and sum(widths) + GAP * len(widths) > width:
+        shared = _shared(columns)
+        titles = [_sentence([part for part in parts if part not in shared]) for parts in _parts(columns)]
+        own = [_table(log, [column], look, title) for column, title in zip(columns, titles, strict=True)]
+        found = [_overview(log, columns, look), *(replace(one, is_first=False) for one in own)]
+    found += [_directions(log, look)] if len(log.directions) else []
     return Document(
         title=": ".join(filter(None, (f"{log.workload}, {', '.join(counts)}", _sentence(_shared(columns))))),
         headline=headline,
         verdict=verdict,
         tone=tone,
-        blocks=tuple(_blocks(log, columns, look)),
+        blocks=(*found, *([_advice(log, look)] if len(log.advice) else [])),
         next_commands=(command("tracker", "log", "--workload", log.workload, *words, *more), "-o log.xlsx"),
     )
 
@@ -163,21 +174,6 @@ def _answer(log: Log, columns: Sequence[Row]) -> tuple[str, str, str]:
     return f"The newest version{of} against {baseline}: {', '.join(counts)}{judged}", "", ""
 
 
-def _blocks(log: Log, columns: Sequence[Row], look: Look) -> list[Block]:
-    whole, width = _table(log, columns, look, ""), look.width or _WIDTH
-    if len(columns) == 1 and len(log.cells) > 1:
-        whole = replace(whole, chart=_trend(log, columns[0]))
-    found: list[Block] = [whole]
-    widths = fit(whole, width - GAP).widths
-    if len(columns) > 1 and sum(widths) + GAP * len(widths) > width:
-        shared = _shared(columns)
-        titles = [_sentence([part for part in parts if part not in shared]) for parts in _parts(columns)]
-        own = [_table(log, [column], look, title) for column, title in zip(columns, titles, strict=True)]
-        found = [_overview(log, columns, look), *(replace(one, is_first=False) for one in own)]
-    found += [_directions(log, look)] if len(log.directions) else []
-    return [*found, *([_advice(log, look)] if len(log.advice) else [])]
-
-
 def _trend(log: Log, column: Row) -> Trend:
     """The course of the only column."""
     points = [
@@ -258,12 +254,9 @@ def _columns(log: Log, column: Row, found: Sequence[Row], head: Sequence[str], l
     if any(map(_verdict, found)):
         made.append((Column("verdict", _verdict, left=True), ""))
     if look.details:
-        made.append((Column("runs", _spread), ""))
+        spread = ("runs", "value", "minimum", "maximum")
+        made.append((Column("runs", lambda cell: cells.spread(*(cell[name] for name in spread))), ""))
     return made
-
-
-def _spread(cell: Row) -> str:
-    return cells.spread(cell["runs"], cell["value"], cell["minimum"], cell["maximum"])
 
 
 def _gain(cell: Row) -> str:

@@ -38,8 +38,21 @@ _FACTS: Final = 12
 
 def document(shown: Shown, look: Look) -> Document:
     """The first screen has the parts of a step and the largest operators; a tree that was chosen takes their place."""
+    run = shown.run
+    device = " ".join(str(run[name]) for name in ("vendor", "device") if run.get(name)) or "unknown device"
+    expected, ranks = run.get("ranks_expected"), run.get("ranks")
+    size = (
+        f"rank {number(records(shown.tables['overall'])[0].get('rank'))}" if ranks == 1 else counted(ranks or 0, "rank")
+    )
+    if expected and expected != ranks:
+        size = f"{ranks} of {expected} ranks"
+    steps = steps_words(shown.options.steps) if shown.options.steps else counted(run.get("steps") or 0, "step")
+    what = " ".join(str(run[name]) for name in ("workload", "version") if run.get(name))
+    what = "" if run.get("workload") == FILES else what
+    words = [what, device, str(run.get("configuration") or ""), size, steps if run.get("steps") else "no step markers"]
+    state = "" if run.get("state", "active") == "active" else f" [{run['state']}: {run.get('state_reason') or '-'}]"
     return Document(
-        title=_title(shown),
+        title=f"{_name(shown)}: {', '.join(filter(None, words))}{state}",
         headline=_headline(shown),
         remarks=tuple(_remarks(shown)),
         blocks=tuple(_blocks(shown, look)),
@@ -54,23 +67,6 @@ def _name(shown: Shown) -> str:
         return f"run {run['run_id']}"
     paths = list(dict.fromkeys(str(row["path"]) for row in records(shown.tables["sources"])))
     return str(run.get("reference") or "") * (len(paths) > 1) or some_of(paths, most=2) or "run"
-
-
-def _title(shown: Shown) -> str:
-    run = shown.run
-    device = " ".join(str(run[name]) for name in ("vendor", "device") if run.get(name)) or "unknown device"
-    expected, ranks = run.get("ranks_expected"), run.get("ranks")
-    size = (
-        f"rank {number(records(shown.tables['overall'])[0].get('rank'))}" if ranks == 1 else counted(ranks or 0, "rank")
-    )
-    if expected and expected != ranks:
-        size = f"{ranks} of {expected} ranks"
-    steps = steps_words(shown.options.steps) if shown.options.steps else counted(run.get("steps") or 0, "step")
-    what = " ".join(str(run[name]) for name in ("workload", "version") if run.get(name))
-    what = "" if run.get("workload") == FILES else what
-    words = [what, device, str(run.get("configuration") or ""), size, steps if run.get("steps") else "no step markers"]
-    state = "" if run.get("state", "active") == "active" else f" [{run['state']}: {run.get('state_reason') or '-'}]"
-    return f"{_name(shown)}: {', '.join(filter(None, words))}{state}"
 
 
 def _headline(shown: Shown) -> str:
@@ -200,12 +196,8 @@ def _notes(shown: Shown, look: Look) -> Iterator[str]:
 def _next(shown: Shown, look: Look) -> Iterator[str]:
     run_id, chosen = shown.run.get("run_id"), shown.options
     reference = str(shown.run.get("reference") or f"run:{run_id}")
-    words = options_of(
-        chosen,
-        ("--step", format_numbers(chosen.steps) or None),
-        *(("--by", name) for name in chosen.by if chosen.tree),
-        ("--depth", chosen.depth),
-    )
+    by = chosen.by if chosen.tree else ()
+    words = options_of(chosen, ("--step", format_numbers(chosen.steps)), ("--by", by), ("--depth", chosen.depth))
     file = f"run{run_id or ''}.xlsx"
     more = [] if look.details or look.only or chosen.tree else ["--details"]
     yield command_of(("tracker", "show"), [reference], [*words, *(more or ["-o", file])])
