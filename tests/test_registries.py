@@ -78,8 +78,8 @@ def test_every_fixture_is_claimed_by_exactly_one_reader(name, path):
 def test_report_exports_the_contract(name):
     report = import_module(f"tracker.reports.{name}")
     assert isinstance(report.TITLE, str) and report.TITLE
-    assert report.SUFFIX.startswith(".") and isinstance(report.BINARY, bool)
-    assert hasattr(report, "render") or all(hasattr(report, what) for what in reports.SHOWS[name])
+    assert report.SUFFIX.startswith(".")
+    assert hasattr(report, "render")
     assert report.__doc__, f"report {name} needs a docstring"
 
 

@@ -18,7 +18,7 @@ WITHOUT_TREE = [format for format in reports.NAMES if format != "speedscope"]
 
 @pytest.mark.parametrize("format", reports.NAMES)
 def test_every_format_has_title_suffix_and_documents(format):
-    kind = bytes if reports.binary(format) else str
+    kind = bytes if format == "xlsx" else str
     assert isinstance(reports.render(builders.diff_with_tree(), format), kind)
     if format in SHOWING:
         assert isinstance(reports.render(builders.shown_with_tree(), format), kind)
@@ -27,7 +27,7 @@ def test_every_format_has_title_suffix_and_documents(format):
 
 def test_names_are_sorted_and_are_the_modules_of_the_folder():
     folder = Path(reports.__file__).parent
-    modules = sorted(path.stem for path in folder.glob("*.py") if "\nBINARY = " in path.read_text(encoding="utf-8"))
+    modules = sorted(path.stem for path in folder.glob("*.py") if "\nSUFFIX = " in path.read_text(encoding="utf-8"))
     assert list(reports.NAMES) == modules == sorted(reports.SHOWS)
 
 

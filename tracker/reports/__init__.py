@@ -2,7 +2,7 @@
 
 A view (`views/<result>.py`) says what a report says; a renderer writes it: `text`, `markdown` and `html` write
 documents, `github`, `junit` and `prometheus` checks and metrics, `json`, `csv` and `xlsx` the tables of the result. To
-add a format: write `<name>.py` with `TITLE`, `SUFFIX`, `BINARY` and `render`, and put its name into NAMES and SHOWS.
+add a format: write `<name>.py` with `TITLE`, `SUFFIX` and `render`, and put its name into NAMES and SHOWS.
 """
 
 from __future__ import annotations
@@ -13,12 +13,11 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final
 
 from tracker.errors import UsageError
 
 if TYPE_CHECKING:
-    from tracker.results.gates import Gate
     from tracker.results.screens import Result
 
 NAMES: Final = ("csv", "github", "html", "json", "junit", "markdown", "prometheus", "speedscope", "text", "xlsx")
@@ -46,27 +45,16 @@ _ANY: Final = re.compile("[▁▂▃▄▅▆▇█▏▎▍▌▋▊▉·▲▼
 """ASCII for the signs of reports, of the same width, so that tables stay aligned; in a sparkline a gap is a space."""
 
 
-class Wishes(TypedDict, total=False):
-    """How a document looks; every format takes what it needs.
-
-    `only`: words of `results.SECTIONS`, empty for the format's default; `details`: all of them. `limit`: rows per
-    table; None for the format's default (text and markdown 10, html 10,000, the others all), 0 for all. `width`: of
-    the terminal, `color`: ANSI colours; both for text only. `gate`: what fails a build, for the formats that build
-    systems read; None for what regressed at all. `tell` gets a sentence for everything that did not fit into the
-    document; it warns where none is given.
-    """
-
-    only: Iterable[str]
-    details: bool
-    limit: int | None
-    width: int | None
-    color: bool
-    gate: Gate | None
-    tell: Callable[[str], None]
-
-
-def render(result: Result, format: str = "text", **wishes: Unpack[Wishes]) -> str | bytes:
-    """The document of `result`: text of a format, or bytes where `binary(format)`.
+def render(
+    result: Result,
+    format: str = "text",
+    *,
+    only: Iterable[str] = (),
+    tell: Callable[[str], None] = warnings.warn,
+    **wishes: Any,
+) -> str | bytes:
+    """The document of `result`: text, or bytes of a workbook. `only`: words of `results.SECTIONS`; `wishes`: fields of
+    `document.Look`; `tell` gets a sentence for everything that did not fit into the document.
 
     UsageError for a format that is none, or that cannot show this result.
     """
@@ -74,14 +62,12 @@ def render(result: Result, format: str = "text", **wishes: Unpack[Wishes]) -> st
     from tracker.results import CLUSTER_SECTIONS, SECTIONS
     from tracker.results.options import check_words
 
-    sections, limit = tuple(wishes.get("only", ())), wishes.get("limit")
-    if limit is not None and limit < 0:
-        raise UsageError(f"{limit} rows per table", remedy="give a limit of 1 or more, or 0 for all rows")
+    look = Look(only=tuple(only), tell=tell, **wishes)
+    if look.limit is not None and look.limit < 0:
+        raise UsageError(f"{look.limit} rows per table", remedy="give a limit of 1 or more, or 0 for all rows")
     what = word_of(result) or ""
-    check_words("section", sections, CLUSTER_SECTIONS if what == "cluster" else SECTIONS)
+    check_words("section", look.only, CLUSTER_SECTIONS if what == "cluster" else SECTIONS)
     check(format, what)
-    wanted: dict[str, Any] = {"tell": warnings.warn, **wishes, "only": sections}
-    look = Look(**wanted)
     renderer = _module(format)
     made: Any
     if format in ("text", "markdown", "html"):
@@ -145,11 +131,6 @@ def suffix(format: str) -> str:
 def title(format: str) -> str:
     """What `format` is good for, in a few words."""
     return str(_module(format).TITLE)
-
-
-def binary(format: str) -> bool:
-    """Whether a document of `format` is bytes, which no terminal should see."""
-    return bool(_module(format).BINARY)
 
 
 def _module(format: str) -> ModuleType:

@@ -21,7 +21,6 @@ from tracker.units import printable
 
 TITLE = "comma-separated values, all tables or the chosen one"
 SUFFIX = ".csv"
-BINARY = False
 _Tables = dict[str, Any]
 
 

@@ -30,10 +30,11 @@ _NOTES: Final = 250
 
 
 class Look(Struct, frozen=True):
-    """`only`: words of SECTIONS, empty for the format's default; `details`: all of them. `limit`: rows per table, None
-    for the format's default, 0 for all. `width`: of the terminal; `color`: ANSI colours. `gate`: what fails a build,
-    for the formats that build systems read; None for what regressed at all. `tell` gets a sentence for everything that
-    did not fit into the document.
+    """How a reader wants a document; a format takes what it needs. `only`: words of SECTIONS, empty for the format's
+    default; `details`: all of them. `limit`: rows per table, None for the format's default (text and markdown 10, html
+    10,000, the others all), 0 for all. `width`: of the terminal; `color`: ANSI colours. `gate`: what fails a build, for
+    the formats that build systems read; None for what regressed at all. `tell` gets a sentence for everything that did
+    not fit into the document.
     """
 
     only: tuple[str, ...] = ()

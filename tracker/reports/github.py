@@ -11,7 +11,6 @@ from tracker.units import printable
 
 TITLE = "annotations of a GitHub workflow"
 SUFFIX = ".annotations"
-BINARY = False
 _MOST: Final = 10
 """Annotations of one kind that GitHub shows of a step of a workflow."""
 _KINDS: Final = {EXIT_OK: "notice", EXIT_FINDINGS: "error"}

@@ -30,7 +30,6 @@ from tracker.units import printable
 
 TITLE = "one page for a browser, to attach to a ticket"
 SUFFIX = ".html"
-BINARY = False
 PLAIN_ROWS: Final = 200
 """Rows of a table that are HTML: so many are readable without scripts, and a usual file stays below 100 kB."""
 MOST_ROWS: Final = 10_000
@@ -132,15 +131,16 @@ def _article(make: Callable[[Look], Document], look: Look, link: Callable[[Targe
     """`link`: the address of a row, None for a file."""
     document = make(replace(look, details=True, width=None, color=False, limit=look.rows(MOST_ROWS) or 0))
     chosen = document.chosen(look.only, details=True)
-    blocks = [_block(block, link) for block in chosen if _says_something(block)]
-    is_first = [block.is_first or bool(look.only) for block in blocks]
-    return _Article(
-        document,
-        shorten(document.title, _TITLE),
-        [block for block, first in zip(blocks, is_first, strict=True) if first],
-        [block for block, first in zip(blocks, is_first, strict=True) if not first] + _legend(document, chosen),
-        _commands(document.next_commands),
-    )
+    found = _Article(document, shorten(document.title, _TITLE), [], [], _commands(document.next_commands))
+    for block in chosen:
+        if isinstance(block, Lines):
+            says_something = bool(block.lines) and not block.is_drawing
+        else:
+            says_something = bool(block.rows or block.note or block.title)
+        if says_something:
+            (found.first if block.is_first or look.only else found.detail).append(_block(block, link))
+    found.detail.extend(_legend(document, chosen))
+    return found
 
 
 def joined(pages: Sequence[str]) -> str:
@@ -171,7 +171,6 @@ class _HtmlBlock(Struct, frozen=True):
     """
 
     title: str
-    is_first: bool
     lines: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     classes: str = ""
@@ -190,16 +189,10 @@ class _HtmlBlock(Struct, frozen=True):
     chart: Markup = Markup("")
 
 
-def _says_something(block: Block) -> bool:
-    if isinstance(block, Lines):
-        return bool(block.lines) and not block.is_drawing
-    return bool(block.rows or block.note or block.title)
-
-
 def _block(block: Block, link: Callable[[Target], str] | None) -> _HtmlBlock:
     if isinstance(block, Lines):
         address = link(block.link) if block.link and link else ""
-        return _HtmlBlock(block.title, block.is_first, block.lines, address=address)
+        return _HtmlBlock(block.title, block.lines, address=address)
     block = _without_empty_columns(block)
     rows, spans, shown = tuple(_rows(block, link)), _spans(block), _FIRST if block.is_first else _DETAIL
     if isinstance(block.chart, Trend):
@@ -207,8 +200,7 @@ def _block(block: Block, link: Callable[[Target], str] | None) -> _HtmlBlock:
     drawn = [name for name, has in (("runs", any(block.strips)), ("", bool(spans))) if has]
     plain, left = rows[:PLAIN_ROWS], rows[PLAIN_ROWS:]
     return _HtmlBlock(
-        block.title, block.is_first,
-        columns=tuple(column.header.replace("\n", " ").strip() for column in block.columns),
+        block.title, columns=tuple(column.header.replace("\n", " ").strip() for column in block.columns),
         classes=" ".join(_classes(block.columns)), rows=plain, count=len(rows),
         shown=len(rows) if block.adds or len(rows) <= shown + _FEW else shown,
         packed=_packed(left) if left else "", left=len(left),
@@ -226,7 +218,7 @@ def _legend(document: Document, blocks: Sequence[Block]) -> list[_HtmlBlock]:
     rows = chain.from_iterable(block.rows for block in blocks if isinstance(block, Table))
     found = {document.verdict, *(cell.partition(",")[0] for row in rows for cell in row)}
     lines = tuple(f"{word}: {text}." for word, text in VERDICTS.items() if word in found)
-    return [_HtmlBlock("What the verdicts mean", False, lines)] if lines else []
+    return [_HtmlBlock("What the verdicts mean", lines)] if lines else []
 
 
 def _spans(table: Table) -> list[tuple[float, float] | None]:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 TITLE = "JSON for scripts (schema 1)"
 SUFFIX = ".json"
-BINARY = False
 SCHEMA = 1
 _FIELDS: Final = {
     "log": ("workload", "baseline", "options"), "history": ("pinned", "options", "notes"),

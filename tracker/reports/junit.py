@@ -14,7 +14,6 @@ from tracker.units import NS_PER_S
 
 TITLE = "test results for GitLab, Jenkins and others (JUnit XML)"
 SUFFIX = ".xml"
-BINARY = False
 _KINDS: Final = {"failures": "failure", "errors": "error", "skipped": "skipped"}
 
 

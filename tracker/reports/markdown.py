@@ -15,7 +15,6 @@ from tracker.units import printable
 
 TITLE = "a comment for a pull request"
 SUFFIX = ".md"
-BINARY = False
 MAX_LENGTH = 60_000  # GitHub takes 65,536 characters in a comment; who posts it may add some
 ROWS: Final = 10
 

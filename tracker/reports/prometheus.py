@@ -18,7 +18,6 @@ from tracker.units import NS_PER_S, printable
 
 TITLE = "metrics for Prometheus (textfile of node_exporter)"
 SUFFIX = ".prom"
-BINARY = False
 _Metric = tuple[str, str, Mapping[str, Any], float | None]
 """A sample of a gauge: its name with the unit, what it is, labels, and the value; None: not known."""
 _MOST: Final = 20

@@ -19,7 +19,6 @@ from tracker.units import printable
 
 TITLE = "a flame graph for speedscope.app, of the tree of --by"
 SUFFIX = ".speedscope.json"
-BINARY = False
 
 
 def render(result: Shown | Diff, look: Look) -> str:

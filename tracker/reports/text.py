@@ -17,7 +17,6 @@ from tracker.units import MISSING_TEXT, counted, printable
 
 TITLE = "tables for the terminal"
 SUFFIX = ".txt"
-BINARY = False
 ROWS: Final = 10
 """Rows per table unless the reader says otherwise."""
 

@@ -35,7 +35,6 @@ from tracker.units import printable
 
 TITLE = "Excel workbook with all details"
 SUFFIX = ".xlsx"
-BINARY = True
 _TITLES: Final = {"ops": "Operators"}
 _CALIBRATION: Final = {
     "ratios": "False verdicts", "proposals": "Proposals", "power": "Smallest change found", "suspects": "Suspects",
