@@ -26,7 +26,7 @@ def chosen(kind: Callable[..., Options], values: Mapping[str, Any]) -> Options:
 
     A single text or number is taken where several are possible. UsageError for a value of another type.
     """
-    from tracker.results.option import declared
+    from tracker.results.options import declared
 
     types = declared(kind)  # type: ignore[arg-type]
     return kind(

@@ -12,7 +12,7 @@ from tracker.cli.options import Database, Given, Page, Top
 from tracker.cli.output import plan, progress
 from tracker.errors import UsageError
 from tracker.results import AdviseOptions
-from tracker.results.option import Option
+from tracker.results.options import Option
 
 
 def advise(

@@ -8,8 +8,7 @@ from tracker import config
 from tracker.cli import database
 from tracker.cli.options import Database
 from tracker.cli.output import emit, progress
-from tracker.results.option import Option
-from tracker.results.options import WORKLOAD
+from tracker.results.options import WORKLOAD, Option
 from tracker.units import counted, format_bytes
 
 

@@ -11,7 +11,7 @@ from tracker.cli import database
 from tracker.cli.options import Database, Workload
 from tracker.cli.output import emit, note, progress
 from tracker.errors import StoreError, UsageError
-from tracker.results.option import Option
+from tracker.results.options import Option
 from tracker.units import age_ns, counted, format_age, format_bytes, format_moment
 
 _NAMED: Final = 20

@@ -13,7 +13,7 @@ from tracker.cli import database
 from tracker.cli.options import Color
 from tracker.cli.output import emit, note, screen
 from tracker.errors import SourceError
-from tracker.results.option import Option
+from tracker.results.options import Option
 
 
 class Samples(NamedTuple):

@@ -18,8 +18,7 @@ from tracker.errors import (
     UsageError,
 )
 from tracker.results import TREES, DiffOptions, ShowOptions, check_sections
-from tracker.results.option import SIDES, Option
-from tracker.results.options import ONLY
+from tracker.results.options import ONLY, SIDES, Option
 
 _WORST_FIRST: Final = (EXIT_FINDINGS, EXIT_TOO_LITTLE_DATA, EXIT_NOT_COMPARABLE, EXIT_OK)
 

@@ -11,8 +11,7 @@ from tracker import config
 from tracker.cli.options import Color, JsonFormat, check_path
 from tracker.cli.output import emit, note, progress, screen
 from tracker.errors import SourceError
-from tracker.results.option import OUTPUT, Option
-from tracker.results.options import Reading
+from tracker.results.options import OUTPUT, Option, Reading
 
 
 def doctor(

@@ -14,7 +14,7 @@ from tracker.cli.options import By, Database, FailOn, Page, Reason, Top
 from tracker.cli.output import emit, finish, plan
 from tracker.errors import UsageError
 from tracker.results import ExplainedIncident, FindingsOptions
-from tracker.results.option import Option
+from tracker.results.options import Option
 from tracker.units import counted, format_moment, format_numbers
 
 

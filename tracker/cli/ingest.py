@@ -13,8 +13,7 @@ import typer
 from tracker.cli.options import Database, Labels, check_path
 from tracker.errors import EXIT_COULD_NOT_RUN, UsageError, without_place
 from tracker.lazy import import_numpy
-from tracker.results.option import READING, Option
-from tracker.results.options import Reading
+from tracker.results.options import READING, Option, Reading
 from tracker.units import counted, format_moment
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Annotated, Final
 import typer
 
 from tracker.errors import SourceError, UsageError
-from tracker.results.option import Option
+from tracker.results.options import Option
 
 _TEMPLATE: Final = """\
 # Settings of tracker; all are optional. docs/operate.md lists every entry.

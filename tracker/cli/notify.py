@@ -14,7 +14,7 @@ from tracker.cli.lists import Column, moment_of, render, text_of
 from tracker.cli.options import Database
 from tracker.cli.output import emit, note
 from tracker.errors import EXIT_COULD_NOT_RUN, UsageError
-from tracker.results.option import Option
+from tracker.results.options import Option
 from tracker.units import counted, printable
 
 if TYPE_CHECKING:

@@ -28,8 +28,7 @@ import typer
 from msgspec import NODEFAULT, Struct, field, structs
 
 from tracker.errors import SourceError, UsageError
-from tracker.results.option import LABELS, MAPPING, OUTPUT, Option, Spelled, declared, split
-from tracker.results.options import DEVICE, WORKLOAD
+from tracker.results.options import DEVICE, LABELS, MAPPING, OUTPUT, WORKLOAD, Option, Spelled, declared, split
 
 Kind = TypeVar("Kind")
 FORMATS: Final = ("text", "json", "markdown", "html", "csv", "xlsx", "junit", "github", "prometheus", "speedscope")

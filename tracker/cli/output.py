@@ -23,8 +23,8 @@ from tracker.reports.signs import encodable
 from tracker.units import printable
 
 if TYPE_CHECKING:
-    from tracker.results.gates import Gate
     from tracker.results.screens import Result
+    from tracker.results.verdicts import Gate
 
 PIPE_WIDTH: Final = 120
 _EXIT_BROKEN_PIPE: Final = 128 + 13  # what a shell reports of a program that a closed pipe ended

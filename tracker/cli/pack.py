@@ -12,8 +12,7 @@ from tracker import config
 from tracker.cli.options import Labels, check_path
 from tracker.cli.output import emit, note, progress
 from tracker.errors import UsageError
-from tracker.results.option import Option
-from tracker.results.options import Reading
+from tracker.results.options import Option, Reading
 from tracker.units import counted, format_bytes, ranges
 
 _STDOUT: Final = ("-", "/dev/stdout")

@@ -23,7 +23,7 @@ from tracker.cli.output import emit, note
 from tracker.config import PageRoles
 from tracker.config.places import user_path
 from tracker.errors import SourceError, UsageError
-from tracker.results.option import Option
+from tracker.results.options import Option
 from tracker.units import printable
 
 if TYPE_CHECKING:

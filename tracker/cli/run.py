@@ -14,8 +14,7 @@ from typing import Annotated, Final
 import typer
 
 from tracker.cli.options import Database, Labels
-from tracker.results.option import Option
-from tracker.results.options import InputFormat
+from tracker.results.options import InputFormat, Option
 
 _NOT_FOUND: Final = 127
 _NOT_STARTED: Final = 126

@@ -12,7 +12,7 @@ from tracker.cli import database, lists
 from tracker.cli.options import Database, Device, ListFormat, Reason, Runs, Version, Workload, is_list
 from tracker.cli.output import emit
 from tracker.errors import FIRST_INGEST, UsageError
-from tracker.results.option import Option
+from tracker.results.options import Option
 from tracker.units import counted, format_numbers
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from tracker.cli.options import By, Database, ListFormat, Page, Reason, Workload
 from tracker.cli.output import emit, note, plan
 from tracker.errors import UsageError
 from tracker.results import SERIES_KINDS, THRESHOLDS, CalibrateOptions
-from tracker.results.option import Option, pairs
+from tracker.results.options import Option, pairs
 from tracker.units import counted, format_diff
 
 if TYPE_CHECKING:

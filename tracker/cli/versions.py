@@ -16,7 +16,7 @@ from tracker.cli.options import Database, ListFormat, Workload, is_list
 from tracker.cli.output import emit, note
 from tracker.errors import FIRST_INGEST, SourceError, UsageError
 from tracker.hooks.environment import GIT_READ_ONLY
-from tracker.results.option import Option
+from tracker.results.options import Option
 from tracker.units import counted
 
 if TYPE_CHECKING:

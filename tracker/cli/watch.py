@@ -13,7 +13,7 @@ from tracker.cli import database
 from tracker.cli.options import Color, Database, JsonFormat
 from tracker.cli.output import emit, note, screen
 from tracker.errors import EXIT_COULD_NOT_RUN
-from tracker.results.option import Option
+from tracker.results.options import Option
 from tracker.units import counted, printable
 
 if TYPE_CHECKING:

@@ -12,9 +12,19 @@ from tracker.compare.verdicts import FIELD_OF, part_of_collective
 from tracker.detect import DEFAULTS
 from tracker.errors import EXIT_FINDINGS, EXIT_NOT_COMPARABLE, EXIT_OK, EXIT_TOO_LITTLE_DATA
 from tracker.results import ADDED, REMOVED, Cause, Diff
-from tracker.results.gates import FAIL_ON, Gate, GatedRow, GateResult, Key, Outcome
 from tracker.results.options import check_words
-from tracker.results.verdicts import EXCUSED, INCOMPARABLE, NEVER_JUDGED, STILL
+from tracker.results.verdicts import (
+    EXCUSED,
+    FAIL_ON,
+    INCOMPARABLE,
+    NEVER_JUDGED,
+    STILL,
+    Gate,
+    GatedRow,
+    GateResult,
+    Key,
+    Outcome,
+)
 from tracker.units import format_diff
 
 Row = Mapping[str, Any]

@@ -22,8 +22,7 @@ from tracker.regressions.limits import traits_of, words_of_limits
 from tracker.regressions.rows import WAYS
 from tracker.regressions.sides import STEP, SideVerdicts, stored_verdicts, verdicts_of_sides
 from tracker.results import VERDICT_COLUMNS, DiffOptions, Judgement
-from tracker.results.gates import GateResult
-from tracker.results.verdicts import EXCUSED, INCOMPARABLE, TOO_FEW, reason_words
+from tracker.results.verdicts import EXCUSED, INCOMPARABLE, TOO_FEW, GateResult, reason_words
 from tracker.store.chosen import Known
 from tracker.units import counted, format_bytes, format_diff, format_numbers
 

@@ -30,8 +30,7 @@ from tracker.results import (
     ShowOptions,
     check_matrix,
 )
-from tracker.results.option import Option, Spelled, declared, microseconds
-from tracker.results.options import DEVICE, WORKLOAD
+from tracker.results.options import DEVICE, WORKLOAD, Option, Spelled, declared, microseconds
 from tracker.store import Store
 from tracker.units import NS_PER_US, is_plain
 

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from tracker.errors import EXIT_FINDINGS, EXIT_OK, EXIT_TOO_LITTLE_DATA
 from tracker.results import CONFIRMED_STATES, Findings
-from tracker.results.gates import FAIL_ON, Gate, GatedRow, Key, Outcome
 from tracker.results.options import check_words
+from tracker.results.verdicts import FAIL_ON, Gate, GatedRow, Key, Outcome
 from tracker.units import format_diff
 
 Row = Mapping[str, Any]

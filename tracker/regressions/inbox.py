@@ -27,7 +27,7 @@ from tracker.results import (
     Findings,
     FindingsOptions,
 )
-from tracker.results.gates import GateResult
+from tracker.results.verdicts import GateResult
 from tracker.store import Store, judged, queries
 from tracker.store.judged import Line
 from tracker.units import device_part, unit_of_metric

@@ -24,7 +24,7 @@ from tracker.regressions.judgement import TrackRuns, runs_of_track
 from tracker.regressions.limits import track_limits, traits_of
 from tracker.regressions.rows import SIGNS, WAYS, numbers_of, stated
 from tracker.regressions.track import Track
-from tracker.results.gates import GateResult
+from tracker.results.verdicts import GateResult
 from tracker.store import Store, judged, regressions, thresholds
 from tracker.store.chosen import ChosenRuns, Known, all_keys, values_of_runs
 from tracker.store.judged import Line

@@ -19,8 +19,8 @@ from tracker.errors import UsageError
 if TYPE_CHECKING:
     from tracker.reports.message import Limits, Written
     from tracker.results import Message
-    from tracker.results.gates import Gate
     from tracker.results.screens import Result
+    from tracker.results.verdicts import Gate
 
 NAMES: Final = ("csv", "github", "html", "json", "junit", "markdown", "prometheus", "speedscope", "text", "xlsx")
 _WORDS: Final = {

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 
 from tracker.results import SECTIONS
-from tracker.results.gates import Gate
+from tracker.results.verdicts import Gate
 
 
 class Look(Struct, frozen=True):

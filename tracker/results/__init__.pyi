@@ -1,22 +1,47 @@
 from .advice import ADVICE_COLUMNS, Advice, Advised, AdviseOptions, Claimed, Number
 from .board import BOARD_COLUMNS, Board, BoardOptions
-from .calibration import (
-    CALIBRATION_COLUMNS,
-    CalibrateOptions,
-    Calibration,
-)
 from .cluster import CLUSTER_COLUMNS, CLUSTER_SECTIONS, SLOW, SUSPECT, UNEVEN, Cluster, ClusterOptions
 from .columns import (
+    ADDED,
+    API_KEY,
+    BASELINES,
+    BOTH,
+    COMMUNICATION_KEY,
+    CORE_TIME,
+    COUNTER_KEY,
+    CYCLES,
     DIFF_COLUMNS,
+    GRAINS,
+    KERNEL_KEY,
+    KERNEL_TYPE_KEY,
+    LINK,
+    LINK_KEY,
     LOG_COLUMNS,
     LOG_METRICS,
     LOG_TITLES,
+    MATCHES,
+    METRIC_KEY,
+    MODULE_KEY,
+    NODE,
+    OP_KEY,
+    OTHER_METRIC,
+    PACKET,
+    PIPE_TIME,
     PROFILERS,
+    RATIO,
+    REMOVED,
+    REPEATED_COUNTERS,
+    SECTIONS,
     SHOWN_COLUMNS,
+    TRANSPORT,
     TREE_COLUMNS,
     TREE_DIFF_COLUMNS,
+    TREES,
+    UNMATCHED,
 )
 from .diff import (
+    MATRIX_COLUMNS,
+    MATRIX_ROWS,
     OTHER_SHAPES,
     REPLACED_BY,
     TOP_LEVEL,
@@ -25,9 +50,11 @@ from .diff import (
     Contribution,
     Diff,
     Explanation,
+    Matrix,
     Part,
     Rename,
     Side,
+    check_matrix,
 )
 from .findings import (
     CONFIRMED_STATES,
@@ -35,33 +62,23 @@ from .findings import (
     ENDED_STATES,
     EXPLAIN_COLUMNS,
     FINDINGS_COLUMNS,
+    MESSAGE_SCHEMA,
     OPEN_STATES,
     STATES,
     ExplainedFinding,
     ExplainedIncident,
     Findings,
     FindingsOptions,
+    Message,
+    ToldFinding,
+    ToldIncident,
 )
 from .history import (
     HISTORY_COLUMNS,
     SERIES_KINDS,
     History,
     HistoryOptions,
-)
-from .log import (
     Log,
-)
-from .matrix import (
-    MATRIX_COLUMNS,
-    MATRIX_ROWS,
-    Matrix,
-    check_matrix,
-)
-from .messages import (
-    MESSAGE_SCHEMA,
-    Message,
-    ToldFinding,
-    ToldIncident,
 )
 from .options import (
     DiffOptions,
@@ -75,43 +92,16 @@ from .shown import (
 )
 from .status import Status
 from .thresholds import (
+    CALIBRATION_COLUMNS,
     THRESHOLDS,
     Bounds,
+    CalibrateOptions,
+    Calibration,
     TriedThresholds,
 )
 from .verdicts import (
     VERDICT_COLUMNS,
     Judgement,
-)
-from .words import (
-    ADDED,
-    API_KEY,
-    BASELINES,
-    BOTH,
-    COMMUNICATION_KEY,
-    CORE_TIME,
-    COUNTER_KEY,
-    CYCLES,
-    GRAINS,
-    KERNEL_KEY,
-    KERNEL_TYPE_KEY,
-    LINK,
-    LINK_KEY,
-    MATCHES,
-    METRIC_KEY,
-    MODULE_KEY,
-    NODE,
-    OP_KEY,
-    OTHER_METRIC,
-    PACKET,
-    PIPE_TIME,
-    RATIO,
-    REMOVED,
-    REPEATED_COUNTERS,
-    SECTIONS,
-    TRANSPORT,
-    TREES,
-    UNMATCHED,
 )
 
 __all__ = [

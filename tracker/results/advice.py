@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from msgspec import Struct, field
 
-from tracker.results.option import OUTPUT, ROWS, Option, words
-from tracker.results.options import WORKLOAD, Reading, check_words
+from tracker.results.options import OUTPUT, ROWS, WORKLOAD, Option, Reading, check_words, words
 from tracker.results.screens import Frame, Result
 from tracker.units import counted, format_bytes, format_ns
 

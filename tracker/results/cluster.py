@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from msgspec import field
 
-from tracker.results.option import OUTPUT, ROWS, Option, steps, words
-from tracker.results.options import WORKLOAD, Reading, check_words
-from tracker.results.screens import Frame, Result
+from tracker.results.options import OUTPUT, ROWS, WORKLOAD, Option, Reading, check_words, steps, words
+from tracker.results.screens import Result, frames
 
 if TYPE_CHECKING:
     from tracker.columns import Columns
@@ -140,18 +139,7 @@ class Cluster(Result, frozen=True, eq=False):
     baseline: Mapping[str, Any] | None = None
     options: ClusterOptions = field(default_factory=ClusterOptions)
 
-    ranks = Frame()
-    steps = Frame()
-    hosts = Frame()
-    stages = Frame()
-    pipeline = Frame()
-    roles = Frame()
-    groups = Frame()
-    calls = Frame()
-    links = Frame()
-    operators = Frame()
-    balance = Frame()
-    changes = Frame()
+    ranks, steps, hosts, stages, pipeline, roles, groups, calls, links, operators, balance, changes = frames(12)
 
     @property
     def headline(self) -> str:

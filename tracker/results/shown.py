@@ -10,7 +10,7 @@ from msgspec import field
 from tracker.results.advice import Advice
 from tracker.results.diff import Bottleneck
 from tracker.results.options import ShowOptions
-from tracker.results.screens import Frame, Result
+from tracker.results.screens import Result, frames
 from tracker.units import counted
 
 if TYPE_CHECKING:
@@ -102,31 +102,11 @@ class Shown(Result, frozen=True, eq=False):
     is_pruned: bool = False
     advice: tuple[Advice, ...] = ()
 
-    overall = Frame()
-    steps = Frame()
-    ops = Frame()
-    kernels = Frame()
-    copies = Frame()
-    communication = Frame()
-    memory = Frame()
-    modules = Frame()
-    api = Frame()
-    memory_curve = Frame()
-    facts = Frame()
-    sources = Frame()
-    kernel_metrics = Frame()
-    communication_links = Frame()
-    counters = Frame()
-    kernel_types = Frame()
-    memory_peak = Frame()
-    memory_blocks = Frame()
-    rank_summary = Frame()
-    step_summary = Frame()
-    kernel_pipes = Frame()
-    link_totals = Frame()
-    memory_peak_totals = Frame()
-    counter_summary = Frame()
-    efficiency = Frame()
+    (
+        overall, steps, ops, kernels, copies, communication, memory, modules, api, memory_curve, facts, sources,
+        kernel_metrics, communication_links, counters, kernel_types, memory_peak, memory_blocks, rank_summary,
+        step_summary, kernel_pipes, link_totals, memory_peak_totals, counter_summary, efficiency,
+    ) = frames(25)  # fmt: skip
 
     @property
     def tree(self) -> pd.DataFrame | None:
