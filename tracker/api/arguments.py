@@ -9,9 +9,10 @@ from os import PathLike, fspath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, get_args, get_origin
 
-from tracker.errors import UsageError
+from tracker.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
+    from tracker.config import Settings
     from tracker.results.screens import Result
     from tracker.store import Store
 
@@ -55,13 +56,30 @@ def open_store(url: str | None = None, *, create: bool = True, read_only: bool =
     raises StoreError for a missing database. `read_only`: nothing is written, and a missing or older database is a
     StoreError. Close it, or use it in a `with` statement.
     """
-    from tracker import config
-    from tracker.store import open_store as open_url
+    return opened(url, create=create, read_only=read_only)
 
-    settings = config.load(url)
+
+def opened(place: Settings | str | None, *, create: bool = False, read_only: bool = False, late: bool = False) -> Store:
+    """The database of settings or at a URL, as `store.open_store` opens it; a StoreError for a path that no file can
+    have.
+    """
+    import logging
+
+    from tracker import config
+    from tracker.store import open_store, urls
+
+    settings = config.load(place) if place is None or isinstance(place, str) else place
     if settings.origin == "default" and create and not read_only:
         config.make_default_folder()
-    return open_url(settings.database, create=create, read_only=read_only)
+    # else it writes tracebacks of its cleaning up after an interrupt to stderr; errors that matter are raised
+    logging.getLogger("sqlalchemy").addHandler(logging.NullHandler())
+    name = settings.database
+    try:
+        return open_store(name, create=create, read_only=read_only, late=late)
+    except (OSError, ValueError) as error:
+        shown = urls.name_of(urls.parse_url(name)) if "://" in name else name
+        problem = f"{shown}: the database cannot be opened ({getattr(error, 'strerror', None) or error})"
+        raise StoreError(problem, remedy="name another one with --db PATH") from error
 
 
 def show_screens() -> None:

@@ -131,8 +131,8 @@ def copy(
     try:
         with (
             progress(of_bytes=False) as report,
-            database.opened(reads, create=False, read_only=True) as reading,
-            database.opened(writes, create=True) as writing,
+            database.reading(reads) as reading,
+            database.writing(writes, create=True) as writing,
         ):
             counts = copying.copy(reading, writing, on_progress=report)
             name = writing.url

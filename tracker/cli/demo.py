@@ -57,7 +57,7 @@ def demo(
         path = keep or config.make_default_folder() / "demo.db"
     except SourceError:  # a home that is read-only
         path = Path(mkdtemp(prefix="tracker-demo-")) / "demo.db"
-    with database.opened(str(path), create=True) as store:
+    with database.writing(str(path), create=True) as store:
         for label, text in bundled.versions:
             note(f"$ tracker ingest samples/{label} --version {label} --workload {bundled.workload}   # {text}")
             options = intake.IngestOptions(note=text)

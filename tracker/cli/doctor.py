@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from tracker import config
 from tracker.cli.options import Color, JsonFormat, check_path
@@ -39,7 +39,8 @@ def doctor(
     for path in paths:
         check_path(path)
     with progress() as report:
-        findings = api.examine(paths, **asdict(reading), max_bytes=config.load(None).max_bytes, on_progress=report)
+        how = replace(reading, max_bytes=config.load(None).max_bytes, on_progress=report)
+        findings = api.examine(paths, **asdict(how))
     emit(str(reports.render(findings, format, details=details, **screen(color))))
     if findings.not_recognised:
         note(not_recognised_line(findings.not_recognised))

@@ -8,7 +8,6 @@ from typing import Annotated, Any, Final
 
 from msgspec.structs import replace
 
-from tracker import config
 from tracker.cli import database
 from tracker.cli.options import By, Database, FailOn, Page, Reason, Top
 from tracker.cli.output import emit, finish, plan
@@ -38,7 +37,7 @@ def findings(chosen: FindingsOptions, page: Page, fail_on: FailOn = None, top: T
     from tracker.regressions.inbox import findings as findings_of
 
     delivery = plan(page, f"findings_{chosen.workload or ''}".rstrip("_"), "findings")
-    with database.reading(config.load(db)) as store, store.reading():
+    with database.reading(db) as store, store.reading():
         if chosen.version is not None:
             chosen = replace(chosen, version=compare.label_of(store, chosen.version, chosen.workload))
         found = findings_of(store, options=chosen)
@@ -70,7 +69,7 @@ def explain(
 
     _, incidents = numbers_of([finding])
     delivery = plan(page, f"finding_{finding}", "incident" if incidents else "explained")
-    with database.reading(config.load(db)) as store:
+    with database.reading(db) as store:
         explained = api.explain(finding, store=store)
         found = explained if isinstance(explained, list) else [explained]
         notes = compare.notes_between(store, [one.finding for one in found])
@@ -179,7 +178,7 @@ def mute(
         return
     if targets:
         raise UsageError("both IDs and --op are given", remedy="choose one of them")
-    with database.writing(config.load(db)) as store:
+    with database.writing(db) as store:
         number = api.mute_operators(
             op, until=until, reason=reason, workload=workload or "*", device=device or "*", by=by, store=store
         )
@@ -209,7 +208,7 @@ def unmute(
 def _mark(action: str, targets: Sequence[str], db: str | None, **given: Any) -> None:
     from tracker import api
 
-    with database.writing(config.load(db)) as store:
+    with database.writing(db) as store:
         done = getattr(api, action)(targets, store=store, **given)
     silences = [target for target in targets if target.startswith("silence:")]
     lines = [f"{counted(len(done), 'finding')} {_DONE[action]}: {format_numbers(done)}"] if done else []

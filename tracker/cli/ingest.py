@@ -119,7 +119,7 @@ def ingest(
         from tracker import intake
 
         options = intake.IngestOptions(
-            **given, **asdict(reading), max_bytes=settings.max_bytes, as_run=as_run, keep_going=keep_going,
+            **given, **asdict(replace(reading, max_bytes=settings.max_bytes)), as_run=as_run, keep_going=keep_going,
             otherwise=otherwise,
         )  # fmt: skip
         unplaced: Sequence[NotRecognised] = ()

@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tracker import config
 from tracker.cli import database
 from tracker.cli.output import emit
 from tracker.units import MISSING_TEXT, format_moment, format_ns, printable
@@ -51,7 +50,7 @@ def emit_list(
     db: str | None,
 ) -> None:
     """Print what `query` finds in the database that `db` names, as `render` does."""
-    with database.reading(config.load(db)) as store:
+    with database.reading(db) as store:
         found = query(store)
     emit(render(found, columns, format, name=name, last_line=last_line(found)), as_it_is=format != "text")
 

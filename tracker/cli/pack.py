@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Annotated, Final
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from tracker import config
 from tracker.cli.options import Labels, check_path
@@ -61,8 +61,8 @@ def pack(
             target /= f"{(paths[0].resolve().name or 'run').removesuffix(SUFFIX)}{SUFFIX}"
     check_pack(target, force=force)
     with progress() as report:
-        how = {**asdict(reading), "max_bytes": config.load(None).max_bytes, "on_progress": report}
-        made = api.pack(list(paths), target, force=force, **asdict(labels), **how)
+        how = replace(reading, max_bytes=config.load(None).max_bytes, on_progress=report)
+        made = api.pack(list(paths), target, force=force, **asdict(labels), **asdict(how))
     for warning in warnings_of_pack(made):
         note(f"warning: {warning}")
     ranks = f", {'rank' if len(made.ranks) == 1 else 'ranks'} {ranges(made.ranks)}" if made.ranks else ""

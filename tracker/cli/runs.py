@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from tracker import config
 from tracker.cli import database, lists
 from tracker.cli.options import Database, Device, ListFormat, Reason, Runs, Version, Workload, is_list
 from tracker.cli.output import emit
@@ -175,7 +174,7 @@ def _change(change: str, runs: list[str], db: str | None, done: str, **given: An
     from tracker.api.edits import run_numbers
 
     run_numbers(runs)  # an error in the arguments comes before one of the database
-    with database.writing(config.load(db)) as store:
+    with database.writing(db) as store:
         run_ids = getattr(api, change)(runs, store=store, **given)
     emit(f"{'run' if len(run_ids) == 1 else 'runs'} {format_numbers(sorted(run_ids))} {done}")
 

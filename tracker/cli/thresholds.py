@@ -11,7 +11,6 @@ import typer
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tracker import config
 from tracker.cli import database, lists
 from tracker.cli.options import By, Database, ListFormat, Page, Reason, Workload, is_list
 from tracker.cli.output import emit, note, plan
@@ -133,7 +132,7 @@ def set_(limits: Limits, place: Place, reason: Reason, by: By = None, db: Databa
 
     who, now = account(by), time.time_ns()
     wanted = [replace(each, who=who, when_ns=now, reason=reason) for each in place.limits(_values(limits))]
-    with database.writing(config.load(db)) as store:
+    with database.writing(db) as store:
         where = place.where()
         count = set_thresholds(store, wanted, where)
         if overruled(store, wanted, where):
@@ -155,7 +154,7 @@ def try_(limits: Limits, place: Place, format: ListFormat = "text", db: Database
     from tracker.regressions.thresholds import try_thresholds
 
     wanted = place.limits(_values(limits))
-    with database.reading(config.load(db)) as store:
+    with database.reading(db) as store:
         found = try_thresholds(store, wanted, place.where())
     for text in found.notes:
         note(text)
@@ -181,7 +180,7 @@ def unset(
     """
     from tracker.regressions.thresholds import unset_thresholds
 
-    with database.writing(config.load(db)) as store:
+    with database.writing(db) as store:
         count = unset_thresholds(store, place.limits([(name, 0.0) for name in names]), place.where())
     emit(f"{', '.join(names)} reset to default; {counted(count, 'version')} judged again.  Next: tracker thresholds")
 
@@ -272,7 +271,7 @@ def calibrate(
         raise UsageError("--apply needs a reason", remedy="add --reason TEXT")
     delivery = plan(page, f"calibration_{repeats[0]}", "calibration")
     opened = database.writing if apply else database.reading
-    with opened(config.load(db)) as store:
+    with opened(db) as store:
         named = [one if one.startswith("run:") else compare.label_of(store, one, chosen.workload) for one in repeats]
         found = calibrate_runs(store, named, options=chosen)
         if apply:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from tracker import config
 from tracker.cli import database, lists
 from tracker.cli.options import Database, ListFormat, Workload, is_list
 from tracker.cli.output import emit, note
@@ -70,7 +69,7 @@ def pin(label: Label, workload: Workload = None, db: Database = None) -> None:
     from tracker import api
     from tracker.store import runs
 
-    with database.writing(config.load(db)) as store:
+    with database.writing(db) as store:
         label = api.pin_version(label, workload=workload, store=store)
         workload = runs.workload_of(store, label, workload)
         following = diff_of(store, workload, pinned=True)
@@ -86,7 +85,7 @@ def unpin(label: Label, workload: Workload = None, db: Database = None) -> None:
     """
     from tracker import api
 
-    with database.writing(config.load(db)) as store:
+    with database.writing(db) as store:
         label = api.unpin_version(label, workload=workload, store=store)
     emit(f"{label} no longer pinned")
 
@@ -128,7 +127,7 @@ def order(
         raise UsageError(
             "choose one of --after, --before, --from-git", remedy="name the versions, unless --from-git orders them"
         )
-    with database.writing(config.load(db)) as store:
+    with database.writing(db) as store:
         if from_git is not None:
             known = queries.versions.columns(store, workload)
             workloads = sorted(set(known.listed("workload")))
@@ -161,7 +160,7 @@ def judge(workload: Workload = None, db: Database = None) -> None:
     from tracker.store import queries
 
     where = ("--workload", workload) if workload else ()
-    with database.writing(config.load(db)) as store:
+    with database.writing(db) as store:
         queries.check_filters(store, workload=workload)
         count = judgement.update(store, judgement.lines_of(store, workload=workload))
     emit(f"{counted(count, 'version')} judged.  Next: {command('tracker', 'versions', *where)}")

@@ -119,7 +119,7 @@ def _service(store: Store, settings: Settings, log: Callable[[Event], None], db:
     return Service(
         work=work,
         load=lambda: config.load(db),
-        open_store=lambda settings: database.opened(settings.database, create=False),
+        open_store=database.writing,
         version=__version__,
     )
 
