@@ -9,7 +9,7 @@ from typing import Annotated, Final
 from tracker import config
 from tracker.cli import database
 from tracker.cli.options import Database, Workload
-from tracker.cli.output import emit, note, progress
+from tracker.cli.output import aligned, emit, note, progress
 from tracker.errors import StoreError, UsageError
 from tracker.results.options import Option
 from tracker.units import age_ns, counted, format_age, format_bytes, format_moment
@@ -43,8 +43,7 @@ def info(db: Database = None) -> None:
         "size": format_bytes(found.bytes),
         **{f"rows of {table}": f"{count:,}" for table, count in found.rows.items() if count},
     }
-    width = max(len(title) for title in lines)
-    emit("\n".join(f"{title.ljust(width)}  {text}" for title, text in lines.items()))
+    emit("\n".join(aligned(list(lines.items()))))
 
 
 def check(

@@ -1,32 +1,38 @@
-"""Results to stdout, everything else to stderr; files are written whole or not at all."""
+"""What a command prints: results and lists to stdout, all else to stderr; files are written whole or not at all."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 import typer
 from msgspec import Struct
 
 from tracker.api.files import check_file, unwritable, write_file
-from tracker.cli.database import with_database
+from tracker.cli.database import reading, with_database
 from tracker.cli.options import FORMATS, Page
 from tracker.errors import SourceError, UsageError
 from tracker.reports.signs import encodable
-from tracker.units import printable
+from tracker.units import MISSING_TEXT, printable
 
 if TYPE_CHECKING:
+    from tracker.columns import Columns
     from tracker.results.screens import Result
     from tracker.results.verdicts import Gate
+    from tracker.store import Store
 
 PIPE_WIDTH: Final = 120
+SCHEMA: Final = 1
+Row = Mapping[str, Any]
+"""Column name -> value, None where missing."""
 _EXIT_BROKEN_PIPE: Final = 128 + 13  # what a shell reports of a program that a closed pipe ended
 _FOR_PEOPLE: Final = ("text", "markdown", "html")
 
@@ -210,3 +216,72 @@ def _planned(page: Page, stem: str) -> Delivery:
         raise unwritable(path, error) from error
     check_file(path)
     return Delivery("text", page, written, path)
+
+
+class Column(NamedTuple):
+    """A column of the text form. `of`: the name of its values, by default its title, which `show` writes, or what
+    writes the cell of a row.
+    """
+
+    title: str
+    of: str | Callable[[Row], str] = ""
+    show: Callable[[Any], str] = str
+    right: bool = False
+
+    def cell(self, row: Row) -> str:
+        """The text for a row, `-` where the value is missing or empty."""
+        if callable(self.of):
+            return self.of(row)
+        value = row[self.of or self.title]
+        return MISSING_TEXT if value in (None, "") else self.show(value)
+
+
+def device_of(row: Row) -> str:
+    """A cell with vendor and hardware model, `all` for a row of any device."""
+    return "all" if row["device"] is None else f"{row['vendor'] or ''} {row['device']}".strip()
+
+
+def aligned(table: Sequence[Sequence[str]], right: Sequence[bool] = ()) -> list[str]:
+    """The lines of a table, its cells padded to the widest of their column, on the left of those in `right`."""
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    sides = right or [False] * len(widths)
+    return [
+        "  ".join(
+            cell.rjust(width) if is_right else cell.ljust(width)
+            for cell, width, is_right in zip(line, widths, sides, strict=True)
+        ).rstrip()
+        for line in table
+    ]
+
+
+def render(rows: Columns, columns: Sequence[Column], format: str, *, name: str, last_line: str) -> str:
+    """`rows` as text in `columns` with `last_line` below, or all of its columns as CSV or as JSON under the key
+    `name`.
+    """
+    from tracker.reports import csv as csv_text
+    from tracker.reports.rows import records
+
+    if format == "csv":
+        return csv_text.written({name: csv_text.table(rows)})
+    listed = records(rows)
+    if format == "json":
+        return json.dumps({"schema": SCHEMA, name: listed}, indent=2, ensure_ascii=False)
+    if not listed:
+        return last_line
+    table = [[column.title for column in columns], *([printable(one.cell(row)) for one in columns] for row in listed)]
+    return "\n".join([*aligned(table, [column.right for column in columns]), printable(last_line)])
+
+
+def emit_list(
+    query: Callable[[Store], Columns],
+    columns: Sequence[Column],
+    format: str,
+    *,
+    name: str,
+    last_line: Callable[[Columns], str],
+    db: str | None,
+) -> None:
+    """Print what `query` finds in the database that `db` names, as `render` does."""
+    with reading(db) as store:
+        found = query(store)
+    emit(render(found, columns, format, name=name, last_line=last_line(found)), as_it_is=format != "text")

@@ -43,7 +43,7 @@ def pack(
     """
     from tracker import api
     from tracker.api.profiles import check_pack
-    from tracker.cli.ingested import warnings_of_pack
+    from tracker.cli.ingest import warnings_of_pack
     from tracker.intake import SUFFIX
     from tracker.readers import not_recognised_line
     from tracker.reports.commands import command

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import textwrap
 import time
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tracker.cli import database, lists
+from tracker.cli import database
 from tracker.cli.options import By, Database, ListFormat, Page, Reason, Workload, is_list
-from tracker.cli.output import emit, note, plan
+from tracker.cli.output import Column, Row, device_of, emit, emit_list, note, plan, render
 from tracker.errors import UsageError
 from tracker.results import SERIES_KINDS, THRESHOLDS, CalibrateOptions
 from tracker.results.options import Option, pairs
-from tracker.units import counted, format_diff
+from tracker.units import counted, format_diff, format_moment
 
 if TYPE_CHECKING:
     from tracker.columns import Columns
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 
 _NAMES: Final = ", ".join(THRESHOLDS)
+_NO_CONFIGURATION: Final[dict[object, str]] = {None: "all", "": "none stated"}
 _COUNTS: Final = ("alpha", "confirm", "least_base", "window", "look_back")
 _MEANINGS: Final = "\n".join(
     textwrap.fill(bounds.meaning, 80, initial_indent=f"  {name:<18}", subsequent_indent=" " * 20)
@@ -109,7 +110,7 @@ def find(context: typer.Context, workload: Workload = None, format: ListFormat =
             return f"{counted(len(found), 'threshold')} set; all others have their defaults: tracker thresholds --help"
         return "no thresholds are set, all have their defaults: tracker thresholds --help, tracker calibrate --help"
 
-    lists.emit_list(
+    emit_list(
         lambda store: queries.thresholds.columns(store, workload), _COLUMNS, format, name="thresholds",
         last_line=last_line, db=db,
     )  # fmt: skip
@@ -163,7 +164,7 @@ def try_(limits: Limits, place: Place, format: ListFormat = "text", db: Database
         f"with {words_of_limits(wanted)}: {counted(movements.count('comes'), 'finding')} added, "
         f"{movements.count('goes')} removed, {found.stay} unchanged; nothing is set.  Next: tracker thresholds set"
     )
-    text = lists.render(found.moved, _TRIED, format, name="findings", last_line=last)
+    text = render(found.moved, _TRIED, format, name="findings", last_line=last)
     emit(text, as_it_is=format != "text")
 
 
@@ -198,38 +199,28 @@ def _values(texts: Sequence[str]) -> list[tuple[str, float]]:
     return found
 
 
-def _value(row: Mapping[str, Any]) -> str:
+def _value(row: Row) -> str:
     value = float(row["threshold"])
     return f"{value:g}" if row["name"] in _COUNTS else f"{value * 100:g} %"
 
 
-def _series(row: Mapping[str, Any]) -> str:
+def _series(row: Row) -> str:
     return " ".join(filter(None, (row["kind"], row["name"], row["input_shapes"], row["part"])))
 
 
 _COLUMNS = (
-    lists.Column("threshold", lists.text_of("name")),
-    lists.Column("value", _value, right=True),
-    lists.Column("kind", lambda row: row["kind"] or "all"),
-    lists.Column("series", lambda row: row["pattern"] or "all"),
-    lists.Column("workload", lists.text_of("workload")),
-    lists.Column("device", lists.device),
-    lists.Column(
-        "configuration", lambda row: {None: "all", "": "none stated"}.get(row["configuration"], row["configuration"])
-    ),
-    lists.Column("by", lists.text_of("who")),
-    lists.Column("when (UTC)", lists.moment_of("when_ns")),
-    lists.Column("reason", lists.text_of("reason")),
-)
+    Column("threshold", "name"), Column("value", _value, right=True), Column("kind", lambda row: row["kind"] or "all"),
+    Column("series", lambda row: row["pattern"] or "all"), Column("workload"), Column("device", device_of),
+    Column("configuration", lambda row: _NO_CONFIGURATION.get(row["configuration"], str(row["configuration"]))),
+    Column("by", "who"), Column("when (UTC)", "when_ns", format_moment), Column("reason"),
+)  # fmt: skip
 _TRIED = (
-    lists.Column("", lambda row: {"comes": "added", "goes": "removed"}.get(row["movement"], row["movement"])),
-    lists.Column("since", lists.text_of("version")),
-    lists.Column("finding", lambda row: row["direction"] + (" (gradual)" if row["how"] == "gradual" else "")),
-    lists.Column("series", _series),
-    lists.Column("change", lambda row: format_diff(row["ratio"]), right=True),
-    lists.Column("of the step", lambda row: f"{row['contribution'] * 100:+.2f} %", right=True),
-    lists.Column("state", lists.text_of("state")),
-)
+    Column("", "movement", lambda text: {"comes": "added", "goes": "removed"}.get(text, text)),
+    Column("since", "version"),
+    Column("finding", lambda row: row["direction"] + (" (gradual)" if row["how"] == "gradual" else "")),
+    Column("series", _series), Column("change", "ratio", format_diff, right=True),
+    Column("of the step", lambda row: f"{row['contribution'] * 100:+.2f} %", right=True), Column("state"),
+)  # fmt: skip
 
 
 def calibrate(

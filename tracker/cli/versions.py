@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from tracker.cli import database, lists
+from tracker.cli import database
 from tracker.cli.options import Database, ListFormat, Workload, is_list
-from tracker.cli.output import emit, note
+from tracker.cli.output import Column, emit, emit_list, note
 from tracker.errors import FIRST_INGEST, SourceError, UsageError
 from tracker.hooks.environment import GIT_READ_ONLY
 from tracker.results.options import Option
-from tracker.units import counted
+from tracker.units import counted, format_moment
 
 if TYPE_CHECKING:
     from tracker.columns import Columns
@@ -55,7 +55,7 @@ def find(context: typer.Context, workload: Workload = None, format: ListFormat =
             return f"no versions{f' of {workload}' if workload else ''}.  Next: {FIRST_INGEST}"
         return f"{counted(len(found), 'version')}.  Next: {proposed[0] if proposed else FIRST_INGEST}"
 
-    lists.emit_list(listed, _COLUMNS, format, name="versions", last_line=last_line, db=db)
+    emit_list(listed, _COLUMNS, format, name="versions", last_line=last_line, db=db)
 
 
 def pin(label: Label, workload: Workload = None, db: Database = None) -> None:
@@ -219,14 +219,10 @@ def _next(proposed: str | None, workload: str) -> str:
 
 
 _COLUMNS = (
-    lists.Column("version", lists.text_of("version")),
-    lists.Column("workload", lists.text_of("workload")),
-    lists.Column("runs", lists.text_of("runs"), right=True),
-    lists.Column("first run (UTC)", lists.moment_of("first_started_at_ns")),
-    lists.Column("pinned", lambda row: "pinned" if row["pinned"] else ""),
-    lists.Column("commit", lists.text_of("commit")),
-    lists.Column("note", lists.text_of("note")),
-)
+    Column("version"), Column("workload"), Column("runs", right=True),
+    Column("first run (UTC)", "first_started_at_ns", format_moment),
+    Column("pinned", lambda row: "pinned" if row["pinned"] else ""), Column("commit"), Column("note"),
+)  # fmt: skip
 
 
 def order_of(repository: Path, versions: Mapping[str, str | None]) -> tuple[list[str], list[str]]:
