@@ -13,7 +13,7 @@ from sqlalchemy import text
 from tests.store.test_turns import until, waiting
 from tests.watch.world import DAY, HOUR, MINUTE, SECOND, SETTLED, World
 from tracker import intake, notify
-from tracker.cli.demo import samples
+from tracker.cli.start import samples
 from tracker.config import Prune
 from tracker.errors import NewerStoreError, StoreError, TrackerError
 from tracker.regressions import judgement

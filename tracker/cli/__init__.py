@@ -75,6 +75,7 @@ SUBCOMMANDS: Final = {
 WITHOUT_DATABASE: Final = ("init", "demo", "doctor", "pack", "db", "db copy")
 """Commands that have no --db."""
 _MODULES: Final = {
+    "init": "start", "demo": "start", "doctor": "start",
     "explain": "findings", "ack": "findings", "expect": "findings", "mute": "findings", "unmute": "findings",
     "invalid": "findings", "note": "findings", "log": "history", "show": "diff", "status": "watch",
     "calibrate": "thresholds", "prune": "db",

@@ -18,7 +18,7 @@ from tracker.errors import (
     TooLittleDataError,
     UsageError,
 )
-from tracker.results import TREES, DiffOptions, ShowOptions, check_sections
+from tracker.results import TREES, DiffOptions, ShowOptions
 from tracker.results.options import SIDES, Depth, DiffBy, Only, Option, ShowBy
 
 _SHORT: Final = {"text", "markdown", "speedscope"}
@@ -135,7 +135,6 @@ def show(
     from tracker import compare
 
     delivery = plan(page, f"show_{run}", "show")
-    check_sections(only)
     # a first screen has no room for it
     with_advice = page.details or "efficiency" in only or not _SHORT.issuperset(delivery.formats)
     chosen = replace(chosen, by=_tree(delivery, by), depth=depth, with_advice=with_advice)

@@ -123,11 +123,11 @@ class Delivery(Struct, frozen=True):
         """The formats that are written, one or two."""
         return list(dict.fromkeys(filter(None, (self.shown, self.written))))
 
-    def deliver(self, *results: Result, looks: Sequence[dict[str, Any]] = (), joined: Any = None, **look: Any) -> None:
+    def deliver(self, *results: Result, looks: Sequence[dict[str, Any]] = (), **look: Any) -> None:
         """Write a result, or several as one document, to the file and to the screen.
 
-        `look`: as `reports.render` takes it, `looks` for each result. `joined(documents, format)` puts several
-        together; default: `reports.joined`. The file is named on stderr once it is there.
+        `look`: as `reports.render` takes it, `looks` for each result. The file is named on stderr once it is there. In
+        a report for people, proposed commands name the database.
         """
         from tracker import reports
 
@@ -138,9 +138,10 @@ class Delivery(Struct, frozen=True):
                 reports.render(result, format, **{**own, **more})
                 for result, more in zip(results, looks or [{}] * len(results), strict=True)
             ]
-            if len(pages) == 1 and joined is None:
-                return _named(pages[0], format)
-            return _named((joined or reports.joined)([str(page) for page in pages], format), format)
+            made = pages[0] if len(pages) == 1 else reports.joined([str(page) for page in pages], format)
+            if format in _FOR_PEOPLE and isinstance(made, str):
+                return with_database(made, escape if format == "html" else str)
+            return made
 
         content = document(self.written) if self.written else b""
         if self.path is not None:
@@ -149,13 +150,6 @@ class Delivery(Struct, frozen=True):
         emit(text if isinstance(text, str) else text.decode(), as_it_is=True)
         if self.path is not None:
             note(f"written: {self.path}")
-
-
-def _named(document: str | bytes, format: str) -> str | bytes:
-    """A report; one for people names the database in the commands that it proposes."""
-    if format not in _FOR_PEOPLE or not isinstance(document, str):
-        return document
-    return with_database(document, escape if format == "html" else str)
 
 
 def finish(gate: Gate, of: str = "") -> NoReturn:
@@ -172,50 +166,52 @@ def plan(page: Page, stem: str, what: str) -> Delivery:
     """
     from tracker import reports
 
-    delivery = _planned(page, stem)
+    wanted, output = page.format, page.output
+    delivery = Delivery(wanted or "text", page)
+    if output is None:
+        if wanted == "xlsx":
+            raise UsageError("a workbook cannot be shown on screen", remedy="give -o FILE.xlsx")
+    elif not output:
+        raise UsageError("-o is empty", remedy="give a file or a folder: -o report.xlsx")
+    elif output == "-":
+        raise UsageError("-o - is not a file", remedy="leave it out: results go to standard output, as --format says")
+    else:
+        try:
+            written, path = _target(output, wanted, stem)
+        except (OSError, ValueError) as error:
+            raise unwritable(Path(output), error) from error
+        check_file(path)
+        delivery = Delivery("text", page, written, path)
     for format in delivery.formats:
         reports.check(format, what)
     return delivery
 
 
-def _planned(page: Page, stem: str) -> Delivery:
+def _target(output: str, wanted: str | None, stem: str) -> tuple[str, Path]:
+    """The format and path of a file, by its ending and --format."""
     from tracker import reports
 
-    wanted, output = page.format, page.output
-    if output is None:
-        if wanted == "xlsx":
-            raise UsageError("a workbook cannot be shown on screen", remedy="give -o FILE.xlsx")
-        return Delivery(wanted or "text", page)
-    if not output:
-        raise UsageError("-o is empty", remedy="give a file or a folder: -o report.xlsx")
-    if output == "-":
-        raise UsageError("-o - is not a file", remedy="leave it out: results go to standard output, as --format says")
     path = Path(output)
-    try:
-        if path.is_dir() or output.endswith("/"):
-            written = wanted or "text"
-            path /= (re.sub(r"[^\w.+-]+", "_", stem).strip("._") or "report")[:100] + reports.suffix(written)
-        else:
-            endings = {reports.suffix(each): each for each in FORMATS}
-            of_format = (each for each in endings if path.name.lower().endswith(each))
-            ending = max(of_format, key=len, default=path.suffix.lower())
-            meant = endings.get(ending)
-            if wanted and meant and wanted != meant and reports.suffix(wanted) != path.suffix.lower():
-                right = f"{str(path)[: -len(ending)]}{reports.suffix(wanted)}"
-                raise UsageError(
-                    f"-o {path} ends in {ending}, but --format is {wanted}",
-                    remedy=f"write -o {right}, or leave out --format",
-                )
-            if ending and not (wanted or meant):
-                raise UsageError(
-                    f"-o {path} ends in {ending}, which is not a report format",
-                    remedy=f"choose from {', '.join(endings)}, or add --format",
-                )
-            written = wanted or meant or "text"
-    except (OSError, ValueError) as error:
-        raise unwritable(path, error) from error
-    check_file(path)
-    return Delivery("text", page, written, path)
+    if path.is_dir() or output.endswith("/"):
+        written = wanted or "text"
+        return written, path / (
+            (re.sub(r"[^\w.+-]+", "_", stem).strip("._") or "report")[:100] + reports.suffix(written)
+        )
+    endings = {reports.suffix(each): each for each in FORMATS}
+    of_format = (each for each in endings if path.name.lower().endswith(each))
+    ending = max(of_format, key=len, default=path.suffix.lower())
+    meant = endings.get(ending)
+    if wanted and meant and wanted != meant and reports.suffix(wanted) != path.suffix.lower():
+        right = f"{str(path)[: -len(ending)]}{reports.suffix(wanted)}"
+        raise UsageError(
+            f"-o {path} ends in {ending}, but --format is {wanted}", remedy=f"write -o {right}, or leave out --format"
+        )
+    if ending and not (wanted or meant):
+        raise UsageError(
+            f"-o {path} ends in {ending}, which is not a report format",
+            remedy=f"choose from {', '.join(endings)}, or add --format",
+        )
+    return wanted or meant or "text", path
 
 
 class Column(NamedTuple):

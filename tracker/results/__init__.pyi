@@ -85,7 +85,6 @@ from .options import (
     LogOptions,
     Selection,
     ShowOptions,
-    check_sections,
 )
 from .shown import (
     Shown,
@@ -206,5 +205,4 @@ __all__ = [
     "ToldIncident",
     "TriedThresholds",
     "check_matrix",
-    "check_sections",
 ]

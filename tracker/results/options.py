@@ -281,11 +281,6 @@ InputFormat = Annotated[
 ]  # fmt: skip
 
 
-def check_sections(chosen: Iterable[str]) -> None:
-    """UsageError for a word that is not in SECTIONS."""
-    check_words("section", chosen, SECTIONS)
-
-
 def check_words(what: str, chosen: Iterable[str], choices: Sequence[str]) -> None:
     """UsageError with the choices for a word that is not among them; `what` says what the words are."""
     for word in chosen:
@@ -432,7 +427,7 @@ class DiffOptions(Selection, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         check_words("match", (self.match,), MATCHES)
-        check_sections(self.only)
+        check_words("section", self.only, SECTIONS)
         if "efficiency" in self.only:
             raise UsageError("efficiency is of one run", remedy="tracker show RUN --only efficiency")
         check_words("tree", self.by, TREES)
