@@ -131,17 +131,17 @@ def _family(name: str) -> typer.Typer:
     module = import_module(f"tracker.cli.{name}")
     app = typer.Typer(cls=Group, help=module.HELP, no_args_is_help=not hasattr(module, "find"), rich_markup_mode=None)
     if hasattr(module, "find"):
-        app.callback(invoke_without_command=True)(_made(name, "find", f"tracker {name}"))
+        app.callback(invoke_without_command=True)(_made(name, "find", f"tracker {name}", lists=True))
     for below in SUBCOMMANDS[name]:
         app.command(below, cls=Command)(_made(name, below, f"tracker {name} {below}"))
     return app
 
 
-def _made(module: str, name: str, path: str) -> Any:
+def _made(module: str, name: str, path: str, *, lists: bool = False) -> Any:
     from tracker.cli.options import command
 
     found = import_module(f"tracker.cli.{module}")
-    return command(getattr(found, name, None) or getattr(found, f"{name}_"), path)
+    return command(getattr(found, name, None) or getattr(found, f"{name}_"), path, lists=lists)
 
 
 def _print_version(wanted: bool) -> None:

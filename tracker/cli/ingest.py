@@ -296,7 +296,7 @@ def run_lines(store: Store, results: Sequence[IngestResult]) -> list[str]:
     if not results:
         return []
     step_ns = dict(queries.runs_by_id.columns(store, [one.run_id for one in results]).rows("run_id", "step_ns"))
-    names = names_of(results)
+    names = _names_of(results)
     formats = {name for result in results for name in result.formats}
     rows = []
     for result in results:
@@ -317,33 +317,40 @@ def run_lines(store: Store, results: Sequence[IngestResult]) -> list[str]:
     return aligned(rows)
 
 
-def names_of(results: Sequence[IngestResult]) -> dict[str, str]:
-    """Path of each capture -> as much of its end as no other capture shares, and that is not the label of its version.
+def short_names(labels: Mapping[str, str]) -> dict[str, str]:
+    """Path -> as much of its end as no other path shares, and that is not its label, as a folder of a version has it.
 
-    Two folders `a/rank0` and `b/rank0` are named with their parents, `c/rank1` is just `rank1`.
+    >>> short_names({"/a/rank0": "v1", "/b/rank0": "v1", "/c/rank1": "v1"})
+    {'/a/rank0': 'a/rank0', '/b/rank0': 'b/rank0', '/c/rank1': 'rank1'}
     """
-    versions = {capture.path: result.version for result in results for capture in result.captures}
-    paths = list(versions)
-    return {path: _ending(path, [other for other in paths if other != path], versions[path]) for path in paths}
+    endings = Counter(path.parts[-count:] for path in map(Path, labels) for count in range(1, len(path.parts) + 1))
+    names = {}
+    for path, label in labels.items():
+        parts = Path(path).parts
+        ends = (parts[-count:] for count in range(1, len(parts)))
+        names[path] = next((str(Path(*end)) for end in ends if endings[end] == 1 and str(Path(*end)) != label), path)
+    return names
+
+
+def _names_of(results: Sequence[IngestResult]) -> dict[str, str]:
+    return short_names({capture.path: result.version for result in results for capture in result.captures})
 
 
 def warnings_of(results: Sequence[IngestResult]) -> list[str]:
     """Each distinct warning once, with the captures that it concerns where several were read, those on runs first."""
-    names = names_of(results)
+    names = _names_of(results)
     captures = [capture for result in results for capture in result.captures]
     of_captures = dict.fromkeys(warning for capture in captures for warning in capture.warnings)
     of_runs = dict.fromkeys(warning for result in results for warning in result.warnings if warning not in of_captures)
     folders = {result.run_id: os.path.commonpath([os.path.abspath(c.path) for c in result.captures] or [""])
                for result in results}  # fmt: skip
+    short = short_names({folders[result.run_id]: result.version for result in results})
 
     def places(result: IngestResult, concerned: Sequence[Read]) -> str:
         """`rank 1, rank 3 of job7` in a run of several captures, else the name of the capture."""
         if len(result.captures) == 1:
             return names[concerned[0].path]
-        folder = folders[result.run_id]
-        others = [other for other in dict.fromkeys(folders.values()) if other != folder]
-        ranks = ", ".join(f"rank {capture.rank}" for capture in concerned)
-        return f"{ranks} of {_ending(folder, others, result.version)}"
+        return f"{', '.join(f'rank {capture.rank}' for capture in concerned)} of {short[folders[result.run_id]]}"
 
     lines = list(of_runs)
     for warning in of_captures:
@@ -355,7 +362,7 @@ def warnings_of(results: Sequence[IngestResult]) -> list[str]:
 
 def warnings_of_pack(made: Pack) -> list[str]:
     """Each distinct warning once, with the profiles that it concerns where several were packed."""
-    names = {path: _ending(path, [other for other in made.profiles if other != path], "") for path in made.profiles}
+    names = short_names(dict.fromkeys(made.profiles, ""))
     return [
         _with_places(warning, [names[path] for path in places], len(places), len(names), "profile")
         if places
@@ -371,16 +378,6 @@ def _with_places(warning: str, who: Sequence[str], count: int, total: int, what:
     if count > _NAMED:
         return f"{warning} ({'all ' if count == total else ''}{counted(count, what)})"
     return f"{', '.join(who)}: {warning}"
-
-
-def _ending(path: str, others: Sequence[str], version: str) -> str:
-    parts = Path(path).parts
-    ends = [Path(other).parts for other in others]
-    for count in range(1, len(parts)):
-        own = parts[-count:]
-        if not any(end[-count:] == own for end in ends) and str(Path(*own)) != version:
-            return str(Path(*own))
-    return path
 
 
 def order_hints(store: Store, results: Sequence[IngestResult]) -> list[str]:
@@ -438,20 +435,20 @@ def meaning(store: Store, results: Sequence[IngestResult], before: Collection[in
     `before`: the findings that had recovered before the ingest.
     """
     changed = [result for result in results if result.created or result.joined]
-    parts = _counts(results) if len(changed) < len(results) else []
+    counts = {
+        "{} new.": sum(result.created for result in results),
+        "Ranks added to {}.": sum(result.joined for result in results),
+        "Details of {} restored.": sum(result.restored for result in results),
+        "{} already stored, unchanged.": sum(result.already for result in results),
+    }
+    parts = [
+        text.format(counted(count, "run")) for text, count in counts.items() if count and len(changed) < len(results)
+    ]
     changes = _step_changes(store, changed) if changed else []
     parts += ["\n".join(changes)] if changes else []
     found, proposed = _findings(store, changed, before)
     proposed = proposed or _next(store, results) or f"tracker show run:{results[-1].run_id}"
     return f"{' '.join([*parts, *found])}  Next: {proposed}"
-
-
-def _counts(results: Sequence[IngestResult]) -> list[str]:
-    counts = {"{} new.": sum(result.created for result in results),
-              "Ranks added to {}.": sum(result.joined for result in results),
-              "Details of {} restored.": sum(result.restored for result in results),
-              "{} already stored, unchanged.": sum(result.already for result in results)}  # fmt: skip
-    return [text.format(counted(count, "run")) for text, count in counts.items() if count]
 
 
 def _step_changes(store: Store, results: Sequence[IngestResult]) -> list[str]:

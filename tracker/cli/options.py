@@ -192,10 +192,10 @@ class Parameter(NamedTuple):
         return inspect.Parameter(self.key, inspect.Parameter.KEYWORD_ONLY, default=info, annotation=annotation)
 
 
-def command(function: Callable[..., None], path: str) -> Callable[..., None]:
+def command(function: Callable[..., None], path: str, *, lists: bool = False) -> Callable[..., None]:
     """Return `function` as typer takes it: each option as text, of which the values and structs are made here.
 
-    `path`: the words of the command, as in `tracker runs tag`.
+    `path`: the words of the command, as in `tracker runs tag`. `lists`: it is a group, and this its list.
     """
     signature, hints = inspect.signature(function), get_type_hints(function, include_extras=True)
     own = {name: split(name, hint) for name, hint in hints.items()}
@@ -210,7 +210,7 @@ def command(function: Callable[..., None], path: str) -> Callable[..., None]:
                 for how in declared(kinds[name]).values()
                 if how.option is not NO_OPTION and how.name not in spelled
             ]
-        elif name != "context":
+        else:
             assert own[name].option is not NO_OPTION, f"{function.__name__}: {name} is not declared"
             parameters.append(Parameter("", own[name], parameter.default))
 
@@ -218,7 +218,9 @@ def command(function: Callable[..., None], path: str) -> Callable[..., None]:
         from tracker.cli.database import remember
 
         remember(given.get("db"))
-        passed: dict[str, Any] = {"context": given["context"]} if "context" in given else {}
+        if lists and not _is_list(given["context"]):
+            return
+        passed: dict[str, Any] = {}
         fields: dict[str, dict[str, Any]] = {name: {} for name in kinds}
         for one in parameters:
             value, option = given[one.key], one.how.option
@@ -230,7 +232,7 @@ def command(function: Callable[..., None], path: str) -> Callable[..., None]:
         function(**passed, **{name: kind(**fields[name]) for name, kind in kinds.items()})
 
     made = [parameter.typer_parameter() for parameter in parameters]
-    if "context" in signature.parameters:
+    if lists:
         made.insert(0, inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context))
     call.__doc__, call.__name__ = function.__doc__, function.__name__
     call.help_of = {parameter.key: parameter.how.option.help for parameter in parameters}  # type: ignore[attr-defined]
@@ -269,7 +271,7 @@ def check_path(path: Path) -> None:
         raise SourceError(path, "", f"cannot be read ({reason})", remedy="check the path") from error
 
 
-def is_list(context: typer.Context) -> bool:
+def _is_list(context: typer.Context) -> bool:
     """Whether a group such as `tracker runs` is called by itself, for its list, and not for one of its commands.
 
     UsageError for options in front of a command, which it would not see.

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
-
 from tracker.cli import database
-from tracker.cli.options import Database, Device, ListFormat, Reason, Runs, Version, Workload, is_list
+from tracker.cli.options import Database, Device, ListFormat, Reason, Runs, Version, Workload
 from tracker.cli.output import Column, Row, device_of, emit, emit_list
 from tracker.errors import FIRST_INGEST, UsageError
 from tracker.results.options import Option
@@ -28,7 +26,6 @@ HELP = (
 
 
 def find(
-    context: typer.Context,
     version: Version = None,
     workload: Workload = None,
     device: Device = None,
@@ -42,8 +39,6 @@ def find(
     db: Database = None,
 ) -> None:
     """List runs."""
-    if not is_list(context):
-        return
     from tracker import compare
     from tracker.store import queries
 

@@ -7,12 +7,11 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Final
 
-import typer
 from msgspec import Struct
 from msgspec.structs import replace
 
 from tracker.cli import database
-from tracker.cli.options import By, Database, ListFormat, Page, Reason, Workload, is_list
+from tracker.cli.options import By, Database, ListFormat, Page, Reason, Workload
 from tracker.cli.output import Column, Row, device_of, emit, emit_list, note, plan, render
 from tracker.errors import UsageError
 from tracker.results import SERIES_KINDS, THRESHOLDS, CalibrateOptions
@@ -97,10 +96,8 @@ Limits = Annotated[
 ]
 
 
-def find(context: typer.Context, workload: Workload = None, format: ListFormat = "text", db: Database = None) -> None:
+def find(workload: Workload = None, format: ListFormat = "text", db: Database = None) -> None:
     """List the thresholds that were set; all others have their defaults."""
-    if not is_list(context):
-        return
     from tracker.store import queries
 
     def last_line(found: Columns) -> str:

@@ -8,10 +8,8 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
-import typer
-
 from tracker.cli import database
-from tracker.cli.options import Database, ListFormat, Workload, is_list
+from tracker.cli.options import Database, ListFormat, Workload
 from tracker.cli.output import Column, emit, emit_list, note
 from tracker.errors import FIRST_INGEST, SourceError, UsageError
 from tracker.hooks.environment import GIT_READ_ONLY
@@ -35,10 +33,8 @@ _TIMEOUT_S: Final = 120
 Label = Annotated[str, Option("The version, by label or commit.", "LABEL", positional=True)]
 
 
-def find(context: typer.Context, workload: Workload = None, format: ListFormat = "text", db: Database = None) -> None:
+def find(workload: Workload = None, format: ListFormat = "text", db: Database = None) -> None:
     """List versions in the order in which they came in, or that tracker versions order set."""
-    if not is_list(context):
-        return
     from tracker.store import queries
 
     proposed: list[str] = []
