@@ -42,7 +42,6 @@ def pack(
       tracker diff run1.trk run2.trk
     """
     from tracker import api
-    from tracker.api.profiles import check_pack
     from tracker.cli.ingest import warnings_of_pack
     from tracker.intake import SUFFIX
     from tracker.readers import not_recognised_line
@@ -59,7 +58,6 @@ def pack(
         check_path(target)
         if target.is_dir() or output.endswith("/"):
             target /= f"{(paths[0].resolve().name or 'run').removesuffix(SUFFIX)}{SUFFIX}"
-    check_pack(target, force=force)
     with progress() as report:
         how = replace(reading, max_bytes=config.load(None).max_bytes, on_progress=report)
         made = api.pack(list(paths), target, force=force, **asdict(labels), **asdict(how))
