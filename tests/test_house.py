@@ -34,7 +34,7 @@ ROOMS = {
     "tracker/regressions": (4_774, 27),
     "tracker/reports": (9_070, 45),
     "tracker/results": (2_922, 15),
-    "tracker/store": (12_773, 170),
+    "tracker/store": (12_785, 170),
     "tracker/timeline": (4_279, 32),
     "tracker/watch": (1_800, 12),
     "migrations": (499, 3),
