@@ -9,6 +9,7 @@ from os import PathLike, fspath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, get_args, get_origin
 
+from tracker import compare
 from tracker.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
@@ -104,10 +105,8 @@ def reading(store: Store | None) -> AbstractContextManager[Store]:
 
 def reading_for(store: Store | None, references: Iterable[str]) -> AbstractContextManager[Store | None]:
     """`store`, or for the time of a call the default database where one of `references` needs it; paths need none."""
-    from tracker.compare import needs_store
-
     show_screens()
-    return nullcontext() if store is None and not any(map(needs_store, references)) else reading(store)
+    return nullcontext() if store is None and not any(map(compare.needs_store, references)) else reading(store)
 
 
 def writing(store: Store | None, *, create: bool = False) -> AbstractContextManager[Store]:

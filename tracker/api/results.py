@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, overload
 
+from tracker import compare, results
 from tracker.api.arguments import EMPTY, Place, chosen, path_texts, reading, reading_for, show_screens
 from tracker.units import MAX_BYTES
 
@@ -17,20 +18,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from tracker.doctor import Findings as Examined
-    from tracker.results import (
-        Advised,
-        Board,
-        Calibration,
-        Cluster,
-        Diff,
-        ExplainedFinding,
-        Findings,
-        History,
-        Log,
-        Matrix,
-        Shown,
-        Status,
-    )
     from tracker.store import Store
 
 
@@ -63,20 +50,17 @@ def diff(
     depth: int | None = None,
     force: bool = False,
     config: Mapping[str, str] = EMPTY,
-) -> Diff:
+) -> results.Diff:
     """Compare candidate against baseline, as `tracker diff` does.
 
     The sides are what `tracker diff` takes: labels of versions, `run:41`, paths. Without `store`, paths need no
     database and labels mean the one of the command line. The other arguments are the fields of
     `tracker.results.DiffOptions`.
     """
-    from tracker.compare import diff as compare
-    from tracker.results import DiffOptions
-
-    options = chosen(DiffOptions, locals())
+    options = chosen(results.DiffOptions, locals())
     sides = path_texts([baseline, candidate])
     with reading_for(store, sides) as opened:
-        return compare(opened, *sides, options=options)
+        return compare.diff(opened, *sides, options=options)
 
 
 def matrix(
@@ -99,19 +83,16 @@ def matrix(
     on_progress: Callable[[str, int, int], None] | None = None,
     match: Literal["shape", "name"] = "shape",
     config: Mapping[str, str] = EMPTY,
-) -> Matrix:
+) -> results.Matrix:
     """Compare three or more sides, as `tracker diff` does when it gets that many.
 
     `by`: a word of `tracker.results.MATRIX_ROWS`. `store` as for `diff`; the other arguments are those fields of
     `tracker.results.DiffOptions` that make sense for more than two sides.
     """
-    from tracker.compare import matrix as compare
-    from tracker.results import DiffOptions
-
-    options = chosen(DiffOptions, {name: value for name, value in locals().items() if name != "by"})
+    options = chosen(results.DiffOptions, {name: value for name, value in locals().items() if name != "by"})
     names = path_texts(sides)
     with reading_for(store, names) as opened:
-        return compare(opened, names, by=by, options=options)
+        return compare.matrix(opened, names, by=by, options=options)
 
 
 def show(
@@ -136,18 +117,15 @@ def show(
     by: str | Iterable[str] = (),
     depth: int | None = None,
     with_advice: bool = False,
-) -> Shown:
+) -> results.Shown:
     """Show one run, as `tracker show` does: where its time went.
 
     `store` as for `diff`; the other arguments are the fields of `tracker.results.ShowOptions`.
     """
-    from tracker.compare import show as show_run
-    from tracker.results import ShowOptions
-
-    options = chosen(ShowOptions, locals())
+    options = chosen(results.ShowOptions, locals())
     (name,) = path_texts([reference])
     with reading_for(store, [name]) as opened:
-        return show_run(opened, name, options=options)
+        return compare.show(opened, name, options=options)
 
 
 def cluster(
@@ -165,18 +143,17 @@ def cluster(
     skip_bad_rows: bool = False,
     max_bytes: int | None = None,
     on_progress: Callable[[str, int, int], None] | None = None,
-) -> Cluster:
+) -> results.Cluster:
     """Compare the ranks of a run, or of two runs rank by rank, as `tracker cluster` does.
 
     `store` as for `diff`; the other arguments are the fields of `tracker.results.ClusterOptions`.
     """
-    from tracker.ranks import cluster as compare
-    from tracker.results import ClusterOptions
+    from tracker.ranks import cluster as compare_ranks
 
-    options = chosen(ClusterOptions, locals())
+    options = chosen(results.ClusterOptions, locals())
     names = path_texts(sides)
     with reading_for(store, names) as opened:
-        return compare(opened, *names, options=options)
+        return compare_ranks(opened, *names, options=options)
 
 
 def advise(
@@ -196,16 +173,15 @@ def advise(
     skip_bad_rows: bool = False,
     max_bytes: int | None = None,
     on_progress: Callable[[str, int, int], None] | None = None,
-) -> Advised:
+) -> results.Advised:
     """Advise what could make a side faster, as `tracker advise` does; with a `baseline` what is new, grown or gone.
 
     `store` as for `diff`; the other arguments are the fields of `tracker.results.AdviseOptions`.
     """
     from tracker.compare.advised import advise as find
-    from tracker.results import AdviseOptions
 
     options = chosen(
-        AdviseOptions, {name: value for name, value in locals().items() if name not in ("side", "baseline")}
+        results.AdviseOptions, {name: value for name, value in locals().items() if name not in ("side", "baseline")}
     )
     names = path_texts([side] if baseline is None else [baseline, side])
     with reading_for(store, names) as opened:
@@ -225,17 +201,16 @@ def history(
     config: Mapping[str, str] = EMPTY,
     top: int | None = None,
     against: Literal["level", "pinned"] = "level",
-) -> History:
+) -> results.History:
     """Return series over versions, as `tracker history` shows them.
 
     `key`: a name, a pattern, or the number of a series; the step where nothing else is named. Without `store`, the
     database of the command line. The other arguments are the fields of `tracker.results.HistoryOptions`.
     """
     from tracker.regressions.history import history as history_of
-    from tracker.results import HistoryOptions
 
     named = "step" if key is None and top is None and module is None else key
-    options = chosen(HistoryOptions, {**locals(), "key": str(named) if isinstance(named, int) else named})
+    options = chosen(results.HistoryOptions, {**locals(), "key": str(named) if isinstance(named, int) else named})
     with reading(store) as opened:
         return history_of(opened, options=options)
 
@@ -250,18 +225,15 @@ def log(
     device: str | None = None,
     by: str | Iterable[str] = (),
     last: int | None = None,
-) -> Log:
+) -> results.Log:
     """Return the versions of a workload and what each of them brought, as `tracker log` does.
 
     Without `store`, the database of the command line. The other arguments are the fields of
     `tracker.results.LogOptions`.
     """
-    from tracker.compare import log as log_of
-    from tracker.results import LogOptions
-
-    options = chosen(LogOptions, locals())
+    options = chosen(results.LogOptions, locals())
     with reading(store) as opened:
-        return log_of(opened, options=options)
+        return compare.log(opened, options=options)
 
 
 def findings(
@@ -275,29 +247,32 @@ def findings(
     states: str | Iterable[str] | None = None,
     only_new: bool = False,
     every: bool = False,
-) -> Findings:
+) -> results.Findings:
     """Return confirmed regressions and improvements by version, as `tracker findings` does.
 
     Without `store`, the database of the command line. The other arguments are the fields of
     `tracker.results.FindingsOptions`.
     """
     from tracker.regressions.inbox import findings as findings_of
-    from tracker.results import FindingsOptions
 
-    options = chosen(FindingsOptions, locals())
+    options = chosen(results.FindingsOptions, locals())
     with reading(store) as opened, opened.reading():
         return findings_of(opened, options=options)
 
 
 @overload
-def explain(finding_id: int, *, store: Store | None = None) -> ExplainedFinding: ...
+def explain(finding_id: int, *, store: Store | None = None) -> results.ExplainedFinding: ...
 
 
 @overload
-def explain(finding_id: str, *, store: Store | None = None) -> ExplainedFinding | list[ExplainedFinding]: ...
+def explain(
+    finding_id: str, *, store: Store | None = None
+) -> results.ExplainedFinding | list[results.ExplainedFinding]: ...
 
 
-def explain(finding_id: int | str, *, store: Store | None = None) -> ExplainedFinding | list[ExplainedFinding]:
+def explain(
+    finding_id: int | str, *, store: Store | None = None
+) -> results.ExplainedFinding | list[results.ExplainedFinding]:
     """Return one finding with every test, its runs and its events, as `tracker explain` does.
 
     `finding_id`: a number, or as text what the command line takes: "12", or "I-3" for a list of all findings of
@@ -317,14 +292,13 @@ def explain(finding_id: int | str, *, store: Store | None = None) -> ExplainedFi
 
 def board(
     *, store: Store | None = None, workload: str | None = None, device: str | None = None, last: int = 30
-) -> Board:
+) -> results.Board:
     """Where every track stands, as `tracker board` shows it. The arguments are the fields of
     `tracker.results.BoardOptions`.
     """
     from tracker.regressions.board import board as board_of
-    from tracker.results import BoardOptions
 
-    options = chosen(BoardOptions, locals())
+    options = chosen(results.BoardOptions, locals())
     with reading(store) as opened:
         return board_of(opened, options=options)
 
@@ -337,16 +311,15 @@ def calibrate(
     device: str | None = None,
     splits: int = 100,
     noisiest: int = 10,
-) -> Calibration:
+) -> results.Calibration:
     """Estimate the smallest detectable change from repeated runs of one version, as `tracker calibrate` does.
 
     `references`: the label of a version, or its runs (`run:41`). Without `store`, the database of the command line. The
     other arguments are the fields of `tracker.results.CalibrateOptions`.
     """
     from tracker.regressions.calibrate import calibrate as calibrate_runs
-    from tracker.results import CalibrateOptions
 
-    options = chosen(CalibrateOptions, locals())
+    options = chosen(results.CalibrateOptions, locals())
     named = [references] if isinstance(references, str) else list(references)
     with reading(store) as opened:
         return calibrate_runs(opened, named, options=options)
@@ -401,7 +374,7 @@ def thresholds(workload: str | None = None, *, store: Store | None = None) -> pd
         return queries.thresholds(opened, workload)
 
 
-def status(*, store: Store | None = None) -> Status:
+def status(*, store: Store | None = None) -> results.Status:
     """Return what watches, what waits and what is stuck, as `tracker status` does. Nothing is changed.
 
     Without `store`, the database of the command line.

@@ -7,8 +7,8 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -81,48 +81,28 @@ def run_child(words: Sequence[str], environ: Mapping[str, str]) -> int:
 
     A command that a signal ended has 128 and its number, as in a shell. Raises OSError where it cannot be started.
     """
-    with _Signals().passed_on() as signals:
-        signals.child = subprocess.Popen(words, env=dict(environ))
-        signals.send_early()
-        code = signals.child.wait()
-    return _SIGNALLED - code if code < 0 else code
+    child: subprocess.Popen[bytes] | None = None
+    early: list[int] = []
 
-
-class _Signals:
-    """Signals on their way to a child; those that come before it is started wait for it."""
-
-    def __init__(self) -> None:
-        self.child: subprocess.Popen[bytes] | None = None
-        self._early: list[int] = []
-
-    @contextmanager
-    def passed_on(self) -> Iterator[_Signals]:
-        """Pass signals to the child, except those that the caller ignores, as under nohup."""
-        before = {}
-        for number in (getattr(signal, name) for name in _PASSED_ON):
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                before[number] = signal.signal(number, self._receive)
-        try:
-            yield self
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-    def send_early(self) -> None:
-        """Send what came before the child was started."""
-        for number in self._early:
-            self._send(number)
-
-    def _receive(self, number: int, frame: FrameType | None) -> None:
-        if self.child is None:
-            self._early.append(number)
-        else:
-            self._send(number)
-
-    def _send(self, number: int) -> None:
+    def receive(number: int, frame: FrameType | None = None) -> None:
+        if child is None:  # it is not started yet
+            early.append(number)
         # what is typed at a terminal goes to all processes in its foreground; the child has it already
-        if self.child is not None and not (number in _FROM_KEYS and _in_foreground()):
-            self.child.send_signal(number)
+        elif not (number in _FROM_KEYS and _in_foreground()):
+            child.send_signal(number)
+
+    # those that the caller ignores, as under nohup, stay so
+    numbers = [getattr(signal, name) for name in _PASSED_ON]
+    before = {one: signal.signal(one, receive) for one in numbers if signal.getsignal(one) is not signal.SIG_IGN}
+    try:
+        child = subprocess.Popen(words, env=dict(environ))
+        for number in early:
+            receive(number)
+        code = child.wait()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return _SIGNALLED - code if code < 0 else code
 
 
 def _in_foreground() -> bool:
