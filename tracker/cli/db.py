@@ -11,6 +11,7 @@ from tracker.cli import database
 from tracker.cli.options import Database, Workload
 from tracker.cli.output import aligned, emit, note, progress
 from tracker.errors import StoreError, UsageError
+from tracker.reports.commands import command
 from tracker.results.options import Option
 from tracker.units import age_ns, counted, format_age, format_bytes, format_moment
 
@@ -89,7 +90,6 @@ def upgrade(db: Database = None) -> None:
     Example:
       tracker db upgrade --db postgresql://tracker@db.example/tracker
     """
-    from tracker.reports.commands import command
     from tracker.store import connect
 
     before, after = connect.upgrade(config.load(db).database)

@@ -7,6 +7,7 @@ from typing import Annotated, Final, Literal
 
 from msgspec.structs import replace
 
+from tracker import compare
 from tracker.cli import database
 from tracker.cli.options import Database, FailOn, Page, Top
 from tracker.cli.output import Delivery, finish, plan
@@ -66,7 +67,6 @@ def diff(
       tracker diff v1 v2 --by module -o v2.speedscope.json
       tracker diff v2 --fail-on new --format junit -o gate.xml
     """
-    from tracker import compare
     from tracker.results import check_matrix
 
     if baseline and len(sides) > 1:
@@ -132,8 +132,6 @@ def show(
       tracker show trace.pt.trace.json.gz --format json
       tracker show latest --by op -o run.speedscope.json
     """
-    from tracker import compare
-
     delivery = plan(page, f"show_{run}", "show")
     # a first screen has no room for it
     with_advice = page.details or "efficiency" in only or not _SHORT.issuperset(delivery.formats)

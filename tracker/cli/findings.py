@@ -8,6 +8,8 @@ from typing import Annotated, Any, Final
 
 from msgspec.structs import replace
 
+from tracker import api, compare
+from tracker.api.edits import mute_end
 from tracker.cli import database
 from tracker.cli.options import By, Database, FailOn, Page, Reason, Top
 from tracker.cli.output import emit, finish, plan
@@ -32,7 +34,6 @@ def findings(chosen: FindingsOptions, page: Page, fail_on: FailOn = None, top: T
       tracker findings --new --fail-on new
       tracker findings --format prometheus -o /var/lib/node_exporter/tracker.prom
     """
-    from tracker import compare
     from tracker.regressions.gates import gate_of_findings
     from tracker.regressions.inbox import findings as findings_of
 
@@ -64,7 +65,6 @@ def explain(
       tracker explain I-3
       tracker explain 12 --format json
     """
-    from tracker import api, compare
     from tracker.regressions.actions import numbers_of
 
     _, incidents = numbers_of([finding])
@@ -166,9 +166,6 @@ def mute(
       tracker mute I-3 --until future:v2.4 --reason "fixed there"
       tracker mute --op 'aten::copy_*' --workload gpt --until 3d --reason "the copies are being rewritten"
     """
-    from tracker import api
-    from tracker.api.edits import mute_end
-
     if op is None:
         if workload is not None or device is not None:
             raise UsageError("--workload and --device need --op", remedy="add --op '*' for all operators")
@@ -206,8 +203,6 @@ def unmute(
 
 
 def _mark(action: str, targets: Sequence[str], db: str | None, **given: Any) -> None:
-    from tracker import api
-
     with database.writing(db) as store:
         done = getattr(api, action)(targets, store=store, **given)
     silences = [target for target in targets if target.startswith("silence:")]

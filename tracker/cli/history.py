@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from tracker import compare
 from tracker.cli import database
 from tracker.cli.options import Database, Page
 from tracker.cli.output import plan
@@ -49,8 +50,6 @@ def log(chosen: LogOptions, page: Page, db: Database = None) -> None:
       tracker log --workload bert
       tracker log --workload bert --config batch=32 --last 5 -o log.md
     """
-    from tracker import compare
-
     delivery = plan(page, f"log_{chosen.workload or ''}".rstrip("_"), "log")
     with database.reading(db) as store:
         if chosen.baseline is not None:

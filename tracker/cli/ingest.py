@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from tracker import intake
 from tracker.cli.options import Database, Labels, check_path
 from tracker.errors import EXIT_COULD_NOT_RUN, UsageError, without_place
 from tracker.lazy import import_numpy
+from tracker.reports.commands import command
 from tracker.results.options import READING, Option, Reading
 from tracker.units import counted, format_diff, format_moment, format_ns, format_numbers, ranges
 
@@ -126,8 +128,6 @@ def ingest(
     if workload is None and otherwise.workload is None and not _states_workload(paths, reading.format):
         otherwise = replace(otherwise, workload=database.only_workload(settings.database))
     with ExitStack() as stack:
-        from tracker import intake
-
         options = intake.IngestOptions(
             **given, **asdict(replace(reading, max_bytes=settings.max_bytes)), as_run=as_run, keep_going=keep_going,
             otherwise=otherwise,
@@ -174,14 +174,12 @@ def _store_runs(
     # imported now, while another process may read already, for what is printed at the end
     from msgspec.structs import replace
 
-    from tracker import intake
     from tracker.cli import database, versions  # noqa: F401
     from tracker.cli.output import emit, note, progress
     from tracker.compare.references import means  # noqa: F401
     from tracker.readers import not_recognised_line
     from tracker.regressions import tracks  # noqa: F401
     from tracker.regressions.inbox import findings  # noqa: F401
-    from tracker.reports.commands import command  # noqa: F401
     from tracker.reports.signs import encodable  # noqa: F401
     from tracker.store.order import seems_older_than  # noqa: F401
 
@@ -227,7 +225,6 @@ def ingest_spooled(
     `version`, `workload`: of jobs without. `again`: also what was tried recently, or given up. Exit code 2 where
     something could not be read. Without entries no database is made.
     """
-    from tracker import intake
     from tracker.cli import database
     from tracker.cli.output import emit, note
     from tracker.config import spools
@@ -277,7 +274,6 @@ def ingest_spooled(
 
 def _waiting_elsewhere(own: Sequence[Path]) -> dict[str, int]:
     """Other databases -> the profiles that wait for them in spools of this user."""
-    from tracker import intake
     from tracker.hooks import places
 
     found: dict[str, int] = {}
@@ -382,7 +378,6 @@ def _with_places(warning: str, who: Sequence[str], count: int, total: int, what:
 
 def order_hints(store: Store, results: Sequence[IngestResult]) -> list[str]:
     """A hint for each new version that came after one that seems newer, with the command that moves it."""
-    from tracker.reports.commands import command
     from tracker.store import queries
     from tracker.store.order import seems_older_than
 
@@ -503,7 +498,6 @@ def _findings(store: Store, changed: Sequence[IngestResult], before: Collection[
     """How many findings these runs decided, and how many have recovered since; and the command that lists as many: of
     new regressions, else of what recovered.
     """
-    from tracker.reports.commands import command
     from tracker.store import queries
 
     added, rows = {str(result.run_id) for result in changed}, queries.findings(store)
@@ -548,7 +542,6 @@ def _listed(store: Store, rows: Sequence[Mapping[str, Any]], **chosen: Any) -> t
 def _next(store: Store, results: Sequence[IngestResult]) -> str | None:
     """The log of training logs, else a diff of the newest version that came in; None where nothing can be compared."""
     from tracker.cli.versions import diff_of
-    from tracker.reports.commands import command
 
     workloads = {result.workload for result in results}
     logs = all(result.formats == ("paddle_log",) for result in results)

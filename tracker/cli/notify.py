@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from tracker import config
+from tracker import api, config
 from tracker.cli import database
 from tracker.cli.options import Database
 from tracker.cli.output import Column, emit, note, render
@@ -107,7 +107,6 @@ def _test(channels: Sequence[Channel]) -> None:
 
 
 def _round(settings: Settings) -> None:
-    from tracker import api
     from tracker.store import notifications
 
     _channels(settings)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 import typer
 from msgspec import Struct
 
+from tracker import reports
 from tracker.api.files import check_file, unwritable, write_file
 from tracker.cli.database import reading, with_database
 from tracker.cli.options import FORMATS, Page
@@ -129,8 +130,6 @@ class Delivery(Struct, frozen=True):
         `look`: as `reports.render` takes it, `looks` for each result. The file is named on stderr once it is there. In
         a report for people, proposed commands name the database.
         """
-        from tracker import reports
-
         own = {"details": self.page.details, "tell": note, **screen(self.page.color), **look}
 
         def document(format: str) -> str | bytes:
@@ -164,8 +163,6 @@ def plan(page: Page, stem: str, what: str) -> Delivery:
 
     A folder gets a file named after `stem`. `what`: the result, as `reports.check` takes it.
     """
-    from tracker import reports
-
     wanted, output = page.format, page.output
     delivery = Delivery(wanted or "text", page)
     if output is None:
@@ -189,8 +186,6 @@ def plan(page: Page, stem: str, what: str) -> Delivery:
 
 def _target(output: str, wanted: str | None, stem: str) -> tuple[str, Path]:
     """The format and path of a file, by its ending and --format."""
-    from tracker import reports
-
     path = Path(output)
     if path.is_dir() or output.endswith("/"):
         written = wanted or "text"

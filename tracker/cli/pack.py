@@ -8,10 +8,11 @@ from typing import Annotated, Final
 
 from msgspec.structs import asdict, replace
 
-from tracker import config
+from tracker import api, config
 from tracker.cli.options import Labels, check_path
 from tracker.cli.output import emit, note, progress
 from tracker.errors import UsageError
+from tracker.reports.commands import command
 from tracker.results.options import Option, Reading
 from tracker.units import counted, format_bytes, ranges
 
@@ -41,11 +42,9 @@ def pack(
       tracker pack run1.pt.trace.json.gz -o - | ssh login 'cat > run1.trk'
       tracker diff run1.trk run2.trk
     """
-    from tracker import api
     from tracker.cli.ingest import warnings_of_pack
     from tracker.intake import SUFFIX
     from tracker.readers import not_recognised_line
-    from tracker.reports.commands import command
 
     if not output:
         raise UsageError("-o is empty", remedy="give a file or a folder: -o run.trk")

@@ -19,6 +19,7 @@ import typer
 from tracker.cli.options import Database, Labels
 from tracker.cli.output import note
 from tracker.errors import SourceError, UsageError
+from tracker.reports.commands import command
 from tracker.results.options import InputFormat, Option
 
 if TYPE_CHECKING:
@@ -174,8 +175,6 @@ class Job:
 
     def _later(self, spool: Path, otherwise: Sidecar) -> str:
         """The command that ingests what waits, with the labels that neither the job nor git has."""
-        from tracker.reports.commands import command
-
         given = {
             "--version VERSION": self.labels.version or otherwise.version,
             "--workload WORKLOAD": self.labels.workload or otherwise.workload,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from tracker import api, compare
+from tracker.api.edits import run_numbers
 from tracker.cli import database
 from tracker.cli.options import Database, Device, ListFormat, Reason, Runs, Version, Workload
 from tracker.cli.output import Column, Row, device_of, emit, emit_list
@@ -39,7 +41,6 @@ def find(
     db: Database = None,
 ) -> None:
     """List runs."""
-    from tracker import compare
     from tracker.store import queries
 
     if tag is not None and not tag.partition("=")[0].strip():
@@ -165,9 +166,6 @@ def delete(
 
 
 def _change(change: str, runs: list[str], db: str | None, done: str, **given: Any) -> None:
-    from tracker import api
-    from tracker.api.edits import run_numbers
-
     run_numbers(runs)  # an error in the arguments comes before one of the database
     with database.writing(db) as store:
         run_ids = getattr(api, change)(runs, store=store, **given)

@@ -13,7 +13,7 @@ from typing import Annotated, Final, NamedTuple
 import typer
 from msgspec.structs import asdict, replace
 
-from tracker import config
+from tracker import api, compare, config, intake, reports
 from tracker.api.files import check_file, write_file
 from tracker.cli import database
 from tracker.cli.options import Color, JsonFormat, check_path
@@ -163,8 +163,6 @@ def demo(
       tracker demo
       tracker demo --keep demo.db && tracker show latest --db demo.db
     """
-    from tracker import compare, intake, reports
-
     bundled = samples()
     (baseline, _), (candidate, _) = bundled.versions
     try:
@@ -213,7 +211,6 @@ def doctor(
       tracker doctor ./profiles
       tracker doctor trace.json.gz logs/ --format json
     """
-    from tracker import api, reports
     from tracker.readers import not_recognised_line
 
     for path in paths:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tracker import compare
+from tracker.api.edits import account
 from tracker.cli import database
 from tracker.cli.options import By, Database, ListFormat, Page, Reason, Workload
 from tracker.cli.output import Column, Row, device_of, emit, emit_list, note, plan, render
@@ -124,7 +126,6 @@ def set_(limits: Limits, place: Place, reason: Reason, by: By = None, db: Databa
       tracker thresholds set confirm=3 --workload gpt --device H100 --reason 'noisy cluster'
       tracker thresholds set min_ratio=0.05 min_contribution=0.2% --kind kernel --reason 'calibrated in March'
     """
-    from tracker.api.edits import account
     from tracker.regressions.limits import words_of_limits
     from tracker.regressions.thresholds import overruled, set_thresholds
 
@@ -250,8 +251,6 @@ def calibrate(
       tracker calibrate nightly-base --apply --reason "calibrated on node 7"
       tracker calibrate run:41 run:42 run:43 run:44 run:45 run:46 --format json
     """
-    from tracker import compare
-    from tracker.api.edits import account
     from tracker.regressions.calibrate import calibrate as calibrate_runs
     from tracker.regressions.thresholds import apply_calibration
 

@@ -8,11 +8,13 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
+from tracker import api
 from tracker.cli import database
 from tracker.cli.options import Database, ListFormat, Workload
 from tracker.cli.output import Column, emit, emit_list, note
 from tracker.errors import FIRST_INGEST, SourceError, UsageError
 from tracker.hooks.environment import GIT_READ_ONLY
+from tracker.reports.commands import command, command_of
 from tracker.results.options import Option
 from tracker.units import counted, format_moment
 
@@ -62,7 +64,6 @@ def pin(label: Label, workload: Workload = None, db: Database = None) -> None:
       tracker versions pin v1
       tracker diff pinned latest
     """
-    from tracker import api
     from tracker.store import runs
 
     with database.writing(db) as store:
@@ -79,8 +80,6 @@ def unpin(label: Label, workload: Workload = None, db: Database = None) -> None:
     Example:
       tracker versions unpin v1
     """
-    from tracker import api
-
     with database.writing(db) as store:
         label = api.unpin_version(label, workload=workload, store=store)
     emit(f"{label} no longer pinned")
@@ -116,7 +115,6 @@ def order(
       tracker versions order v1 v2 v3 --workload resnet50
       tracker versions order --from-git ~/src/model
     """
-    from tracker import api
     from tracker.store import queries, runs
 
     if sum(bool(way) for way in (after, before, from_git)) > 1 or bool(labels) == bool(from_git):
@@ -152,7 +150,6 @@ def judge(workload: Workload = None, db: Database = None) -> None:
       tracker versions judge
     """
     from tracker.regressions import judgement
-    from tracker.reports.commands import command
     from tracker.store import queries
 
     where = ("--workload", workload) if workload else ()
@@ -169,7 +166,6 @@ def diff_of(store: Store, workload: str, *, among: Collection[str] | None = None
     `among`: the candidate is the newest of these. `pinned`: the baseline is the pinned version.
     """
     from tracker.compare.references import means
-    from tracker.reports.commands import command_of
 
     found = _newest_two(store, workload, among, pinned)
     if found is None:
@@ -209,8 +205,6 @@ def _newest_two(
 
 
 def _next(proposed: str | None, workload: str) -> str:
-    from tracker.reports.commands import command
-
     return f"Next: {proposed or command('tracker', 'versions', '--workload', workload)}"
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tracker import config
+from tracker import config, reports
 from tracker.cli import database
 from tracker.cli.options import Color, Database, JsonFormat
 from tracker.cli.output import emit, note, screen
@@ -134,7 +134,7 @@ def status(format: JsonFormat = "text", color: Color = "auto", db: Database = No
       tracker status
       tracker status --format json
     """
-    from tracker import reports, watch
+    from tracker import watch
     from tracker.config import spools
 
     settings = config.load(db)
