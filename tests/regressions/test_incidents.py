@@ -4,28 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from msgspec.structs import astuple
 
 from tests.regressions.tracks import GELU, MM, STEP, track_of
 from tracker.detect import DEFAULTS
-from tracker.regressions import Moved, TrackState, incidents_of, replacements, walk
+from tracker.regressions.causes import Moved, replacements
+from tracker.regressions.lifecycle import TrackState, walk
+from tracker.regressions.rows import incidents_of
 from tracker.regressions.sides import GateFacts
-
-NAN = np.nan
-
-
-def walked(track):
-    state = TrackState(len(track.series.kind))
-    return state, list(walk(track, state))
 
 
 def test_parts_of_an_incident_add_up_to_the_step():
-    track = track_of({MM: [400, 400, 500], GELU: [100, 100, NAN], STEP: [600, 600, 640]})
-    state, results = walked(track)
-    (found,) = incidents_of(track, state, results[-1])
-    assert [round(part, -1) for part in (found.operators, found.gone, found.beside)] == [100, -100, 40]
-    parts = found.operators + found.new + found.gone + found.machine + found.other_operators + found.beside
-    assert parts == pytest.approx(found.after - found.before, rel=1e-12)
-    assert found.findings[0].series == 2
+    track = track_of({MM: [400, 400, 500], GELU: [100, 100, np.nan], STEP: [600, 600, 640]})
+    state = TrackState(3)
+    (found,) = incidents_of(track, state, list(walk(track, state))[-1], [7, 8, 9])
+    assert [round(part, -1) for part in (found.operators_ns, found.gone_ns, found.beside_ns)] == [100, -100, 40]
+    first, before, after, *parts = astuple(found)
+    assert (first, sum(parts)) == (9, pytest.approx(after - before, rel=1e-12))
 
 
 def test_fusion_is_one_replacement_by_its_net():

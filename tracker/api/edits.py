@@ -16,7 +16,7 @@ from tracker.units import AGE, age_ns
 
 if TYPE_CHECKING:
     from tracker.notify import Delivered
-    from tracker.regressions.words import Action
+    from tracker.regressions.actions import Action
     from tracker.store import Store
     from tracker.store.pruning import Prunable
 

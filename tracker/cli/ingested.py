@@ -12,7 +12,7 @@ from tracker.units import counted, format_diff, format_ns, format_numbers, range
 
 if TYPE_CHECKING:
     from tracker.intake import IngestResult, Pack, Read
-    from tracker.regressions.tracks import TrackNow
+    from tracker.regressions.tracks import TrackRuns
     from tracker.store import Store
 
 _NAMED: Final = 3
@@ -201,15 +201,15 @@ def _step_changes(store: Store, results: Sequence[IngestResult]) -> list[str]:
         versions = [run.version_id for run in track.runs if run.run_id in added] if track else []
         if track is None or not versions:
             continue
-        version = max(versions, key=track.versions.index)
-        runs = sum(run.version_id == version for run in track.runs)
+        version = max(versions, key=track.order.index)
+        runs = len(track.runs_of(version))
         where = track.names["configuration"] if len(lines) > 1 else ""
         words = ", ".join(filter(None, (counted(runs, "run"), where)))
         who, base = f"{track.labels[version]} ({words})", track.before(version)
         gate = track.gates.get(version, {})
         level, count = _level(track, gate)
         verdict = str(gate.get("step_verdict") or "not judged")
-        base, needed = level or base, track.limits.runs_needed(count, runs)
+        base, needed = level or base, track.thresholds.runs_needed(count, runs)
         first, last = gate.get("step_before_ns"), gate.get("step_after_ns")
         if base is None:
             who = who if len(lines) == 1 else track.labels[version]  # once for all configurations
@@ -228,7 +228,7 @@ def _step_changes(store: Store, results: Sequence[IngestResult]) -> list[str]:
     return sentences[:_NAMED] + ([f"{counted(more, 'more configuration')}."] if more > 0 else [])
 
 
-def _level(track: TrackNow, gate: Mapping[str, Any]) -> tuple[str, int]:
+def _level(track: TrackRuns, gate: Mapping[str, Any]) -> tuple[str, int]:
     """The runs that a version was judged against, in words, and how many they are: `the level of v01 to v02`, 6."""
     runs = {int(number) for number in str(gate.get("base_runs") or "").split()}
     labels = list(dict.fromkeys(run.version for run in track.runs if run.run_id in runs))

@@ -10,8 +10,7 @@ import numpy as np
 from tracker.columns import Columns
 from tracker.compare import reduction
 from tracker.compare.keys import places
-from tracker.regressions.incidents import Moved, Replacement, replacements
-from tracker.regressions.replaced import places_of
+from tracker.regressions.causes import Moved, Replacement, places_of, replacements
 from tracker.results import ADDED, BOTH, REMOVED, TOP_LEVEL, Rename
 from tracker.store import queries
 

@@ -93,6 +93,11 @@ class SeriesTraits(Struct, frozen=True):
         return np.asarray(self.kind >= KindCode.STEP)
 
     @property
+    def steps(self) -> list[int]:
+        """The series that can stand for the step: its own, then end to end and compute."""
+        return [row for kind in (KindCode.STEP, KindCode.WHOLE) for row in np.flatnonzero(self.kind == kind).tolist()]
+
+    @property
     def shares_shift(self) -> BOOL:
         """Times that the machine moves together, from which the common-mode shift is taken."""
         return np.asarray(self.is_time & ~self.of_step)

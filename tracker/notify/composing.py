@@ -12,9 +12,8 @@ from tracker.advice.versions import on_findings
 from tracker.config import Alerts
 from tracker.notify.routes import SEVERITIES, Route, Subject, matches, owner_of
 from tracker.notify.seen import Incident, Seen
-from tracker.regressions.environment import changed_between
+from tracker.regressions.causes import as_one, changed_between
 from tracker.regressions.inbox import causes_of, incident_of, share_of
-from tracker.regressions.replaced import as_one
 from tracker.reports.commands import exact_command
 from tracker.reports.fitting import is_pasteable
 from tracker.reports.message import changes

@@ -1,21 +1,24 @@
-"""What users say of findings: acknowledged, expected, muted until an end, wrong, or a note. Kept for ever."""
+"""What users say of findings: acknowledged, expected, muted until an end, wrong, or a note. Kept for ever: it changes
+what is shown, alerted and gated, never a verdict, a level, or an end.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 from sqlalchemy import Connection
 
 from tracker.errors import UsageError, check_reason
 from tracker.regressions.inbox import found_rows, line_of
-from tracker.regressions.words import Action, refusal
 from tracker.results import CONFIRMED_STATES
 from tracker.store import Store, judged, regressions
 from tracker.store.regressions import Word
+
+Action = Literal["ack", "expect", "mute", "unmute", "invalid", "note"]
 
 _LIST: Final = "tracker findings --state all --all lists them"
 _NONE: Final = "there are none yet: tracker runs lists what there is"
@@ -45,6 +48,25 @@ def numbers_of(targets: Sequence[str]) -> tuple[list[int], list[int]]:
         else:
             raise UsageError(f"{target!r} is no finding", remedy="give numbers, or I-N; tracker findings lists them")
     return findings, incidents
+
+
+def refusal(state: str, action: Action) -> str:
+    """Why a finding in this state cannot take a word; "" where it can.
+
+    >>> refusal("recovered", "mute"), refusal("new", "unmute"), refusal("new", "ack")
+    ('it is recovered, and needs no mute', 'it is not muted', '')
+    """
+    if action == "note":
+        return ""
+    if action == "unmute":
+        return "" if state == "muted" else "it is not muted"
+    if state in ("recovered", "taken back", "accepted", "vanished") and action != "invalid":
+        return f"it is {state}, and needs no {action}"
+    if state == "invalid":
+        return "it is invalid already"
+    if state == "expected" and action in ("ack", "expect", "mute"):
+        return "it is expected already"
+    return ""
 
 
 def act(store: Store, wish: Wish, *, finding_ids: Sequence[int] = (), incident_ids: Sequence[int] = ()) -> list[int]:

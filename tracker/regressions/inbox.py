@@ -5,20 +5,27 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 from tracker.columns import Columns
 from tracker.errors import EXIT_TOO_LITTLE_DATA, FIRST_INGEST, UsageError
-from tracker.regressions.causes import cause_of, mark_new_shapes, mark_renamed, split_of
-from tracker.regressions.comparable import settings_note
-from tracker.regressions.environment import changed_between
+from tracker.regressions.causes import (
+    as_one,
+    cause_of,
+    changed_between,
+    cover_replaced,
+    mark_new_shapes,
+    mark_renamed,
+    mark_replaced,
+    net_contribution,
+    split_of,
+)
 from tracker.regressions.hosts import note_of
-from tracker.regressions.replaced import as_one, cover_replaced, mark_replaced, net_contribution
 from tracker.regressions.rows import SIGNS, verdict_word
 from tracker.regressions.sides import newest_gates
-from tracker.regressions.tracks import TrackNow, Tracks, standing
-from tracker.regressions.words import state_of
+from tracker.regressions.track import settings_note
+from tracker.regressions.tracks import TrackRuns, Tracks, standing
 from tracker.results import (
     CONFIRMED_STATES,
     ENDED_STATES,
@@ -27,7 +34,7 @@ from tracker.results import (
     Findings,
     FindingsOptions,
 )
-from tracker.results.gates import GateResult
+from tracker.results.gates import FAIL_ON, GateResult
 from tracker.store import Store, judged, queries
 from tracker.store.judged import Line
 from tracker.units import device_part, unit_of_metric
@@ -68,8 +75,8 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
     incidents.sort(key=lambda one: (-one["ordinal"], one["incident_id"]))
     environment = [row for one in incidents for row in changed_between(store, one)]
     for one in incidents:
-        own = [row for row in environment if row["incident_id"] == one["incident_id"]]
-        one["causes"] = ", ".join(causes_of([row for row in rows if row["incident_id"] == one["incident_id"]], own))
+        own, changed = ([row for row in of if row["incident_id"] == one["incident_id"]] for of in (rows, environment))
+        one["causes"] = ", ".join(causes_of(own, changed))
     place = {one["incident_id"]: at for at, one in enumerate(incidents)}
     roll_up(chosen)  # under what is shown, not under what the options leave out
     cover_replaced(chosen)
@@ -81,10 +88,16 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
     shown.sort(key=lambda row: (place.get(row["incident_id"], len(place)), *rank_of(row)))
     lines, notes = [], []
     for track in tracks.chosen(options):
-        lines.append(standing(store, track) | gates_of(store, track))
         with store.connect() as connection:
-            notes.append(settings_note(connection, track.line, track.runs, track.limits.look_back))
-        notes.append(note_of(lines[-1]["slow_host"]))
+            gates = newest_gates(connection, track)
+            notes.append(settings_note(connection, track.line, track.runs, track.thresholds.look_back))
+        host = next((own.host for own in gates.values() if own.host), "")
+        notes.append(note_of(host))
+        line = standing(store, track) | {"slow_host": host}
+        for word in FAIL_ON:
+            gate = gates.get(word, GateResult(EXIT_TOO_LITTLE_DATA, "runs", 0.0, 0.0))
+            line |= {f"gate_{word}": gate.code, f"gate_{word}_cause": gate.cause}
+        lines.append(line)
     tables = {"incidents": incidents, "findings": shown, "environment": environment, "lines": lines}
     return Findings(
         {name: Columns.of_rows(rows, FINDINGS_COLUMNS[name]) for name, rows in tables.items()},
@@ -119,15 +132,13 @@ def found_rows(
         track = tracks.of(line_of(row))
         if track is None or (options.device and device_part(options.device) not in device_part(row["device"])):
             continue
-        newest = track.versions[-1]
-        row["is_newest"] = row["version_id"] == newest
-        is_new = row["decided_version_id"] == newest
-        said = state_of(
-            row["base_state"], is_new=is_new, words=words.get(row["finding_id"], ()),
-            versions=track.labels.values(), now_ns=now_ns,
-        )  # fmt: skip
-        row |= {"state": said.state, "until_ns": said.until_ns, "until_version": said.until_version}
-        row["is_new"] = said.state == "new" or (is_new and said.state == "muted")
+        row["is_newest"] = row["version_id"] == track.order[-1]
+        is_new = row["decided_version_id"] == track.order[-1]
+        said = words.get(row["finding_id"], ())
+        row.update(
+            state_of(row["base_state"], is_new=is_new, words=said, versions=track.labels.values(), now_ns=now_ns)
+        )
+        row["is_new"] = row["state"] == "new" or (is_new and row["state"] == "muted")
         row["good_version"] = track.before(row["version_id"])
         row["level_runs"] = track.gates.get(row["version_id"], {}).get("base_runs", "")
         row["verdict"] = verdict_word(SIGNS[row["direction"]], row["change"])
@@ -145,6 +156,36 @@ def found_rows(
     return rows
 
 
+def state_of(base: str, *, is_new: bool, words: Sequence[Row], versions: Collection[str], now_ns: int) -> Row:
+    """The state of a finding: its own, and what users said in the order of time; `until_ns`, `until_version`: end of a
+    mute.
+
+    `base`: as the judgement says; `is_new`: the newest version decided it; `versions`: labels that have runs in its
+    track, which end mutes. A finding that has ended is over whatever was said, but for invalid.
+    """
+    said: Row = {"state": base, "until_ns": None, "until_version": None}
+    if base == "open":
+        said["state"] = "new" if is_new else "persisting"
+    quiet: Row | None = None
+    for word in words:
+        action = word["action"]
+        if action == "invalid":
+            said["state"], quiet = "invalid", None
+        elif action == "note" or base != "open" or said["state"] == "invalid":
+            continue
+        elif action == "mute":
+            quiet = {"state": "muted", "until_ns": word["until_ns"], "until_version": word["until_version"]}
+        elif action == "unmute":
+            quiet = None
+        else:
+            said["state"], quiet = "acknowledged" if action == "ack" else "expected", None
+    if quiet is None:
+        return said
+    end = quiet["until_ns"]
+    is_over = quiet["until_version"] in versions if end is None else end <= now_ns
+    return said if is_over else quiet
+
+
 def complete(row: Row) -> Row:
     """A row with what follows from its numbers."""
     row["unit"] = unit_of_metric(row["metric"])
@@ -154,9 +195,9 @@ def complete(row: Row) -> Row:
     return row
 
 
-def suspects(store: Store, track: TrackNow) -> list[Row]:
+def suspects(store: Store, track: TrackRuns) -> list[Row]:
     """The suspects of the newest version of a track: no findings yet, without a number."""
-    runs, version = track.newest, track.versions[-1]
+    runs, version = track.newest, track.order[-1]
     found = queries.of_version(store, "suspects", track.line, version)
     if not found:
         return []
@@ -328,20 +369,6 @@ def share_of(row: Row, incident: Row) -> float | None:
         return None
     moved = sum(abs(incident[name] or 0.0) for name in _PARTS)
     return None if abs(delta) < 0.3 * moved else float(row["delta"] / delta)
-
-
-def gates_of(store: Store, track: TrackNow) -> Row:
-    """The exit codes of the newest version of a track for `--fail-on new` and `any`, and what gave them."""
-    with store.connect() as connection:
-        found = newest_gates(connection, track.line, [run.run_id for run in track.newest])
-    nothing = GateResult(EXIT_TOO_LITTLE_DATA, "runs", 0.0, 0.0)
-    return {
-        name: value
-        for word in ("new", "any")
-        for name, value in (
-            (f"gate_{word}", found.get(word, nothing).code), (f"gate_{word}_cause", found.get(word, nothing).cause),
-        )
-    } | {"slow_host": next((own.host for own in found.values() if own.host), "")}  # fmt: skip
 
 
 def rank_of(row: Row) -> tuple[Any, ...]:

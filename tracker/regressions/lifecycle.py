@@ -2,20 +2,143 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from tracker.detect import JudgedSeries, KindCode, SeriesTraits, Thresholds, Verdict, Window, judge_version
+from tracker.detect import DEFAULTS, JudgedSeries, KindCode, SeriesTraits, Thresholds, Verdict, Window, judge_version
 from tracker.detect.sides import sides_of
-from tracker.regressions.state import UNDECIDED, Finding, TrackState
-from tracker.regressions.track import newest, oldest
+from tracker.regressions.track import BEGINNING, Track, newest, oldest
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 BOOL = NDArray[np.bool_]
+
+UNDECIDED: Final = -1
+"""The level of a version that waits for further runs."""
+
+
+class Finding(Struct):
+    """A confirmed change of a series. Its key is (series, sign, how, first_version).
+
+    `sign`: 1 worse, -1 better; `how`: level, presence or gradual; `first_version`: that it is dated to;
+    `decided_version`: whose runs decided it; `reference`: ids of the base runs, frozen; `reference_level`: their level;
+    `size`: absolute change, a log, 0 for new and gone operators; `contribution`: share of the step, signed;
+    `faster`: of an improvement, whether its version was faster on the whole; `state`: open, recovered, taken back,
+    accepted, vanished or withdrawn; `ended_version`: that in which it was over, `ended_by`: that whose runs decided it,
+    both 0 while open.
+    """
+
+    series: int
+    sign: int
+    how: str
+    first_version: int
+    decided_version: int
+    reference: tuple[int, ...]
+    reference_level: int
+    size: float
+    contribution: float
+    q: float
+    faster: bool = False
+    state: str = "open"
+    ended_version: int = 0
+    ended_by: int = 0
+
+    @property
+    def key(self) -> tuple[int, int, str, int]:
+        """What stays the same when it is withdrawn and found again."""
+        return self.series, self.sign, self.how, self.first_version
+
+    def end(self, state: str, version: int = 0, by: int = 0) -> Finding:
+        """Note what became of it: in `version`, by the runs of `by`."""
+        self.state, self.ended_version, self.ended_by = state, version, by
+        return self
+
+
+class TrackState(Struct):
+    """All that is kept from one version to the next; rows by version, one element per series.
+
+    `levels`: the version with which the level of a series began, or UNDECIDED; `settled`: the version that decided it;
+    `waits`: the sign of what an undecided version may be (0: it was decided at once).
+    """
+
+    series: int
+    levels: dict[int, I64] = field(default_factory=dict)
+    settled: dict[int, I64] = field(default_factory=dict)
+    waits: dict[int, I64] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def open(self) -> list[Finding]:
+        """Open findings, the oldest first."""
+        return sorted((one for one in self.findings if one.state == "open"), key=lambda one: one.first_version)
+
+    @property
+    def opened(self) -> BOOL:
+        """(series,): which have an open finding."""
+        found = np.zeros(self.series, dtype=bool)
+        found[[one.series for one in self.open]] = True
+        return found
+
+    @property
+    def current(self) -> I64:
+        """The current level of each series: that of its newest decided version."""
+        level = np.full(self.series, UNDECIDED)
+        for version in sorted(self.levels, reverse=True):
+            level = np.where(level == UNDECIDED, self.levels[version], level)
+            if (level != UNDECIDED).all():
+                return level
+        return np.where(level == UNDECIDED, BEGINNING, level)
+
+    def pending(self) -> tuple[list[int], I64, I64]:
+        """The newest undecided versions in order, how many of them each series has, and the sign of its first."""
+        versions: list[int] = []
+        count, sign = np.zeros((2, self.series), dtype=np.int64)
+        still = np.ones(self.series, dtype=bool)
+        for version in sorted(self.levels, reverse=True):
+            still = still & (self.levels[version] == UNDECIDED)
+            if not still.any():
+                break
+            versions.insert(0, version)
+            count, sign = count + still, np.where(still, self.waits[version], sign)
+        return versions, count, sign
+
+    def settle(self, versions: Iterable[int], row: int, level: int, by: int) -> None:
+        """Decide the level of a series in versions that waited."""
+        for version in versions:
+            self.levels[version][row], self.settled[version][row] = level, by
+
+    def before(self, version: int) -> TrackState:
+        """The state in which `version` is judged for the first time: what was decided from it on is undone.
+
+        Findings that it decided are withdrawn and keep their place, so that ids and words on them stay; findings that
+        it ended are open again.
+        """
+        state = TrackState(self.series)
+        for own in (own for own in self.levels if own < version):
+            undone = self.settled[own] >= version
+            state.levels[own] = np.where(undone, UNDECIDED, self.levels[own])
+            state.settled[own] = np.where(undone, 0, self.settled[own])
+            state.waits[own] = self.waits[own].copy()
+        for one in self.findings:
+            found = replace(one)
+            if one.decided_version >= version or one.ended_by >= version:
+                found.end("withdrawn" if one.decided_version >= version else "open")
+            state.findings.append(found)
+        return state
+
+    def begin(self, found: Finding) -> Finding:
+        """Add a finding, or revive the withdrawn one of the same key."""
+        for place, one in enumerate(self.findings):
+            if one.key == found.key:
+                self.findings[place] = found
+                return found
+        self.findings.append(found)
+        return found
 
 
 class VersionRuns(Struct, frozen=True):
@@ -36,6 +159,16 @@ class VersionRuns(Struct, frozen=True):
     levels: I64
     current: I64
     limits: Thresholds
+
+    @property
+    def is_single(self) -> bool:
+        """Whether the version has one run."""
+        return int(self.new.sum()) == 1
+
+    @property
+    def centred(self) -> F64:
+        """The numbers without the common-mode shift, where it is taken out."""
+        return self.window.centred(self.series.shares_shift)
 
     def level(self, of: I64) -> BOOL:
         """(series, runs): the runs in the look-back that belong to a level of each series."""
@@ -71,13 +204,53 @@ class Change(Struct, frozen=True):
     judged: JudgedSeries
 
 
+class VersionResult(Struct, frozen=True):
+    """What judging a version gives. `found`: the findings that it decided."""
+
+    now: VersionRuns
+    judged: JudgedSeries
+    found: list[Finding]
+
+
+def walk(track: Track, state: TrackState, *, start: int = 1, limits: Thresholds = DEFAULTS) -> Iterator[VersionResult]:
+    """Judge the versions of a track from `start` on, in order; `state`: that before `start`, which is changed."""
+    for version in np.unique(track.versions[track.versions >= start]).tolist():
+        yield judge_next(track, state, version, limits)
+
+
+def judge_next(track: Track, state: TrackState, version: int, limits: Thresholds = DEFAULTS) -> VersionResult:
+    """Judge one version and take it into the state. The track needs only the runs that `needed_runs` names."""
+    older = np.flatnonzero(track.versions < version)
+    wanted = np.isin(track.run_ids, needed_runs(track.versions, track.run_ids, state, version, limits))
+    window, columns = track.window(version, older[wanted[older]], np.flatnonzero(track.versions == version), limits)
+    versions = track.versions[columns]
+    none = np.full(state.series, UNDECIDED)
+    rows = [state.levels.get(own, none) for own in versions.tolist()]
+    levels = np.stack(rows, axis=1) if rows else np.zeros((state.series, 0), dtype=np.int64)
+    current = state.current if state.levels else np.full(state.series, BEGINNING)
+    looked_back = np.isin(columns, older[-limits.look_back :])
+    now = VersionRuns(
+        version, window, track.series, track.run_ids[columns], versions, versions == version, looked_back, levels,
+        current, limits,
+    )  # fmt: skip
+    judged = now.judge(current, now.new, state.opened)
+    return VersionResult(now, judged, fold(state, now, judged))
+
+
+def needed_runs(versions: I64, run_ids: I64, state: TrackState, version: int, limits: Thresholds = DEFAULTS) -> I64:
+    """Ids of the runs that a version is judged with: its own, the newest 32 before, references of open findings."""
+    wanted = {run for one in state.open for run in one.reference}
+    chosen = np.isin(run_ids, sorted(wanted)) & (versions < version)
+    chosen[np.flatnonzero(versions < version)[-limits.look_back :]] = True
+    return np.asarray(run_ids[chosen | (versions == version)])
+
+
 def fold(state: TrackState, now: VersionRuns, judged: JudgedSeries) -> list[Finding]:
     """Take the verdicts of a version into the state; the findings that it decided.
 
     In this order: open findings end or stay; suspects are confirmed, cleared, or wait; other changes begin findings;
     what returned is compared with the level it returned to; what slows down gradually is found.
     """
-    single = int(now.new.sum()) == 1
     level, waits = now.current.copy(), np.zeros(state.series, dtype=np.int64)
     forgotten = ~now.level(now.current).any(axis=1) & now.looked_back.any()
     versions, count, _ = state.pending()
@@ -97,7 +270,7 @@ def fold(state: TrackState, now: VersionRuns, judged: JudgedSeries) -> list[Find
     free &= count == 0
     changed = np.isin(judged.verdict, (Verdict.ADDED, Verdict.REMOVED)) & (waits == 0)
     changed[list(returned)] = False
-    waiting = free & ~changed & single
+    waiting = free & ~changed & now.is_single
     waits[waiting] = judged.suspect[waiting]
     for row in np.flatnonzero((free & (judged.sign != 0)) | changed).tolist():
         how = "presence" if changed[row] else "level"
@@ -106,7 +279,9 @@ def fold(state: TrackState, now: VersionRuns, judged: JudgedSeries) -> list[Find
     changes = {change.row: change for change in decided}
     for row, change in changes.items():
         level[row] = change.first
-    found = [begin(state, now, change) for change in changes.values() if is_finding(state, change)]
+    # a fall while a regression is open only moves the level
+    falling = {one.series for one in state.open if one.sign > 0}
+    found = [begin(state, now, own) for own in changes.values() if own.sign > 0 or own.row not in falling]
     found += compare_returned(state, now, judged, returned, level)
     settled = (waits == 0) & (level == now.current)
     for change in gradual_slowdowns(state, now, settled):
@@ -117,11 +292,6 @@ def fold(state: TrackState, now: VersionRuns, judged: JudgedSeries) -> list[Find
     state.waits[now.version] = waits
     mark_faster(found, now)
     return found
-
-
-def is_finding(state: TrackState, change: Change) -> bool:
-    """Whether a change is a finding: a fall while a regression is open only moves the level."""
-    return change.sign > 0 or not any(one.series == change.row and one.sign > 0 for one in state.open)
 
 
 def begin(state: TrackState, now: VersionRuns, change: Change) -> Finding:
@@ -149,9 +319,8 @@ def end_findings(state: TrackState, now: VersionRuns, judged: JudgedSeries, wait
     A finding is back if it lies above its reference by less than the limit, a quarter of its size, or two standard
     errors (at most half of its size); in a version of one run only if the version before was back too.
     """
-    single = int(now.new.sum()) == 1
+    single, centred = now.is_single, now.centred
     versions, count, _ = state.pending()
-    centred = now.window.centred(now.series.shares_shift)
     there = ~np.isnan(centred) & now.window.recorded
     for one in state.open:
         row = one.series
@@ -168,8 +337,7 @@ def end_findings(state: TrackState, now: VersionRuns, judged: JudgedSeries, wait
             level = now.looked_back & (now.levels[row] == now.current[row]) & now.window.recorded[row]
             if single and not there[row, level].all():
                 continue  # it comes and goes
-            one.state, one.ended_version, one.ended_by = "vanished", now.version, now.version
-            yield one
+            yield one.end("vanished", now.version, now.version)
             continue
         else:
             base = np.isin(now.run_ids, one.reference) & there[row]
@@ -179,15 +347,12 @@ def end_findings(state: TrackState, now: VersionRuns, judged: JudgedSeries, wait
             back = one.sign * (centred[row, new & there[row]].mean() - reference) < limit
             was_back = waited and one.sign * (centred[row, before].mean() - reference) < limit
         if back and (not single or was_back):
-            one.state = "recovered" if one.sign > 0 else "taken back"
-            one.ended_version = versions[-1] if waited else now.version
-            one.ended_by = now.version
-            yield one
+            word = "recovered" if one.sign > 0 else "taken back"
+            yield one.end(word, versions[-1] if waited else now.version, now.version)
         elif back:
             waits[row] = -one.sign
         elif one.sign < 0 and one.decided_version < now.version:
-            one.state, one.ended_version, one.ended_by = "accepted", now.version, now.version
-            yield one
+            yield one.end("accepted", now.version, now.version)
 
 
 def decide_suspects(
@@ -206,7 +371,7 @@ def decide_suspects(
     with np.errstate(invalid="ignore"):
         still = waiting & (sign * judged.change >= now.series.ratio)
     together = judged
-    if int(now.new.sum()) == 1:
+    if now.is_single:
         enough = still & (count + 1 >= needed)
         waits[still & ~enough] = sign[still & ~enough]
         again = waiting & ~still
@@ -227,7 +392,7 @@ def decide_suspects(
         state.settle(own, row, own[0] if confirmed else int(now.current[row]), now.version)
         if confirmed:
             yield Change(row, int(sign[row]), "level", own[0], int(now.current[row]), together)
-        elif int(now.new.sum()) > 1 and judged.sign[row] != 0:
+        elif not now.is_single and judged.sign[row] != 0:
             yield Change(row, int(judged.sign[row]), "level", now.version, int(now.current[row]), judged)
 
 
@@ -237,8 +402,7 @@ def near_the_others(now: VersionRuns, together: JudgedSeries, sign: I64) -> BOOL
     Else it belongs to the old level, and the change is dated to the run after it.
     """
     columns = np.flatnonzero(now.new | now.looked_back)[-1 - now.limits.confirming :]
-    centred = now.window.centred(now.series.shares_shift)[:, columns]
-    rise = sign[:, None] * (centred - together.base_mean[:, None])
+    rise = sign[:, None] * (now.centred[:, columns] - together.base_mean[:, None])
     with np.errstate(invalid="ignore"):
         return np.asarray(rise[:, 0] >= 0.5 * rise[:, 1:].mean(axis=1))
 
@@ -255,7 +419,7 @@ def compare_returned(
         return
     since = min(own[0].ended_version for own in returned.values())
     new = now.since(since)
-    whole = judged if int(now.new.sum()) > 1 else now.judge(now.current, new)
+    whole = judged if not now.is_single else now.judge(now.current, new)
     lost = {
         row for row, own in returned.items()
         if whole.sign[row] > 0 and any(one.sign < 0 and one.faster for one in own)
@@ -288,16 +452,14 @@ def gradual_slowdowns(state: TrackState, now: VersionRuns, settled: BOOL) -> Ite
     if not len(past):
         return
     new = now.since(int(now.versions[past[-1]]))
-    if int(now.new.sum()) == 1 and new.sum() > 2:
+    if now.is_single and new.sum() > 2:
         return  # more runs of this version are to come
     if new.sum() < limits.least_gradual:
         last = np.flatnonzero(now.new | now.looked_back)[-limits.least_gradual :]
         new = np.isin(np.arange(len(new)), last)
-    is_open = np.zeros(state.series, dtype=bool)
-    is_open[[one.series for one in state.open]] = True
     level = now.level(now.current)
     whole = (level | now.new)[:, new].all(axis=1) & (new.sum() >= limits.least_gradual)
-    rows = np.flatnonzero(now.series.leaf & settled & whole & ~is_open)
+    rows = np.flatnonzero(now.series.leaf & settled & whole & ~state.opened)
     base = oldest(level & ~new, limits.window)
     least = np.log1p(limits.gradual)
     logs = now.window.logs[rows] - now.window.shift

@@ -49,7 +49,7 @@ _DECIDE: Final = text(
 
 class Levels(Struct, frozen=True):
     """Of a version, per series (ids ascending): the version with which its level began, the version that decided it,
-    and the sign of what still waits; as in `regressions.state`, by ids of versions.
+    and the sign of what still waits; as in `TrackState`, by ids of versions.
     """
 
     series_ids: I64
