@@ -26,7 +26,7 @@ ROOMS = {
     "tracker/doctor": (1_182, 9),
     "tracker/hooks": (1_150, 12),
     "tracker/intake": (2_431, 14),
-    "tracker/notify": (1_851, 14),
+    "tracker/notify": (1_757, 11),
     "tracker/page": (1_347, 6),
     "tracker/profile": (858, 7),
     "tracker/ranks": (937, 6),

@@ -101,19 +101,15 @@ def wanted(incident: Incident, heard: Heard, alerts: Alerts, now_ns: int) -> Wan
     if news and not known:
         return Want("opened", covers)
     if news:
-        return _more(covers, heard.of(incident), alerts)
+        mine = heard.of(incident)
+        if not mine or any(is_untried(record) for record in mine):
+            return Want("added", covers)  # it joins a message that nobody has tried yet
+        last = max(mine, key=_when)
+        return Want("added", covers, _when(last) + alerts.interval_ns, last.severity)
     if covers and known:
         return Want(None, covers)
     over = _over(incident, heard)
     return over or _reminder(live, heard.of(incident, TOLD | {"dead"}), alerts, now_ns)
-
-
-def _more(covers: frozenset[str], mine: list[Record], alerts: Alerts) -> Want:
-    """More of an incident that was told: at once where it joins a message that nobody has tried yet."""
-    if not mine or any(is_untried(record) for record in mine):
-        return Want("added", covers)
-    last = max(mine, key=_when)
-    return Want("added", covers, _when(last) + alerts.interval_ns, last.severity)
 
 
 def is_untried(record: Record) -> bool:
