@@ -51,7 +51,7 @@ def test_longer_pattern_goes_before_a_shorter_one():
 
 
 def test_limit_of_a_device_goes_before_that_of_all():
-    assert track_limits((limit("confirm", 4, device_id=7), limit("confirm", 3))).confirming == 4
+    assert track_limits((limit("confirm", 4, device_id=7), limit("confirm", 3))).confirm == 4
 
 
 @pytest.mark.parametrize(

@@ -248,7 +248,7 @@ def _listed(counts: Mapping[str, int]) -> str:
 
 def _judged_against(found: SideVerdicts, baseline: Loaded, candidate: Loaded) -> str:
     """Which runs the verdicts rest on, and what so many runs can tell."""
-    new, confirming = candidate.side.runs, counted(found.limits.confirming, "run")
+    new, confirming = candidate.side.runs, counted(found.limits.confirm, "run")
     if found.base_runs is not None:
         base = len(found.base_runs)
         numbers = f" (run {format_numbers(sorted(found.base_runs))})" if base else ""

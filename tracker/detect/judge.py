@@ -9,9 +9,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from tracker.detect.presence import presence_of
 from tracker.detect.series import KindCode, SeriesTraits
-from tracker.detect.sides import Sides, Window, sides_of
+from tracker.detect.sides import Sides, Window, presence_of, sides_of
 from tracker.detect.statistics import discovery_rates, moderated, t_above
 from tracker.detect.thresholds import DEFAULTS, Thresholds
 
@@ -68,7 +67,7 @@ class Reason(IntEnum):
 class JudgedSeries(Struct, frozen=True):
     """One element per series. `change`: a log, positive for worse, without the common-mode shift where that is taken
     out; `raw_change`: with it; `contribution`: share of the step; `se`: standard error of the change, on `freedom`
-    degrees; `base_mean`, `new_mean`: logs, as judged; p and q are one-sided, in the direction of the change;
+    degrees; `base_mean`: a log, as judged; p and q are one-sided, in the direction of the change;
     `verdict`, `reason`: codes.
     """
 
@@ -82,7 +81,6 @@ class JudgedSeries(Struct, frozen=True):
     se: F64
     freedom: F64
     base_mean: F64
-    new_mean: F64
     base_runs: I64
     new_runs: I64
 
@@ -134,7 +132,6 @@ def judge_version(  # noqa: PLR0913 -- the runs, what is known of the series, an
         se=se,
         freedom=freedom,
         base_mean=sides.base_mean,
-        new_mean=sides.new_mean,
         base_runs=sides.base_runs,
         new_runs=sides.new_runs,
     )

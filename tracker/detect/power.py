@@ -95,4 +95,4 @@ def runs_to_decide(judged: JudgedSeries, family: I64, limits: Thresholds = DEFAU
         passes = known & (t_above(np.where(known, t, np.nan), np.maximum(judged.freedom + extra, 1e-9)) <= needed)
         more = np.where(passes, extra, more)
     single = known & (judged.new_runs < limits.least_new) & (more >= 0)
-    return np.where(single, np.maximum(more, limits.confirming), more)
+    return np.where(single, np.maximum(more, limits.confirm), more)

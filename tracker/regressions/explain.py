@@ -127,7 +127,7 @@ def tests_of(finding: Row, own: JudgedSeries, row: int, data: Track, track: Trac
     add("runs before", before, least, before >= least, "newest runs of the level before", "least_base")
     add("runs after", after, new, after >= new, "runs that show the change together", "confirm")
     if not is_presence:
-        ratio = limits.gradual if is_gradual else float(np.expm1(data.series.ratio[row]))
+        ratio = limits.gradual_ratio if is_gradual else float(np.expm1(data.series.ratio[row]))
         what = "change, machine-wide drift removed" if data.series.shares_shift[row] else "change"
         passes = abs(float(own.change[row])) >= math.log1p(ratio) - 1e-9
         add("change", math.expm1(float(own.change[row])), ratio, passes, what, MIN_RATIO)

@@ -254,7 +254,7 @@ def against_pinned(connection: Connection, track: TrackRuns) -> tuple[Words, str
             both = np.flatnonzero((data.versions > first) & (data.versions <= at))[-limits.least_gradual :]
         if len(both) >= limits.least_gradual:
             gradual = replace(limits, alpha=limits.alpha_gradual)
-            slow = _against(data, first, both, at, gradual, ratio=limits.gradual)
+            slow = _against(data, first, both, at, gradual, ratio=limits.gradual_ratio)
             found = np.where(np.isin(slow, CHANGES) & ~np.isin(found, CHANGES), slow, found)
         for number, code in zip(data.ids.tolist(), found.tolist(), strict=True):
             if code != Verdict.ABSENT:

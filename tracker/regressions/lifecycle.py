@@ -367,7 +367,7 @@ def decide_suspects(
     waiting = free & (count > 0)
     if not waiting.any():
         return
-    needed = 1 + now.limits.confirming
+    needed = 1 + now.limits.confirm
     with np.errstate(invalid="ignore"):
         still = waiting & (sign * judged.change >= now.series.ratio)
     together = judged
@@ -377,13 +377,13 @@ def decide_suspects(
         again = waiting & ~still
         waits[again] = judged.suspect[again]
         if enough.any():
-            since = now.since(versions[-now.limits.confirming])
+            since = now.since(versions[-now.limits.confirm])
             together = now.judge(now.current, since, alpha=now.limits.alpha_suspect)
             late = enough & ~near_the_others(now, together, sign)
             enough &= ~late
             waits[late] = sign[late]
             for row in np.flatnonzero(late).tolist():
-                state.settle(versions[-now.limits.confirming :][:1], row, int(now.current[row]), now.version)
+                state.settle(versions[-now.limits.confirm :][:1], row, int(now.current[row]), now.version)
     else:
         enough = waiting.copy()
     for row in np.flatnonzero(waiting & ((waits == 0) | ~still)).tolist():
@@ -401,7 +401,7 @@ def near_the_others(now: VersionRuns, together: JudgedSeries, sign: I64) -> BOOL
 
     Else it belongs to the old level, and the change is dated to the run after it.
     """
-    columns = np.flatnonzero(now.new | now.looked_back)[-1 - now.limits.confirming :]
+    columns = np.flatnonzero(now.new | now.looked_back)[-1 - now.limits.confirm :]
     rise = sign[:, None] * (now.centred[:, columns] - together.base_mean[:, None])
     with np.errstate(invalid="ignore"):
         return np.asarray(rise[:, 0] >= 0.5 * rise[:, 1:].mean(axis=1))
@@ -461,7 +461,7 @@ def gradual_slowdowns(state: TrackState, now: VersionRuns, settled: BOOL) -> Ite
     whole = (level | now.new)[:, new].all(axis=1) & (new.sum() >= limits.least_gradual)
     rows = np.flatnonzero(now.series.leaf & settled & whole & ~state.opened)
     base = oldest(level & ~new, limits.window)
-    least = np.log1p(limits.gradual)
+    least = np.log1p(limits.gradual_ratio)
     logs = now.window.logs[rows] - now.window.shift
     sides = sides_of(logs, base[rows], new)
     with np.errstate(invalid="ignore"):
@@ -469,7 +469,7 @@ def gradual_slowdowns(state: TrackState, now: VersionRuns, settled: BOOL) -> Ite
     if not len(likely):
         return
     own = judge_version(
-        now.window, now.series, base, new, ratio=limits.gradual, alpha=limits.alpha_gradual, limits=limits
+        now.window, now.series, base, new, ratio=limits.gradual_ratio, alpha=limits.alpha_gradual, limits=limits
     )
     for row in likely.tolist():
         if own.verdict[row] == Verdict.REGRESSED:

@@ -25,23 +25,16 @@ MIN_RATIO: Final = "min_ratio"
 MIN_CONTRIBUTION: Final = "min_contribution"
 OF_SERIES: Final = (MIN_RATIO, MIN_CONTRIBUTION)
 """Limits that a kind or a pattern of names may have of its own."""
-OF_TRACK: Final = {
-    "alpha": "alpha", "gradual_ratio": "gradual", "confirm": "confirming", "least_base": "least_base",
-    "window": "window", "look_back": "look_back", "gate_net": "gate_net", "gate_peak": "gate_peak",
-}  # fmt: skip
-"""Limits of a whole track -> field of `Thresholds`."""
 COUNTS: Final = frozenset({"confirm", "least_base", "window", "look_back"})
 """Limits that are numbers of runs."""
 
 
 def track_limits(rows: Sequence[Threshold]) -> Thresholds:
     """The limits of a track, of those that are the same for all of its series."""
-    found = {}
-    for row in sorted(rows, key=_specific):
-        if row.name in OF_TRACK:
-            found[OF_TRACK[row.name]] = int(row.value) if row.name in COUNTS else row.value
+    own = [row for row in sorted(rows, key=_specific) if row.name not in OF_SERIES]
+    found = {row.name: int(row.value) if row.name in COUNTS else row.value for row in own}
     limits = replace(DEFAULTS, **found)
-    return replace(limits, least_new=max(limits.least_new, limits.confirming))
+    return replace(limits, least_new=max(limits.least_new, limits.confirm))
 
 
 def traits_of(keys: Sequence[Key], rows: Sequence[Threshold], *, device_timed: bool) -> SeriesTraits:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tracker.detect import CHANGES, JudgedSeries, KindCode, Reason, Thresholds, Verdict
 from tracker.detect.power import detectable_change
-from tracker.detect.presence import exact_changes
+from tracker.detect.sides import exact_changes
 from tracker.regressions.lifecycle import UNDECIDED, Finding, TrackState, VersionResult
 from tracker.regressions.track import BEGINNING, Track, geometric_mean
 from tracker.store import bulk, judged
