@@ -35,7 +35,7 @@ def baseline_of(
                 remedy="name some of them: VERSION@DEVICE or run:ID,run:ID",
             )
         track = runs_of_track(connection, lines[0])
-        row = judged_version_of(connection, track, run_ids) if against == "window" else None
+        row = judged_version_of(track, run_ids) if against == "window" else None
     named = queries.runs_by_id(store, run_ids)
     of = str(named["workload"].iloc[0])
     order = queries.order_of_versions(store, of)

@@ -140,7 +140,7 @@ def found_rows(
         )
         row["is_new"] = row["state"] == "new" or (is_new and row["state"] == "muted")
         row["good_version"] = track.before(row["version_id"])
-        row["level_runs"] = track.gates.get(row["version_id"], {}).get("base_runs", "")
+        row["level_runs"] = getattr(track.judged.get(row["version_id"]), "base_runs", "")
         row["verdict"] = verdict_word(SIGNS[row["direction"]], row["change"])
         before, after = row["baseline_value"], row["candidate_value"]
         row["ratio"] = after / before - 1 if before and after else None
@@ -213,7 +213,7 @@ def suspects(store: Store, track: TrackRuns) -> list[Row]:
             **row, **track.names, **track.line.parameters, **_OF_NO_FINDING, "ratio": row["change"],
             "direction": "regression" if worse else "improvement", "change": "level", "version_id": version,
             "version": track.labels[version], "good_version": track.before(version), "baseline_value": before,
-            "candidate_value": after, "baseline_runs": track.gates.get(version, {}).get("base_runs", ""),
+            "candidate_value": after, "baseline_runs": getattr(track.judged.get(version), "base_runs", ""),
             "candidate_runs": " ".join(str(run.run_id) for run in runs),
         }  # fmt: skip
         rows.append(complete(made))

@@ -58,14 +58,13 @@ def update(store: Store, lines: Iterable[Line]) -> int:
     for line in dict.fromkeys(lines):
         with store.connect() as connection:
             track = runs_of_track(connection, line)
-            first = track.first_difference(regressions.rests_on(connection, line))
-        if first is None:
+        if not track.late and track.judged.keys() <= track.rests_on.keys():
             continue
         stale = [run.run_id for run in track.runs if run.stale]
         for run_id in stale:
             store.transact(partial(_make_samples, run_id=run_id))
         reader = TrackReader(line, None if stale else track)
-        for _ in range(max(1, len(track.order) + 1 - first)):
+        for _ in range(max(1, len(track.late))):
             done = _judge_next_version(store, reader)
             if done is None:
                 break

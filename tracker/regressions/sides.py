@@ -92,17 +92,15 @@ class SideVerdicts(Struct, frozen=True, eq=False):
         return {name: column.item(self.places[key]) for name, column in self.columns.items()}
 
 
-def judged_version_of(connection: Connection, track: TrackRuns, run_ids: Iterable[int]) -> JudgedRow | None:
+def judged_version_of(track: TrackRuns, run_ids: Iterable[int]) -> JudgedRow | None:
     """How the version came out that is exactly these runs; None where they are none, or where it was judged from
     something else than what is there now.
     """
     own = set(run_ids)
-    versions = {run.version_id for run in track.runs if run.run_id in own}
-    if len(versions) != 1 or {run.run_id for run in track.runs if run.version_id in versions} != own:
-        return None
-    (version,) = versions
-    row = regressions.judged_row(connection, track.line, version)
-    return None if row is None or row.rests_on != track.rests_on[version] else row
+    version = next((run.version_id for run in track.runs if run.run_id in own), 0)
+    row = track.judged.get(version)
+    is_whole = {run.run_id for run in track.runs_of(version)} == own
+    return row if is_whole and row is not None and row.rests_on == track.rests_on[version] else None
 
 
 def verdicts_of_sides(
@@ -135,7 +133,7 @@ def stored_verdicts(
     """The verdicts that history and findings show; None where other sides than they have are compared."""
     lines = known.lines_of(connection, candidate)
     track = runs_of_track(connection, lines[0]) if len(lines) == 1 else None
-    row = judged_version_of(connection, track, candidate) if track else None
+    row = judged_version_of(track, candidate) if track else None
     if track is None or row is None:
         return None
     base, before = tuple(map(int, row.base_runs.split())), track.before(row.version_id)
@@ -161,7 +159,7 @@ def newest_gates(connection: Connection, track: TrackRuns) -> dict[str, GateResu
     """How each word of `--fail-on` ends for the newest version of a track, as in a diff of it with the version before;
     empty where its judgement is out of date.
     """
-    row = judged_version_of(connection, track, [run.run_id for run in track.newest])
+    row = judged_version_of(track, [run.run_id for run in track.newest])
     if row is None:
         return {}
     said = regressions.verdicts_of(connection, track.line, row.version_id)

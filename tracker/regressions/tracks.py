@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 from typing import Any, Final
@@ -21,6 +21,7 @@ from tracker.results import FindingsOptions, HistoryOptions
 from tracker.store import Store, judged, queries, regressions, thresholds
 from tracker.store.dimensions import digest_of
 from tracker.store.judged import Line, LineRun
+from tracker.store.regressions import JudgedRow
 from tracker.store.samples import SAMPLE_RULES
 from tracker.store.thresholds import Threshold
 from tracker.units import device_part
@@ -44,9 +45,8 @@ _SERIES: Final = {
 @dataclass(frozen=True)
 class TrackRuns:
     """The active runs of a track in the order of versions. `rows`: what was read of them; `limits`: that users set;
-    `rests_on`: what the judgement of each version rests on, in their order; `names`: workload, configuration and
-    device; `late`: versions whose judgement is missing or out of date, in order; `gates`: by version, as in
-    sql/version_gates.sql.
+    `rests_on`: what the judgement of each version rests on, in their order; `judged`: how they came out that were
+    judged, from whatever; `names`: workload, configuration and device.
     """
 
     line: Line
@@ -54,9 +54,8 @@ class TrackRuns:
     runs: Sequence[LineRun]
     limits: tuple[Threshold, ...]
     rests_on: dict[int, bytes]
-    names: Mapping[str, str] = field(default_factory=dict)
-    late: tuple[int, ...] = ()
-    gates: Mapping[int, Row] = field(default_factory=dict)
+    judged: Mapping[int, JudgedRow]
+    names: Mapping[str, str]
 
     @cached_property
     def order(self) -> list[int]:
@@ -97,6 +96,12 @@ class TrackRuns:
         at = self.place.get(version_id, 1)
         return self.labels[self.order[at - 2]] if at > 1 else None
 
+    @cached_property
+    def late(self) -> list[int]:
+        """The versions whose judgement is missing or out of date, in order."""
+        first = self.first_difference({version: row.rests_on for version, row in self.judged.items()})
+        return [] if first is None else self.order[first - 1 :]
+
     def first_difference(self, known: dict[int, bytes]) -> int | None:
         """The place of the first version that was judged from something else than what is there now; None: all is
         judged. `known`: what was judged rests on.
@@ -117,7 +122,7 @@ def runs_of_track(connection: Connection, line: Line, names: Mapping[str, str] |
     for version, own in groupby(runs, lambda run: run.version_id):
         said = (f"{run.run_id} {run.ranks} {run.timeline} {run.recording_id}" for run in own)
         chain = found[version] = digest_of((chain.hex(), version, *said))
-    return TrackRuns(line, rows, runs, limits, found, names or {})
+    return TrackRuns(line, rows, runs, limits, found, regressions.judged_rows(connection, line), names or {})
 
 
 def named_lines(rows: Columns) -> Iterator[tuple[Line, dict[str, str]]]:
@@ -144,8 +149,7 @@ class Tracks:
         if line not in self._tracks:
             with self._store.connect() as connection:
                 track = runs_of_track(connection, line, self.names.get(line))
-            gates = {row["version_id"]: row for row in queries.version_gates(self._store, line)} if track.runs else {}
-            self._tracks[line] = replace(track, gates=gates) if track.runs else None
+            self._tracks[line] = track if track.runs else None
         return self._tracks[line]
 
     def chosen(self, options: FindingsOptions) -> Iterator[TrackRuns]:
@@ -180,13 +184,8 @@ def places(store: Store, options: HistoryOptions) -> list[TrackRuns]:
         raise UsageError(f"there are several workloads: {', '.join(workloads)}", remedy="choose one with --workload")
     if not workloads:
         raise UsageError("no active runs are left to show", remedy="tracker runs --state all lists what there is")
-    found = []
     with store.connect() as connection:
-        for line, names in named_lines(rows):
-            track = runs_of_track(connection, line, names)
-            first = track.first_difference(regressions.rests_on(connection, line))
-            found.append(track if first is None else replace(track, late=tuple(track.order[first - 1 :])))
-    return found
+        return [runs_of_track(connection, line, names) for line, names in named_lines(rows)]
 
 
 def standing(store: Store, track: TrackRuns) -> Row:
@@ -206,8 +205,8 @@ def standing(store: Store, track: TrackRuns) -> Row:
         way = min((part for part, _ in rows), key=WAYS.index, default="")
         values = [value for part, value in rows if part == way and value is not None and value > 0]
         found[column] = math.exp(sum(map(math.log, values)) / len(values)) if values else None
-    gate = track.gates.get(newest[0].version_id, {})
-    before, after = gate.get("step_before_ns"), gate.get("step_after_ns")
-    found |= {name: gate.get(name) for name in ("step_verdict", "net", "peak")}
+    gate = track.judged.get(newest[0].version_id)
+    before, after = (gate.step_before_ns, gate.step_after_ns) if gate else (None, None)
+    found |= {name: getattr(gate, name, None) for name in ("step_verdict", "net", "peak")}
     found["step_change"] = after / before - 1 if before and after else None
     return found

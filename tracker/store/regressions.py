@@ -74,8 +74,7 @@ class JudgedRow(Struct, frozen=True):
 
 
 _JUDGED: Final = text(
-    f"SELECT {', '.join(JudgedRow.__struct_fields__)} FROM judged_version WHERE {_OF_LINE} "  # noqa: S608 the same
-    "AND version_id = :version_id"
+    f"SELECT {', '.join(JudgedRow.__struct_fields__)} FROM judged_version WHERE {_OF_LINE}"  # noqa: S608 the same
 )
 
 
@@ -178,10 +177,9 @@ def rests_on(connection: Connection, line: Line) -> dict[int, bytes]:
     return {row[0]: bytes(row[1]) for row in connection.execute(_RESTS_ON, line.parameters)}
 
 
-def judged_row(connection: Connection, line: Line, version_id: int) -> JudgedRow | None:
-    """How a version came out as a whole; None where it was not judged."""
-    row = connection.execute(_JUDGED, {**line.parameters, "version_id": version_id}).first()
-    return None if row is None else JudgedRow(*row)
+def judged_rows(connection: Connection, line: Line) -> dict[int, JudgedRow]:
+    """How each version of a track came out as a whole, of those that were judged."""
+    return {row.version_id: JudgedRow(*row) for row in connection.execute(_JUDGED, line.parameters)}
 
 
 def verdicts_of(connection: Connection, line: Line, version_id: int) -> list[Any]:

@@ -34,7 +34,6 @@ from tracker.store.queries.findings import (
     findings,
     of_version,
     standings,
-    version_gates,
 )
 from tracker.store.queries.history import (
     board,
@@ -128,7 +127,6 @@ __all__ = [
     "steps",
     "thresholds",
     "unknown",
-    "version_gates",
     "version_notes",
     "versions",
     "with_values",

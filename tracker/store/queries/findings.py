@@ -36,11 +36,6 @@ def of_version(store: Store, question: str, line: Line, version_id: int) -> list
     return [dict(row._mapping) for row in rows(store, question, **asked)]
 
 
-def version_gates(store: Store, line: Line) -> list[Row]:
-    """How the versions of a track came out, in their order, with the columns of sql/version_gates.sql."""
-    return [dict(row._mapping) for row in rows(store, "version_gates", **line.parameters)]
-
-
 def standings(store: Store) -> list[Row]:
     """Where findings stand, in their order, with the columns of sql/standings.sql."""
     return [dict(row._mapping) for row in rows(store, "standings")]
