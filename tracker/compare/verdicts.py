@@ -18,9 +18,8 @@ from tracker.compare.recorded import stated_recordings
 from tracker.compare.refusals import INSTEAD, refused
 from tracker.detect import Key, Verdict
 from tracker.regressions.hosts import note_of
-from tracker.regressions.limits import traits_of, words_of_limits
 from tracker.regressions.sides import STEP, SideVerdicts, stored_verdicts, verdicts_of_sides
-from tracker.regressions.track import WAYS
+from tracker.regressions.track import WAYS, traits_of, words_of_limits
 from tracker.results import VERDICT_COLUMNS, DiffOptions, Judgement
 from tracker.results.gates import GateResult
 from tracker.results.verdicts import EXCUSED, INCOMPARABLE, TOO_FEW, reason_words

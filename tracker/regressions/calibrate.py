@@ -19,8 +19,7 @@ from tracker.errors import UsageError
 from tracker.lazy import pd
 from tracker.regressions.judgement import TrackReader
 from tracker.regressions.lifecycle import judge_next
-from tracker.regressions.limits import MIN_RATIO, limit_of
-from tracker.regressions.track import Track, geometric_mean, read_track
+from tracker.regressions.track import MIN_RATIO, Track, geometric_mean, limit_of, read_track
 from tracker.regressions.tracks import TrackRuns, places
 from tracker.results import CALIBRATION_COLUMNS, SERIES_KINDS, CalibrateOptions, Calibration, HistoryOptions
 from tracker.store import Store, judged, queries, regressions
@@ -35,7 +34,6 @@ RATIOS: Final = (0.01, 0.02, 0.03, 0.05, 0.08, 0.10, 0.15, 0.20, 0.30)
 RUNS: Final = (2, 3, 5, 8)
 """Runs of a version for which it is shown what they can find."""
 _CANDIDATE: Final = 3
-_SEED: Final = 0
 _MOST_FALSE: Final = 1.0
 _LARGEST: Final = 5
 """Operators for which it is shown what is found."""
@@ -85,12 +83,15 @@ def calibrate(store: Store, references: Sequence[str], *, options: CalibrateOpti
             suspects = _suspects(connection, whole)
     count = len(own.runs)
     baseline = min(repeats.limits.window, count - _CANDIDATE)
-    windows = consecutive_splits(count, baseline, _CANDIDATE)
-    splits = random_splits(count, baseline, _CANDIDATE, most=options.splits, seed=_SEED)
+    # all windows of neighbouring runs
+    ends = [(start + baseline, start + baseline + _CANDIDATE) for start in range(count - baseline - _CANDIDATE + 1)]
+    windows = [(tuple(range(middle - baseline, middle)), tuple(range(middle, end))) for middle, end in ends]
+    splits = random_splits(count, baseline, _CANDIDATE, most=options.splits, seed=0)
     kinds = [kind for kind in SERIES_KINDS if kind in set(repeats.kinds)]
     ratios = sorted({*RATIOS, *map(repeats.used, kinds)})
-    false = {split: false_verdicts(repeats, split, ratios) for split in dict.fromkeys([*windows, *splits])}
-    table = _ratios(false, windows, splits, kinds, ratios)
+    false = {split: false_verdicts(repeats, split, kinds, ratios) for split in dict.fromkeys([*windows, *splits])}
+    of_windows, of_splits = (np.array([false[one] for one in each]) for each in (windows, splits))
+    table = _ratios(of_windows, of_splits, kinds, ratios)
     return Calibration(
         ratios=table,
         proposals=_proposals(table, repeats, kinds, own.names["device"]),
@@ -109,18 +110,6 @@ def calibrate(store: Store, references: Sequence[str], *, options: CalibrateOpti
     )
 
 
-def consecutive_splits(runs: int, baseline: int = 5, candidate: int = 3) -> list[Split]:
-    """All windows of neighbouring runs: `baseline` of them, then `candidate`.
-
-    >>> consecutive_splits(9)
-    [((0, 1, 2, 3, 4), (5, 6, 7)), ((1, 2, 3, 4, 5), (6, 7, 8))]
-    """
-    return [
-        (tuple(range(start, start + baseline)), tuple(range(start + baseline, start + baseline + candidate)))
-        for start in range(runs - baseline - candidate + 1)
-    ]
-
-
 def random_splits(runs: int, baseline: int, candidate: int, *, most: int, seed: int) -> list[Split]:
     """All ways to choose the two sides among the runs; of more than `most`, that many drawn at random by `seed`."""
     total = comb(runs, baseline) * comb(runs - baseline, candidate)
@@ -135,38 +124,27 @@ def random_splits(runs: int, baseline: int, candidate: int, *, most: int, seed: 
     return [(tuple(sorted(each[:baseline])), tuple(sorted(each[baseline : baseline + candidate]))) for each in drawn]
 
 
-def false_verdicts(repeats: Repeats, split: Split, ratios: Sequence[float]) -> dict[tuple[str, float], tuple[int, int]]:
-    """Kind and smallest change -> how many series are found to be changed, of how many that are tested.
+def false_verdicts(repeats: Repeats, split: Split, kinds: Sequence[str], ratios: Sequence[float]) -> I64:
+    """(kinds, smallest changes, 2): how many series are found to be changed, and how many are tested.
 
     Whether a change passes its test does not depend on how small a change counts, so that one judgement serves all of
     them. Only the step and its parts are judged for each, as what explains them depends on it. A series with a limit by
     name has that one throughout.
     """
     found = repeats.judge(split, 0.0)
-    of_step, kinds = repeats.track.series.of_step, repeats.kinds
+    of_step = repeats.track.series.of_step
+    rows = [repeats.kinds == kind for kind in kinds]
     size = np.where(np.isin(found.verdict, CHANGES), np.nan_to_num(np.abs(found.change), nan=np.inf), -1.0)
     tested = ~np.isnan(found.p)
-    counts = {}
-    for ratio in ratios:
+    counts = np.zeros((len(kinds), len(ratios), 2), dtype=np.int64)
+    for at, ratio in enumerate(ratios):
         own = size
         if (size[of_step] >= 0).any():
             again = np.isin(repeats.judge(split, ratio).verdict, CHANGES)
             own = np.where(of_step & ~again, -1.0, size)
         passing = own >= np.where(np.isnan(repeats.own), np.log1p(ratio), repeats.own)
-        for kind in set(kinds):
-            rows = kinds == kind
-            counts[kind, ratio] = int(passing[rows].sum()), int(tested[rows].sum())
+        counts[:, at] = [(passing[of_kind].sum(), tested[of_kind].sum()) for of_kind in rows]
     return counts
-
-
-def smallest_ratio(ratios: pd.DataFrame, most_false: float = _MOST_FALSE) -> float | None:
-    """The smallest `min_ratio` from which on there are at most `most_false` false verdicts in the mean; None: none."""
-    passing: float | None = None
-    for row in ratios.sort_values("min_ratio", ascending=False).to_dict("records"):
-        if row["mean_false"] > most_false:
-            break
-        passing = float(row["min_ratio"])
-    return passing
 
 
 def repeats_of(connection: Connection, runs: TrackRuns) -> Repeats:
@@ -225,33 +203,29 @@ def _places_of(store: Store, wanted: set[int], options: CalibrateOptions) -> tup
     return found[0], replace(found[0], runs=tuple(kept))
 
 
-def _ratios(
-    false: dict[Split, dict[tuple[str, float], tuple[int, int]]], windows: Sequence[Split], splits: Sequence[Split],
-    kinds: Sequence[str], ratios: Sequence[float],
-) -> pd.DataFrame:  # fmt: skip
+def _ratios(of_windows: I64, of_splits: I64, kinds: Sequence[str], ratios: Sequence[float]) -> pd.DataFrame:
     """A row per kind of series and smallest change."""
     rows = []
-    for kind in kinds:
-        for ratio in ratios:
-            found, tested = (np.array([false[split][kind, ratio][at] for split in splits]) for at in (0, 1))
-            of_windows = sum(false[window][kind, ratio][0] for window in windows)
+    for kind_at, kind in enumerate(kinds):
+        for at, ratio in enumerate(ratios):
+            found, tested = of_splits[:, kind_at, at].T
             share = float(found.sum() / tested.sum()) if tested.sum() else np.nan
             rows.append(
-                (kind, ratio, len(splits), float(tested.mean()), share, float(found.mean()), int(found.max()),
-                 int((found > 0).sum()), of_windows)
+                (kind, ratio, len(of_splits), float(tested.mean()), share, float(found.mean()), int(found.max()),
+                 int((found > 0).sum()), int(of_windows[:, kind_at, at, 0].sum()))
             )  # fmt: skip
     return pd.DataFrame(rows, columns=list(CALIBRATION_COLUMNS["ratios"]))
 
 
 def _proposals(ratios: pd.DataFrame, repeats: Repeats, kinds: Sequence[str], device: str) -> pd.DataFrame:
+    """A row per kind, with the smallest change from which on there is at most one false verdict in the mean."""
     rows = []
     for kind in kinds:
         own = ratios[ratios["kind"] == kind]
         used = own[own["min_ratio"] == repeats.used(kind)].iloc[0]
-        count = int((repeats.kinds == kind).sum())
-        rows.append(
-            (device, kind, count, used["min_ratio"], used["mean_false"], used["false_share"], smallest_ratio(own))
-        )
+        passing = (own["mean_false"] <= _MOST_FALSE)[::-1].cumprod()[::-1].astype(bool)
+        count, proposed = int((repeats.kinds == kind).sum()), own["min_ratio"][passing].min()
+        rows.append((device, kind, count, used["min_ratio"], used["mean_false"], used["false_share"], proposed))
     frame = pd.DataFrame(rows, columns=list(CALIBRATION_COLUMNS["proposals"]))
     return frame.astype({"proposed_ratio": "float64"})
 

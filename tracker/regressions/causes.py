@@ -10,14 +10,15 @@ from typing import Any, Final
 from msgspec import Struct
 
 from tracker.columns import Columns
-from tracker.lazy import pd
 from tracker.profile import OF_A_RUN, OF_THE_CODE
 from tracker.regressions.tracks import TrackRuns
-from tracker.results import HISTORY_COLUMNS, REPLACED_BY, TOP_LEVEL
+from tracker.results import REPLACED_BY, TOP_LEVEL
 from tracker.store import Store, queries
 from tracker.units import some_of
 
 Row = dict[str, Any]
+Change = tuple[str, str, str | None, str | None]
+"""Version, key, and its values before and in it; None for nothing."""
 
 _SAME_TIME: Final = 0.10
 """By how much what came may differ from what went, to be called the same work under another name."""
@@ -348,8 +349,8 @@ def changed_between(store: Store, incident: Row) -> list[Row]:
     ]
 
 
-def changes(store: Store, track: TrackRuns) -> pd.DataFrame:
-    """The facts that no run of a version shares with any run of the version before; columns as in HISTORY_COLUMNS.
+def changes(store: Store, track: TrackRuns) -> list[Change]:
+    """The facts that no run of a version shares with any run of the version before.
 
     Several values of a version join with ` | `; what differs from run to run is no change of the version.
     """
@@ -357,13 +358,11 @@ def changes(store: Store, track: TrackRuns) -> pd.DataFrame:
     known: dict[str, dict[str, set[str]]] = {run.version: {} for run in track.runs}
     for run_id, key, value in facts_of(store, list(version_of)):
         known[version_of[run_id]].setdefault(key, set()).add(value)
-    rows = []
-    before: dict[str, set[str]] | None = None
-    for version, after in known.items():
-        changed = [] if before is None else differing(before, after)
-        rows += [(*track.names.values(), version, *change) for change in changed]
-        before = after
-    return pd.DataFrame(rows, columns=list(HISTORY_COLUMNS["environment"]), dtype=object)
+    return [
+        (version, *change)
+        for before, (version, after) in zip(known.values(), list(known.items())[1:], strict=False)
+        for change in differing(before, after)
+    ]
 
 
 def facts_of(store: Store, run_ids: Sequence[int]) -> list[tuple[int, str, str]]:

@@ -18,8 +18,16 @@ from tracker.lazy import pd
 from tracker.regressions.causes import as_one, changed_between, mark_replaced
 from tracker.regressions.hosts import note_of, slow_host
 from tracker.regressions.inbox import found_rows, incident_of, line_of, rank_of, share_of
-from tracker.regressions.limits import MIN_CONTRIBUTION, MIN_RATIO, OF_SERIES, limit_of, words_of_limit
-from tracker.regressions.track import Track, read_track, settings_note
+from tracker.regressions.track import (
+    MIN_CONTRIBUTION,
+    MIN_RATIO,
+    OF_SERIES,
+    Track,
+    limit_of,
+    read_track,
+    settings_note,
+    words_of_limit,
+)
 from tracker.regressions.tracks import TrackRuns, Tracks
 from tracker.results import EXPLAIN_COLUMNS, FINDINGS_COLUMNS, ExplainedFinding
 from tracker.store import Store, queries

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Final
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 from numpy.typing import NDArray
 from sqlalchemy import Connection
@@ -15,10 +15,19 @@ from sqlalchemy import Connection
 from tracker.detect import CHANGES, DEFAULTS, Thresholds, Verdict, judge_version
 from tracker.errors import UsageError
 from tracker.lazy import pd
-from tracker.regressions.causes import changes
+from tracker.regressions.causes import Change, changes
 from tracker.regressions.lifecycle import UNDECIDED
-from tracker.regressions.limits import like, words_of_limits
-from tracker.regressions.track import BEGINNING, I64, Track, geometric_mean, newest, read_track, settings_note
+from tracker.regressions.track import (
+    BEGINNING,
+    I64,
+    Track,
+    geometric_mean,
+    like,
+    newest,
+    read_track,
+    settings_note,
+    words_of_limits,
+)
 from tracker.regressions.tracks import TrackRuns, places
 from tracker.results import HISTORY_COLUMNS, SERIES_KINDS, History, HistoryOptions
 from tracker.store import Store, judged, queries, regressions
@@ -33,8 +42,9 @@ _COLUMNS: Final = {"shape": "input_shapes"}
 _NAMED: Final = 5
 """Values that an error names at most."""
 
-Words = dict[tuple[int, int], str]
-"""Series and version -> REGRESSED, IMPROVED or another word of the judge."""
+Row = dict[str, Any]
+Place = tuple[int, int]
+"""Series and version."""
 
 
 def history(store: Store, *, options: HistoryOptions) -> History:
@@ -55,33 +65,38 @@ def history(store: Store, *, options: HistoryOptions) -> History:
                 f"{len(ids)} series match", remedy="name fewer: --kind, --shape, --metric, or a longer name"
             )
         numbers = queries.series_runs(store, ids, [run for track, _ in pairs for run in track.runs])
-        verdicts, facts = queries.series_verdicts(store, ids), queries.series_facts(store, ids)
+        known = _Known.of(numbers, queries.series_verdicts(store, ids), queries.series_facts(store, ids))
         notes: list[str] = []
-        points, environment = [], []
+        points: list[Row] = []
+        environment: list[tuple[Any, ...]] = []
         for track, frame in pairs:
             own = frame["series_id"].tolist()
             with store.connect() as connection:
                 notes += notes_of(connection, track)
-                pinned, why = against_pinned(connection, track) if options.against == "pinned" else ({}, "")
-                notes += [why] if why else []
-                levels = _levels(connection, track, own)
-                gradual = {
-                    (row.series_id, row.first_version_id): float(np.expm1(row.size))
-                    for row in regressions.findings_of(connection, track.line)
-                    if row.how == "gradual" and row.state != "withdrawn"
-                }
-            environment.append(changes(store, track))
-            said = queries.version_notes(store, track.line.workload_id).set_index("version_id")
-            known = _Tables(numbers, verdicts, facts, said, environment[-1], levels, gradual, pinned)
-            points += [_points(track, number, known) for number in own]
+                if options.against == "pinned":
+                    found_now, why = against_pinned(connection, track)
+                    known.pinned.update(found_now)
+                    notes += [why] if why else []
+                known.add_levels(connection, track, own)
+            changed = changes(store, track)
+            environment += [(*track.names.values(), *change) for change in changed]
+            said = queries.version_notes.columns(store, track.line.workload_id)
+            about = {
+                number: {"commit": commit, "note": note, "environment": _environment_words(version, changed)}
+                for number, version, commit, note in said.rows("version_id", "version", "commit", "note")
+            }
+            points += [row for number in own for row in _points(track, number, known, about)]
     series = pd.concat([_series(track, frame, numbers) for track, frame in pairs], ignore_index=True)
     if options.top is None:
-        series = _largest_first(series, numbers)
+        largest = numbers.groupby("series_id")["per_step"].max().reindex(series["series_id"]).fillna(0)
+        order = [series["part"], series["input_shapes"], series["name"], -largest.to_numpy(dtype=float)]
+        series = series.iloc[np.lexsort(order)].reset_index(drop=True)
+    runs = numbers.rename(columns={"per_step": "value", "calls_per_step": "calls"})
     return History(
         series=series[list(HISTORY_COLUMNS["series"])],
-        points=_concat(points, "points"),
-        runs=_concat([numbers.rename(columns={"per_step": "value", "calls_per_step": "calls"})], "runs"),
-        environment=_concat(environment, "environment"),
+        points=pd.DataFrame(points, columns=list(HISTORY_COLUMNS["points"])),
+        runs=runs.reindex(columns=list(HISTORY_COLUMNS["runs"])),
+        environment=pd.DataFrame(environment, columns=list(HISTORY_COLUMNS["environment"]), dtype=object),
         pinned=next((track.pinned.version for track, _ in pairs if track.pinned), None),
         options=options,
         notes=tuple(dict.fromkeys(notes)),
@@ -102,70 +117,69 @@ def notes_of(connection: Connection, track: TrackRuns) -> list[str]:
     return [*notes, note] if note else notes
 
 
-def _levels(connection: Connection, track: TrackRuns, series_ids: Sequence[int]) -> dict[int, dict[int, int]]:
-    """Series -> version -> the version with which its level began, of versions that are judged."""
-    order = [version for version in track.order if version not in track.late]
-    wanted = np.array(series_ids, dtype=np.int64)
-    found: dict[int, dict[int, int]] = {number: {} for number in series_ids}
-    for version, stored in regressions.levels_of(connection, track.line, order).items():
-        levels = np.append(stored.levels, BEGINNING)[judged.places_in(wanted, stored.series_ids)]
-        for number, level in zip(series_ids, levels.tolist(), strict=True):
-            found[number][version] = level
-    return found
-
-
-class _Tables(Struct, frozen=True, eq=False):
-    """What is known of the series of a track. `said`: of versions; `changed`: what else changed with them; `levels`:
-    series -> version -> with which its level began; `gradual`: series and version -> a gradual slowdown found in it;
-    `pinned`: the verdict against the pinned version.
+class _Known(Struct, frozen=True, eq=False):
+    """What is known of series in versions. `runs`: value and calls of each; `facts`: in words; `levels`: with which
+    version their level began; `gradual`: slowdowns found; `pinned`: the verdict against the pinned version.
     """
 
-    numbers: pd.DataFrame
-    verdicts: pd.DataFrame
-    facts: pd.DataFrame
-    said: pd.DataFrame
-    changed: pd.DataFrame
-    levels: dict[int, dict[int, int]]
-    gradual: dict[tuple[int, int], float]
-    pinned: dict[tuple[int, int], str]
+    runs: dict[Place, list[tuple[float, float]]]
+    verdicts: dict[Place, Row]
+    facts: dict[Place, list[str]]
+    levels: dict[Place, int] = field(default_factory=dict)
+    gradual: dict[Place, float] = field(default_factory=dict)
+    pinned: dict[Place, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, numbers: pd.DataFrame, verdicts: pd.DataFrame, facts: pd.DataFrame) -> _Known:
+        """From the tables of the database."""
+        rows = verdicts.astype(object).to_dict("records")
+        known = cls({}, {(row["series_id"], row["version_id"]): row for row in rows}, {})
+        for at, *own in numbers[["series_id", "version_id", "per_step", "calls_per_step"]].itertuples(index=False):
+            known.runs.setdefault((at, own[0]), []).append((own[1], own[2]))
+        for row in facts.itertuples():
+            words = _fact_words(row.what, row.value_before, row.value_after)
+            known.facts.setdefault((row.series_id, row.version_id), []).append(words)
+        return known
+
+    def add_levels(self, connection: Connection, track: TrackRuns, series_ids: Sequence[int]) -> None:
+        """Add the levels of these series in the versions that are judged, and the gradual slowdowns of the track."""
+        order = [version for version in track.order if version not in track.late]
+        wanted = np.array(series_ids, dtype=np.int64)
+        for version, stored in regressions.levels_of(connection, track.line, order).items():
+            levels = np.append(stored.levels, BEGINNING)[judged.places_in(wanted, stored.series_ids)]
+            self.levels.update(zip([(number, version) for number in series_ids], levels.tolist(), strict=True))
+        for row in regressions.findings_of(connection, track.line):
+            if row.how == "gradual" and row.state != "withdrawn":
+                self.gradual[row.series_id, row.first_version_id] = float(np.expm1(row.size))
 
 
-def _points(track: TrackRuns, number: int, known: _Tables) -> pd.DataFrame:
-    """One row per version of the track."""
-    labels, level_of, said = track.labels, known.levels[number], known.said
+def _points(track: TrackRuns, number: int, known: _Known, about: Mapping[int, Row]) -> list[Row]:
+    """One row per version of the track. `about`: what is said of versions."""
+    labels, pinned = track.labels, track.pinned
     label = {**labels, BEGINNING: ""}
-    numbers, verdicts, facts = (
-        table[table["series_id"] == number] for table in (known.numbers, known.verdicts, known.facts)
-    )
-    judged_in = {int(row["version_id"]): row for row in verdicts.astype(object).to_dict("records")}
-    runs_in = dict(tuple(numbers.groupby("version_id")))
-    facts_in = {version: _fact_words(own) for version, own in facts.groupby("version_id")}
-    words = {version: _environment_words(own) for version, own in known.changed.groupby("version")}
-    pinned = track.pinned
-    start = runs_in.get(pinned.version_id) if pinned else None
-    reference = None if start is None else _mean(start["per_step"])
+    reference = _mean(value for value, _ in known.runs.get((number, pinned.version_id), ())) if pinned else None
     rows, before = [], BEGINNING
     of_level: dict[int, list[float]] = {}
     for version, name in labels.items():
-        runs = runs_in.get(version, numbers.iloc[:0])
-        value, values = _mean(runs["per_step"]), runs["per_step"].tolist()
+        at = (number, version)
+        runs = known.runs.get(at, [])
+        values = [own for own, _ in runs]
+        value = _mean(values)
         is_pinned = pinned is not None and pinned.version_id == version
         row = {
-            "series_id": number, "version": name, "pinned": is_pinned, "commit": said.loc[version, "commit"],
-            "note": said.loc[version, "note"], "runs": len(runs), "value": value,
+            "series_id": number, "version": name, "pinned": is_pinned, "runs": len(runs), "value": value,
             "minimum": min(values, default=None), "maximum": max(values, default=None),
-            "calls": _mean(runs["calls_per_step"]), "change_point": False, "facts": "",
+            "calls": _mean(own for _, own in runs), "change_point": False, "facts": "",
             "pinned_change": None if is_pinned else _ratio(reference, value),
-            "pinned_verdict": known.pinned.get((number, version)),
-            "environment": words.get(name, ""),
+            "pinned_verdict": known.pinned.get(at), **about[version],
         }  # fmt: skip
-        level = level_of.get(version, UNDECIDED)
-        verdict = judged_in.get(version)
-        if version in level_of:
+        level = known.levels.get(at, UNDECIDED)
+        verdict = known.verdicts.get(at)
+        if at in known.levels:
             row["change_point"] = level == version
-            row["facts"] = facts_in.get(version, "")
-            row["gradual_change"] = known.gradual.get((number, version))
-        if version in level_of and verdict is not None:
+            row["facts"] = "; ".join(known.facts.get(at, ()))
+            row["gradual_change"] = known.gradual.get(at)
+        if at in known.levels and verdict is not None:
             against = int(verdict["level_version_id"])
             row |= {
                 "level_version": label.get(against, ""), "verdict": verdict["verdict"], "reason": verdict["reason"],
@@ -186,7 +200,7 @@ def _points(track: TrackRuns, number: int, known: _Tables) -> pd.DataFrame:
         before = before if level == UNDECIDED else level
         of_level.setdefault(level, []).extend(values)
         rows.append(row)
-    return pd.DataFrame(rows)
+    return rows
 
 
 def _mean(values: Any) -> float | None:
@@ -203,31 +217,22 @@ def _ratio(before: float | None, after: float | None) -> float | None:
     return None if not before or after is None else after / before - 1
 
 
-def _fact_words(facts: pd.DataFrame) -> str:
-    """Exact facts in words: calls 129 -> 135; peak 45.8 MiB -> 66.1 MiB; new, 5 calls; gone."""
-    parts = []
-    for what, before, after in zip(facts["what"], facts["value_before"], facts["value_after"], strict=True):
-        if what == "bytes":
-            unit = size_unit(before, after)
-            parts.append(f"peak {format_bytes(before, unit)} -> {format_bytes(after, unit)}")
-        elif before == 0:
-            parts.append(f"new, {after:g} calls")
-        elif after == 0:
-            parts.append("gone")
-        else:
-            parts.append(f"calls {before:g} -> {after:g}")
-    return "; ".join(parts)
+def _fact_words(what: str, before: float, after: float) -> str:
+    """An exact fact in words: calls 129 -> 135; peak 45.8 MiB -> 66.1 MiB; new, 5 calls; gone."""
+    if what == "bytes":
+        unit = size_unit(before, after)
+        return f"peak {format_bytes(before, unit)} -> {format_bytes(after, unit)}"
+    if before == 0:
+        return f"new, {after:g} calls"
+    return "gone" if after == 0 else f"calls {before:g} -> {after:g}"
 
 
-def _environment_words(changed: pd.DataFrame) -> str:
-    parts = []
-    for row in changed.itertuples():
-        before, after = ("-" if pd.isna(side) else str(side) for side in (row.before, row.after))
-        parts.append(f"{row.key} {before} -> {after}")
-    return "; ".join(parts)
+def _environment_words(version: str, changed: Sequence[Change]) -> str:
+    own = [(key, before or "-", after or "-") for of, key, before, after in changed if of == version]
+    return "; ".join(f"{key} {before} -> {after}" for key, before, after in own)
 
 
-def against_pinned(connection: Connection, track: TrackRuns) -> tuple[Words, str]:
+def against_pinned(connection: Connection, track: TrackRuns) -> tuple[dict[Place, str], str]:
     """The verdicts of a track against its pinned version, since small steps that no version decides add up; and why
     there are none, "" where there are.
 
@@ -407,14 +412,3 @@ def _series(track: TrackRuns, frame: pd.DataFrame, numbers: pd.DataFrame) -> pd.
         versions=counted["versions"].reindex(frame["series_id"]).fillna(0).to_numpy(dtype=int),
         runs=counted["runs"].reindex(frame["series_id"]).fillna(0).to_numpy(dtype=int),
     )
-
-
-def _largest_first(series: pd.DataFrame, numbers: pd.DataFrame) -> pd.DataFrame:
-    largest = numbers.groupby("series_id")["per_step"].max().reindex(series["series_id"]).fillna(0).to_numpy()
-    order = np.lexsort([series["part"], series["input_shapes"], series["name"], -largest.astype(float)])
-    return series.iloc[order].reset_index(drop=True)
-
-
-def _concat(frames: Sequence[pd.DataFrame], table: str) -> pd.DataFrame:
-    whole = pd.concat([frame for frame in frames if len(frame)] or [pd.DataFrame()], ignore_index=True)
-    return whole.reindex(columns=list(HISTORY_COLUMNS[table]))

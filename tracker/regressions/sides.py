@@ -19,9 +19,8 @@ from tracker.columns import objects
 from tracker.detect import CHANGES, JudgedSeries, Key, KindCode, Reason, Thresholds, Verdict, judge_version
 from tracker.errors import EXIT_FINDINGS, EXIT_OK, EXIT_TOO_LITTLE_DATA
 from tracker.regressions.hosts import OfRuns, slow_host
-from tracker.regressions.limits import track_limits, traits_of
 from tracker.regressions.rows import SIGNS, numbers_of, stated
-from tracker.regressions.track import WAYS, Track, alike
+from tracker.regressions.track import WAYS, Track, alike, track_limits, traits_of
 from tracker.regressions.tracks import TrackRuns, runs_of_track
 from tracker.results.gates import FAIL_ON, GateResult
 from tracker.store import Store, judged, regressions, thresholds

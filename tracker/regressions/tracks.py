@@ -15,8 +15,7 @@ from sqlalchemy import Connection
 from tracker.columns import Columns
 from tracker.detect import Thresholds
 from tracker.errors import UsageError
-from tracker.regressions.limits import limits_key, track_limits
-from tracker.regressions.track import WAYS
+from tracker.regressions.track import WAYS, limits_key, track_limits
 from tracker.results import FindingsOptions, HistoryOptions
 from tracker.store import Store, judged, queries, regressions, thresholds
 from tracker.store.dimensions import digest_of
