@@ -17,7 +17,7 @@ from tracker.cli.demo import samples
 from tracker.config import Prune
 from tracker.errors import NewerStoreError, StoreError, TrackerError
 from tracker.regressions import judgement, tracks
-from tracker.regressions.actions import Wish, act
+from tracker.regressions.actions import Word, act
 from tracker.regressions.inbox import found_rows
 from tracker.store import inbox, leases, open_store, queries, watchers
 from tracker.watch import rounds
@@ -261,7 +261,7 @@ def test_a_round_over_the_samples_finds_what_is_known_of_them_and_ends_a_mute(st
     assert "aten::mul" in {row["name"] for row in slower}
     number = slower[0]["finding_id"]
     now = world.now_ns
-    act(store, Wish("mute", "li", now, "known", until_ns=now + HOUR), finding_ids=[number])
+    act(store, Word("mute", "li", now, "known", until_ns=now + HOUR), finding_ids=[number])
 
     def state() -> str:
         rows = found_rows(store, now_ns=world.now_ns)

@@ -16,9 +16,9 @@ from tracker.units import AGE, age_ns
 
 if TYPE_CHECKING:
     from tracker.notify import Delivered
-    from tracker.regressions.actions import Action
     from tracker.store import Store
     from tracker.store.pruning import Prunable
+    from tracker.store.regressions import Action
 
 _SILENCE: Final = re.compile(r"silence:(\d{1,18})", re.ASCII)
 _FUTURE: Final = "future:"
@@ -120,13 +120,14 @@ def _mark(
 ) -> list[int]:
     from tracker.regressions import actions
     from tracker.store import queries
+    from tracker.store.regressions import Word
 
     finding_ids, incident_ids = actions.numbers_of(_listed(findings))
     now = time.time_ns()
     until_ns, version = (None, None) if until is None else mute_end(until, now)
     if until_ns is not None and until_ns <= now:
         raise UsageError("--until must be in the future", remedy="give a later date")
-    wish = actions.Wish(action, account(by), now, reason, until_ns, version)
+    wish = Word(action, account(by), now, reason, until_ns, version)
     with writing(store) as opened:
         if version is not None and not str(until).startswith(_FUTURE):
             known = list(dict.fromkeys(queries.versions.columns(opened).listed("version")))

@@ -7,34 +7,20 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Final, Literal
+from typing import Any, Final
 
-from msgspec import Struct
 from sqlalchemy import Connection
 
 from tracker.errors import UsageError, check_reason
 from tracker.regressions.inbox import found_rows, line_of
 from tracker.results import CONFIRMED_STATES
 from tracker.store import Store, judged, regressions
-from tracker.store.regressions import Word
-
-Action = Literal["ack", "expect", "mute", "unmute", "invalid", "note"]
+from tracker.store.regressions import Action, Word
 
 _LIST: Final = "tracker findings --state all --all lists them"
 _NONE: Final = "there are none yet: tracker runs lists what there is"
 _INCIDENT: Final = re.compile(r"(?:I-|incident:)(\d{1,18})", re.ASCII)
 _FINDING: Final = re.compile(r"\d{1,18}", re.ASCII)
-
-
-class Wish(Struct, frozen=True):
-    """What a user wants of findings, and why. A mute ends at `until_ns`, or with the first run of `until_version`."""
-
-    action: Action
-    who: str
-    when_ns: int
-    reason: str
-    until_ns: int | None = None
-    until_version: str | None = None
 
 
 def numbers_of(targets: Sequence[str]) -> tuple[list[int], list[int]]:
@@ -69,7 +55,7 @@ def refusal(state: str, action: Action) -> str:
     return ""
 
 
-def act(store: Store, wish: Wish, *, finding_ids: Sequence[int] = (), incident_ids: Sequence[int] = ()) -> list[int]:
+def act(store: Store, wish: Word, *, finding_ids: Sequence[int] = (), incident_ids: Sequence[int] = ()) -> list[int]:
     """Say of these findings, and of those of these incidents that can take it, what a user wants; their numbers.
 
     All or nothing. What a finding covers takes the same word. UsageError names a finding that there is not, or that
@@ -104,12 +90,8 @@ def act(store: Store, wish: Wish, *, finding_ids: Sequence[int] = (), incident_i
     return sorted(chosen)
 
 
-def _write(connection: Connection, *, wish: Wish, rows: Sequence[dict[str, Any]]) -> None:
+def _write(connection: Connection, *, wish: Word, rows: Sequence[dict[str, Any]]) -> None:
     for line in dict.fromkeys(map(line_of, rows)):
         if wish.until_version in {run.version for run in judged.runs_of(connection, line)}:
             raise UsageError(f"version {wish.until_version!r} is here already", remedy="name a later one, or a date")
-    words = [
-        Word(row["finding_id"], wish.action, wish.who, wish.reason, wish.when_ns, wish.until_ns, wish.until_version)
-        for row in rows
-    ]
-    regressions.add_words(connection, words)
+    regressions.add_words(connection, [row["finding_id"] for row in rows], wish)

@@ -34,6 +34,8 @@ RATIOS: Final = (0.01, 0.02, 0.03, 0.05, 0.08, 0.10, 0.15, 0.20, 0.30)
 RUNS: Final = (2, 3, 5, 8)
 """Runs of a version for which it is shown what they can find."""
 _CANDIDATE: Final = 3
+_LONGEST: Final = 18
+"""Characters of a run number with its prefix."""
 _MOST_FALSE: Final = 1.0
 _LARGEST: Final = 5
 """Operators for which it is shown what is found."""
@@ -77,10 +79,13 @@ def calibrate(store: Store, references: Sequence[str], *, options: CalibrateOpti
     """
     options = options or CalibrateOptions()
     with store.reading():
-        whole, own = _places_of(store, _run_ids(store, references, options), options)
+        whole, own = _repeats_named(store, references, options)
         with store.connect() as connection:
-            repeats = repeats_of(connection, own)
+            track = read_track(connection, own.line, own.runs, own.place, own.limits, present=True)
             suspects = _suspects(connection, whole)
+    by_name = [limit_of(MIN_RATIO, key, own.limits) for key in track.keys]
+    limited = [np.log1p(one.value) if one is not None and one.pattern else np.nan for one in by_name]
+    repeats = Repeats(track, own.thresholds, np.array(limited, dtype=np.float64))
     count = len(own.runs)
     baseline = min(repeats.limits.window, count - _CANDIDATE)
     # all windows of neighbouring runs
@@ -147,32 +152,24 @@ def false_verdicts(repeats: Repeats, split: Split, kinds: Sequence[str], ratios:
     return counts
 
 
-def repeats_of(connection: Connection, runs: TrackRuns) -> Repeats:
-    """The numbers of these runs of a track, of the series that any of them has."""
-    track = read_track(connection, runs.line, runs.runs, runs.place, runs.limits, present=True)
-    by_name = [limit_of(MIN_RATIO, key, runs.limits) for key in track.keys]
-    own = [np.log1p(one.value) if one is not None and one.pattern else np.nan for one in by_name]
-    return Repeats(track, runs.thresholds, np.array(own, dtype=np.float64))
-
-
-def _run_ids(store: Store, references: Sequence[str], options: CalibrateOptions) -> set[int]:
-    """The runs that are meant: a version is all of its active ones."""
-    runs = [text for text in references if text.startswith("run:")]
-    if len(references) == 1 and not runs:
-        found = queries.run_ids_of_version(store, references[0], workload=options.workload, device=options.device)
-        return set(found)
-    bad = [text for text in references if not text.removeprefix("run:").isdecimal() or len(text) > 18]
-    if bad or not references:
+def _repeats_named(store: Store, references: Sequence[str], options: CalibrateOptions) -> tuple[TrackRuns, TrackRuns]:
+    """The one track that the runs lie in which are meant (a version is all of its active ones), as a whole and with
+    these runs alone.
+    """
+    numbers = [text.removeprefix("run:") for text in references]
+    bad = [
+        text for text, number in zip(references, numbers, strict=True) if not number.isdecimal() or len(text) > _LONGEST
+    ]
+    if len(references) == 1 and references[0] == numbers[0]:
+        wanted = {*queries.run_ids_of_version(store, numbers[0], workload=options.workload, device=options.device)}
+    elif bad or not references:
         named = repr(bad[0]) if bad else "nothing"
         raise UsageError(
             f"{named} is not a run number, and several versions are no repeats of one",
             remedy="name one version, or its runs: run:41 run:42 ...",
         )
-    return {int(text.removeprefix("run:")) for text in references}
-
-
-def _places_of(store: Store, wanted: set[int], options: CalibrateOptions) -> tuple[TrackRuns, TrackRuns]:
-    """The one track that the runs lie in, as a whole and with these runs alone."""
+    else:
+        wanted = {*map(int, numbers)}
     for number in sorted(wanted):
         queries.require_run(store, number)
     workloads = list(dict.fromkeys(queries.runs_by_id(store, sorted(wanted))["workload"]))

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from tracker.errors import EXIT_FINDINGS, EXIT_OK, EXIT_TOO_LITTLE_DATA
 from tracker.results import CONFIRMED_STATES, Findings
-from tracker.results.gates import FAIL_ON, Gate, GatedRow, Key, Outcome
+from tracker.results.gates import FAIL_ON, Gate, GatedRow, Outcome
 from tracker.results.options import check_words
 from tracker.units import format_diff
 
@@ -67,18 +67,13 @@ def _row(row: Row, word: str, lines: Mapping[tuple[Any, ...], Row]) -> GatedRow:
     outcome, remark = _outcome(row, word, line)
     incident = f", I-{row['incident_id']}" if row["incident_id"] is not None else ""
     number = f"finding {row['finding_id']}{incident}: " if row["finding_id"] is not None else ""
+    key = (row["kind"], row["metric"], row["name"], row["input_shapes"], row["part"])
+    key = ("run", row["metric"], "", "", "") if row["kind"] == "run" else key
     detail = ", ".join(filter(None, (row["input_shapes"], row["part"])))
     return GatedRow(
         "finding", row["name"], detail, row["verdict"] or "", outcome, row["unit"], row["baseline_value"],
-        row["candidate_value"], row["ratio"], row["q"], f"{number}{remark}", key_of_finding(row),
+        row["candidate_value"], row["ratio"], row["q"], f"{number}{remark}", key,
     )  # fmt: skip
-
-
-def key_of_finding(row: Row) -> Key:
-    """The series of a finding."""
-    if row["kind"] == "run":
-        return ("run", row["metric"], "", "", "")
-    return (row["kind"], row["metric"], row["name"], row["input_shapes"], row["part"])
 
 
 def _outcome(row: Row, word: str, line: Row) -> tuple[Outcome, str]:

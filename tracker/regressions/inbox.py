@@ -144,9 +144,14 @@ def found_rows(
         row["verdict"] = verdict_word(SIGNS[row["direction"]], row["change"])
         before, after = row["baseline_value"], row["candidate_value"]
         row["ratio"] = after / before - 1 if before and after else None
-        rows.append(complete(row))
+        rows.append(row)
     if finding_ids is None:
         rows += [row for track in tracks.chosen(options) for row in suspects(store, track)]
+    for row in rows:
+        row["unit"] = unit_of_metric(row["metric"])
+        row["delta"] = (row["candidate_value"] or 0.0) - (row["baseline_value"] or 0.0)
+        row["by_calls"], row["by_time_per_call"] = split_of(row)
+        row["cause"], row["share_of_change"] = cause_of(row), None
     mark_renamed(rows)
     roll_up(rows)
     mark_new_shapes(rows)
@@ -186,15 +191,6 @@ def state_of(base: str, *, is_new: bool, words: Sequence[Row], versions: Collect
     return said if is_over else quiet
 
 
-def complete(row: Row) -> Row:
-    """A row with what follows from its numbers."""
-    row["unit"] = unit_of_metric(row["metric"])
-    row["delta"] = (row["candidate_value"] or 0.0) - (row["baseline_value"] or 0.0)
-    row["by_calls"], row["by_time_per_call"] = split_of(row)
-    row["cause"], row["share_of_change"] = cause_of(row), None
-    return row
-
-
 def suspects(store: Store, track: TrackRuns) -> list[Row]:
     """The suspects of the newest version of a track: no findings yet, without a number."""
     runs, version = track.newest, track.order[-1]
@@ -216,7 +212,7 @@ def suspects(store: Store, track: TrackRuns) -> list[Row]:
             "candidate_value": after, "baseline_runs": getattr(track.judged.get(version), "base_runs", ""),
             "candidate_runs": " ".join(str(run.run_id) for run in runs),
         }  # fmt: skip
-        rows.append(complete(made))
+        rows.append(made)
     return rows
 
 

@@ -290,7 +290,11 @@ def fold(state: TrackState, now: VersionRuns, judged: JudgedSeries) -> list[Find
     state.levels[now.version] = np.where(waits != 0, UNDECIDED, level)
     state.settled[now.version] = np.where(waits != 0, 0, now.version)
     state.waits[now.version] = waits
-    mark_faster(found, now)
+    # whether the version of an improvement was faster on the whole: its step, or the net of its operators
+    step = any(one.sign < 0 and now.series.kind[one.series] == KindCode.STEP for one in found)
+    net = sum(one.contribution for one in found if now.series.leaf[one.series])
+    for one in found:
+        one.faster = one.sign < 0 and (step or net <= -now.limits.gate_net)
     return found
 
 
@@ -474,11 +478,3 @@ def gradual_slowdowns(state: TrackState, now: VersionRuns, settled: BOOL) -> Ite
     for row in likely.tolist():
         if own.verdict[row] == Verdict.REGRESSED:
             yield Change(row, 1, "gradual", now.version, int(now.current[row]), own)
-
-
-def mark_faster(found: list[Finding], now: VersionRuns) -> None:
-    """Note on improvements whether their version was faster on the whole: its step, or the net of its operators."""
-    step = any(one.sign < 0 and now.series.kind[one.series] == KindCode.STEP for one in found)
-    net = sum(one.contribution for one in found if now.series.leaf[one.series])
-    for one in found:
-        one.faster = one.sign < 0 and (step or net <= -now.limits.gate_net)

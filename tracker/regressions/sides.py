@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from tracker.columns import objects
-from tracker.detect import CHANGES, JudgedSeries, Key, KindCode, Reason, Thresholds, Verdict, judge_version
+from tracker.detect import CHANGES, Key, KindCode, Reason, Thresholds, Verdict, judge_version
 from tracker.errors import EXIT_FINDINGS, EXIT_OK, EXIT_TOO_LITTLE_DATA
 from tracker.regressions.hosts import OfRuns, slow_host
 from tracker.regressions.rows import SIGNS, numbers_of, stated
@@ -253,32 +253,30 @@ def judge_sides(
     new = versions == 2
     window, _ = track.window(2, np.flatnonzero(~new), np.flatnonzero(new), limits)
     own = judge_version(window, traits, window.recorded & ~new, new, limits=limits)
-    found, reasons = _as_columns(track, own, limits)
+    # as verdicts are stored; None where nothing is to be said
+    said, reasons = stated(track, own)
+    is_judged = said & (reasons != Reason.SETTINGS)
+    verdicts, words = (
+        objects([kind(code).name if one else None for code, one in zip(codes.tolist(), there.tolist(), strict=True)])
+        for kind, codes, there in ((Verdict, own.verdict, is_judged), (Reason, reasons, said))
+    )
+    numbers = {
+        name: np.where(is_judged, column, np.nan)
+        for name, column in numbers_of(track, own, limits).items()
+        if name in NUMBERS
+    }
     leaf, changed = traits.leaf, np.isin(own.verdict, CHANGES)
     peaks = np.expm1(own.raw_change[traits.kind == KindCode.PEAK])
     shift = float(np.expm1(window.shift[new].mean())) if window.shift.any() else None
     facts = _facts(
-        zip(keys, found["verdict"], found["change"], strict=True),
+        zip(keys, verdicts, numbers["change"], strict=True),
         findings=[(keys[row][0], keys[row][2], int(own.sign[row])) for row in np.flatnonzero(own.sign).tolist()],
         net=float(own.contribution[leaf & changed].sum()),
         peak=float(np.nan_to_num(peaks).max(initial=0.0)),
     )  # fmt: skip
     with candidate_store.connect() as after, store.connect() as before:
         gates = _with_host({"new": facts, "any": facts}, limits, (after, candidate), (before, baseline))
-    return SideVerdicts(place, {**found, "reason": reasons}, rows, limits, shift, gates)
-
-
-def _as_columns(track: Track, own: JudgedSeries, limits: Thresholds) -> tuple[dict[str, NDArray[Any]], NDArray[Any]]:
-    """Verdicts as they are stored, and the reasons; None where nothing is to be said."""
-    said, reasons = stated(track, own)
-    is_judged = said & (reasons != Reason.SETTINGS)
-    numbers = numbers_of(track, own, limits)
-    columns = {name: np.where(is_judged, numbers[name], np.nan) for name in NUMBERS}
-    verdicts, words = (
-        objects([kind(code).name if one else None for code, one in zip(codes.tolist(), there.tolist(), strict=True)])
-        for kind, codes, there in ((Verdict, own.verdict, is_judged), (Reason, reasons, said))
-    )
-    return {"verdict": verdicts, **columns}, words
+    return SideVerdicts(place, {"verdict": verdicts, "reason": words, **numbers}, rows, limits, shift, gates)
 
 
 def _facts(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 from msgspec import Struct
@@ -140,19 +140,21 @@ _PUT_INCIDENT: Final = text(
 )
 
 
-class Word(Struct, frozen=True):
-    """What a user said of a finding. `until_ns`, `until_version`: end of a mute."""
+Action = Literal["ack", "expect", "mute", "unmute", "invalid", "note"]
 
-    finding_id: int
-    action: str
+
+class Word(Struct, frozen=True):
+    """What a user says of findings, and why. A mute ends at `until_ns`, or with the first run of `until_version`."""
+
+    action: Action
     who: str
-    reason: str
     when_ns: int
+    reason: str
     until_ns: int | None = None
     until_version: str | None = None
 
 
-_SAID: Final = ("action", "who", "reason", "when_ns", "until_ns", "until_version")
+_SAID: Final = Word.__struct_fields__
 _ADD_WORD: Final = text(
     f"INSERT INTO finding_action ({', '.join((*_LINE, *_KEY, *_SAID))}) "  # noqa: S608 the same
     f"SELECT {', '.join((*_LINE, *_KEY))}, {', '.join(f':{name}' for name in _SAID)} "
@@ -160,11 +162,10 @@ _ADD_WORD: Final = text(
 )
 
 
-def add_words(connection: Connection, words: Sequence[Word]) -> None:
+def add_words(connection: Connection, finding_ids: Iterable[int], word: Word) -> None:
     """Keep what a user said of findings."""
-    for word in words:
-        own = asdict(word)
-        connection.execute(_ADD_WORD, own | {name: bulk.clean(own[name]) for name in ("who", "reason")})
+    own = asdict(word) | {name: bulk.clean(getattr(word, name)) for name in ("who", "reason")}
+    connection.execute(_ADD_WORD, [{"finding_id": number, **own} for number in finding_ids])
 
 
 def lock(connection: Connection, line: Line) -> None:
