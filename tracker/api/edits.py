@@ -119,15 +119,14 @@ def _mark(
     until: str | datetime | None = None,
 ) -> list[int]:
     from tracker.regressions import actions
-    from tracker.store import queries
-    from tracker.store.regressions import Word
+    from tracker.store import queries, regressions
 
     finding_ids, incident_ids = actions.numbers_of(_listed(findings))
     now = time.time_ns()
     until_ns, version = (None, None) if until is None else mute_end(until, now)
     if until_ns is not None and until_ns <= now:
         raise UsageError("--until must be in the future", remedy="give a later date")
-    wish = Word(action, account(by), now, reason, until_ns, version)
+    wish = regressions.Word(action, account(by), now, reason, until_ns, version)
     with writing(store) as opened:
         if version is not None and not str(until).startswith(_FUTURE):
             known = list(dict.fromkeys(queries.versions.columns(opened).listed("version")))

@@ -148,55 +148,34 @@ def _equal(one: float, other: float) -> bool:
 
 
 class Moved(Struct, frozen=True):
-    """An operator whose calls rose or fell, or that came or went.
-
-    `series`: its row; `change`: ns per step; `calls_before`, `calls_after`: per step, 0 for absent; `shapes`; `places`:
-    parents and modules that call it.
+    """An operator whose calls rose or fell, or that came or went: its change (ns per step), the calls per step that it
+    gained, its shapes, and the parents and modules that call it.
     """
 
-    series: int
+    name: str
     change: float
-    calls_before: float
-    calls_after: float
+    calls: float
     shapes: str = ""
     places: frozenset[str] = frozenset()
 
-    @property
-    def calls(self) -> float:
-        """How many calls per step it gained."""
-        return self.calls_after - self.calls_before
 
-
-class Replacement(Struct, frozen=True):
-    """Operators that went and those that came in their place: rows, and the net change of their time (ns per step)."""
-
-    gone: tuple[int, ...]
-    come: tuple[int, ...]
-    net: float
-
-
-def replacements(moved: Sequence[Moved]) -> list[Replacement]:
-    """Groups of operators of which some lost calls and some gained them in one place.
+def replacements(moved: Sequence[Moved]) -> list[tuple[list[Moved], list[Moved]]]:
+    """Operators that lost calls, and those that gained them in their place.
 
     One place: a parent or module that both have; or the same shapes and as many calls gained as lost.
     """
     went = [one for one in moved if one.calls < 0]
     came = [one for one in moved if one.calls > 0]
-    group = {one.series: one.series for one in moved}
+    group = {one.name: one.name for one in moved}
     for old in went:
         for new in came:
             same = bool(old.shapes) and old.shapes == new.shapes and old.calls == -new.calls
             if same or old.places & new.places:
-                target, source = group[old.series], group[new.series]
-                group = {row: target if own == source else own for row, own in group.items()}
-    found = []
-    for own in dict.fromkeys(group[one.series] for one in went):
-        gone = [one for one in went if group[one.series] == own]
-        come = [one for one in came if group[one.series] == own]
-        if come:
-            net = sum(one.change for one in (*gone, *come))
-            found.append(Replacement(tuple(one.series for one in gone), tuple(one.series for one in come), net))
-    return found
+                target, source = group[old.name], group[new.name]
+                group = {name: target if own == source else own for name, own in group.items()}
+    groups = dict.fromkeys(group[one.name] for one in went)
+    found = [([one for one in side if group[one.name] == own] for side in (went, came)) for own in groups]
+    return [(gone, come) for gone, come in found if come]
 
 
 def mark_replaced(store: Store, rows: Sequence[Row], incidents: Collection[int]) -> None:
@@ -259,31 +238,29 @@ def _calls(row: Row) -> tuple[float, float]:
 
 
 def _mark(store: Store, moved: dict[str, Row]) -> None:
-    names = list(moved)
-    first = moved[names[0]]
+    first = next(iter(moved.values()))
     sides = [int(first[side].split()[-1]) for side in ("baseline_runs", "candidate_runs") if first[side]]
     trees = [queries.op_tree.columns(store, [run_id]) for run_id in sides]
     both = set.intersection(*({*tree["name"]} if len(tree) else set() for tree in trees))
-    where: dict[str, dict[str, float]] = {}
+    where: dict[str, set[str]] = {name: set() for name in moved}
     for run_id, tree in zip(sides, trees, strict=True):
-        for name, places in places_of(tree, queries.ops.columns(store, [run_id]), names, both - set(names)).items():
-            own = where.setdefault(name, {})
-            for place, calls in places.items():
-                own[place] = own.get(place, 0.0) + calls
+        ops = queries.ops.columns(store, [run_id])
+        for name, places in places_of(tree, ops, moved.keys(), both - moved.keys()).items():
+            where[name].update(places)
     found = replacements(
         [
-            Moved(at, row["delta"], *_calls(row), places=frozenset(where.get(name, ())))
-            for at, (name, row) in enumerate(moved.items())
+            Moved(name, row["delta"], _calls(row)[1] - _calls(row)[0], places=frozenset(where[name]))
+            for name, row in moved.items()
         ]
     )
-    for one in found:
+    for pair in found:
         gone, come = (
-            sorted((moved[names[at]] for at in part), key=lambda row: (-abs(row["delta"]), row["name"]))
-            for part in (one.gone, one.come)
+            sorted((moved[one.name] for one in side), key=lambda row: (-abs(row["delta"]), row["name"]))
+            for side in pair
         )
-        part = come if one.net > 0 else gone
-        shared = [{*where.get(row["name"], ())} for row in (*gone, *come)]
-        parents = [place for place in sorted(set.intersection(*shared)) if not place.startswith(TOP_LEVEL)]
+        part = come if sum(row["delta"] for row in (*gone, *come)) > 0 else gone
+        shared = set.intersection(*(where[row["name"]] for row in (*gone, *come)))
+        parents = [place for place in sorted(shared) if not place.startswith(TOP_LEVEL)]
         of = {
             "head": part[0]["finding_id"],
             "gone": [row["name"] for row in gone],
