@@ -41,7 +41,7 @@ def find_renames(baseline: Loaded, candidate: Loaded, ops: Columns) -> tuple[Ren
             after - before,
             calls1 - calls0,
             shapes.get(name, ""),
-            frozenset(where[own] for own in (name,) if own in where),
+            frozenset({where[name]} if name in where else ()),
         )
         for name, (before, after, calls0, calls1) in changed.items()
     ]

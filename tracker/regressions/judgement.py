@@ -164,7 +164,7 @@ class TrackReader(Struct):
                 partial(
                     regressions.write_version,
                     line=line,
-                    row=judged_row(data, state, result, order[first - 1], track.rests_on[order[first - 1]]),
+                    row=judged_row(data, result, order[first - 1], track.rests_on[order[first - 1]]),
                     levels=stored_levels(state, first, data.there, data.ids, order),
                     verdicts=verdict_columns(data, state, result, order, limits),
                     facts=facts_of(data, result),

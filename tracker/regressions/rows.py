@@ -199,7 +199,7 @@ def incidents_of(data: Track, state: TrackState, result: VersionResult, order: S
         yield IncidentRow(order[first - 1], *(None if np.isnan(one) else float(one) for one in parts))
 
 
-def judged_row(data: Track, state: TrackState, result: VersionResult, version: int, rests_on: bytes) -> JudgedRow:
+def judged_row(data: Track, result: VersionResult, version: int, rests_on: bytes) -> JudgedRow:
     """The row of a version: its runs, those that its step was judged against, and what its gate needs.
 
     `net`: change by the operators that were found in it, as a share of the step; `peak`: rise of peak memory.
