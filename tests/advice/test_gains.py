@@ -67,7 +67,7 @@ def test_the_order_of_ranks_changes_nothing(memory_store):
 def test_a_capture_that_missed_the_work_gets_no_advice(memory_store):
     found = of_run(memory_store, save(memory_store, times={"compute": 0.1, "idle": 99.9}, kernels=[kernel("a", 0.1)]))
     assert (found.items, found.missing) == (
-        (), ("Everything: the device works less than 1 % of the time, so the capture missed the work.",)
+        (), ("Everything: the device computes less than 1 % of the time, so the capture missed the work.",)
     )  # fmt: skip
 
 

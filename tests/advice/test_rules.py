@@ -29,11 +29,13 @@ def test_time_without_an_operator_on_a_host_is_a_gap(memory_store):
 
 def test_pageable_copies_win_what_nothing_hides(memory_store):
     copy = kernel("aten::copy_", 5, name="Memcpy HtoD (Pageable -> Device)", category="copy", bytes=50_000_000)
-    found = advise(memory_store, times={**BUSY, "exposed_copy": 3}, kernels=[copy])
+    found = advise(memory_store, times={**BUSY, "exposed_copy": 3}, kernels=[copy], steps=2)
     assert gain_ms(found, "I4") == 3
     assert [number.words for number in only(found, "I4").numbers][-1] == "rate 10.0 GB/s"
     pinned = kernel("aten::copy_", 5, name="Memcpy HtoD (Pinned -> Device)", category="copy")
-    assert "I4" not in rules(advise(memory_store, times={**BUSY, "exposed_copy": 3}, kernels=[pinned]))
+    assert "I4" not in rules(advise(memory_store, times={**BUSY, "exposed_copy": 3}, kernels=[pinned], steps=2))
+    # where nothing marks the steps, the copies are those of the set-up
+    assert "I4" not in rules(advise(memory_store, times={**BUSY, "exposed_copy": 3}, kernels=[copy]))
 
 
 def test_short_kernels_with_an_idle_device_are_launched_too_slowly(memory_store):
@@ -179,6 +181,16 @@ def test_changes_of_format_can_go_whole(memory_store):
     assert "K11" not in rules(advise(memory_store, times=BUSY, kernels=[matmul], device=MI300X))
 
 
+def test_odd_sizes_are_compared_with_matmuls_of_their_own_size(memory_store):
+    odd = kernel(op("aten::mm", (4096, 4095), (4095, 4096)), 4, category="matmul", name="other")
+    larger = kernel(op("aten::mm", (8192, 8192), (8192, 8192)), 4, category="matmul")
+    assert "K3" not in rules(advise(memory_store, times=BUSY, kernels=[larger, odd]))
+    even = kernel(op("aten::mm", (4096, 4096), (4096, 4096)), 1, category="matmul")
+    thin = kernel(op("aten::mm", (20, 327_680), (327_680, 606)), 4, category="matmul")
+    tokens = kernel(op("aten::mm", (5185, 4096), (4096, 4096)), 4, category="matmul")  # how many rows does not matter
+    assert "K3" not in rules(advise(memory_store, times=BUSY, kernels=[even, thin, tokens]))
+
+
 def test_casts_of_one_tensor_keep_the_time_of_one(memory_store):
     cast = {**op("aten::copy_", (3350, 1000), (3350, 1000), module="GPT_0"), "input_types": "c10::BFloat16,float"}
     found = advise(memory_store, times=BUSY, kernels=[kernel(cast, 4, calls=4)])
@@ -191,6 +203,13 @@ def test_kernels_on_the_ai_cpu_can_go_whole(memory_store):
     assert gain_ms(advise(memory_store, times=BUSY, kernels=[own], device=NPU), "K13") == 3
     short = kernel("npu::dropout", 3, name="DropOutGenMask", core_type="AI_CPU", calls=1000)
     assert "K13" not in rules(advise(memory_store, times=BUSY, kernels=[short], device=NPU))
+
+
+def test_a_matmul_into_a_given_tensor_counts_as_any_other(memory_store):
+    product = op("aten::mm", (4300, 10_000), (10_000, 11_500), (4300, 11_500))  # mm.out
+    ops = [("aten::mm", 4 * MS, {key: value for key, value in product.items() if key != "name"})]
+    found = advise(memory_store, times=BUSY, ops=ops, kernels=[kernel(product, 4, category="matmul")])
+    assert [round(row["flops"] / 1e12, 3) for row in found.efficiency] == [0.989]
 
 
 def test_a_matmul_far_below_the_roofline_wins_the_rest(memory_store):
@@ -224,8 +243,19 @@ def test_small_transfers_count_by_bytes(memory_store):
     large, small = (("all_reduce", 4 * MS, {"bytes": size, "size_class_bytes": size, "exposed_wait_ns": 0})
                     for size in (1 << 26, 1 << 25))  # fmt: skip
     assert "N3" not in rules(advise(memory_store, times=times, communication=[large, small]))
-    tiny = [("all_reduce", 4 * MS, {"bytes": 8_000_000, "size_class_bytes": 1 << 23, "exposed_wait_ns": 0})]
-    assert gain_ms(advise(memory_store, times=times, communication=tiny), "N3") == 4
+    eight = {"bytes": 32_000_000, "calls": 4, "size_class_bytes": 1 << 23, "exposed_wait_ns": 0}
+    tiny = ("all_reduce", 4 * MS, eight)
+    assert gain_ms(advise(memory_store, times=times, communication=[tiny]), "N3") == 4
+    # what all buckets together could not fill, and what no bucket holds
+    alone = ("all_reduce", 4 * MS, {**eight, "bytes": 8_000_000, "calls": 1})
+    sent = ("send", 4 * MS, {**eight, "group_role": "pp"})
+    for calls in ([alone], [sent]):
+        assert "N3" not in rules(advise(memory_store, times=times, communication=calls))
+    # much of it is exposed: one piece of advice, which names the small transfers
+    found = advise(memory_store, times={"compute": 60, "exposed_communication": 20},
+                   communication=[("all_reduce", 20 * MS, eight)])  # fmt: skip
+    assert rules(found) == ["N1"]
+    assert "of the bytes in small transfers 100.0 %" in [number.words for number in only(found, "N1").numbers]
 
 
 def test_tiny_collectives_over_all_ranks(memory_store):
@@ -270,7 +300,7 @@ def test_memory_that_a_middle_step_keeps_is_a_leak(memory_store):
     steps = [{"peak_allocated_bytes": size} for size in (1000, 1020, 1040, 1060)]
     found = advise(memory_store, times=BUSY, of_step=steps, steps=4, kernels=[kernel("aten::add", 60)])
     assert only(found, "M4").gain_ns is None
-    flat = [{"peak_allocated_bytes": 1000}] * 4
+    flat = [{"peak_allocated_bytes": 1000}] * 4  # what one step keeps, another one frees
     assert "M4" not in rules(advise(memory_store, times=BUSY, of_step=flat, steps=4, kernels=[kernel("a", 60)]))
 
 

@@ -9,7 +9,8 @@ from sqlalchemy import text
 from tests.advice.made import CPU, MS, kernel, only, save
 from tests.factories import EPOCH_NS, capture, record
 from tracker.advice import stored
-from tracker.advice.versions import on_findings
+from tracker.advice.judging import of_run
+from tracker.advice.versions import merged, on_findings
 from tracker.intake import ingest
 from tracker.store import pruning, runs, save_run
 
@@ -103,6 +104,15 @@ def test_advice_that_was_there_before_explains_no_regression(store, regression):
     _, slow = regression
     assert on_findings(store, [finding("op", "aten::mul")], [slow], [slow]) == ()
     assert on_findings(store, [], *([run] for run in regression)) == ()
+
+
+def test_what_one_run_of_three_has_is_no_news(store):
+    """Noise lifts one run over the threshold of a rule; two of three are the version."""
+    waits, busy = ({"data_loading": 30, "data_loading_idle": idle, "compute": 70, "idle": 20} for idle in (20, 1))
+    found = {times: of_run(store, save(store, times=own)) for times, own in (("waits", waits), ("busy", busy))}
+    once = merged([found["busy"], found["waits"], found["busy"]]).items
+    twice = merged([found["waits"], found["waits"], found["busy"]]).items
+    assert [(item.rule, item.runs, item.is_shown) for item in (*once, *twice)] == [("I1", 1, False), ("I1", 2, True)]
 
 
 def test_what_to_do_is_one_sentence(store, regression):

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.advice.made import CPU, MS, kernel, op, save
+from tests.advice.made import CPU, MS, V100, kernel, op, save
 from tracker.store import open_store
 
 SHAPE = (8, 96, 768)
@@ -89,6 +89,16 @@ def test_a_run_without_rows_says_what_is_missing(tracker, database):
     found = tracker("advise", "v1")
     assert found.code == 0
     assert "Operators and kernels: the run has totals alone" in found.out
+
+
+def test_a_version_on_several_devices_is_no_mixture(tracker, database):
+    with open_store(str(database)) as store:
+        for device in (CPU, V100):
+            save(store, "v1", times=HOST, ops=SLOW, device=device)
+    found = tracker("advise", "v1")
+    assert (found.code, found.out) == (2, "")
+    assert "v1 has runs of several devices and configurations" in found.err
+    assert tracker("advise", "v1@cpu").code == 0
 
 
 def test_efficiency_is_of_one_run(tracker, database):

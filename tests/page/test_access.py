@@ -206,7 +206,7 @@ class Shown(Answer, frozen=True):
 @pytest.mark.parametrize("role", ROLES)
 def test_every_route_has_its_roles(db, role, monkeypatch):
     """Nobody gets a page without a login, all roles read all, and each action has its own role."""
-    shown = Shown((), document=lambda _: Document(title="", headline="shown"))
+    shown = Shown((), document=Document(title="", headline="shown"))
     monkeypatch.setattr("tracker.page.app.answer", lambda *_: shown)
     known = {"actors": frozenset(["wang"]), "keepers": frozenset(["zhao"]), **PROXY}
     is_in = isinstance(ROLES[role], str)

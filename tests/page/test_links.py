@@ -11,6 +11,7 @@ from tracker.page.links import NOT_HERE, PAGES, MatrixOptions, RunsOptions
 from tracker.results import (
     OPEN_STATES,
     STATES,
+    AdviseOptions,
     BoardOptions,
     ClusterOptions,
     DiffOptions,
@@ -35,6 +36,7 @@ OPTIONS = [
      module="m", ranks=(7,), stage=0, workload="w")),
     ("cluster", ClusterOptions(workload="w", ranks=(1,), stage=0, steps=(3,), microbatches=8, only=("ranks",))),
     ("log", LogOptions(workload="w", baseline="v1", metric="step", config={"a": "b"}, by=("lr",), last=5, device="d")),
+    ("run_advice", AdviseOptions(workload="w", everything=True, rules=("K6", "I3"), only=("kernels",), microbatches=8)),
     ("runs", RunsOptions(version="v1", workload="w", device="d", tag="a=b", state="all", limit=7)),
 ]  # fmt: skip
 

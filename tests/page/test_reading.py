@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import threading
 import time
+from functools import partial
 from ipaddress import ip_network
 
 import pytest
@@ -16,7 +18,8 @@ from tests.page.browsing import Browser
 from tests.ranks.made import job
 from tracker import config
 from tracker.page.cache import Cache
-from tracker.page.links import PAGES
+from tracker.page.links import PAGES, address_of
+from tracker.profile import Device
 from tracker.store import open_store
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\u202e\"'&"
@@ -36,6 +39,8 @@ ADDRESSES = {
     "/run/9": "",
     "/run/9?by=op": "",
     "/run/9/ranks": "",
+    "/run/9/advice": "",
+    "/advise?side=v2&side=v3": "",
     "/runs?version=v3": "3 runs",
     "/log?workload=gpt": "v3 is at",
     "/status": "No problem",
@@ -48,7 +53,7 @@ def test_every_page_answers_and_names_its_command_and_files(page, address):
     assert found.status == 200 and found.headline.startswith(ADDRESSES[address])
     assert "style=" not in found.text and "<script>" not in found.text and "http" not in "".join(found.hrefs())
     if address != "/diff":
-        assert "<h2>In a terminal</h2>" in found.text
+        assert "<h2>This page in a terminal</h2>" in found.text
         assert {one.split("?")[0].rpartition(".")[2] for one in found.hrefs("main") if "." in one} >= {"json", "html"}
 
 
@@ -81,6 +86,25 @@ def test_each_rank_leads_to_its_diff_against_a_peer(tmp_path):
     assert {address: page.get(address).status for address in set(found)} == dict.fromkeys(found, 200)
 
 
+def test_only_what_has_a_history_leads_to_one(tmp_path):
+    """What takes no time of its own, such as none, has no series."""
+    path = tmp_path / "t.db"
+    with open_store(str(path)) as store:
+        save(store, ops=[("large", 10_000_000), ("none", 0)])
+    found = Browser(path).logged_in().get("/run/1")
+    keys = {one.partition("key=")[2].partition("&")[0] for one in found.hrefs("article")}
+    assert ">none<" in found.text and "large" in keys and "none" not in keys
+
+
+def test_filters_offer_what_the_page_can_be_narrowed_to(db, page):
+    """Workload bert ran on another device, and has no v3."""
+    with open_store(str(db)) as store:
+        save(store, "v2", workload="bert", device=Device("AMD", "MI300X"))
+    assert "/diff?side=v1&side=v2&workload=bert" not in page.get("/diff?side=v1&side=v2&workload=gpt").hrefs("div")
+    assert "/advise?side=v2&workload=bert" in page.get("/advise?side=v2&workload=gpt").hrefs("div")
+    assert not [one for one in page.get("/log?workload=gpt").hrefs("div") if "device=MI300X" in one]
+
+
 def test_rows_of_a_matrix_lead_to_their_histories(page):
     for address, rows in (("", {"op05", "step", "compute"}), ("&by=module", {"step"})):
         found = page.get(f"/diff?side=v1&side=v2&side=v3{address}").hrefs("article")
@@ -89,6 +113,27 @@ def test_rows_of_a_matrix_lead_to_their_histories(page):
         assert {one: page.get(one).status for one in found if "op0" not in one} == {
             one: 200 for one in found if "op0" not in one
         }
+
+
+def test_advice_is_a_click_from_its_run_and_from_what_to_do(tmp_path):
+    """In v2 a gelu was written out: tanh and mul take 5 ms each."""
+    from tests.advice import made as advice
+    from tracker.advice import stored
+    from tracker.reports.views.explained import what_to_do
+
+    path, rows = tmp_path / "t.db", {"input_shapes": "[[8,96,768]]", "input_types": "float"}
+    slow = [(f"aten::{name}", 5_000_000, rows) for name in ("tanh", "mul")]
+    with open_store(str(path)) as store:
+        for version, ops in (("v1", []), ("v2", slow)):
+            run = advice.save(store, version, times={"timeline": "host", "compute": 90}, ops=ops, device=advice.CPU)
+            stored.keep(store, [run])
+        items = stored.of_runs(store, [run])[run].items
+    page = Browser(path).logged_in()
+    assert f"/run/{run}/advice" in page.get(f"/run/{run}").hrefs("p")
+    link = what_to_do(items, {"good_version": "v1", "version": "v2", "workload": "w"}).link
+    assert address_of(link) == "/advise?side=v1&side=v2&workload=w"
+    assert "K6 activation" in page.get(f"/run/{run}/advice").text
+    assert "K6 new: activation" in page.get("/advise?side=v1&side=v2").text
 
 
 def test_files_are_those_of_the_command_line(page, db, capsys, monkeypatch):
@@ -119,9 +164,11 @@ def test_every_page_is_offered_as_a_file(page, format):
         "/runs",
         "/run/9",
         "/run/9/ranks",
+        "/run/9/advice",
+        "/advise",
         "/log",
     ):
-        query = "?side=v2&side=v3" if address == "/diff" else ""
+        query = "?side=v2&side=v3" if address in ("/diff", "/advise") else ""
         found = page.get(f"{address}.{format}{query}")
         assert found.status == 200 and found.body and "attachment" in found.headers["content-disposition"], address
 
@@ -154,7 +201,7 @@ def test_hostile_names_are_text_everywhere(tmp_path):
             save(store, version, f"w{HOSTILE}", runs=2, ops=[(f"op{HOSTILE}", 100)], kernels=[(HOSTILE, 100)],
                  host=HOSTILE, of_run={"tags": {"tag": HOSTILE.replace("\u202e", "")}})  # fmt: skip
     page = Browser(path).logged_in()
-    for address in ("/", "/findings", "/history", "/runs", "/run/1", "/run/1/ranks", "/log", "/status",
+    for address in ("/", "/findings", "/history", "/runs", "/run/1", "/run/1/ranks", "/run/1/advice", "/log", "/status",
                     "/diff?side=run:1&side=run:3", f"/history?key={'%3Cimg%20src=x%3E'}"):  # fmt: skip
         found = page.get(address)
         assert found.status in (200, 400), address
@@ -207,6 +254,18 @@ def test_what_is_wrong_is_one_sentence_with_its_status(page, address):
     assert 10 < len(found.headline) < 500 and "Traceback" not in found.text and "root:" not in found.text
 
 
+def test_a_page_that_cannot_be_says_what_there_is_to_choose_from(db, page):
+    """A second workload, so that the history of the step is of none; the files of a page have no such choice."""
+    with open_store(str(db)) as store:
+        save(store, "v1", workload="bert")
+    for address in ("/history", "/log"):
+        found = page.get(address)
+        assert found.status == 400 and found.headline.startswith("there are several workloads: bert, gpt")
+        assert f"{address}?workload=bert" in found.hrefs("details")
+        assert page.get(f"{address}?workload=bert").status == 200
+    assert not page.get("/history.json").hrefs("details")
+
+
 def test_paths_are_refused_alike_whether_they_exist(page):
     there, missing = (page.get(f"/diff?side=v1&side={path}") for path in ("/etc/passwd", "/etc/passwd-not-here"))
     assert there.status == missing.status == 404
@@ -230,28 +289,33 @@ def test_a_database_that_goes_away_and_comes_back(page, db):
     assert page.get("/findings").status == 200
 
 
-@pytest.fixture
-def slow(monkeypatch):
-    """Histories that take a while; the times at which they began and ended."""
-    from tracker.page import app
+class Slow:
+    """Pages that take a while: which, what they wait for, and when they began and ended."""
 
-    times, usual = [], app.answer
+    def __init__(self) -> None:
+        self.pages, self.waits, self.times = ["history"], partial(time.sleep, 0.15), []
 
-    def answer(store, asked, settings):
-        if asked.page == "history":
-            times.append("begins")
-            time.sleep(0.15)
-            times.append("ends")
+    def answer(self, usual, store, asked, settings):
+        if asked.page in self.pages:
+            self.times.append("begins")
+            self.waits()
+            self.times.append("ends")
         return usual(store, asked, settings)
 
-    monkeypatch.setattr(app, "answer", answer)
-    return times
+
+@pytest.fixture
+def slow(monkeypatch):
+    from tracker.page import app
+
+    made = Slow()
+    monkeypatch.setattr(app, "answer", partial(made.answer, app.answer))
+    return made
 
 
-def test_what_takes_too_long_is_broken_off_and_others_are_answered(page, slow, monkeypatch):
+def test_what_takes_too_long_is_broken_off(page, slow, monkeypatch):
     monkeypatch.setattr("tracker.page.app.LONGEST_S", 0.05)
-    history, board = page.get_at_once("/history", "/")
-    assert (history.status, board.status) == (503, 200)
+    history = page.get("/history")
+    assert history.status == 503
     assert history.headline.startswith("This takes longer than 0 s, so it was broken off; narrow it")
     monkeypatch.setattr("tracker.page.app.LONGEST_S", 30)
     assert page.get("/history").status == 200
@@ -259,12 +323,17 @@ def test_what_takes_too_long_is_broken_off_and_others_are_answered(page, slow, m
 
 def test_one_user_asks_one_long_question_at_a_time(db, page, slow):
     assert [one.status for one in page.get_at_once("/history", "/history", "/")] == [200] * 3
-    assert slow == ["begins", "ends"] * 2
-    slow.clear()
+    assert slow.times == ["begins", "ends"] * 2
+
+
+def test_a_board_and_other_users_are_answered_meanwhile(db, page, slow):
+    """Each of two pages waits until the other one has begun."""
+    slow.pages, slow.waits = ["history", "board"], threading.Barrier(2, timeout=20).wait
+    assert [one.status for one in page.get_at_once("/history", "/")] == [200] * 2
     network = {"header": "x-forwarded-user", "proxies": (ip_network("10.0.0.0/8"),)}
     several = Browser(db, client="10.0.0.1", **network)
     several.get_at_once("/history", "/history", of_each=[{"x_forwarded_user": name} for name in ("li", "wang")])
-    assert slow == ["begins", "begins", "ends", "ends"]
+    assert slow.times == ["begins", "begins", "ends", "ends"] * 2
 
 
 @pytest.fixture

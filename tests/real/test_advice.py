@@ -109,11 +109,12 @@ def test_nightly_versions_say_what_is_labelled_and_nothing_else(nightly):
 
 @pytest.mark.parametrize("name", [
     "pytorch/a100_vs_v100_nccl/control.pt.trace.json.gz", "pytorch/torch_compile_triton",
-    "paddle/cpu_captures/baseline_run1",
+    "paddle/cpu_captures/baseline_run1", "pytorch/v100_resnet50_2021/resnet50_num_workers_0",
     "pytorch/edge_cases/cpu_only.pt.trace.json.gz", "ascend/kernel_details_2023", "ascend/trace_view_2024",
 ])  # fmt: skip
 def test_every_capture_keeps_the_laws(name):
     found = found_of(name)
+    assert found.together_ns <= sum(item.gain_ns or 0.0 for item in found.items) + 1
     for item in found.items:
         assert item.gain_ns is None or 0 <= item.gain_ns <= min(item.local_ns, found.step_ns) + 1
     assert 0 <= found.together_ns <= found.step_ns + 1

@@ -6,11 +6,13 @@ are of all ranks. Where the program marks ranges and no steps, the step is the r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from tracker.advice.devices import Peaks, device_of
 from tracker.advice.roofline import Roofline
@@ -21,7 +23,6 @@ from tracker.store import queries
 from tracker.store.samples.statistic import over_ranks
 
 if TYPE_CHECKING:
-    from tracker.columns import Columns
     from tracker.store import Store
 
 Row = dict[str, Any]
@@ -33,72 +34,48 @@ _MICROBATCHES: Final = ("microbatches", "num_microbatches", "num_micro_batches",
 _NO_WORK: Final = ("communication", "memset", NOT_LISTED, NOT_LISTED_COLLECTIVES)
 _VENDORS: Final = (("nvidia", "nvidia"), ("amd", "amd"), ("huawei", "ascend"))
 _FRAMEWORKS: Final = (("paddle", "paddle"), ("mindspore", "mindspore"), ("torch", "torch"), ("ascend", "torch"))
+_KERNELS_OF: Final = (("Default/", "mindspore"), ("phi::", "paddle"))
+"""Part of the names of a framework's kernels, for profiles that do not name the framework."""
 
 
-class WorkPiece:
+class WorkPiece(Struct):
     """A kernel of a rank with the operator that launched it, or an operator of a host timeline; times per step.
 
-    `at`: its number; `kind`: the category of a kernel, "op" for an operator; `shapes`, `types`: of the inputs, those
-    that the kernel itself states first; `op_shapes`: those of the operator; `formats`: of an NPU; `plain_op`: the
-    operator without its namespace, or the type of a kernel without one: `mm`, `softmax`, `realdiv`.
+    `at`: its number; `kind`: the category of a kernel, "op" for an operator; `text`, `types`: shapes and types of its
+    inputs, those that the kernel itself states first; `op_text`: those of the operator; `formats`: of an NPU. From
+    these: `shapes`, `op_shapes`; `largest`: its largest input; `element_bytes`: of its first tensor, 4 where that is
+    not known; `is_named`: whether the operator is known; `plain_op`: that without its namespace, or the type of a
+    kernel without one: `mm`, `softmax`, `realdiv`.
     """
-
-    __slots__ = (
-        "at", "bytes", "calls", "core", "formats", "kind", "module", "name", "ns", "op", "op_shapes", "op_text",
-        "phase", "plain_op", "rank", "shapes", "text", "types",
-    )  # fmt: skip
 
     at: int
     rank: int
     kind: str
     name: str
     op: str
-    core: str
-    formats: str
     module: str
     phase: str
     text: str
     op_text: str
-    plain_op: str
+    types: tuple[str, ...]
     calls: float
     ns: float
-    bytes: float
-    shapes: tuple[Shape, ...]
-    op_shapes: tuple[Shape, ...]
-    types: tuple[str, ...]
+    bytes: float = 0.0
+    core: str = ""
+    formats: str = ""
+    shapes: tuple[Shape, ...] = ()
+    op_shapes: tuple[Shape, ...] = ()
+    largest: Shape = ()
+    element_bytes: int = 4
+    is_named: bool = True
+    plain_op: str = ""
 
-    def __init__(self, at: int, row: Mapping[str, Any], steps: float, is_device: bool) -> None:
-        self.at, self.rank, self.module, self.phase = at, int(row["rank"]), row["module"], row["phase"]
-        self.op_text = row["op_input_shapes"] if is_device else row["input_shapes"]
-        self.calls = row["calls"] / steps
-        if is_device:
-            self.kind, self.op, self.core = row["category"], row["op"], row["core_type"]
-            self.name = row["type"] or row["canonical_name"] or row["name"]
-            self.ns, self.bytes = row["total_ns"] / steps, row["bytes"] / steps
-            self.text = row["input_shapes"] or row["op_input_shapes"]
-            self.op_shapes = shapes_of(self.op_text)
-            types = row["input_types"] or row["op_input_types"]
-            self.formats = row["input_formats"]
-        else:
-            self.kind, self.op, self.core, self.name = "op", row["name"], "", row["name"]
-            self.ns, self.bytes = row["host_self_ns"] / steps, 0.0
-            self.text, types, self.formats = row["input_shapes"], row["input_types"], ""
-            self.op_shapes = shapes_of(self.op_text)
-        self.shapes = shapes_of(self.text)
-        # of the operator, or of a kernel that none launched its own type: `mm`, `softmax`, `realdiv`
-        plain = self.name if self.op.startswith("(") or not self.op_shapes else self.op
+    def __post_init__(self) -> None:
+        self.shapes, self.op_shapes, self.largest = shapes_of(self.text), shapes_of(self.op_text), largest_of(self.text)
+        self.element_bytes = first_number(self.text, self.types)[1]
+        self.is_named = not self.op.startswith("(")
+        plain = self.op if self.is_named and self.op_shapes else self.name
         self.plain_op = plain.rpartition("::")[2].lower().rstrip("_")
-        self.types = tuple(types.split(","))
-
-    @property
-    def largest(self) -> Shape:
-        """Its largest input."""
-        return largest_of(self.text)
-
-    @property
-    def element_bytes(self) -> int:
-        """Bytes of an element of its first tensor; 4 where it is not known."""
-        return first_number(self.text, self.types)[1]
 
     @property
     def number_kind(self) -> str:
@@ -110,6 +87,24 @@ class WorkPiece:
         if "tf32" in name or "s1688" in name:
             return "tf32"
         return "fp32" if found or "sgemm" in name or "<float" in name else ""
+
+
+def _of_kernel(at: int, row: Row, steps: float) -> WorkPiece:
+    return WorkPiece(
+        at=at, rank=row["rank"], kind=row["category"], name=row["type"] or row["canonical_name"] or row["name"],
+        op=row["op"], module=row["module"], phase=row["phase"], text=row["input_shapes"] or row["op_input_shapes"],
+        op_text=row["op_input_shapes"], types=tuple((row["input_types"] or row["op_input_types"]).split(",")),
+        calls=row["calls"] / steps, ns=row["total_ns"] / steps, bytes=row["bytes"] / steps, core=row["core_type"],
+        formats=row["input_formats"],
+    )  # fmt: skip
+
+
+def _of_op(at: int, row: Row, steps: float, column: str = "host_self_ns") -> WorkPiece:
+    return WorkPiece(
+        at=at, rank=row["rank"], kind="op", name=row["name"], op=row["name"], module=row["module"], phase=row["phase"],
+        text=row["input_shapes"], op_text=row["input_shapes"], types=tuple(row["input_types"].split(",")),
+        calls=row["calls"] / steps, ns=row[column] / steps,
+    )  # fmt: skip
 
 
 class Evidence:
@@ -128,22 +123,22 @@ class Evidence:
         self.device: Peaks | None = device_of(str(self.run["device"]), self.facts)
         self.captures: list[Row] = queries.captures.columns(store, [run_id]).records()
         self.is_device = {row["timeline"] for row in self.captures} == {"device"}
-        self.vendor = next((ours for name, ours in _VENDORS if name in str(self.run["vendor"]).lower()), "cpu")
-        named = f"{self.run['format']} {' '.join(self.facts)}".lower()
-        self.framework = next((ours for name, ours in _FRAMEWORKS if name in named), "")
+        known = next((ours for name, ours in _VENDORS if name in str(self.run["vendor"]).lower()), "")
+        is_nsys = self.run["format"] == "nsys_sqlite"
+        self.vendor = known or ("nvidia" if is_nsys else "") if self.is_device else known or "cpu"
         steps = queries.steps.columns(store, [run_id])
-        self.steps: list[Row] = steps.records()
+        self.steps = _by_rank(steps.records())
         self.stages: list[Stage] = stages_of([(row["rank"], row["stage"]) for row in self.captures], steps.rows(*TIMES))
         stated = (self.facts[key] for key in _MICROBATCHES if self.facts.get(key, "").isdecimal())
         self.microbatches = microbatches or next((int(value) for value in stated if int(value) > 0), None)
         self.ranks: dict[int, Row] = self._ranks()
         self.fired: set[str] = set()
-        self.has_markers = any(row["step"] != 0 for row in self.steps) or len(self.steps) != len(self.captures)
+        self.has_markers = any(len(own) != 1 or own[0]["step"] != 0 for own in self.steps.values())
 
     def _ranks(self) -> dict[int, Row]:
         found: dict[int, Row] = {}
         for capture in self.captures:
-            own = [row for row in self.steps if row["rank"] == capture["rank"]]
+            own = self.steps.get(capture["rank"], [])
             count = sum(row["steps"] for row in own)
             row: Row = {"stage": capture["stage"], "host": capture["host"], "steps": count}
             for name in _TIMES:
@@ -194,34 +189,34 @@ class Evidence:
         """The work of the studied ranks in the steps, copies included, collectives not."""
         if not self.studied:
             return []
-        rows = self._kernels if self.is_device else self._ops
-        chosen = [row for row in rows if self._is_inside(row["module"])]
-        return [
-            WorkPiece(at, row, self.ranks[row["rank"]]["steps"] or 1, self.is_device) for at, row in enumerate(chosen)
-        ]
+        make, rows = (_of_kernel, self._kernels) if self.is_device else (_of_op, self._ops)
+        return [make(at, row, self.step_count(row["rank"])) for at, row in enumerate(filter(self._is_inside, rows))]
 
     @cached_property
-    def counted(self) -> list[WorkPiece]:
-        """The work by its calls, as FLOPs are counted: operators with the time of the kernels that they launch, for one
-        call may launch several; kernels where nothing says which operator launched them.
-        """
-        if not self.is_device:
-            return self.pieces
-        asked = queries.rank_ops.columns(self._store, [self.run_id], ranks=self.studied, launching=True)
-        launched = [row for row in asked.records() if row["input_shapes"] and self._is_inside(row["module"])]
-        found = []
-        kinds: dict[tuple[int, str, str], WorkPiece] = {}
+    def work(self) -> dict[int, list[WorkPiece]]:
+        """The pieces of each studied rank without copies."""
+        found: dict[int, list[WorkPiece]] = {rank: [] for rank in self.studied}
         for piece in self.pieces:
-            if piece.op_shapes:
-                key = (piece.rank, piece.op, piece.op_text)
-                kinds[key] = max(kinds.get(key, piece), piece, key=lambda one: one.ns)
-            else:
-                found.append(piece)
-        for row in launched:
-            kernel = kinds.get((row["rank"], row["name"], row["input_shapes"]))
+            if piece.kind != "copy" and piece.calls:
+                found[piece.rank].append(piece)
+        return found
+
+    def launching(self, names: Collection[str]) -> list[WorkPiece]:
+        """The operators of these names that launch kernels, with the time of all that one call launches, and name and
+        kind of the longest of them; kernels where nothing says which operator launched them.
+        """
+        found = [piece for piece in self.pieces if not piece.op_shapes]
+        longest: dict[tuple[int, str, str], WorkPiece] = {}
+        for piece in self.pieces:
+            key = (piece.rank, piece.op, piece.op_text)
+            if piece.op_shapes and piece.ns > (longest[key].ns if key in longest else -1.0):
+                longest[key] = piece
+        rows = queries.rank_ops.columns(self._store, [self.run_id], ranks=self.studied, launching=True)
+        wanted = np.array([name.rpartition("::")[2].rstrip("_") in names for name in rows.listed("name")], dtype=bool)
+        for row in filter(self._is_inside, rows.taken(wanted).records()):
+            kernel = longest.get((row["rank"], row["name"], row["input_shapes"]))
             if kernel is not None:
-                piece = WorkPiece(kernel.at, row, self.ranks[row["rank"]]["steps"] or 1, is_device=False)
-                piece.ns = row["device_self_ns"] / (self.ranks[row["rank"]]["steps"] or 1)
+                piece = _of_op(kernel.at, row, self.step_count(row["rank"]), "device_self_ns")
                 piece.name, piece.kind = kernel.name, kernel.kind
                 found.append(piece)
         return found
@@ -235,10 +230,13 @@ class Evidence:
     def _ops(self) -> list[Row]:
         return queries.rank_ops.columns(self._store, [self.run_id], ranks=self.studied).records()
 
-    @property
-    def ops(self) -> list[Row]:
-        """The operators of the studied ranks in all steps, as `queries.rank_ops` has them."""
-        return [row for row in self._ops if self._is_inside(row["module"])]
+    def op_calls(self, rank: int, names: Sequence[str]) -> dict[str, float]:
+        """How often operators of these names run in a step of a rank, the most often first."""
+        found: dict[str, float] = {}
+        rows = queries.rank_ops.columns(self._store, [self.run_id], ranks=[rank], names=names)
+        for row in filter(self._is_inside, rows.records()):
+            found[row["name"]] = found.get(row["name"], 0.0) + row["calls"] / self.step_count(rank)
+        return dict(sorted(found.items(), key=lambda pair: -pair[1]))
 
     @cached_property
     def main_range(self) -> str:
@@ -254,78 +252,88 @@ class Evidence:
                 device[outer] = device.get(outer, 0) + row["total_ns"]
         return max(device, key=lambda name: (device[name], name)) if len(device) > 1 else ""
 
-    def _is_inside(self, module: str) -> bool:
-        return not self.main_range or module == self.main_range or module.startswith(f"{self.main_range}/")
+    def _is_inside(self, row: Row) -> bool:
+        return f"{row['module']}/".startswith(f"{self.main_range}/" if self.main_range else "")
 
     @cached_property
     def api(self) -> list[Row]:
-        """Calls of the device's runtime of the studied ranks, one row per rank and function: inside the steps, or of
+        """Calls of the device's runtime of the studied ranks inside the steps, a row per rank, step and function; of
         the whole capture where a summary does not say in which step and there is one.
         """
         if not self.studied or self.main_range:
             return []
-        found = self._answer(queries.api, by=("rank",), in_steps=True, ranks=self.studied)
-        if not len(found) and all(self.ranks[rank]["steps"] == 1 for rank in self.studied):
+        found = self._answer(queries.api, by=("rank", "step"), in_steps=True, ranks=self.studied)
+        if not found and all(self.step_count(rank) == 1 for rank in self.studied):
             found = self._answer(queries.api, by=("rank",), ranks=self.studied)
-        return found.records()
+        return found
 
-    @cached_property
-    def api_by_step(self) -> list[Row]:
-        """The same with a row per step."""
-        if not self.studied or self.main_range:
-            return []
-        return self._answer(queries.api, by=("rank", "step"), in_steps=True, ranks=self.studied).records()
+    def calls_of(self, rank: int, names: Sequence[str], after: int = 0) -> tuple[float, float, list[Row]]:
+        """Calls of functions of the runtime and their ns, in a step of a rank, and the rows; of the steps after the
+        first `after` alone.
+        """
+        steps = sorted(row["step"] for row in self.steps.get(rank, ()))[after:]
+        rows = [row for row in self.api if row["rank"] == rank and row["name"] in names]
+        rows = [row for row in rows if row.get("step") in steps] if after else rows
+        count = (len(steps) if after else self.step_count(rank)) or 1
+        calls, ns = (sum(row[name] or 0 for row in rows) / count for name in ("calls", "total_ns"))
+        return calls, ns, rows
 
     @cached_property
     def roles(self) -> dict[str, dict[int, Row]]:
-        """Communication per step by the role of its groups and by rank: calls, bytes, total_ns, exposed_ns, wait_ns
-        (in what is exposed), longest_ns; None for what is not known.
+        """Communication per step by the role of its groups and by rank: calls, bytes, total_ns, exposed_ns, never more
+        than the rank has, wait_ns (in what is exposed), longest_ns; None for what is not known.
         """
         found: dict[str, dict[int, Row]] = {}
-        for row in self.communication:
-            steps = self.ranks[row["rank"]]["steps"] or 1
-            own = found.setdefault(row["group_role"] or "unknown", {}).setdefault(
-                row["rank"], dict.fromkeys(("calls", "bytes", "total_ns", "exposed_ns", "wait_ns", "longest_ns"), 0.0)
-            )
-            wait = row["exposed_wait_ns"]
-            for name, value in (
-                ("calls", row["calls"]), ("bytes", row["bytes"]), ("total_ns", row["total_ns"]),
-                ("exposed_ns", row["exposed_ns"]), ("wait_ns", wait),
-            ):  # fmt: skip
-                own[name] = None if value is None or own[name] is None else own[name] + value / steps
-            own["longest_ns"] = max(own["longest_ns"], row["max_ns"] or 0)
+        for rank, rows in self.communication.items():
+            for row in rows:
+                own = found.setdefault(row["group_role"] or "unknown", {}).setdefault(
+                    rank, dict.fromkeys(("calls", "bytes", "total_ns", "exposed_ns", "wait_ns", "longest_ns"), 0.0)
+                )
+                for name in ("calls", "bytes", "total_ns", "exposed_ns", "wait_ns"):
+                    value = row["exposed_wait_ns" if name == "wait_ns" else name]
+                    add = value is not None and own[name] is not None
+                    own[name] = own[name] + value / self.step_count(rank) if add else None
+                own["longest_ns"] = max(own["longest_ns"], row["max_ns"] or 0)
+        for ranks in found.values():
+            for rank, own in ranks.items():
+                stated = self.ranks[rank]["exposed_communication_ns"]
+                if own["exposed_ns"] is not None and stated is not None:  # calls may run at the same time
+                    own["exposed_ns"] = min(own["exposed_ns"], stated)
         return found
 
     @cached_property
-    def communication(self) -> list[Row]:
-        """The collectives of all ranks inside the steps, over all steps, as `queries.communication` has them."""
-        return self._answer(queries.communication, by=("rank",), in_steps=True).records()
+    def communication(self) -> dict[int, list[Row]]:
+        """The collectives inside the steps of each rank, over all steps, as `queries.communication` has them."""
+        return _by_rank(self._answer(queries.communication, by=("rank",), in_steps=True))
 
     @cached_property
-    def links(self) -> list[Row]:
-        """What was moved over links, over all of the capture, all links together, by packet size where it is known."""
-        return self._answer(queries.communication_links, by=("rank",)).records()
+    def links(self) -> dict[int, list[Row]]:
+        """What each rank moved over links, over all of the capture, by packet size where it is known."""
+        return _by_rank(self._answer(queries.communication_links, by=("rank",)))
 
     @cached_property
-    def kept_bytes(self) -> dict[int, dict[int, int]]:
-        """Of each rank and step the bytes that were allocated in it and not freed in the capture; nothing where the
-        profile does not say.
-        """
-        found: dict[int, dict[int, int]] = {}
-        for row in self._answer(queries.memory, by=("rank", "step"), in_steps=True).records():
-            if row["unreleased_bytes"] is not None:
-                own = found.setdefault(row["rank"], {})
-                own[row["step"]] = own.get(row["step"], 0) + row["unreleased_bytes"]
+    def kept_bytes(self) -> dict[tuple[int, int], int]:
+        """Of rank and step the bytes that were allocated in it and not freed in the capture, where that is known."""
+        found: dict[tuple[int, int], int] = defaultdict(int)
+        for row in self._answer(queries.memory, by=("rank", "step"), in_steps=True):
+            found[row["rank"], row["step"]] += row["unreleased_bytes"] or 0
         return found
 
-    def _answer(self, question: Callable[..., Any], **chosen: Any) -> Columns:
-        found: Columns = question.columns(self._store, [self.run_id], **chosen)  # type: ignore[attr-defined]
+    def _answer(self, question: Callable[..., Any], **chosen: Any) -> list[Row]:
+        found: list[Row] = question.columns(self._store, [self.run_id], **chosen).records()  # type: ignore[attr-defined]
         return found
 
-    def stage_of(self, rank: int) -> int | None:
-        """The pipeline stage of a rank, None for none."""
-        stage: int | None = self.ranks[rank]["stage"]
-        return stage
+    def step_count(self, rank: int) -> int:
+        """How many steps of a rank were captured, 1 where none is marked."""
+        return int(self.ranks[rank]["steps"]) or 1
+
+    @cached_property
+    def framework(self) -> str:
+        """torch, paddle or mindspore: by the format and the facts, else by the names of kernels, else torch."""
+        named = f"{self.run['format']} {' '.join(self.facts)}".lower()
+        stated = next((ours for name, ours in _FRAMEWORKS if name in named), "")
+        names = "" if stated else " ".join(piece.name for piece in self.pieces)
+        return stated or next((ours for part, ours in _KERNELS_OF if part in names), "torch")
 
     @cached_property
     def idle_ns(self) -> dict[int, float]:
@@ -334,9 +342,12 @@ class Evidence:
         """
         if not self.is_device or self.main_range:
             return {}
-        found = {}
-        for rank in self.studied:
-            row = self.ranks[rank]
-            if row["idle_ns"] is not None:
-                found[rank] = max(0.0, row["idle_ns"] - (row["data_loading_idle_ns"] or 0.0))
-        return found
+        known = {rank: self.ranks[rank] for rank in self.studied if self.ranks[rank]["idle_ns"] is not None}
+        return {rank: max(0.0, row["idle_ns"] - (row["data_loading_idle_ns"] or 0.0)) for rank, row in known.items()}
+
+
+def _by_rank(rows: Sequence[Row]) -> dict[int, list[Row]]:
+    found: dict[int, list[Row]] = {}
+    for row in rows:
+        found.setdefault(row["rank"], []).append(row)
+    return found

@@ -40,7 +40,7 @@ def gain_ns(evidence: Evidence, claim: Claim) -> float:
     local = local_ns(evidence, claim)
     if claim.resource in _OF_THE_JOB or claim.rank is None:
         return min(local, evidence.step_ns)
-    return min(evidence.step_ns, _step_gain(evidence, {evidence.stage_of(claim.rank): local}))
+    return min(evidence.step_ns, _step_gain(evidence, {evidence.ranks[claim.rank]["stage"]: local}))
 
 
 def together_ns(evidence: Evidence, claims: Sequence[Claim]) -> float:
@@ -56,17 +56,18 @@ def together_ns(evidence: Evidence, claims: Sequence[Claim]) -> float:
         elif claim.resource in _OF_THE_JOB:
             balance[claim.resource] = max(balance.get(claim.resource, 0.0), local_ns(evidence, claim))
         elif claim.resource != "none" and claim.rank is not None:
-            key = (evidence.stage_of(claim.rank), claim.resource, claim.role)
+            key = (evidence.ranks[claim.rank]["stage"], claim.resource, claim.role)
             own = others.setdefault(key, {})
             own[claim.rank] = own.get(claim.rank, 0.0) + max(0.0, claim.ns)
             limits.setdefault(key, {})[claim.rank] = _available(evidence, claim)
     # what one rank of a stage can give, all of them can
     stages: dict[Stage, float] = {}
     for at, ns in pieces.items():
-        stage = evidence.stage_of(evidence.pieces[at].rank)
+        stage = evidence.ranks[evidence.pieces[at].rank]["stage"]
         stages[stage] = stages.get(stage, 0.0) + ns
     for rank in evidence.studied if evidence.is_device and not evidence.main_range else ():
-        stage, row = evidence.stage_of(rank), evidence.ranks[rank]
+        row = evidence.ranks[rank]
+        stage = row["stage"]
         # kernels may run beside each other: together they give no more than the time in which any ran
         if row["compute_ns"] is not None and stage in stages:
             stages[stage] = min(stages[stage], row["compute_ns"] + (row["exposed_copy_ns"] or 0.0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -12,7 +13,7 @@ from tracker.advice.evidence import Evidence
 from tracker.advice.rules import FAMILIES as RULES_OF
 from tracker.advice.rules import RULES
 from tracker.profile import remedies
-from tracker.results import Advice, Claimed
+from tracker.results import Advice, Claimed, Number
 
 if TYPE_CHECKING:
     from tracker.advice.rule import AdviceRule, Claim
@@ -48,15 +49,7 @@ def of_run(store: Store, run_id: int, microbatches: int | None = None) -> RunAdv
     missing = _missing(evidence)
     if not evidence.step_ns or _is_empty(evidence):
         return RunAdvice(step_ns=evidence.step_ns, missing=missing)
-    found: list[tuple[str, AdviceRule, Claim]] = []
-    taken: set[int] = set()
-    for family, rules in RULES_OF.items():
-        for rule in rules:
-            for claim in rule.find(evidence, frozenset(taken)):
-                found.append((family, rule, claim))
-                evidence.fired.add(rule.id)
-                if rule.takes:
-                    taken.update(claim.cells)
+    found = list(_found(evidence))
     items = [_advice(evidence, family, rule, claim) for family, rule, claim in found]
     items.sort(key=lambda item: (-(item.gain_ns or 0.0), not item.is_shown, item.rule, item.place))
     return RunAdvice(
@@ -71,26 +64,54 @@ def of_run(store: Store, run_id: int, microbatches: int | None = None) -> RunAdv
     )
 
 
+def _found(evidence: Evidence) -> Iterator[tuple[str, AdviceRule, Claim]]:
+    """The claims for which there is a remedy, with their rules and families, in the order of the rules."""
+    taken: set[int] = set()
+    for family, rules in RULES_OF.items():
+        for rule in rules:
+            for claim in () if rule.on_devices and not evidence.is_device else _claims(rule, evidence, taken):
+                if rule.remedies_on(evidence.vendor, evidence.framework, claim.place):
+                    evidence.fired.add(rule.id)
+                    yield family, rule, claim
+                    if rule.takes:
+                        taken.update(claim.cells)
+
+
+def _claims(rule: AdviceRule, evidence: Evidence, taken: Collection[int]) -> Iterator[Claim]:
+    if rule.in_run:
+        yield from rule.in_run(evidence)
+    for rank in evidence.studied if rule.in_rank else ():
+        pieces = [piece for piece in evidence.work[rank] if piece.at not in taken]
+        for claim in rule.in_rank(evidence, rank, pieces):  # type: ignore[misc]
+            yield replace(claim, rank=rank)
+
+
 def _advice(evidence: Evidence, family: str, rule: AdviceRule, claim: Claim) -> Advice:
-    has_time = claim.resource != "none"
+    has_time, confidence = claim.resource != "none", claim.confidence or rule.confidence
     local, gain = gains.local_ns(evidence, claim), gains.gain_ns(evidence, claim)
     share = gain / evidence.step_ns
+    pieces = [evidence.pieces[at] for at in claim.cells]
     sums: dict[tuple[str, str], float] = {}
-    for at, ns in claim.cells.items():
-        piece = evidence.pieces[at]
-        key = (piece.name if piece.op.startswith("(") else piece.op, piece.op_text or piece.text)
-        sums[key] = sums.get(key, 0.0) + min(max(ns, 0.0), piece.ns)
-    longest = sorted(sums.items(), key=lambda pair: (-pair[1], pair[0]))[:_CLAIMS]
+    for piece in pieces:
+        key = (piece.op if piece.is_named else piece.name, piece.op_text or piece.text)
+        sums[key] = sums.get(key, 0.0) + min(max(claim.cells[piece.at], 0.0), piece.ns)
+    claims = sorted(sums.items(), key=lambda pair: (-pair[1], pair[0]))[:_CLAIMS]
+    longest = max(pieces, key=lambda piece: piece.ns, default=None)
+    numbers = (
+        Number("calls", sum(piece.calls for piece in pieces), "count"),
+        Number("their time", sum(piece.ns for piece in pieces)),
+    ) if pieces else ()  # fmt: skip
     return Advice(
         rule=rule.id, family=family, title=claim.title or rule.title, place=claim.place,
-        severity=severity(share) if has_time else "low", confidence=claim.confidence or rule.confidence,
-        bound=rule.bound, is_shown=claim.is_always_shown or (has_time and is_worth(gain, evidence.step_ns)),
+        severity=severity(share) if has_time else "low", confidence=confidence, bound=rule.bound,
+        is_shown=is_worth(gain, evidence.step_ns) if has_time else confidence != "hint",
         rank=claim.rank if len(evidence.ranks) > 1 else None,
-        stage=None if claim.rank is None else evidence.stage_of(claim.rank),
-        op=claim.op or None, module=claim.module or None, kernel=claim.kernel or None, role=claim.role or None,
-        variable=claim.variable or None, local_ns=local if has_time else None, gain_ns=gain if has_time else None,
-        gain_share=share if has_time else None, numbers=claim.numbers,
-        claims=tuple(Claimed(op, shapes, ns) for (op, shapes), ns in longest),
+        stage=None if claim.rank is None else evidence.ranks[claim.rank]["stage"],
+        op=longest.op if longest and longest.is_named else None, module=longest.module or None if longest else None,
+        kernel=longest.name if longest else None, role=claim.role or None, variable=claim.variable or None,
+        local_ns=local if has_time else None, gain_ns=gain if has_time else None,
+        gain_share=share if has_time else None, numbers=(*numbers, *claim.numbers),
+        claims=tuple(Claimed(op, shapes, ns) for (op, shapes), ns in claims),
     )  # fmt: skip
 
 
@@ -103,7 +124,8 @@ def with_remedies(found: RunAdvice) -> RunAdvice:
     """The advice with its remedies, those of its vendor and framework first. Rules hold them, stored rows do not."""
     rules = {rule.id: rule for rule in RULES}
     items = [
-        replace(item, remedies=rules[item.rule].remedies_on(found.vendor, found.framework)) for item in found.items
+        replace(item, remedies=rules[item.rule].remedies_on(found.vendor, found.framework, item.place))
+        for item in found.items
         if item.rule in rules
     ]  # fmt: skip
     return replace(found, items=tuple(items))
@@ -115,17 +137,12 @@ def severity(share: float) -> str:
 
 
 def _is_empty(evidence: Evidence) -> bool:
-    """Whether the capture missed the work: its device does nothing, and data loading does not explain that."""
-    if not evidence.is_device:
+    """Whether the capture missed the work: its device computes nothing, and data loading does not explain that."""
+    rows = evidence.ranks.values()
+    if not evidence.is_device or any(row["compute_ns"] is None for row in rows):
         return False
-    for row in evidence.ranks.values():
-        if row["compute_ns"] is None:
-            return False
-        step = row["step_ns"] or 0.0
-        busy = (row["compute_ns"] or 0.0) + (row["exposed_communication_ns"] or 0.0) + (row["exposed_copy_ns"] or 0.0)
-        if busy + (row["data_loading_ns"] or 0.0) >= _CAPTURED * step:
-            return False
-    return True
+    names = ("compute_ns", "exposed_communication_ns", "data_loading_ns")
+    return all(sum(row[name] or 0.0 for name in names) < _CAPTURED * (row["step_ns"] or 0.0) for row in rows)
 
 
 def _missing(evidence: Evidence) -> tuple[str, ...]:
@@ -135,7 +152,7 @@ def _missing(evidence: Evidence) -> tuple[str, ...]:
     if not evidence.step_ns:
         return ("Everything: the run states no time of a step.",)
     if _is_empty(evidence):
-        return ("Everything: the device works less than 1 % of the time, so the capture missed the work.",)
+        return ("Everything: the device computes less than 1 % of the time, so the capture missed the work.",)
     if not evidence.pieces:
         return ("Operators and kernels: the run has totals alone. A profiler's trace has them.",)
     if not evidence.is_device:
@@ -143,14 +160,13 @@ def _missing(evidence: Evidence) -> tuple[str, ...]:
         found.append(f"Rules for devices: the run is a timeline of the host{f'; {how}' if how else ''}.")
     elif evidence.device is None:
         found.append(
-            f"Peak rates: {evidence.run['device'] or 'the device'} is not in the table of devices; the fastest of "
-            f"the run "
-            "stands for them. Name the device with --device at ingest."
+            f"Peak rates: {evidence.run['device'] or 'the device'} is not in the table of devices; the fastest of the "
+            "run stands for them. Name the device with --device at ingest."
         )
     if not any(piece.shapes for piece in evidence.pieces):
         how = remedies.SHAPES.get(family)
         found.append(f"FLOPs and written-out operators: the run has no shapes{f'; {how}' if how else ''}.")
-    if evidence.is_device and not evidence.api:
+    if evidence.is_device and not evidence.api and not evidence.main_range:
         found.append("What the host does while the device idles: the run has no calls of the device's runtime.")
     if len([stage for stage in evidence.stages if stage.steps]) > 1 and not evidence.microbatches:
         found.append("The pipeline: the number of microbatches is not known. Give --microbatches M.")

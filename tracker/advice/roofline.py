@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from math import prod
+from operator import add
 from typing import TYPE_CHECKING, Any, Final
 
 from tracker.advice.shapes import Shape, broadcast, elements
@@ -18,11 +19,16 @@ if TYPE_CHECKING:
     from tracker.advice.evidence import Evidence, WorkPiece
 
 _MATMULS: Final = ("mm", "addmm", "bmm", "baddbmm")
+_ADDING: Final = ("addmm", "baddbmm")
 _NPU_MATMULS: Final = ("matmul", "matmulv2", "matmulv3", "batchmatmul", "batchmatmulv2", "batchmatmulv3")
 _ATTENTION: Final = ("_flash_attention_forward", "_efficient_attention_forward", "flashattentionscore",
                      "_scaled_dot_product_flash_attention", "_scaled_dot_product_flash_attention_for_cpu")  # fmt: skip
 _ATTENTION_BACKWARD: Final = ("_flash_attention_backward", "_efficient_attention_backward", "flashattentionscoregrad",
                               "_scaled_dot_product_flash_attention_for_cpu_backward")  # fmt: skip
+_CONVOLUTIONS: Final = ("cudnn_convolution_backward_input", "mkldnn_convolution_backward_input")
+_WITH_FLOPS: Final = {
+    *_MATMULS, *_NPU_MATMULS, *_ATTENTION, *_ATTENTION_BACKWARD, *_CONVOLUTIONS, "convolution_backward"
+}  # fmt: skip
 _BACKWARD: Final = 2.5
 """Attention computes five matmuls backward and two forward."""
 _ELEMENTWISE: Final = frozenset((
@@ -41,11 +47,11 @@ _REDUCTIONS: Final = frozenset((
 ))  # fmt: skip
 _COUNTED: Final = ("matmul", "convolution", "flash_attention")
 _MOST: Final = 0.95
-IMPOSSIBLE: Final = 1.1
+_IMPOSSIBLE: Final = 1.1
 """Efficiency above which a ceiling or the shapes must be wrong: TraceLens leaves such rows out, too."""
 _MODEL: Final = ("flops_per_step", "parameters", "tokens", "layers", "hidden_size", "sequence_length")
 """Keys of a configuration that say how much a model computes in a step of the whole job."""
-KINDS: Final = ("half", "byte", "tf32", "fp32")
+_KINDS: Final = ("half", "byte", "tf32", "fp32")
 _LONG_NS: Final = 20_000
 _MUCH_BYTES: Final = 1 << 20
 """A call that is shorter, or moves less, says nothing of the memory's bandwidth."""
@@ -66,15 +72,25 @@ def is_matmul(piece: WorkPiece) -> bool:
     return piece.plain_op in _MATMULS or piece.plain_op in _NPU_MATMULS or piece.kind == "matmul"
 
 
+def factors(piece: WorkPiece) -> tuple[Shape, ...]:
+    """The two tensors that a matmul multiplies; () where they are not known. `addmm` and `baddbmm` have what they add
+    before them; `out=` is behind them.
+    """
+    tensors = [shape for shape in piece.shapes if shape]
+    found = tuple(tensors[1:3] if piece.plain_op in _ADDING else tensors[:2])
+    is_flat = piece.plain_op not in ("mm", "addmm") or all(len(shape) == 2 for shape in found)
+    return found if len(found) == 2 and len(found[0]) == len(found[1]) >= 2 and is_flat else ()
+
+
 def flops(piece: WorkPiece) -> float | None:
     """Floating point operations of one call; None for what is none of the counted kinds, or of shapes not known."""
-    name, shapes = piece.plain_op, piece.shapes
-    tensors = [shape for shape in shapes if shape]
-    if name in _MATMULS and not (name in ("mm", "addmm") and any(len(shape) > 2 for shape in tensors)):
-        left, right = tensors[-2:] if len(tensors) >= 2 else ((), ())
-        if not left or len(left) != len(right):
-            return None
-        return 2.0 * prod(left) * right[-1]
+    name = piece.plain_op
+    if name not in _WITH_FLOPS:
+        return None
+    tensors = [shape for shape in piece.shapes if shape]
+    if name in _MATMULS:
+        pair = factors(piece)
+        return 2.0 * prod(pair[0]) * pair[1][-1] if pair else None
     if name in _NPU_MATMULS:
         return _npu_matmul(piece, tensors)
     if name in (*_ATTENTION, *_ATTENTION_BACKWARD):
@@ -82,7 +98,7 @@ def flops(piece: WorkPiece) -> float | None:
         return count and count * (_BACKWARD if name in _ATTENTION_BACKWARD else 1.0)
     if name == "convolution_backward" and len(tensors) >= 3:  # the gradients of input and weight
         return 2 * _convolution(tensors[0], tensors[2])
-    if name in ("cudnn_convolution_backward_input", "mkldnn_convolution_backward_input") and len(tensors) >= 2:
+    if name in _CONVOLUTIONS and len(tensors) >= 2:
         return _convolution(tensors[0], tensors[1])
     return None
 
@@ -101,17 +117,20 @@ def _npu_matmul(piece: WorkPiece, tensors: Sequence[Shape]) -> float | None:
 
 
 def _attention(name: str, tensors: Sequence[Shape]) -> float | None:
-    """4 x batch x heads x queries x keys x size of a head."""
+    """4 x batch x heads x queries x keys x size of a head. An NPU states the layout of its tensors nowhere: of two
+    dimensions that may be the sequence the longer one is.
+    """
     query, key = tensors[:2] if len(tensors) >= 2 else ((), ())
     if "backward" in name and len(tensors) >= 3:  # the gradient stands first
         query, key = tensors[1], tensors[2]
-    if len(query) == 3:  # queries, batch, heads x size of a head
-        return 4.0 * query[0] * key[0] * query[1] * query[2]
+    if len(query) == len(key) == 3:  # heads x size of a head stand last
+        return 4.0 * prod(query) * max(key[:2])
     if len(query) != 4 or len(key) != 4:
         return None
-    if "scaled_dot" in name:  # batch, heads, queries, size of a head
-        return 4.0 * prod(query) * key[2]
-    return 4.0 * prod(query) * key[1]  # batch, queries, heads, size of a head
+    if name.startswith("flashattentionscore"):
+        return 4.0 * prod(query) * max(key[1:3])
+    # batch, heads, queries, size of a head; or batch, queries, heads, size of a head
+    return 4.0 * prod(query) * key[2 if "scaled_dot" in name else 1]
 
 
 def _convolution(result: Shape, weight: Shape) -> float:
@@ -126,8 +145,9 @@ def bytes_moved(piece: WorkPiece) -> float | None:
     size, name = piece.element_bytes, piece.plain_op
     inputs = sum(map(elements, tensors))
     if name in _MATMULS:
-        left, right = tensors[-2:] if len(tensors) > 1 else ((), ())
-        return size * (inputs + prod(left[:-1]) * right[-1]) if left and right else None
+        pair = factors(piece)
+        read = tensors[: 3 if name in _ADDING else 2]
+        return float(size * sum(map(elements, (*read, (*pair[0][:-1], pair[1][-1]))))) if pair else None
     if name in _NPU_MATMULS:
         return float(size * inputs)
     if name in (*_ATTENTION, *_ATTENTION_BACKWARD):
@@ -161,7 +181,10 @@ class Roofline:
 
     @cached_property
     def _counts(self) -> list[tuple[WorkPiece, float]]:
-        return [(piece, count) for piece in self._evidence.counted if piece.ns and (count := flops(piece))]
+        # FLOPs are those of a call of an operator, which may launch several kernels
+        evidence = self._evidence
+        pieces = evidence.launching(_WITH_FLOPS) if evidence.is_device else evidence.pieces
+        return [(piece, count) for piece in pieces if piece.ns and (count := flops(piece))]
 
     @cached_property
     def peaks(self) -> dict[str, tuple[float, str]]:
@@ -171,21 +194,20 @@ class Roofline:
             kind, rate = piece.number_kind, count * piece.calls / piece.ns / 1e3
             found[kind] = max(found.get(kind, (0.0, "measured")), (rate, "measured"))
         device = self._evidence.device
-        stated = {kind: device.tflops(kind) for kind in KINDS} if device is not None else {}
+        stated = {kind: device.tflops(kind) for kind in _KINDS} if device is not None else {}
         return found | {kind: (rate, "spec") for kind, rate in stated.items() if rate}
 
-    def floor_ns(self, piece: WorkPiece) -> float | None:
-        """The shortest time in which one call can move its bytes; None where one of them is not known."""
-        moved = bytes_moved(piece)
-        return moved / self.bandwidth[0] if moved and self.bandwidth else None
+    def floor_ns(self, piece: WorkPiece) -> float:
+        """The time that all calls of a piece take to move their bytes at least; 0.0 where it is not known."""
+        return self.pass_ns(bytes_moved(piece) or 0.0, piece.calls)
 
-    def floor_share(self, piece: WorkPiece) -> float:
-        """The time that moving the bytes of a piece takes, as a part of its time; 0.0 where it is not known."""
-        return (self.floor_ns(piece) or 0.0) * piece.calls / piece.ns if piece.ns else 0.0
+    def pass_ns(self, moved: float, calls: float = 1.0) -> float:
+        """The time to move so many bytes so often; 0.0 where the bandwidth is not known."""
+        return calls * moved / self.bandwidth[0] if self.bandwidth else 0.0
 
     def above_floor(self, pieces: Sequence[WorkPiece]) -> dict[int, float]:
         """Number of each piece -> its time above what moving its bytes takes."""
-        return {piece.at: piece.ns - piece.calls * (self.floor_ns(piece) or 0.0) for piece in pieces}
+        return {piece.at: piece.ns - self.floor_ns(piece) for piece in pieces}
 
     @cached_property
     def rows(self) -> list[dict[str, Any]]:
@@ -197,16 +219,15 @@ class Roofline:
         sums: dict[tuple[int, str, str, str], list[float]] = {}
         for piece, count in self._counts:
             own = sums.setdefault((piece.rank, piece.plain_op, piece.text, piece.number_kind), [0.0, 0.0, 0.0, 0.0])
-            calls = piece.calls
-            for place, value in enumerate((calls, piece.ns, count * calls, (bytes_moved(piece) or 0.0) * calls)):
-                own[place] += value
+            new = (piece.calls, piece.ns, count * piece.calls, (bytes_moved(piece) or 0.0) * piece.calls)
+            own[:] = map(add, own, new)
         found: list[dict[str, Any]] = []
         for (rank, name, text, kind), (calls, ns, count, moved) in sums.items():
             peak, source = self.peaks.get(kind, (None, None))
             compute = count / (peak * 1e3) if peak else None
-            memory = moved / self.bandwidth[0] if moved and self.bandwidth else 0.0
+            memory = self.pass_ns(moved)
             floor = None if compute is None else max(compute, memory)
-            is_possible = floor is not None and floor <= IMPOSSIBLE * ns
+            is_possible = floor is not None and floor <= _IMPOSSIBLE * ns
             found.append(
                 {
                     "rank": rank, "name": name, "input_shapes": text, "number_kind": kind or None, "calls": calls,
@@ -222,45 +243,39 @@ class Roofline:
     @cached_property
     def use(self) -> dict[str, Any]:
         """HFU: FLOPs of the studied ranks by what their device could do in a step, with the peak of the kind of number
-        that most of them ran in; None for what is not known.
+        that most of them ran in; None for what is not known. `is_partial`: FLOPs of much of the work are not known, for
+        profiles do not state the result of a convolution.
         """
+        evidence = self._evidence
         of_kind: dict[str, float] = {}
         for row in self.rows:
             of_kind[row["number_kind"] or ""] = of_kind.get(row["number_kind"] or "", 0.0) + row["flops"]
-        total, evidence = sum(of_kind.values()), self._evidence
-        kind = max(of_kind, key=of_kind.__getitem__, default="")
-        peak = evidence.device.tflops(kind) if evidence.device is not None else None
-        step, ranks = evidence.step_ns, len(evidence.studied)
-        rate = total / step / ranks / 1e3 if step and ranks and total else None
+        total, kind = sum(of_kind.values()), max(of_kind, key=of_kind.__getitem__, default="")
+        peak, source = self.peaks.get(kind, (None, "")) if evidence.device is not None else (None, "")
+        peak = peak if source == "spec" else None
+        per_second = evidence.step_ns * 1e3
+        rate = total / per_second / len(evidence.studied) if total and per_second else None
+        model, devices = self._of_model(), _number(evidence.facts.get("world_size")) or len(evidence.ranks)
+        known = sum(row["total_ns"] for row in self.rows)
+        every = sum(piece.ns for piece in evidence.pieces if piece.kind.startswith(_COUNTED) or is_matmul(piece))
         return {
             "flops": total or None, "tflops_per_s": rate, "number_kind": kind or None, "peak_tflops": peak,
             "peak_source": evidence.device.source if peak and evidence.device is not None else None,
-            "hfu": rate / peak if rate and peak else None, "mfu": self._mfu(kind), "is_partial": self._is_partial,
+            "hfu": rate / peak if rate and peak else None,
+            "mfu": model / (per_second * devices * peak) if model and peak and per_second else None,
+            "is_partial": known < _MOST * every,
         }  # fmt: skip
 
-    @property
-    def _is_partial(self) -> bool:
-        """Whether FLOPs of much of the work are not known: profiles do not state the result of a convolution."""
-        known = sum(row["total_ns"] for row in self.rows)
-        every = sum(piece.ns for piece in self._evidence.pieces if piece.kind.startswith(_COUNTED) or is_matmul(piece))
-        return bool(known < _MOST * every)
-
-    def _mfu(self, kind: str) -> float | None:
-        """FLOPs of the model, which the configuration states, by what all devices of the job could do in a step; FLOPs
-        of recomputed activations do not count (PaLM, appendix B).
+    def _of_model(self) -> float | None:
+        """FLOPs that the model needs for a step of the whole job, as the configuration states; FLOPs of recomputed
+        activations do not count (PaLM, appendix B).
         """
-        evidence = self._evidence
-        peak = evidence.device.tflops(kind) if evidence.device is not None else None
-        stated = {key: value for key in _MODEL if (value := _number(evidence.facts.get(key))) is not None}
-        count = stated.get("flops_per_step")
-        if count is None and "parameters" in stated and "tokens" in stated:
-            sizes = [stated[key] for key in ("layers", "hidden_size", "sequence_length") if key in stated]
-            attention = 12 * prod(sizes) if len(sizes) == 3 else 0.0
-            count = (6 * stated["parameters"] + attention) * stated["tokens"]
-        devices = _number(evidence.facts.get("world_size")) or len(evidence.ranks)
-        if not count or not peak or not evidence.step_ns:
-            return None
-        return count / (evidence.step_ns * devices * peak * 1e3)
+        stated = {key: value for key in _MODEL if (value := _number(self._evidence.facts.get(key))) is not None}
+        if "flops_per_step" in stated or not {"parameters", "tokens"} <= stated.keys():
+            return stated.get("flops_per_step")
+        sizes = [stated[key] for key in ("layers", "hidden_size", "sequence_length") if key in stated]
+        attention = 12 * prod(sizes) if len(sizes) == 3 else 0.0
+        return (6 * stated["parameters"] + attention) * stated["tokens"]
 
 
 def _number(text: str | None) -> float | None:

@@ -24,7 +24,8 @@ def keep(store: Store, run_ids: Sequence[int], *, again: Iterable[int] = ()) -> 
     with store.connect() as connection:
         lacking = advice.runs_without(connection, run_ids, RULE_VERSION)
     for run_id in sorted({*lacking, *again}):
-        content = msgspec.json.encode(replace(of_run(store, run_id), efficiency=())).decode()
+        with store.reading():
+            content = msgspec.json.encode(replace(of_run(store, run_id), efficiency=())).decode()
         store.transact(partial(advice.keep, run_id=run_id, rule_version=RULE_VERSION, content=content))
 
 

@@ -27,7 +27,9 @@ _FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def merged(found: Sequence[RunAdvice]) -> RunAdvice:
-    """The advice of repeats: each piece with the median gain of the runs that have it, and their number."""
+    """The advice of repeats: each piece with the median gain of the runs that have it, and their number; what fewer
+    than half of the runs have is not shown.
+    """
     if len(found) == 1:
         return found[0]
     if not found:
@@ -37,7 +39,7 @@ def merged(found: Sequence[RunAdvice]) -> RunAdvice:
         for item in run.items:
             groups.setdefault((item.rule, item.place), []).append(item)
     step = median(run.step_ns for run in found)
-    items = [_median(own, step) for own in groups.values()]
+    items = [_median(own, step, is_common=2 * len(own) >= len(found)) for own in groups.values()]
     items.sort(key=lambda item: (-(item.gain_ns or 0.0), not item.is_shown, item.rule, item.place))
     return replace(
         found[-1], step_ns=step, items=tuple(items), together_ns=median(run.together_ns for run in found),
@@ -45,15 +47,15 @@ def merged(found: Sequence[RunAdvice]) -> RunAdvice:
     )  # fmt: skip
 
 
-def _median(items: Sequence[Advice], step_ns: float) -> Advice:
+def _median(items: Sequence[Advice], step_ns: float, *, is_common: bool) -> Advice:
     gains = [item.gain_ns for item in items if item.gain_ns is not None]
-    if not gains:
-        return replace(items[-1], runs=len(items))
+    if not gains or not step_ns:
+        return replace(items[-1], runs=len(items), is_shown=is_common and items[-1].is_shown)
     gain, middle = float(median(gains)), median_low(gains)
-    share = gain / step_ns if step_ns else 0.0
     return replace(
-        next(item for item in items if item.gain_ns == middle), gain_ns=gain, gain_share=share, runs=len(items),
-        severity=severity(share), is_shown=is_worth(gain, step_ns),
+        next(item for item in items if item.gain_ns == middle), gain_ns=gain, gain_share=gain / step_ns,
+        local_ns=max(gain, median(item.local_ns or 0.0 for item in items)), runs=len(items),
+        severity=severity(gain / step_ns), is_shown=is_common and is_worth(gain, step_ns),
     )  # fmt: skip
 
 

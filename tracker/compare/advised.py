@@ -16,6 +16,7 @@ from tracker.compare.bottleneck import bottleneck
 from tracker.compare.explain import code_line
 from tracker.compare.references import named, needs_store
 from tracker.compare.sides import load_all
+from tracker.compare.tracks import check_one_track
 from tracker.errors import UsageError
 from tracker.results import ADVICE_COLUMNS, Advice, Advised, AdviseOptions, ShowOptions
 from tracker.store import queries
@@ -54,11 +55,12 @@ def advise(
         if store is not None and any(map(needs_store, names)):
             stack.enter_context(store.reading())
         settled, runs = named(store, names, options.workload)
+        if store is not None:
+            check_one_track(store, runs, choose="")
         *before, side = load_all(store, settled, reading, stack, runs=runs, or_pruned=True)
         found = _of_side(side, options)
         items = compared(found.items, _of_side(before[0], options).items) if before else found.items
-        items = tuple(_chosen(items, options))
-        coded = tuple(_with_code(side, items))
+        coded = tuple(_with_code(side, _chosen(items, options)))
         return Advised(
             run=_described(side, settled[-1]),
             step_ns=found.step_ns,
@@ -95,15 +97,13 @@ def _of_side(side: Loaded, options: AdviseOptions) -> RunAdvice:
     ])  # fmt: skip
 
 
-def _chosen(items: Sequence[Advice], options: AdviseOptions) -> Iterator[Advice]:
+def _chosen(items: Sequence[Advice], options: AdviseOptions) -> tuple[Advice, ...]:
     rules = {rule.upper() for rule in options.rules}
-    for item in items:
-        if rules and item.rule not in rules:
-            continue
-        if options.only and item.family not in options.only:
-            continue
-        if item.is_shown or options.everything or rules:
-            yield item
+    return tuple(
+        item for item in items
+        if (item.rule in rules if rules else item.is_shown or options.everything)
+        and (not options.only or item.family in options.only)
+    )  # fmt: skip
 
 
 def _with_code(side: Loaded, items: Sequence[Advice]) -> Iterator[Advice]:

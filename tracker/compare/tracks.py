@@ -69,13 +69,13 @@ def pairs(store: Store | None, sides: Sequence[str], options: DiffOptions, again
     return found
 
 
-def check_one_track(store: Store, runs: Mapping[str, Named]) -> None:
+def check_one_track(store: Store, runs: Mapping[str, Named], choose: str = "--config KEY=VALUE, ") -> None:
     """UsageError for the first version with runs of several tracks: one number would be of a mixture."""
     for side, named_runs in runs.items():
         if _is_several(store, side, named_runs):
             raise UsageError(
                 f"{side} has runs of several devices and configurations: {_listed(_tracks(store, named_runs))}",
-                remedy="choose with --config KEY=VALUE, VERSION@DEVICE or run:ID,run:ID",
+                remedy=f"choose with {choose}VERSION@DEVICE or run:ID,run:ID",
             )
 
 

@@ -30,6 +30,7 @@ LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 PUBLIC: Final = ("/page.css", "/page.js")
 LOGIN: Final = "/login"
 LOGOUT: Final = "/logout"
+ONLY_GET_AND_POST: Final = "Pages are read by GET, and actions are sent by POST"
 _MOST_SESSIONS: Final = 1_000
 _LONGEST_NAME: Final = 100
 _POLICY: Final = (
@@ -133,7 +134,7 @@ class Access:
         if isinstance(reader, Refusal) or request.method in ("GET", "HEAD"):
             return reader
         if request.method != "POST":
-            return Refusal(405, "A page is read by GET, and acted on by POST")
+            return Refusal(405, ONLY_GET_AND_POST)
         if not _is_own(request):
             return Refusal(403, "This action comes from another page, so it was not done")
         if self.policy.read_only and path != LOGOUT:

@@ -55,13 +55,13 @@ class Answer(Struct, frozen=True):
     beside: tuple[tuple[str, Target], ...] = ()
     versions: tuple[str, str, str] | None = None
     has_trace: bool = False
-    document: Callable[[Look], Document] | None = None
+    document: Document | None = None
     rows: Columns | None = None
 
     def makes(self) -> list[Callable[[Look], Document]]:
         """What makes the documents."""
-        if self.document is not None:
-            return [self.document]
+        if (document := self.document) is not None:
+            return [lambda _: document]
         views = (import_module(f"tracker.reports.views.{reports.word_of(one)}") for one in self.results)
         return [partial(view.document, one) for view, one in zip(views, self.results, strict=True)]
 
@@ -157,7 +157,7 @@ def _diff(store: Store, asked: Inquiry) -> Answer:
     chosen = asked.options
     if not asked.sides:
         headline = "Choose two to five sides: versions, runs (run:41), latest, or pinned"
-        return Answer((), document=lambda _: Document(title="Diff", headline=headline))
+        return Answer((), document=Document(title="Diff", headline=headline))
     names = [side(store, name, chosen.workload) for name in asked.sides]
     if len(names) < 3:
         found = tuple(compare.diffs(store, names, options=chosen))
@@ -187,6 +187,7 @@ def _run(store: Store, asked: Inquiry) -> Answer:
     workload, version = ("--workload", str(shown.run["workload"])), str(shown.run["version"])
     beside = (
         ("its ranks", Target("cluster", (("RUN", str(run_id)),))),
+        ("advice", Target("run_advice", (("RUN", str(run_id)),))),
         (f"runs of {version}", Target("runs", (("--version", version), workload))),
         ("history of the step", Target("history", (("KEY", "step"), workload))),
     )
@@ -202,6 +203,26 @@ def _cluster(store: Store, asked: Inquiry) -> Answer:
     names = (*asked.sides, f"run:{known_run(store, asked.about)}")
     found = cluster(store, *(side(store, name, None) for name in names), options=asked.options)
     return Answer((found,), names, beside=((names[-1], Target("run", (("RUN", names[-1].removeprefix("run:")),))),))
+
+
+def _advised(store: Store, asked: Inquiry) -> Answer:
+    """The advice on a run, or on what the query names, since a baseline if it names two."""
+    from tracker.compare.advised import advise
+
+    chosen = asked.options
+    names: tuple[str, ...] = asked.sides
+    if asked.page == "run_advice":
+        names = (f"run:{known_run(store, asked.about)}",)
+        beside = ((names[0], Target("run", (("RUN", asked.about),))),)
+    elif not names:
+        headline = "Choose a side, or a baseline and a side: versions, runs (run:41), latest, or pinned"
+        return Answer((), document=Document(title="Advice", headline=headline))
+    else:
+        sides = tuple(("side", name) for name in names)
+        workload = (("--workload", chosen.workload),) if chosen.workload else ()
+        beside = ((" beside ".join(names), Target("diff", (*sides, *workload))),)
+    *baseline, last = (side(store, name, chosen.workload) for name in names)
+    return Answer((advise(store, last, *baseline, options=chosen),), names, beside=beside)
 
 
 def known_run(store: Store, about: str) -> int:
@@ -240,12 +261,13 @@ def _runs(store: Store, asked: Inquiry) -> Answer:
     )  # fmt: skip
     more = len(found) > chosen.limit
     rows = found.head(chosen.limit)
-    return Answer((), document=lambda _: _runs_document(records(rows), more=more), rows=rows)
+    return Answer((), document=_runs_document(records(rows), more=more), rows=rows)
 
 
 _ANSWERS: Final[Mapping[str, Callable[[Store, Inquiry], Answer]]] = {
     "board": _board, "findings": _findings, "incident": _explained, "finding": _explained, "diff": _diff,
     "history": _history, "run": _run, "cluster": _cluster, "log": _log, "runs": _runs,
+    "run_advice": _advised, "advice": _advised,
 }  # fmt: skip
 _COLUMNS: Final[tuple[tuple[Column, Callable[[Row], str]], ...]] = (
     (Column("run", **WORDS), lambda row: f"run:{row['run_id']}"),

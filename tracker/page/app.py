@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from functools import partial
 from hashlib import sha256
 from html import escape
@@ -31,12 +31,12 @@ from tracker.api import edits
 from tracker.errors import StoreError, TooLittleDataError, TrackerError, UsageError, check_reason
 from tracker.lazy import pd
 from tracker.page import links
-from tracker.page.access import HANDS_OVER, LOGIN, LOGOUT, Access, App, Guard, Role, Visitor
+from tracker.page.access import HANDS_OVER, LOGIN, LOGOUT, ONLY_GET_AND_POST, Access, App, Guard, Role, Visitor
 from tracker.page.answers import Answer, Inquiry, answer, commits_address, known_run
 from tracker.page.cache import Cache
 from tracker.page.links import PAGES, NotFoundError, Screen, Texts
 from tracker.reports import html
-from tracker.reports.document import Document
+from tracker.reports.document import Document, Target
 from tracker.reports.html import Around, Choice, Form, StepTrace
 from tracker.reports.look import Look
 from tracker.store import Store, queries
@@ -92,10 +92,11 @@ class BusyError(StoreError):
 
 
 def warm_up() -> None:
-    """Import what pages need, so that the first reader does not wait for it."""
+    """Import and compile what pages need, so that the first reader does not wait for it."""
     for name in _NEEDED:
         import_module(name)
     _ = pd.DataFrame
+    html.serve([lambda _: _problem(200, "")], Look(), Around(pages=(), css="", script="", link=links.address_of))
 
 
 def make(site: Site) -> App:
@@ -204,11 +205,19 @@ class _Pages:
                 stamp = store.stamp() if word != "status" else None  # which looks at folders, too
                 if stamp and (kept := self._cache.get((stamp, key))):
                     return kept
-                found = answer(store, asked, self._site.settings)
+                status = 200
+                try:
+                    found = answer(store, asked, self._site.settings)
+                except UsageError as error:
+                    if format or asked.about:
+                        raise
+                    # with what there is to choose from
+                    status = _status_of(error)
+                    found = Answer((), document=_problem(status, str(error)))
                 response = (
                     self._file(asked, found, format) if format
                     else HTMLResponse(
-                        self._page(asked, found, store, reader), headers=HANDS_OVER if found.has_trace else None
+                        self._page(asked, found, store, reader), status, HANDS_OVER if found.has_trace else None
                     )
                 )  # fmt: skip
             if stamp:
@@ -260,8 +269,9 @@ class _Pages:
         read_only = self._site.access.policy.read_only
         commits = commits_address(store, found, self._site.settings.page.commit_url)
         around = self._around(
-            asked.page, reader, formats=tuple(formats), command=printable(command),
-            filters=tuple(_filters(asked, page, texts, store)), is_narrowed=bool(texts) or not formats,
+            asked.page, reader, link=_Live(store).address_of, formats=tuple(formats), command=printable(command),
+            filters=tuple(_filters(asked, page, texts, store)),
+            is_narrowed=not formats or any(name != "--workload" for name, _ in texts),
             trace=self._trace(asked) if found.has_trace else None,
             beside=(*(Choice(words, links.address_of(target)) for words, target in found.beside),
                     *([Choice("commits", commits)] if commits else [])),
@@ -281,7 +291,7 @@ class _Pages:
         choices = [Choice(page.title, page.path, name == word) for name, page in PAGES.items() if page.is_on_top]
         return Around(
             pages=tuple(choices) if reader else (), css=_versioned("/page.css", _css()),
-            script=_versioned("/page.js", _script()), link=links.address_of,
+            script=_versioned("/page.js", _script()),
             who=reader.name if reader else "", logout=LOGOUT if reader and reader.session else "", **more,
         )  # fmt: skip
 
@@ -361,7 +371,8 @@ class _Pages:
     def problem(self, request: Request, error: Exception) -> Response:
         """The page of an error: its status and one sentence."""
         if isinstance(error, HTTPException):
-            text = error.detail if error.status_code != 404 else "There is no such page"
+            usual = {404: "There is no such page", 405: ONLY_GET_AND_POST}
+            text = usual.get(error.status_code, error.detail)
             return self._problem_page(error.status_code, text, request)
         if isinstance(error, TrackerError):
             return self._problem_page(_status_of(error), str(error), request)
@@ -375,9 +386,32 @@ class _Pages:
 
     def _problem_page(self, status: int, text: str, request: Request | None = None) -> Response:
         reader = getattr(request.state, "reader", None) if request is not None else None
-        document = Document(title=f"{status}" if status != 200 else "", headline=text)
-        around = self._around("", reader if isinstance(reader, Visitor) else None)
-        return HTMLResponse(html.serve([lambda _: document], Look(), around), status)
+        around = self._around("", reader if isinstance(reader, Visitor) else None, link=links.address_of)
+        return HTMLResponse(html.serve([lambda _: _problem(status, text)], Look(), around), status)
+
+
+class _Live:
+    """Where rows lead: a history only where there is one. An operator that takes too little has no series."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._names: dict[str, frozenset[tuple[str, ...]]] = {}
+
+    def address_of(self, link: Target) -> str:
+        query = dict(link.query)
+        name, workload = query.get("KEY", query.get("--module", "")), query.get("--workload")
+        if link.page == "history" and workload and not name.isdigit():
+            if workload not in self._names:
+                known = list(queries.series_names.columns(self._store, workload).rows("kind", "name"))
+                self._names[workload] = frozenset([*known, *((name,) for _, name in known)])
+            kind = query.get("--kind")
+            if ((kind, name) if kind else (name,)) not in self._names[workload]:
+                return ""
+        return links.address_of(link)
+
+
+def _problem(status: int, sentence: str) -> Document:
+    return Document(title="" if status == 200 else str(status), headline=sentence)
 
 
 def _status_of(error: TrackerError) -> int:
@@ -404,16 +438,17 @@ def _back(action: str, targets: list[str]) -> str:
     return f"/finding/{int(number)}" if targets[0].isdigit() else f"/incident/I-{int(number)}"
 
 
-def _filters(asked: Inquiry, page: Screen, texts: Texts, store: Store) -> Iterator[tuple[str, tuple[Choice, ...]]]:
+def _filters(asked: Inquiry, page: Screen, texts: Texts, store: Store) -> Iterator[tuple[str, str, tuple[Choice, ...]]]:
     """The values to choose from, each a link: words of options, and what the database has."""
     spelled = links.spelled(type(asked.options))
+    workload = getattr(asked.options, "workload", None)
     for field in page.choices:
         if field == "force" and len(asked.sides) > 2:
             continue  # a matrix compares what it is given
         how = spelled[field]
         others = [pair for pair in texts if pair[0] != how.name]
         own = [value for name, value in texts if name == how.name]
-        words: list[str] = [""] if how.kind is bool else list(how.words) or _known(store, field)
+        words: list[str] = [""] if how.kind is bool else list(how.words) or _known(store, field, workload, asked.sides)
         if not words or len(words) > _MOST_CHOICES or (len(words) == 1 and how.kind is not bool):
             continue
         usual = str(next(one.default for one in structs.fields(asked.options) if one.name == field))
@@ -421,19 +456,24 @@ def _filters(asked: Inquiry, page: Screen, texts: Texts, store: Store) -> Iterat
         is_none = "communication" if page is PAGES["diff"] and field == "by" and len(asked.sides) < 3 else usual
         words = [word for word in words if word not in (usual, is_none)]
         choices = [Choice("yes" if how.kind is bool else word, "", word in own) for word in words]
-        usual = "no" if how.kind is bool else usual if usual in how.words else "default"
+        none = "default" if field == "states" else "none" if how.repeats else "any"
+        usual = "no" if how.kind is bool else usual if usual in how.words else none
         found = [Choice(usual, _at(asked, page, others), not own)]
         found += [
             Choice(one.words, _at(asked, page, [*others, (how.name, word)]), one.is_chosen)
             for word, one in zip(words, choices, strict=True)
         ]
-        yield how.name.removeprefix("--"), tuple(found)
+        yield how.name.removeprefix("--"), how.option.help, tuple(found)
 
 
-def _known(store: Store, field: str) -> list[str]:
+def _known(store: Store, field: str, workload: str | None, sides: Sequence[str]) -> list[str]:
+    """The workloads that have all versions of `sides`; the devices of `workload`, or of all."""
     if field == "workload":
-        return list(dict.fromkeys(map(str, queries.versions.columns(store).listed("workload"))))
-    found = queries.runs.columns(store, limit=200).listed("device")
+        known: dict[str, set[str]] = {}
+        for name, version in queries.versions.columns(store).rows("workload", "version"):
+            known.setdefault(name, {"latest", "pinned"}).add(version)
+        return [name for name, versions in known.items() if versions.issuperset(sides)]
+    found = queries.runs.columns(store, workload=workload, limit=200).listed("device")
     return sorted({str(device) for device in found if device})
 
 
@@ -443,15 +483,15 @@ def _at(asked: Inquiry, page: Screen, texts: Texts) -> str:
 
 def _questions(asked: Inquiry, page: Screen, texts: Texts) -> Iterator[Form]:
     """The form for what is no choice: names and patterns."""
-    if not page.texts and not page.sides[1]:
+    if not page.texts and not page.sides:
         return
     spelled = links.spelled(page.options)
     own = [spelled[field].name for field in page.texts]
     hidden = links.query_of((), [pair for pair in texts if pair[0] not in own])
     fields = [(name, "", value, "hidden") for name, value in hidden]
-    shown = min(page.sides[1], max(3, len(asked.sides) + 1)) if page.sides[1] > 1 else page.sides[1]
+    shown = min(page.sides, max(3, len(asked.sides) + 1)) if page.sides > 1 else page.sides
     sides = [*asked.sides, *[""] * (shown - len(asked.sides))]
-    fields += [("side", "side" if page.sides[1] > 1 else "against", value, "text") for value in sides]
+    fields += [("side", "side" if page.sides > 1 else "against", value, "text") for value in sides]
     for name in own:
         value = next((value for known, value in texts if known == name), "")
         ((bare, _),) = links.query_of((), [(name, value)])
@@ -470,10 +510,8 @@ def _actions(asked: Inquiry, found: Answer, read_only: bool, reader: Visitor) ->
         if reader.role < Role.KEEPER:
             return
         target = (own[0], "runs, such as 41 42", *own[2:])
-        if found.state != "excluded":
-            yield Form("Exclude from comparisons", "/act", _buttons("exclude"), (target, *reason))
-        if found.state != "active":
-            yield Form("Restore", "/act", _buttons("restore"), (target, *reason))
+        able = [name for name, over in (("exclude", "excluded"), ("restore", "active")) if found.state != over]
+        yield Form("Exclude from comparisons, or restore", "/act", _buttons(*able), (target, *reason))
         return
     if reader.role < Role.ACTOR:
         return

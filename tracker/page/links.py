@@ -20,6 +20,7 @@ from tracker.results import (
     MATRIX_ROWS,
     OPEN_STATES,
     STATES,
+    AdviseOptions,
     BoardOptions,
     ClusterOptions,
     DiffOptions,
@@ -41,9 +42,9 @@ MOST_VALUES: Final = 100
 FORMATS: Final = ("json", "csv", "xlsx", "html")
 """The files of a page, unless it says otherwise."""
 NOT_HERE: Final = frozenset(
-    ("format", "flow_category", "allow_partial", "skip_bad_rows", "max_bytes", "on_progress", "op_map")
+    ("format", "flow_category", "allow_partial", "skip_bad_rows", "max_bytes", "on_progress", "op_map", "fail_on")
 )
-"""Fields of options that are about files."""
+"""Fields of options that are about files, or the exit code."""
 Texts = list[tuple[str, str]]
 """Options as they are spelled on the command line, with their values; "" is the value of a switch."""
 
@@ -93,14 +94,14 @@ def without_rows(chosen: DiffOptions) -> DiffOptions:
 
 class Screen(Struct, frozen=True, kw_only=True):
     """A page. `path`: its address, `{}` for what it is about; `command`: the same in a terminal; `sides`: how many
-    names the query has, `side=`; `choices`: options whose values are links; `texts`: options with a field.
+    names the query has at most, `side=`; `choices`: options whose values are links; `texts`: options with a field.
     """
 
     path: str
     title: str
     command: str
     options: type[Struct] = NoOptions
-    sides: tuple[int, int] = (0, 0)
+    sides: int = 0
     choices: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()
     formats: tuple[str, ...] = FORMATS
@@ -115,7 +116,7 @@ PAGES: Final[Mapping[str, Screen]] = {
         choices=("workload", "device", "states", "direction", "kind", "only_new", "every"),
     ),
     "diff": Screen(
-        path="/diff", title="Diff", command="diff", options=DiffOptions, sides=(0, MOST_SIDES), texts=_ROWS,
+        path="/diff", title="Diff", command="diff", options=DiffOptions, sides=MOST_SIDES, texts=_ROWS,
         formats=(*FORMATS, "speedscope"),
         choices=("workload", "by", "match", "force"),
     ),
@@ -139,8 +140,16 @@ PAGES: Final[Mapping[str, Screen]] = {
         formats=(*FORMATS, "speedscope"),
     ),
     "cluster": Screen(
-        path="/run/{}/ranks", title="Cluster", command="cluster", options=ClusterOptions, sides=(0, 1),
+        path="/run/{}/ranks", title="Cluster", command="cluster", options=ClusterOptions, sides=1,
         texts=("stage", "microbatches"), is_on_top=False,
+    ),
+    "run_advice": Screen(
+        path="/run/{}/advice", title="Advice", command="advise", options=AdviseOptions, choices=("everything",),
+        texts=("microbatches",), is_on_top=False,
+    ),
+    "advice": Screen(
+        path="/advise", title="Advice", command="advise", options=AdviseOptions, sides=2,
+        choices=("workload", "everything"), texts=("microbatches",), is_on_top=False,
     ),
 }  # fmt: skip
 """Word of a page -> the page, in the order of the navigation bar."""
@@ -168,7 +177,7 @@ def read(page: Screen, query: Iterable[tuple[str, str]]) -> tuple[list[str], Any
     pairs = [(name, value.strip()) for name, value in query]
     if len(pairs) > MOST_VALUES:
         raise UsageError(f"{len(pairs)} values in one address", remedy=f"a page takes {MOST_VALUES}")
-    sides = [value for name, value in pairs if name == "side" and value] if page.sides[1] else []
+    sides = [value for name, value in pairs if name == "side" and value] if page.sides else []
     kind = MatrixOptions if page.options is DiffOptions and len(sides) > 2 else page.options
     named = {_bare(how.name): (field, how) for field, how in spelled(kind).items()}
     given: dict[str, list[str]] = {}
@@ -178,10 +187,10 @@ def read(page: Screen, query: Iterable[tuple[str, str]]) -> tuple[list[str], Any
             continue  # an empty field of a form
         if name in named:
             given.setdefault(name, []).append(value)
-        elif name != "side" or not page.sides[1]:
+        elif name != "side" or not page.sides:
             raise UsageError(f"{page.title} has no option {name!r}", remedy=f"it has {', '.join(named) or 'none'}")
-    if len(sides) > page.sides[1]:
-        raise UsageError(f"{len(sides)} sides", remedy=f"name {page.sides[1]} at most")
+    if len(sides) > page.sides:
+        raise UsageError(f"{len(sides)} sides", remedy=f"name {page.sides} at most")
     return sides, kind(**{named[name][0]: _value(named[name][1], given[name]) for name in given})
 
 

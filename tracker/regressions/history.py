@@ -203,7 +203,7 @@ def _points(track: TrackRuns, number: int, known: _Known, about: Mapping[int, Ro
     return rows
 
 
-def _mean(values: Any) -> float | None:
+def _mean(values: Sequence[Any]) -> float | None:
     """The geometric mean; of equal numbers exactly these, the smallest where one is not positive, None without any."""
     known = np.array([value for value in values if not pd.isna(value)], dtype=np.float64)
     if not len(known):
@@ -360,10 +360,7 @@ def _changed_most(store: Store, found: Sequence[TrackRuns], options: HistoryOpti
     if options.key is not None:
         raise UsageError("--top takes no name", remedy="leave out the name, or --top")
     if all(track.pinned is None for track in found):
-        raise UsageError(
-            "no version is pinned that series could have changed from",
-            remedy=_PIN,
-        )
+        raise UsageError("no version is pinned that series could have changed from", remedy=_PIN)
     frames = []
     for track in found:
         frame = queries.line_series(store, track.line)

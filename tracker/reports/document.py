@@ -113,7 +113,8 @@ class Table(Struct, frozen=True):
     rows; `note`: a line below; `below`: per row a sentence under it, or ""; empty for none. `bars`: per row a part of
     the longest bar, -1 to 1, None for none; empty for no bars. `chart`: a drawing above the table; `adds`: per row what
     it adds to the sum of those above it, None for that sum; `strips`: per row its runs. `links`: per row where a server
-    has more on it; empty for none, and files have no links.
+    has more on it; empty for none, and files have no links. `main`: the column that leads there, with `below` under
+    it; None: the first elastic one.
     """
 
     title: str
@@ -130,13 +131,14 @@ class Table(Struct, frozen=True):
     adds: tuple[float | None, ...] = ()
     strips: tuple[Strip | None, ...] = ()
     links: tuple[Target | None, ...] = ()
+    main: int | None = None
     section: str = ""
     is_first: bool = False
 
 
 class Lines(Struct, frozen=True):
     """Sentences under a title. `is_wrapped`: broken at the width; else each stays one line, since it may hold paths.
-    `is_drawing`: characters that draw what a chart shows.
+    `is_drawing`: characters that draw what a chart shows; `link`: where a server has more on it.
     """
 
     title: str
@@ -145,6 +147,7 @@ class Lines(Struct, frozen=True):
     is_first: bool = True
     is_wrapped: bool = False
     is_drawing: bool = False
+    link: Target | None = None
 
 
 Block = Table | Lines

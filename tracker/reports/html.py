@@ -91,10 +91,10 @@ class StepTrace(Struct, frozen=True):
 
 
 class Around(Struct, frozen=True, kw_only=True):
-    """What a server puts around documents. `pages`: the navigation bar; `filters`: the values to choose from, by name;
-    `forms`: above the first document; `formats`: the same as files; `command`: the same in a terminal; `link`: the
-    address of a row; `css`, `script`: addresses; `who`: the reader; `logout`: where a form ends the login, "" for none;
-    `beside`: other pages on the same; `is_narrowed`: whether the filters are open; `trace`: the
+    """What a server puts around documents. `pages`: the navigation bar; `filters`: name, help, and the values to choose
+    from; `forms`: below the first screen, those that ask above it; `formats`: the same as files; `command`: the same in
+    a terminal; `link`: the address of a row; `css`, `script`: addresses; `who`: the reader; `logout`: where a form ends
+    the login, "" for none; `beside`: other pages on the same; `is_narrowed`: whether the filters are open; `trace`: the
     step to look at elsewhere.
     """
 
@@ -102,7 +102,7 @@ class Around(Struct, frozen=True, kw_only=True):
     css: str
     script: str
     link: Callable[[Target], str]
-    filters: tuple[tuple[str, tuple[Choice, ...]], ...] = ()
+    filters: tuple[tuple[str, str, tuple[Choice, ...]], ...] = ()
     forms: tuple[Form, ...] = ()
     formats: tuple[Choice, ...] = ()
     command: str = ""
@@ -167,7 +167,8 @@ class _HtmlRow(Struct, frozen=True):
 class _HtmlBlock(Struct, frozen=True):
     """A block as the template takes it. `classes`: which columns are aligned left, hold names, or change; `shown`: rows
     before a reader asks for more; `packed`: the rows that are no HTML, and `left` how many; `drawn`: headers of the
-    columns with drawings; `below_at`: the column under which the sentence of a row stands.
+    columns with drawings; `below_at`: the column under which the sentence of a row stands; `address`: where the
+    title leads.
     """
 
     title: str
@@ -186,6 +187,7 @@ class _HtmlBlock(Struct, frozen=True):
     is_sortable: bool = False
     below_at: int = 0
     drawn: tuple[str, ...] = ()
+    address: str = ""
     chart: Markup = Markup("")
 
 
@@ -197,7 +199,8 @@ def _says_something(block: Block) -> bool:
 
 def _block(block: Block, link: Callable[[Target], str] | None) -> _HtmlBlock:
     if isinstance(block, Lines):
-        return _HtmlBlock(block.title, block.is_first, block.lines)
+        address = link(block.link) if block.link and link else ""
+        return _HtmlBlock(block.title, block.is_first, block.lines, address=address)
     block = _without_empty_columns(block)
     rows, spans, shown = tuple(_rows(block, link)), _spans(block), _FIRST if block.is_first else _DETAIL
     if isinstance(block.chart, Trend):
@@ -213,7 +216,8 @@ def _block(block: Block, link: Callable[[Target], str] | None) -> _HtmlBlock:
         more=block.more, lead="" if isinstance(block.chart, Trend) else block.lead,
         note=block.note or ("" if rows else "no rows"),
         is_sortable=len(rows) > 8 and not any(row.tone == "s" or row.cells[0][0][:1] in (" ", "=") for row in rows),
-        below_at=next((at for at, column in enumerate(block.columns) if column.elastic), 0),
+        below_at=next((at for at, column in enumerate(block.columns) if column.elastic), 0)
+        if block.main is None else block.main,
         drawn=tuple(drawn), chart=svg.chart(block.chart) if block.chart is not None else Markup(""),
     )  # fmt: skip
 

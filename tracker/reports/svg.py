@@ -28,6 +28,8 @@ _LABELS: Final = 60
 _LEVEL: Final = 20
 _LABEL: Final = 12
 """Per cent of the width for the labels of a heat map."""
+_SCALE: Final = 5
+"""Per cent of the width for the labels of an axis."""
 _STRIP: Final = 120
 _POINTS: Final = 150
 """Points of a curve: of each part of its time the largest."""
@@ -123,7 +125,7 @@ def _trend(drawn: Trend) -> str:
         return ""
     y_of, lines = _axis([*values, *runs], drawn.unit)
     count = len(drawn.points)
-    x_of = [100 * (place + 0.5) / count for place in range(count)]
+    x_of = [_SCALE + (100 - _SCALE) * (place + 0.5) / count for place in range(count)]
     places = [(x, y_of(point[1])) for x, point in zip(x_of, drawn.points, strict=True) if point[1] is not None]
     path = "L".join(f"{x:.2f} {y:.1f}" for x, y in places)
     parts = [*lines, _stretched(f'<path class=line d="M{path}"/>')]
@@ -132,7 +134,7 @@ def _trend(drawn: Trend) -> str:
     )
     parts.append(_stretched(f'<path class=runs d="{dots}"/>') if dots else "")
     every = max(1, -(-sum(len(point[0]) + 2 for point in drawn.points) // _LABELS))
-    text = form(drawn.unit, values)
+    text, before = form(drawn.unit, values), values[0]
     for place, (x, (label, value, own, word, tone)) in enumerate(zip(x_of, drawn.points, strict=True)):
         if value is not None:
             says = ", ".join(filter(None, (f"{label}: {text(value)}", word)))
@@ -141,7 +143,10 @@ def _trend(drawn: Trend) -> str:
                 f'<circle class="{tone}" cx="{x:.2f}%" cy="{y_of(value):.1f}" r={size}>{_title(says)}</circle>'
             )
             if word:
-                parts.append(_label(x, y_of(max((value, *own))) - 9, word, f"word {tone}"))
+                # not where the line comes from
+                y = y_of(min((value, *own))) + 20 if value < before else y_of(max((value, *own))) - 9
+                parts.append(_label(x, y, word, f"word {tone}"))
+            before = value
         tick, between = divmod(count - 1 - place, every)
         if not between:
             parts.append(_label(x, _HEIGHT - 6, label, "odd" if tick % 2 else ""))

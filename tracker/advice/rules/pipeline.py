@@ -18,7 +18,7 @@ _STAGES: Final = 0.02
 _BUBBLE: Final = 0.10
 
 
-def _slow_rank(evidence: Evidence, taken: frozenset[int]) -> Iterator[Claim]:
+def _slow_rank(evidence: Evidence) -> Iterator[Claim]:
     for stage in evidence.stages:
         for at, rank in enumerate(stage.ranks):
             if stage.judged.verdict[at] == SLOW:
@@ -33,7 +33,7 @@ def _slow_rank(evidence: Evidence, taken: frozenset[int]) -> Iterator[Claim]:
                 )  # fmt: skip
 
 
-def _stages(evidence: Evidence, taken: frozenset[int]) -> Iterator[Claim]:
+def _stages(evidence: Evidence) -> Iterator[Claim]:
     own, count = taus(evidence), evidence.microbatches or 1
     if not own:
         return
@@ -46,7 +46,7 @@ def _stages(evidence: Evidence, taken: frozenset[int]) -> Iterator[Claim]:
         )
 
 
-def _bubble(evidence: Evidence, taken: frozenset[int]) -> Iterator[Claim]:
+def _bubble(evidence: Evidence) -> Iterator[Claim]:
     own, count = taus(evidence), evidence.microbatches or 1
     share = (len(own) - 1) / (count + len(own) - 1) if own else 0.0
     if share >= _BUBBLE:
@@ -60,12 +60,12 @@ def _bubble(evidence: Evidence, taken: frozenset[int]) -> Iterator[Claim]:
         )  # fmt: skip
 
 
-def _uneven(evidence: Evidence, taken: frozenset[int]) -> Iterator[Claim]:
+def _uneven(evidence: Evidence) -> Iterator[Claim]:
     for stage in evidence.stages:
         if stage.is_uneven:
             over = float(np.median(stage.own.max(axis=0) - stage.own.mean(axis=0)))
             yield Claim(
-                resource="rank", rank=stage.ranks[0], ns=over,
+                resource="rank", ns=over,
                 place="" if stage.number is None else f"stage {stage.number}",
                 numbers=(Number("slowest rank of a step by the median", stage.spread or 0.0, "ratio"),
                          Number("slowest less the mean", over)),
@@ -80,27 +80,27 @@ RULES: Final = (
             Remedy("tracker cluster names its cause: data, host, copies, more work or a slow device"),
             Remedy("a slow device: take its host out of the job and run it again"),
         ),
-        sources=("Lin et al., OSDI'25",), find=_slow_rank,
+        sources=("Lin et al., OSDI'25",), in_run=_slow_rank,
     ),
     AdviceRule(
         id="P2", title="stages of the pipeline are uneven",
-        fires="equal stages would save 2 % of the step in the model of the pipeline; the number of microbatches must "
-            "be known",
+        fires="equal stages would save 2 % of the step in the model of the pipeline; the number of microbatches is "
+            "known",
         bound="what-if", confidence="certain",
         remedies=(Remedy("move layers: the first stage holds the embedding, the last one the head and the loss"),),
-        sources=("Lin et al., OSDI'25",), find=_stages,
+        sources=("Lin et al., OSDI'25",), in_run=_stages,
     ),
     AdviceRule(
-        id="P3", title="the bubble of the pipeline", fires="(p - 1) / (m + p - 1) is 10 % or more, of p stages, m "
-            "microbatches",
+        id="P3", title="the bubble of the pipeline",
+        fires="(p - 1) / (m + p - 1) is 10 % or more, of p stages, m microbatches",
         bound="what-if", confidence="certain",
         remedies=(Remedy("more microbatches; an interleaved schedule"),),
-        sources=("Narayanan et al., SC'21",), find=_bubble,
+        sources=("Narayanan et al., SC'21",), in_run=_bubble,
     ),
     AdviceRule(
         id="P4", title="the work moves around between ranks", fires="tracker cluster calls a stage UNEVEN",
         bound="what-if", confidence="likely",
         remedies=(Remedy("sort or pack batches by length; capacity of experts"),),
-        sources=("Lin et al., OSDI'25",), find=_uneven,
+        sources=("Lin et al., OSDI'25",), in_run=_uneven,
     ),
 )  # fmt: skip

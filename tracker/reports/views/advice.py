@@ -70,15 +70,15 @@ def _blocks(found: Advised, look: Look) -> Iterator[Block]:
     items = found.items
     limit = look.rows(None if look.details else _FIRST)
     if items:
-        made = advice_table(items if limit is None else items[:limit], len(found.run["run_ids"]), is_first=True)
-        yield replace(made, more=len(items) - len(made.rows))
+        made = advice_table(items if limit is None else items[:limit], found.run["workload"], len(found.run["run_ids"]))
+        yield replace(made, more=len(items) - len(made.rows), is_first=True)
     if found.missing:
         yield Lines("What cannot be judged", found.missing, is_wrapped=True, is_first=len(found.missing) <= _FEW)
     if len(found.tables["efficiency"]):
         yield efficiency_table(found.tables["efficiency"], look.rows(ROWS))
 
 
-def advice_table(items: Sequence[Advice], runs: int, *, is_first: bool = False) -> Table:
+def advice_table(items: Sequence[Advice], workload: str, runs: int = 1) -> Table:
     """A row per piece of advice, and under it its evidence, what to do, and the lines of code."""
     columns = [Column("advice", **SENTENCE), Column("at most"), Column("of step")]
     columns += [Column("severity", left=True, drop=2)]
@@ -96,8 +96,9 @@ def advice_table(items: Sequence[Advice], runs: int, *, is_first: bool = False) 
         gain = MISSING_TEXT if item.gain_ns is None else cell(item.gain_ns, "ns")
         tone = "better" if item.status == GONE else "worse" if item.status == NEW else ""
         rows.append((tone, [text, gain, share(item.gain_share), item.severity if item.gain_ns else ""]))
-    made = table("", columns, rows, is_first=is_first)
-    links = tuple(None if item.op is None else Target("history", (("KEY", item.op),)) for item in items)
+    made = table("", columns, rows)
+    of = ("--workload", workload)
+    links = tuple(None if item.op is None else Target("history", (("KEY", item.op), of)) for item in items)
     return replace(made, below=tuple(below(item) for item in items), links=links)
 
 

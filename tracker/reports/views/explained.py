@@ -100,7 +100,7 @@ def _blocks(found: ExplainedFinding, row: Row, look: Look) -> Iterator[Block]:
         events[1:-_LINES] = [f"{left_out} more: --details"]
     yield Lines("Events", tuple(events), is_wrapped=True)
     if found.advice:
-        yield what_to_do(found.advice)
+        yield what_to_do(found.advice, row)
     lines = []
     for fact in records(found.facts):
         text = form("bytes" if fact["what"] == "bytes" else "count", [fact["before"], fact["after"]])
@@ -112,9 +112,11 @@ def _blocks(found: ExplainedFinding, row: Row, look: Look) -> Iterator[Block]:
     yield Lines("", changed, is_wrapped=True)
 
 
-def what_to_do(advice: Iterable[Advice]) -> Lines:
-    """What could undo a regression, each piece once."""
-    return Lines("What to do", tuple(dict.fromkeys(item.sentence for item in advice)), is_wrapped=True)
+def what_to_do(advice: Iterable[Advice], finding: Row) -> Lines:
+    """What could undo the regression `finding`, each piece once."""
+    sides = [("side", str(finding[name])) for name in ("good_version", "version") if finding[name]]
+    link = Target("advice", (*sides, ("--workload", str(finding["workload"]))))
+    return Lines("What to do", tuple(dict.fromkeys(item.sentence for item in advice)), is_wrapped=True, link=link)
 
 
 def _sentence(test: Row) -> str:

@@ -104,7 +104,9 @@ def _headline(found: Findings, incidents: Sequence[Row], rows: Sequence[Row], su
             return f"No new regression; what is listed began in {found.options.version}"
         return "No new regression; what is listed began earlier"
     if incidents:
-        return "No regression is listed"
+        slower = sum(row["direction"] == "regression" for row in rows)
+        parts = f"; {slower} of {counted(len(rows), 'finding')} {'is' if slower == 1 else 'are'} one" if slower else ""
+        return f"No incident is a regression{parts}"
     chosen = found.options
     named = (("--version", chosen.version), ("--kind", chosen.kind), ("--direction", chosen.direction))
     filters = command(*(part for name, value in named if value for part in (name, value)))

@@ -46,8 +46,14 @@ def _blocks(incident: ExplainedIncident, rows: list[Row], look: Look) -> Iterato
     yield replace(made, note="(in brackets the limit of a test)", is_first=True)
     advice = [item for found in incident.explained for item in found.advice]
     if advice:
-        yield explained.what_to_do(advice)
+        yield explained.what_to_do(advice, rows[0])
+    shared: list[Block] = []
     for found in incident.explained:
         own = explained.document(found, look)
         yield Lines(own.title, (own.headline, *own.remarks), is_first=False, is_wrapped=True)
-        yield from (replace(block, is_first=False) for block in own.blocks)
+        for block in own.blocks:
+            if block.title in ("Tests", "Runs", "Events"):
+                yield replace(block, is_first=False)
+            elif block.title != "What to do" and block not in shared:
+                shared.append(block)
+    yield from (replace(block, is_first=False) for block in shared)

@@ -239,7 +239,7 @@ def _table(log: Log, columns: Sequence[Row], look: Look, title: str) -> Table:
     note = "; ".join(filter(None, (cells.glosses(words), hidden)))
     workload = ("--workload", str(log.workload))
     links = tuple(Target("runs", (("--version", str(row["version"])), workload)) for row in shown)
-    drawn = {"cell_tones": tuple(map(tuple, tones)), "links": links}
+    drawn = {"cell_tones": tuple(map(tuple, tones)), "links": links, "main": 0}
     return table(title, level(heads), [("", row) for row in rows], note=note, is_first=True, **drawn)
 
 

@@ -119,7 +119,7 @@ def _blocks(shown: Shown, look: Look) -> Iterator[Block]:
         found = show_tables.SECTIONS[section](shown, limit)
         yield from in_section(found, section, look.only, shown.options, shown.is_pruned)
     if shown.advice and not look.only:
-        made = advice_table(shown.advice, 1)
+        made = advice_table(shown.advice, str(shown.run["workload"]))
         yield replace(made, title="What could make it faster: tracker advise has all of it")
     facts = [row for row in records(shown.tables["facts"]) if row["kind"] == "fact"]
     if facts:
@@ -157,8 +157,8 @@ def _largest(shown: Shown, look: Look) -> Table:
     """The operators with the most time, all shapes of a name together; kernels where no operator is known."""
     own = show_tables.self_time(shown)
     found = [row for row in records(show_tables.ops_by(shown, "name")) if row[own]]
-    rows = [(readable(row["name"]), row[own], row["calls"]) for row in found]
-    word, what = "operator", "self time"
+    rows = [(row["name"], row[own], row["calls"]) for row in found]
+    word, what, kind = "operator", "self time", "op_name"
     if not any(row["name"] not in READABLE for row in found) and len(shown.tables["kernels"]):
         sums: dict[str, list[float]] = {}
         for row in records(shown.tables["kernels"]):
@@ -166,7 +166,8 @@ def _largest(shown: Shown, look: Look) -> Table:
             if name not in (NOT_LISTED, NOT_LISTED_COLLECTIVES) and row["total_ns"]:
                 total = sums.setdefault(name, [0.0, 0.0])
                 total[:] = total[0] + row["total_ns"], total[1] + (row["calls"] or 0)
-        rows, word, what = [(name, both[0], both[1]) for name, both in sums.items()], "kernel", "time"
+        rows = [(name, both[0], both[1]) for name, both in sums.items()]
+        word, what, kind = "kernel", "time", "kernel"
     rows.sort(key=lambda row: (-row[1], row[0]))
     whole = sum(row[1] for row in rows)
     limit = look.rows(ROWS)
@@ -174,7 +175,7 @@ def _largest(shown: Shown, look: Look) -> Table:
     place = own.split("_", maxsplit=1)[0] if word == "operator" else "device"
     steps = 1 if shown.options.steps else max(shown.run.get("steps") or 1, 1)
     columns = [Column(word, **NAME), Column(f"{place} {what}"), Column("share"), Column("calls")]
-    lines = [("", [name, cell(time, "ns"), share(time / whole), number(calls)]) for name, time, calls in kept]
+    lines = [("", [readable(name), cell(time, "ns"), share(time / whole), number(calls)]) for name, time, calls in kept]
     if more := rows[len(kept) :]:
         rest = sum(row[1] for row in more)
         lines.append(("sum", [f"{len(more):,} other {word}s", cell(rest, "ns"), share(rest / whole), ""]))
@@ -182,7 +183,8 @@ def _largest(shown: Shown, look: Look) -> Table:
     over = f"all {steps} steps" if steps > 1 else "the capture"
     over = steps_words(shown.options.steps) if shown.options.steps else over
     ranks = f" and {shown.run['ranks']} ranks" if (shown.run.get("ranks") or 1) > 1 else ""
-    return table(f"Largest {word}s, over {over}{ranks}", columns, lines, note=note, is_first=True)
+    links = tuple(show_tables.history_of(shown, name, ("--kind", kind)) for name, _, _ in kept)
+    return table(f"Largest {word}s, over {over}{ranks}", columns, lines, note=note, is_first=True, links=links)
 
 
 def _notes(shown: Shown, look: Look) -> Iterator[str]:

@@ -142,11 +142,11 @@ def operators(shown: Shown, limit: int | None) -> list[Table]:
         line += [*(cell(time, "ns", *times) for time in times), share(row["share"])]
         total = {**row, "total_ns": row[own.replace("self", "total")]}
         lines.append(("", [*_grain(row), *line, *per_call(total)]))
-    links = tuple(_history_of(shown, row["name"]) for row in rows)
+    links = tuple(history_of(shown, row["name"]) for row in rows)
     return [table("Operators", columns, lines, more=more, links=links)]
 
 
-def _history_of(shown: Shown, name: str, *options: tuple[str, str]) -> Target | None:
+def history_of(shown: Shown, name: str, *options: tuple[str, str]) -> Target | None:
     """The history of what has this name in the workload of the run; none for stand-ins, and for files."""
     workload = shown.run.get("workload")
     if name in READABLE or workload in (None, *UNSAID):
@@ -191,7 +191,7 @@ def kernels(shown: Shown, limit: int | None) -> list[Table]:
             line += [cell(row.get("bytes"), "bytes")] if is_copy else []
             lines.append(("", [*_grain(row), *line, *per_call(row)]))
         note = "No launch of them is in the capture, so no operator stands beside them." if unlinked else ""
-        links = tuple(_history_of(shown, row["name"], ("--kind", "kernel")) for row in own)
+        links = tuple(history_of(shown, row["name"], ("--kind", "kernel")) for row in own)
         found.append(table(title, columns, lines, more=more, note=note, links=links))
     return found
 

@@ -49,6 +49,12 @@ def run_verdicts(store: Store, workload: str) -> pd.DataFrame:
     return frame(store, "run_verdicts", {"workload": workload})
 
 
+@Question
+def series_names(store: Store, workload: str) -> Columns:
+    """Which names the series of a workload have, by kind. Columns: see sql/series_names.sql."""
+    return answer(store, "series_names", {"workload": workload})
+
+
 def series_runs(store: Store, series_ids: Sequence[int], runs: Sequence[LineRun]) -> pd.DataFrame:
     """What `runs` of lines say of series, series by series in the order of `runs`. Columns: see sql/series_runs.sql,
     and of the run started_at_ns, version_id, version: its label.
