@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Final
 
@@ -203,7 +203,7 @@ def _points(track: TrackRuns, number: int, known: _Known, about: Mapping[int, Ro
     return rows
 
 
-def _mean(values: Sequence[Any]) -> float | None:
+def _mean(values: Iterable[Any]) -> float | None:
     """The geometric mean; of equal numbers exactly these, the smallest where one is not positive, None without any."""
     known = np.array([value for value in values if not pd.isna(value)], dtype=np.float64)
     if not len(known):
