@@ -1,4 +1,5 @@
-"""Make the messages that are due: what is new since each channel was told last, grouped, and never twice.
+"""Make the messages that are due: what is new since each channel was told last, grouped, and never twice; and alarms,
+which are about no incident: no run came, a profile cannot be read, the watcher itself is in trouble.
 
 What is due is computed from a snapshot outside any transaction; it is written only if nobody decided anything since,
 else computed anew. Doing it again changes nothing.
@@ -6,8 +7,9 @@ else computed anew. Doing it again changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from typing import Literal
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -18,8 +20,8 @@ from tracker.notify import seen
 from tracker.notify.composing import Composer, Wish
 from tracker.notify.delivering import due
 from tracker.notify.life import OPENING, Heard, Want, wanted
-from tracker.notify.routes import SOONEST, Route, channels_of, default_when, is_louder, routes
-from tracker.notify.seen import OVER, Incident, finding_name
+from tracker.notify.routes import SOONEST, Route, alarm_channels, channels_of, default_when, is_louder, routes
+from tracker.notify.seen import OVER, Incident, finding_name, silenced
 from tracker.reports.message import json_of, of_json, title_of
 from tracker.results import Message
 from tracker.store import Store, notifications, queries
@@ -296,3 +298,51 @@ def _write(connection: Connection, *, plan: _Plan, now_ns: int) -> int:
         if not notifications.change(connection, number, message):
             raise _Outdated
     return sum(notifications.add(connection, message) and message.state != "skipped" for message in plan.added)
+
+
+class Alarm(Struct, frozen=True):
+    """What happened: `key` makes it one message. `workload`: empty where it is about all of them."""
+
+    key: str
+    kind: Literal["missing_runs", "quarantined", "watcher"]
+    workload: str
+    title: str
+    lines: tuple[str, ...] = ()
+
+
+Remember = Callable[[Connection], bool]
+"""Remembers, in an open transaction, that something was told; whether nobody had remembered it before."""
+
+
+def alarm(store: Store, alerts: Alerts, alarm: Alarm, *, now_ns: int, then: Remember | None = None) -> int:
+    """Make a message of `alarm` for each channel that has none of its key yet; how many channels have one now.
+
+    `then` remembers in the same transaction that it was told; says it that this is no news, no message is made.
+
+    None while the whole workload is silenced: who asks again after that is heard. Who asks again and again, because it
+    is still so, is not forgotten: an alarm expires when nobody asked for so long.
+    """
+    if silenced(notifications.silences(store, now_ns), op="", workload=alarm.workload, device=""):
+        return 0
+    key = f"{alarm.kind}:{alarm.key}"
+    message = Message(event=alarm.kind, key=key, workload=alarm.workload, title=alarm.title, lines=alarm.lines)
+    made = [
+        NewMessage(
+            key, channel, alarm.kind, 1, "pending", now_ns, severity="warning", workload=alarm.workload,
+            title=title_of(message), content=json_of(message).decode(), next_try_ns=now_ns,
+        )
+        for channel in alarm_channels(alerts, alarm.workload)
+    ]  # fmt: skip
+
+    def add(connection: Connection) -> int:
+        if then is not None and not then(connection):
+            raise _Outdated  # what `then` wrote is taken back
+        for message in made:
+            if not notifications.add(connection, message):
+                notifications.keep(connection, message.key, message.channel, now_ns=now_ns)
+        return len(made)
+
+    try:
+        return store.transact(add) if made else 0
+    except _Outdated:
+        return 0

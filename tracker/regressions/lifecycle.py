@@ -192,16 +192,23 @@ class VersionRuns(Struct, frozen=True):
         chosen = np.flatnonzero(level)[-self.limits.window :]
         return tuple(self.run_ids[chosen].tolist())
 
-
-class Change(Struct, frozen=True):
-    """A change of a series that the runs of a version decide: `level`: the one that it left."""
-
-    row: int
-    sign: int
-    how: str
-    first: int
-    level: int
-    judged: JudgedSeries
+    def change(self, row: int, sign: int, how: str, first: int, judged: JudgedSeries, of: int | None = None) -> Finding:
+        """A change of a series that the runs of this version decide, as a finding; `of`: the level that it left, None:
+        the current one.
+        """
+        level = int(self.current[row]) if of is None else of
+        return Finding(
+            series=row,
+            sign=sign,
+            how=how,
+            first_version=first,
+            decided_version=self.version,
+            reference=self.reference(row, level),
+            reference_level=level,
+            size=0.0 if how == "presence" else abs(float(judged.change[row])),
+            contribution=float(judged.contribution[row]),
+            q=float(judged.q[row]),
+        )
 
 
 class VersionResult(Struct, frozen=True):
@@ -275,18 +282,18 @@ def fold(state: TrackState, now: VersionRuns, judged: JudgedSeries) -> list[Find
     for row in np.flatnonzero((free & (judged.sign != 0)) | changed).tolist():
         how = "presence" if changed[row] else "level"
         state.settle(versions[len(versions) - count[row] :], row, now.current[row], now.version)
-        decided.append(Change(row, int(judged.sign[row]), how, now.version, int(now.current[row]), judged))
-    changes = {change.row: change for change in decided}
+        decided.append(now.change(row, int(judged.sign[row]), how, now.version, judged))
+    changes = {change.series: change for change in decided}
     for row, change in changes.items():
-        level[row] = change.first
+        level[row] = change.first_version
     # a fall while a regression is open only moves the level
     falling = {one.series for one in state.open if one.sign > 0}
-    found = [begin(state, now, own) for own in changes.values() if own.sign > 0 or own.row not in falling]
+    found = [state.begin(own) for own in changes.values() if own.sign > 0 or own.series not in falling]
     found += compare_returned(state, now, judged, returned, level)
     settled = (waits == 0) & (level == now.current)
     for change in gradual_slowdowns(state, now, settled):
-        level[change.row] = now.version
-        found.append(begin(state, now, change))
+        level[change.series] = now.version
+        found.append(state.begin(change))
     state.levels[now.version] = np.where(waits != 0, UNDECIDED, level)
     state.settled[now.version] = np.where(waits != 0, 0, now.version)
     state.waits[now.version] = waits
@@ -296,25 +303,6 @@ def fold(state: TrackState, now: VersionRuns, judged: JudgedSeries) -> list[Find
     for one in found:
         one.faster = one.sign < 0 and (step or net <= -now.limits.gate_net)
     return found
-
-
-def begin(state: TrackState, now: VersionRuns, change: Change) -> Finding:
-    """The finding of a change."""
-    row, own = change.row, change.judged
-    return state.begin(
-        Finding(
-            series=row,
-            sign=change.sign,
-            how=change.how,
-            first_version=change.first,
-            decided_version=now.version,
-            reference=now.reference(row, change.level),
-            reference_level=change.level,
-            size=0.0 if change.how == "presence" else abs(float(own.change[row])),
-            contribution=float(own.contribution[row]),
-            q=float(own.q[row]),
-        )
-    )
 
 
 def end_findings(state: TrackState, now: VersionRuns, judged: JudgedSeries, waits: I64) -> Iterator[Finding]:
@@ -361,7 +349,7 @@ def end_findings(state: TrackState, now: VersionRuns, judged: JudgedSeries, wait
 
 def decide_suspects(
     state: TrackState, now: VersionRuns, judged: JudgedSeries, free: BOOL, waits: I64
-) -> Iterator[Change]:
+) -> Iterator[Finding]:
     """Confirm or clear what waits since older versions; `waits` gets what needs more runs.
 
     A version of several runs decides by its own verdict. Versions of one run go on while they are beyond the limit;
@@ -395,9 +383,9 @@ def decide_suspects(
         confirmed = bool(enough[row]) and together.sign[row] == sign[row] and sign[row] != 0
         state.settle(own, row, own[0] if confirmed else int(now.current[row]), now.version)
         if confirmed:
-            yield Change(row, int(sign[row]), "level", own[0], int(now.current[row]), together)
+            yield now.change(row, int(sign[row]), "level", own[0], together)
         elif not now.is_single and judged.sign[row] != 0:
-            yield Change(row, int(judged.sign[row]), "level", now.version, int(now.current[row]), judged)
+            yield now.change(row, int(judged.sign[row]), "level", now.version, judged)
 
 
 def near_the_others(now: VersionRuns, together: JudgedSeries, sign: I64) -> BOOL:
@@ -430,8 +418,7 @@ def compare_returned(
     }  # fmt: skip
     for row in sorted(lost):
         how = "presence" if whole.verdict[row] == Verdict.ADDED else "level"
-        change = Change(row, 1, how, returned[row][0].ended_version, int(now.current[row]), whole)
-        yield begin(state, now, change)
+        yield state.begin(now.change(row, 1, how, returned[row][0].ended_version, whole))
     target = now.current.copy()
     for row, own in returned.items():
         target[row] = own[0].reference_level
@@ -443,10 +430,10 @@ def compare_returned(
             first = own[0].ended_version
             state.settle([at for at in state.levels if at >= first], row, first, now.version)
             level[row] = first
-            yield begin(state, now, Change(row, sign, "level", first, int(target[row]), against))
+            yield state.begin(now.change(row, sign, "level", first, against, int(target[row])))
 
 
-def gradual_slowdowns(state: TrackState, now: VersionRuns, settled: BOOL) -> Iterator[Change]:
+def gradual_slowdowns(state: TrackState, now: VersionRuns, settled: BOOL) -> Iterator[Finding]:
     """Operators whose newest runs are worse than the first 8 of their level, though no version changed.
 
     The newest runs: those of this version and the one before, at least 4; with fewer the last 4 runs.
@@ -477,4 +464,4 @@ def gradual_slowdowns(state: TrackState, now: VersionRuns, settled: BOOL) -> Ite
     )
     for row in likely.tolist():
         if own.verdict[row] == Verdict.REGRESSED:
-            yield Change(row, 1, "gradual", now.version, int(now.current[row]), own)
+            yield now.change(row, 1, "gradual", now.version, own)

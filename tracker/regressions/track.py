@@ -148,11 +148,10 @@ def read_track(  # noqa: PLR0913 -- which runs, in what order, and by what they 
         rows = np.flatnonzero(~np.isnan(values).all(axis=1))
         series = SeriesTable(series.ids[rows], [series.keys[row] for row in rows.tolist()])
         values, calls = values[rows], calls[rows]
-    recorded = recorded_runs(connection, runs)
     device_timed = all(run.timeline == "device" for run in (runs if timed_by is None else timed_by))
     if device_timed not in known.traits:
         known.traits[device_timed] = traits_of(series.keys, limits, device_timed=device_timed)
-    same = alike(series.keys, values, [recorded[run.run_id] for run in runs], like) if runs else None
+    same = alike(series.keys, values, recorded_runs(connection, runs), like) if runs else None
     return Track(
         values, np.array([place[run.version_id] for run in runs], dtype=np.int64), known.traits[device_timed],
         calls=calls, run_ids=np.array([run.run_id for run in runs], dtype=np.int64), alike=same, named=series,
@@ -230,11 +229,11 @@ def has_shapes(shaped: int, ops: int) -> bool | None:
     return shaped >= ops * _SHAPED if ops else None
 
 
-def recorded_runs(connection: Connection, runs: Sequence[LineRun]) -> dict[int, Recorded]:
-    """Run -> what its captures say of how it was recorded; runs that say the same have one object."""
+def recorded_runs(connection: Connection, runs: Sequence[LineRun]) -> list[Recorded]:
+    """What the captures of runs say of how they were recorded; runs that say the same have one object."""
     said = contents(connection, [run.recording_id for run in runs if run.recording_id is not None])
     nothing = Recorded()
-    return {run.run_id: nothing if run.recording_id is None else said[run.recording_id] for run in runs}
+    return [nothing if run.recording_id is None else said[run.recording_id] for run in runs]
 
 
 def settings_note(connection: Connection, line: Line, runs: Sequence[LineRun], look_back: int) -> str:
@@ -247,8 +246,7 @@ def settings_note(connection: Connection, line: Line, runs: Sequence[LineRun], l
     before = [run for run in runs if run.version_id != runs[-1].version_id][-look_back:]
     if not before:
         return ""
-    known = recorded_runs(connection, [*before, *newest])
-    stated = [known[run.run_id] for run in (*before, *newest)]
+    stated = recorded_runs(connection, [*before, *newest])
     ids = [array.series_ids for array in samples.arrays_of(connection, (before[-1].run_id, newest[-1].run_id)).values()]
     if all(one == stated[0] for one in stated) and np.array_equal(ids[0], ids[-1]):
         return ""  # the texts of all series take longer to read than the rest
