@@ -6,14 +6,11 @@ from functools import cache
 
 import numpy as np
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
+from tracker.columns import F64, I64
 from tracker.detect.judge import JudgedSeries
 from tracker.detect.statistics import t_above, t_exceeded
 from tracker.detect.thresholds import DEFAULTS, Thresholds
-
-F64 = NDArray[np.float64]
-I64 = NDArray[np.int64]
 
 CHANCE_OF_MISSING = 0.2
 

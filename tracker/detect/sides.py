@@ -6,14 +6,10 @@ from __future__ import annotations
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
+from tracker.columns import F64, I64, Flags
 from tracker.detect.statistics import LEAST_VARIANCE, median
 from tracker.detect.thresholds import Thresholds
-
-F64 = NDArray[np.float64]
-I64 = NDArray[np.int64]
-BOOL = NDArray[np.bool_]
 
 LEAST_EXACT = 2
 """Runs of a level from which something counts as constant in it."""
@@ -30,11 +26,11 @@ class Window(Struct, frozen=True):
     """
 
     logs: F64
-    recorded: BOOL
+    recorded: Flags
     shift: F64
     step: F64
 
-    def centred(self, moves: BOOL) -> F64:
+    def centred(self, moves: Flags) -> F64:
         """The logs, without the common-mode shift in the series that it `moves` (series,)."""
         return np.asarray(self.logs - np.where(moves[:, None], self.shift, 0.0))
 
@@ -58,7 +54,7 @@ class Sides(Struct, frozen=True):
         return self.new_mean - self.base_mean
 
 
-def sides_of(logs: F64, base: BOOL, new: BOOL) -> Sides:
+def sides_of(logs: F64, base: Flags, new: Flags) -> Sides:
     """Compare the runs of `base` (series, runs) with those of `new` (runs,); nan is no run."""
     known = ~np.isnan(logs)
     there = known & new
@@ -80,7 +76,7 @@ def sides_of(logs: F64, base: BOOL, new: BOOL) -> Sides:
     return Sides(runs[0], runs[1], means[0], means[1], variance, freedom, beyond)
 
 
-def shared_factor(leaves: F64, before: BOOL, new: BOOL, least: int = 20) -> F64:
+def shared_factor(leaves: F64, before: Flags, new: Flags, least: int = 20) -> F64:
     """The common-mode shift of each run as a log: 0.05 is a run in which all operators take 5 % longer.
 
     `leaves` (series, runs): logs of times, nan for missing. `before`, `new`: the compared runs, of which every series
@@ -114,12 +110,12 @@ class Presence(Struct, frozen=True):
     runs enough to decide: one new run where presence never varied in the level.
     """
 
-    added: BOOL
-    removed: BOOL
-    decided: BOOL
+    added: Flags
+    removed: Flags
+    decided: Flags
 
 
-def presence_of(window: Window, base: BOOL, new: BOOL, level: BOOL, limits: Thresholds) -> Presence:
+def presence_of(window: Window, base: Flags, new: Flags, level: Flags, limits: Thresholds) -> Presence:
     """Which series came and went. A run that did not record such series says nothing of their presence."""
     there = ~np.isnan(window.logs)
     base, level, new_runs = base & window.recorded, level & window.recorded, new & window.recorded
@@ -144,7 +140,7 @@ class Facts(Struct, frozen=True):
     after: F64
 
 
-def exact_changes(numbers: F64, level: BOOL, new: BOOL) -> Facts:
+def exact_changes(numbers: F64, level: Flags, new: Flags) -> Facts:
     """Numbers that are constant in the level (at least 2 runs) and have another constant value in the new runs.
 
     `numbers` (series, runs): calls per step, bytes of collectives, peak memory; nan for absent, which counts as 0.

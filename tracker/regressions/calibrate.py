@@ -13,6 +13,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
+from tracker.columns import F64, I64
 from tracker.detect import CHANGES, JudgedSeries, KindCode, Thresholds, Verdict, Window, judge_version, shared_factor
 from tracker.detect.power import detectable_with, runs_to_decide
 from tracker.errors import UsageError
@@ -25,8 +26,6 @@ from tracker.results import CALIBRATION_COLUMNS, SERIES_KINDS, CalibrateOptions,
 from tracker.store import Store, judged, queries, regressions
 from tracker.units import unit_of_metric
 
-F64 = NDArray[np.float64]
-I64 = NDArray[np.int64]
 Split = tuple[tuple[int, ...], tuple[int, ...]]
 
 MIN_RUNS: Final = 6

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tracker.advice.versions import on_findings
+from tracker.columns import F64
 from tracker.detect import JudgedSeries, judge_version
 from tracker.detect.power import detectable_change
 from tracker.detect.sides import sides_of
@@ -34,7 +34,6 @@ from tracker.store import Store, queries
 from tracker.units import format_diff, format_ns, time_unit
 
 Row = dict[str, Any]
-F64 = NDArray[np.float64]
 
 _KEY: Final = ("kind", "metric", "name", "input_shapes", "part")
 _MOST_RUNS: Final = 64

@@ -9,9 +9,9 @@ from typing import Any, Final
 import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
-from numpy.typing import NDArray
 from sqlalchemy import Connection
 
+from tracker.columns import I64, Flags
 from tracker.detect import CHANGES, DEFAULTS, Thresholds, Verdict, judge_version
 from tracker.errors import UsageError
 from tracker.lazy import pd
@@ -19,7 +19,6 @@ from tracker.regressions.causes import Change, changes
 from tracker.regressions.lifecycle import UNDECIDED
 from tracker.regressions.track import (
     BEGINNING,
-    I64,
     Track,
     geometric_mean,
     like,
@@ -313,7 +312,7 @@ def _has_key(series: pd.DataFrame, key: str) -> Any:
     return series["series_id"] == int(key) if _is_number(key) else _like(series["name"], key)
 
 
-def _like(column: pd.Series, pattern: str) -> NDArray[np.bool_]:
+def _like(column: pd.Series, pattern: str) -> Flags:
     """Which texts are `pattern`, or match it."""
     return np.array([like(pattern)(text) for text in column], dtype=bool)
 

@@ -10,30 +10,13 @@ from typing import Any, Final
 
 from tracker.columns import Columns
 from tracker.errors import EXIT_TOO_LITTLE_DATA, FIRST_INGEST, UsageError
-from tracker.regressions.causes import (
-    as_one,
-    cause_of,
-    changed_between,
-    cover_replaced,
-    mark_new_shapes,
-    mark_renamed,
-    mark_replaced,
-    net_contribution,
-    split_of,
-)
+from tracker.regressions import causes
 from tracker.regressions.hosts import note_of
 from tracker.regressions.rows import SIGNS, verdict_word
 from tracker.regressions.sides import newest_gates
 from tracker.regressions.track import settings_note
 from tracker.regressions.tracks import TrackRuns, Tracks, standing
-from tracker.results import (
-    CONFIRMED_STATES,
-    ENDED_STATES,
-    FINDINGS_COLUMNS,
-    OPEN_STATES,
-    Findings,
-    FindingsOptions,
-)
+from tracker.results import CONFIRMED_STATES, ENDED_STATES, FINDINGS_COLUMNS, OPEN_STATES, Findings, FindingsOptions
 from tracker.results.gates import FAIL_ON, GateResult
 from tracker.store import Store, judged, queries
 from tracker.store.judged import Line
@@ -73,15 +56,15 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
     numbers = dict.fromkeys(row["incident_id"] for row in chosen if row["incident_id"] is not None)
     incidents = [incident_of([row for row in rows if row["incident_id"] == number]) for number in numbers]
     incidents.sort(key=lambda one: (-one["ordinal"], one["incident_id"]))
-    environment = [row for one in incidents for row in changed_between(store, one)]
+    environment = [row for one in incidents for row in causes.changed_between(store, one)]
     for one in incidents:
         own, changed = ([row for row in of if row["incident_id"] == one["incident_id"]] for of in (rows, environment))
         one["causes"] = ", ".join(causes_of(own, changed))
     place = {one["incident_id"]: at for at, one in enumerate(incidents)}
     roll_up(chosen)  # under what is shown, not under what the options leave out
-    cover_replaced(chosen)
+    causes.cover_replaced(chosen)
     count_covered(chosen)
-    shown = chosen if options.every else [as_one(row) for row in chosen if row["under"] is None]
+    shown = chosen if options.every else [causes.as_one(row) for row in chosen if row["under"] is None]
     for row in shown:
         if row["incident_id"] is not None:
             row["share_of_change"] = share_of(row, incidents[place[row["incident_id"]]])
@@ -150,13 +133,13 @@ def found_rows(
     for row in rows:
         row["unit"] = unit_of_metric(row["metric"])
         row["delta"] = (row["candidate_value"] or 0.0) - (row["baseline_value"] or 0.0)
-        row["by_calls"], row["by_time_per_call"] = split_of(row)
-        row["cause"], row["share_of_change"] = cause_of(row), None
-    mark_renamed(rows)
+        row["by_calls"], row["by_time_per_call"] = causes.split_of(row)
+        row["cause"], row["share_of_change"] = causes.cause_of(row), None
+    causes.mark_renamed(rows)
     roll_up(rows)
-    mark_new_shapes(rows)
+    causes.mark_new_shapes(rows)
     wanted = {row["incident_id"] for row in rows if is_wanted(row, options)}
-    mark_replaced(store, rows, wanted if finding_ids is None else {row["incident_id"] for row in rows})
+    causes.mark_replaced(store, rows, wanted if finding_ids is None else {row["incident_id"] for row in rows})
     count_covered(rows)
     return rows
 
@@ -337,7 +320,7 @@ def severity_of(own: Sequence[Row], direction: str, before: float | None, after:
     whole = any(row["kind"] == "run" and row["name"] in STEP for row in worse)
     if whole and before and after and after / before - 1 >= _CRITICAL:
         return "critical"
-    largest = max((net_contribution(row) for row in worse), default=0.0)
+    largest = max((causes.net_contribution(row) for row in worse), default=0.0)
     return "warning" if whole or largest >= _MATTERS else "info"
 
 
@@ -350,7 +333,7 @@ def causes_of(own: Sequence[Row], environment: Sequence[Row]) -> list[str]:
         weights["beside the operators"] = 1.0
     for row in own:
         if row["cause"] and row["under"] is None:
-            part = abs(net_contribution(row)) if row["unit"] == "ns" else 0.0
+            part = abs(causes.net_contribution(row)) if row["unit"] == "ns" else 0.0
             cause = "replaced operators" if row["replaced"] else row["cause"]
             weights[cause] = weights.get(cause, 0.0) + part
     words = sorted(weights, key=lambda cause: -weights[cause])

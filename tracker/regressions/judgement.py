@@ -16,22 +16,10 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 from sqlalchemy import Connection
 
+from tracker.columns import I64
+from tracker.regressions import rows
 from tracker.regressions.lifecycle import TrackState, judge_next, needed_runs
-from tracker.regressions.rows import (
-    DIRECTIONS,
-    GONE,
-    changed_levels,
-    decided_in,
-    facts_of,
-    finding_of,
-    finding_row,
-    incidents_of,
-    judged_row,
-    load_levels,
-    stored_levels,
-    verdict_columns,
-)
-from tracker.regressions.track import I64, ReadBefore, Track, read_track
+from tracker.regressions.track import ReadBefore, Track, read_track
 from tracker.regressions.tracks import TrackRuns, runs_of_track
 from tracker.store import Store, judged, labels, regressions, samples, thresholds
 from tracker.store.judged import Line
@@ -149,9 +137,9 @@ class TrackReader(Struct):
         if first is None:
             return None
         line, order, place, limits = self.line, track.order, track.place, track.thresholds
-        forgets = sorted(version for version in known if place.get(version, GONE) >= first)
-        rows = regressions.findings_of(connection, line)
-        loaded = self.load(connection, track, first, rows)
+        forgets = sorted(version for version in known if place.get(version, rows.GONE) >= first)
+        findings = regressions.findings_of(connection, line)
+        loaded = self.load(connection, track, first, findings)
         state = loaded.before(first)
         writes: list[Write] = [partial(regressions.forget, line=line, version_ids=forgets)]
         own: list[Write] = []
@@ -160,27 +148,27 @@ class TrackReader(Struct):
             data = self.track(connection, track, state, first)
             result = judge_next(data, state, first, limits)
             own = [
-                partial(regressions.put_incidents, line=line, rows=list(incidents_of(data, state, result, order))),
+                partial(regressions.put_incidents, line=line, rows=list(rows.incidents_of(data, state, result, order))),
                 partial(
                     regressions.write_version,
                     line=line,
-                    row=judged_row(data, result, order[first - 1], track.rests_on[order[first - 1]]),
-                    levels=stored_levels(state, first, data.there, data.ids, order),
-                    verdicts=verdict_columns(data, state, result, order, limits),
-                    facts=facts_of(data, result),
+                    row=rows.judged_row(data, result, order[first - 1], track.rests_on[order[first - 1]]),
+                    levels=rows.stored_levels(state, first, data.there, data.ids, order),
+                    verdicts=rows.verdict_columns(data, state, result, order, limits),
+                    facts=rows.facts_of(data, result),
                 ),
             ]
         ids = self.before.series_of(connection, line).ids
         for at in loaded.levels:
-            if changed_levels(loaded, state, at):
-                levels = stored_levels(state, at, None, ids, order)
-                decided = decided_in(loaded, state, at, ids)
+            if rows.changed_levels(loaded, state, at):
+                levels = rows.stored_levels(state, at, None, ids, order)
+                decided = rows.decided_in(loaded, state, at, ids)
                 writes += [
                     partial(regressions.set_levels, line=line, version_id=order[at - 1], levels=levels),
                     partial(regressions.decide, version_id=order[at - 1], series=decided),
                 ]
-        findings = changed_findings(rows, state, data, first, order, ids)
-        return len(own) // 2, [*writes, partial(regressions.put_findings, line=line, rows=findings), *own]
+        changed = changed_findings(findings, state, data, first, order, ids)
+        return len(own) // 2, [*writes, partial(regressions.put_findings, line=line, rows=changed), *own]
 
     def load(self, connection: Connection, track: TrackRuns, first: int, findings: Sequence[FindingRow]) -> TrackState:
         """The stored levels of the versions that the one at `first` looks back on, and these findings."""
@@ -190,8 +178,8 @@ class TrackReader(Struct):
         at = {own: row for row, own in enumerate(ids.tolist())}
         state = TrackState(len(at))
         for version in versions:
-            load_levels(state, place[version], stored[version], ids, place)
-        state.findings = [finding_of(row, at, place) for row in findings if row.series_id in at]
+            rows.load_levels(state, place[version], stored[version], ids, place)
+        state.findings = [rows.finding_of(row, at, place) for row in findings if row.series_id in at]
         return state
 
     def track(self, connection: Connection, track: TrackRuns, state: TrackState, first: int) -> Track:
@@ -206,17 +194,17 @@ class TrackReader(Struct):
 
 
 def changed_findings(
-    rows: Sequence[FindingRow], state: TrackState, data: Track | None, version: int, order: Sequence[int], ids: I64
+    stored: Sequence[FindingRow], state: TrackState, data: Track | None, version: int, order: Sequence[int], ids: I64
 ) -> list[FindingRow]:
     """The rows of findings that are new, or other than they were."""
-    found = {one.key: one for one in rows}
+    found = {one.key: one for one in stored}
     kept: set[tuple[Any, ...]] = set()
     changed = []
     for one in state.findings:
-        if one.first_version == GONE:
+        if one.first_version == rows.GONE:
             continue
-        key = (int(ids[one.series]), DIRECTIONS[one.sign], one.how, order[one.first_version - 1])
-        made = finding_row(one, ids, order, found.get(key), data, version)
+        key = (int(ids[one.series]), rows.DIRECTIONS[one.sign], one.how, order[one.first_version - 1])
+        made = rows.finding_row(one, ids, order, found.get(key), data, version)
         kept.add(key)
         if made != found.get(key):
             changed.append(made)

@@ -8,15 +8,11 @@ from typing import Final
 import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
+from tracker.columns import F64, I64, Flags
 from tracker.detect import DEFAULTS, JudgedSeries, KindCode, SeriesTraits, Thresholds, Verdict, Window, judge_version
 from tracker.detect.sides import sides_of
 from tracker.regressions.track import BEGINNING, Track, newest, oldest
-
-F64 = NDArray[np.float64]
-I64 = NDArray[np.int64]
-BOOL = NDArray[np.bool_]
 
 UNDECIDED: Final = -1
 """The level of a version that waits for further runs."""
@@ -78,7 +74,7 @@ class TrackState(Struct):
         return sorted((one for one in self.findings if one.state == "open"), key=lambda one: one.first_version)
 
     @property
-    def opened(self) -> BOOL:
+    def opened(self) -> Flags:
         """(series,): which have an open finding."""
         found = np.zeros(self.series, dtype=bool)
         found[[one.series for one in self.open]] = True
@@ -154,8 +150,8 @@ class VersionRuns(Struct, frozen=True):
     series: SeriesTraits
     run_ids: I64
     versions: I64
-    new: BOOL
-    looked_back: BOOL
+    new: Flags
+    looked_back: Flags
     levels: I64
     current: I64
     limits: Thresholds
@@ -170,11 +166,11 @@ class VersionRuns(Struct, frozen=True):
         """The numbers without the common-mode shift, where it is taken out."""
         return self.window.centred(self.series.shares_shift)
 
-    def level(self, of: I64) -> BOOL:
+    def level(self, of: I64) -> Flags:
         """(series, runs): the runs in the look-back that belong to a level of each series."""
         return np.asarray(self.looked_back & (self.levels == of[:, None]))
 
-    def judge(self, of: I64, new: BOOL, opened: BOOL | None = None, alpha: float | None = None) -> JudgedSeries:
+    def judge(self, of: I64, new: Flags, opened: Flags | None = None, alpha: float | None = None) -> JudgedSeries:
         """Judge the runs `new` (runs,) against the newest 8 runs of a level of each series."""
         level = self.level(of)
         base = newest(level & self.window.recorded, self.limits.window)
@@ -182,7 +178,7 @@ class VersionRuns(Struct, frozen=True):
             self.window, self.series, base, new, level=level, opened=opened, alpha=alpha, limits=self.limits
         )
 
-    def since(self, version: int) -> BOOL:
+    def since(self, version: int) -> Flags:
         """(runs,): the runs of this version and of those before it from `version` on."""
         return np.asarray(self.new | (self.looked_back & (self.versions >= version)))
 
@@ -348,7 +344,7 @@ def end_findings(state: TrackState, now: VersionRuns, judged: JudgedSeries, wait
 
 
 def decide_suspects(
-    state: TrackState, now: VersionRuns, judged: JudgedSeries, free: BOOL, waits: I64
+    state: TrackState, now: VersionRuns, judged: JudgedSeries, free: Flags, waits: I64
 ) -> Iterator[Finding]:
     """Confirm or clear what waits since older versions; `waits` gets what needs more runs.
 
@@ -388,7 +384,7 @@ def decide_suspects(
             yield now.change(row, int(judged.sign[row]), "level", now.version, judged)
 
 
-def near_the_others(now: VersionRuns, together: JudgedSeries, sign: I64) -> BOOL:
+def near_the_others(now: VersionRuns, together: JudgedSeries, sign: I64) -> Flags:
     """Whether the first of the runs that are judged together is nearer to the others than to the base.
 
     Else it belongs to the old level, and the change is dated to the run after it.
@@ -433,7 +429,7 @@ def compare_returned(
             yield state.begin(now.change(row, sign, "level", first, against, int(target[row])))
 
 
-def gradual_slowdowns(state: TrackState, now: VersionRuns, settled: BOOL) -> Iterator[Finding]:
+def gradual_slowdowns(state: TrackState, now: VersionRuns, settled: Flags) -> Iterator[Finding]:
     """Operators whose newest runs are worse than the first 8 of their level, though no version changed.
 
     The newest runs: those of this version and the one before, at least 4; with fewer the last 4 runs.

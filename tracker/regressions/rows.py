@@ -7,8 +7,8 @@ from typing import Final
 
 import numpy as np
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
+from tracker.columns import F64, I64, Flags
 from tracker.detect import CHANGES, JudgedSeries, KindCode, Reason, Thresholds, Verdict
 from tracker.detect.power import detectable_change
 from tracker.detect.sides import exact_changes
@@ -17,10 +17,6 @@ from tracker.regressions.track import BEGINNING, Track, geometric_mean
 from tracker.store import bulk, judged
 from tracker.store.bulk import Column
 from tracker.store.regressions import FindingRow, IncidentRow, JudgedRow, Levels
-
-F64 = NDArray[np.float64]
-I64 = NDArray[np.int64]
-BOOL = NDArray[np.bool_]
 
 DIRECTIONS: Final = {1: "regression", -1: "improvement"}
 SIGNS: Final = {word: sign for sign, word in DIRECTIONS.items()}
@@ -43,7 +39,7 @@ def _places(versions: I64, place: dict[int, int]) -> I64:
     return np.asarray(mapped[inverse])
 
 
-def stored_levels(state: TrackState, at: int, keep: BOOL | None, ids: I64, order: Sequence[int]) -> Levels:
+def stored_levels(state: TrackState, at: int, keep: Flags | None, ids: I64, order: Sequence[int]) -> Levels:
     """The levels of a version as they are stored, of the series that are `keep` (None: all) or not at their first
     level.
     """
@@ -266,7 +262,7 @@ def verdict_columns(
     ]
 
 
-def stated(data: Track, own: JudgedSeries) -> tuple[BOOL, I64]:
+def stated(data: Track, own: JudgedSeries) -> tuple[Flags, I64]:
     """Of which series something is to be said, and the reason of each verdict."""
     said = ~np.isnan(own.p) | np.isin(own.verdict, CHANGES) | (own.suspect != 0)
     said |= data.series.of_step & (own.verdict != Verdict.ABSENT)

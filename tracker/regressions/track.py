@@ -17,9 +17,9 @@ from typing import Any, Final
 import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
-from numpy.typing import NDArray
 from sqlalchemy import Connection
 
+from tracker.columns import F64, I64, Flags
 from tracker.detect import DEFAULTS, Key, KindCode, SeriesTraits, Thresholds, Window, series_of, shared_factor
 from tracker.results.recording import Recording, differences, remedies, rests_on
 from tracker.store import judged, samples
@@ -29,10 +29,6 @@ from tracker.store.samples import SUMMARY, UNPROFILED
 from tracker.store.samples.arrays import SampleArray
 from tracker.store.thresholds import Threshold
 from tracker.units import format_numbers
-
-F64 = NDArray[np.float64]
-I64 = NDArray[np.int64]
-BOOL = NDArray[np.bool_]
 
 BEGINNING: Final = 0
 """The level of a series before the first version; versions are numbered from 1."""
@@ -64,7 +60,7 @@ class Track:
 
     def __init__(
         self, values: F64, versions: Sequence[int] | I64, series: SeriesTraits, *, calls: F64 | None = None,
-        run_ids: Sequence[int] | I64 | None = None, alike: BOOL | None = None, named: SeriesTable | None = None,
+        run_ids: Sequence[int] | I64 | None = None, alike: Flags | None = None, named: SeriesTable | None = None,
     ) -> None:  # fmt: skip
         self.versions = np.asarray(versions, dtype=np.int64)
         if (np.diff(self.versions) < 0).any():
@@ -83,7 +79,7 @@ class Track:
         self.logs = np.where(series.more_is_better[:, None], -logs, logs)
 
     @cached_property
-    def recorded(self) -> BOOL:
+    def recorded(self) -> Flags:
         """(series, runs): whether a run has any series of the same family: what was not recorded is not gone."""
         there = ~np.isnan(self.logs)
         found = np.zeros_like(there)
@@ -158,7 +154,7 @@ def read_track(  # noqa: PLR0913 -- which runs, in what order, and by what they 
     )  # fmt: skip
 
 
-def newest(chosen: BOOL, count: int) -> BOOL:
+def newest(chosen: Flags, count: int) -> Flags:
     """The last `count` of the chosen columns of each row.
 
     >>> newest(np.array([[True, False, True, True]]), 2).tolist()
@@ -168,7 +164,7 @@ def newest(chosen: BOOL, count: int) -> BOOL:
     return chosen & (from_end <= count)
 
 
-def oldest(chosen: BOOL, count: int) -> BOOL:
+def oldest(chosen: Flags, count: int) -> Flags:
     """The first `count` of the chosen columns of each row."""
     return chosen & (np.cumsum(chosen, axis=1) <= count)
 
@@ -190,7 +186,7 @@ def geometric_mean(values: F64, columns: Any) -> F64:
     return np.where(count == 0, 0.0, np.where(least == most, most, np.exp(logs)))
 
 
-def alike(keys: Sequence[Key], values: F64, runs: Sequence[Recorded], last: int) -> BOOL | None:
+def alike(keys: Sequence[Key], values: F64, runs: Sequence[Recorded], last: int) -> Flags | None:
     """(series, runs): whether each run (a column of `values`) was recorded like the run `last`, in all that the series
     rests on; None where all are alike.
     """
