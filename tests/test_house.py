@@ -31,7 +31,7 @@ ROOMS = {
     "tracker/profile": (858, 7),
     "tracker/ranks": (937, 6),
     "tracker/readers": (15_795, 120),
-    "tracker/regressions": (4_095, 17),
+    "tracker/regressions": (4_083, 17),
     "tracker/reports": (9_070, 45),
     "tracker/results": (3_098, 22),
     "tracker/store": (12_754, 169),

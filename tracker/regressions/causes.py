@@ -188,14 +188,12 @@ def mark_replaced(store: Store, rows: Sequence[Row], incidents: Collection[int])
     groups: dict[int, dict[str, Row]] = {}
     for row in rows:
         row["replaced"] = None
-        if row["incident_id"] in incidents and row["kind"] == "op_name" and row["state"] != "invalid" and (
-            _calls(row)[0] != _calls(row)[1]
-        ):  # fmt: skip
+        before, after = _calls(row)
+        has_moved = abs(after - before) > _MOVED * max(before, after)
+        if has_moved and row["incident_id"] in incidents and row["kind"] == "op_name" and row["state"] != "invalid":
             groups.setdefault(row["incident_id"], {})[row["name"]] = row
-    for members in groups.values():
-        calls = {name: _calls(row) for name, row in members.items()}
-        moved = {name: members[name] for name, (old, new) in calls.items() if abs(new - old) > _MOVED * max(old, new)}
-        if len({calls[name][1] > calls[name][0] for name in moved}) == 2:
+    for moved in groups.values():
+        if len({_calls(row)[1] > _calls(row)[0] for row in moved.values()}) == 2:
             _mark(store, moved)
     cover_replaced(rows)
 
