@@ -26,7 +26,7 @@ ROOMS = {
     "tracker/doctor": (1_182, 9),
     "tracker/hooks": (1_150, 12),
     "tracker/intake": (2_431, 14),
-    "tracker/notify": (1_735, 10),
+    "tracker/notify": (1_728, 10),
     "tracker/page": (1_417, 6),
     "tracker/profile": (858, 7),
     "tracker/ranks": (937, 6),

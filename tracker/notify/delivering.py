@@ -106,7 +106,12 @@ class _Round:
             try:
                 message, reason = self.done.get(timeout=max(0.0, first - time.monotonic()))
             except queue.Empty:
-                self._give_up_hanging()
+                # a thread that hangs may still deliver: nobody tries the message, and this round the channel, before it
+                # must have ended
+                hanging = [begun for begun in self.sending.values() if begun.deadline <= time.monotonic()]
+                for begun in hanging:
+                    del self.sending[begun.message.channel]
+                    self._failed(begun.message, TOO_LONG, not_before_ns=begun.claimed_until_ns)
                 continue
             in_time = self.sending.pop(message.channel, None) is not None
             if reason is None:  # what took too long may have arrived all the same
@@ -117,15 +122,6 @@ class _Round:
             if in_time:
                 self._start_next(message.channel, waiting[message.channel])
         return Delivered(self.sent, self.failed, self.dead, self.problems)
-
-    def _give_up_hanging(self) -> None:
-        """A thread that hangs may still deliver: nobody tries the message, and this round the channel, before it must
-        have ended.
-        """
-        for channel, begun in list(self.sending.items()):
-            if begun.deadline <= time.monotonic():
-                del self.sending[channel]
-                self._failed(begun.message, TOO_LONG, not_before_ns=begun.claimed_until_ns)
 
     def _start_next(self, channel: str, waiting: deque[Undelivered]) -> None:
         """Claim the next message of a channel and send it in a thread of its own."""
