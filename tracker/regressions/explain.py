@@ -77,7 +77,7 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
     own = judge_version(window, data.series, bases, new[order], limits=track.thresholds)
     centred = window.centred(data.series.shares_shift)
     is_beyond = bool(sides_of(centred, bases, new[order]).beyond[row] != 0)
-    facts = queries.of_version(store, "version_facts", track.line, finding["version_id"])
+    facts = queries.version_facts(store, track.line, finding["version_id"])
     return ExplainedFinding(
         finding={name: shown[name] for name in FINDINGS_COLUMNS["findings"]},
         tests=_frame(tests_of(finding, own, row, data, track, is_beyond), "tests"),

@@ -18,7 +18,7 @@ from tracker.regressions.track import settings_note
 from tracker.regressions.tracks import TrackRuns, Tracks, standing
 from tracker.results import CONFIRMED_STATES, ENDED_STATES, FINDINGS_COLUMNS, OPEN_STATES, Findings, FindingsOptions
 from tracker.results.gates import FAIL_ON, GateResult
-from tracker.store import Store, judged, queries
+from tracker.store import Store, judged, queries, regressions
 from tracker.store.judged import Line
 from tracker.units import device_part, unit_of_metric
 
@@ -177,11 +177,12 @@ def state_of(base: str, *, is_new: bool, words: Sequence[Row], versions: Collect
 def suspects(store: Store, track: TrackRuns) -> list[Row]:
     """The suspects of the newest version of a track: no findings yet, without a number."""
     runs, version = track.newest, track.order[-1]
-    found = queries.of_version(store, "suspects", track.line, version)
-    if not found:
-        return []
     with store.connect() as connection:
-        numbers = judged.values_in(connection, [run.run_id for run in runs], [row["series_id"] for row in found])
+        said = regressions.verdicts_of(connection, track.line, version, verdict="SUSPECT")
+        if not said:
+            return []
+        numbers = judged.values_in(connection, [run.run_id for run in runs], [row.series_id for row in said])
+    found = [dict(row._mapping) for row in said]
     rows = []
     for row, values in zip(found, numbers, strict=True):
         after = math.exp(sum(map(math.log, values)) / len(values)) if (values > 0).all() else None

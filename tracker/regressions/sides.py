@@ -161,7 +161,7 @@ def newest_gates(connection: Connection, track: TrackRuns) -> dict[str, GateResu
     row = judged_version_of(track, [run.run_id for run in track.newest])
     if row is None:
         return {}
-    said = regressions.verdicts_of(connection, track.line, row.version_id)
+    said = regressions.verdicts_of(connection, track.line, row.version_id, kind="run")
     facts = _stored_gates(connection, track, row, said, _open_in(connection, track, row.version_id))
     return {word: own.result(track.thresholds) for word, own in facts.items()}
 

@@ -183,9 +183,12 @@ def judged_rows(connection: Connection, line: Line) -> dict[int, JudgedRow]:
     return {row.version_id: JudgedRow(*row) for row in connection.execute(_JUDGED, line.parameters)}
 
 
-def verdicts_of(connection: Connection, line: Line, version_id: int) -> list[Any]:
+def verdicts_of(
+    connection: Connection, line: Line, version_id: int, *, kind: str | None = None, verdict: str | None = None
+) -> list[Any]:
     """The verdicts of the series of a version, with the columns of sql/stored_verdicts.sql."""
-    return list(connection.execute(statement("stored_verdicts"), {**line.parameters, "version_id": version_id}))
+    asked = {**line.parameters, "version_id": version_id, "kind": kind, "verdict": verdict}
+    return list(connection.execute(statement("stored_verdicts"), asked))
 
 
 def findings_of_track(connection: Connection, line: Line) -> list[Any]:
