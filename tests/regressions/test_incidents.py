@@ -26,8 +26,8 @@ def test_parts_of_an_incident_add_up_to_the_step():
 def test_fusion_is_one_replacement():
     mlp = frozenset({"mlp"})
     moved = [Moved("a", -30.0, -12, "", mlp), Moved("b", -20.0, -12, "", mlp), Moved("c", 40.0, 12, "", mlp)]
-    found = replacements([*moved, Moved("d", 9.0, 3, "", frozenset({"loss"}))])
-    assert found == [(moved[:2], moved[2:])]
+    loss = [Moved(name, -sign * 9.0, sign, "", frozenset({"loss"})) for name, sign in (("d", -1.0), ("e", 1.0))]
+    assert replacements([*moved, *loss]) == [(moved[:2], moved[2:]), (loss[:1], loss[1:])]
 
 
 def test_same_shapes_and_calls_in_place_are_one_replacement():

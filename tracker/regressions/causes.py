@@ -173,9 +173,12 @@ def replacements(moved: Sequence[Moved]) -> list[tuple[list[Moved], list[Moved]]
             if same or old.places & new.places:
                 target, source = group[old.name], group[new.name]
                 group = {name: target if own == source else own for name, own in group.items()}
-    groups = dict.fromkeys(group[one.name] for one in went)
-    found = [([one for one in side if group[one.name] == own] for side in (went, came)) for own in groups]
-    return [(gone, come) for gone, come in found if come]
+    found = []
+    for own in dict.fromkeys(group[one.name] for one in went):
+        gone, come = ([one for one in side if group[one.name] == own] for side in (went, came))
+        if come:
+            found.append((gone, come))
+    return found
 
 
 def mark_replaced(store: Store, rows: Sequence[Row], incidents: Collection[int]) -> None:
