@@ -26,7 +26,6 @@ OLD_ROOMS = {
     "doctor": "becomes the dry run of ingest", "profile": "becomes schema, with the levels",
 }  # fmt: skip
 EXCEPTIONS = {
-    "regressions/judgement.py": "_judge_apart: in another process, until the room is rewritten",
     "results/findings.py": "ToldFinding, ToldIncident: stored in the outbox, renamed with notify",
     "columns.md": "columns of notify, renamed with it",
 }

@@ -15,9 +15,9 @@ from tracker.units import AGE, age_ns
 
 if TYPE_CHECKING:
     from tracker.notify import Delivered
-    from tracker.regressions.words import Action
     from tracker.store import Store
     from tracker.store.pruning import Prunable
+    from tracker.store.regressions import Action
 
 _SILENCE: Final = re.compile(r"silence:(\d{1,18})", re.ASCII)
 _FUTURE: Final = "future:"
@@ -116,12 +116,12 @@ def _mark(
     until: str | datetime | None = None,
 ) -> list[int]:
     from tracker.regressions import actions
-    from tracker.store import queries
+    from tracker.store import queries, regressions
 
     finding_ids, incident_ids = actions.numbers_of(_listed(findings))
     now = time.time_ns()
     until_ns, version = (None, None) if until is None else mute_end(until, now)
-    wish = actions.Wish(action, account(by), now, reason, until_ns, version)
+    wish = regressions.Word(action, account(by), now, reason, until_ns, version)
     with writing(store) as opened:
         if version is not None and not str(until).startswith(_FUTURE):
             known = list(dict.fromkeys(queries.versions.columns(opened).listed("version")))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tracker.config import Settings
     from tracker.intake import IngestOptions, IngestResult, Pack, Read, Sidecar
     from tracker.readers import NotRecognised
-    from tracker.regressions.tracks import TrackNow
+    from tracker.regressions.tracks import TrackRuns
     from tracker.store import Store
 
 _NAMED: Final = 3
@@ -460,16 +460,16 @@ def _step_changes(store: Store, results: Sequence[IngestResult]) -> list[str]:
         versions = [run.version_id for run in track.runs if run.run_id in added] if track else []
         if track is None or not versions:
             continue
-        version = max(versions, key=track.versions.index)
-        runs = sum(run.version_id == version for run in track.runs)
+        version = max(versions, key=track.order.index)
+        runs = len(track.runs_of(version))
         where = track.names["configuration"] if len(lines) > 1 else ""
         words = ", ".join(filter(None, (counted(runs, "run"), where)))
         who, base = f"{track.labels[version]} ({words})", track.before(version)
-        gate = track.gates.get(version, {})
-        level, count = _level(track, gate)
-        verdict = str(gate.get("step_verdict") or "not judged")
-        base, needed = level or base, track.limits.runs_needed(count, runs)
-        first, last = gate.get("step_before_ns"), gate.get("step_after_ns")
+        row = track.judged.get(version)
+        level, count = _level(track, row.base_runs if row else "")
+        verdict = (row and row.step_verdict) or "not judged"
+        base, needed = level or base, track.thresholds.runs_needed(count, runs)
+        first, last = (row.step_before_ns, row.step_after_ns) if row else (None, None)
         if base is None:
             who = who if len(lines) == 1 else track.labels[version]  # once for all configurations
             sentences.append(f"{who} is the first version of {track.names['workload']}.")
@@ -487,9 +487,9 @@ def _step_changes(store: Store, results: Sequence[IngestResult]) -> list[str]:
     return sentences[:_NAMED] + ([f"{counted(more, 'more configuration')}."] if more > 0 else [])
 
 
-def _level(track: TrackNow, gate: Mapping[str, Any]) -> tuple[str, int]:
+def _level(track: TrackRuns, base_runs: str) -> tuple[str, int]:
     """The runs that a version was judged against, in words, and how many they are: `the level of v01 to v02`, 6."""
-    runs = {int(number) for number in str(gate.get("base_runs") or "").split()}
+    runs = {int(number) for number in base_runs.split()}
     labels = list(dict.fromkeys(run.version for run in track.runs if run.run_id in runs))
     return f"the level of {labels[0]} to {labels[-1]}" if len(labels) > 1 else "".join(labels), len(runs)
 

@@ -126,8 +126,8 @@ def set_(limits: Limits, place: Place, reason: Reason, by: By = None, db: Databa
       tracker thresholds set confirm=3 --workload gpt --device H100 --reason 'noisy cluster'
       tracker thresholds set min_ratio=0.05 min_contribution=0.2% --kind kernel --reason 'calibrated in March'
     """
-    from tracker.regressions.limits import words_of_limits
     from tracker.regressions.thresholds import overruled, set_thresholds
+    from tracker.regressions.track import words_of_limits
 
     who, now = account(by), time.time_ns()
     wanted = [replace(each, who=who, when_ns=now, reason=reason) for each in place.limits(_values(limits))]
@@ -149,8 +149,8 @@ def try_(limits: Limits, place: Place, format: ListFormat = "text", db: Database
       tracker thresholds try min_ratio=10% --kind op --series 'aten::copy_*'
       tracker thresholds try alpha=0.01 confirm=3 --workload gpt
     """
-    from tracker.regressions.limits import words_of_limits
     from tracker.regressions.thresholds import try_thresholds
+    from tracker.regressions.track import words_of_limits
 
     wanted = place.limits(_values(limits))
     with database.reading(db) as store:
