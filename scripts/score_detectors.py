@@ -22,8 +22,11 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 import tracker  # noqa: E402
-from tracker.detect import series_of  # noqa: E402
-from tracker.regressions import Track, TrackState, gate_of, judge_next, walk  # noqa: E402
+from tracker.detect import DEFAULTS, KindCode, series_of  # noqa: E402
+from tracker.regressions.lifecycle import TrackState, VersionResult, judge_next, walk  # noqa: E402
+from tracker.regressions.rows import judged_row  # noqa: E402
+from tracker.regressions.sides import GateFacts  # noqa: E402
+from tracker.regressions.track import Track  # noqa: E402
 from tracker.store import judged  # noqa: E402
 
 SAME_CODE = ("v01", "v02", "v03", "v04", "v07", "v09", "v12")
@@ -102,6 +105,15 @@ def drawn(runs: Runs, seed: int | None) -> Runs:
     return Runs(runs.keys, runs.values[:, order], runs.calls[:, order], runs.versions[order])
 
 
+def gate_code(track: Track, result: VersionResult) -> int:
+    """The exit code of `--fail-on new` for a version, as long as it is the newest."""
+    row, steps = judged_row(track, result, 0, b""), np.flatnonzero(track.series.kind == KindCode.STEP)
+    signs = tuple(one.sign for one in result.found if one.state == "open" and one.series in steps)
+    is_suspect = bool((result.judged.suspect[steps] > 0).any())
+    is_decided = row.step_verdict not in (None, "TOO_FEW_RUNS")
+    return GateFacts(signs, row.net, row.peak, is_suspect, is_decided).result(DEFAULTS).code
+
+
 def nights(runs: Runs) -> None:
     """The labelled series: what is missed, what is false, and the gate of each night."""
     names = sorted(set(runs.versions))
@@ -109,9 +121,9 @@ def nights(runs: Runs) -> None:
     state = TrackState(len(runs.keys))
     track = runs.track(np.searchsorted(names, runs.versions) + 1)
     for result in walk(track, state):
-        name = names[result.version - 1]
+        name = names[result.now.version - 1]
         found[name] = [(one.sign, *runs.keys[one.series][:3:2], one.how) for one in result.found]
-        gates[name] = gate_of(track, state, result).code
+        gates[name] = gate_code(track, result)
     missed = {"op": [], "step": []}
     for version, labels in LABELS.items():
         words = {f"{'-' * (sign < 0)}{name.removeprefix('aten::')}" for sign, _, name, _ in found[version]}
@@ -138,7 +150,7 @@ def false_alarms(runs: Runs, layouts: list[tuple[int, int]], seeds: list[int | N
                 operators += {(one.first_version, key[2]) for key, one in kinds if key[0] in ("op", "op_name")}
                 parts += sum(key[0] not in ("op", "op_name") for key, _ in kinds)
                 steps += sum(key[2] == "step" for key, _ in kinds)
-                gates += gate_of(track, state, result).code == 1
+                gates += gate_code(track, result) == 1
             versions += count
     print(
         f"A/A {layouts}: {len(operators)} false ops, {parts} parts, {steps} steps, {gates} gates in {versions} versions"

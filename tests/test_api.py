@@ -18,7 +18,7 @@ from tests.test_intake import write_trace
 from tracker import results
 from tracker.errors import TrackerError, UsageError
 from tracker.intake import IngestOptions
-from tracker.results.option import declared
+from tracker.results.options import declared
 
 ROOT = Path(__file__).parents[1]
 SAMPLES = ROOT / "tracker" / "samples"

@@ -26,8 +26,7 @@ OLD_ROOMS = {
     "doctor": "becomes the dry run of ingest", "profile": "becomes schema, with the levels",
 }  # fmt: skip
 EXCEPTIONS = {
-    "regressions/judgement.py": "_judge_apart: in another process, until the room is rewritten",
-    "results/messages.py": "ToldFinding, ToldIncident: stored in the outbox, renamed with notify",
+    "results/findings.py": "ToldFinding, ToldIncident: stored in the outbox, renamed with notify",
     "columns.md": "columns of notify, renamed with it",
 }
 """File or page -> why it may have such words."""

@@ -67,7 +67,7 @@ def test_ingest_stores_the_advice(store, trace_of_v08):
 
 @pytest.fixture
 def trace_of_v08():
-    from tracker.cli.demo import samples
+    from tracker.cli.start import samples
 
     return samples().folder / "v08" / "run1.pt.trace.json.gz"
 

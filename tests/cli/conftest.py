@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.support import WORKLOAD, Done
 from tracker.cli import main
-from tracker.cli.demo import samples
+from tracker.cli.start import samples
 
 
 @pytest.fixture

@@ -96,7 +96,7 @@ def _acted(action: str, **more: object) -> Callable[[Store], None]:
     def build(store: Store) -> None:
         found(store)
         _judged(store)
-        wish = actions.Wish(action, "ann", 1_900_000_000 * 10**9, "so it is", **more)
+        wish = actions.Word(action, "ann", 1_900_000_000 * 10**9, "so it is", **more)
         actions.act(store, wish, incident_ids=[1])
 
     return build

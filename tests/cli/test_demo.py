@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from tests.page.browsing import Browser
-from tracker.cli.demo import samples
+from tracker.cli.start import samples
 
 
 def test_demo_prints_a_real_diff_and_what_to_do_next(tracker, tmp_path):

@@ -15,7 +15,7 @@ from tracker import __version__, readers, reports, results
 from tracker.cli import COMMANDS, SUBCOMMANDS, WITHOUT_DATABASE, options, program
 from tracker.readers.torch_profiler import native
 from tracker.results import MATRIX_ROWS, SECTIONS, TREES
-from tracker.results.option import declared
+from tracker.results.options import declared
 
 PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
 

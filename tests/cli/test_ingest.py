@@ -6,8 +6,8 @@ from pathlib import Path
 
 from tests.cli.support import WORKLOAD, content
 from tests.regressions import made
-from tracker.cli.demo import samples
-from tracker.cli.ingested import meaning, recovered
+from tracker.cli.ingest import meaning, recovered
+from tracker.cli.start import samples
 from tracker.intake import IngestResult
 from tracker.regressions import judgement
 

@@ -6,9 +6,9 @@ import subprocess
 import sys
 
 import pytest
+import typer
 
 from tests.cli.support import WORKLOAD
-from tracker.cli import init
 from tracker.config.entries import read
 
 
@@ -24,7 +24,7 @@ def answers(monkeypatch):
             asked.append(question)
             return left.pop(0) or default
 
-        monkeypatch.setattr(init.typer, "prompt", prompt)
+        monkeypatch.setattr(typer, "prompt", prompt)
         monkeypatch.setattr(sys, "stdin", type("Terminal", (), {"isatty": lambda self: True})())
         return asked
 

@@ -16,7 +16,7 @@ from tests.cli.test_doctor import rank
 from tests.conftest import RUN, slow
 from tests.factories import EPOCH_NS, save
 from tests.notify.test_commands import told_of
-from tracker.cli.demo import samples
+from tracker.cli.start import samples
 from tracker.hooks import places, spool
 from tracker.store import open_store
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.regressions import made
 from tracker import compare
-from tracker.cli.demo import samples
+from tracker.cli.start import samples
 from tracker.regressions.judgement import lines_of, update
 from tracker.store import open_store
 

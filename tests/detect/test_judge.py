@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tracker.detect import Reason, Verdict, Window, judge_version, series_of, shared_factor
 from tracker.detect.power import detectable_change, runs_to_decide
-from tracker.detect.presence import exact_changes
+from tracker.detect.sides import exact_changes
 
 STEADY = [100.0, 101.0, 99.0, 100.5, 99.5, 100.0, 101.0, 99.0]
 

@@ -42,7 +42,7 @@ def run(words: list[str], out: int, err: int) -> None:
 def main() -> None:
     """Runs what comes by stdin."""
     from tracker import intake, readers, timeline  # noqa: F401
-    from tracker.cli import ingested  # noqa: F401
+    from tracker.cli import ingest  # noqa: F401
     from tracker.regressions import judgement  # noqa: F401
     from tracker.store import save  # noqa: F401
 

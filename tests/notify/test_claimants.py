@@ -8,8 +8,7 @@ from pathlib import Path
 
 from tests.notify.made import MINUTE, NOW, Box
 from tests.notify.test_outbox import deliver, put
-from tracker.notify.claimants import is_dead, new_claimant
-from tracker.notify.delivering import Delivered
+from tracker.notify.delivering import Delivered, is_dead, new_claimant
 from tracker.store import notifications
 
 ROOT = Path(__file__).parents[2]
@@ -17,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 
 def claimant_of_another_process() -> str:
     """The name of a process that has ended."""
-    words = [sys.executable, "-c", "from tracker.notify.claimants import new_claimant; print(new_claimant())"]
+    words = [sys.executable, "-c", "from tracker.notify.delivering import new_claimant; print(new_claimant())"]
     return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
 
 

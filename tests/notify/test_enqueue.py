@@ -12,7 +12,7 @@ from tracker import notify
 from tracker.config import Owner, Rule
 from tracker.notify import Alarm, enqueueing
 from tracker.profile import Device
-from tracker.regressions.actions import Wish, act
+from tracker.regressions.actions import Word, act
 from tracker.regressions.inbox import findings
 from tracker.regressions.judgement import lines_of, update
 from tracker.results import FindingsOptions
@@ -32,7 +32,7 @@ def team(memory_store):
 def say(store, action, now_ns, **more):
     """What a user says of all that is open."""
     numbers = findings(store, options=FindingsOptions(every=True)).findings["finding_id"].dropna()
-    act(store, Wish(action, "ann", now_ns, "because", **more), finding_ids=list(map(int, numbers)))
+    act(store, Word(action, "ann", now_ns, "because", **more), finding_ids=list(map(int, numbers)))
 
 
 def test_an_incident_is_told_once_after_its_wait(team):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.notify.made import DAY, HOUR, Team, alerts, recorded, same, slower
+from tracker.notify.enqueueing import unsettled
 from tracker.notify.life import Heard
-from tracker.notify.selecting import unsettled
 from tracker.store import queries
 
 

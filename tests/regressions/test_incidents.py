@@ -4,42 +4,35 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from msgspec.structs import astuple
 
 from tests.regressions.tracks import GELU, MM, STEP, track_of
 from tracker.detect import DEFAULTS
-from tracker.regressions import Moved, TrackState, incidents_of, replacements, walk
+from tracker.regressions.causes import Moved, replacements
+from tracker.regressions.lifecycle import TrackState, walk
+from tracker.regressions.rows import incidents_of
 from tracker.regressions.sides import GateFacts
-
-NAN = np.nan
-
-
-def walked(track):
-    state = TrackState(len(track.series.kind))
-    return state, list(walk(track, state))
 
 
 def test_parts_of_an_incident_add_up_to_the_step():
-    track = track_of({MM: [400, 400, 500], GELU: [100, 100, NAN], STEP: [600, 600, 640]})
-    state, results = walked(track)
-    (found,) = incidents_of(track, state, results[-1])
-    assert [round(part, -1) for part in (found.operators, found.gone, found.beside)] == [100, -100, 40]
-    parts = found.operators + found.new + found.gone + found.machine + found.other_operators + found.beside
-    assert parts == pytest.approx(found.after - found.before, rel=1e-12)
-    assert found.findings[0].series == 2
+    track = track_of({MM: [400, 400, 500], GELU: [100, 100, np.nan], STEP: [600, 600, 640]})
+    state = TrackState(3)
+    (found,) = incidents_of(track, state, list(walk(track, state))[-1], [7, 8, 9])
+    assert [round(part, -1) for part in (found.operators_ns, found.gone_ns, found.beside_ns)] == [100, -100, 40]
+    first, before, after, *parts = astuple(found)
+    assert (first, sum(parts)) == (9, pytest.approx(after - before, rel=1e-12))
 
 
-def test_fusion_is_one_replacement_by_its_net():
-    moved = [
-        Moved(1, -30.0, 12, 0, places=frozenset({"mlp"})), Moved(2, -20.0, 12, 0, places=frozenset({"mlp"})),
-        Moved(3, 40.0, 0, 12, places=frozenset({"mlp"})), Moved(4, 9.0, 0, 3, places=frozenset({"loss"})),
-    ]  # fmt: skip
-    (found,) = replacements(moved)
-    assert (found.gone, found.come, found.net) == ((1, 2), (3,), -10.0)
+def test_fusion_is_one_replacement():
+    mlp = frozenset({"mlp"})
+    moved = [Moved("a", -30.0, -12, "", mlp), Moved("b", -20.0, -12, "", mlp), Moved("c", 40.0, 12, "", mlp)]
+    loss = [Moved(name, -sign * 9.0, sign, "", frozenset({"loss"})) for name, sign in (("d", -1.0), ("e", 1.0))]
+    assert replacements([*moved, *loss]) == [(moved[:2], moved[2:]), (loss[:1], loss[1:])]
 
 
 def test_same_shapes_and_calls_in_place_are_one_replacement():
-    moved = [Moved(1, -30.0, 12, 0, "[8]"), Moved(2, 31.0, 4, 16, "[8]"), Moved(3, 5.0, 0, 12, "[9]")]
-    assert [(one.gone, one.come) for one in replacements(moved)] == [((1,), (2,))]
+    moved = [Moved("a", -30.0, -12, "[8]"), Moved("b", 31.0, 12, "[8]"), Moved("c", 5.0, 12, "[9]")]
+    assert replacements(moved) == [(moved[:1], moved[1:2])]
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import astuple
 
 from tests.regressions.tracks import STEP
 from tracker.detect import series_of
-from tracker.regressions import Track, TrackState, incidents_of, judge_next, needed_runs, walk
+from tracker.regressions.lifecycle import TrackState, judge_next, needed_runs, walk
+from tracker.regressions.rows import incidents_of
+from tracker.regressions.track import Track
 
 
 @st.composite
@@ -100,9 +103,9 @@ def test_excluded_and_restored_runs_change_nothing(track, data):
 def test_parts_always_add_up(track):
     state = TrackState(13)
     for result in walk(track, state):
-        for one in incidents_of(track, state, result):
-            parts = one.operators + one.new + one.gone + one.machine + one.other_operators + one.beside
-            assert parts == pytest.approx(one.after - one.before, rel=1e-9, abs=1e-9)
+        for one in incidents_of(track, state, result, range(1, 20)):
+            _, before, after, *parts = astuple(one)
+            assert sum(parts) == pytest.approx(after - before, rel=1e-9, abs=1e-9)
 
 
 @given(tracks())

@@ -10,8 +10,8 @@ from tests.regressions.test_judgement import changes, everything, story
 from tracker.errors import UsageError
 from tracker.profile import Device
 from tracker.regressions.judgement import lines_of, update
-from tracker.regressions.limits import limit_of, track_limits, traits_of
 from tracker.regressions.thresholds import Where, check, set_thresholds, try_thresholds, unset_thresholds
+from tracker.regressions.track import limit_of, track_limits, traits_of
 from tracker.store import queries
 from tracker.store.thresholds import Threshold, of_line
 
@@ -51,7 +51,7 @@ def test_longer_pattern_goes_before_a_shorter_one():
 
 
 def test_limit_of_a_device_goes_before_that_of_all():
-    assert track_limits((limit("confirm", 4, device_id=7), limit("confirm", 3))).confirming == 4
+    assert track_limits((limit("confirm", 4, device_id=7), limit("confirm", 3))).confirm == 4
 
 
 @pytest.mark.parametrize(

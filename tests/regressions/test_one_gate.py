@@ -6,7 +6,7 @@ import pytest
 
 from tests.regressions.made import runs
 from tracker.compare import diff, gate_of_diff
-from tracker.regressions.actions import Wish, act
+from tracker.regressions.actions import Word, act
 from tracker.regressions.gates import gate_of_findings
 from tracker.regressions.inbox import findings, found_rows
 from tracker.regressions.judgement import lines_of, update
@@ -37,7 +37,7 @@ def test_findings_and_diff_have_one_gate(memory_store, story, word):
     for action, counts in (("ack", True), ("mute", True), ("expect", False)):
         ids = [row["finding_id"] for row in found_rows(memory_store) if row["base_state"] == "open"]
         if ids:
-            act(memory_store, Wish(action, "ann", 2 * 10**18, "so it is", until_version="v99"), finding_ids=ids)
+            act(memory_store, Word(action, "ann", 2 * 10**18, "so it is", until_version="v99"), finding_ids=ids)
             assert codes() == (before if counts else 0)
 
 

@@ -13,11 +13,11 @@ from sqlalchemy import text
 from tests.store.test_turns import until, waiting
 from tests.watch.world import DAY, HOUR, MINUTE, SECOND, SETTLED, World
 from tracker import intake, notify
-from tracker.cli.demo import samples
+from tracker.cli.start import samples
 from tracker.config import Prune
 from tracker.errors import NewerStoreError, StoreError, TrackerError
-from tracker.regressions import judgement
-from tracker.regressions.actions import Wish, act
+from tracker.regressions import judgement, tracks
+from tracker.regressions.actions import Word, act
 from tracker.regressions.inbox import found_rows
 from tracker.store import inbox, leases, open_store, queries, watchers
 from tracker.watch import rounds
@@ -223,7 +223,7 @@ def test_the_work_of_a_night_judges_what_is_out_of_date_once(world, monkeypatch)
     world.profile("gpt/v1/a.json")
     world.profile("gpt/v2/b.json")
     world.settle()
-    monkeypatch.setattr(judgement, "RULE_VERSION", judgement.RULE_VERSION + 1)  # tracker was upgraded
+    monkeypatch.setattr(tracks, "RULE_VERSION", tracks.RULE_VERSION + 1)  # tracker was upgraded
     world.after(19 * HOUR).round()
     assert world.lines("judged") == ["2 versions"]  # when they came
     world.after(HOUR).round()
@@ -261,7 +261,7 @@ def test_a_round_over_the_samples_finds_what_is_known_of_them_and_ends_a_mute(st
     assert "aten::mul" in {row["name"] for row in slower}
     number = slower[0]["finding_id"]
     now = world.now_ns
-    act(store, Wish("mute", "li", now, "known", until_ns=now + HOUR), finding_ids=[number])
+    act(store, Word("mute", "li", now, "known", until_ns=now + HOUR), finding_ids=[number])
 
     def state() -> str:
         rows = found_rows(store, now_ns=world.now_ns)

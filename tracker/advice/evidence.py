@@ -231,11 +231,11 @@ class Evidence:
         return queries.rank_ops.columns(self._store, [self.run_id], ranks=self.studied).records()
 
     def op_calls(self, rank: int, names: Sequence[str]) -> dict[str, float]:
-        """How often operators whose names start so run in a step of a studied rank, the most often first."""
+        """How often operators of these names run in a step of a rank, the most often first."""
         found: dict[str, float] = {}
-        for row in self._ops:
-            if row["rank"] == rank and row["name"].startswith(tuple(names)) and self._is_inside(row):
-                found[row["name"]] = found.get(row["name"], 0.0) + row["calls"] / self.step_count(rank)
+        rows = queries.rank_ops.columns(self._store, [self.run_id], ranks=[rank], names=names)
+        for row in filter(self._is_inside, rows.records()):
+            found[row["name"]] = found.get(row["name"], 0.0) + row["calls"] / self.step_count(rank)
         return dict(sorted(found.items(), key=lambda pair: -pair[1]))
 
     @cached_property

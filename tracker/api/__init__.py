@@ -7,7 +7,6 @@ fills. Results display their first screen in a notebook.
 from __future__ import annotations
 
 from tracker.api.arguments import open_store
-from tracker.api.comparison import advise, cluster, diff, matrix, show
 from tracker.api.edits import (
     ack,
     delete_runs,
@@ -28,9 +27,25 @@ from tracker.api.edits import (
     unpin_version,
     untag_runs,
 )
-from tracker.api.lists import examine, runs, status, thresholds, versions
 from tracker.api.profiles import cut, ingest, pack
-from tracker.api.verdicts import board, calibrate, explain, findings, history, log
+from tracker.api.results import (
+    advise,
+    board,
+    calibrate,
+    cluster,
+    diff,
+    examine,
+    explain,
+    findings,
+    history,
+    log,
+    matrix,
+    runs,
+    show,
+    status,
+    thresholds,
+    versions,
+)
 
 __all__ = [
     "ack", "advise", "board", "calibrate", "cluster", "cut", "delete_runs", "diff", "edit_runs", "examine",

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from os import PathLike, fspath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, get_args, get_origin
 
-from tracker.errors import UsageError
+from tracker import compare
+from tracker.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
+    from tracker.config import Settings
     from tracker.results.screens import Result
     from tracker.store import Store
 
@@ -19,6 +21,8 @@ EMPTY: Final[Mapping[str, str]] = MappingProxyType({})
 Options = TypeVar("Options")
 Place = str | PathLike[str]
 Names = int | str | Iterable[int | str]
+_WORDS: Final[Mapping[type, str]] = {str: "a text", int: "a whole number", bool: "True or False"}
+"""What a value is called that an option takes."""
 
 
 def chosen(kind: Callable[..., Options], values: Mapping[str, Any]) -> Options:
@@ -26,7 +30,7 @@ def chosen(kind: Callable[..., Options], values: Mapping[str, Any]) -> Options:
 
     A single text or number is taken where several are possible. UsageError for a value of another type.
     """
-    from tracker.results.option import declared
+    from tracker.results.options import declared
 
     types = declared(kind)  # type: ignore[arg-type]
     return kind(
@@ -55,60 +59,59 @@ def open_store(url: str | None = None, *, create: bool = True, read_only: bool =
     raises StoreError for a missing database. `read_only`: nothing is written, and a missing or older database is a
     StoreError. Close it, or use it in a `with` statement.
     """
-    from tracker import config
-    from tracker.store import open_store as open_url
+    return opened(url, create=create, read_only=read_only)
 
-    settings = config.load(url)
+
+def opened(place: Settings | str | None, *, create: bool = False, read_only: bool = False, late: bool = False) -> Store:
+    """The database of settings or at a URL, as `store.open_store` opens it; a StoreError for a path that no file can
+    have.
+    """
+    import logging
+
+    from tracker import config
+    from tracker.store import open_store, urls
+
+    settings = config.load(place) if place is None or isinstance(place, str) else place
     if settings.origin == "default" and create and not read_only:
         config.make_default_folder()
-    return open_url(settings.database, create=create, read_only=read_only)
+    # else it writes tracebacks of its cleaning up after an interrupt to stderr; errors that matter are raised
+    logging.getLogger("sqlalchemy").addHandler(logging.NullHandler())
+    name = settings.database
+    try:
+        return open_store(name, create=create, read_only=read_only, late=late)
+    except (OSError, ValueError) as error:
+        shown = urls.name_of(urls.parse_url(name)) if "://" in name else name
+        problem = f"{shown}: the database cannot be opened ({getattr(error, 'strerror', None) or error})"
+        raise StoreError(problem, remedy="name another one with --db PATH") from error
 
 
 def show_screens() -> None:
     """From now on results display the screens of the text report in a notebook."""
     from tracker.results.screens import draw_with
 
-    draw_with(_screen)
+    def screen(result: Result, width: int) -> str:
+        from tracker import reports
+
+        return reports.screen(result, width)
+
+    draw_with(screen)
 
 
-def _screen(result: Result, width: int) -> str:
-    from tracker import reports
-
-    return reports.screen(result, width)
-
-
-@contextmanager
-def reading(store: Store | None) -> Iterator[Store]:
+def reading(store: Store | None) -> AbstractContextManager[Store]:
     """`store`, or for the time of a call the default database."""
     show_screens()
-    if store is not None:
-        yield checked(store)
-        return
-    with open_store(create=False, read_only=True) as opened:
-        yield opened
+    return opened(None, read_only=True) if store is None else nullcontext(checked(store))
 
 
-@contextmanager
-def reading_for(store: Store | None, references: Iterable[str]) -> Iterator[Store | None]:
+def reading_for(store: Store | None, references: Iterable[str]) -> AbstractContextManager[Store | None]:
     """`store`, or for the time of a call the default database where one of `references` needs it; paths need none."""
-    from tracker.compare import needs_store
-
     show_screens()
-    if store is None and not any(needs_store(reference) for reference in references):
-        yield None
-        return
-    with reading(store) as opened:
-        yield opened
+    return nullcontext() if store is None and not any(map(compare.needs_store, references)) else reading(store)
 
 
-@contextmanager
-def writing(store: Store | None, *, create: bool = False) -> Iterator[Store]:
+def writing(store: Store | None, *, create: bool = False) -> AbstractContextManager[Store]:
     """`store`, or for the time of a call the default database, opened for writing; `create`: make a missing one."""
-    if store is not None:
-        yield checked(store)
-        return
-    with open_store(create=create) as opened:
-        yield opened
+    return opened(None, create=create) if store is None else nullcontext(checked(store))
 
 
 def checked(store: Store) -> Store:
@@ -125,20 +128,24 @@ def checked(store: Store) -> Store:
 def _value(name: str, value: Any, kind: Any) -> Any:
     """`value` of the option `name` as its struct declares it."""
     origin, several = get_origin(kind), get_args(kind)
-    if kind in _ONE:
+    if kind in _WORDS:
         return _one(name, value, kind)
-    if origin is tuple and several[0] in _ONE:
+    if origin is tuple and several[0] in _WORDS:
         single = isinstance(value, str | bytes) or not isinstance(value, Iterable)
         return tuple(_one(name, item, several[0]) for item in ([value] if single else value))
     return mapping(name, value) if origin in (Mapping, dict) and several == (str, str) else value
 
 
 def _one(name: str, value: Any, kind: type) -> Any:
-    what, convert = _ONE[kind]
-    try:
-        return convert(value)
-    except TypeError:
-        raise UsageError(f"option {name} must be {what}, not {_shown(value)}", remedy=f"give {name} {what}") from None
+    is_flag = type(value).__name__ in ("bool", "bool_")  # that of NumPy, too
+    if kind is str and isinstance(value, str):
+        return str(value)
+    if kind is bool and is_flag:
+        return bool(value)
+    if kind is int and not is_flag and hasattr(value, "__index__"):
+        return operator.index(value)
+    what = _WORDS[kind]
+    raise UsageError(f"option {name} must be {what}, not {_shown(value)}", remedy=f"give {name} {what}")
 
 
 def mapping(name: str, value: Any) -> dict[str, str]:
@@ -153,31 +160,6 @@ def mapping(name: str, value: Any) -> dict[str, str]:
     }
 
 
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError
-    return str(value)
-
-
-def _whole(value: Any) -> int:
-    if isinstance(value, bool):
-        raise TypeError
-    return operator.index(value)
-
-
-def _flag(value: Any) -> bool:
-    if not isinstance(value, bool) and type(value).__name__ != "bool_":
-        raise TypeError
-    return bool(value)
-
-
 def _shown(value: Any) -> str:
     text = repr(value)
     return f"{text if len(text) <= 60 else f'{text[:57]}...'} ({type(value).__name__})"
-
-
-_ONE: Final[Mapping[type, tuple[str, Callable[[Any], Any]]]] = {
-    str: ("a text", _text),
-    int: ("a whole number", _whole),
-    bool: ("True or False", _flag),
-}

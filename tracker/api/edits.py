@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from tracker.api.arguments import EMPTY, Names, mapping, writing
 from tracker.errors import UsageError, check_reason
-from tracker.results.option import one_line
 from tracker.units import AGE, age_ns
 
 if TYPE_CHECKING:
     from tracker.notify import Delivered
-    from tracker.regressions.words import Action
     from tracker.store import Store
     from tracker.store.pruning import Prunable
+    from tracker.store.regressions import Action
 
 _SILENCE: Final = re.compile(r"silence:(\d{1,18})", re.ASCII)
 _FUTURE: Final = "future:"
@@ -85,8 +84,6 @@ def mute_operators(
     until_ns, version = mute_end(until, now)
     if until_ns is None or version is not None:
         raise UsageError("a mute by pattern ends at a time", remedy="give a date (2026-12-31) or an age (12h, 3d, 2w)")
-    if until_ns <= now:
-        raise UsageError("--until must be in the future", remedy="give a later date")
     if not pattern:
         raise UsageError("the pattern is empty", remedy="write --op PATTERN, or --op '*' for all operators")
     check_reason(reason)
@@ -119,14 +116,12 @@ def _mark(
     until: str | datetime | None = None,
 ) -> list[int]:
     from tracker.regressions import actions
-    from tracker.store import queries
+    from tracker.store import queries, regressions
 
     finding_ids, incident_ids = actions.numbers_of(_listed(findings))
     now = time.time_ns()
     until_ns, version = (None, None) if until is None else mute_end(until, now)
-    if until_ns is not None and until_ns <= now:
-        raise UsageError("--until must be in the future", remedy="give a later date")
-    wish = actions.Wish(action, account(by), now, reason, until_ns, version)
+    wish = regressions.Word(action, account(by), now, reason, until_ns, version)
     with writing(store) as opened:
         if version is not None and not str(until).startswith(_FUTURE):
             known = list(dict.fromkeys(queries.versions.columns(opened).listed("version")))
@@ -139,7 +134,7 @@ def _mark(
 
 
 def mute_end(until: str | datetime, now_ns: int) -> tuple[int | None, str | None]:
-    """The end of a mute as UTC ns, or as a version."""
+    """The end of a mute as UTC ns, or as a version; UsageError for one in the past."""
     if isinstance(until, str):
         for word in ("version:", _FUTURE):
             if until.startswith(word) and until != word:
@@ -157,6 +152,8 @@ def mute_end(until: str | datetime, now_ns: int) -> tuple[int | None, str | None
         ) from None
     if end > _LAST_NS:
         raise UsageError(f"--until {until!r} is too late", remedy="give a date before 2262, or use tracker expect")
+    if end <= now_ns:
+        raise UsageError("--until must be in the future", remedy="give a later date")
     return end, None
 
 
@@ -176,44 +173,30 @@ def edit_runs(
     whole one. All runs are changed or none, and verdicts follow. UsageError for a run that is unknown.
     """
     from tracker.intake import parse_device
-    from tracker.store import runs as stored
 
     if version is None and workload is None and device is None and note is None and not configuration:
         raise UsageError("nothing to change", remedy="give --version, --workload, --device, --config or --note")
+    # as in an ingest: a vendor that the files state stays, unless the user names one
+    corrected = None if device is None else partial(parse_device, device)
     values = mapping("configuration", configuration) or None
-
-    def change(opened: Store, run_ids: list[int]) -> None:
-        # as in an ingest: a vendor that the files state stays, unless the user names one
-        corrected = None if device is None else lambda known: parse_device(device, known)
-        stored.edit_all(
-            opened, run_ids, version=version, workload=workload, device=corrected, configuration=values,
-            note=None if note is None else one_line("note", note),
-        )  # fmt: skip
-
-    return _change(runs, change, store)
+    return _change(
+        "edit_all", runs, store, version=version, workload=workload, device=corrected, configuration=values, note=note
+    )
 
 
 def tag_runs(runs: Names, tags: Mapping[str, str], *, store: Store | None = None) -> list[int]:
     """Set tags on runs, as `tracker runs tag` does; those of the same key are replaced. Return the runs."""
-    from tracker.store import runs as stored
-
-    return _change(runs, lambda opened, run_ids: stored.tag_all(opened, run_ids, mapping("tags", tags)), store)
+    return _change("tag_all", runs, store, tags=mapping("tags", tags))
 
 
 def untag_runs(runs: Names, keys: str | Iterable[str], *, store: Store | None = None) -> list[int]:
     """Remove tags from runs, as `tracker runs untag` does; UsageError where a run has no such tag. Return the runs."""
-    from tracker.store import runs as stored
-
-    listed = [keys] if isinstance(keys, str) else list(keys)
-    return _change(runs, lambda opened, run_ids: stored.untag_all(opened, run_ids, listed), store)
+    return _change("untag_all", runs, store, keys=[keys] if isinstance(keys, str) else list(keys))
 
 
 def exclude_runs(runs: Names, *, reason: str, store: Store | None = None) -> list[int]:
     """Leave runs out of every comparison, as `tracker runs exclude` does. Return the runs."""
-    from tracker.store import runs as stored
-
-    text = one_line("reason", reason)
-    return _change(runs, lambda opened, run_ids: stored.exclude_all(opened, run_ids, text), store)
+    return _change("exclude_all", runs, store, reason=reason)
 
 
 def restore_runs(runs: Names, *, reason: str = "", store: Store | None = None) -> list[int]:
@@ -221,10 +204,7 @@ def restore_runs(runs: Names, *, reason: str = "", store: Store | None = None) -
 
     `reason`: kept with them; "" for none.
     """
-    from tracker.store import runs as stored
-
-    text = one_line("reason", reason)
-    return _change(runs, lambda opened, run_ids: stored.restore_all(opened, run_ids, text), store)
+    return _change("restore_all", runs, store, reason=reason)
 
 
 def delete_runs(runs: Names, *, reason: str, purge: bool = False, store: Store | None = None) -> list[int]:
@@ -232,20 +212,21 @@ def delete_runs(runs: Names, *, reason: str, purge: bool = False, store: Store |
 
     `purge`: remove their rows for good, so that their files may come in again.
     """
+    return _change("delete_all", runs, store, reason=reason, purge=purge)
+
+
+def _change(change: str, runs: Names, store: Store | None, **values: Any) -> list[int]:
+    """Do a change of `store.runs` to all of `runs`, or to none, and judge again the tracks that they are in."""
+    from tracker.regressions import judgement
+    from tracker.results.options import one_line
     from tracker.store import runs as stored
 
-    text = one_line("reason", reason)
-    return _change(runs, lambda opened, run_ids: stored.delete_all(opened, run_ids, text, purge=purge), store)
-
-
-def _change(runs: Names, change: Callable[[Store, list[int]], None], store: Store | None) -> list[int]:
-    """`change` all of `runs`, or none where one cannot be changed, and judge again the tracks that they are in."""
-    from tracker.regressions import judgement
-
+    for name in {"note", "reason"} & values.keys():
+        one_line(name, values[name] or "")
     run_ids = run_numbers(_listed(runs))
     with writing(store) as opened:
         before = judgement.lines_of(opened, run_ids)
-        change(opened, run_ids)
+        getattr(stored, change)(opened, run_ids, **values)
         judgement.update(opened, [*before, *judgement.lines_of(opened, run_ids)])
     return run_ids
 

@@ -9,7 +9,6 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from importlib import import_module
 from typing import Any, Final, NoReturn
 
@@ -75,6 +74,7 @@ SUBCOMMANDS: Final = {
 WITHOUT_DATABASE: Final = ("init", "demo", "doctor", "pack", "db", "db copy")
 """Commands that have no --db."""
 _MODULES: Final = {
+    "init": "start", "demo": "start", "doctor": "start",
     "explain": "findings", "ack": "findings", "expect": "findings", "mute": "findings", "unmute": "findings",
     "invalid": "findings", "note": "findings", "log": "history", "show": "diff", "status": "watch",
     "calibrate": "thresholds", "prune": "db",
@@ -130,17 +130,17 @@ def _family(name: str) -> typer.Typer:
     module = import_module(f"tracker.cli.{name}")
     app = typer.Typer(cls=Group, help=module.HELP, no_args_is_help=not hasattr(module, "find"), rich_markup_mode=None)
     if hasattr(module, "find"):
-        app.callback(invoke_without_command=True)(_made(name, "find", f"tracker {name}"))
+        app.callback(invoke_without_command=True)(_made(name, "find", f"tracker {name}", lists=True))
     for below in SUBCOMMANDS[name]:
         app.command(below, cls=Command)(_made(name, below, f"tracker {name} {below}"))
     return app
 
 
-def _made(module: str, name: str, path: str) -> Any:
+def _made(module: str, name: str, path: str, *, lists: bool = False) -> Any:
     from tracker.cli.options import command
 
     found = import_module(f"tracker.cli.{module}")
-    return command(getattr(found, name, None) or getattr(found, f"{name}_"), path)
+    return command(getattr(found, name, None) or getattr(found, f"{name}_"), path, lists=lists)
 
 
 def _print_version(wanted: bool) -> None:
@@ -167,7 +167,7 @@ def _no_options() -> None:
 
 def main() -> NoReturn:
     """Run the command line. A TrackerError becomes one line on stderr and its exit code, never a traceback."""
-    from tracker.cli.database import remember, with_database
+    from tracker.cli.database import remember
 
     remember(None)
     try:
@@ -180,7 +180,7 @@ def main() -> NoReturn:
     except typer.Abort:
         sys.exit(_EXIT_INTERRUPTED)
     except TrackerError as error:
-        _complain(f"tracker: {with_database(printable(str(error)))}")
+        _note(f"tracker: {printable(str(error))}")
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(_EXIT_INTERRUPTED)
@@ -191,11 +191,11 @@ def _misused(error: Any) -> int:
     context: Any = getattr(error, "ctx", None)
     message = error.format_message()
     if context is not None and message == context.get_help():
-        _complain(message)
+        _note(message)
         return int(error.exit_code)
     path = context.command_path if context is not None else "tracker"
     line = re.sub(r"\s+", " ", message).strip().rstrip(".")
-    _complain(f"tracker: {printable(line)}; {_behind_dashes(error, context)}{path} --help")
+    _note(f"tracker: {printable(line)}; {_behind_dashes(error, context)}{path} --help")
     return int(error.exit_code)
 
 
@@ -211,9 +211,7 @@ def _behind_dashes(error: Any, context: Any) -> str:
     )
 
 
-def _complain(text: str) -> None:
-    """Write to stderr; where that is closed or full, the exit code says enough."""
-    if sys.stderr is not None:
-        with suppress(OSError):
-            sys.stderr.write(f"{text}\n")
-            sys.stderr.flush()
+def _note(text: str) -> None:
+    from tracker.cli.output import note
+
+    note(text)

@@ -6,13 +6,12 @@ from typing import Annotated
 
 import typer
 
-from tracker import config
 from tracker.cli import database
-from tracker.cli.options import Database, Given, Page, Top
-from tracker.cli.output import plan, progress
+from tracker.cli.options import Database, Page, Top
+from tracker.cli.output import plan
 from tracker.errors import UsageError
 from tracker.results import AdviseOptions
-from tracker.results.option import Option
+from tracker.results.options import Option
 
 
 def advise(
@@ -25,7 +24,7 @@ def advise(
         ),
     ],
     *,
-    given: Given[AdviseOptions],
+    chosen: AdviseOptions,
     top: Top = None,
     page: Page,
     db: Database = None,
@@ -45,11 +44,8 @@ def advise(
     if len(sides) > 2:
         raise UsageError(f"{len(sides)} sides", remedy="name one side, or a baseline and one")
     delivery = plan(page, f"advice_{sides[-1]}", "advice")
-    settings = config.load(db)
-    given(max_bytes=settings.max_bytes)  # wrong options are errors before the database is opened
-    *baseline, side = (f"run:{name}" if name.isascii() and name.isdigit() else name for name in sides)
-    with progress() as report, database.opened_for(settings, [*baseline, side]) as store:
-        options = given(max_bytes=settings.max_bytes, on_progress=report)
+    *baseline, side = map(database.run_reference, sides)
+    with database.compared(db, [*baseline, side], chosen) as (store, options):
         found = find(store, side, *baseline, options=options)
     delivery.deliver(found, limit=top)
     if found.fails:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tracker import config
 from tracker.cli import database
 from tracker.cli.options import Database, Page, Top
 from tracker.cli.output import plan
@@ -21,6 +20,6 @@ def board(chosen: BoardOptions, top: Top = None, *, page: Page, db: Database = N
     from tracker.regressions.board import board as board_of
 
     delivery = plan(page, "board", "board")
-    with database.reading(config.load(db)) as store:
+    with database.reading(db) as store:
         found = board_of(store, options=chosen)
     delivery.deliver(found, limit=top)

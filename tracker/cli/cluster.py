@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from tracker import config
 from tracker.cli import database
-from tracker.cli.options import Database, Given, Page, Top
-from tracker.cli.output import plan, progress
+from tracker.cli.options import Database, Page, Top
+from tracker.cli.output import plan
 from tracker.errors import UsageError
 from tracker.results import ClusterOptions
-from tracker.results.option import Option
+from tracker.results.options import Option
 
 
 def cluster(
@@ -24,7 +23,7 @@ def cluster(
         ),
     ],
     *,
-    given: Given[ClusterOptions],
+    chosen: ClusterOptions,
     top: Top = None,
     page: Page,
     db: Database = None,
@@ -46,10 +45,7 @@ def cluster(
     if len(runs) > 2:
         raise UsageError(f"{len(runs)} runs", remedy="name one run, or two to compare them")
     delivery = plan(page, f"cluster_{runs[-1]}", "cluster")
-    settings = config.load(db)
-    given(max_bytes=settings.max_bytes)  # wrong options are errors before the database is opened
-    references = [f"run:{run}" if run.isascii() and run.isdigit() else run for run in runs]
-    with progress() as report, database.opened_for(settings, references) as store:
-        options = given(max_bytes=settings.max_bytes, on_progress=report)
+    references = [database.run_reference(run) for run in runs]
+    with database.compared(db, references, chosen) as (store, options):
         found = compare(store, *references, options=options)
     delivery.deliver(found, only=options.only, limit=top)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from tracker import config
+from tracker import api, config
 from tracker.cli import database
 from tracker.cli.options import Database
 from tracker.cli.output import emit, progress
-from tracker.results.option import Option
-from tracker.results.options import WORKLOAD
+from tracker.results.options import WORKLOAD, Option
 from tracker.units import counted, format_bytes
 
 
@@ -36,8 +35,6 @@ def cut(
       tracker cut latest -o slowest.json.gz
       tracker cut run:41 --step 3 --rank 0 -o step3.json
     """
-    from tracker import api
-
     settings = config.load(db)
     with progress() as report, database.reading(settings) as store:
         made = api.cut(

@@ -10,14 +10,18 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from tracker.api.arguments import opened
 from tracker.errors import StoreError
 from tracker.units import printable
 
 if TYPE_CHECKING:
     from tracker.config import Settings
+    from tracker.results.options import Reading
     from tracker.store import Store
+
+Chosen = TypeVar("Chosen", bound="Reading")
 
 _MENTION = re.compile(r" (?:shows?|and|does)\b|\W*$|[),;:]")
 """What follows a command that a sentence only mentions: `tracker diff shows means`."""
@@ -32,59 +36,44 @@ class _Named:
 
 
 @contextmanager
-def opened_for(settings: Settings, references: Sequence[str]) -> Iterator[Store | None]:
-    """The database, opened for reading; None where all `references` are paths on disk, which need none. A name that may
-    be a version or a path is a path where there is no database.
+def compared(db: str | None, references: Sequence[str], chosen: Chosen) -> Iterator[tuple[Store | None, Chosen]]:
+    """The database for a comparison of `references`, None where all are paths on disk, which need none, and the options
+    `chosen` with the largest file of the settings and the progress bar.
+
+    A name that may be a version or a path is a path where there is no database.
     """
-    from tracker import compare
+    from msgspec.structs import replace
 
-    if not any(compare.needs_store(reference) for reference in references):
-        yield None
-        return
-    with ExitStack() as stack:
+    from tracker import compare, config
+    from tracker.cli.output import progress
+
+    settings = config.load(db)
+    with progress() as report, ExitStack() as stack:
         store: Store | None = None
-        try:
-            store = stack.enter_context(reading(settings))
-        except StoreError:
-            if not all(compare.names_path(reference) for reference in references):
-                raise
-        yield store
+        if any(compare.needs_store(reference) for reference in references):
+            try:
+                store = stack.enter_context(reading(settings))
+            except StoreError:
+                if not all(compare.names_path(reference) for reference in references):
+                    raise
+        yield store, replace(chosen, max_bytes=settings.max_bytes, on_progress=report)
 
 
-def opened(database: str, *, create: bool, read_only: bool = False, late: bool = False) -> Store:
-    """The database, as `open_store` opens it; a StoreError for a path that no file can have."""
-    import logging
-
-    from tracker.store import open_store, urls
-
-    # else it writes tracebacks of its cleaning up after an interrupt to stderr; errors that matter are raised
-    logging.getLogger("sqlalchemy").addHandler(logging.NullHandler())
-    try:
-        return open_store(database, create=create, read_only=read_only, late=late)
-    except (OSError, ValueError) as error:
-        name = urls.name_of(urls.parse_url(database)) if "://" in database else database
-        problem = f"{name}: the database cannot be opened ({getattr(error, 'strerror', None) or error})"
-        raise StoreError(problem, remedy="name another one with --db PATH") from error
+def run_reference(text: str) -> str:
+    """A reference of one run, of which the number alone is enough."""
+    return f"run:{text}" if text.isascii() and text.isdigit() else text
 
 
-@contextmanager
-def reading(settings: Settings) -> Iterator[Store]:
-    """The database, opened for reading; a TrackerError where there is none yet."""
-    with opened(settings.database, create=False, read_only=True) as store:
-        yield store
+def reading(place: Settings | str | None) -> Store:
+    """The database of the settings, or that --db names, opened for reading; a TrackerError where there is none yet."""
+    return opened(place, read_only=True)
 
 
-@contextmanager
-def writing(settings: Settings, *, create: bool = False, late: bool = False) -> Iterator[Store]:
+def writing(place: Settings | str | None, *, create: bool = False, late: bool = False) -> Store:
     """The database, opened for writing. `create`: make a missing one, with `late` on its first use, so that a command
     that is refused before makes none.
     """
-    from tracker import config
-
-    if create and settings.origin == "default":
-        config.make_default_folder()
-    with opened(settings.database, create=create, late=late) as store:
-        yield store
+    return opened(place, create=create, late=late)
 
 
 def only_workload(database: str) -> str | None:
@@ -92,7 +81,7 @@ def only_workload(database: str) -> str | None:
     from tracker.store import queries
 
     try:
-        with opened(database, create=False, read_only=True) as store:
+        with reading(database) as store:
             known = set(queries.versions.columns(store).listed("workload"))
     except StoreError:
         return None

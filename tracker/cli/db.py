@@ -9,9 +9,10 @@ from typing import Annotated, Final
 from tracker import config
 from tracker.cli import database
 from tracker.cli.options import Database, Workload
-from tracker.cli.output import emit, note, progress
+from tracker.cli.output import aligned, emit, note, progress
 from tracker.errors import StoreError, UsageError
-from tracker.results.option import Option
+from tracker.reports.commands import command
+from tracker.results.options import Option
 from tracker.units import age_ns, counted, format_age, format_bytes, format_moment
 
 _NAMED: Final = 20
@@ -43,8 +44,7 @@ def info(db: Database = None) -> None:
         "size": format_bytes(found.bytes),
         **{f"rows of {table}": f"{count:,}" for table, count in found.rows.items() if count},
     }
-    width = max(len(title) for title in lines)
-    emit("\n".join(f"{title.ljust(width)}  {text}" for title, text in lines.items()))
+    emit("\n".join(aligned(list(lines.items()))))
 
 
 def check(
@@ -90,7 +90,6 @@ def upgrade(db: Database = None) -> None:
     Example:
       tracker db upgrade --db postgresql://tracker@db.example/tracker
     """
-    from tracker.reports.commands import command
     from tracker.store import connect
 
     before, after = connect.upgrade(config.load(db).database)
@@ -131,8 +130,8 @@ def copy(
     try:
         with (
             progress(of_bytes=False) as report,
-            database.opened(reads, create=False, read_only=True) as reading,
-            database.opened(writes, create=True) as writing,
+            database.reading(reads) as reading,
+            database.writing(writes, create=True) as writing,
         ):
             counts = copying.copy(reading, writing, on_progress=report)
             name = writing.url

@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
-from tracker import config
+from msgspec.structs import replace
+
+from tracker import compare
 from tracker.cli import database
-from tracker.cli.options import Database, FailOn, Given, Page, Top
-from tracker.cli.output import Delivery, finish, plan, progress
+from tracker.cli.options import Database, FailOn, Page, Top
+from tracker.cli.output import Delivery, finish, plan
 from tracker.errors import (
     EXIT_FINDINGS,
     EXIT_NOT_COMPARABLE,
@@ -17,10 +19,10 @@ from tracker.errors import (
     TooLittleDataError,
     UsageError,
 )
-from tracker.results import TREES, DiffOptions, ShowOptions, check_sections
-from tracker.results.option import SIDES, Option
-from tracker.results.options import ONLY
+from tracker.results import TREES, DiffOptions, ShowOptions
+from tracker.results.options import SIDES, Depth, DiffBy, Only, Option, ShowBy
 
+_SHORT: Final = {"text", "markdown", "speedscope"}
 _WORST_FIRST: Final = (EXIT_FINDINGS, EXIT_TOO_LITTLE_DATA, EXIT_NOT_COMPARABLE, EXIT_OK)
 
 
@@ -43,7 +45,9 @@ def diff(
             group=SIDES,
         ),
     ] = None,
-    given: Given[DiffOptions],
+    chosen: DiffOptions,
+    by: DiffBy = (),
+    depth: Depth = None,
     top: Top = None,
     page: Page,
     fail_on: FailOn = None,
@@ -63,12 +67,11 @@ def diff(
       tracker diff v1 v2 --by module -o v2.speedscope.json
       tracker diff v2 --fail-on new --format junit -o gate.xml
     """
-    from tracker import compare
     from tracker.results import check_matrix
 
     if baseline and len(sides) > 1:
         raise UsageError("--baseline with two sides", remedy="leave out --baseline, or name the candidate alone")
-    several, by = len(sides) > 2, given["by"] or ()
+    several, rows = len(sides) > 2, next(iter(by), "op")
     delivery = plan(page, "_".join(["diff", *(Path(side).name for side in sides)]), "matrix" if several else "diff")
     if several and fail_on:
         raise UsageError("--fail-on with several candidates", remedy="name two sides: BASELINE CANDIDATE")
@@ -76,13 +79,11 @@ def diff(
         raise UsageError(f"--by {' and '.join(by)}: the rows of a matrix are of one kind", remedy="choose one")
     if "communication" in by and not several:
         raise UsageError("--by communication needs three sides or more", remedy="use --only communication")
-    settings, rows = config.load(db), next(iter(by), "op")
-    fields = {"max_bytes": settings.max_bytes, **({"by": (), "depth": None} if several else _tree(delivery, by))}
-    options = given(**fields)
     if several:
-        check_matrix(options, rows, given["depth"])
-    with progress() as report, database.opened_for(settings, sides) as store:
-        options = given(**fields, on_progress=report)
+        check_matrix(chosen, rows, depth)
+    else:
+        chosen = replace(chosen, by=_tree(delivery, by), depth=depth)
+    with database.compared(db, sides, chosen) as (store, options):
         if several:
             matrix = compare.matrix(store, sides, by=rows, options=options)
         else:
@@ -113,8 +114,10 @@ def show(
         ),
     ],
     *,
-    given: Given[ShowOptions],
-    only: Annotated[tuple[str, ...], ONLY] = (),
+    chosen: ShowOptions,
+    by: ShowBy = (),
+    depth: Depth = None,
+    only: Only = (),
     top: Top = None,
     page: Page,
     db: Database = None,
@@ -129,24 +132,16 @@ def show(
       tracker show trace.pt.trace.json.gz --format json
       tracker show latest --by op -o run.speedscope.json
     """
-    from tracker import compare
-
     delivery = plan(page, f"show_{run}", "show")
-    check_sections(only)
-    settings = config.load(db)
-    fields = {"max_bytes": settings.max_bytes, **_tree(delivery, given["by"] or ())}
-    given(**fields)  # wrong options are errors before the database is opened
-    reference = f"run:{run}" if run.isascii() and run.isdigit() else run
-    with progress() as report, database.opened_for(settings, [reference]) as store:
-        # a first screen has no room for it
-        without = {"text", "markdown", "speedscope"}
-        with_advice = page.details or "efficiency" in only or not without.issuperset(delivery.formats)
-        options = given(**fields, on_progress=report, with_advice=with_advice)
+    # a first screen has no room for it
+    with_advice = page.details or "efficiency" in only or not _SHORT.issuperset(delivery.formats)
+    chosen = replace(chosen, by=_tree(delivery, by), depth=depth, with_advice=with_advice)
+    reference = database.run_reference(run)
+    with database.compared(db, [reference], chosen) as (store, options):
         shown = compare.show(store, reference, options=options)
     delivery.deliver(shown, only=only, limit=top)
 
 
-def _tree(delivery: Delivery, by: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    """The tree for a format that shows nothing else, where none is chosen."""
-    lacks_one = "speedscope" in delivery.formats and not set(by) & set(TREES)
-    return {"by": (*by, "op")} if lacks_one else {}
+def _tree(delivery: Delivery, by: tuple[str, ...]) -> tuple[str, ...]:
+    """Rows with those of a tree, for a format that shows nothing else, where none is chosen."""
+    return (*by, "op") if "speedscope" in delivery.formats and not set(by) & set(TREES) else by

@@ -8,13 +8,14 @@ from typing import Annotated, Any, Final
 
 from msgspec.structs import replace
 
-from tracker import config
+from tracker import api, compare
+from tracker.api.edits import mute_end
 from tracker.cli import database
 from tracker.cli.options import By, Database, FailOn, Page, Reason, Top
 from tracker.cli.output import emit, finish, plan
 from tracker.errors import UsageError
 from tracker.results import ExplainedIncident, FindingsOptions
-from tracker.results.option import Option
+from tracker.results.options import Option
 from tracker.units import counted, format_moment, format_numbers
 
 
@@ -33,12 +34,11 @@ def findings(chosen: FindingsOptions, page: Page, fail_on: FailOn = None, top: T
       tracker findings --new --fail-on new
       tracker findings --format prometheus -o /var/lib/node_exporter/tracker.prom
     """
-    from tracker import compare
     from tracker.regressions.gates import gate_of_findings
     from tracker.regressions.inbox import findings as findings_of
 
     delivery = plan(page, f"findings_{chosen.workload or ''}".rstrip("_"), "findings")
-    with database.reading(config.load(db)) as store, store.reading():
+    with database.reading(db) as store, store.reading():
         if chosen.version is not None:
             chosen = replace(chosen, version=compare.label_of(store, chosen.version, chosen.workload))
         found = findings_of(store, options=chosen)
@@ -65,12 +65,11 @@ def explain(
       tracker explain I-3
       tracker explain 12 --format json
     """
-    from tracker import api, compare
     from tracker.regressions.actions import numbers_of
 
     _, incidents = numbers_of([finding])
     delivery = plan(page, f"finding_{finding}", "explained")
-    with database.reading(config.load(db)) as store:
+    with database.reading(db) as store:
         explained = api.explain(finding, store=store)
         found = explained if isinstance(explained, list) else [explained]
         notes = compare.notes_between(store, [one.finding for one in found])
@@ -167,9 +166,6 @@ def mute(
       tracker mute I-3 --until future:v2.4 --reason "fixed there"
       tracker mute --op 'aten::copy_*' --workload gpt --until 3d --reason "the copies are being rewritten"
     """
-    from tracker import api
-    from tracker.api.edits import mute_end
-
     if op is None:
         if workload is not None or device is not None:
             raise UsageError("--workload and --device need --op", remedy="add --op '*' for all operators")
@@ -179,7 +175,7 @@ def mute(
         return
     if targets:
         raise UsageError("both IDs and --op are given", remedy="choose one of them")
-    with database.writing(config.load(db)) as store:
+    with database.writing(db) as store:
         number = api.mute_operators(
             op, until=until, reason=reason, workload=workload or "*", device=device or "*", by=by, store=store
         )
@@ -207,9 +203,7 @@ def unmute(
 
 
 def _mark(action: str, targets: Sequence[str], db: str | None, **given: Any) -> None:
-    from tracker import api
-
-    with database.writing(config.load(db)) as store:
+    with database.writing(db) as store:
         done = getattr(api, action)(targets, store=store, **given)
     silences = [target for target in targets if target.startswith("silence:")]
     lines = [f"{counted(len(done), 'finding')} {_DONE[action]}: {format_numbers(done)}"] if done else []

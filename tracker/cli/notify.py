@@ -4,21 +4,31 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from tracker import config
+from tracker import api, config
 from tracker.cli import database
-from tracker.cli.lists import Column, moment_of, render, text_of
 from tracker.cli.options import Database
-from tracker.cli.output import emit, note
+from tracker.cli.output import Column, emit, note, render
 from tracker.errors import EXIT_COULD_NOT_RUN, UsageError
-from tracker.results.option import Option
-from tracker.units import counted, printable
+from tracker.results.options import Option
+from tracker.units import counted, format_moment, printable
 
 if TYPE_CHECKING:
     from tracker.config import Channel, Settings
+
+
+_MESSAGES: Final = (
+    Column("id", right=True), Column("channel"), Column("state"), Column("tries", "attempts", right=True),
+    Column("made", "created_ns", format_moment), Column("next try", "next_try_ns", format_moment),
+    Column("message", "title"), Column("why", "last_error"),
+)  # fmt: skip
+_SILENCES: Final = (
+    Column("silence", "silence_id", right=True), Column("op"), Column("workload"), Column("device"),
+    Column("until", "until_ns", format_moment), Column("who"), Column("why", "reason"),
+)  # fmt: skip
 
 
 def notify(
@@ -97,7 +107,6 @@ def _test(channels: Sequence[Channel]) -> None:
 
 
 def _round(settings: Settings) -> None:
-    from tracker import api
     from tracker.store import notifications
 
     _channels(settings)
@@ -132,24 +141,12 @@ def _list(settings: Settings) -> None:
     with database.reading(settings) as store:
         waiting = notifications.listed.columns(store)
         silences = notifications.silences_table(store, time.time_ns())
-    messages = [
-        Column("id", text_of("id"), right=True), Column("channel", text_of("channel")),
-        Column("state", text_of("state")),
-        Column("tries", text_of("attempts"), right=True), Column("made", moment_of("created_ns")),
-        Column("next try", moment_of("next_try_ns")), Column("message", text_of("title")),
-        Column("why", text_of("last_error")),
-    ]  # fmt: skip
-    muted = [
-        Column("silence", text_of("silence_id"), right=True), Column("op", text_of("op")),
-        Column("workload", text_of("workload")), Column("device", text_of("device")),
-        Column("until", moment_of("until_ns")), Column("who", text_of("who")), Column("why", text_of("reason")),
-    ]  # fmt: skip
     dead = int((waiting["state"] == "dead").sum())
     last = f"{counted(len(waiting) - dead, 'message')} pending, {dead} given up."
-    emit(render(waiting, messages, "text", name="messages", last_line=last))
+    emit(render(waiting, _MESSAGES, "text", name="messages", last_line=last))
     if len(silences):
         last = f"{counted(len(silences), 'silence')}; tracker unmute silence:N ends one."
-        emit("\n" + render(silences, muted, "text", name="silences", last_line=last))
+        emit("\n" + render(silences, _SILENCES, "text", name="silences", last_line=last))
 
 
 def _retry(settings: Settings, wanted: str) -> None:

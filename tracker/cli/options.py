@@ -1,7 +1,7 @@
 """The command line of a function: its parameters, and the fields of its option structs, as options of typer.
 
-A command is a function with parameters that are declared by `Annotated[type, Option(...)]`, option structs (each field
-with an `Option` is an option), or `Given[struct]` where the command adds fields of its own.
+A command is a function with parameters that are declared by `Annotated[type, Option(...)]`, and option structs, of
+which each field with an `Option` is an option, unless the function has a parameter that is spelled like it.
 """
 
 from __future__ import annotations
@@ -10,28 +10,14 @@ import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import (
-    Annotated,
-    Any,
-    Final,
-    Generic,
-    Literal,
-    NamedTuple,
-    Optional,
-    TypeVar,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Annotated, Any, Final, Literal, NamedTuple, Optional, get_type_hints
 
 import typer
 from msgspec import NODEFAULT, Struct, field, structs
 
 from tracker.errors import SourceError, UsageError
-from tracker.results.option import LABELS, MAPPING, OUTPUT, Option, Spelled, declared, split
-from tracker.results.options import DEVICE, WORKLOAD
+from tracker.results.options import DEVICE, LABELS, NO_OPTION, OUTPUT, WORKLOAD, Declared, Option, declared, split
 
-Kind = TypeVar("Kind")
 FORMATS: Final = ("text", "json", "markdown", "html", "csv", "xlsx", "junit", "github", "prometheus", "speedscope")
 
 Database = Annotated[
@@ -167,63 +153,29 @@ class Labels(Struct, frozen=True, kw_only=True):
     ] = None
 
 
-class Given(Generic[Kind]):
-    """The fields of a struct that a command line names. Call it to make the struct, with further fields."""
-
-    def __init__(self, kind: Callable[..., Kind], values: Mapping[str, Any]) -> None:
-        self._kind = kind
-        self._values = values
-
-    def __call__(self, **fields: Any) -> Kind:
-        """The struct; `fields` replace what the command line says."""
-        return self._kind(**{**self._values, **fields})
-
-    def __getitem__(self, name: str) -> Any:
-        """What the command line says of a field, None where it says nothing."""
-        return self._values.get(name)
-
-
 class Parameter(NamedTuple):
-    """An option or argument of a command: `owner` is the parameter of the function that takes it, `field` that of the
-    struct, "" without one; `kind` its type without `| None`, `default` Parameter.empty where it must be given.
+    """An option or argument of a command: `owner` is the parameter of the function whose struct has it, "" without one;
+    `default` Parameter.empty where it must be given.
     """
 
     owner: str
-    field: str
-    option: Option
-    kind: Any
+    how: Declared
     default: Any
 
     @property
-    def spelled(self) -> str:
-        """How it is written on the command line, also in errors."""
-        if self.option.positional:
-            return self.option.metavar
-        return self.option.name or f"--{(self.field or self.owner).replace('_', '-')}"
-
-    @property
-    def words(self) -> Sequence[str]:
-        """The values to choose from."""
-        return self.option.words or (get_args(self.kind) if get_origin(self.kind) is Literal else ())
-
-    @property
-    def repeats(self) -> bool:
-        """Whether it may be given more than once."""
-        return get_origin(self.kind) in (list, tuple, MAPPING)
-
-    def value(self, given: Any, path: str) -> Any:
-        """The value of what the command line gives; UsageError for what is none. `path`: the command."""
-        return Spelled(self.spelled, self.option, self.kind, f"{path} --help").value(given)
+    def key(self) -> str:
+        """Its name among the parameters of the command."""
+        return f"{self.owner}_{self.how.field}" if self.owner else self.how.field
 
     def typer_parameter(self) -> inspect.Parameter:
         """The parameter that typer reads: always a text, texts or a flag."""
-        option, words = self.option, self.words
+        option, words, is_flag = self.how.option, self.how.words, self.how.kind is bool
         empty = self.default is inspect.Parameter.empty
-        kind: Any = bool if self.kind is bool else list[str] if self.repeats else str
+        kind: Any = bool if is_flag else list[str] if self.how.repeats else str
         help = option.help
-        if not (empty or option.positional or "efault: " in help or self.kind is bool) and self.default:
+        if not (empty or option.positional or "efault: " in help or is_flag) and self.default:
             help += f" Default: {self.default}."
-        default: Any = False if self.kind is bool else ... if empty else None
+        default: Any = False if is_flag else ... if empty else None
         more: dict[str, Any] = {
             "help": help,
             "metavar": option.metavar or ("|".join(words) if words else None),
@@ -234,75 +186,58 @@ class Parameter(NamedTuple):
         info = (
             typer.Argument(default, **more)
             if option.positional
-            else typer.Option(default, self.spelled, *filter(None, [option.short]), **more)
+            else typer.Option(default, self.how.name, *filter(None, [option.short]), **more)
         )
-        annotation = kind if empty or kind is bool else Optional[kind]  # noqa: UP045 typer takes this form in all versions
+        annotation = kind if empty or is_flag else Optional[kind]  # noqa: UP045 typer takes this form in all versions
         return inspect.Parameter(self.key, inspect.Parameter.KEYWORD_ONLY, default=info, annotation=annotation)
 
-    @property
-    def key(self) -> str:
-        """Its name among the parameters of the command."""
-        return f"{self.owner}_{self.field}" if self.field else self.owner
 
-
-def parameters_of(function: Callable[..., None]) -> list[Parameter]:
-    """Return all options and arguments of a command, in their order."""
-    found: list[Parameter] = []
-    hints = get_type_hints(function, include_extras=True)
-    for owner, parameter in inspect.signature(function).parameters.items():
-        struct = _struct_of(hints[owner])
-        if struct is not None:
-            types = declared(struct)
-            for each in structs.fields(struct):
-                kind, _, option = types[each.name]
-                if option is not None:
-                    default = each.default if each.default is not NODEFAULT else None
-                    found.append(Parameter(owner, each.name, option, kind, default))
-        elif hints[owner] is not typer.Context:
-            kind, _, option = split(hints[owner])
-            assert option is not None, f"{function.__name__}: {owner} is not declared"
-            found.append(Parameter(owner, "", option, kind, parameter.default))
-    return found
-
-
-def command(function: Callable[..., None], path: str) -> Callable[..., None]:
+def command(function: Callable[..., None], path: str, *, lists: bool = False) -> Callable[..., None]:
     """Return `function` as typer takes it: each option as text, of which the values and structs are made here.
 
-    `path`: the words of the command, as in `tracker runs tag`.
+    `path`: the words of the command, as in `tracker runs tag`. `lists`: it is a group, and this its list.
     """
-    parameters = parameters_of(function)
     signature, hints = inspect.signature(function), get_type_hints(function, include_extras=True)
+    own = {name: split(name, hint) for name, hint in hints.items()}
+    spelled = {how.name for how in own.values() if how.option is not NO_OPTION}
+    kinds = {name: how.kind for name, how in own.items() if isinstance(how.kind, type) and issubclass(how.kind, Struct)}
+    parameters: list[Parameter] = []
+    for name, parameter in signature.parameters.items():
+        if name in kinds:
+            defaults = {each.name: each.default for each in structs.fields(kinds[name])}
+            parameters += [
+                Parameter(name, how, None if defaults[how.field] is NODEFAULT else defaults[how.field])
+                for how in declared(kinds[name]).values()
+                if how.option is not NO_OPTION and how.name not in spelled
+            ]
+        else:
+            assert own[name].option is not NO_OPTION, f"{function.__name__}: {name} is not declared"
+            parameters.append(Parameter("", own[name], parameter.default))
 
     def call(**given: Any) -> None:
         from tracker.cli.database import remember
 
         remember(given.get("db"))
+        if lists and not _is_list(given["context"]):
+            return
         passed: dict[str, Any] = {}
-        fields: dict[str, dict[str, Any]] = {}
-        for parameter in parameters:
-            value = given[parameter.key]
-            if not value and value != "" and parameter.option.variable:
-                value = default_of(parameter.option.variable, given.get("db"))
+        fields: dict[str, dict[str, Any]] = {name: {} for name in kinds}
+        for one in parameters:
+            value, option = given[one.key], one.how.option
+            if not value and value != "" and option.variable:
+                value = default_of(option.variable, given.get("db"))
             if value or value == "":
-                made = parameter.value(value, path)
-                target = fields.setdefault(parameter.owner, {}) if parameter.field else passed
-                target[parameter.field or parameter.owner] = made
-        for owner in signature.parameters:
-            struct = _struct_of(hints[owner])
-            if struct is not None:
-                chosen = Given(struct, fields.get(owner, {}))
-                passed[owner] = chosen if get_origin(hints[owner]) is Given else chosen()
-            elif owner == "context":
-                passed[owner] = given[owner]
-        function(**passed)
+                target = fields[one.owner] if one.owner else passed
+                target[one.how.field] = one.how.value(value, f"{path} --help")
+        function(**passed, **{name: kind(**fields[name]) for name, kind in kinds.items()})
 
-    own = [parameter.typer_parameter() for parameter in parameters]
-    if "context" in signature.parameters:
-        own.insert(0, inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context))
+    made = [parameter.typer_parameter() for parameter in parameters]
+    if lists:
+        made.insert(0, inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context))
     call.__doc__, call.__name__ = function.__doc__, function.__name__
-    call.help_of = {parameter.key: parameter.option.help for parameter in parameters}  # type: ignore[attr-defined]
-    call.__signature__ = inspect.Signature(own)  # type: ignore[attr-defined]
-    call.__annotations__ = {each.name: each.annotation for each in own}
+    call.help_of = {parameter.key: parameter.how.option.help for parameter in parameters}  # type: ignore[attr-defined]
+    call.__signature__ = inspect.Signature(made)  # type: ignore[attr-defined]
+    call.__annotations__ = {each.name: each.annotation for each in made}
     return call
 
 
@@ -315,12 +250,6 @@ def default_of(variable: str, db: str | None = None) -> str | None:
     from tracker import config
 
     return config.load(db).workload
-
-
-def _struct_of(hint: Any) -> Any:
-    """The option struct of a parameter, None where it is an option itself."""
-    kind = get_args(hint)[0] if get_origin(hint) is Given else hint
-    return kind if isinstance(kind, type) and issubclass(kind, Struct) else None
 
 
 def _completion(words: Sequence[str]) -> Callable[[str], list[str]]:
@@ -342,7 +271,7 @@ def check_path(path: Path) -> None:
         raise SourceError(path, "", f"cannot be read ({reason})", remedy="check the path") from error
 
 
-def is_list(context: typer.Context) -> bool:
+def _is_list(context: typer.Context) -> bool:
     """Whether a group such as `tracker runs` is called by itself, for its list, and not for one of its commands.
 
     UsageError for options in front of a command, which it would not see.

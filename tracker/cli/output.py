@@ -1,32 +1,39 @@
-"""Results to stdout, everything else to stderr; files are written whole or not at all."""
+"""What a command prints: results and lists to stdout, all else to stderr; files are written whole or not at all."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 import typer
 from msgspec import Struct
 
+from tracker import reports
 from tracker.api.files import check_file, unwritable, write_file
-from tracker.cli.database import with_database
+from tracker.cli.database import reading, with_database
 from tracker.cli.options import FORMATS, Page
 from tracker.errors import SourceError, UsageError
 from tracker.reports import encodable
-from tracker.units import printable
+from tracker.units import MISSING_TEXT, printable
 
 if TYPE_CHECKING:
-    from tracker.results.gates import Gate
+    from tracker.columns import Columns
     from tracker.results.screens import Result
+    from tracker.results.verdicts import Gate
+    from tracker.store import Store
 
 PIPE_WIDTH: Final = 120
+SCHEMA: Final = 1
+Row = Mapping[str, Any]
+"""Column name -> value, None where missing."""
 _EXIT_BROKEN_PIPE: Final = 128 + 13  # what a shell reports of a program that a closed pipe ended
 _FOR_PEOPLE: Final = ("text", "markdown", "html")
 
@@ -117,14 +124,12 @@ class Delivery(Struct, frozen=True):
         """The formats that are written, one or two."""
         return list(dict.fromkeys(filter(None, (self.shown, self.written))))
 
-    def deliver(self, *results: Result, looks: Sequence[dict[str, Any]] = (), joined: Any = None, **look: Any) -> None:
+    def deliver(self, *results: Result, looks: Sequence[dict[str, Any]] = (), **look: Any) -> None:
         """Write a result, or several as one document, to the file and to the screen.
 
-        `look`: as `reports.render` takes it, `looks` for each result. `joined(documents, format)` puts several
-        together; default: `reports.joined`. The file is named on stderr once it is there.
+        `look`: as `reports.render` takes it, `looks` for each result. The file is named on stderr once it is there. In
+        a report for people, proposed commands name the database.
         """
-        from tracker import reports
-
         own = {"details": self.page.details, "tell": note, **screen(self.page.color), **look}
 
         def document(format: str) -> str | bytes:
@@ -132,9 +137,10 @@ class Delivery(Struct, frozen=True):
                 reports.render(result, format, **{**own, **more})
                 for result, more in zip(results, looks or [{}] * len(results), strict=True)
             ]
-            if len(pages) == 1 and joined is None:
-                return _named(pages[0], format)
-            return _named((joined or reports.joined)([str(page) for page in pages], format), format)
+            made = pages[0] if len(pages) == 1 else reports.joined([str(page) for page in pages], format)
+            if format in _FOR_PEOPLE and isinstance(made, str):
+                return with_database(made, escape if format == "html" else str)
+            return made
 
         content = document(self.written) if self.written else b""
         if self.path is not None:
@@ -143,13 +149,6 @@ class Delivery(Struct, frozen=True):
         emit(text if isinstance(text, str) else text.decode(), as_it_is=True)
         if self.path is not None:
             note(f"written: {self.path}")
-
-
-def _named(document: str | bytes, format: str) -> str | bytes:
-    """A report; one for people names the database in the commands that it proposes."""
-    if format not in _FOR_PEOPLE or not isinstance(document, str):
-        return document
-    return with_database(document, escape if format == "html" else str)
 
 
 def finish(gate: Gate, of: str = "") -> NoReturn:
@@ -164,49 +163,116 @@ def plan(page: Page, stem: str, what: str) -> Delivery:
 
     A folder gets a file named after `stem`. `what`: the result, as `reports.check` takes it.
     """
-    from tracker import reports
-
-    delivery = _planned(page, stem)
+    wanted, output = page.format, page.output
+    delivery = Delivery(wanted or "text", page)
+    if output is None:
+        if wanted == "xlsx":
+            raise UsageError("a workbook cannot be shown on screen", remedy="give -o FILE.xlsx")
+    elif not output:
+        raise UsageError("-o is empty", remedy="give a file or a folder: -o report.xlsx")
+    elif output == "-":
+        raise UsageError("-o - is not a file", remedy="leave it out: results go to standard output, as --format says")
+    else:
+        try:
+            written, path = _target(output, wanted, stem)
+        except (OSError, ValueError) as error:
+            raise unwritable(Path(output), error) from error
+        check_file(path)
+        delivery = Delivery("text", page, written, path)
     for format in delivery.formats:
         reports.check(format, what)
     return delivery
 
 
-def _planned(page: Page, stem: str) -> Delivery:
-    from tracker import reports
-
-    wanted, output = page.format, page.output
-    if output is None:
-        if wanted == "xlsx":
-            raise UsageError("a workbook cannot be shown on screen", remedy="give -o FILE.xlsx")
-        return Delivery(wanted or "text", page)
-    if not output:
-        raise UsageError("-o is empty", remedy="give a file or a folder: -o report.xlsx")
-    if output == "-":
-        raise UsageError("-o - is not a file", remedy="leave it out: results go to standard output, as --format says")
+def _target(output: str, wanted: str | None, stem: str) -> tuple[str, Path]:
+    """The format and path of a file, by its ending and --format."""
     path = Path(output)
-    try:
-        if path.is_dir() or output.endswith("/"):
-            written = wanted or "text"
-            path /= (re.sub(r"[^\w.+-]+", "_", stem).strip("._") or "report")[:100] + reports.suffix(written)
-        else:
-            endings = {reports.suffix(each): each for each in FORMATS}
-            of_format = (each for each in endings if path.name.lower().endswith(each))
-            ending = max(of_format, key=len, default=path.suffix.lower())
-            meant = endings.get(ending)
-            if wanted and meant and wanted != meant and reports.suffix(wanted) != path.suffix.lower():
-                right = f"{str(path)[: -len(ending)]}{reports.suffix(wanted)}"
-                raise UsageError(
-                    f"-o {path} ends in {ending}, but --format is {wanted}",
-                    remedy=f"write -o {right}, or leave out --format",
-                )
-            if ending and not (wanted or meant):
-                raise UsageError(
-                    f"-o {path} ends in {ending}, which is not a report format",
-                    remedy=f"choose from {', '.join(endings)}, or add --format",
-                )
-            written = wanted or meant or "text"
-    except (OSError, ValueError) as error:
-        raise unwritable(path, error) from error
-    check_file(path)
-    return Delivery("text", page, written, path)
+    if path.is_dir() or output.endswith("/"):
+        written = wanted or "text"
+        return written, path / (
+            (re.sub(r"[^\w.+-]+", "_", stem).strip("._") or "report")[:100] + reports.suffix(written)
+        )
+    endings = {reports.suffix(each): each for each in FORMATS}
+    of_format = (each for each in endings if path.name.lower().endswith(each))
+    ending = max(of_format, key=len, default=path.suffix.lower())
+    meant = endings.get(ending)
+    if wanted and meant and wanted != meant and reports.suffix(wanted) != path.suffix.lower():
+        right = f"{str(path)[: -len(ending)]}{reports.suffix(wanted)}"
+        raise UsageError(
+            f"-o {path} ends in {ending}, but --format is {wanted}", remedy=f"write -o {right}, or leave out --format"
+        )
+    if ending and not (wanted or meant):
+        raise UsageError(
+            f"-o {path} ends in {ending}, which is not a report format",
+            remedy=f"choose from {', '.join(endings)}, or add --format",
+        )
+    return wanted or meant or "text", path
+
+
+class Column(NamedTuple):
+    """A column of the text form. `of`: the name of its values, by default its title, which `show` writes, or what
+    writes the cell of a row.
+    """
+
+    title: str
+    of: str | Callable[[Row], str] = ""
+    show: Callable[[Any], str] = str
+    right: bool = False
+
+    def cell(self, row: Row) -> str:
+        """The text for a row, `-` where the value is missing or empty."""
+        if callable(self.of):
+            return self.of(row)
+        value = row[self.of or self.title]
+        return MISSING_TEXT if value in (None, "") else self.show(value)
+
+
+def device_of(row: Row) -> str:
+    """A cell with vendor and hardware model, `all` for a row of any device."""
+    return "all" if row["device"] is None else f"{row['vendor'] or ''} {row['device']}".strip()
+
+
+def aligned(table: Sequence[Sequence[str]], right: Sequence[bool] = ()) -> list[str]:
+    """The lines of a table, its cells padded to the widest of their column, on the left of those in `right`."""
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    sides = right or [False] * len(widths)
+    return [
+        "  ".join(
+            cell.rjust(width) if is_right else cell.ljust(width)
+            for cell, width, is_right in zip(line, widths, sides, strict=True)
+        ).rstrip()
+        for line in table
+    ]
+
+
+def render(rows: Columns, columns: Sequence[Column], format: str, *, name: str, last_line: str) -> str:
+    """`rows` as text in `columns` with `last_line` below, or all of its columns as CSV or as JSON under the key
+    `name`.
+    """
+    from tracker.reports import csv as csv_text
+    from tracker.reports.rows import records
+
+    if format == "csv":
+        return csv_text.written({name: rows})
+    listed = records(rows)
+    if format == "json":
+        return json.dumps({"schema": SCHEMA, name: listed}, indent=2, ensure_ascii=False)
+    if not listed:
+        return last_line
+    table = [[column.title for column in columns], *([printable(one.cell(row)) for one in columns] for row in listed)]
+    return "\n".join([*aligned(table, [column.right for column in columns]), printable(last_line)])
+
+
+def emit_list(
+    query: Callable[[Store], Columns],
+    columns: Sequence[Column],
+    format: str,
+    *,
+    name: str,
+    last_line: Callable[[Columns], str],
+    db: str | None,
+) -> None:
+    """Print what `query` finds in the database that `db` names, as `render` does."""
+    with reading(db) as store:
+        found = query(store)
+    emit(render(found, columns, format, name=name, last_line=last_line(found)), as_it_is=format != "text")

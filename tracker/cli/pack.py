@@ -6,14 +6,14 @@ import sys
 from pathlib import Path
 from typing import Annotated, Final
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
-from tracker import config
+from tracker import api, config
 from tracker.cli.options import Labels, check_path
 from tracker.cli.output import emit, note, progress
 from tracker.errors import UsageError
-from tracker.results.option import Option
-from tracker.results.options import Reading
+from tracker.reports.commands import command
+from tracker.results.options import Option, Reading
 from tracker.units import counted, format_bytes, ranges
 
 _STDOUT: Final = ("-", "/dev/stdout")
@@ -42,12 +42,9 @@ def pack(
       tracker pack run1.pt.trace.json.gz -o - | ssh login 'cat > run1.trk'
       tracker diff run1.trk run2.trk
     """
-    from tracker import api
-    from tracker.api.profiles import check_pack
-    from tracker.cli.ingested import warnings_of_pack
+    from tracker.cli.ingest import warnings_of_pack
     from tracker.intake import SUFFIX
     from tracker.readers import not_recognised_line
-    from tracker.reports.commands import command
 
     if not output:
         raise UsageError("-o is empty", remedy="give a file or a folder: -o run.trk")
@@ -60,10 +57,9 @@ def pack(
         check_path(target)
         if target.is_dir() or output.endswith("/"):
             target /= f"{(paths[0].resolve().name or 'run').removesuffix(SUFFIX)}{SUFFIX}"
-    check_pack(target, force=force)
     with progress() as report:
-        how = {**asdict(reading), "max_bytes": config.load(None).max_bytes, "on_progress": report}
-        made = api.pack(list(paths), target, force=force, **asdict(labels), **how)
+        how = replace(reading, max_bytes=config.load(None).max_bytes, on_progress=report)
+        made = api.pack(list(paths), target, force=force, **asdict(labels), **asdict(how))
     for warning in warnings_of_pack(made):
         note(f"warning: {warning}")
     ranks = f", {'rank' if len(made.ranks) == 1 else 'ranks'} {ranges(made.ranks)}" if made.ranks else ""

@@ -23,7 +23,7 @@ from tracker.cli.output import emit, note
 from tracker.config import PageRoles
 from tracker.config.places import user_path
 from tracker.errors import SourceError, UsageError
-from tracker.results.option import Option
+from tracker.results.options import Option
 from tracker.units import printable
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def _serve(settings: Settings, rules: Rules, bound: socket.socket, *, opens: boo
     cookie = f"tracker-{zlib.crc32(place.encode()) if is_file else place[1]}"
     guard = access.Access(replace(rules, cookie=cookie))
     site = app.Site(
-        settings, guard, lambda writes: database.opened(settings.database, create=False, read_only=not writes),
+        settings, guard, lambda writes: (database.writing if writes else database.reading)(settings),
         database.with_database,
     )  # fmt: skip
     name = "localhost:8642" if is_file else f"[{place[0]}]:{place[1]}" if ":" in place[0] else f"{place[0]}:{place[1]}"

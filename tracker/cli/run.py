@@ -1,26 +1,36 @@
-"""`tracker run`: a job, and then the profiles that it wrote."""
+"""`tracker run`: a job with its labels, and then the profiles that it wrote."""
 
 from __future__ import annotations
 
 import os
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from tracker.cli.options import Database, Labels
-from tracker.results.option import Option
-from tracker.results.options import InputFormat
+from tracker.cli.output import note
+from tracker.errors import SourceError, UsageError
+from tracker.reports.commands import command
+from tracker.results.options import InputFormat, Option
+
+if TYPE_CHECKING:
+    from tracker.intake import IngestResult, Sidecar
+    from tracker.readers import Seen
 
 _NOT_FOUND: Final = 127
 _NOT_STARTED: Final = 126
 _SIGNALLED: Final = 128
 _PASSED_ON: Final = ("SIGTERM", "SIGHUP", "SIGINT", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGCONT")
+_GIT_S: Final = 10.0
 _FROM_KEYS: Final = (signal.SIGINT, signal.SIGQUIT)
 
 
@@ -45,8 +55,6 @@ def run(
     """
     from msgspec.structs import asdict
 
-    from tracker.cli.job import Job
-    from tracker.cli.output import note
     from tracker.intake import Sidecar
 
     job = Job(profiles, Sidecar(**asdict(labels)), format, db)
@@ -74,48 +82,28 @@ def run_child(words: Sequence[str], environ: Mapping[str, str]) -> int:
 
     A command that a signal ended has 128 and its number, as in a shell. Raises OSError where it cannot be started.
     """
-    with _Signals().passed_on() as signals:
-        signals.child = subprocess.Popen(words, env=dict(environ))
-        signals.send_early()
-        code = signals.child.wait()
-    return _SIGNALLED - code if code < 0 else code
+    child: subprocess.Popen[bytes] | None = None
+    early: list[int] = []
 
-
-class _Signals:
-    """Signals on their way to a child; those that come before it is started wait for it."""
-
-    def __init__(self) -> None:
-        self.child: subprocess.Popen[bytes] | None = None
-        self._early: list[int] = []
-
-    @contextmanager
-    def passed_on(self) -> Iterator[_Signals]:
-        """Pass signals to the child, except those that the caller ignores, as under nohup."""
-        before = {}
-        for number in (getattr(signal, name) for name in _PASSED_ON):
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                before[number] = signal.signal(number, self._receive)
-        try:
-            yield self
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-    def send_early(self) -> None:
-        """Send what came before the child was started."""
-        for number in self._early:
-            self._send(number)
-
-    def _receive(self, number: int, frame: FrameType | None) -> None:
-        if self.child is None:
-            self._early.append(number)
-        else:
-            self._send(number)
-
-    def _send(self, number: int) -> None:
+    def receive(number: int, frame: FrameType | None = None) -> None:
+        if child is None:  # it is not started yet
+            early.append(number)
         # what is typed at a terminal goes to all processes in its foreground; the child has it already
-        if self.child is not None and not (number in _FROM_KEYS and _in_foreground()):
-            self.child.send_signal(number)
+        elif not (number in _FROM_KEYS and _in_foreground()):
+            child.send_signal(number)
+
+    # those that the caller ignores, as under nohup, stay so
+    numbers = [getattr(signal, name) for name in _PASSED_ON]
+    before = {one: signal.signal(one, receive) for one in numbers if signal.getsignal(one) is not signal.SIG_IGN}
+    try:
+        child = subprocess.Popen(words, env=dict(environ))
+        for number in early:
+            receive(number)
+        code = child.wait()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return _SIGNALLED - code if code < 0 else code
 
 
 def _in_foreground() -> bool:
@@ -130,3 +118,160 @@ def _in_foreground() -> bool:
         return False
     finally:
         os.close(terminal)
+
+
+class Job:
+    """A job from before its start: the files in its folder, its labels by options, and those by git, read meanwhile."""
+
+    def __init__(self, profiles: Path, labels: Sidecar, format: str | None, db: str | None) -> None:
+        self.profiles, self.labels, self.format, self.db = profiles, labels, format, db
+        self._before = _files(profiles)
+        self._git: dict[str, str] = {}
+        self._reading_git = threading.Thread(target=self._read_git, args=(os.getcwd(),), daemon=True)
+        self._reading_git.start()
+
+    def _read_git(self, folder: str) -> None:
+        from tracker.hooks import environment
+
+        self._git.update(environment.capture_git([folder], _GIT_S))
+
+    def variables(self) -> dict[str, str]:
+        """Environment variables for hooks inside of the job: the same labels, and no delivery of their own."""
+        from tracker.hooks.job import joined
+
+        texts = {name: getattr(self.labels, name) for name in ("version", "workload", "commit", "note", "device")}
+        if self.labels.expect_ranks is not None:
+            texts["expect_ranks"] = str(self.labels.expect_ranks)
+        for name in ("configuration", "tags"):
+            texts[name] = joined(getattr(self.labels, name)) or None
+        if self.db:
+            texts["db"] = self.db
+        texts["deliver"] = os.environ.get("TRACKER_DELIVER", "0")
+        return {f"TRACKER_{name.upper()}": text for name, text in texts.items() if text}
+
+    def read_profiles(self) -> None:
+        """Ingest what the job wrote. It is queued first, so that nothing is lost if this process is killed."""
+        from tracker.readers import misnamed
+
+        looks = self._new()
+        found = list(dict.fromkeys(look.path for look in looks if look.claims or look.problem))
+        for warning in filter(None, [misnamed(look.path, self.format) for look in looks if look.path not in found]):
+            note(f"warning: {warning}")
+        if not found:
+            note(f"warning: the job wrote no new profile in {self.profiles}")
+            return
+        otherwise = self._environment()
+        entries = self._queue(found, otherwise)
+        try:
+            left = self._ingest(found, otherwise)
+        except Exception as error:  # noqa: BLE001 such as a database that does not answer
+            note(f"tracker: {error}")
+            left = found
+        for path in entries.keys() - set(left):
+            entries[path].unlink(missing_ok=True)
+        if left and entries:
+            spool = next(iter(entries.values())).parent
+            note(f"note: not ingested yet: {self._later(spool, otherwise)}")
+
+    def _later(self, spool: Path, otherwise: Sidecar) -> str:
+        """The command that ingests what waits, with the labels that neither the job nor git has."""
+        given = {
+            "--version VERSION": self.labels.version or otherwise.version,
+            "--workload WORKLOAD": self.labels.workload or otherwise.workload,
+        }
+        missing = "".join(f" {words}" for words, value in given.items() if not value)
+        to = ("--db", self.db) if self.db else ()
+        return command("tracker", "ingest", "--spooled", str(spool), *to) + missing
+
+    def _new(self) -> list[Seen]:
+        """New or changed files in the folder, profiles or not, and folders with such files."""
+        from tracker import readers
+
+        if not self.profiles.exists():
+            return []
+        now = _files(self.profiles)
+        changed = [Path(path) for path, state in now.items() if self._before.get(path) != state]
+        around = {parent for path in changed for parent in (path, *path.parents)}
+        return [look for look in readers.survey(self.profiles, self.format) if look.path in around]
+
+    def _environment(self) -> Sidecar:
+        """Labels from outside of the job: commit, host, job id and environment variables."""
+        from tracker import config
+        from tracker.hooks import environment
+        from tracker.intake import Sidecar
+
+        self._reading_git.join(_GIT_S)
+        git = dict(self._git)
+        version = os.environ.get("TRACKER_VERSION") or git.get("version")
+        workload = os.environ.get("TRACKER_WORKLOAD") or None
+        with suppress(SourceError, UsageError):  # the profiles are queued even under wrong settings
+            workload = workload or config.load(self.db).workload
+        git.pop("version", None)
+        facts = {**environment.facts(os.environ, None), **git}
+        return Sidecar(
+            version=version,
+            workload=workload,
+            commit=git.get("git_commit"),
+            host=environment.host() or None,
+            facts=facts,
+        )
+
+    def _queue(self, found: Sequence[Path], otherwise: Sidecar) -> dict[Path, Path]:
+        """Path -> its entry in the spool; none where the spool cannot be written."""
+        import msgspec
+
+        from tracker.hooks import places, spool
+
+        environ: Mapping[str, str] = {**os.environ, "TRACKER_DB": self.db} if self.db else os.environ
+        labels = {"said": msgspec.to_builtins(self.labels), "otherwise": msgspec.to_builtins(otherwise)}
+        queued: dict[Path, Path] = {}
+        try:
+            for path in found:
+                entry: dict[str, Any] = {"profile": str(path.absolute()), **places.database(environ), **labels}
+                queued[path] = Path(spool.add(places.folder(environ), entry, now_ns=time.time_ns()))
+        except OSError as error:
+            note(f"warning: {places.folder(environ)} cannot be written ({error.strerror}): no profile is queued there")
+        return queued
+
+    def _ingest(self, found: list[Path], otherwise: Sidecar) -> list[Path]:
+        """Ingest all profiles together, else one by one; return those that failed."""
+        from tracker import config
+        from tracker.cli import database
+        from tracker.cli.ingest import run_lines, warnings_of
+        from tracker.intake import ingest_of_job
+
+        settings = config.load(self.db)
+        read = partial(
+            ingest_of_job, said=self.labels, otherwise=otherwise, format=self.format, max_bytes=settings.max_bytes
+        )
+        results: list[IngestResult] = []
+        left: list[Path] = []
+        with database.writing(settings, create=True, late=True) as store:
+            if len(found) > 1:
+                with suppress(SourceError, UsageError):  # one by one shows which
+                    results = read(store, found)
+                    found = []
+            for path in found:
+                try:
+                    results += read(store, [path])
+                except (SourceError, UsageError) as error:
+                    note(f"tracker: {error}")
+                    left.append(path)
+            lines = run_lines(store, results)
+        for line in [*(f"warning: {text}" for text in warnings_of(results)), *lines]:
+            note(line)  # stdout is the job's
+        return left
+
+
+def _files(folder: Path) -> dict[str, tuple[int, ...]]:
+    """Every file below `folder`, with what changes when it is written."""
+    found: dict[str, tuple[int, ...]] = {}
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            path = os.path.join(parent, name)
+            try:
+                state = os.stat(path)
+            except OSError:  # deleted meanwhile
+                continue
+            found[path] = (state.st_ino, state.st_size, state.st_mtime_ns)
+    return found

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
-
-from tracker import config
-from tracker.cli import database, lists
-from tracker.cli.options import Database, Device, ListFormat, Reason, Runs, Version, Workload, is_list
-from tracker.cli.output import emit
+from tracker import api, compare
+from tracker.api.edits import run_numbers
+from tracker.cli import database
+from tracker.cli.options import Database, Device, ListFormat, Reason, Runs, Version, Workload
+from tracker.cli.output import Column, Row, device_of, emit, emit_list
 from tracker.errors import FIRST_INGEST, UsageError
-from tracker.results.option import Option
-from tracker.units import counted, format_numbers
+from tracker.results.options import Option
+from tracker.units import counted, format_moment, format_ns, format_numbers
 
 if TYPE_CHECKING:
     from tracker.columns import Columns
@@ -29,7 +28,6 @@ HELP = (
 
 
 def find(
-    context: typer.Context,
     version: Version = None,
     workload: Workload = None,
     device: Device = None,
@@ -43,9 +41,6 @@ def find(
     db: Database = None,
 ) -> None:
     """List runs."""
-    if not is_list(context):
-        return
-    from tracker import compare
     from tracker.store import queries
 
     if tag is not None and not tag.partition("=")[0].strip():
@@ -68,7 +63,7 @@ def find(
             )
         return f"{counted(len(found), 'run')}.  Next: tracker show run:{found.listed('run_id')[0]}"
 
-    lists.emit_list(query, _COLUMNS, format, name="runs", last_line=last_line, db=db)
+    emit_list(query, _COLUMNS, format, name="runs", last_line=last_line, db=db)
 
 
 def edit(
@@ -171,34 +166,25 @@ def delete(
 
 
 def _change(change: str, runs: list[str], db: str | None, done: str, **given: Any) -> None:
-    from tracker import api
-    from tracker.api.edits import run_numbers
-
     run_numbers(runs)  # an error in the arguments comes before one of the database
-    with database.writing(config.load(db)) as store:
+    with database.writing(db) as store:
         run_ids = getattr(api, change)(runs, store=store, **given)
     emit(f"{'run' if len(run_ids) == 1 else 'runs'} {format_numbers(sorted(run_ids))} {done}")
 
 
-def _ranks(row: Mapping[str, Any]) -> str:
+def _ranks(row: Row) -> str:
     """`2`, or `2/8` while more are expected."""
     here, expected = row["ranks"], row["ranks_expected"]
     return str(here) if expected is None or expected == here else f"{here}/{expected}"
 
 
-def _state(row: Mapping[str, Any]) -> str:
+def _state(row: Row) -> str:
     return f"{row['state']}: {row['state_reason']}" if row["state_reason"] else str(row["state"])
 
 
 _COLUMNS = (
-    lists.Column("run", lambda row: f"run:{row['run_id']}"),
-    lists.Column("version", lists.text_of("version")),
-    lists.Column("workload", lists.text_of("workload")),
-    lists.Column("device", lists.device),
-    lists.Column("ranks", _ranks, right=True),
-    lists.Column("steps", lists.text_of("steps"), right=True),
-    lists.Column("step time", lists.time_of("step_ns"), right=True),
-    lists.Column("started (UTC)", lists.moment_of("started_at_ns")),
-    lists.Column("state", _state),
-    lists.Column("tags", lists.text_of("tags")),
-)
+    Column("run", "run_id", "run:{}".format), Column("version"), Column("workload"), Column("device", device_of),
+    Column("ranks", _ranks, right=True), Column("steps", right=True),
+    Column("step time", "step_ns", format_ns, right=True), Column("started (UTC)", "started_at_ns", format_moment),
+    Column("state", _state), Column("tags"),
+)  # fmt: skip

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import textwrap
 import time
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Final
 
-import typer
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tracker import config
-from tracker.cli import database, lists
-from tracker.cli.options import By, Database, ListFormat, Page, Reason, Workload, is_list
-from tracker.cli.output import emit, note, plan
+from tracker import compare
+from tracker.api.edits import account
+from tracker.cli import database
+from tracker.cli.options import By, Database, ListFormat, Page, Reason, Workload
+from tracker.cli.output import Column, Row, device_of, emit, emit_list, note, plan, render
 from tracker.errors import UsageError
 from tracker.results import SERIES_KINDS, THRESHOLDS, CalibrateOptions
-from tracker.results.option import Option, pairs
-from tracker.units import counted, format_diff
+from tracker.results.options import Option, pairs
+from tracker.units import counted, format_diff, format_moment
 
 if TYPE_CHECKING:
     from tracker.columns import Columns
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 
 _NAMES: Final = ", ".join(THRESHOLDS)
+_NO_CONFIGURATION: Final[dict[object, str]] = {None: "all", "": "none stated"}
 _COUNTS: Final = ("alpha", "confirm", "least_base", "window", "look_back")
 _MEANINGS: Final = "\n".join(
     textwrap.fill(bounds.meaning, 80, initial_indent=f"  {name:<18}", subsequent_indent=" " * 20)
@@ -97,10 +98,8 @@ Limits = Annotated[
 ]
 
 
-def find(context: typer.Context, workload: Workload = None, format: ListFormat = "text", db: Database = None) -> None:
+def find(workload: Workload = None, format: ListFormat = "text", db: Database = None) -> None:
     """List the thresholds that were set; all others have their defaults."""
-    if not is_list(context):
-        return
     from tracker.store import queries
 
     def last_line(found: Columns) -> str:
@@ -110,7 +109,7 @@ def find(context: typer.Context, workload: Workload = None, format: ListFormat =
             return f"{counted(len(found), 'threshold')} set; all others have their defaults: tracker thresholds --help"
         return "no thresholds are set, all have their defaults: tracker thresholds --help, tracker calibrate --help"
 
-    lists.emit_list(
+    emit_list(
         lambda store: queries.thresholds.columns(store, workload), _COLUMNS, format, name="thresholds",
         last_line=last_line, db=db,
     )  # fmt: skip
@@ -127,13 +126,12 @@ def set_(limits: Limits, place: Place, reason: Reason, by: By = None, db: Databa
       tracker thresholds set confirm=3 --workload gpt --device H100 --reason 'noisy cluster'
       tracker thresholds set min_ratio=0.05 min_contribution=0.2% --kind kernel --reason 'calibrated in March'
     """
-    from tracker.api.edits import account
-    from tracker.regressions.limits import words_of_limits
     from tracker.regressions.thresholds import overruled, set_thresholds
+    from tracker.regressions.track import words_of_limits
 
     who, now = account(by), time.time_ns()
     wanted = [replace(each, who=who, when_ns=now, reason=reason) for each in place.limits(_values(limits))]
-    with database.writing(config.load(db)) as store:
+    with database.writing(db) as store:
         where = place.where()
         count = set_thresholds(store, wanted, where)
         if overruled(store, wanted, where):
@@ -151,11 +149,11 @@ def try_(limits: Limits, place: Place, format: ListFormat = "text", db: Database
       tracker thresholds try min_ratio=10% --kind op --series 'aten::copy_*'
       tracker thresholds try alpha=0.01 confirm=3 --workload gpt
     """
-    from tracker.regressions.limits import words_of_limits
     from tracker.regressions.thresholds import try_thresholds
+    from tracker.regressions.track import words_of_limits
 
     wanted = place.limits(_values(limits))
-    with database.reading(config.load(db)) as store:
+    with database.reading(db) as store:
         found = try_thresholds(store, wanted, place.where())
     for text in found.notes:
         note(text)
@@ -164,7 +162,7 @@ def try_(limits: Limits, place: Place, format: ListFormat = "text", db: Database
         f"with {words_of_limits(wanted)}: {counted(movements.count('comes'), 'finding')} added, "
         f"{movements.count('goes')} removed, {found.stay} unchanged; nothing is set.  Next: tracker thresholds set"
     )
-    text = lists.render(found.moved, _TRIED, format, name="findings", last_line=last)
+    text = render(found.moved, _TRIED, format, name="findings", last_line=last)
     emit(text, as_it_is=format != "text")
 
 
@@ -181,7 +179,7 @@ def unset(
     """
     from tracker.regressions.thresholds import unset_thresholds
 
-    with database.writing(config.load(db)) as store:
+    with database.writing(db) as store:
         count = unset_thresholds(store, place.limits([(name, 0.0) for name in names]), place.where())
     emit(f"{', '.join(names)} reset to default; {counted(count, 'version')} judged again.  Next: tracker thresholds")
 
@@ -199,38 +197,28 @@ def _values(texts: Sequence[str]) -> list[tuple[str, float]]:
     return found
 
 
-def _value(row: Mapping[str, Any]) -> str:
+def _value(row: Row) -> str:
     value = float(row["threshold"])
     return f"{value:g}" if row["name"] in _COUNTS else f"{value * 100:g} %"
 
 
-def _series(row: Mapping[str, Any]) -> str:
+def _series(row: Row) -> str:
     return " ".join(filter(None, (row["kind"], row["name"], row["input_shapes"], row["part"])))
 
 
 _COLUMNS = (
-    lists.Column("threshold", lists.text_of("name")),
-    lists.Column("value", _value, right=True),
-    lists.Column("kind", lambda row: row["kind"] or "all"),
-    lists.Column("series", lambda row: row["pattern"] or "all"),
-    lists.Column("workload", lists.text_of("workload")),
-    lists.Column("device", lists.device),
-    lists.Column(
-        "configuration", lambda row: {None: "all", "": "none stated"}.get(row["configuration"], row["configuration"])
-    ),
-    lists.Column("by", lists.text_of("who")),
-    lists.Column("when (UTC)", lists.moment_of("when_ns")),
-    lists.Column("reason", lists.text_of("reason")),
-)
+    Column("threshold", "name"), Column("value", _value, right=True), Column("kind", lambda row: row["kind"] or "all"),
+    Column("series", lambda row: row["pattern"] or "all"), Column("workload"), Column("device", device_of),
+    Column("configuration", lambda row: _NO_CONFIGURATION.get(row["configuration"], str(row["configuration"]))),
+    Column("by", "who"), Column("when (UTC)", "when_ns", format_moment), Column("reason"),
+)  # fmt: skip
 _TRIED = (
-    lists.Column("", lambda row: {"comes": "added", "goes": "removed"}.get(row["movement"], row["movement"])),
-    lists.Column("since", lists.text_of("version")),
-    lists.Column("finding", lambda row: row["direction"] + (" (gradual)" if row["how"] == "gradual" else "")),
-    lists.Column("series", _series),
-    lists.Column("change", lambda row: format_diff(row["ratio"]), right=True),
-    lists.Column("of the step", lambda row: f"{row['contribution'] * 100:+.2f} %", right=True),
-    lists.Column("state", lists.text_of("state")),
-)
+    Column("", "movement", lambda text: {"comes": "added", "goes": "removed"}.get(text, text)),
+    Column("since", "version"),
+    Column("finding", lambda row: row["direction"] + (" (gradual)" if row["how"] == "gradual" else "")),
+    Column("series", _series), Column("change", "ratio", format_diff, right=True),
+    Column("of the step", lambda row: f"{row['contribution'] * 100:+.2f} %", right=True), Column("state"),
+)  # fmt: skip
 
 
 def calibrate(
@@ -263,8 +251,6 @@ def calibrate(
       tracker calibrate nightly-base --apply --reason "calibrated on node 7"
       tracker calibrate run:41 run:42 run:43 run:44 run:45 run:46 --format json
     """
-    from tracker import compare
-    from tracker.api.edits import account
     from tracker.regressions.calibrate import calibrate as calibrate_runs
     from tracker.regressions.thresholds import apply_calibration
 
@@ -272,7 +258,7 @@ def calibrate(
         raise UsageError("--apply needs a reason", remedy="add --reason TEXT")
     delivery = plan(page, f"calibration_{repeats[0]}", "calibration")
     opened = database.writing if apply else database.reading
-    with opened(config.load(db)) as store:
+    with opened(db) as store:
         named = [one if one.startswith("run:") else compare.label_of(store, one, chosen.workload) for one in repeats]
         found = calibrate_runs(store, named, options=chosen)
         if apply:

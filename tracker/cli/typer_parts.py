@@ -17,17 +17,29 @@ _COLUMN: Final = 24
 _ORDER: Final = ("Arguments", "Options", "Labels", "Sides", "Rows", "Output", "Reading files", "Other")
 
 
-def _exception() -> Any:
-    # from 0.26 on typer includes click, before it depends on the package
-    found = getattr(typer, "TyperException", None)
-    return import_module("click").ClickException if found is None else found
-
-
-Misuse: Any = _exception()
+# from 0.26 on typer includes click, before it depends on the package
+Misuse: Any = getattr(typer, "TyperException", None) or import_module("click").ClickException
 """What typer raises for a command line that it cannot read: with `format_message()`, `exit_code`, and mostly `ctx`."""
 
 
-class Command(TyperCommand):
+class _Helped:
+    """A command whose help lists options by group, and is written as any result is."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """`--help`: typer's own is a traceback on a full disk, and success where stdout is closed."""
+        option = super().get_help_option(ctx)  # type: ignore[misc]
+        if option is not None:
+            option.callback = _write_help
+        return option
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the options."""
+        for title, rows in option_groups(self, ctx).items():
+            with formatter.section(title):
+                formatter.write_dl(rows, col_max=_COLUMN)
+
+
+class Command(_Helped, TyperCommand):
     """A command whose help lists arguments, then options by group, those of rare use last."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
@@ -35,23 +47,11 @@ class Command(TyperCommand):
         arguments = [each for each in self.params if each.param_type_name == "argument"]
         return ["[OPTIONS]", *(f"{each.metavar}" if each.required else f"[{each.metavar}]" for each in arguments)]
 
-    def get_help_option(self, ctx: Any) -> Any:
-        """`--help`, written as any result is."""
-        return _with_our_output(super().get_help_option(ctx))
 
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the options."""
-        _write_options(self, ctx, formatter)
-
-
-class Group(TyperGroup):
+class Group(_Helped, TyperGroup):
     """Commands in the order in which they are declared; `groups`: title -> names, for a help in several sections."""
 
     groups: dict[str, list[str]] = {}  # noqa: RUF012 set on subclasses
-
-    def get_help_option(self, ctx: Any) -> Any:
-        """`--help`, written as any result is."""
-        return _with_our_output(super().get_help_option(ctx))
 
     def list_commands(self, ctx: Any) -> list[str]:
         """All names, in the order of the help."""
@@ -60,21 +60,14 @@ class Group(TyperGroup):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the options, then the commands."""
-        _write_options(self, ctx, formatter)
+        super().format_options(ctx, formatter)
         for title, names in (self.groups or {"Commands": list(self.commands)}).items():
             rows = [(name, _first_sentence(self.commands[name])) for name in names if name in self.commands]
             with formatter.section(title):
                 formatter.write_dl(rows)
 
 
-def _with_our_output(option: Any) -> Any:
-    if option is not None:
-        option.callback = _write_help
-    return option
-
-
 def _write_help(context: Any, option: Any, wanted: bool) -> None:
-    # typer's own is a traceback on a full disk, and success where stdout is closed
     if wanted and not context.resilient_parsing:
         from tracker.cli.output import emit
 
@@ -96,12 +89,6 @@ def option_groups(command: Any, ctx: Any) -> dict[str, list[tuple[str, str]]]:
     rest = "Options" if found.keys() <= {"Arguments", ""} else "Other"
     titles = sorted(found, key=lambda title: _ORDER.index(title or rest))
     return {title or rest: found[title] for title in titles}
-
-
-def _write_options(command: Any, ctx: Any, formatter: Any) -> None:
-    for title, rows in option_groups(command, ctx).items():
-        with formatter.section(title):
-            formatter.write_dl(rows, col_max=_COLUMN)
 
 
 def _first_sentence(command: Any) -> str:

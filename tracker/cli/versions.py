@@ -8,16 +8,15 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
-import typer
-
-from tracker import config
-from tracker.cli import database, lists
-from tracker.cli.options import Database, ListFormat, Workload, is_list
-from tracker.cli.output import emit, note
+from tracker import api
+from tracker.cli import database
+from tracker.cli.options import Database, ListFormat, Workload
+from tracker.cli.output import Column, emit, emit_list, note
 from tracker.errors import FIRST_INGEST, SourceError, UsageError
 from tracker.hooks.environment import GIT_READ_ONLY
-from tracker.results.option import Option
-from tracker.units import counted
+from tracker.reports.commands import command, command_of
+from tracker.results.options import Option
+from tracker.units import counted, format_moment
 
 if TYPE_CHECKING:
     from tracker.columns import Columns
@@ -36,10 +35,8 @@ _TIMEOUT_S: Final = 120
 Label = Annotated[str, Option("The version, by label or commit.", "LABEL", positional=True)]
 
 
-def find(context: typer.Context, workload: Workload = None, format: ListFormat = "text", db: Database = None) -> None:
+def find(workload: Workload = None, format: ListFormat = "text", db: Database = None) -> None:
     """List versions in the order in which they came in, or that tracker versions order set."""
-    if not is_list(context):
-        return
     from tracker.store import queries
 
     proposed: list[str] = []
@@ -56,7 +53,7 @@ def find(context: typer.Context, workload: Workload = None, format: ListFormat =
             return f"no versions{f' of {workload}' if workload else ''}.  Next: {FIRST_INGEST}"
         return f"{counted(len(found), 'version')}.  Next: {proposed[0] if proposed else FIRST_INGEST}"
 
-    lists.emit_list(listed, _COLUMNS, format, name="versions", last_line=last_line, db=db)
+    emit_list(listed, _COLUMNS, format, name="versions", last_line=last_line, db=db)
 
 
 def pin(label: Label, workload: Workload = None, db: Database = None) -> None:
@@ -67,10 +64,9 @@ def pin(label: Label, workload: Workload = None, db: Database = None) -> None:
       tracker versions pin v1
       tracker diff pinned latest
     """
-    from tracker import api
     from tracker.store import runs
 
-    with database.writing(config.load(db)) as store:
+    with database.writing(db) as store:
         label = api.pin_version(label, workload=workload, store=store)
         workload = runs.workload_of(store, label, workload)
         following = diff_of(store, workload, pinned=True)
@@ -84,9 +80,7 @@ def unpin(label: Label, workload: Workload = None, db: Database = None) -> None:
     Example:
       tracker versions unpin v1
     """
-    from tracker import api
-
-    with database.writing(config.load(db)) as store:
+    with database.writing(db) as store:
         label = api.unpin_version(label, workload=workload, store=store)
     emit(f"{label} no longer pinned")
 
@@ -121,14 +115,13 @@ def order(
       tracker versions order v1 v2 v3 --workload resnet50
       tracker versions order --from-git ~/src/model
     """
-    from tracker import api
     from tracker.store import queries, runs
 
     if sum(bool(way) for way in (after, before, from_git)) > 1 or bool(labels) == bool(from_git):
         raise UsageError(
             "choose one of --after, --before, --from-git", remedy="name the versions, unless --from-git orders them"
         )
-    with database.writing(config.load(db)) as store:
+    with database.writing(db) as store:
         if from_git is not None:
             known = queries.versions.columns(store, workload)
             workloads = sorted(set(known.listed("workload")))
@@ -157,11 +150,10 @@ def judge(workload: Workload = None, db: Database = None) -> None:
       tracker versions judge
     """
     from tracker.regressions import judgement
-    from tracker.reports.commands import command
     from tracker.store import queries
 
     where = ("--workload", workload) if workload else ()
-    with database.writing(config.load(db)) as store:
+    with database.writing(db) as store:
         queries.check_filters(store, workload=workload)
         count = judgement.update(store, judgement.lines_of(store, workload=workload))
     emit(f"{counted(count, 'version')} judged.  Next: {command('tracker', 'versions', *where)}")
@@ -174,7 +166,6 @@ def diff_of(store: Store, workload: str, *, among: Collection[str] | None = None
     `among`: the candidate is the newest of these. `pinned`: the baseline is the pinned version.
     """
     from tracker.compare.references import means
-    from tracker.reports.commands import command_of
 
     found = _newest_two(store, workload, among, pinned)
     if found is None:
@@ -214,20 +205,14 @@ def _newest_two(
 
 
 def _next(proposed: str | None, workload: str) -> str:
-    from tracker.reports.commands import command
-
     return f"Next: {proposed or command('tracker', 'versions', '--workload', workload)}"
 
 
 _COLUMNS = (
-    lists.Column("version", lists.text_of("version")),
-    lists.Column("workload", lists.text_of("workload")),
-    lists.Column("runs", lists.text_of("runs"), right=True),
-    lists.Column("first run (UTC)", lists.moment_of("first_started_at_ns")),
-    lists.Column("pinned", lambda row: "pinned" if row["pinned"] else ""),
-    lists.Column("commit", lists.text_of("commit")),
-    lists.Column("note", lists.text_of("note")),
-)
+    Column("version"), Column("workload"), Column("runs", right=True),
+    Column("first run (UTC)", "first_started_at_ns", format_moment),
+    Column("pinned", lambda row: "pinned" if row["pinned"] else ""), Column("commit"), Column("note"),
+)  # fmt: skip
 
 
 def order_of(repository: Path, versions: Mapping[str, str | None]) -> tuple[list[str], list[str]]:

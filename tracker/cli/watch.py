@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tracker import config
+from tracker import config, reports
 from tracker.cli import database
 from tracker.cli.options import Color, Database, JsonFormat
 from tracker.cli.output import emit, note, screen
 from tracker.errors import EXIT_COULD_NOT_RUN
-from tracker.results.option import Option
+from tracker.results.options import Option
 from tracker.units import counted, printable
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _service(store: Store, settings: Settings, log: Callable[[Event], None], db:
     return Service(
         work=work,
         load=lambda: config.load(db),
-        open_store=lambda settings: database.opened(settings.database, create=False),
+        open_store=database.writing,
         version=__version__,
     )
 
@@ -134,7 +134,7 @@ def status(format: JsonFormat = "text", color: Color = "auto", db: Database = No
       tracker status
       tracker status --format json
     """
-    from tracker import reports, watch
+    from tracker import watch
     from tracker.config import spools
 
     settings = config.load(db)

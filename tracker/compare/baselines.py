@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tracker.compare.references import means
 from tracker.errors import TooLittleDataError, UsageError
 from tracker.regressions.sides import judged_version_of
+from tracker.regressions.tracks import runs_of_track
 from tracker.results import BASELINES
 from tracker.results.options import check_words
 from tracker.store import Store, judged, queries
@@ -33,16 +34,16 @@ def baseline_of(
                 f"{candidate} has runs of several workloads, devices or configurations",
                 remedy="name some of them: VERSION@DEVICE or run:ID,run:ID",
             )
-        runs = judged.runs_of(connection, lines[0])
-        found = judged_version_of(connection, lines[0], run_ids) if against == "window" else None
+        track = runs_of_track(connection, lines[0])
+        row = judged_version_of(track, run_ids) if against == "window" else None
     named = queries.runs_by_id(store, run_ids)
     of = str(named["workload"].iloc[0])
     order = queries.order_of_versions(store, of)
     first = min(order[label] for label in named["version"])
-    earlier = [run for run in runs if order[run.version] < first]
-    level = set() if found is None else {*map(int, found[1].base_runs.split())}
+    earlier = [run for run in track.runs if order[run.version] < first]
+    level = set() if row is None else {*map(int, row.base_runs.split())}
     if against == "pinned":
-        chosen = [run for run in runs if run.pinned and run.run_id not in run_ids]
+        chosen = [run for run in track.runs if run.pinned and run.run_id not in run_ids]
     else:
         chosen = [run for run in earlier if run.run_id in level]
         chosen = chosen or [run for run in earlier if run.version_id == earlier[-1].version_id]

@@ -15,7 +15,7 @@ from tracker.compare import knowing, reduction
 from tracker.compare.keys import Numbered, among, places
 from tracker.compare.renames import status_of_names
 from tracker.profile import NO_OP, NOT_LISTED, UNLINKED_OP
-from tracker.regressions.incidents import cause_words
+from tracker.regressions.causes import cause_words
 from tracker.results import ADDED, BOTH, OTHER_SHAPES, REMOVED, REPLACED_BY, Contribution, Rename
 from tracker.results.verdicts import CHANGED
 from tracker.store import queries

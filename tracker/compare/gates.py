@@ -11,10 +11,21 @@ from tracker.compare.operators import own_time_of
 from tracker.compare.verdicts import FIELD_OF, part_of_collective
 from tracker.detect import DEFAULTS
 from tracker.errors import EXIT_FINDINGS, EXIT_NOT_COMPARABLE, EXIT_OK, EXIT_TOO_LITTLE_DATA
+from tracker.regressions.gates import WHY
 from tracker.results import ADDED, REMOVED, Cause, Diff
-from tracker.results.gates import FAIL_ON, Gate, GatedRow, GateResult, Key, Outcome
 from tracker.results.options import check_words
-from tracker.results.verdicts import EXCUSED, INCOMPARABLE, NEVER_JUDGED, STILL
+from tracker.results.verdicts import (
+    EXCUSED,
+    FAIL_ON,
+    INCOMPARABLE,
+    NEVER_JUDGED,
+    STILL,
+    Gate,
+    GatedRow,
+    GateResult,
+    Key,
+    Outcome,
+)
 from tracker.units import format_diff
 
 Row = Mapping[str, Any]
@@ -28,15 +39,7 @@ _SAME_SIZE: Final = 1.0 + DEFAULTS.ratio
 _STEP: Final[Key] = ("run", "duration_ns", "", "", "")
 _E2E: Final[Key] = ("run", "e2e_ns", "", "", "")
 _REPLACED: Final = "replaced, for no net loss"
-_WHY: Final = {
-    "step": "the step got slower",
-    "peak memory": "peak memory rose by {peak}",
-    "net of the operators": "the operators found got slower by {net} of the step",
-    "suspect": "the step may be slower: the next runs decide",
-    "runs": "the step has no verdict: too few runs, or other settings",
-    "slow host": "{host}",
-}
-"""What gave an exit code -> why, in words."""
+_WHY: Final = WHY | {"runs": "the step has no verdict: too few runs, or other settings"}
 
 
 def gate_of_diff(diff: Diff, word: str = "new") -> Gate:
@@ -54,13 +57,10 @@ def gate_of_diff(diff: Diff, word: str = "new") -> Gate:
         because = "nothing was judged" if judgement is None else judgement.sentences[0].rstrip(".")
         return Gate(word, EXIT_NOT_COMPARABLE if never else EXIT_TOO_LITTLE_DATA, because)
     result = diff.gates.get(word, GateResult(EXIT_TOO_LITTLE_DATA, "runs", 0.0, 0.0))
-    because = (
-        _WHY[result.cause].format(peak=format_diff(result.peak), net=format_diff(result.net), host=result.host)
-        if result.cause
-        else ""
-    )
+    peak, net = format_diff(result.peak), format_diff(result.net)
+    because = _WHY[result.cause].format(peak=peak, net=net, host=result.host)
     if result.code == EXIT_OK:
-        because = "nothing fails" + (f"; operators net {format_diff(result.net)} of the step" if result.net else "")
+        because = "nothing fails" + (f"; operators net {net} of the step" if result.net else "")
     return Gate(word, result.code, because, tuple(_judged(diff, result, word)))
 
 

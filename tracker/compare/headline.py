@@ -125,7 +125,7 @@ def _judged(
     if verdict == "UNCHANGED":
         return ("ran", against) if abs(change) >= limit and against else (_AS_FAST[0], ())
     if verdict in _CHANGED or verdict == "SUSPECT":
-        confirming = found.limits.confirming if found is not None else 1
+        confirming = found.limits.confirm if found is not None else 1
         decide = f"the next {counted(confirming, 'run')} decide" if confirming > 1 else "the next run decides"
         suspect = (f"A suspect: {decide}.",) if verdict == "SUSPECT" else ()
         phrase = "ran" if change * judged_change <= 0 else "may be" if suspect else "is"

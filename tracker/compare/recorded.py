@@ -13,7 +13,7 @@ from tracker.columns import Columns, objects
 from tracker.compare import knowing
 from tracker.compare.keys import ranks
 from tracker.profile import NOT_LISTED, NOT_LISTED_COLLECTIVES
-from tracker.regressions.comparable import has_shapes
+from tracker.regressions.track import has_shapes
 from tracker.results import ADDED, BOTH, REMOVED, UNMATCHED
 from tracker.results.recording import (
     ALLOCATIONS,

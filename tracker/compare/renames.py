@@ -10,8 +10,7 @@ import numpy as np
 from tracker.columns import Columns
 from tracker.compare import reduction
 from tracker.compare.keys import places
-from tracker.regressions.incidents import Moved, Replacement, replacements
-from tracker.regressions.replaced import places_of
+from tracker.regressions.causes import Moved, places_of, replacements
 from tracker.results import ADDED, BOTH, REMOVED, TOP_LEVEL, Rename
 from tracker.store import queries
 
@@ -36,15 +35,18 @@ def find_renames(baseline: Loaded, candidate: Loaded, ops: Columns) -> tuple[Ren
         return ()
     where = _places(baseline, candidate, changed)
     shapes = {name: " ".join(dict.fromkeys(texts)) for name, texts in _shapes(ops, changed.keys() - where).items()}
-    names = list(changed)
     moved = [
         Moved(
-            at, after - before, calls0, calls1, shapes.get(name, ""), frozenset([where[name]] if name in where else ())
+            name,
+            after - before,
+            calls1 - calls0,
+            shapes.get(name, ""),
+            frozenset({where[name]} if name in where else ()),
         )
-        for at, (name, (before, after, calls0, calls1)) in enumerate(changed.items())
+        for name, (before, after, calls0, calls1) in changed.items()
     ]
     smallest = float(np.nansum(ops["baseline_ns"])) * _SMALLEST_SHARE
-    found = [_rename(one, names, moved, where) for one in replacements(moved)]
+    found = [_rename(gone, come, where) for gone, come in replacements(moved)]
     found = [one for one in found if min(one.removed_ns, one.added_ns) >= smallest]
     return tuple(sorted(found, key=lambda one: (-max(one.removed_ns, one.added_ns), one.parent)))
 
@@ -99,17 +101,15 @@ def _places(
     return where
 
 
-def _rename(one: Replacement, names: list[str], moved: list[Moved], where: Mapping[str, str]) -> Rename:
-    gone, come = (
-        sorted((moved[row] for row in rows), key=lambda own: -abs(own.change)) for rows in (one.gone, one.come)
-    )
+def _rename(gone: list[Moved], come: list[Moved], where: Mapping[str, str]) -> Rename:
+    gone, come = (sorted(side, key=lambda own: -abs(own.change)) for side in (gone, come))
     removed_ns, added_ns = (
         sum(max(sign * own.change, 0.0) for own in side) for side, sign in ((gone, -1.0), (come, 1.0))
     )
-    place = where.get(names[gone[0].series], TOP_LEVEL)
+    place = where.get(gone[0].name, TOP_LEVEL)
     return Rename(
-        " + ".join(names[own.series] for own in gone),
-        " + ".join(names[own.series] for own in come),
+        " + ".join(own.name for own in gone),
+        " + ".join(own.name for own in come),
         TOP_LEVEL if place.startswith(TOP_LEVEL) else place,
         removed_ns,
         added_ns,

@@ -18,12 +18,10 @@ from tracker.compare.recorded import stated_recordings
 from tracker.compare.refusals import INSTEAD, refused
 from tracker.detect import Key, Verdict
 from tracker.regressions.hosts import note_of
-from tracker.regressions.limits import traits_of, words_of_limits
-from tracker.regressions.rows import WAYS
 from tracker.regressions.sides import STEP, SideVerdicts, stored_verdicts, verdicts_of_sides
+from tracker.regressions.track import WAYS, traits_of, words_of_limits
 from tracker.results import VERDICT_COLUMNS, DiffOptions, Judgement
-from tracker.results.gates import GateResult
-from tracker.results.verdicts import EXCUSED, INCOMPARABLE, TOO_FEW, reason_words
+from tracker.results.verdicts import EXCUSED, INCOMPARABLE, TOO_FEW, GateResult, reason_words
 from tracker.store.chosen import Known
 from tracker.units import counted, format_bytes, format_diff, format_numbers
 
@@ -248,7 +246,7 @@ def _listed(counts: Mapping[str, int]) -> str:
 
 def _judged_against(found: SideVerdicts, baseline: Loaded, candidate: Loaded) -> str:
     """Which runs the verdicts rest on, and what so many runs can tell."""
-    new, confirming = candidate.side.runs, counted(found.limits.confirming, "run")
+    new, confirming = candidate.side.runs, counted(found.limits.confirm, "run")
     if found.base_runs is not None:
         base = len(found.base_runs)
         numbers = f" (run {format_numbers(sorted(found.base_runs))})" if base else ""

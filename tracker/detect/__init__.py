@@ -2,8 +2,7 @@
 
 from tracker.detect.judge import CHANGES, JudgedSeries, Reason, Verdict, judge_version
 from tracker.detect.series import Key, KindCode, SeriesTraits, series_of
-from tracker.detect.shared_factor import shared_factor
-from tracker.detect.sides import Window
+from tracker.detect.sides import Window, shared_factor
 from tracker.detect.thresholds import DEFAULTS, Thresholds
 
 __all__ = [

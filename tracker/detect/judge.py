@@ -7,17 +7,12 @@ from enum import IntEnum
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
-from tracker.detect.presence import presence_of
+from tracker.columns import F64, I64, Flags
 from tracker.detect.series import KindCode, SeriesTraits
-from tracker.detect.sides import Sides, Window, sides_of
+from tracker.detect.sides import Sides, Window, presence_of, sides_of
 from tracker.detect.statistics import discovery_rates, moderated, t_above
 from tracker.detect.thresholds import DEFAULTS, Thresholds
-
-F64 = NDArray[np.float64]
-I64 = NDArray[np.int64]
-BOOL = NDArray[np.bool_]
 
 
 class Verdict(IntEnum):
@@ -68,7 +63,7 @@ class Reason(IntEnum):
 class JudgedSeries(Struct, frozen=True):
     """One element per series. `change`: a log, positive for worse, without the common-mode shift where that is taken
     out; `raw_change`: with it; `contribution`: share of the step; `se`: standard error of the change, on `freedom`
-    degrees; `base_mean`, `new_mean`: logs, as judged; p and q are one-sided, in the direction of the change;
+    degrees; `base_mean`: a log, as judged; p and q are one-sided, in the direction of the change;
     `verdict`, `reason`: codes.
     """
 
@@ -82,7 +77,6 @@ class JudgedSeries(Struct, frozen=True):
     se: F64
     freedom: F64
     base_mean: F64
-    new_mean: F64
     base_runs: I64
     new_runs: I64
 
@@ -102,11 +96,11 @@ class JudgedSeries(Struct, frozen=True):
 def judge_version(  # noqa: PLR0913 -- the runs, what is known of the series, and three choices
     window: Window,
     series: SeriesTraits,
-    base: BOOL,
-    new: BOOL,
+    base: Flags,
+    new: Flags,
     *,
-    level: BOOL | None = None,
-    opened: BOOL | None = None,
+    level: Flags | None = None,
+    opened: Flags | None = None,
     ratio: float | None = None,
     alpha: float | None = None,
     limits: Thresholds = DEFAULTS,
@@ -134,7 +128,6 @@ def judge_version(  # noqa: PLR0913 -- the runs, what is known of the series, an
         se=se,
         freedom=freedom,
         base_mean=sides.base_mean,
-        new_mean=sides.new_mean,
         base_runs=sides.base_runs,
         new_runs=sides.new_runs,
     )
@@ -158,7 +151,7 @@ def decided(own: JudgedSeries, series: SeriesTraits, beyond: I64, alpha: float, 
     few = (own.base_runs < limits.least_base) | (own.new_runs == 0)
     passes = ~few & is_large & counts & (beyond == np.sign(own.change)) & ~np.isnan(own.p)
     found = passes & is_significant & ~single
-    cases: list[tuple[BOOL, Verdict, Reason]] = [
+    cases: list[tuple[Flags, Verdict, Reason]] = [
         (own.base_runs + own.new_runs == 0, Verdict.ABSENT, Reason.NONE),
         (passes & single, Verdict.SUSPECT, Reason.FEW_NEW),
         (found & (own.change > 0), Verdict.REGRESSED, Reason.NONE),
@@ -180,7 +173,7 @@ def decided(own: JudgedSeries, series: SeriesTraits, beyond: I64, alpha: float, 
     )
 
 
-def shares_of(window: Window, series: SeriesTraits, sides: Sides, base: BOOL, new: BOOL) -> tuple[F64, F64, F64]:
+def shares_of(window: Window, series: SeriesTraits, sides: Sides, base: Flags, new: Flags) -> tuple[F64, F64, F64]:
     """The number of each series before and after (0 where absent), and the whole that it is a share of.
 
     The whole is the larger of the two steps, without the common-mode shift; of what is no time, and where no step is
@@ -197,7 +190,7 @@ def shares_of(window: Window, series: SeriesTraits, sides: Sides, base: BOOL, ne
 
 
 def tested_change(
-    sides: Sides, series: SeriesTraits, tested: BOOL, opened: BOOL | None, limits: Thresholds
+    sides: Sides, series: SeriesTraits, tested: Flags, opened: Flags | None, limits: Thresholds
 ) -> tuple[F64, F64, F64, F64]:
     """Standard error, its degrees of freedom, p and q: a moderated t test, rates per family and direction.
 
@@ -216,7 +209,7 @@ def tested_change(
 
 
 def without_drift(
-    found: JudgedSeries, window: Window, series: SeriesTraits, base: BOOL, new: BOOL, limits: Thresholds
+    found: JudgedSeries, window: Window, series: SeriesTraits, base: Flags, new: Flags, limits: Thresholds
 ) -> JudgedSeries:
     """Turn changes of the step and its parts that the machine explains into DRIFT: JUDGEMENT, section 4, rule 6.
 

@@ -6,14 +6,11 @@ from functools import cache
 
 import numpy as np
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
+from tracker.columns import F64, I64
 from tracker.detect.judge import JudgedSeries
 from tracker.detect.statistics import t_above, t_exceeded
 from tracker.detect.thresholds import DEFAULTS, Thresholds
-
-F64 = NDArray[np.float64]
-I64 = NDArray[np.int64]
 
 CHANCE_OF_MISSING = 0.2
 
@@ -95,4 +92,4 @@ def runs_to_decide(judged: JudgedSeries, family: I64, limits: Thresholds = DEFAU
         passes = known & (t_above(np.where(known, t, np.nan), np.maximum(judged.freedom + extra, 1e-9)) <= needed)
         more = np.where(passes, extra, more)
     single = known & (judged.new_runs < limits.least_new) & (more >= 0)
-    return np.where(single, np.maximum(more, limits.confirming), more)
+    return np.where(single, np.maximum(more, limits.confirm), more)

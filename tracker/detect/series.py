@@ -8,13 +8,9 @@ from typing import Any
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
+from tracker.columns import F64, I64, Flags
 from tracker.detect.thresholds import DEFAULTS, Thresholds
-
-F64 = NDArray[np.float64]
-I64 = NDArray[np.int64]
-BOOL = NDArray[np.bool_]
 
 Key = tuple[str, str, str, str, str]
 """Kind, metric, canonical name, input shapes and role of a series."""
@@ -77,23 +73,28 @@ class SeriesTraits(Struct, frozen=True):
 
     family: I64
     kind: I64
-    is_time: BOOL
-    more_is_better: BOOL
+    is_time: Flags
+    more_is_better: Flags
     ratio: F64
     floor: F64
 
     @property
-    def leaf(self) -> BOOL:
+    def leaf(self) -> Flags:
         """Operators, whose times add up to the compute of the step."""
         return np.asarray(self.kind == KindCode.OPERATOR)
 
     @property
-    def of_step(self) -> BOOL:
+    def of_step(self) -> Flags:
         """The step and its parts: one family, tested by themselves."""
         return np.asarray(self.kind >= KindCode.STEP)
 
     @property
-    def shares_shift(self) -> BOOL:
+    def steps(self) -> list[int]:
+        """The series that can stand for the step: its own, then end to end and compute."""
+        return [row for kind in (KindCode.STEP, KindCode.WHOLE) for row in np.flatnonzero(self.kind == kind).tolist()]
+
+    @property
+    def shares_shift(self) -> Flags:
         """Times that the machine moves together, from which the common-mode shift is taken."""
         return np.asarray(self.is_time & ~self.of_step)
 

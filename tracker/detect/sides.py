@@ -1,16 +1,20 @@
-"""The runs of a version beside those it is compared with: counts, means and variances of both sides."""
+"""The runs of a version beside those it is compared with: the common-mode shift of each, counts, means and variances of
+both sides, and what is certain without a test.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
-from tracker.detect.statistics import LEAST_VARIANCE
+from tracker.columns import F64, I64, Flags
+from tracker.detect.statistics import LEAST_VARIANCE, median
+from tracker.detect.thresholds import Thresholds
 
-F64 = NDArray[np.float64]
-I64 = NDArray[np.int64]
-BOOL = NDArray[np.bool_]
+LEAST_EXACT = 2
+"""Runs of a level from which something counts as constant in it."""
+ROUNDS = 2
+"""Of the median polish."""
 
 
 class Window(Struct, frozen=True):
@@ -22,11 +26,11 @@ class Window(Struct, frozen=True):
     """
 
     logs: F64
-    recorded: BOOL
+    recorded: Flags
     shift: F64
     step: F64
 
-    def centred(self, moves: BOOL) -> F64:
+    def centred(self, moves: Flags) -> F64:
         """The logs, without the common-mode shift in the series that it `moves` (series,)."""
         return np.asarray(self.logs - np.where(moves[:, None], self.shift, 0.0))
 
@@ -50,7 +54,7 @@ class Sides(Struct, frozen=True):
         return self.new_mean - self.base_mean
 
 
-def sides_of(logs: F64, base: BOOL, new: BOOL) -> Sides:
+def sides_of(logs: F64, base: Flags, new: Flags) -> Sides:
     """Compare the runs of `base` (series, runs) with those of `new` (runs,); nan is no run."""
     known = ~np.isnan(logs)
     there = known & new
@@ -70,3 +74,88 @@ def sides_of(logs: F64, base: BOOL, new: BOOL) -> Sides:
     below = np.where(there, values, -np.inf).max(axis=1) < np.where(base, values, np.inf).min(axis=1)
     beyond = np.where((runs[0] > 0) & (runs[1] > 0), above.astype(np.int64) - below, 0)
     return Sides(runs[0], runs[1], means[0], means[1], variance, freedom, beyond)
+
+
+def shared_factor(leaves: F64, before: Flags, new: Flags, least: int = 20) -> F64:
+    """The common-mode shift of each run as a log: 0.05 is a run in which all operators take 5 % longer.
+
+    `leaves` (series, runs): logs of times, nan for missing. `before`, `new`: the compared runs, of which every series
+    that counts must have all. Median polish (Tukey 1977) over them gives a level per series; the shift of any run is
+    the median distance from those. It is 0 at the median of `before`, and 0 throughout with fewer than `least` series.
+
+    The polish begins with the runs, so that a run times k moves its own shift by log k and no level.
+
+    >>> runs = np.log(np.full((30, 3), 100.0) * np.array([1.0, 1.0, 1.1]))
+    >>> shared_factor(runs, np.array([True, True, False]), np.array([False, False, True])).round(3).tolist()
+    [0.0, 0.0, 0.095]
+    """
+    compared = before | new
+    complete = ~np.isnan(leaves[:, compared]).any(axis=1)
+    if complete.sum() < least or not compared.any():
+        return np.zeros(leaves.shape[1])
+    table = leaves[complete]
+    rest, level = table[:, compared], np.zeros((len(table), 1))
+    for _ in range(ROUNDS):
+        rest = rest - np.median(rest, axis=0)
+        by_row = np.median(rest, axis=1, keepdims=True)
+        rest, level = rest - by_row, level + by_row
+    distance = table - level
+    shift = np.where((~np.isnan(distance)).sum(axis=0) >= least, median(distance, axis=0), np.nan)
+    anchor = np.median(shift[before]) if before.any() else np.median(shift[new])
+    return np.asarray(np.nan_to_num(shift - anchor))
+
+
+class Presence(Struct, frozen=True):
+    """Per series: whether it is in all new runs and in none of its base, the other way round, and whether there are
+    runs enough to decide: one new run where presence never varied in the level.
+    """
+
+    added: Flags
+    removed: Flags
+    decided: Flags
+
+
+def presence_of(window: Window, base: Flags, new: Flags, level: Flags, limits: Thresholds) -> Presence:
+    """Which series came and went. A run that did not record such series says nothing of their presence."""
+    there = ~np.isnan(window.logs)
+    base, level, new_runs = base & window.recorded, level & window.recorded, new & window.recorded
+    bases, news = base.sum(axis=1), new_runs.sum(axis=1)
+    in_base, in_new = (base & there).sum(axis=1), (new_runs & there).sum(axis=1)
+    in_level, levels = (level & there).sum(axis=1), level.sum(axis=1)
+    constant = ((in_level == 0) | (in_level == levels)) & (levels >= LEAST_EXACT)
+    enough = (bases >= limits.least_base) & (news >= limits.least_new)
+    some = (bases > 0) & (news > 0)
+    return Presence(
+        added=some & (in_base == 0) & (in_new == news),
+        removed=some & (in_base == bases) & (in_new == 0),
+        decided=(constant & (news > 0)) | enough,
+    )
+
+
+class Facts(Struct, frozen=True):
+    """What changed for certain: `series`: index; `before`, `after`: calls per step, or bytes; 0 for absent."""
+
+    series: I64
+    before: F64
+    after: F64
+
+
+def exact_changes(numbers: F64, level: Flags, new: Flags) -> Facts:
+    """Numbers that are constant in the level (at least 2 runs) and have another constant value in the new runs.
+
+    `numbers` (series, runs): calls per step, bytes of collectives, peak memory; nan for absent, which counts as 0.
+    `level` (series, runs), `new` (runs,): recorded runs.
+
+    >>> calls = np.array([[129.0, 129.0, 135.0], [4.0, 5.0, 6.0]])
+    >>> found = exact_changes(calls, np.array([[True, True, False]] * 2), np.array([False, False, True]))
+    >>> found.series.tolist(), found.before.tolist(), found.after.tolist()
+    ([0], [129.0], [135.0])
+    """
+    values = np.nan_to_num(numbers)
+    before, after = (
+        (np.where(side, values, np.inf).min(axis=1), np.where(side, values, -np.inf).max(axis=1))
+        for side in (level, np.broadcast_to(new, values.shape))
+    )
+    is_constant = (before[0] == before[1]) & (after[0] == after[1]) & (level.sum(axis=1) >= LEAST_EXACT)
+    rows = np.flatnonzero(is_constant & (before[0] != after[0]))
+    return Facts(rows, before[0][rows], after[0][rows])

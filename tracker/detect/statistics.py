@@ -10,10 +10,8 @@ import math
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-F64 = NDArray[np.float64]
-I64 = NDArray[np.int64]
+from tracker.columns import F64, I64, Flags
 
 LEAST_VARIANCE: Final = 1e-6
 """Of a log: a deviation of 0.1 %, so that equal numbers prove nothing by themselves."""
@@ -120,7 +118,7 @@ def prior_of(variance: F64, freedom: F64) -> tuple[float, float]:
     return math.exp(mean + float(polygamma(np.array(half))[0]) - math.log(half)), 2.0 * half
 
 
-def moderated(variance: F64, freedom: F64 | I64, family: I64, shares: NDArray[np.bool_], least: int) -> tuple[F64, F64]:
+def moderated(variance: F64, freedom: F64 | I64, family: I64, shares: Flags, least: int) -> tuple[F64, F64]:
     """Variances drawn towards those of their family, (d0 s0^2 + d s^2) / (d0 + d), and their freedom d0 + d.
 
     `shares`: series that have and lend variance; families with fewer than `least` of them stay as they are.

@@ -21,7 +21,7 @@ class Thresholds(Struct, frozen=True):
     """Runs of a level without which there is no test."""
     least_new: int = 2
     """New runs that decide; one run of a version makes a suspect."""
-    confirming: int = 2
+    confirm: int = 2
     """Runs that confirm a suspect, where versions have one run each."""
     alpha: float = 0.05
     """False discovery rate."""
@@ -38,7 +38,7 @@ class Thresholds(Struct, frozen=True):
     """The same of idle time, data loading, exposed communication, phases and modules."""
     tested: float = 0.0001
     """Share of the step below which a series is not tested."""
-    gradual: float = 0.08
+    gradual_ratio: float = 0.08
     """Gradual slowdown against the first runs of a level."""
     alpha_suspect: float = 0.02
     """The same of suspects that are judged together: every version of one run is another look at a level."""

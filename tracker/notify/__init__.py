@@ -7,9 +7,7 @@ they hear of it, and when). Messages are stored as what happened; `reports` writ
 
 from __future__ import annotations
 
-from tracker.notify.alarms import Alarm, alarm
-from tracker.notify.delivering import Delivered, deliver
-from tracker.notify.enqueueing import enqueue
-from tracker.notify.expiring import expire
+from tracker.notify.delivering import Delivered, deliver, expire
+from tracker.notify.enqueueing import Alarm, alarm, enqueue
 
 __all__ = ["Alarm", "Delivered", "alarm", "deliver", "enqueue", "expire"]

@@ -12,9 +12,8 @@ from tracker.advice.versions import on_findings
 from tracker.config import Alerts
 from tracker.notify.routes import SEVERITIES, Route, Subject, matches, owner_of
 from tracker.notify.seen import Incident, Seen
-from tracker.regressions.environment import changed_between
+from tracker.regressions.causes import as_one, changed_between
 from tracker.regressions.inbox import causes_of, incident_of, share_of
-from tracker.regressions.replaced import as_one
 from tracker.reports.commands import exact_command
 from tracker.reports.message import changes, is_pasteable
 from tracker.reports.rows import plain
@@ -42,13 +41,6 @@ _FINDING: Final = (
 )  # fmt: skip
 
 
-class Told(Struct, frozen=True):
-    """An incident: `row` as in FINDINGS_COLUMNS["incidents"]; `environment`: what else changed."""
-
-    row: dict[str, Any]
-    environment: list[dict[str, Any]]
-
-
 class Composer:
     """Writes messages on incidents; each incident is measured once."""
 
@@ -59,28 +51,32 @@ class Composer:
         self._of: dict[Any, list[dict[str, Any]]] = {}
         for row in everything:
             self._of.setdefault(row["incident_id"], []).append(row)
-        self._told: dict[int, Told] = {}
+        self._told: dict[int, dict[str, Any]] = {}
         self._devices: dict[str, int] = {}
 
-    def told(self, key: str) -> Told:
-        """An incident, with what went the other way in its version."""
+    def told(self, key: str) -> dict[str, Any]:
+        """An incident as in FINDINGS_COLUMNS["incidents"], with what went the other way in its version; `environment`:
+        what else changed.
+        """
         number = self.incidents[key].number
         if number not in self._told:
-            row = incident_of(self._of[number])
-            environment = changed_between(self._store, row)
-            row["causes"] = ", ".join(causes_of(self._of[number], environment))
-            self._told[number] = Told(row, environment)
+            own = self._of[number]
+            row = incident_of(own)
+            changed = changed_between(self._store, row)
+            row["causes"] = ", ".join(causes_of(own, changed))
+            row["environment"] = tuple((one["key"], plain(one["before"]), plain(one["after"])) for one in changed)
+            self._told[number] = row | {"vendor": own[0]["vendor"]}
         return self._told[number]
 
     def is_part_of_another(self, key: str) -> bool:
         """Whether these are the losses of a version that is faster on the whole, or the gains of one that is slower: a
         note of the message on the version, and no message of their own.
         """
-        return bool(self.incidents[key].direction != self.told(key).row["direction"])
+        return bool(self.incidents[key].direction != self.told(key)["direction"])
 
     def subject(self, key: str) -> Subject:
         """An incident as rules look at it."""
-        row = self.told(key).row
+        row = self.told(key)
         names = [finding.row["name"] for finding in self.incidents[key].findings if not finding.is_silent]
         return Subject(row["workload"], row["device"], row["severity"], row["direction"], names)
 
@@ -89,16 +85,17 @@ class Composer:
 
         Other profiler settings measure something else: what looks slower may be the measurement.
         """
-        environment = tuple(change for change in _environment(self.told(key)) if change[0].startswith(_METHOD))
+        row = self.told(key)
+        environment = tuple(change for change in row["environment"] if change[0].startswith(_METHOD))
         if not environment:
             return ""
-        changed = changes(_told_incident(self.told(key), (), environment=environment))
+        changed = changes(_told_incident(row, (), environment=environment))
         return f"other profiler settings measure something else ({changed}); runs with equal settings would tell"
 
     def message(self, keys: Sequence[str], wish: Wish) -> Message:
         """What a channel is told of incidents of one version and direction, the loudest of them first."""
         order = sorted(keys, key=self._loudness)
-        first = self.told(order[0]).row
+        first = self.told(order[0])
         held = "; ".join(dict.fromkeys(filter(None, map(self.held_back, order))))
         incidents = tuple(self._incident(key, wish, is_first=key == order[0]) for key in order)
         owners = dict.fromkeys(one.owner for one in incidents[0].shown if one.owner)
@@ -115,31 +112,31 @@ class Composer:
         )
 
     def _loudness(self, key: str) -> tuple[Any, ...]:
-        row = self.told(key).row
+        row = self.told(key)
         return -SEVERITIES.index(row["severity"]), -abs(row["step_delta_ns"] or 0.0), key
 
     def _incident(self, key: str, wish: Wish, *, is_first: bool) -> ToldIncident:
-        incident, found = self.incidents[key], self.told(key)
+        incident, row = self.incidents[key], self.told(key)
         tops = [finding for finding in incident.findings if finding.is_top]
         chosen = sorted((one for one in tops if _is_shown(one, wish)), key=_rank)
         named = [one for one in chosen if not one.is_whole]
         others = [] if not is_first or wish.event == "recovered" else self._beside(key)
-        shown = [self._finding(one, found, wish) for one in named[: _SHOWN if is_first else 0]]
+        shown = [self._finding(one, row, wish) for one in named[: _SHOWN if is_first else 0]]
         return _told_incident(
-            found,
+            row,
             tuple(shown),
             by_step=any(one.is_whole for one in chosen),
             more=sum(_counts(one, wish) for one in tops) - len(shown) if is_first else 0,
             silenced=sum(one.is_silent for one in tops),
-            beside=tuple(self._finding(one, found, wish) for one in others),
-            advice=self._advice(found, tops) if is_first and wish.event != "recovered" else (),
+            beside=tuple(self._finding(one, row, wish) for one in others),
+            advice=self._advice(row, tops) if is_first and wish.event != "recovered" else (),
             **_end_of(tops) if wish.event == "recovered" else {},
         )
 
-    def _advice(self, found: Told, tops: Sequence[Seen]) -> tuple[str, ...]:
-        if found.row["direction"] != "regression":
+    def _advice(self, row: Mapping[str, Any], tops: Sequence[Seen]) -> tuple[str, ...]:
+        if row["direction"] != "regression":
             return ()
-        sides = [_numbers(found.row[name]) for name in ("baseline_runs", "candidate_runs")]
+        sides = [_numbers(row[name]) for name in ("baseline_runs", "candidate_runs")]
         return tuple(item.sentence for item in on_findings(self._store, [one.row for one in tops], *sides))
 
     def _beside(self, key: str) -> list[Seen]:
@@ -158,11 +155,11 @@ class Composer:
             key=_rank,
         )[:_BESIDE]
 
-    def _finding(self, finding: Seen, found: Told, wish: Wish) -> ToldFinding:
+    def _finding(self, finding: Seen, incident: dict[str, Any], wish: Wish) -> ToldFinding:
         row = as_one(dict(finding.row))
         return ToldFinding(
             **{name: plain(row[name]) for name in _FINDING},
-            share_of_change=plain(share_of(row, found.row)),
+            share_of_change=plain(share_of(row, incident)),
             owner=owner_of(self.alerts, row["workload"], finding.row["name"]),
             is_news=not finding.events.isdisjoint(wish.covers),
         )
@@ -188,7 +185,7 @@ class Composer:
         """The diff of both versions; by their runs where a version cannot be named."""
         if not row["good_version"]:
             return None
-        model = row["device"].removeprefix(self._vendor(row)).strip()
+        model = row["device"].removeprefix(row["vendor"]).strip()
         at = f"@{model}" if self._has_devices(row["workload"]) else ""
         sides = [f"{row['good_version']}{at}", f"{row['version']}{at}"]
         line = exact_command("tracker", "diff", *sides, "--workload", row["workload"])
@@ -196,10 +193,6 @@ class Composer:
             return line
         runs = [",".join(f"run:{run}" for run in side) for side in (incident.baseline_runs, incident.candidate_runs)]
         return exact_command("tracker", "diff", *runs) if all(runs) else None
-
-    def _vendor(self, row: Mapping[str, Any]) -> str:
-        numbers = (own.row for one in self.incidents.values() for own in one.findings)
-        return next(str(own["vendor"]) for own in numbers if own["incident_id"] == row["incident_id"])
 
     def _has_devices(self, workload: str) -> bool:
         """Whether a version of the workload is on several devices, so that a diff must name one."""
@@ -217,20 +210,15 @@ class Wish(Struct, frozen=True):
     covers: frozenset[str]
 
 
-def _told_incident(found: Told, shown: tuple[ToldFinding, ...], **more: Any) -> ToldIncident:
-    row = found.row
+def _told_incident(row: Mapping[str, Any], shown: tuple[ToldFinding, ...], **more: Any) -> ToldIncident:
     return ToldIncident(
         **{name: plain(row[name]) for name in _INCIDENT},
         baseline_runs=_numbers(row["baseline_runs"]),
         candidate_runs=_numbers(row["candidate_runs"]),
         causes=tuple(filter(None, _CAUSES.split(row["causes"]))),
         shown=shown,
-        **{"environment": _environment(found), "by_step": False, **more},
+        **{"environment": row["environment"], "by_step": False, **more},
     )
-
-
-def _environment(found: Told) -> tuple[tuple[str, str | None, str | None], ...]:
-    return tuple((row["key"], plain(row["before"]), plain(row["after"])) for row in found.environment)
 
 
 def _numbers(text: str) -> tuple[int, ...]:

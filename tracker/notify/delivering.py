@@ -2,6 +2,10 @@
 
 A message is claimed before it is sent, for a time. The claim of a sender that died ends at once on the same machine,
 else when the time is over. So a message is sent at least once, and by one sender at a time.
+
+A sender is called HOST/PROCESSES/PID/START/TOKEN. PROCESSES: the boot and the process namespace, in which alone a PID
+means something; START: when the process began, in ticks since the boot, since PIDs come again. Where the system tells
+neither (no /proc), a claim lasts until it ends by itself.
 """
 
 from __future__ import annotations
@@ -10,16 +14,16 @@ import os
 import queue
 import threading
 import time
+import uuid
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Final
 
-from sqlalchemy import Connection
-
 from tracker.config import Alerts, Channel
-from tracker.notify.claimants import is_dead, new_claimant
+from tracker.hooks import spool
 from tracker.notify.sending import HANGS_S, TOO_LONG, Send, Sender
 from tracker.reports.message import of_json
 from tracker.results import Message
@@ -102,24 +106,22 @@ class _Round:
             try:
                 message, reason = self.done.get(timeout=max(0.0, first - time.monotonic()))
             except queue.Empty:
-                self._give_up_hanging()
+                # a thread that hangs may still deliver: nobody tries the message, and this round the channel, before it
+                # must have ended
+                hanging = [begun for begun in self.sending.values() if begun.deadline <= time.monotonic()]
+                for begun in hanging:
+                    del self.sending[begun.message.channel]
+                    self._failed(begun.message, TOO_LONG, not_before_ns=begun.claimed_until_ns)
                 continue
-            if message.channel in self.sending:
-                del self.sending[message.channel]
-                self._finished(message, reason)
-                self._start_next(message.channel, waiting[message.channel])
-            elif reason is None:  # it took too long, and arrived all the same
+            in_time = self.sending.pop(message.channel, None) is not None
+            if reason is None:  # what took too long may have arrived all the same
                 self.store.transact(partial(notifications.mark_sent, number=message.id, now_ns=self.now_ns))
+                self.sent += in_time
+            elif in_time:
+                self._failed(message, reason)
+            if in_time:
+                self._start_next(message.channel, waiting[message.channel])
         return Delivered(self.sent, self.failed, self.dead, self.problems)
-
-    def _give_up_hanging(self) -> None:
-        """A thread that hangs may still deliver: nobody tries the message, and this round the channel, before it must
-        have ended.
-        """
-        for channel, begun in list(self.sending.items()):
-            if begun.deadline <= time.monotonic():
-                del self.sending[channel]
-                self._failed(begun.message, TOO_LONG, not_before_ns=begun.claimed_until_ns)
 
     def _start_next(self, channel: str, waiting: deque[Undelivered]) -> None:
         """Claim the next message of a channel and send it in a thread of its own."""
@@ -128,7 +130,8 @@ class _Round:
             if message.incidents & self.stuck.get(channel, set()):
                 continue  # what comes before it on the same incident did not arrive
             until_ns = self.now_ns + CLAIM_NS
-            if not self.store.transact(partial(self._claim, number=message.id, until_ns=until_ns)):
+            claim = partial(notifications.claim, who=self.who, now_ns=self.now_ns, until_ns=until_ns)
+            if not self.store.transact(partial(claim, number=message.id)):
                 continue
             settings = self.channels.get(channel)
             if settings is None:
@@ -151,22 +154,12 @@ class _Round:
             self._failed(message, str(error), for_good=True)
             return None
 
-    def _claim(self, connection: Connection, number: int, until_ns: int) -> bool:
-        return notifications.claim(connection, number, self.who, now_ns=self.now_ns, until_ns=until_ns)
-
     def _send(self, channel: Channel, message: Undelivered, text: Message) -> None:
         try:
             reason = self.send(channel, text)
         except Exception as error:  # noqa: BLE001 its text may hold a secret; no channel may harm another
             reason = f"sending failed ({type(error).__name__})"
         self.done.put((message, reason))
-
-    def _finished(self, message: Undelivered, reason: str | None) -> None:
-        if reason is not None:
-            self._failed(message, reason)
-            return
-        self.store.transact(partial(notifications.mark_sent, number=message.id, now_ns=self.now_ns))
-        self.sent += 1
 
     def _failed(
         self, message: Undelivered, reason: str, *, for_good: bool = False, not_before_ns: int | None = None
@@ -187,6 +180,14 @@ class _Round:
         self.problems[message.channel] = reason
         self.dead += last
         self.failed += not last
+
+
+def expire(store: Store, *, now_ns: int, keep_ns: int) -> int:
+    """Forget messages and silences that were settled longer ago than `keep_ns`; how many.
+
+    That an incident was told stays known, without the text of it.
+    """
+    return store.transact(partial(notifications.forget, before_ns=now_ns - keep_ns))
 
 
 def backoff_ns(number: int, attempts: int) -> int:
@@ -211,3 +212,53 @@ def due(messages: Iterable[Undelivered], now_ns: int) -> dict[str, deque[Undeliv
         else:
             earlier |= message.incidents
     return found
+
+
+def new_claimant() -> str:
+    """A name that nobody else has."""
+    token = uuid.uuid4().hex[:12]
+    return "/".join((spool.host_name(), _processes(), str(os.getpid()), _start(os.getpid()), token))
+
+
+def is_dead(claimant: str) -> bool:
+    """Whether the process of this name has ended for sure; False for those of other machines, and where unknown."""
+    host, processes, pid, start, _ = parts if len(parts := claimant.split("/")) == 5 else ("",) * 5
+    if not (processes and start) or (host, processes) != (spool.host_name(), _processes()):
+        return False
+    now = _start(int(pid))
+    if now:
+        return now != start
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    except OSError:  # another user's, whose processes are hidden from us
+        return False
+    return _is_zombie(int(pid))
+
+
+def _processes() -> str:
+    """The boot and the namespace of our processes, '' where the system does not say."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot}.{os.stat('/proc/self/ns/pid').st_ino}"
+    except OSError:
+        return ""
+
+
+def _start(pid: int) -> str:
+    """When a process began; '' where there is none that we see, or only its remains."""
+    fields = _stat(pid)
+    return fields[19] if fields and not _is_zombie(pid) else ""
+
+
+def _is_zombie(pid: int) -> bool:
+    return _stat(pid)[:1] in (["Z"], ["X"])
+
+
+def _stat(pid: int) -> list[str]:
+    """The fields from the state on; the name of the program before them, in brackets, may hold anything."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return []

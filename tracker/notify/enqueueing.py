@@ -1,4 +1,5 @@
-"""Make the messages that are due: what is new since each channel was told last, grouped, and never twice.
+"""Make the messages that are due: what is new since each channel was told last, grouped, and never twice; and alarms,
+which are about no incident: no run came, a profile cannot be read, the watcher itself is in trouble.
 
 What is due is computed from a snapshot outside any transaction; it is written only if nobody decided anything since,
 else computed anew. Doing it again changes nothing.
@@ -6,8 +7,9 @@ else computed anew. Doing it again changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from typing import Literal
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -18,15 +20,16 @@ from tracker.notify import seen
 from tracker.notify.composing import Composer, Wish
 from tracker.notify.delivering import due
 from tracker.notify.life import OPENING, Heard, Want, wanted
-from tracker.notify.routes import SOONEST, Route, channels_of, default_when, is_louder, routes
-from tracker.notify.seen import Incident
-from tracker.notify.selecting import unsettled
+from tracker.notify.routes import SOONEST, Route, alarm_channels, channels_of, default_when, is_louder, routes
+from tracker.notify.seen import OVER, Incident, finding_name, silenced
 from tracker.reports.message import json_of, of_json, title_of
 from tracker.results import Message
-from tracker.store import Store, notifications
+from tracker.store import Store, notifications, queries
 from tracker.store.notifications import NewMessage, Record, Undelivered
 
 _TRIES = 5
+_VERSION = 3
+"""Where the version stands in the key of an incident."""
 
 
 def enqueue(store: Store, alerts: Alerts, *, now_ns: int) -> int:
@@ -58,13 +61,13 @@ def preview(store: Store, alerts: Alerts, *, now_ns: int) -> list[tuple[str, Mes
     with store.connect() as connection:
         old = [one for one in notifications.undelivered(connection) if one.id not in gone]
     made = [*plan.added, *(message for _, message in plan.changed)]
-    new = [_as_due(message, now_ns) for message in made if message.state == "pending"]
+    new = [
+        Undelivered(0, one.channel, frozenset(one.incidents), one.content, now_ns, now_ns, 0, None)
+        for one in made
+        if one.state == "pending"
+    ]
     messages = [one for of_channel in due([*old, *new], now_ns).values() for one in of_channel]
     return [(one.channel, said) for one in messages if one.content and (said := _readable(one.content))]
-
-
-def _as_due(message: NewMessage, now_ns: int) -> Undelivered:
-    return Undelivered(0, message.channel, frozenset(message.incidents), message.content, now_ns, now_ns, 0, None)
 
 
 def _readable(content: str) -> Message | None:
@@ -123,10 +126,36 @@ def _planned(store: Store, alerts: Alerts, now_ns: int) -> _Plan:
     for channel, own in _by_channel(records, channels_of(alerts)).items():
         served = Heard(own)
         if not served.is_started:
-            plan.added.append(_start(channel, incidents, now_ns))
+            # what is old by then is never told
+            old = [one for incident in incidents if not incident.is_new for one in incident.findings]
+            covers = frozenset(event for one in old for event in one.events)
+            plan.added.append(NewMessage("start", channel, "start", 1, "skipped", now_ns, covers=covers))
             served = Heard((*own, _as_record(plan.added[-1])))
         _plan_channel(plan, _Listener(channel, served, composer, now_ns))
     return plan
+
+
+def unsettled(store: Store, heard: Sequence[Heard]) -> list[int] | None:
+    """The findings that some channel may have to hear of, with all of their version; None: all there are.
+
+    All, where a channel is new: what is old by then has to be written down. Else all but those of versions that are
+    over, and told to be over, so that what a look costs follows what is open, not all that ever was.
+    """
+    if not all(one.is_started for one in heard):
+        return None
+    rows = queries.standings(store)
+    # messages on their way can still become others, or nothing
+    records = [record for one in heard for record in one.records if record.state in notifications.UNDELIVERED]
+    wanted = {int(key.split(".")[_VERSION]) for record in records for key in record.incidents}
+    for row in rows:
+        name = finding_name(row)
+        is_news = row["direction"] == "regression" and row["state"] in OVER
+        if row["state"] == "open" or (
+            is_news
+            and any(f"{name}.began" in one.told and f"{name}.{row['state']}" not in one.settled for one in heard)
+        ):
+            wanted.add(row["version_id"])
+    return [row["finding_id"] for row in rows if row["version_id"] in wanted]
 
 
 def _by_channel(records: Iterable[Record], channels: Iterable[str]) -> dict[str, tuple[Record, ...]]:
@@ -135,14 +164,6 @@ def _by_channel(records: Iterable[Record], channels: Iterable[str]) -> dict[str,
         if record.channel in found:
             found[record.channel].append(record)
     return {channel: tuple(own) for channel, own in found.items()}
-
-
-def _start(channel: str, incidents: Iterable[Incident], now_ns: int) -> NewMessage:
-    """The mark that a channel is served from now on: what is old by then is never told."""
-    old = frozenset(
-        event for one in incidents if not one.is_new for finding in one.findings for event in finding.events
-    )
-    return NewMessage("start", channel, "start", 1, "skipped", now_ns, covers=old)
 
 
 def _as_record(message: NewMessage) -> Record:
@@ -174,17 +195,24 @@ def _unwanted(
 
 
 def _plan_channel(plan: _Plan, listener: _Listener) -> None:
-    composer = listener.composer
+    composer, heard = listener.composer, listener.heard
     found: dict[tuple[str, str], list[_Due]] = {}
     for incident in composer.incidents.values():
-        want = wanted(incident, listener.heard, composer.alerts, listener.now_ns)
+        want = wanted(incident, heard, composer.alerts, listener.now_ns)
         if want is None:
             continue
         one = _routed(incident, want, listener)
         if one is not None:
             found.setdefault((incident.link, _class(one.event)), []).append(one)
         elif want.covers and not _waits(want, incident, listener):
-            plan.added.append(_passed(incident, want, listener))
+            # the channel does not hear of these events
+            counter = heard.next_counter(incident.key, "passed")
+            plan.added.append(
+                NewMessage(
+                    f"{incident.key}:passed:{counter}", listener.channel, "passed", counter, "skipped",
+                    listener.now_ns, incidents=(incident.key,), covers=want.covers,
+                )
+            )  # fmt: skip
     for group in found.values():
         _plan_group(plan, group, listener)
 
@@ -216,25 +244,18 @@ def _class(event: str) -> str:
     return "opening" if event in OPENING else event
 
 
-def _passed(incident: Incident, want: Want, listener: _Listener) -> NewMessage:
-    """The decision that a channel does not hear of these events."""
-    counter = listener.heard.next_counter(incident.key, "passed")
-    return NewMessage(
-        _key(incident.key, "passed", counter), listener.channel, "passed", counter, "skipped", listener.now_ns,
-        incidents=(incident.key,), covers=want.covers,
-    )  # fmt: skip
-
-
-def _key(incident: str, event: str, counter: int) -> str:
-    return f"{incident}:{event}:{counter}"
-
-
 def _plan_group(plan: _Plan, group: Sequence[_Due], listener: _Listener) -> None:
     """One message on the incidents of one version, in the one that is not sent yet where there is such a one."""
     first, alerts, now_ns = group[0], listener.composer.alerts, listener.now_ns
     keys = [one.incident.key for one in group]
     covers = frozenset(event for one in group for event in one.want.covers)
-    open_one = _open_message(first, listener)
+    incidents = listener.composer.incidents
+
+    def joins(record: Record) -> bool:
+        links = {incidents[key].link for key in record.incidents if key in incidents}
+        return _class(record.event) == _class(first.event) and first.incident.link in links
+
+    open_one = next(filter(joins, listener.heard.untried), None)
     when = min((one.route for one in group), key=lambda route: SOONEST.index(route.when))
     if open_one is not None:
         keys = [*open_one.incidents, *(key for key in keys if key not in open_one.incidents)]
@@ -245,19 +266,9 @@ def _plan_group(plan: _Plan, group: Sequence[_Due], listener: _Listener) -> None
         return
     event = first.event if len({one.event for one in group}) == 1 else "opened"
     counter = listener.heard.next_counter(keys[0], event)
-    wish = Wish(event, _key(keys[0], event, counter), when, covers)
+    wish = Wish(event, f"{keys[0]}:{event}:{counter}", when, covers)
     made = _made(keys, wish, counter, listener)
     plan.added.append(replace(made, next_try_ns=_next_try(when, event, alerts, now_ns)))
-
-
-def _open_message(first: _Due, listener: _Listener) -> Record | None:
-    """A message on the same version, in the same direction, that nobody has tried to send yet."""
-    incidents = listener.composer.incidents
-    for record in listener.heard.untried:
-        links = {incidents[key].link for key in record.incidents if key in incidents}
-        if _class(record.event) == _class(first.event) and first.incident.link in links:
-            return record
-    return None
 
 
 def _made(keys: Sequence[str], wish: Wish, counter: int, listener: _Listener) -> NewMessage:
@@ -287,3 +298,51 @@ def _write(connection: Connection, *, plan: _Plan, now_ns: int) -> int:
         if not notifications.change(connection, number, message):
             raise _Outdated
     return sum(notifications.add(connection, message) and message.state != "skipped" for message in plan.added)
+
+
+class Alarm(Struct, frozen=True):
+    """What happened: `key` makes it one message. `workload`: empty where it is about all of them."""
+
+    key: str
+    kind: Literal["missing_runs", "quarantined", "watcher"]
+    workload: str
+    title: str
+    lines: tuple[str, ...] = ()
+
+
+Remember = Callable[[Connection], bool]
+"""Remembers, in an open transaction, that something was told; whether nobody had remembered it before."""
+
+
+def alarm(store: Store, alerts: Alerts, alarm: Alarm, *, now_ns: int, then: Remember | None = None) -> int:
+    """Make a message of `alarm` for each channel that has none of its key yet; how many channels have one now.
+
+    `then` remembers in the same transaction that it was told; says it that this is no news, no message is made.
+
+    None while the whole workload is silenced: who asks again after that is heard. Who asks again and again, because it
+    is still so, is not forgotten: an alarm expires when nobody asked for so long.
+    """
+    if silenced(notifications.silences(store, now_ns), op="", workload=alarm.workload, device=""):
+        return 0
+    key = f"{alarm.kind}:{alarm.key}"
+    message = Message(event=alarm.kind, key=key, workload=alarm.workload, title=alarm.title, lines=alarm.lines)
+    made = [
+        NewMessage(
+            key, channel, alarm.kind, 1, "pending", now_ns, severity="warning", workload=alarm.workload,
+            title=title_of(message), content=json_of(message).decode(), next_try_ns=now_ns,
+        )
+        for channel in alarm_channels(alerts, alarm.workload)
+    ]  # fmt: skip
+
+    def add(connection: Connection) -> int:
+        if then is not None and not then(connection):
+            raise _Outdated  # what `then` wrote is taken back
+        for message in made:
+            if not notifications.add(connection, message):
+                notifications.keep(connection, message.key, message.channel, now_ns=now_ns)
+        return len(made)
+
+    try:
+        return store.transact(add) if made else 0
+    except _Outdated:
+        return 0

@@ -43,7 +43,9 @@ class Heard:
     @cached_property
     def untried(self) -> tuple[Record, ...]:
         """Messages that can still become others."""
-        return tuple(record for record in self.records if is_untried(record))
+        return tuple(
+            one for one in self.records if (one.state, one.attempts, one.claimed_until_ns) == ("pending", 0, None)
+        )
 
     @cached_property
     def is_started(self) -> bool:
@@ -101,24 +103,15 @@ def wanted(incident: Incident, heard: Heard, alerts: Alerts, now_ns: int) -> Wan
     if news and not known:
         return Want("opened", covers)
     if news:
-        return _more(covers, heard.of(incident), alerts)
+        mine = heard.of(incident)
+        if not mine or any(record in heard.untried for record in mine):
+            return Want("added", covers)  # it joins a message that nobody has tried yet
+        last = max(mine, key=_when)
+        return Want("added", covers, _when(last) + alerts.interval_ns, last.severity)
     if covers and known:
         return Want(None, covers)
     over = _over(incident, heard)
     return over or _reminder(live, heard.of(incident, TOLD | {"dead"}), alerts, now_ns)
-
-
-def _more(covers: frozenset[str], mine: list[Record], alerts: Alerts) -> Want:
-    """More of an incident that was told: at once where it joins a message that nobody has tried yet."""
-    if not mine or any(is_untried(record) for record in mine):
-        return Want("added", covers)
-    last = max(mine, key=_when)
-    return Want("added", covers, _when(last) + alerts.interval_ns, last.severity)
-
-
-def is_untried(record: Record) -> bool:
-    """Whether a message can still become another one."""
-    return record.state == "pending" and record.attempts == 0 and record.claimed_until_ns is None
 
 
 def _over(incident: Incident, heard: Heard) -> Want | None:

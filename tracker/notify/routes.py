@@ -107,7 +107,7 @@ def _channels(rules: Iterable[Rule]) -> list[str]:
 
 def _holds(rule: Rule, subject: Subject) -> bool:
     # an improvement has no severity: who asks for improvements hears of them
-    loud = subject.direction == "improvement" or _level(subject.severity) >= _level(rule.severity)
+    loud = subject.direction == "improvement" or not is_louder(rule.severity, subject.severity)
     return (
         loud
         and subject.direction in rule.directions
@@ -120,7 +120,7 @@ def _holds(rule: Rule, subject: Subject) -> bool:
 def _owned(alerts: Alerts, subject: Subject) -> dict[str, tuple[str, ...]]:
     """The channels of owners whose operators got worse, unless it is too little to be told at all."""
     found: dict[str, tuple[str, ...]] = {}
-    if subject.direction != "regression" or _level(subject.severity) < _level("warning"):
+    if subject.direction != "regression" or is_louder("warning", subject.severity):
         return found
     for owner in alerts.owners:
         if matches(owner.workload, subject.workload) and any(matches(owner.op, name) for name in subject.names):
@@ -129,10 +129,6 @@ def _owned(alerts: Alerts, subject: Subject) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _level(severity: str) -> int:
-    return SEVERITIES.index(severity)
-
-
 def is_louder(severity: str, than: str) -> bool:
     """Whether a severity is above another one."""
-    return _level(severity) > _level(than)
+    return SEVERITIES.index(severity) > SEVERITIES.index(than)

@@ -103,9 +103,18 @@ def read(store: Store, now_ns: int, finding_ids: Sequence[int] | None = None) ->
     found: dict[str, list[Seen]] = {}
     links = {}
     for row in rows:
-        key = incident_key(row)
+        key, name, is_over = incident_key(row), finding_name(row), row["state"] in OVER
         links[key] = f"{row['workload_id']}.{row['version_id']}.{row['direction']}"
-        found.setdefault(key, []).append(_seen(row, silences))
+        where = {"op": row["name"], "workload": row["workload"], "device": row["device"]}
+        finding = Seen(
+            row=row,
+            group=(str(_ONE_THING.get(row["kind"], row["kind"])), row["name"]),
+            is_top=row["under"] is None,
+            is_silent=row["state"] == "muted" or silenced(silences, **where),
+            began=f"{name}.began",
+            ended=f"{name}.{row['state']}" if is_over else None,
+        )
+        found.setdefault(key, []).append(finding)
     return [
         Incident(key, links[key], any(one.row["is_new"] or one.row["is_newest"] for one in own), tuple(own))
         for key, own in found.items()
@@ -127,19 +136,4 @@ def silenced(silences: Iterable[Silence], *, op: str, workload: str, device: str
     """Whether a silence holds for this operator."""
     return any(
         matches(one.op, op) and matches(one.workload, workload) and fits_device(one.device, device) for one in silences
-    )
-
-
-def _seen(row: Mapping[str, Any], silences: Sequence[Silence]) -> Seen:
-    name = finding_name(row)
-    silent = row["state"] == "muted" or silenced(
-        silences, op=row["name"], workload=row["workload"], device=row["device"]
-    )
-    return Seen(
-        row=row,
-        group=(_ONE_THING.get(row["kind"], row["kind"]), row["name"]),
-        is_top=row["under"] is None,
-        is_silent=silent,
-        began=f"{name}.began",
-        ended=f"{name}.{row['state']}" if row["state"] in OVER else None,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from queue import Empty, SimpleQueue
 from typing import Any, Final
 
@@ -119,7 +119,8 @@ def _notify(found: _Open, channel: Channel, message: Message) -> bool:
 
     plugin = found.plugin
     form = channel.form or default_form(found.name, plugin.body_maxlen)
-    formats = _formats(plugin)
+    # what it can send; before apprise 2 each had one format
+    formats = plugin._formats() if hasattr(plugin, "_formats") else (plugin.notify_format,)
     markdown = form != "json" and apprise.NotifyFormat.MARKDOWN in formats and found.name not in _BYTES | _AS_HTML
     escaped = form != "json" and found.name in _AS_HTML
     written = _written(found, message, form, is_marked_up=markdown or escaped, markdown=markdown)
@@ -128,19 +129,15 @@ def _notify(found: _Open, channel: Channel, message: Message) -> bool:
         document = msgspec.json.decode(written.body)
         plugin.payload_extras = {**plugin.payload_extras, "tracker": document}
         written = _written(found, message, "short", markdown=False, is_marked_up=False)
+    kind = {"critical": "failure", "info": "info"}.get(message.severity, "warning")
     return bool(
         plugin.notify(
             body=html.escape(written.body, quote=False) if escaped else written.body,
             title=written.title,
-            notify_type=_type_of(message),
+            notify_type="success" if message.event in {"recovered", "test"} else kind,
             body_format=None if form == "json" else "markdown" if markdown else "html" if escaped else "text",
         )
     )
-
-
-def _formats(plugin: Any) -> Sequence[Any]:
-    """What a plugin can send; before apprise 2 each had one format."""
-    return plugin._formats() if hasattr(plugin, "_formats") else (plugin.notify_format,)
 
 
 def default_form(service: str, body_maxlen: int) -> str:
@@ -167,9 +164,3 @@ def _written(found: _Open, message: Message, form: str, *, markdown: bool, is_ma
 
 def _bytes(text: str) -> int:
     return len(text.encode())
-
-
-def _type_of(message: Message) -> str:
-    if message.event in {"recovered", "test"}:
-        return "success"
-    return {"critical": "failure", "info": "info"}.get(message.severity, "warning")

@@ -30,11 +30,11 @@ from tracker.results import (
     ShowOptions,
     check_matrix,
 )
-from tracker.results.option import Option, Spelled, declared, microseconds
-from tracker.results.options import DEVICE, WORKLOAD
+from tracker.results.options import DEVICE, NO_OPTION, WORKLOAD, Declared, Option, declared, microseconds
 from tracker.store import Store
 from tracker.units import NS_PER_US, is_plain
 
+_HELP: Final = "see the page without it"
 MOST_SIDES: Final = 5
 LONGEST: Final = 500
 """Characters of a value in an address or a form."""
@@ -162,14 +162,9 @@ def suffix(format: str) -> str:
     return ".speedscope.json" if format == "speedscope" else f".{format}"
 
 
-def spelled(kind: type[Struct]) -> dict[str, Spelled]:
+def spelled(kind: type[Struct]) -> dict[str, Declared]:
     """Field of an options struct -> how it is written, for those that a page has."""
-    found = {}
-    for name, (of, _, option) in declared(kind).items():
-        if option is not None and name not in NOT_HERE:
-            text = option.metavar if option.positional else option.name or f"--{name.replace('_', '-')}"
-            found[name] = Spelled(text, option, of, "see the page without it")
-    return found
+    return {name: how for name, how in declared(kind).items() if how.option is not NO_OPTION and name not in NOT_HERE}
 
 
 def read(page: Screen, query: Iterable[tuple[str, str]]) -> tuple[list[str], Any]:
@@ -194,16 +189,16 @@ def read(page: Screen, query: Iterable[tuple[str, str]]) -> tuple[list[str], Any
     return sides, kind(**{named[name][0]: _value(named[name][1], given[name]) for name in given})
 
 
-def _value(how: Spelled, texts: list[str]) -> Any:
+def _value(how: Declared, texts: list[str]) -> Any:
     if how.repeats:
-        return how.value(texts)
+        return how.value(texts, _HELP)
     if len(texts) > 1:
         raise UsageError(f"{_bare(how.name)} has {len(texts)} values", remedy="give one")
     if how.kind is bool:
         if texts[0] != "1":
             raise UsageError(f"{_bare(how.name)} is a switch", remedy=f"write {_bare(how.name)}=1, or leave it out")
         return True
-    return how.value(texts[0])
+    return how.value(texts[0], _HELP)
 
 
 def check_text(name: str, value: str) -> None:
@@ -224,7 +219,7 @@ def texts_of(options: Struct) -> Texts:
     return [pair for name, how in spelled(type(options)).items() for pair in _texts(name, how, options)]
 
 
-def _texts(name: str, how: Spelled, options: Struct) -> Iterator[tuple[str, str]]:
+def _texts(name: str, how: Declared, options: Struct) -> Iterator[tuple[str, str]]:
     value, field = getattr(options, name), next(one for one in structs.fields(options) if one.name == name)
     default = field.default if field.default is not NODEFAULT else field.default_factory()
     if value == default:

@@ -1,4 +1,6 @@
-"""What users say of findings: acknowledged, expected, muted until an end, wrong, or a note. Kept for ever."""
+"""What users say of findings: acknowledged, expected, muted until an end, wrong, or a note. Kept for ever: it changes
+what is shown, alerted and gated, never a verdict, a level, or an end.
+"""
 
 from __future__ import annotations
 
@@ -7,31 +9,18 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
-from msgspec import Struct
 from sqlalchemy import Connection
 
 from tracker.errors import UsageError, check_reason
 from tracker.regressions.inbox import found_rows, line_of
-from tracker.regressions.words import Action, refusal
 from tracker.results import CONFIRMED_STATES
 from tracker.store import Store, judged, regressions
-from tracker.store.regressions import Word
+from tracker.store.regressions import Action, Word
 
 _LIST: Final = "tracker findings --state all --all lists them"
 _NONE: Final = "there are none yet: tracker runs lists what there is"
 _INCIDENT: Final = re.compile(r"(?:I-|incident:)(\d{1,18})", re.ASCII)
 _FINDING: Final = re.compile(r"\d{1,18}", re.ASCII)
-
-
-class Wish(Struct, frozen=True):
-    """What a user wants of findings, and why. A mute ends at `until_ns`, or with the first run of `until_version`."""
-
-    action: Action
-    who: str
-    when_ns: int
-    reason: str
-    until_ns: int | None = None
-    until_version: str | None = None
 
 
 def numbers_of(targets: Sequence[str]) -> tuple[list[int], list[int]]:
@@ -47,7 +36,26 @@ def numbers_of(targets: Sequence[str]) -> tuple[list[int], list[int]]:
     return findings, incidents
 
 
-def act(store: Store, wish: Wish, *, finding_ids: Sequence[int] = (), incident_ids: Sequence[int] = ()) -> list[int]:
+def refusal(state: str, action: Action) -> str:
+    """Why a finding in this state cannot take a word; "" where it can.
+
+    >>> refusal("recovered", "mute"), refusal("new", "unmute"), refusal("new", "ack")
+    ('it is recovered, and needs no mute', 'it is not muted', '')
+    """
+    if action == "note":
+        return ""
+    if action == "unmute":
+        return "" if state == "muted" else "it is not muted"
+    if state in ("recovered", "taken back", "accepted", "vanished") and action != "invalid":
+        return f"it is {state}, and needs no {action}"
+    if state == "invalid":
+        return "it is invalid already"
+    if state == "expected" and action in ("ack", "expect", "mute"):
+        return "it is expected already"
+    return ""
+
+
+def act(store: Store, wish: Word, *, finding_ids: Sequence[int] = (), incident_ids: Sequence[int] = ()) -> list[int]:
     """Say of these findings, and of those of these incidents that can take it, what a user wants; their numbers.
 
     All or nothing. What a finding covers takes the same word. UsageError names a finding that there is not, or that
@@ -82,12 +90,8 @@ def act(store: Store, wish: Wish, *, finding_ids: Sequence[int] = (), incident_i
     return sorted(chosen)
 
 
-def _write(connection: Connection, *, wish: Wish, rows: Sequence[dict[str, Any]]) -> None:
+def _write(connection: Connection, *, wish: Word, rows: Sequence[dict[str, Any]]) -> None:
     for line in dict.fromkeys(map(line_of, rows)):
         if wish.until_version in {run.version for run in judged.runs_of(connection, line)}:
             raise UsageError(f"version {wish.until_version!r} is here already", remedy="name a later one, or a date")
-    words = [
-        Word(row["finding_id"], wish.action, wish.who, wish.reason, wish.when_ns, wish.until_ns, wish.until_version)
-        for row in rows
-    ]
-    regressions.add_words(connection, words)
+    regressions.add_words(connection, [row["finding_id"] for row in rows], wish)

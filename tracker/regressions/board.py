@@ -8,7 +8,7 @@ from typing import Any
 
 from tracker.columns import Columns
 from tracker.regressions.inbox import findings
-from tracker.regressions.rows import WAYS
+from tracker.regressions.track import WAYS
 from tracker.regressions.tracks import Tracks
 from tracker.results import BOARD_COLUMNS, OPEN_STATES, Board, BoardOptions, FindingsOptions
 from tracker.store import Store, queries

@@ -3,34 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations
 from math import comb
 from typing import Final
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
-from tracker.detect import CHANGES, Key, KindCode, Thresholds, Verdict, Window, judge_version, shared_factor
-from tracker.detect.judge import JudgedSeries
+from tracker.columns import F64, I64
+from tracker.detect import CHANGES, JudgedSeries, KindCode, Thresholds, Verdict, Window, judge_version, shared_factor
 from tracker.detect.power import detectable_with, runs_to_decide
 from tracker.errors import UsageError
 from tracker.lazy import pd
-from tracker.regressions import comparable
 from tracker.regressions.judgement import TrackReader
-from tracker.regressions.limits import MIN_RATIO, limit_of, track_limits, traits_of
-from tracker.regressions.places import Place, places
-from tracker.regressions.rows import series_in_order, track_of_runs
-from tracker.regressions.track import Track, geometric_mean
-from tracker.regressions.walk import judge_next
+from tracker.regressions.lifecycle import judge_next
+from tracker.regressions.track import MIN_RATIO, Track, geometric_mean, limit_of, read_track
+from tracker.regressions.tracks import TrackRuns, places
 from tracker.results import CALIBRATION_COLUMNS, SERIES_KINDS, CalibrateOptions, Calibration, HistoryOptions
 from tracker.store import Store, judged, queries, regressions
 from tracker.units import unit_of_metric
 
-F64 = NDArray[np.float64]
-I64 = NDArray[np.int64]
 Split = tuple[tuple[int, ...], tuple[int, ...]]
 
 MIN_RUNS: Final = 6
@@ -38,27 +33,26 @@ RATIOS: Final = (0.01, 0.02, 0.03, 0.05, 0.08, 0.10, 0.15, 0.20, 0.30)
 RUNS: Final = (2, 3, 5, 8)
 """Runs of a version for which it is shown what they can find."""
 _CANDIDATE: Final = 3
-_SEED: Final = 0
+_LONGEST: Final = 18
+"""Characters of a run number with its prefix."""
 _MOST_FALSE: Final = 1.0
 _LARGEST: Final = 5
 """Operators for which it is shown what is found."""
 
 
 class Repeats(Struct, frozen=True, eq=False):
-    """Runs between which nothing changed. `keys`, `ids`: of the series; `own`: the smallest change of those that have a
-    limit by name, a log, nan of the others.
+    """Runs between which nothing changed. `own`: the smallest change of the series that have a limit by name, a log,
+    nan of the others.
     """
 
     track: Track
-    keys: Sequence[Key]
-    ids: I64
     limits: Thresholds
     own: F64
 
     @property
     def kinds(self) -> NDArray[np.object_]:
         """The kind of each series, as users name it."""
-        return np.array([key[0] for key in self.keys], dtype=object)
+        return np.array([key[0] for key in self.track.keys], dtype=object)
 
     def used(self, kind: str) -> float:
         """The smallest change of a kind that counts, but of those that have a limit by name."""
@@ -84,48 +78,40 @@ def calibrate(store: Store, references: Sequence[str], *, options: CalibrateOpti
     """
     options = options or CalibrateOptions()
     with store.reading():
-        whole, place = _places_of(store, _run_ids(store, references, options), options)
+        whole, own = _repeats_named(store, references, options)
         with store.connect() as connection:
-            repeats = repeats_of(connection, place)
+            track = read_track(connection, own.line, own.runs, own.place, own.limits, present=True)
             suspects = _suspects(connection, whole)
-    count = len(place.runs)
+    by_name = [limit_of(MIN_RATIO, key, own.limits) for key in track.keys]
+    limited = [np.log1p(one.value) if one is not None and one.pattern else np.nan for one in by_name]
+    repeats = Repeats(track, own.thresholds, np.array(limited, dtype=np.float64))
+    count = len(own.runs)
     baseline = min(repeats.limits.window, count - _CANDIDATE)
-    windows = consecutive_splits(count, baseline, _CANDIDATE)
-    splits = random_splits(count, baseline, _CANDIDATE, most=options.splits, seed=_SEED)
+    # all windows of neighbouring runs
+    ends = [(start + baseline, start + baseline + _CANDIDATE) for start in range(count - baseline - _CANDIDATE + 1)]
+    windows = [(tuple(range(middle - baseline, middle)), tuple(range(middle, end))) for middle, end in ends]
+    splits = random_splits(count, baseline, _CANDIDATE, most=options.splits, seed=0)
     kinds = [kind for kind in SERIES_KINDS if kind in set(repeats.kinds)]
     ratios = sorted({*RATIOS, *map(repeats.used, kinds)})
-    false = {split: false_verdicts(repeats, split, ratios) for split in dict.fromkeys([*windows, *splits])}
-    table = _ratios(false, windows, splits, kinds, ratios)
+    false = {split: false_verdicts(repeats, split, kinds, ratios) for split in dict.fromkeys([*windows, *splits])}
+    of_windows, of_splits = (np.array([false[one] for one in each]) for each in (windows, splits))
+    table = _ratios(of_windows, of_splits, kinds, ratios)
     return Calibration(
         ratios=table,
-        proposals=_proposals(table, repeats, kinds, place.device),
+        proposals=_proposals(table, repeats, kinds, own.names["device"]),
         series=_noisiest(repeats, options.noisiest),
         power=_power(repeats),
         suspects=suspects,
-        workload=place.workload,
-        configuration=place.configuration,
-        device=place.device,
-        versions=tuple(dict.fromkeys(run.version for run in place.runs)),
-        run_ids=tuple(run.run_id for run in place.runs),
+        **own.names,
+        versions=tuple(dict.fromkeys(run.version for run in own.runs)),
+        run_ids=tuple(run.run_id for run in own.runs),
         baseline=baseline,
         candidate=_CANDIDATE,
         windows=len(windows),
         splits=len(splits),
         options=options,
-        notes=_notes(baseline, repeats.limits.window, place),
+        notes=_notes(baseline, repeats.limits.window, own),
     )
-
-
-def consecutive_splits(runs: int, baseline: int = 5, candidate: int = 3) -> list[Split]:
-    """All windows of neighbouring runs: `baseline` of them, then `candidate`.
-
-    >>> consecutive_splits(9)
-    [((0, 1, 2, 3, 4), (5, 6, 7)), ((1, 2, 3, 4, 5), (6, 7, 8))]
-    """
-    return [
-        (tuple(range(start, start + baseline)), tuple(range(start + baseline, start + baseline + candidate)))
-        for start in range(runs - baseline - candidate + 1)
-    ]
 
 
 def random_splits(runs: int, baseline: int, candidate: int, *, most: int, seed: int) -> list[Split]:
@@ -142,73 +128,47 @@ def random_splits(runs: int, baseline: int, candidate: int, *, most: int, seed: 
     return [(tuple(sorted(each[:baseline])), tuple(sorted(each[baseline : baseline + candidate]))) for each in drawn]
 
 
-def false_verdicts(repeats: Repeats, split: Split, ratios: Sequence[float]) -> dict[tuple[str, float], tuple[int, int]]:
-    """Kind and smallest change -> how many series are found to be changed, of how many that are tested.
+def false_verdicts(repeats: Repeats, split: Split, kinds: Sequence[str], ratios: Sequence[float]) -> I64:
+    """(kinds, smallest changes, 2): how many series are found to be changed, and how many are tested.
 
     Whether a change passes its test does not depend on how small a change counts, so that one judgement serves all of
     them. Only the step and its parts are judged for each, as what explains them depends on it. A series with a limit by
     name has that one throughout.
     """
     found = repeats.judge(split, 0.0)
-    of_step, kinds = repeats.track.series.of_step, repeats.kinds
+    of_step = repeats.track.series.of_step
+    rows = [repeats.kinds == kind for kind in kinds]
     size = np.where(np.isin(found.verdict, CHANGES), np.nan_to_num(np.abs(found.change), nan=np.inf), -1.0)
     tested = ~np.isnan(found.p)
-    counts = {}
-    for ratio in ratios:
+    counts = np.zeros((len(kinds), len(ratios), 2), dtype=np.int64)
+    for at, ratio in enumerate(ratios):
         own = size
         if (size[of_step] >= 0).any():
             again = np.isin(repeats.judge(split, ratio).verdict, CHANGES)
             own = np.where(of_step & ~again, -1.0, size)
         passing = own >= np.where(np.isnan(repeats.own), np.log1p(ratio), repeats.own)
-        for kind in set(kinds):
-            rows = kinds == kind
-            counts[kind, ratio] = int(passing[rows].sum()), int(tested[rows].sum())
+        counts[:, at] = [(passing[of_kind].sum(), tested[of_kind].sum()) for of_kind in rows]
     return counts
 
 
-def smallest_ratio(ratios: pd.DataFrame, most_false: float = _MOST_FALSE) -> float | None:
-    """The smallest `min_ratio` from which on there are at most `most_false` false verdicts in the mean; None: none."""
-    passing: float | None = None
-    for row in ratios.sort_values("min_ratio", ascending=False).to_dict("records"):
-        if row["mean_false"] > most_false:
-            break
-        passing = float(row["min_ratio"])
-    return passing
-
-
-def repeats_of(connection: Connection, place: Place) -> Repeats:
-    """The numbers of the runs of a place, of the series that any of them has."""
-    series = series_in_order(judged.series_of(connection, place.line))
-    values, calls = judged.values_of(connection, [run.run_id for run in place.runs], series)
-    rows = np.flatnonzero(~np.isnan(values).all(axis=1))
-    keys = [series.keys[row] for row in rows.tolist()]
-    limits, timed = place.track.limits, all(run.timeline == "device" for run in place.runs)
-    traits = traits_of(keys, limits, device_timed=timed)
-    recorded = comparable.recorded_runs(connection, place.runs)
-    track = track_of_runs(keys, values[rows], calls[rows], place.runs, place.track.place, recorded, traits)
-    by_name = [limit_of(MIN_RATIO, key, limits) for key in keys]
-    own = [np.log1p(one.value) if one is not None and one.pattern else np.nan for one in by_name]
-    return Repeats(track, keys, series.ids[rows], track_limits(limits), np.array(own, dtype=np.float64))
-
-
-def _run_ids(store: Store, references: Sequence[str], options: CalibrateOptions) -> set[int]:
-    """The runs that are meant: a version is all of its active ones."""
-    runs = [text for text in references if text.startswith("run:")]
-    if len(references) == 1 and not runs:
-        found = queries.run_ids_of_version(store, references[0], workload=options.workload, device=options.device)
-        return set(found)
-    bad = [text for text in references if not text.removeprefix("run:").isdecimal() or len(text) > 18]
-    if bad or not references:
+def _repeats_named(store: Store, references: Sequence[str], options: CalibrateOptions) -> tuple[TrackRuns, TrackRuns]:
+    """The one track that the runs lie in which are meant (a version is all of its active ones), as a whole and with
+    these runs alone.
+    """
+    numbers = [text.removeprefix("run:") for text in references]
+    bad = [
+        text for text, number in zip(references, numbers, strict=True) if not number.isdecimal() or len(text) > _LONGEST
+    ]
+    if len(references) == 1 and references[0] == numbers[0]:
+        wanted = {*queries.run_ids_of_version(store, numbers[0], workload=options.workload, device=options.device)}
+    elif bad or not references:
         named = repr(bad[0]) if bad else "nothing"
         raise UsageError(
             f"{named} is not a run number, and several versions are no repeats of one",
             remedy="name one version, or its runs: run:41 run:42 ...",
         )
-    return {int(text.removeprefix("run:")) for text in references}
-
-
-def _places_of(store: Store, wanted: set[int], options: CalibrateOptions) -> tuple[Place, Place]:
-    """The one track that the runs lie in, as a whole and with these runs alone."""
+    else:
+        wanted = {*map(int, numbers)}
     for number in sorted(wanted):
         queries.require_run(store, number)
     workloads = list(dict.fromkeys(queries.runs_by_id(store, sorted(wanted))["workload"]))
@@ -219,12 +179,12 @@ def _places_of(store: Store, wanted: set[int], options: CalibrateOptions) -> tup
     with store.connect() as connection:
         lines = set(judged.lines(connection, wanted))
     known = places(store, HistoryOptions(workload=options.workload or str(workloads[0])))
-    found = [place for place in known if place.line in lines]
-    kept = [run for place in found for run in place.runs if run.run_id in wanted]
+    found = [track for track in known if track.line in lines]
+    kept = [run for track in found for run in track.runs if run.run_id in wanted]
     if lost := wanted - {run.run_id for run in kept}:
         raise UsageError(f"run {min(lost)} is not active", remedy="tracker runs --state all shows why")
     if len(found) > 1:
-        named = "; ".join(f"{place.device} {place.configuration}".strip() for place in found)
+        named = "; ".join(f"{one.names['device']} {one.names['configuration']}".strip() for one in found)
         raise UsageError(
             f"these runs are no repeats: they differ in device or configuration ({named})",
             remedy="choose with --device, or name the runs of one of them: run:41 run:42 ...",
@@ -236,67 +196,58 @@ def _places_of(store: Store, wanted: set[int], options: CalibrateOptions) -> tup
         )
     if any(run.stale for run in kept):
         raise UsageError("these runs were saved before they could be judged", remedy="tracker versions judge")
-    return found[0], replace(found[0], track=replace(found[0].track, runs=tuple(kept)))
+    return found[0], replace(found[0], runs=tuple(kept))
 
 
-def _ratios(
-    false: dict[Split, dict[tuple[str, float], tuple[int, int]]], windows: Sequence[Split], splits: Sequence[Split],
-    kinds: Sequence[str], ratios: Sequence[float],
-) -> pd.DataFrame:  # fmt: skip
+def _ratios(of_windows: I64, of_splits: I64, kinds: Sequence[str], ratios: Sequence[float]) -> pd.DataFrame:
     """A row per kind of series and smallest change."""
     rows = []
-    for kind in kinds:
-        for ratio in ratios:
-            found, tested = (np.array([false[split][kind, ratio][at] for split in splits]) for at in (0, 1))
-            of_windows = sum(false[window][kind, ratio][0] for window in windows)
+    for kind_at, kind in enumerate(kinds):
+        for at, ratio in enumerate(ratios):
+            found, tested = of_splits[:, kind_at, at].T
             share = float(found.sum() / tested.sum()) if tested.sum() else np.nan
             rows.append(
-                (kind, ratio, len(splits), float(tested.mean()), share, float(found.mean()), int(found.max()),
-                 int((found > 0).sum()), of_windows)
+                (kind, ratio, len(of_splits), float(tested.mean()), share, float(found.mean()), int(found.max()),
+                 int((found > 0).sum()), int(of_windows[:, kind_at, at, 0].sum()))
             )  # fmt: skip
     return pd.DataFrame(rows, columns=list(CALIBRATION_COLUMNS["ratios"]))
 
 
 def _proposals(ratios: pd.DataFrame, repeats: Repeats, kinds: Sequence[str], device: str) -> pd.DataFrame:
+    """A row per kind, with the smallest change from which on there is at most one false verdict in the mean."""
     rows = []
     for kind in kinds:
         own = ratios[ratios["kind"] == kind]
         used = own[own["min_ratio"] == repeats.used(kind)].iloc[0]
-        count = int((repeats.kinds == kind).sum())
-        rows.append(
-            (device, kind, count, used["min_ratio"], used["mean_false"], used["false_share"], smallest_ratio(own))
-        )
+        passing = (own["mean_false"] <= _MOST_FALSE)[::-1].cumprod()[::-1].astype(bool)
+        count, proposed = int((repeats.kinds == kind).sum()), own["min_ratio"][passing].min()
+        rows.append((device, kind, count, used["min_ratio"], used["mean_false"], used["false_share"], proposed))
     frame = pd.DataFrame(rows, columns=list(CALIBRATION_COLUMNS["proposals"]))
     return frame.astype({"proposed_ratio": "float64"})
 
 
-def _naming(repeats: Repeats, rows: I64) -> pd.DataFrame:
+def _naming(track: Track, rows: I64) -> pd.DataFrame:
     """What names the series of these rows, and how large they are."""
-    track = repeats.track
     value = geometric_mean(track.values, slice(None))
     step = geometric_mean(track.step[None, :], slice(None))[0]
     is_part = track.series.is_time & ~track.series.of_step & (step > 0)
     share = np.where(is_part, value / max(step, 1e-300), np.nan)
-    keys = [repeats.keys[row] for row in rows.tolist()]
+    keys = [track.keys[row] for row in rows.tolist()]
     frame = pd.DataFrame(keys, columns=["kind", "metric", "name", "input_shapes", "part"])
-    return frame.assign(
-        series_id=repeats.ids[rows],
-        unit=[unit_of_metric(metric) for metric in frame["metric"]],
-        value=value[rows],
-        share=share[rows],
-    )
+    unit = [unit_of_metric(metric) for metric in frame["metric"]]
+    return frame.assign(series_id=track.ids[rows], unit=unit, value=value[rows], share=share[rows])
 
 
 def _noisiest(repeats: Repeats, most: int) -> pd.DataFrame:
     """The series that vary most, of those that can be found to be changed at all."""
-    series = repeats.track.series
-    everything = np.ones(repeats.track.values.shape[1], dtype=bool)
-    shift = shared_factor(repeats.track.logs[series.leaf], everything, everything, repeats.limits.least_leaves)
-    centred = repeats.track.logs - np.where(series.shares_shift[:, None], shift, 0.0)
+    track, series = repeats.track, repeats.track.series
+    everything = np.ones(track.values.shape[1], dtype=bool)
+    shift = shared_factor(track.logs[series.leaf], everything, everything, repeats.limits.least_leaves)
+    centred = track.logs - np.where(series.shares_shift[:, None], shift, 0.0)
     known = (~np.isnan(centred)).sum(axis=1) >= MIN_RUNS
     spread = np.full(len(centred), np.nan)
     spread[known] = np.nanstd(centred[known], axis=1, ddof=1)
-    frame = _naming(repeats, np.arange(len(centred))).assign(spread=spread)
+    frame = _naming(track, np.arange(len(centred))).assign(spread=spread)
     # what is below the floor is never found, however much it varies
     small = frame["spread"].to_numpy() * frame["share"].to_numpy() < series.floor
     frame = frame[known & ~small].sort_values("spread", ascending=False, kind="stable").head(most)
@@ -305,62 +256,53 @@ def _noisiest(repeats: Repeats, most: int) -> pd.DataFrame:
 
 def _power(repeats: Repeats) -> pd.DataFrame:
     """The smallest change of the step and of the largest operators that versions of so many runs show."""
-    series, count = repeats.track.series, repeats.track.values.shape[1]
+    track, series, count = repeats.track, repeats.track.series, repeats.track.values.shape[1]
     halves = repeats.judge((tuple(range(count // 2)), tuple(range(count // 2, count))))
-    steps = [*np.flatnonzero(series.kind == KindCode.STEP), *np.flatnonzero(series.kind == KindCode.WHOLE)][:1]
     names = series.kind == KindCode.NAME
     operators = np.flatnonzero(names if names.any() else series.leaf)
-    size = geometric_mean(repeats.track.values[operators], slice(None))
-    rows = np.array([*steps, *operators[np.argsort(-size, kind="stable")[:_LARGEST]]], dtype=np.int64)
+    size = geometric_mean(track.values[operators], slice(None))
+    rows = np.array([*series.steps[:1], *operators[np.argsort(-size, kind="stable")[:_LARGEST]]], dtype=np.int64)
     frames = []
     for runs in RUNS:
         least = detectable_with(halves, series.family, series.ratio, runs, repeats.limits)
-        frames.append(_naming(repeats, rows).assign(runs=runs, detectable=np.expm1(least[rows])))
+        frames.append(_naming(track, rows).assign(runs=runs, detectable=np.expm1(least[rows])))
     return pd.concat(frames, ignore_index=True)[list(CALIBRATION_COLUMNS["power"])]
 
 
-def _suspects(connection: Connection, place: Place) -> pd.DataFrame:
+def _suspects(connection: Connection, track: TrackRuns) -> pd.DataFrame:
     """The suspects of the newest version of a track, and how many more runs of it would decide; nothing where its
     judgement is out of date.
     """
     names = list(CALIBRATION_COLUMNS["suspects"])
-    if place.late:
+    if track.late:
         return pd.DataFrame(columns=names)
-    order, limits = place.track.order, track_limits(place.track.limits)
-    reader, newest = TrackReader(place.line), len(order)
-    before = order[max(0, newest - 1 - limits.look_back) : newest - 1]
-    findings = regressions.findings_of(connection, place.line)
-    state = reader.load(connection, place.track, before, findings).before(newest)
-    data, _ = reader.track(connection, place.track, state, newest, limits)
-    found = judge_next(data, state, newest, limits).judged
-    assert reader.series is not None
+    reader, newest = TrackReader(track.line), len(track.order)
+    state = reader.load(connection, track, newest, regressions.findings_of(connection, track.line)).before(newest)
+    data = reader.track(connection, track, state, newest)
+    found = judge_next(data, state, newest, track.thresholds).judged
     rows = np.flatnonzero(found.verdict == Verdict.SUSPECT)
     rows = rows[np.argsort(-np.abs(found.contribution[rows]), kind="stable")]
-    more = runs_to_decide(found, data.series.family, limits)[rows]
-    frame = pd.DataFrame(
-        [reader.series.keys[row] for row in rows.tolist()], columns=["kind", "metric", "name", "input_shapes", "part"]
-    ).assign(
-        series_id=reader.series.ids[rows],
-        version=place.labels[order[-1]],
+    more = runs_to_decide(found, data.series.family, track.thresholds)[rows]
+    return _naming(data, rows).assign(
+        version=track.labels[track.order[-1]],
         change=np.expm1(np.where(data.series.more_is_better[rows], -1.0, 1.0) * found.raw_change[rows]),
         contribution=found.contribution[rows],
         runs=found.new_runs[rows],
         more_runs=pd.array([None if count < 0 else count for count in more.tolist()], dtype="Int64"),
-    )
-    return frame[names]
+    )[names]
 
 
-def _notes(baseline: int, window: int, place: Place) -> tuple[str, ...]:
+def _notes(baseline: int, window: int, track: TrackRuns) -> tuple[str, ...]:
     notes = []
     if baseline < window:
         notes.append(
-            f"{len(place.runs)} runs allow {baseline} against {_CANDIDATE}, not {window} against {_CANDIDATE}: with "
+            f"{len(track.runs)} runs allow {baseline} against {_CANDIDATE}, not {window} against {_CANDIDATE}: with "
             "fewer runs the proposals are rougher."
         )
-    if len({run.version for run in place.runs}) > 1:
+    if len({run.version for run in track.runs}) > 1:
         notes.append("The runs are of several versions: what changed between them counts as noise here.")
-    if not all(run.timeline == "device" for run in place.runs):
+    if not all(run.timeline == "device" for run in track.runs):
         notes.append("Timed on the host: the machine's other work is part of this noise.")
-    if place.late:
+    if track.late:
         notes.append("The judgement is out of date, so that suspects are left out; tracker versions judge.")
     return tuple(notes)

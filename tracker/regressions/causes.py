@@ -1,12 +1,24 @@
-"""Why: the cause of a finding, in words that follow from its numbers alone."""
+"""Why: the cause of a finding in words, operators that took the place of others, and what else changed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any, Final
 
+from msgspec import Struct
+
+from tracker.columns import Columns
+from tracker.profile import OF_A_RUN, OF_THE_CODE
+from tracker.regressions.tracks import TrackRuns
+from tracker.results import REPLACED_BY, TOP_LEVEL
+from tracker.store import Store, queries
+from tracker.units import some_of
+
 Row = dict[str, Any]
+Change = tuple[str, str, str | None, str | None]
+"""Version, key, and its values before and in it; None for nothing."""
 
 _SAME_TIME: Final = 0.10
 """By how much what came may differ from what went, to be called the same work under another name."""
@@ -22,6 +34,30 @@ _OF_RUN: Final = {
     "data loading": "data loading", "peak memory": "memory", "idle time": "idle time",
     "exposed communication": "communication",
 }  # fmt: skip
+_FIRST_SHAPE: Final = re.compile(r"\[(\d[\d, ]*)\]")
+_MOVED: Final = 0.02
+"""Calls that changed by less are no more and no fewer calls: a capture may cut a step."""
+
+
+def cause_words(before: float, after: float, calls_before: float, calls_after: float) -> tuple[str, float, float]:
+    """What changed an operator: the word, and its change (ns per step) by calls and by time per call; both add up.
+
+    Change = calls gained x old time per call + new calls x change of the time per call. The larger part names it.
+
+    >>> cause_words(100.0, 200.0, 10.0, 20.0)
+    ('more calls', 100.0, 0.0)
+    >>> cause_words(100.0, 130.0, 10.0, 10.0)[0], cause_words(0.0, 5.0, 0.0, 1.0)
+    ('slower per call', ('new', 5.0, 0.0))
+    """
+    if before == 0 or after == 0:
+        return ("new" if before == 0 else "gone"), after - before, 0.0
+    if not (calls_before > 0 and calls_after > 0):
+        return ("slower" if after > before else "faster"), 0.0, after - before
+    by_calls = (calls_after - calls_before) * before / calls_before
+    by_time = after - before - by_calls
+    if abs(by_calls) > abs(by_time):
+        return ("more calls" if by_calls > 0 else "fewer calls"), by_calls, by_time
+    return ("slower per call" if by_time > 0 else "faster per call"), by_calls, by_time
 
 
 def split_of(row: Row) -> tuple[float | None, float | None]:
@@ -109,3 +145,230 @@ def _alike(one: Row, other: Row) -> float:
 
 def _equal(one: float, other: float) -> bool:
     return abs(one - other) <= _SAME_TIME * max(abs(one), abs(other))
+
+
+class Moved(Struct, frozen=True):
+    """An operator whose calls rose or fell, or that came or went: its change (ns per step), the calls per step that it
+    gained, its shapes, and the parents and modules that call it.
+    """
+
+    name: str
+    change: float
+    calls: float
+    shapes: str = ""
+    places: frozenset[str] = frozenset()
+
+
+def replacements(moved: Sequence[Moved]) -> list[tuple[list[Moved], list[Moved]]]:
+    """Operators that lost calls, and those that gained them in their place.
+
+    One place: a parent or module that both have; or the same shapes and as many calls gained as lost.
+    """
+    went = [one for one in moved if one.calls < 0]
+    came = [one for one in moved if one.calls > 0]
+    group = {one.name: one.name for one in moved}
+    for old in went:
+        for new in came:
+            same = bool(old.shapes) and old.shapes == new.shapes and old.calls == -new.calls
+            if same or old.places & new.places:
+                target, source = group[old.name], group[new.name]
+                group = {name: target if own == source else own for name, own in group.items()}
+    found = []
+    for own in dict.fromkeys(group[one.name] for one in went):
+        gone, come = ([one for one in side if group[one.name] == own] for side in (went, came))
+        if come:
+            found.append((gone, come))
+    return found
+
+
+def mark_replaced(store: Store, rows: Sequence[Row], incidents: Collection[int]) -> None:
+    """Give the findings of each replacement the key `replaced`: its numbers, and `head`, the finding that stands for it
+    and that the others are under; None for others.
+
+    `rows`: of whole incidents, with what each is under; looked at are those of `incidents`, since where operators are
+    called from takes a while to read.
+    """
+    groups: dict[int, dict[str, Row]] = {}
+    for row in rows:
+        row["replaced"] = None
+        before, after = _calls(row)
+        has_moved = abs(after - before) > _MOVED * max(before, after)
+        if has_moved and row["incident_id"] in incidents and row["kind"] == "op_name" and row["state"] != "invalid":
+            groups.setdefault(row["incident_id"], {})[row["name"]] = row
+    for moved in groups.values():
+        if len({_calls(row)[1] > _calls(row)[0] for row in moved.values()}) == 2:
+            _mark(store, moved)
+    cover_replaced(rows)
+
+
+def cover_replaced(rows: Sequence[Row]) -> None:
+    """Put the findings of each replacement under the one that stands for it, where `rows` have that."""
+    heads = {row["finding_id"] for row in rows if row["replaced"] is not None}
+    for row in rows:
+        of = row["replaced"]
+        if of is not None and row["under"] is None and row["finding_id"] != of["head"] and of["head"] in heads:
+            row["under"] = of["head"]
+
+
+def as_one(row: Row) -> Row:
+    """A finding as it is shown: one that stands for a replacement as the whole of it, net; others as they are."""
+    of = row["replaced"]
+    if of is None or of["head"] != row["finding_id"]:
+        return row
+    before, after = of["before"], of["after"]
+    return row | {
+        "name": REPLACED_BY.join(some_of(names) for names in (of["gone"], of["come"])),
+        "input_shapes": "", "change": "level", "ratio": after / before - 1 if before else None,
+        "contribution": of["contribution"], "baseline_value": before, "candidate_value": after,
+        "delta": after - before, "verdict": "REGRESSED" if after > before else "IMPROVED",
+        "cause": "replaced" if of["parent"] == TOP_LEVEL else f"replaced under {of['parent']}",
+        **dict.fromkeys(("baseline_calls", "candidate_calls", "by_calls", "by_time_per_call")),
+    }  # fmt: skip
+
+
+def net_contribution(row: Row) -> float:
+    """The part of the step that a finding changed; of one that stands for a replacement, net."""
+    of = row.get("replaced")
+    if of is None:
+        return row["contribution"] or 0.0
+    return float(of["contribution"]) if of["head"] == row["finding_id"] else 0.0
+
+
+def _calls(row: Row) -> tuple[float, float]:
+    return row["baseline_calls"] or 0.0, row["candidate_calls"] or 0.0
+
+
+def _mark(store: Store, moved: dict[str, Row]) -> None:
+    first = next(iter(moved.values()))
+    sides = [int(first[side].split()[-1]) for side in ("baseline_runs", "candidate_runs") if first[side]]
+    trees = [queries.op_tree.columns(store, [run_id]) for run_id in sides]
+    both = set.intersection(*({*tree["name"]} if len(tree) else set() for tree in trees))
+    where: dict[str, set[str]] = {name: set() for name in moved}
+    for run_id, tree in zip(sides, trees, strict=True):
+        ops = queries.ops.columns(store, [run_id])
+        for name, places in places_of(tree, ops, moved.keys(), both - moved.keys()).items():
+            where[name].update(places)
+    found = replacements(
+        [
+            Moved(name, row["delta"], _calls(row)[1] - _calls(row)[0], places=frozenset(where[name]))
+            for name, row in moved.items()
+        ]
+    )
+    for pair in found:
+        gone, come = (
+            sorted((moved[one.name] for one in side), key=lambda row: (-abs(row["delta"]), row["name"]))
+            for side in pair
+        )
+        part = come if sum(row["delta"] for row in (*gone, *come)) > 0 else gone
+        shared = set.intersection(*(where[row["name"]] for row in (*gone, *come)))
+        parents = [place for place in sorted(shared) if not place.startswith(TOP_LEVEL)]
+        of = {
+            "head": part[0]["finding_id"],
+            "gone": [row["name"] for row in gone],
+            "come": [row["name"] for row in come],
+            "parent": parents[0] if parents else TOP_LEVEL,
+            "before": -sum(min(row["delta"], 0.0) for row in (*gone, *come)),
+            "after": sum(max(row["delta"], 0.0) for row in (*gone, *come)),
+            "contribution": sum(row["contribution"] for row in (*gone, *come)),
+        }
+        for row in (*gone, *come):
+            row["replaced"] = of
+            if not str(row["cause"]).startswith("renamed"):
+                row["cause"] = (
+                    f"replaced by {some_of(of['come'])}" if row in gone else f"replaces {some_of(of['gone'])}"
+                )
+
+
+def places_of(
+    tree: Columns, ops: Columns, names: Collection[str], parents: Collection[str]
+) -> dict[str, dict[str, float]]:
+    """Operator -> where a run calls it from, and how often: the nearest operator above that is one of `parents`, else
+    its module, else the top level with the shape of its first input. `tree`, `ops`: of `queries.op_tree` and `ops`.
+    """
+    above: dict[tuple[int, int], tuple[str, int]] = {}
+    found: dict[str, dict[str, float]] = {}
+    modules: dict[str, set[str]] = {}
+    for name, module in ops.rows("name", "module"):
+        if name in names and module:
+            modules.setdefault(name, set()).add(module)
+    rows = tree.rows("rank", "node", "parent", "name", "input_shapes", "calls") if len(tree) else ()
+    for rank, node, parent, name, shapes, calls in rows:
+        above[rank, node] = (name, parent)
+        if name not in names:
+            continue
+        at = above.get((rank, parent))
+        while at is not None and at[0] not in parents:
+            at = above.get((rank, at[1]))
+        shape = _FIRST_SHAPE.findall(shapes)[:1]
+        top = modules.get(name) or {f"{TOP_LEVEL} {text}" for text in shape}
+        for place in top if at is None else {at[0]}:
+            own = found.setdefault(name, {})
+            own[place] = own.get(place, 0.0) + (calls or 0.0)
+    for name in modules.keys() - found.keys():
+        found[name] = dict.fromkeys(modules[name], 1.0)
+    return found
+
+
+def changed_between(store: Store, incident: Row) -> list[Row]:
+    """The facts and profiler settings that no run of one side of an incident shares with any run of the other."""
+    sides = [[int(run) for run in incident[side].split()] for side in ("baseline_runs", "candidate_runs")]
+    both = [run for side in sides for run in side]
+    facts = facts_of(store, both)
+    for run_id, settings, steps in queries.captures.columns(store, both).rows("run_id", "settings", "steps"):
+        said = queries.settings_of(settings) | {"steps": str(steps)}
+        facts += [(run_id, f"profiler {key}", value) for key, value in said.items()]
+    known: list[dict[str, set[str]]] = [{}, {}]
+    for run_id, key, value in facts:
+        for own in (own for own, side in zip(known, sides, strict=True) if run_id in side):
+            own.setdefault(key, set()).add(value)
+    return [
+        {"incident_id": incident["incident_id"], "key": key, "before": before, "after": after}
+        for key, before, after in differing(*known)
+    ]
+
+
+def changes(store: Store, track: TrackRuns) -> list[Change]:
+    """The facts that no run of a version shares with any run of the version before.
+
+    Several values of a version join with ` | `; what differs from run to run is no change of the version.
+    """
+    version_of = {run.run_id: run.version for run in track.runs}
+    known: dict[str, dict[str, set[str]]] = {run.version: {} for run in track.runs}
+    for run_id, key, value in facts_of(store, list(version_of)):
+        known[version_of[run_id]].setdefault(key, set()).add(value)
+    return [
+        (version, *change)
+        for before, (version, after) in zip(known.values(), list(known.items())[1:], strict=False)
+        for change in differing(before, after)
+    ]
+
+
+def facts_of(store: Store, run_ids: Sequence[int]) -> list[tuple[int, str, str]]:
+    """The environment of runs: run, key, value; without what names the run and its code."""
+    facts = queries.facts.columns(store, list(run_ids), kind="fact").rows("run_id", "key", "value")
+    return [fact for fact in facts if fact[1] not in OF_A_RUN | OF_THE_CODE]
+
+
+def differing(
+    before: Mapping[str, set[str]], after: Mapping[str, set[str]]
+) -> list[tuple[str, str | None, str | None]]:
+    """Keys of which the two sides share no value, with what each says; None for nothing.
+
+    What only one side says is no change where the other one does not know: it counts for settings of the profiler, and
+    for a variable of a job that stated its variables.
+
+    >>> differing({"driver": {"535"}}, {"driver": {"550"}, "python_version": {"3.11"}, "NCCL_ALGO": {"Ring"}})
+    [('driver', '535', '550')]
+    >>> differing({"python_version": {"3.11"}}, {"python_version": {"3.11"}, "NCCL_ALGO": {"Ring"}})
+    [('NCCL_ALGO', None, 'Ring')]
+    """
+    found = []
+    for key in sorted(before.keys() | after.keys()):
+        one, other = before.get(key, set()), after.get(key, set())
+        counts = bool(one and other) or key.startswith("profiler ")
+        states_variables = "python_version" in (after if one else before) or any(
+            name[:1].isupper() for name in (after if one else before)
+        )
+        if not one & other and (counts or (key[:1].isupper() and states_variables)):
+            found.append((key, " | ".join(sorted(one)) or None, " | ".join(sorted(other)) or None))
+    return found

@@ -7,13 +7,14 @@ from typing import Any, Final
 
 from tracker.errors import EXIT_FINDINGS, EXIT_OK, EXIT_TOO_LITTLE_DATA
 from tracker.results import CONFIRMED_STATES, Findings
-from tracker.results.gates import FAIL_ON, Gate, GatedRow, Key, Outcome
 from tracker.results.options import check_words
+from tracker.results.verdicts import FAIL_ON, Gate, GatedRow, Outcome
 from tracker.units import format_diff
 
 Row = Mapping[str, Any]
 
-_WHY: Final = {
+WHY: Final = {
+    "": "",
     "step": "the step got slower",
     "peak memory": "peak memory rose by {peak}",
     "net of the operators": "the operators found got slower by {net} of the step",
@@ -33,15 +34,10 @@ def gate_of_findings(found: Findings, word: str = "new") -> Gate:
     """
     check_words("gate", (word,), FAIL_ON)
     rows, lines = (found.tables[name].records() for name in ("findings", "lines"))
-    codes = [line[f"gate_{word}"] for line in lines]
-    code = (
-        EXIT_FINDINGS if EXIT_FINDINGS in codes else EXIT_TOO_LITTLE_DATA if EXIT_TOO_LITTLE_DATA in codes else EXIT_OK
-    )
-    code = code if lines else EXIT_TOO_LITTLE_DATA
+    codes = {line[f"gate_{word}"] for line in lines} or {EXIT_TOO_LITTLE_DATA}
+    code = next(one for one in (EXIT_FINDINGS, EXIT_TOO_LITTLE_DATA, EXIT_OK) if one in codes)
     reasons = [
-        f"{line['workload']} {line['version']}: {reason_of(line, word)}".removeprefix(
-            "" if len(lines) > 1 else f"{line['workload']} "
-        )
+        f"{line['workload'] + ' ' if len(lines) > 1 else ''}{line['version']}: {reason_of(line, word)}"
         for line in lines
         if line[f"gate_{word}"] == code and line[f"gate_{word}_cause"]
     ]
@@ -52,14 +48,8 @@ def gate_of_findings(found: Findings, word: str = "new") -> Gate:
 
 def reason_of(line: Row, word: str) -> str:
     """What gave the exit code of a track, a row of FINDINGS_COLUMNS["lines"], in words; "" for 0."""
-    cause = line[f"gate_{word}_cause"]
-    return (
-        _WHY[cause].format(
-            peak=format_diff(line["peak"] or 0.0), net=format_diff(line["net"] or 0.0), host=line["slow_host"]
-        )
-        if cause
-        else ""
-    )
+    peak, net = (format_diff(line[name] or 0.0) for name in ("peak", "net"))
+    return WHY[line[f"gate_{word}_cause"]].format(peak=peak, net=net, host=line["slow_host"])
 
 
 def _row(row: Row, word: str, lines: Mapping[tuple[Any, ...], Row]) -> GatedRow:
@@ -67,18 +57,13 @@ def _row(row: Row, word: str, lines: Mapping[tuple[Any, ...], Row]) -> GatedRow:
     outcome, remark = _outcome(row, word, line)
     incident = f", I-{row['incident_id']}" if row["incident_id"] is not None else ""
     number = f"finding {row['finding_id']}{incident}: " if row["finding_id"] is not None else ""
+    key = (row["kind"], row["metric"], row["name"], row["input_shapes"], row["part"])
+    key = ("run", row["metric"], "", "", "") if row["kind"] == "run" else key
     detail = ", ".join(filter(None, (row["input_shapes"], row["part"])))
     return GatedRow(
         "finding", row["name"], detail, row["verdict"] or "", outcome, row["unit"], row["baseline_value"],
-        row["candidate_value"], row["ratio"], row["q"], f"{number}{remark}", key_of_finding(row),
+        row["candidate_value"], row["ratio"], row["q"], f"{number}{remark}", key,
     )  # fmt: skip
-
-
-def key_of_finding(row: Row) -> Key:
-    """The series of a finding."""
-    if row["kind"] == "run":
-        return ("run", row["metric"], "", "", "")
-    return (row["kind"], row["metric"], row["name"], row["input_shapes"], row["part"])
 
 
 def _outcome(row: Row, word: str, line: Row) -> tuple[Outcome, str]:

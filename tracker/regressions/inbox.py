@@ -5,30 +5,20 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 from tracker.columns import Columns
 from tracker.errors import EXIT_TOO_LITTLE_DATA, FIRST_INGEST, UsageError
-from tracker.regressions.causes import cause_of, mark_new_shapes, mark_renamed, split_of
-from tracker.regressions.comparable import settings_note
-from tracker.regressions.environment import changed_between
+from tracker.regressions import causes
 from tracker.regressions.hosts import note_of
-from tracker.regressions.replaced import as_one, cover_replaced, mark_replaced, net_contribution
 from tracker.regressions.rows import SIGNS, verdict_word
 from tracker.regressions.sides import newest_gates
-from tracker.regressions.tracks import TrackNow, Tracks, standing
-from tracker.regressions.words import state_of
-from tracker.results import (
-    CONFIRMED_STATES,
-    ENDED_STATES,
-    FINDINGS_COLUMNS,
-    OPEN_STATES,
-    Findings,
-    FindingsOptions,
-)
-from tracker.results.gates import GateResult
-from tracker.store import Store, judged, queries
+from tracker.regressions.track import settings_note
+from tracker.regressions.tracks import TrackRuns, Tracks, standing
+from tracker.results import CONFIRMED_STATES, ENDED_STATES, FINDINGS_COLUMNS, OPEN_STATES, Findings, FindingsOptions
+from tracker.results.verdicts import FAIL_ON, GateResult
+from tracker.store import Store, judged, queries, regressions
 from tracker.store.judged import Line
 from tracker.units import device_part, unit_of_metric
 
@@ -66,25 +56,31 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
     numbers = dict.fromkeys(row["incident_id"] for row in chosen if row["incident_id"] is not None)
     incidents = [incident_of([row for row in rows if row["incident_id"] == number]) for number in numbers]
     incidents.sort(key=lambda one: (-one["ordinal"], one["incident_id"]))
-    environment = [row for one in incidents for row in changed_between(store, one)]
+    environment = [row for one in incidents for row in causes.changed_between(store, one)]
     for one in incidents:
-        own = [row for row in environment if row["incident_id"] == one["incident_id"]]
-        one["causes"] = ", ".join(causes_of([row for row in rows if row["incident_id"] == one["incident_id"]], own))
+        own, changed = ([row for row in of if row["incident_id"] == one["incident_id"]] for of in (rows, environment))
+        one["causes"] = ", ".join(causes_of(own, changed))
     place = {one["incident_id"]: at for at, one in enumerate(incidents)}
     roll_up(chosen)  # under what is shown, not under what the options leave out
-    cover_replaced(chosen)
+    causes.cover_replaced(chosen)
     count_covered(chosen)
-    shown = chosen if options.every else [as_one(row) for row in chosen if row["under"] is None]
+    shown = chosen if options.every else [causes.as_one(row) for row in chosen if row["under"] is None]
     for row in shown:
         if row["incident_id"] is not None:
             row["share_of_change"] = share_of(row, incidents[place[row["incident_id"]]])
     shown.sort(key=lambda row: (place.get(row["incident_id"], len(place)), *rank_of(row)))
     lines, notes = [], []
     for track in tracks.chosen(options):
-        lines.append(standing(store, track) | gates_of(store, track))
         with store.connect() as connection:
-            notes.append(settings_note(connection, track.line, track.runs, track.limits.look_back))
-        notes.append(note_of(lines[-1]["slow_host"]))
+            gates = newest_gates(connection, track)
+            notes.append(settings_note(connection, track.line, track.runs, track.thresholds.look_back))
+        host = next((own.host for own in gates.values() if own.host), "")
+        notes.append(note_of(host))
+        line = standing(store, track) | {"slow_host": host}
+        for word in FAIL_ON:
+            gate = gates.get(word, GateResult(EXIT_TOO_LITTLE_DATA, "runs", 0.0, 0.0))
+            line |= {f"gate_{word}": gate.code, f"gate_{word}_cause": gate.cause}
+        lines.append(line)
     tables = {"incidents": incidents, "findings": shown, "environment": environment, "lines": lines}
     return Findings(
         {name: Columns.of_rows(rows, FINDINGS_COLUMNS[name]) for name, rows in tables.items()},
@@ -119,49 +115,74 @@ def found_rows(
         track = tracks.of(line_of(row))
         if track is None or (options.device and device_part(options.device) not in device_part(row["device"])):
             continue
-        newest = track.versions[-1]
-        row["is_newest"] = row["version_id"] == newest
-        is_new = row["decided_version_id"] == newest
-        said = state_of(
-            row["base_state"], is_new=is_new, words=words.get(row["finding_id"], ()),
-            versions=track.labels.values(), now_ns=now_ns,
-        )  # fmt: skip
-        row |= {"state": said.state, "until_ns": said.until_ns, "until_version": said.until_version}
-        row["is_new"] = said.state == "new" or (is_new and said.state == "muted")
+        row["is_newest"] = row["version_id"] == track.order[-1]
+        is_new = row["decided_version_id"] == track.order[-1]
+        said = words.get(row["finding_id"], ())
+        row.update(
+            state_of(row["base_state"], is_new=is_new, words=said, versions=track.labels.values(), now_ns=now_ns)
+        )
+        row["is_new"] = row["state"] == "new" or (is_new and row["state"] == "muted")
         row["good_version"] = track.before(row["version_id"])
-        row["level_runs"] = track.gates.get(row["version_id"], {}).get("base_runs", "")
+        row["level_runs"] = getattr(track.judged.get(row["version_id"]), "base_runs", "")
         row["verdict"] = verdict_word(SIGNS[row["direction"]], row["change"])
         before, after = row["baseline_value"], row["candidate_value"]
         row["ratio"] = after / before - 1 if before and after else None
-        rows.append(complete(row))
+        rows.append(row)
     if finding_ids is None:
         rows += [row for track in tracks.chosen(options) for row in suspects(store, track)]
-    mark_renamed(rows)
+    for row in rows:
+        row["unit"] = unit_of_metric(row["metric"])
+        row["delta"] = (row["candidate_value"] or 0.0) - (row["baseline_value"] or 0.0)
+        row["by_calls"], row["by_time_per_call"] = causes.split_of(row)
+        row["cause"], row["share_of_change"] = causes.cause_of(row), None
+    causes.mark_renamed(rows)
     roll_up(rows)
-    mark_new_shapes(rows)
+    causes.mark_new_shapes(rows)
     wanted = {row["incident_id"] for row in rows if is_wanted(row, options)}
-    mark_replaced(store, rows, wanted if finding_ids is None else {row["incident_id"] for row in rows})
+    causes.mark_replaced(store, rows, wanted if finding_ids is None else {row["incident_id"] for row in rows})
     count_covered(rows)
     return rows
 
 
-def complete(row: Row) -> Row:
-    """A row with what follows from its numbers."""
-    row["unit"] = unit_of_metric(row["metric"])
-    row["delta"] = (row["candidate_value"] or 0.0) - (row["baseline_value"] or 0.0)
-    row["by_calls"], row["by_time_per_call"] = split_of(row)
-    row["cause"], row["share_of_change"] = cause_of(row), None
-    return row
+def state_of(base: str, *, is_new: bool, words: Sequence[Row], versions: Collection[str], now_ns: int) -> Row:
+    """The state of a finding: its own, and what users said in the order of time; `until_ns`, `until_version`: end of a
+    mute.
+
+    `base`: as the judgement says; `is_new`: the newest version decided it; `versions`: labels that have runs in its
+    track, which end mutes. A finding that has ended is over whatever was said, but for invalid.
+    """
+    said: Row = {"state": base, "until_ns": None, "until_version": None}
+    if base == "open":
+        said["state"] = "new" if is_new else "persisting"
+    quiet: Row | None = None
+    for word in words:
+        action = word["action"]
+        if action == "invalid":
+            said["state"], quiet = "invalid", None
+        elif action == "note" or base != "open" or said["state"] == "invalid":
+            continue
+        elif action == "mute":
+            quiet = {"state": "muted", "until_ns": word["until_ns"], "until_version": word["until_version"]}
+        elif action == "unmute":
+            quiet = None
+        else:
+            said["state"], quiet = "acknowledged" if action == "ack" else "expected", None
+    if quiet is None:
+        return said
+    end = quiet["until_ns"]
+    is_over = quiet["until_version"] in versions if end is None else end <= now_ns
+    return said if is_over else quiet
 
 
-def suspects(store: Store, track: TrackNow) -> list[Row]:
+def suspects(store: Store, track: TrackRuns) -> list[Row]:
     """The suspects of the newest version of a track: no findings yet, without a number."""
-    runs, version = track.newest, track.versions[-1]
-    found = queries.of_version(store, "suspects", track.line, version)
-    if not found:
-        return []
+    runs, version = track.newest, track.order[-1]
     with store.connect() as connection:
-        numbers = judged.values_in(connection, [run.run_id for run in runs], [row["series_id"] for row in found])
+        said = regressions.verdicts_of(connection, track.line, version, verdict="SUSPECT")
+        if not said:
+            return []
+        numbers = judged.values_in(connection, [run.run_id for run in runs], [row.series_id for row in said])
+    found = [dict(row._mapping) for row in said]
     rows = []
     for row, values in zip(found, numbers, strict=True):
         after = math.exp(sum(map(math.log, values)) / len(values)) if (values > 0).all() else None
@@ -172,10 +193,10 @@ def suspects(store: Store, track: TrackNow) -> list[Row]:
             **row, **track.names, **track.line.parameters, **_OF_NO_FINDING, "ratio": row["change"],
             "direction": "regression" if worse else "improvement", "change": "level", "version_id": version,
             "version": track.labels[version], "good_version": track.before(version), "baseline_value": before,
-            "candidate_value": after, "baseline_runs": track.gates.get(version, {}).get("base_runs", ""),
+            "candidate_value": after, "baseline_runs": getattr(track.judged.get(version), "base_runs", ""),
             "candidate_runs": " ".join(str(run.run_id) for run in runs),
         }  # fmt: skip
-        rows.append(complete(made))
+        rows.append(made)
     return rows
 
 
@@ -300,7 +321,7 @@ def severity_of(own: Sequence[Row], direction: str, before: float | None, after:
     whole = any(row["kind"] == "run" and row["name"] in STEP for row in worse)
     if whole and before and after and after / before - 1 >= _CRITICAL:
         return "critical"
-    largest = max((net_contribution(row) for row in worse), default=0.0)
+    largest = max((causes.net_contribution(row) for row in worse), default=0.0)
     return "warning" if whole or largest >= _MATTERS else "info"
 
 
@@ -313,7 +334,7 @@ def causes_of(own: Sequence[Row], environment: Sequence[Row]) -> list[str]:
         weights["beside the operators"] = 1.0
     for row in own:
         if row["cause"] and row["under"] is None:
-            part = abs(net_contribution(row)) if row["unit"] == "ns" else 0.0
+            part = abs(causes.net_contribution(row)) if row["unit"] == "ns" else 0.0
             cause = "replaced operators" if row["replaced"] else row["cause"]
             weights[cause] = weights.get(cause, 0.0) + part
     words = sorted(weights, key=lambda cause: -weights[cause])
@@ -328,20 +349,6 @@ def share_of(row: Row, incident: Row) -> float | None:
         return None
     moved = sum(abs(incident[name] or 0.0) for name in _PARTS)
     return None if abs(delta) < 0.3 * moved else float(row["delta"] / delta)
-
-
-def gates_of(store: Store, track: TrackNow) -> Row:
-    """The exit codes of the newest version of a track for `--fail-on new` and `any`, and what gave them."""
-    with store.connect() as connection:
-        found = newest_gates(connection, track.line, [run.run_id for run in track.newest])
-    nothing = GateResult(EXIT_TOO_LITTLE_DATA, "runs", 0.0, 0.0)
-    return {
-        name: value
-        for word in ("new", "any")
-        for name, value in (
-            (f"gate_{word}", found.get(word, nothing).code), (f"gate_{word}_cause", found.get(word, nothing).cause),
-        )
-    } | {"slow_host": next((own.host for own in found.values() if own.host), "")}  # fmt: skip
 
 
 def rank_of(row: Row) -> tuple[Any, ...]:

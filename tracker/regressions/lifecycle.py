@@ -2,20 +2,139 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 import numpy as np
-from msgspec import Struct
-from numpy.typing import NDArray
+from msgspec import Struct, field
+from msgspec.structs import replace
 
-from tracker.detect import JudgedSeries, KindCode, SeriesTraits, Thresholds, Verdict, Window, judge_version
+from tracker.columns import F64, I64, Flags
+from tracker.detect import DEFAULTS, JudgedSeries, KindCode, SeriesTraits, Thresholds, Verdict, Window, judge_version
 from tracker.detect.sides import sides_of
-from tracker.regressions.state import UNDECIDED, Finding, TrackState
-from tracker.regressions.track import newest, oldest
+from tracker.regressions.track import BEGINNING, Track, newest, oldest
 
-F64 = NDArray[np.float64]
-I64 = NDArray[np.int64]
-BOOL = NDArray[np.bool_]
+UNDECIDED: Final = -1
+"""The level of a version that waits for further runs."""
+
+
+class Finding(Struct):
+    """A confirmed change of a series. Its key is (series, sign, how, first_version).
+
+    `sign`: 1 worse, -1 better; `how`: level, presence or gradual; `first_version`: that it is dated to;
+    `decided_version`: whose runs decided it; `reference`: ids of the base runs, frozen; `reference_level`: their level;
+    `size`: absolute change, a log, 0 for new and gone operators; `contribution`: share of the step, signed;
+    `faster`: of an improvement, whether its version was faster on the whole; `state`: open, recovered, taken back,
+    accepted, vanished or withdrawn; `ended_version`: that in which it was over, `ended_by`: that whose runs decided it,
+    both 0 while open.
+    """
+
+    series: int
+    sign: int
+    how: str
+    first_version: int
+    decided_version: int
+    reference: tuple[int, ...]
+    reference_level: int
+    size: float
+    contribution: float
+    q: float
+    faster: bool = False
+    state: str = "open"
+    ended_version: int = 0
+    ended_by: int = 0
+
+    @property
+    def key(self) -> tuple[int, int, str, int]:
+        """What stays the same when it is withdrawn and found again."""
+        return self.series, self.sign, self.how, self.first_version
+
+    def end(self, state: str, version: int = 0, by: int = 0) -> Finding:
+        """Note what became of it: in `version`, by the runs of `by`."""
+        self.state, self.ended_version, self.ended_by = state, version, by
+        return self
+
+
+class TrackState(Struct):
+    """All that is kept from one version to the next; rows by version, one element per series.
+
+    `levels`: the version with which the level of a series began, or UNDECIDED; `settled`: the version that decided it;
+    `waits`: the sign of what an undecided version may be (0: it was decided at once).
+    """
+
+    series: int
+    levels: dict[int, I64] = field(default_factory=dict)
+    settled: dict[int, I64] = field(default_factory=dict)
+    waits: dict[int, I64] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def open(self) -> list[Finding]:
+        """Open findings, the oldest first."""
+        return sorted((one for one in self.findings if one.state == "open"), key=lambda one: one.first_version)
+
+    @property
+    def opened(self) -> Flags:
+        """(series,): which have an open finding."""
+        found = np.zeros(self.series, dtype=bool)
+        found[[one.series for one in self.open]] = True
+        return found
+
+    @property
+    def current(self) -> I64:
+        """The current level of each series: that of its newest decided version."""
+        level = np.full(self.series, UNDECIDED)
+        for version in sorted(self.levels, reverse=True):
+            level = np.where(level == UNDECIDED, self.levels[version], level)
+            if (level != UNDECIDED).all():
+                return level
+        return np.where(level == UNDECIDED, BEGINNING, level)
+
+    def pending(self) -> tuple[list[int], I64, I64]:
+        """The newest undecided versions in order, how many of them each series has, and the sign of its first."""
+        versions: list[int] = []
+        count, sign = np.zeros((2, self.series), dtype=np.int64)
+        still = np.ones(self.series, dtype=bool)
+        for version in sorted(self.levels, reverse=True):
+            still = still & (self.levels[version] == UNDECIDED)
+            if not still.any():
+                break
+            versions.insert(0, version)
+            count, sign = count + still, np.where(still, self.waits[version], sign)
+        return versions, count, sign
+
+    def settle(self, versions: Iterable[int], row: int, level: int, by: int) -> None:
+        """Decide the level of a series in versions that waited."""
+        for version in versions:
+            self.levels[version][row], self.settled[version][row] = level, by
+
+    def before(self, version: int) -> TrackState:
+        """The state in which `version` is judged for the first time: what was decided from it on is undone.
+
+        Findings that it decided are withdrawn and keep their place, so that ids and words on them stay; findings that
+        it ended are open again.
+        """
+        state = TrackState(self.series)
+        for own in (own for own in self.levels if own < version):
+            undone = self.settled[own] >= version
+            state.levels[own] = np.where(undone, UNDECIDED, self.levels[own])
+            state.settled[own] = np.where(undone, 0, self.settled[own])
+            state.waits[own] = self.waits[own].copy()
+        for one in self.findings:
+            found = replace(one)
+            if one.decided_version >= version or one.ended_by >= version:
+                found.end("withdrawn" if one.decided_version >= version else "open")
+            state.findings.append(found)
+        return state
+
+    def begin(self, found: Finding) -> Finding:
+        """Add a finding, or revive the withdrawn one of the same key."""
+        for place, one in enumerate(self.findings):
+            if one.key == found.key:
+                self.findings[place] = found
+                return found
+        self.findings.append(found)
+        return found
 
 
 class VersionRuns(Struct, frozen=True):
@@ -31,17 +150,27 @@ class VersionRuns(Struct, frozen=True):
     series: SeriesTraits
     run_ids: I64
     versions: I64
-    new: BOOL
-    looked_back: BOOL
+    new: Flags
+    looked_back: Flags
     levels: I64
     current: I64
     limits: Thresholds
 
-    def level(self, of: I64) -> BOOL:
+    @property
+    def is_single(self) -> bool:
+        """Whether the version has one run."""
+        return int(self.new.sum()) == 1
+
+    @property
+    def centred(self) -> F64:
+        """The numbers without the common-mode shift, where it is taken out."""
+        return self.window.centred(self.series.shares_shift)
+
+    def level(self, of: I64) -> Flags:
         """(series, runs): the runs in the look-back that belong to a level of each series."""
         return np.asarray(self.looked_back & (self.levels == of[:, None]))
 
-    def judge(self, of: I64, new: BOOL, opened: BOOL | None = None, alpha: float | None = None) -> JudgedSeries:
+    def judge(self, of: I64, new: Flags, opened: Flags | None = None, alpha: float | None = None) -> JudgedSeries:
         """Judge the runs `new` (runs,) against the newest 8 runs of a level of each series."""
         level = self.level(of)
         base = newest(level & self.window.recorded, self.limits.window)
@@ -49,7 +178,7 @@ class VersionRuns(Struct, frozen=True):
             self.window, self.series, base, new, level=level, opened=opened, alpha=alpha, limits=self.limits
         )
 
-    def since(self, version: int) -> BOOL:
+    def since(self, version: int) -> Flags:
         """(runs,): the runs of this version and of those before it from `version` on."""
         return np.asarray(self.new | (self.looked_back & (self.versions >= version)))
 
@@ -59,16 +188,64 @@ class VersionRuns(Struct, frozen=True):
         chosen = np.flatnonzero(level)[-self.limits.window :]
         return tuple(self.run_ids[chosen].tolist())
 
+    def change(self, row: int, sign: int, how: str, first: int, judged: JudgedSeries, of: int | None = None) -> Finding:
+        """A change of a series that the runs of this version decide, as a finding; `of`: the level that it left, None:
+        the current one.
+        """
+        level = int(self.current[row]) if of is None else of
+        return Finding(
+            series=row,
+            sign=sign,
+            how=how,
+            first_version=first,
+            decided_version=self.version,
+            reference=self.reference(row, level),
+            reference_level=level,
+            size=0.0 if how == "presence" else abs(float(judged.change[row])),
+            contribution=float(judged.contribution[row]),
+            q=float(judged.q[row]),
+        )
 
-class Change(Struct, frozen=True):
-    """A change of a series that the runs of a version decide: `level`: the one that it left."""
 
-    row: int
-    sign: int
-    how: str
-    first: int
-    level: int
+class VersionResult(Struct, frozen=True):
+    """What judging a version gives. `found`: the findings that it decided."""
+
+    now: VersionRuns
     judged: JudgedSeries
+    found: list[Finding]
+
+
+def walk(track: Track, state: TrackState, *, start: int = 1, limits: Thresholds = DEFAULTS) -> Iterator[VersionResult]:
+    """Judge the versions of a track from `start` on, in order; `state`: that before `start`, which is changed."""
+    for version in np.unique(track.versions[track.versions >= start]).tolist():
+        yield judge_next(track, state, version, limits)
+
+
+def judge_next(track: Track, state: TrackState, version: int, limits: Thresholds = DEFAULTS) -> VersionResult:
+    """Judge one version and take it into the state. The track needs only the runs that `needed_runs` names."""
+    older = np.flatnonzero(track.versions < version)
+    wanted = np.isin(track.run_ids, needed_runs(track.versions, track.run_ids, state, version, limits))
+    window, columns = track.window(version, older[wanted[older]], np.flatnonzero(track.versions == version), limits)
+    versions = track.versions[columns]
+    none = np.full(state.series, UNDECIDED)
+    rows = [state.levels.get(own, none) for own in versions.tolist()]
+    levels = np.stack(rows, axis=1) if rows else np.zeros((state.series, 0), dtype=np.int64)
+    current = state.current if state.levels else np.full(state.series, BEGINNING)
+    looked_back = np.isin(columns, older[-limits.look_back :])
+    now = VersionRuns(
+        version, window, track.series, track.run_ids[columns], versions, versions == version, looked_back, levels,
+        current, limits,
+    )  # fmt: skip
+    judged = now.judge(current, now.new, state.opened)
+    return VersionResult(now, judged, fold(state, now, judged))
+
+
+def needed_runs(versions: I64, run_ids: I64, state: TrackState, version: int, limits: Thresholds = DEFAULTS) -> I64:
+    """Ids of the runs that a version is judged with: its own, the newest 32 before, references of open findings."""
+    wanted = {run for one in state.open for run in one.reference}
+    chosen = np.isin(run_ids, sorted(wanted)) & (versions < version)
+    chosen[np.flatnonzero(versions < version)[-limits.look_back :]] = True
+    return np.asarray(run_ids[chosen | (versions == version)])
 
 
 def fold(state: TrackState, now: VersionRuns, judged: JudgedSeries) -> list[Finding]:
@@ -77,7 +254,6 @@ def fold(state: TrackState, now: VersionRuns, judged: JudgedSeries) -> list[Find
     In this order: open findings end or stay; suspects are confirmed, cleared, or wait; other changes begin findings;
     what returned is compared with the level it returned to; what slows down gradually is found.
     """
-    single = int(now.new.sum()) == 1
     level, waits = now.current.copy(), np.zeros(state.series, dtype=np.int64)
     forgotten = ~now.level(now.current).any(axis=1) & now.looked_back.any()
     versions, count, _ = state.pending()
@@ -97,50 +273,32 @@ def fold(state: TrackState, now: VersionRuns, judged: JudgedSeries) -> list[Find
     free &= count == 0
     changed = np.isin(judged.verdict, (Verdict.ADDED, Verdict.REMOVED)) & (waits == 0)
     changed[list(returned)] = False
-    waiting = free & ~changed & single
+    waiting = free & ~changed & now.is_single
     waits[waiting] = judged.suspect[waiting]
     for row in np.flatnonzero((free & (judged.sign != 0)) | changed).tolist():
         how = "presence" if changed[row] else "level"
         state.settle(versions[len(versions) - count[row] :], row, now.current[row], now.version)
-        decided.append(Change(row, int(judged.sign[row]), how, now.version, int(now.current[row]), judged))
-    changes = {change.row: change for change in decided}
+        decided.append(now.change(row, int(judged.sign[row]), how, now.version, judged))
+    changes = {change.series: change for change in decided}
     for row, change in changes.items():
-        level[row] = change.first
-    found = [begin(state, now, change) for change in changes.values() if is_finding(state, change)]
+        level[row] = change.first_version
+    # a fall while a regression is open only moves the level
+    falling = {one.series for one in state.open if one.sign > 0}
+    found = [state.begin(own) for own in changes.values() if own.sign > 0 or own.series not in falling]
     found += compare_returned(state, now, judged, returned, level)
     settled = (waits == 0) & (level == now.current)
     for change in gradual_slowdowns(state, now, settled):
-        level[change.row] = now.version
-        found.append(begin(state, now, change))
+        level[change.series] = now.version
+        found.append(state.begin(change))
     state.levels[now.version] = np.where(waits != 0, UNDECIDED, level)
     state.settled[now.version] = np.where(waits != 0, 0, now.version)
     state.waits[now.version] = waits
-    mark_faster(found, now)
+    # whether the version of an improvement was faster on the whole: its step, or the net of its operators
+    step = any(one.sign < 0 and now.series.kind[one.series] == KindCode.STEP for one in found)
+    net = sum(one.contribution for one in found if now.series.leaf[one.series])
+    for one in found:
+        one.faster = one.sign < 0 and (step or net <= -now.limits.gate_net)
     return found
-
-
-def is_finding(state: TrackState, change: Change) -> bool:
-    """Whether a change is a finding: a fall while a regression is open only moves the level."""
-    return change.sign > 0 or not any(one.series == change.row and one.sign > 0 for one in state.open)
-
-
-def begin(state: TrackState, now: VersionRuns, change: Change) -> Finding:
-    """The finding of a change."""
-    row, own = change.row, change.judged
-    return state.begin(
-        Finding(
-            series=row,
-            sign=change.sign,
-            how=change.how,
-            first_version=change.first,
-            decided_version=now.version,
-            reference=now.reference(row, change.level),
-            reference_level=change.level,
-            size=0.0 if change.how == "presence" else abs(float(own.change[row])),
-            contribution=float(own.contribution[row]),
-            q=float(own.q[row]),
-        )
-    )
 
 
 def end_findings(state: TrackState, now: VersionRuns, judged: JudgedSeries, waits: I64) -> Iterator[Finding]:
@@ -149,9 +307,8 @@ def end_findings(state: TrackState, now: VersionRuns, judged: JudgedSeries, wait
     A finding is back if it lies above its reference by less than the limit, a quarter of its size, or two standard
     errors (at most half of its size); in a version of one run only if the version before was back too.
     """
-    single = int(now.new.sum()) == 1
+    single, centred = now.is_single, now.centred
     versions, count, _ = state.pending()
-    centred = now.window.centred(now.series.shares_shift)
     there = ~np.isnan(centred) & now.window.recorded
     for one in state.open:
         row = one.series
@@ -168,8 +325,7 @@ def end_findings(state: TrackState, now: VersionRuns, judged: JudgedSeries, wait
             level = now.looked_back & (now.levels[row] == now.current[row]) & now.window.recorded[row]
             if single and not there[row, level].all():
                 continue  # it comes and goes
-            one.state, one.ended_version, one.ended_by = "vanished", now.version, now.version
-            yield one
+            yield one.end("vanished", now.version, now.version)
             continue
         else:
             base = np.isin(now.run_ids, one.reference) & there[row]
@@ -179,20 +335,17 @@ def end_findings(state: TrackState, now: VersionRuns, judged: JudgedSeries, wait
             back = one.sign * (centred[row, new & there[row]].mean() - reference) < limit
             was_back = waited and one.sign * (centred[row, before].mean() - reference) < limit
         if back and (not single or was_back):
-            one.state = "recovered" if one.sign > 0 else "taken back"
-            one.ended_version = versions[-1] if waited else now.version
-            one.ended_by = now.version
-            yield one
+            word = "recovered" if one.sign > 0 else "taken back"
+            yield one.end(word, versions[-1] if waited else now.version, now.version)
         elif back:
             waits[row] = -one.sign
         elif one.sign < 0 and one.decided_version < now.version:
-            one.state, one.ended_version, one.ended_by = "accepted", now.version, now.version
-            yield one
+            yield one.end("accepted", now.version, now.version)
 
 
 def decide_suspects(
-    state: TrackState, now: VersionRuns, judged: JudgedSeries, free: BOOL, waits: I64
-) -> Iterator[Change]:
+    state: TrackState, now: VersionRuns, judged: JudgedSeries, free: Flags, waits: I64
+) -> Iterator[Finding]:
     """Confirm or clear what waits since older versions; `waits` gets what needs more runs.
 
     A version of several runs decides by its own verdict. Versions of one run go on while they are beyond the limit;
@@ -202,23 +355,23 @@ def decide_suspects(
     waiting = free & (count > 0)
     if not waiting.any():
         return
-    needed = 1 + now.limits.confirming
+    needed = 1 + now.limits.confirm
     with np.errstate(invalid="ignore"):
         still = waiting & (sign * judged.change >= now.series.ratio)
     together = judged
-    if int(now.new.sum()) == 1:
+    if now.is_single:
         enough = still & (count + 1 >= needed)
         waits[still & ~enough] = sign[still & ~enough]
         again = waiting & ~still
         waits[again] = judged.suspect[again]
         if enough.any():
-            since = now.since(versions[-now.limits.confirming])
+            since = now.since(versions[-now.limits.confirm])
             together = now.judge(now.current, since, alpha=now.limits.alpha_suspect)
             late = enough & ~near_the_others(now, together, sign)
             enough &= ~late
             waits[late] = sign[late]
             for row in np.flatnonzero(late).tolist():
-                state.settle(versions[-now.limits.confirming :][:1], row, int(now.current[row]), now.version)
+                state.settle(versions[-now.limits.confirm :][:1], row, int(now.current[row]), now.version)
     else:
         enough = waiting.copy()
     for row in np.flatnonzero(waiting & ((waits == 0) | ~still)).tolist():
@@ -226,19 +379,18 @@ def decide_suspects(
         confirmed = bool(enough[row]) and together.sign[row] == sign[row] and sign[row] != 0
         state.settle(own, row, own[0] if confirmed else int(now.current[row]), now.version)
         if confirmed:
-            yield Change(row, int(sign[row]), "level", own[0], int(now.current[row]), together)
-        elif int(now.new.sum()) > 1 and judged.sign[row] != 0:
-            yield Change(row, int(judged.sign[row]), "level", now.version, int(now.current[row]), judged)
+            yield now.change(row, int(sign[row]), "level", own[0], together)
+        elif not now.is_single and judged.sign[row] != 0:
+            yield now.change(row, int(judged.sign[row]), "level", now.version, judged)
 
 
-def near_the_others(now: VersionRuns, together: JudgedSeries, sign: I64) -> BOOL:
+def near_the_others(now: VersionRuns, together: JudgedSeries, sign: I64) -> Flags:
     """Whether the first of the runs that are judged together is nearer to the others than to the base.
 
     Else it belongs to the old level, and the change is dated to the run after it.
     """
-    columns = np.flatnonzero(now.new | now.looked_back)[-1 - now.limits.confirming :]
-    centred = now.window.centred(now.series.shares_shift)[:, columns]
-    rise = sign[:, None] * (centred - together.base_mean[:, None])
+    columns = np.flatnonzero(now.new | now.looked_back)[-1 - now.limits.confirm :]
+    rise = sign[:, None] * (now.centred[:, columns] - together.base_mean[:, None])
     with np.errstate(invalid="ignore"):
         return np.asarray(rise[:, 0] >= 0.5 * rise[:, 1:].mean(axis=1))
 
@@ -255,15 +407,14 @@ def compare_returned(
         return
     since = min(own[0].ended_version for own in returned.values())
     new = now.since(since)
-    whole = judged if int(now.new.sum()) > 1 else now.judge(now.current, new)
+    whole = judged if not now.is_single else now.judge(now.current, new)
     lost = {
         row for row, own in returned.items()
         if whole.sign[row] > 0 and any(one.sign < 0 and one.faster for one in own)
     }  # fmt: skip
     for row in sorted(lost):
         how = "presence" if whole.verdict[row] == Verdict.ADDED else "level"
-        change = Change(row, 1, how, returned[row][0].ended_version, int(now.current[row]), whole)
-        yield begin(state, now, change)
+        yield state.begin(now.change(row, 1, how, returned[row][0].ended_version, whole))
     target = now.current.copy()
     for row, own in returned.items():
         target[row] = own[0].reference_level
@@ -275,10 +426,10 @@ def compare_returned(
             first = own[0].ended_version
             state.settle([at for at in state.levels if at >= first], row, first, now.version)
             level[row] = first
-            yield begin(state, now, Change(row, sign, "level", first, int(target[row]), against))
+            yield state.begin(now.change(row, sign, "level", first, against, int(target[row])))
 
 
-def gradual_slowdowns(state: TrackState, now: VersionRuns, settled: BOOL) -> Iterator[Change]:
+def gradual_slowdowns(state: TrackState, now: VersionRuns, settled: Flags) -> Iterator[Finding]:
     """Operators whose newest runs are worse than the first 8 of their level, though no version changed.
 
     The newest runs: those of this version and the one before, at least 4; with fewer the last 4 runs.
@@ -288,18 +439,16 @@ def gradual_slowdowns(state: TrackState, now: VersionRuns, settled: BOOL) -> Ite
     if not len(past):
         return
     new = now.since(int(now.versions[past[-1]]))
-    if int(now.new.sum()) == 1 and new.sum() > 2:
+    if now.is_single and new.sum() > 2:
         return  # more runs of this version are to come
     if new.sum() < limits.least_gradual:
         last = np.flatnonzero(now.new | now.looked_back)[-limits.least_gradual :]
         new = np.isin(np.arange(len(new)), last)
-    is_open = np.zeros(state.series, dtype=bool)
-    is_open[[one.series for one in state.open]] = True
     level = now.level(now.current)
     whole = (level | now.new)[:, new].all(axis=1) & (new.sum() >= limits.least_gradual)
-    rows = np.flatnonzero(now.series.leaf & settled & whole & ~is_open)
+    rows = np.flatnonzero(now.series.leaf & settled & whole & ~state.opened)
     base = oldest(level & ~new, limits.window)
-    least = np.log1p(limits.gradual)
+    least = np.log1p(limits.gradual_ratio)
     logs = now.window.logs[rows] - now.window.shift
     sides = sides_of(logs, base[rows], new)
     with np.errstate(invalid="ignore"):
@@ -307,16 +456,8 @@ def gradual_slowdowns(state: TrackState, now: VersionRuns, settled: BOOL) -> Ite
     if not len(likely):
         return
     own = judge_version(
-        now.window, now.series, base, new, ratio=limits.gradual, alpha=limits.alpha_gradual, limits=limits
+        now.window, now.series, base, new, ratio=limits.gradual_ratio, alpha=limits.alpha_gradual, limits=limits
     )
     for row in likely.tolist():
         if own.verdict[row] == Verdict.REGRESSED:
-            yield Change(row, 1, "gradual", now.version, int(now.current[row]), own)
-
-
-def mark_faster(found: list[Finding], now: VersionRuns) -> None:
-    """Note on improvements whether their version was faster on the whole: its step, or the net of its operators."""
-    step = any(one.sign < 0 and now.series.kind[one.series] == KindCode.STEP for one in found)
-    net = sum(one.contribution for one in found if now.series.leaf[one.series])
-    for one in found:
-        one.faster = one.sign < 0 and (step or net <= -now.limits.gate_net)
+            yield now.change(row, 1, "gradual", now.version, own)

@@ -2,36 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
-from tracker.detect import CHANGES, JudgedSeries, KindCode, Reason, SeriesTraits, Thresholds, Verdict
+from tracker.columns import F64, I64, Flags
+from tracker.detect import CHANGES, JudgedSeries, KindCode, Reason, Thresholds, Verdict
 from tracker.detect.power import detectable_change
-from tracker.detect.presence import exact_changes
-from tracker.regressions import comparable
-from tracker.regressions.incidents import IncidentParts, step_reference, step_row
-from tracker.regressions.state import UNDECIDED, Finding, TrackState
+from tracker.detect.sides import exact_changes
+from tracker.regressions.lifecycle import UNDECIDED, Finding, TrackState, VersionResult
 from tracker.regressions.track import BEGINNING, Track, geometric_mean
-from tracker.regressions.walk import VersionResult
-from tracker.store import bulk
+from tracker.store import bulk, judged
 from tracker.store.bulk import Column
-from tracker.store.judged import LineRun, SeriesTable
-from tracker.store.queries.recordings import Recorded
 from tracker.store.regressions import FindingRow, IncidentRow, JudgedRow, Levels
-from tracker.store.samples import SUMMARY, UNPROFILED
-
-F64 = NDArray[np.float64]
-I64 = NDArray[np.int64]
-BOOL = NDArray[np.bool_]
-
-WAYS: Final = ("", SUMMARY, UNPROFILED)
-"""How the numbers of a whole run came about: in a trace, in a profiler's summary, without a profiler. The first that is
-there stands for the step that operators are a part of.
-"""
 
 DIRECTIONS: Final = {1: "regression", -1: "improvement"}
 SIGNS: Final = {word: sign for sign, word in DIRECTIONS.items()}
@@ -39,46 +24,12 @@ GONE: Final = 2**40
 """The place of a version that has no runs any more: behind all others."""
 
 
-def series_in_order(found: SeriesTable) -> SeriesTable:
-    """Series by ascending ids, those of whole runs by how they were measured first: see WAYS."""
-    ways = np.array([WAYS.index(key[4]) if key[0] == "run" and key[4] in WAYS else 0 for key in found.keys], dtype=int)
-    order = np.lexsort([found.ids, ways])
-    return SeriesTable(found.ids[order], [found.keys[at] for at in order.tolist()])
-
-
-def track_of_runs(
-    keys: Sequence[tuple[str, str, str, str, str]],
-    values: F64,
-    calls: F64,
-    runs: Sequence[LineRun],
-    place: dict[int, int],
-    recorded: dict[int, Recorded],
-    traits: SeriesTraits,
-    like: int = -1,
-) -> Track:
-    """A track of these runs, of which those recorded otherwise than the run at `like` do not count where it matters."""
-    said = [recorded[run.run_id] for run in runs]
-    alike = comparable.alike(keys, comparable.recordings_of(keys, values, said), like) if runs else None
-    return Track(
-        values, np.array([place[run.version_id] for run in runs], dtype=np.int64), traits, calls=calls,
-        run_ids=np.array([run.run_id for run in runs], dtype=np.int64), alike=alike,
-    )  # fmt: skip
-
-
 def load_levels(state: TrackState, at: int, stored: Levels, ids: I64, place: dict[int, int]) -> None:
     """Take the levels of a version as they are stored into a state; series that it lacks are at their first level."""
-    row = np.full(len(ids), -1)
-    order = np.argsort(ids)
-    where = np.searchsorted(ids[order], stored.series_ids)
-    known = where < len(ids)
-    known[known] = ids[order][where[known]] == stored.series_ids[known]
-    row = order[where[known]]
-    levels, settled, waits = np.zeros((3, len(ids)), dtype=np.int64)
-    settled[:] = at
-    levels[row] = _places(stored.levels[known], place)
-    settled[row] = _places(stored.settled[known], place)
-    waits[row] = stored.waits[known]
-    state.levels[at], state.settled[at], state.waits[at] = levels, settled, waits
+    where = judged.places_in(ids, stored.series_ids)
+    state.levels[at] = np.append(_places(stored.levels, place), BEGINNING)[where]
+    state.settled[at] = np.append(_places(stored.settled, place), at)[where]
+    state.waits[at] = np.append(stored.waits, 0)[where]
 
 
 def _places(versions: I64, place: dict[int, int]) -> I64:
@@ -88,11 +39,13 @@ def _places(versions: I64, place: dict[int, int]) -> I64:
     return np.asarray(mapped[inverse])
 
 
-def stored_levels(state: TrackState, at: int, keep: BOOL, ids: I64, order: Sequence[int]) -> Levels:
-    """The levels of a version as they are stored, of the series that are `keep` or not at their first level."""
+def stored_levels(state: TrackState, at: int, keep: Flags | None, ids: I64, order: Sequence[int]) -> Levels:
+    """The levels of a version as they are stored, of the series that are `keep` (None: all) or not at their first
+    level.
+    """
     number = np.array([BEGINNING, *order, UNDECIDED], dtype=np.int64)  # -1 is the last one
     levels = state.levels[at]
-    rows = np.flatnonzero(keep | (levels != BEGINNING))
+    rows = np.arange(len(ids)) if keep is None else np.flatnonzero(keep | (levels != BEGINNING))
     rows = rows[np.argsort(ids[rows])]
     settled = number[np.maximum(state.settled[at][rows], 0)]
     return Levels(ids[rows], number[levels[rows]], settled, state.waits[at][rows])
@@ -203,22 +156,52 @@ def finding_row(
     )
 
 
-def incident_row(parts: IncidentParts, order: Sequence[int]) -> IncidentRow:
-    """The row of an incident; nan becomes NULL."""
-    numbers = (
-        parts.before, parts.after, parts.operators, parts.new, parts.gone, parts.machine, parts.other_operators,
-        parts.beside,
-    )  # fmt: skip
-    return IncidentRow(order[parts.first_version - 1], *(None if np.isnan(one) else one for one in numbers))
+def step_reference(data: Track, result: VersionResult) -> tuple[int, tuple[int, ...]]:
+    """The series that is the step of a version: its own, else end to end, the first one where it has neither; and the
+    ids of the runs that it is compared with.
+    """
+    now = result.now
+    row = next((row for row in data.series.steps if result.judged.new_runs[row] > 0), 0)
+    return row, now.reference(row, int(now.current[row])) if len(now.current) else ()
 
 
-def judged_row(data: Track, state: TrackState, result: VersionResult, version: int, rests_on: bytes) -> JudgedRow:
+def incidents_of(data: Track, state: TrackState, result: VersionResult, order: Sequence[int]) -> Iterator[IncidentRow]:
+    """The incidents of the findings that a version decided: one for each version that they are dated to, with older
+    findings of that version. JUDGEMENT, section 6.
+
+    The change of the step in parts (ns per step) whose sum it is exactly. `operators`: found to be slower or faster;
+    `new`, `gone`: found operators of one side only; `machine`: the common-mode shift times the operators that are no
+    finding; `other_operators`: what else those changed by; `beside`: whatever is in the step and in no operator. NULL
+    where a side has no step.
+    """
+    now, leaf = result.now, data.series.leaf
+    base = step_reference(data, result)[1]
+    for first in sorted({one.first_version for one in result.found}):
+        sides = np.isin(data.run_ids, base), np.isin(data.run_ids, now.run_ids[now.since(first)])
+        old = now.window.shift[np.isin(now.run_ids, base)]
+        shift = now.window.shift[now.since(first)].mean() - (old.mean() if len(old) else 0.0)
+        before, after = (geometric_mean(data.values[leaf], side) for side in sides)
+        step = [geometric_mean(data.step[None, :], side)[0] for side in sides]
+        is_found = np.zeros(len(leaf), dtype=bool)
+        rows = [one.series for one in state.findings if one.first_version == first and one.state != "withdrawn"]
+        is_found[rows] = True
+        found, change = is_found[leaf], after - before
+        is_new, is_gone = found & (before == 0), found & (after == 0)
+        machine = (before * np.expm1(shift))[~found & (before > 0) & (after > 0)].sum()
+        parts = (
+            step[0], step[1], change[found & ~is_new & ~is_gone].sum(), change[is_new].sum(), change[is_gone].sum(),
+            machine, change[~found].sum() - machine, (step[1] - after.sum()) - (step[0] - before.sum()),
+        )  # fmt: skip
+        yield IncidentRow(order[first - 1], *(None if np.isnan(one) else float(one) for one in parts))
+
+
+def judged_row(data: Track, result: VersionResult, version: int, rests_on: bytes) -> JudgedRow:
     """The row of a version: its runs, those that its step was judged against, and what its gate needs.
 
     `net`: change by the operators that were found in it, as a share of the step; `peak`: rise of peak memory.
     """
-    kind, row, base = data.series.kind, step_row(data, result), step_reference(data, result)
-    sides = [np.isin(data.run_ids, base), data.versions == result.version]
+    kind, (row, base) = data.series.kind, step_reference(data, result)
+    sides = [np.isin(data.run_ids, base), data.versions == result.now.version]
     step = [float(geometric_mean(data.step[None, :], side)[0]) or None for side in sides]
     found = [one for one in result.found if one.state == "open" and data.series.leaf[one.series]]
     peaks = [_rise_of_peak(result, row) for row in np.flatnonzero(kind == KindCode.PEAK).tolist()]
@@ -230,7 +213,7 @@ def judged_row(data: Track, state: TrackState, result: VersionResult, version: i
         base_runs=" ".join(map(str, base)),
         step_before_ns=step[0],
         step_after_ns=step[1],
-        shared_factor=result.shift,
+        shared_factor=float(result.now.window.shift[result.now.new].mean()),
         step_verdict=Verdict(int(result.judged.verdict[row])).name if is_step else None,
         net=sum(one.contribution for one in found),
         peak=max(peaks, default=0.0),
@@ -239,7 +222,7 @@ def judged_row(data: Track, state: TrackState, result: VersionResult, version: i
 
 def _rise_of_peak(result: VersionResult, row: int) -> float:
     """How far the peak memory of a version is above its level and above the version before: the smaller rise."""
-    now = result.evidence
+    now = result.now
     logs = now.window.logs[row]
     before = now.versions[now.looked_back]
     last = now.looked_back & (now.versions == (before[-1] if len(before) else -1))
@@ -250,26 +233,28 @@ def _rise_of_peak(result: VersionResult, row: int) -> float:
 
 
 def verdict_columns(
-    data: Track, state: TrackState, result: VersionResult, ids: I64, order: Sequence[int], limits: Thresholds
+    data: Track, state: TrackState, result: VersionResult, order: Sequence[int], limits: Thresholds
 ) -> list[Column]:
     """The columns of the table `verdict`, of series of which something is to be said: all that were there before and
     that are the step or large enough to be tested, and all that changed. `state`: after the version.
     """
-    own = result.judged
+    own, ids = result.judged, data.ids
     said, reasons = stated(data, own)
     rows = np.flatnonzero(said)
     rows = rows[np.argsort(ids[rows])]
     number = np.array([BEGINNING, *order], dtype=np.int64)
     columns = numbers_of(data, own, limits)
     # of a version of one run: that of more, where still more are to decide, does not wait for other versions
-    suspect = (own.verdict[rows] == Verdict.SUSPECT) & (result.evidence.new.sum() == 1)
+    suspect = (own.verdict[rows] == Verdict.SUSPECT) & result.now.is_single
     pairs = zip(rows.tolist(), suspect.tolist(), strict=True)
     return [
         bulk.integers("series_id", ids[rows]),
-        bulk.integers("level_version_id", number[np.maximum(result.evidence.current[rows], 0)]),
+        bulk.integers("level_version_id", number[np.maximum(result.now.current[rows], 0)]),
         Column("verdict", "text", [Verdict(code).name for code in own.verdict[rows].tolist()]),
         Column(
-            "decided", "text", [decided_word(state, result.version, row) if is_one else None for row, is_one in pairs]
+            "decided",
+            "text",
+            [decided_word(state, result.now.version, row) if is_one else None for row, is_one in pairs],
         ),
         Column("reason", "text", [Reason(code).name for code in reasons[rows].tolist()]),
         *(bulk.floats(name, numbers[rows]) for name, numbers in columns.items()),
@@ -277,7 +262,7 @@ def verdict_columns(
     ]
 
 
-def stated(data: Track, own: JudgedSeries) -> tuple[BOOL, I64]:
+def stated(data: Track, own: JudgedSeries) -> tuple[Flags, I64]:
     """Of which series something is to be said, and the reason of each verdict."""
     said = ~np.isnan(own.p) | np.isin(own.verdict, CHANGES) | (own.suspect != 0)
     said |= data.series.of_step & (own.verdict != Verdict.ABSENT)
@@ -296,18 +281,13 @@ def numbers_of(data: Track, own: JudgedSeries, limits: Thresholds) -> dict[str, 
     }  # fmt: skip
 
 
-def facts_of(data: Track, result: VersionResult, ids: I64) -> list[tuple[int, str, float, float]]:
+def facts_of(data: Track, result: VersionResult) -> list[tuple[int, str, float, float]]:
     """The rows of the table `fact`: calls per step, and bytes of peak memory."""
-    calls = result.calls
-    found = [
-        (int(ids[row]), "calls", before, after)
-        for row, before, after in zip(calls.series.tolist(), calls.before.tolist(), calls.after.tolist(), strict=True)
-        if data.series.leaf[row] or data.series.kind[row] == KindCode.COMMUNICATION
-    ]
-    now = result.evidence
-    columns = np.isin(data.run_ids, now.run_ids)
-    level = now.level(now.current) & now.window.recorded
-    bytes_ = np.where((data.series.kind == KindCode.PEAK)[:, None], data.values[:, columns], np.nan)
-    peaks = exact_changes(bytes_, level, now.new)
-    numbers = zip(peaks.series.tolist(), peaks.before.tolist(), peaks.after.tolist(), strict=True)
-    return sorted(found + [(int(ids[row]), "bytes", before, after) for row, before, after in numbers])
+    now, kind = result.now, data.series.kind
+    is_peak = kind == KindCode.PEAK
+    rows = np.flatnonzero(data.series.leaf | (kind == KindCode.COMMUNICATION) | is_peak)
+    numbers = np.where(is_peak[:, None], data.values, data.calls)[np.ix_(rows, np.isin(data.run_ids, now.run_ids))]
+    found = exact_changes(numbers, (now.level(now.current) & now.window.recorded)[rows], now.new)
+    own = rows[found.series]
+    what = np.where(is_peak[own], "bytes", "calls").tolist()
+    return sorted(zip(data.ids[own].tolist(), what, found.before.tolist(), found.after.tolist(), strict=True))

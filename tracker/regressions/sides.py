@@ -16,15 +16,13 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from tracker.columns import objects
-from tracker.detect import CHANGES, JudgedSeries, Key, KindCode, Reason, Thresholds, Verdict, judge_version
+from tracker.detect import CHANGES, Key, KindCode, Reason, Thresholds, Verdict, judge_version
 from tracker.errors import EXIT_FINDINGS, EXIT_OK, EXIT_TOO_LITTLE_DATA
-from tracker.regressions.comparable import alike, recordings_of
 from tracker.regressions.hosts import OfRuns, slow_host
-from tracker.regressions.judgement import TrackRuns, runs_of_track
-from tracker.regressions.limits import track_limits, traits_of
-from tracker.regressions.rows import SIGNS, WAYS, numbers_of, stated
-from tracker.regressions.track import Track
-from tracker.results.gates import GateResult
+from tracker.regressions.rows import SIGNS, numbers_of, stated
+from tracker.regressions.track import WAYS, Track, alike, track_limits, traits_of
+from tracker.regressions.tracks import TrackRuns, runs_of_track
+from tracker.results.verdicts import FAIL_ON, GateResult
 from tracker.store import Store, judged, regressions, thresholds
 from tracker.store.chosen import ChosenRuns, Known, all_keys, values_of_runs
 from tracker.store.judged import Line
@@ -93,23 +91,15 @@ class SideVerdicts(Struct, frozen=True, eq=False):
         return {name: column.item(self.places[key]) for name, column in self.columns.items()}
 
 
-def judged_version_of(connection: Connection, line: Line, run_ids: Iterable[int]) -> tuple[TrackRuns, JudgedRow] | None:
-    """The track, and how the version came out that is exactly these runs; None where they are none, or where it was
-    judged from something else than what is there now.
+def judged_version_of(track: TrackRuns, run_ids: Iterable[int]) -> JudgedRow | None:
+    """How the version came out that is exactly these runs; None where they are none, or where it was judged from
+    something else than what is there now.
     """
-    track, own = runs_of_track(connection, line), set(run_ids)
-    versions = {run.version_id for run in track.runs if run.run_id in own}
-    if len(versions) != 1 or {run.run_id for run in track.runs if run.version_id in versions} != own:
-        return None
-    (version,) = versions
-    row = regressions.judged_row(connection, line, version)
-    return None if row is None or row.rests_on != track.rests_on[version] else (track, row)
-
-
-def runs_before(track: TrackRuns, version_id: int) -> list[int]:
-    """The runs of the version right before this one in its track; none for the first."""
-    at = track.place[version_id] - 2
-    return [run.run_id for run in track.runs if at >= 0 and run.version_id == track.order[at]]
+    own = set(run_ids)
+    version = next((run.version_id for run in track.runs if run.run_id in own), 0)
+    row = track.judged.get(version)
+    is_whole = {run.run_id for run in track.runs_of(version)} == own
+    return row if is_whole and row is not None and row.rests_on == track.rests_on[version] else None
 
 
 def verdicts_of_sides(
@@ -141,47 +131,64 @@ def stored_verdicts(
 ) -> SideVerdicts | None:
     """The verdicts that history and findings show; None where other sides than they have are compared."""
     lines = known.lines_of(connection, candidate)
-    found = judged_version_of(connection, lines[0], candidate) if len(lines) == 1 else None
-    if found is None:
+    track = runs_of_track(connection, lines[0]) if len(lines) == 1 else None
+    row = judged_version_of(track, candidate) if track else None
+    if track is None or row is None:
         return None
-    track, row = found
-    base = tuple(map(int, row.base_runs.split()))
-    if {*baseline} not in ({*base}, {*runs_before(track, row.version_id)}):
+    base, before = tuple(map(int, row.base_runs.split())), track.before(row.version_id)
+    if {*baseline} not in ({*base}, {run.run_id for run in track.runs if run.version == before}):
         return None
-    said = regressions.verdicts_of(connection, lines[0], row.version_id)
-    limits = track_limits(track.limits)
+    said = regressions.verdicts_of(connection, track.line, row.version_id)
     columns: dict[str, NDArray[Any]] = {
         "verdict": objects([None if one.reason == Reason.SETTINGS.name else one.verdict for one in said]),
         "reason": objects([one.reason for one in said]),
         **{name: np.array([getattr(one, name) for one in said], dtype=np.float64) for name in NUMBERS},
     }
     places: dict[Key, int] = {tuple(one[:5]): at for at, one in enumerate(said)}
-    rows = _open_in(track, row.version_id, regressions.findings_of_track(connection, lines[0]))
-    gates = _gates(row, rows, places, columns)
-    gates = _with_host(gates, limits, (connection, candidate), (connection, base))
+    rows = _open_in(connection, track, row.version_id)
+    gates = _stored_gates(connection, track, row, said, rows)
     excused = frozenset(_key(one) for one in rows if one.excused)
     shift = None if not row.shared_factor else float(np.expm1(row.shared_factor))
     older = [one for one in rows if not one.excused and one.version_id != row.version_id and SIGNS[one.direction] > 0]
     still = _still(connection, track, older, candidate)
-    return SideVerdicts(places, columns, track.limits, limits, shift, gates, base, still, excused)
+    return SideVerdicts(places, columns, track.limits, track.thresholds, shift, gates, base, still, excused)
 
 
-def newest_gates(connection: Connection, line: Line, run_ids: Iterable[int]) -> dict[str, GateResult]:
-    """How each word of `--fail-on` ends for the version of a track that is exactly these runs, as in a diff of it with
-    the version before; empty where its judgement is out of date.
+def newest_gates(connection: Connection, track: TrackRuns) -> dict[str, GateResult]:
+    """How each word of `--fail-on` ends for the newest version of a track, as in a diff of it with the version before;
+    empty where its judgement is out of date.
     """
-    found = judged_version_of(connection, line, run_ids)
-    if found is None:
+    row = judged_version_of(track, [run.run_id for run in track.newest])
+    if row is None:
         return {}
-    track, row = found
-    said = [one for one in regressions.verdicts_of(connection, line, row.version_id) if one.kind == "run"]
-    columns = {name: np.array([getattr(one, name) for one in said], dtype=object) for name in ("verdict", "change")}
-    columns["verdict"][[one.reason == Reason.SETTINGS.name for one in said]] = None
-    rows = _open_in(track, row.version_id, regressions.findings_of_track(connection, line))
-    facts = _gates(row, rows, {tuple(one[:5]): at for at, one in enumerate(said)}, columns)
-    limits, base = track_limits(track.limits), [*map(int, row.base_runs.split())]
-    facts = _with_host(facts, limits, (connection, [*run_ids]), (connection, base))
-    return {word: own.result(limits) for word, own in facts.items()}
+    said = regressions.verdicts_of(connection, track.line, row.version_id, kind="run")
+    facts = _stored_gates(connection, track, row, said, _open_in(connection, track, row.version_id))
+    return {word: own.result(track.thresholds) for word, own in facts.items()}
+
+
+def _stored_gates(
+    connection: Connection, track: TrackRuns, row: JudgedRow, said: Sequence[Any], rows: Sequence[Any]
+) -> dict[str, GateFacts]:
+    """What each word of `--fail-on` looks at, without findings that users called expected or invalid. `said`: the
+    verdicts of the version; `rows`: findings that are open in it.
+    """
+    is_peak_excused = any(one.excused and one.kind == "run" and one.metric.endswith("bytes") for one in rows)
+    verdicts = [(_key(one), None if one.reason == Reason.SETTINGS.name else one.verdict, one.change) for one in said]
+    gates = {}
+    for word in FAIL_ON:
+        counted = [
+            one for one in rows
+            if not one.excused and (word == "any" or row.version_id in (one.version_id, one.decided_version_id))
+        ]  # fmt: skip
+        gates[word] = _facts(
+            verdicts,
+            findings=[(one.kind, one.name, SIGNS[one.direction]) for one in counted],
+            net=sum(one.contribution for one in counted if one.is_leaf),
+            peak=0.0 if is_peak_excused else row.peak,
+        )
+    runs = [run.run_id for run in track.runs_of(row.version_id)]
+    base = [*map(int, row.base_runs.split())]
+    return _with_host(gates, track.thresholds, (connection, runs), (connection, base))
 
 
 def _with_host(
@@ -202,9 +209,9 @@ def open_findings(connection: Connection, run_id: int) -> str:
     version = next((run.version_id for run in track.runs if run.run_id == run_id), None) if track else None
     if track is None or version is None:
         return ""
-    own = [run.run_id for run in track.runs if run.version_id == version]
+    own = [run.run_id for run in track.runs_of(version)]
     rows = [
-        row for row in _open_in(track, version, regressions.findings_of_track(connection, lines[0]))
+        row for row in _open_in(connection, track, version)
         if not row.excused and SIGNS[row.direction] > 0 and row.ended_version_id is None
     ]  # fmt: skip
     if not rows:
@@ -213,28 +220,6 @@ def open_findings(connection: Connection, run_id: int) -> str:
     more = f", and {counted(len(rows) - 1, 'other finding')}" if len(rows) > 1 else ""
     words = _still(connection, track, [first], own)[_key(first)]
     return f"{first.name} {words}{more}; tracker findings lists them."
-
-
-def _gates(
-    row: JudgedRow, rows: Sequence[Any], places: Mapping[Key, int], columns: Mapping[str, NDArray[Any]]
-) -> dict[str, GateFacts]:
-    """What each word of `--fail-on` looks at, without findings that users called expected or invalid. `rows`: findings
-    that are open in the version; `places`, `columns`: its verdicts, see `SideVerdicts`.
-    """
-    is_peak_excused = any(one.excused and one.kind == "run" and one.metric.endswith("bytes") for one in rows)
-    gates = {}
-    for word in ("new", "any"):
-        counted = [
-            one for one in rows
-            if not one.excused and (word == "any" or row.version_id in (one.version_id, one.decided_version_id))
-        ]  # fmt: skip
-        gates[word] = _facts(
-            places, columns,
-            findings=[(one.kind, one.name, SIGNS[one.direction]) for one in counted],
-            net=sum(one.contribution for one in counted if one.is_leaf),
-            peak=0.0 if is_peak_excused else row.peak,
-        )  # fmt: skip
-    return gates
 
 
 def judge_sides(
@@ -254,7 +239,7 @@ def judge_sides(
                     limit_rows[side, line] = thresholds.of_line(connection, line)
     rows = next(filter(None, limit_rows.values()), ())
     # a trace before a summary of it: what is first there stands for the step
-    keys = sorted(all_keys([side.keys for side in sides]), key=lambda key: (_way((key, 0)), key))
+    keys = sorted(all_keys([side.keys for side in sides]), key=lambda key: (_way(key), key))
     place = {key: at for at, key in enumerate(keys)}
     count = len(baseline)
     values, calls = np.full((2, len(keys), count + len(candidate)), np.nan)
@@ -264,55 +249,43 @@ def judge_sides(
     limits = track_limits(rows)
     traits = traits_of(keys, rows, device_timed=all(timeline == "device" for timeline in sides[1].timelines))
     versions = np.repeat([1, 2], [count, len(candidate)])
-    same = alike(keys, recordings_of(keys, values, recorded), len(versions) - 1)
-    track = Track(values, versions, traits, calls=calls, alike=same)
+    track = Track(values, versions, traits, calls=calls, alike=alike(keys, values, recorded, len(versions) - 1))
     new = versions == 2
     window, _ = track.window(2, np.flatnonzero(~new), np.flatnonzero(new), limits)
     own = judge_version(window, traits, window.recorded & ~new, new, limits=limits)
-    found, reasons = _as_columns(track, own, limits)
+    # as verdicts are stored; None where nothing is to be said
+    said, reasons = stated(track, own)
+    is_judged = said & (reasons != Reason.SETTINGS)
+    verdicts, words = (
+        objects([kind(code).name if one else None for code, one in zip(codes.tolist(), there.tolist(), strict=True)])
+        for kind, codes, there in ((Verdict, own.verdict, is_judged), (Reason, reasons, said))
+    )
+    numbers = {
+        name: np.where(is_judged, column, np.nan)
+        for name, column in numbers_of(track, own, limits).items()
+        if name in NUMBERS
+    }
     leaf, changed = traits.leaf, np.isin(own.verdict, CHANGES)
     peaks = np.expm1(own.raw_change[traits.kind == KindCode.PEAK])
     shift = float(np.expm1(window.shift[new].mean())) if window.shift.any() else None
     facts = _facts(
-        place, found,
+        zip(keys, verdicts, numbers["change"], strict=True),
         findings=[(keys[row][0], keys[row][2], int(own.sign[row])) for row in np.flatnonzero(own.sign).tolist()],
         net=float(own.contribution[leaf & changed].sum()),
         peak=float(np.nan_to_num(peaks).max(initial=0.0)),
     )  # fmt: skip
     with candidate_store.connect() as after, store.connect() as before:
         gates = _with_host({"new": facts, "any": facts}, limits, (after, candidate), (before, baseline))
-    return SideVerdicts(place, {**found, "reason": reasons}, rows, limits, shift, gates)
-
-
-def _as_columns(track: Track, own: JudgedSeries, limits: Thresholds) -> tuple[dict[str, NDArray[Any]], NDArray[Any]]:
-    """Verdicts as they are stored, and the reasons; None where nothing is to be said."""
-    said, reasons = stated(track, own)
-    is_judged = said & (reasons != Reason.SETTINGS)
-    numbers = numbers_of(track, own, limits)
-    columns = {name: np.where(is_judged, numbers[name], np.nan) for name in NUMBERS}
-    verdicts, words = (
-        objects([kind(code).name if one else None for code, one in zip(codes.tolist(), there.tolist(), strict=True)])
-        for kind, codes, there in ((Verdict, own.verdict, is_judged), (Reason, reasons, said))
-    )
-    return {"verdict": verdicts, **columns}, words
+    return SideVerdicts(place, {"verdict": verdicts, "reason": words, **numbers}, rows, limits, shift, gates)
 
 
 def _facts(
-    places: Mapping[Key, int],
-    columns: Mapping[str, NDArray[Any]],
-    *,
-    findings: Iterable[tuple[str, str, int]],
-    net: float,
-    peak: float,
+    said: Iterable[tuple[Key, str | None, float]], *, findings: Iterable[tuple[str, str, int]], net: float, peak: float
 ) -> GateFacts:
-    """`findings`: kind, name and sign of what was found."""
-    verdicts = {
-        name: (columns["verdict"][at], columns["change"][at])
-        for (kind, _, name, _, _), at in sorted(places.items(), key=_way, reverse=True)
-        if kind == "run" and name in STEP and columns["verdict"][at] is not None
-    }
-    step = next((name for name in STEP if name in verdicts), "")
-    verdict, change = verdicts.get(step, (None, np.nan))
+    """`said`: series, verdict and change; `findings`: kind, name and sign of what was found."""
+    steps = [one for one in said if one[0][0] == "run" and one[0][2] in STEP and one[1] is not None]
+    steps.sort(key=lambda one: (STEP.index(one[0][2]), _way(one[0])))
+    (_, _, step, *_), verdict, change = steps[0] if steps else (("", "", "", "", ""), None, np.nan)
     return GateFacts(
         steps=tuple(sign for kind, name, sign in findings if kind == "run" and name == step),
         net=net,
@@ -322,17 +295,17 @@ def _facts(
     )
 
 
-def _way(item: tuple[Key, int]) -> int:
+def _way(key: Key) -> int:
     """The place of a series of whole runs in WAYS: a trace before a summary of it."""
-    return WAYS.index(item[0][4]) if item[0][4] in WAYS else len(WAYS)
+    return WAYS.index(key[4]) if key[4] in WAYS else len(WAYS)
 
 
-def _open_in(track: TrackRuns, version_id: int, rows: Iterable[Any]) -> list[Any]:
+def _open_in(connection: Connection, track: TrackRuns, version_id: int) -> list[Any]:
     """The findings that were open in a version, those that it began with them."""
     place, last = track.place, len(track.order) + 1
     at = place[version_id]
     return [
-        row for row in rows
+        row for row in regressions.findings_of_track(connection, track.line)
         if place.get(row.version_id, last) <= at
         and (row.ended_version_id is None or place.get(row.ended_version_id, last) > at)
     ]  # fmt: skip
@@ -360,16 +333,3 @@ def _still(connection: Connection, track: TrackRuns, rows: Sequence[Any], run_id
             where = "above" if size > 0 else "below"
             found[_key(row)] = f"still {format_diff(abs(size)).lstrip('+')} {where} {before[-1]} ({since})"
     return found
-
-
-__all__ = [
-    "GateFacts",
-    "SideVerdicts",
-    "judge_sides",
-    "judged_version_of",
-    "newest_gates",
-    "open_findings",
-    "runs_before",
-    "stored_verdicts",
-    "verdicts_of_sides",
-]

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import replace as changed
 from sqlalchemy import Connection
 
-from tracker.columns import Column, Columns, objects
+from tracker.columns import Columns
 from tracker.errors import UsageError, check_reason
-from tracker.regressions.judgement import TrackReader, TrackRuns, update
-from tracker.regressions.limits import COUNTS, MIN_RATIO, OF_SERIES, track_limits
-from tracker.regressions.places import Place, places
-from tracker.regressions.rows import DIRECTIONS, series_in_order
-from tracker.regressions.state import TrackState
-from tracker.regressions.walk import judge_next
+from tracker.regressions.judgement import TrackReader, update
+from tracker.regressions.lifecycle import TrackState, judge_next
+from tracker.regressions.rows import DIRECTIONS
+from tracker.regressions.track import COUNTS, MIN_RATIO, OF_SERIES
+from tracker.regressions.tracks import TrackRuns, places
 from tracker.results import THRESHOLDS, Calibration, HistoryOptions, TriedThresholds
 from tracker.results.thresholds import TRIED_COLUMNS
 from tracker.store import Store, judged, regressions, thresholds
@@ -27,8 +28,8 @@ from tracker.store.labels import MAX_LABEL, configuration_title
 from tracker.store.thresholds import EVERYWHERE, Threshold
 from tracker.units import device_key
 
-_SERIES: Final = ("name", "kind", "pattern")
-_PLACE: Final = (*_SERIES, "configuration_id", "device_id")
+_series_of: Final = attrgetter("name", "kind", "pattern")
+_place_of: Final = attrgetter("name", "kind", "pattern", "configuration_id", "device_id")
 
 
 class Where(Struct, frozen=True):
@@ -47,8 +48,8 @@ def set_thresholds(store: Store, limits: Sequence[Threshold], where: Where) -> i
 
     UsageError for a limit that cannot be, a reason that is missing, and a place that does not exist, or is several.
     """
-    found, own = _checked(store, limits, where)
-    return _write(store, [place.line for place in found], own)
+    tracks, own = _checked(store, limits, where)
+    return _write(store, [track.line for track in tracks], own)
 
 
 def unset_thresholds(store: Store, limits: Sequence[Threshold], where: Where) -> int:
@@ -56,28 +57,27 @@ def unset_thresholds(store: Store, limits: Sequence[Threshold], where: Where) ->
 
     UsageError where one of them was not set for exactly this place and these series; then none is taken back.
     """
-    found, own = _placed(store, limits, where)
+    tracks, own = _placed(store, limits, where)
 
     def forget(connection: Connection) -> None:
         for limit in own:
-            if not thresholds.forget(connection, found[0].line.workload_id, limit):
+            if not thresholds.forget(connection, tracks[0].line.workload_id, limit):
                 raise UsageError(
                     f"no threshold {limit.name} is set for just these series and this place",
                     remedy="tracker thresholds lists what is set; of none stated: --config ''",
                 )
 
     store.transact(forget)
-    return update(store, [place.line for place in found])
+    return update(store, [track.line for track in tracks])
 
 
 def overruled(store: Store, limits: Sequence[Threshold], where: Where) -> bool:
     """Whether in some track of this place limits hold that are set for its configuration, in place of these ones for
     the same series.
     """
-    found, own = _placed(store, limits, where)
-    held = {limit for place in found for limit in place.track.limits if limit.configuration_id != EVERYWHERE}
-    series = _key_of(_SERIES)
-    return any(limit.configuration_id == EVERYWHERE and series(limit) in map(series, held) for limit in own)
+    tracks, own = _placed(store, limits, where)
+    held = {_series_of(one) for track in tracks for one in track.limits if one.configuration_id != EVERYWHERE}
+    return any(limit.configuration_id == EVERYWHERE and _series_of(limit) in held for limit in own)
 
 
 def try_thresholds(store: Store, limits: Sequence[Threshold], where: Where) -> TriedThresholds:
@@ -86,25 +86,16 @@ def try_thresholds(store: Store, limits: Sequence[Threshold], where: Where) -> T
     Reads only. UsageError as in `set_thresholds`, without a reason.
     """
     with store.reading():
-        found, own = _checked(store, limits, where)
-        notes = [
-            f"The judgement of {place.labels[version]} is out of date; tracker versions judge brings it up to date."
-            for place in found
-            for version in place.late[:1]
-        ]
-        rows: list[dict[str, Any]] = []
-        stay = 0
-        for place in found:
-            held = (*(row for row in place.track.limits if _place_of(row) not in map(_place_of, own)), *own)
-            moved, kept = _moved(store, place, replace(place.track, limits=held))
-            rows, stay = rows + moved, stay + kept
-    columns: dict[str, Any] = {}
-    for name in TRIED_COLUMNS:
-        values = [row[name] for row in rows]
-        is_number = name in ("ratio", "contribution")
-        columns[name] = Column.of(values, np.float64) if is_number else objects(values)
-    versions = sum(len(place.track.order) for place in found)
-    return TriedThresholds(Columns(columns), stay, versions, tuple(notes))
+        tracks, _ = _checked(store, limits, where)
+        notes = tuple(
+            f"The judgement of {track.labels[version]} is out of date; tracker versions judge brings it up to date."
+            for track in tracks
+            for version in track.late[:1]
+        )
+        moved = [_moved(store, track) for track in tracks]
+    rows = Columns.of_rows([row for own, _ in moved for row in own], TRIED_COLUMNS)
+    versions = sum(len(track.order) for track in tracks)
+    return TriedThresholds(rows, sum(stay for _, stay in moved), versions, notes)
 
 
 def apply_calibration(store: Store, calibration: Calibration, *, who: str, when_ns: int, reason: str) -> list[str]:
@@ -144,31 +135,29 @@ def check(limit: Threshold) -> None:
         )
 
 
-def _moved(store: Store, place: Place, track: TrackRuns) -> tuple[list[dict[str, Any]], int]:
+def _moved(store: Store, track: TrackRuns) -> tuple[list[dict[str, Any]], int]:
     """The findings of a track that its limits would add or take away, and how many would stay."""
     with store.connect() as connection:
-        stored = [one for one in regressions.findings_of(connection, place.line) if one.state != "withdrawn"]
-        series = series_in_order(judged.series_of(connection, place.line))
-        reader, limits = TrackReader(place.line, series=series), track_limits(track.limits)
+        stored = [one for one in regressions.findings_of(connection, track.line) if one.state != "withdrawn"]
+        reader = TrackReader(track.line)
+        series = reader.before.series_of(connection, track.line)
         state = TrackState(len(series.ids))
         for at in range(1, len(track.order) + 1):
-            data, _ = reader.track(connection, track, state, at, limits)
-            judge_next(data, state, at, limits)
+            judge_next(reader.track(connection, track, state, at), state, at, track.thresholds)
     key_of = dict(zip(series.ids.tolist(), series.keys, strict=True))
-    rank, labels = track.place, place.labels
 
     def row(movement: str, key: tuple[int, str, str, int], size: float, contribution: float, state: str) -> Any:
         number, direction, how, version = key
         kind, metric, name, shapes, part = key_of[number]
         worse = direction == DIRECTIONS[1]
         return {
-            "movement": movement, "version": labels.get(version, ""), "direction": direction, "how": how, "kind": kind,
-            "metric": metric, "name": name, "input_shapes": shapes, "part": part,
+            "movement": movement, "version": track.labels.get(version, ""), "direction": direction, "how": how,
+            "kind": kind, "metric": metric, "name": name, "input_shapes": shapes, "part": part,
             "ratio": None if how == "presence" else float(np.expm1(size if worse else -size)),
-            "contribution": contribution, "state": state, "configuration": place.configuration, "device": place.device,
+            "contribution": contribution, "state": state, **track.names,
         }  # fmt: skip
 
-    before = {(one.series_id, one.direction, one.how, one.first_version_id): one for one in stored}
+    before = {one.key: one for one in stored}
     after = {
         (int(series.ids[one.series]), DIRECTIONS[one.sign], one.how, track.order[one.first_version - 1]): one
         for one in state.findings
@@ -180,7 +169,7 @@ def _moved(store: Store, place: Place, track: TrackRuns) -> tuple[list[dict[str,
         for key, one in own.items()
         if key not in other
     ]
-    moved.sort(key=lambda pair: (rank.get(pair[0][3], 0), -abs(pair[1]["contribution"]), pair[1]["name"]))
+    moved.sort(key=lambda pair: (track.place.get(pair[0][3], 0), -abs(pair[1]["contribution"]), pair[1]["name"]))
     return [one for _, one in moved], len(before.keys() & after.keys())
 
 
@@ -191,49 +180,51 @@ def _write(store: Store, lines: Sequence[Line], limits: Sequence[Threshold]) -> 
     return update(store, lines)
 
 
-def _checked(store: Store, limits: Sequence[Threshold], where: Where) -> tuple[list[Place], list[Threshold]]:
-    """The same as `_placed`; UsageError for what cannot be set, by itself or beside what holds there."""
+def _checked(store: Store, limits: Sequence[Threshold], where: Where) -> tuple[list[TrackRuns], list[Threshold]]:
+    """As `_placed`, the tracks as if the limits were set; UsageError for what cannot be set, by itself or beside what
+    holds there.
+    """
     for limit in limits:
         check(limit)
-    found, own = _placed(store, limits, where)
-    for place in found:
-        whole = track_limits((*(row for row in place.track.limits if _place_of(row) not in map(_place_of, own)), *own))
+    tracks, own = _placed(store, limits, where)
+    places_of = {_place_of(one) for one in own}
+    tried = []
+    for track in tracks:
+        held = (one for one in track.limits if _place_of(one) not in places_of)
+        tried.append(replace(track, limits=(*held, *own)))
+        whole = tried[-1].thresholds
         if not whole.least_base <= whole.window <= whole.look_back:
             raise UsageError(
                 f"least_base {whole.least_base}, window {whole.window}, look_back {whole.look_back}: no run would be "
                 "tested",
                 remedy="least_base can be at most window, and window at most look_back",
             )
-    return found, own
+    return tried, own
 
 
-def _placed(store: Store, limits: Sequence[Threshold], where: Where) -> tuple[list[Place], list[Threshold]]:
+def _placed(store: Store, limits: Sequence[Threshold], where: Where) -> tuple[list[TrackRuns], list[Threshold]]:
     """The tracks that `where` means, and the limits as they are kept for it."""
     found = places(store, HistoryOptions(workload=where.workload, device=where.device, config=where.config or {}))
     configuration, device = EVERYWHERE, EVERYWHERE
     if where.config == {}:
-        found = [place for place in found if not place.configuration]
+        found = [track for track in found if not track.names["configuration"]]
         if not found:
             raise UsageError("all runs state a configuration", remedy="name one with --config KEY=VALUE")
     if where.config is not None:
         title = configuration_title(where.config)
-        found = [place for place in found if place.configuration == title] or found
-        configuration = _only({place.line.configuration_id: place for place in found}, "configuration", "--config")
+        found = [track for track in found if track.names["configuration"] == title] or found
+        configuration = _only(found, "configuration", "--config")
     if where.device is not None:
-        found = [place for place in found if device_key(place.device) == device_key(where.device)] or found
-        device = _only({place.line.device_id: place for place in found}, "device", "--device")
-    return found, [replace(limit, configuration_id=configuration, device_id=device) for limit in limits]
+        found = [one for one in found if device_key(one.names["device"]) == device_key(where.device)] or found
+        device = _only(found, "device", "--device")
+    return found, [changed(limit, configuration_id=configuration, device_id=device) for limit in limits]
 
 
-def _only(places_by_number: Mapping[int, Place], what: str, option: str) -> int:
-    if len(places_by_number) > 1:
-        names = "; ".join(getattr(place, what) for place in places_by_number.values())
-        raise UsageError(f"several {what}s match: {names}", remedy=f"name one of them with {option}")
-    return next(iter(places_by_number))
-
-
-def _key_of(names: Sequence[str]) -> Callable[[Threshold], tuple[Any, ...]]:
-    return lambda limit: tuple(getattr(limit, name) for name in names)
-
-
-_place_of = _key_of(_PLACE)
+def _only(tracks: Sequence[TrackRuns], what: str, option: str) -> int:
+    """The number of the configuration or device that all of these tracks have."""
+    names = {int(track.line.parameters[f"{what}_id"]): track.names[what] for track in tracks}
+    if len(names) > 1:
+        raise UsageError(
+            f"several {what}s match: {'; '.join(names.values())}", remedy=f"name one of them with {option}"
+        )
+    return next(iter(names))

@@ -1,22 +1,52 @@
-"""A track in memory: its runs in the order of versions, and the numbers of its series in them."""
+"""A track in memory: its runs in the order of versions, the numbers of its series in them, and which of them can be
+compared: those that were recorded alike (see `results.recording`). And the limits that hold in it: the defaults, where
+a user set no other.
+
+Of two limits for one series the more specific one holds: a pattern of names goes before a kind, a kind before all
+series; then a configuration before all, a device before all.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cached_property
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from fnmatch import translate
+from functools import cache, cached_property
+from re import compile
+from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
+from msgspec import Struct, field
+from msgspec.structs import replace
+from sqlalchemy import Connection
 
-from tracker.detect import KindCode, SeriesTraits, Thresholds, Window, shared_factor
+from tracker.columns import F64, I64, Flags
+from tracker.detect import DEFAULTS, Key, KindCode, SeriesTraits, Thresholds, Window, series_of, shared_factor
+from tracker.results.recording import Recording, differences, remedies, rests_on
+from tracker.store import judged, samples
+from tracker.store.judged import Line, LineRun, SeriesTable
+from tracker.store.queries.recordings import Recorded, contents
+from tracker.store.samples import SUMMARY, UNPROFILED
+from tracker.store.samples.arrays import SampleArray
+from tracker.store.thresholds import Threshold
+from tracker.units import format_numbers
 
-F64 = NDArray[np.float64]
-I64 = NDArray[np.int64]
-BOOL = NDArray[np.bool_]
-
-BEGINNING = 0
+BEGINNING: Final = 0
 """The level of a series before the first version; versions are numbered from 1."""
+
+WAYS: Final = ("", SUMMARY, UNPROFILED)
+"""How the numbers of a whole run came about: in a trace, in a profiler's summary, without a profiler. The first that is
+there stands for the step that operators are a part of.
+"""
+
+MIN_RATIO: Final = "min_ratio"
+MIN_CONTRIBUTION: Final = "min_contribution"
+OF_SERIES: Final = (MIN_RATIO, MIN_CONTRIBUTION)
+"""Limits that a kind or a pattern of names may have of its own."""
+COUNTS: Final = frozenset({"confirm", "least_base", "window", "look_back"})
+"""Limits that are numbers of runs."""
+
+_SHAPED: Final = 0.1
+"""Share of the operators of a run that have shapes where shapes were recorded: half to nearly all of them."""
 
 
 class Track:
@@ -24,13 +54,13 @@ class Track:
 
     `values`, `calls` (series, runs): numbers of the runs, nan where a run lacks the series. `versions` (runs,): the
     place of each run's version in the order of versions, from 1, ascending. `run_ids`: their ids. `alike` (series,
-    runs): whether a run was recorded so that its number can be compared; what was not counts as not recorded. `step`
-    (runs,): ns, nan where a run has none and no operators.
+    runs): whether a run was recorded so that its number can be compared; what was not counts as not recorded. `named`:
+    ids and keys of the series, where they are of a database.
     """
 
     def __init__(
         self, values: F64, versions: Sequence[int] | I64, series: SeriesTraits, *, calls: F64 | None = None,
-        run_ids: Sequence[int] | I64 | None = None, alike: BOOL | None = None,
+        run_ids: Sequence[int] | I64 | None = None, alike: Flags | None = None, named: SeriesTable | None = None,
     ) -> None:  # fmt: skip
         self.versions = np.asarray(versions, dtype=np.int64)
         if (np.diff(self.versions) < 0).any():
@@ -38,6 +68,8 @@ class Track:
         if values.shape != (len(series.kind), len(self.versions)):
             raise ValueError(f"values of {values.shape} for {len(series.kind)} series and {len(self.versions)} runs")
         self.series = series
+        self.ids, self.keys = (np.arange(len(values)), ()) if named is None else (named.ids, named.keys)
+        self.there = np.asarray(~np.isnan(values).all(axis=1))
         self.alike = np.ones(values.shape, dtype=bool) if alike is None else alike
         self.values = np.where(self.alike, values, np.nan)
         self.calls = np.full(values.shape, np.nan) if calls is None else np.where(self.alike, calls, np.nan)
@@ -47,7 +79,7 @@ class Track:
         self.logs = np.where(series.more_is_better[:, None], -logs, logs)
 
     @cached_property
-    def recorded(self) -> BOOL:
+    def recorded(self) -> Flags:
         """(series, runs): whether a run has any series of the same family: what was not recorded is not gone."""
         there = ~np.isnan(self.logs)
         found = np.zeros_like(there)
@@ -59,12 +91,8 @@ class Track:
     @cached_property
     def step(self) -> F64:
         """Duration of the step of each run (ns): its own, else end to end, else the sum of its operators."""
-        rows = [
-            *np.flatnonzero(self.series.kind == KindCode.STEP),
-            *np.flatnonzero(self.series.kind == KindCode.WHOLE),
-        ]
         step = np.full(len(self.versions), np.nan)
-        for row in rows:
+        for row in self.series.steps:
             step = np.where(np.isnan(step), self.values[row], step)
         total = np.nansum(self.values[self.series.leaf], axis=0)
         return np.where(np.isnan(step) & (total > 0), total, step)
@@ -84,7 +112,49 @@ class Track:
         return Window(logs, self.recorded[:, columns], shift, self.step[columns]), columns
 
 
-def newest(chosen: BOOL, count: int) -> BOOL:
+class ReadBefore(Struct):
+    """What was read of a track before: its series, samples by run, and traits by whether it is timed on the device."""
+
+    series: SeriesTable | None = None
+    arrays: dict[int, SampleArray] = field(default_factory=dict)
+    traits: dict[bool, SeriesTraits] = field(default_factory=dict)
+
+    def series_of(self, connection: Connection, line: Line) -> SeriesTable:
+        """The series of the track by ascending ids, those of whole runs by how they were measured first: see WAYS."""
+        if self.series is None:
+            found = judged.series_of(connection, line)
+            ways = [WAYS.index(key[4]) if key[0] == "run" and key[4] in WAYS else 0 for key in found.keys]
+            order = np.lexsort([found.ids, np.array(ways, dtype=int)])
+            self.series = SeriesTable(found.ids[order], [found.keys[at] for at in order.tolist()])
+        return self.series
+
+
+def read_track(  # noqa: PLR0913 -- which runs, in what order, and by what they are compared
+    connection: Connection, line: Line, runs: Sequence[LineRun], place: Mapping[int, int],
+    limits: Sequence[Threshold] = (), *, like: int = -1, timed_by: Sequence[LineRun] | None = None,
+    known: ReadBefore | None = None, present: bool = False,
+) -> Track:  # fmt: skip
+    """These runs of a track. `place`: version -> its place in their order; `like`: the run that the others must be
+    recorded like; `timed_by`: the runs whose clock sets the limits, None: all; `present`: only series that they have.
+    """
+    known = known or ReadBefore()
+    series = known.series_of(connection, line)
+    values, calls = judged.values_of(connection, [run.run_id for run in runs], series, known.arrays)
+    if present:
+        rows = np.flatnonzero(~np.isnan(values).all(axis=1))
+        series = SeriesTable(series.ids[rows], [series.keys[row] for row in rows.tolist()])
+        values, calls = values[rows], calls[rows]
+    device_timed = all(run.timeline == "device" for run in (runs if timed_by is None else timed_by))
+    if device_timed not in known.traits:
+        known.traits[device_timed] = traits_of(series.keys, limits, device_timed=device_timed)
+    same = alike(series.keys, values, recorded_runs(connection, runs), like) if runs else None
+    return Track(
+        values, np.array([place[run.version_id] for run in runs], dtype=np.int64), known.traits[device_timed],
+        calls=calls, run_ids=np.array([run.run_id for run in runs], dtype=np.int64), alike=same, named=series,
+    )  # fmt: skip
+
+
+def newest(chosen: Flags, count: int) -> Flags:
     """The last `count` of the chosen columns of each row.
 
     >>> newest(np.array([[True, False, True, True]]), 2).tolist()
@@ -94,7 +164,7 @@ def newest(chosen: BOOL, count: int) -> BOOL:
     return chosen & (from_end <= count)
 
 
-def oldest(chosen: BOOL, count: int) -> BOOL:
+def oldest(chosen: Flags, count: int) -> Flags:
     """The first `count` of the chosen columns of each row."""
     return chosen & (np.cumsum(chosen, axis=1) <= count)
 
@@ -116,4 +186,145 @@ def geometric_mean(values: F64, columns: Any) -> F64:
     return np.where(count == 0, 0.0, np.where(least == most, most, np.exp(logs)))
 
 
-__all__ = ["BEGINNING", "Track", "geometric_mean", "newest", "oldest"]
+def alike(keys: Sequence[Key], values: F64, runs: Sequence[Recorded], last: int) -> Flags | None:
+    """(series, runs): whether each run (a column of `values`) was recorded like the run `last`, in all that the series
+    rests on; None where all are alike.
+    """
+    recordings = recordings_of(keys, values, runs)
+    if len(set(recordings)) < 2:
+        return None
+    own = recordings[last]
+    same = {}
+    for pair in {key[:2] for key in keys}:
+        on = rests_on(*pair, own.timeline)
+        known = {one: one.sign(on) == own.sign(on) for one in set(recordings)}
+        same[pair] = np.array([known[one] for one in recordings], dtype=bool)
+    return np.array([same[key[:2]] for key in keys], dtype=bool).reshape(len(keys), len(recordings))
+
+
+def recordings_of(keys: Sequence[Key], values: F64, runs: Sequence[Recorded]) -> list[Recording]:
+    """The recording of each run (a column of `values`), with what its series show."""
+    kinds = np.array([key[0] for key in keys], dtype=object)
+    shaped = np.array([bool(key[3]) for key in keys], dtype=bool)
+    there = ~np.isnan(values)
+    memory, modules = (there[kinds == kind].any(axis=0) for kind in ("memory", "module"))
+    ops, with_shapes = (there[own].sum(axis=0) for own in (kinds == "op", (kinds == "op") & shaped))
+    return [
+        run.with_rows(
+            shapes=has_shapes(int(with_shapes[at]), int(ops[at])), memory=bool(memory[at]), modules=bool(modules[at])
+        )
+        for at, run in enumerate(runs)
+    ]
+
+
+def has_shapes(shaped: int, ops: int) -> bool | None:
+    """Whether operators were recorded with shapes, by how many of them have any; None without operators.
+
+    A few with shapes among many without, such as collectives that carry their sizes, are none.
+    """
+    return shaped >= ops * _SHAPED if ops else None
+
+
+def recorded_runs(connection: Connection, runs: Sequence[LineRun]) -> list[Recorded]:
+    """What the captures of runs say of how they were recorded; runs that say the same have one object."""
+    said = contents(connection, [run.recording_id for run in runs if run.recording_id is not None])
+    nothing = Recorded()
+    return [nothing if run.recording_id is None else said[run.recording_id] for run in runs]
+
+
+def settings_note(connection: Connection, line: Line, runs: Sequence[LineRun], look_back: int) -> str:
+    """Why the newest version of a track is compared with none, or only with some, of the newest `look_back` runs before
+    it; "" where all were recorded alike. `runs`: all of the track, in their order.
+
+    What captures say counts, and what series show, where these are not the same as before.
+    """
+    newest = [run for run in runs if run.version_id == runs[-1].version_id]
+    before = [run for run in runs if run.version_id != runs[-1].version_id][-look_back:]
+    if not before:
+        return ""
+    stated = recorded_runs(connection, [*before, *newest])
+    ids = [array.series_ids for array in samples.arrays_of(connection, (before[-1].run_id, newest[-1].run_id)).values()]
+    if all(one == stated[0] for one in stated) and np.array_equal(ids[0], ids[-1]):
+        return ""  # the texts of all series take longer to read than the rest
+    series = judged.series_of(connection, line)
+    values, _ = judged.values_of(connection, [run.run_id for run in (*before, *newest)], series)
+    found = recordings_of(series.keys, values, stated)
+    earlier, own = found[: len(before)], found[len(before) :]
+    differing = differences([one for one in earlier if one not in own][-1:], own)
+    if not differing:
+        return ""
+    like = sorted(run.run_id for run, one in zip(before, earlier, strict=True) if one in own)
+    alike = f"only with run {format_numbers(like)}, recorded alike" if like else "with no run before it"
+    what = "; ".join(one.sentence for one in differing)
+    return f"{newest[0].version} is compared {alike} where the settings matter: {what}. {remedies(differing)}"
+
+
+def track_limits(rows: Sequence[Threshold]) -> Thresholds:
+    """The limits of a track, of those that are the same for all of its series."""
+    own = [row for row in sorted(rows, key=_specific) if row.name not in OF_SERIES]
+    found = {row.name: int(row.value) if row.name in COUNTS else row.value for row in own}
+    limits = replace(DEFAULTS, **found)
+    return replace(limits, least_new=max(limits.least_new, limits.confirm))
+
+
+def traits_of(keys: Sequence[Key], rows: Sequence[Threshold], *, device_timed: bool) -> SeriesTraits:
+    """What the judge must know of the series of a track, with the limits that users set."""
+    series = series_of(keys, device_timed=device_timed, limits=track_limits(rows))
+    ratio, floor = np.expm1(series.ratio), series.floor.copy()
+    for row in sorted((row for row in rows if row.name in OF_SERIES), key=_specific):
+        mine = np.array([is_limit_of(row, key) for key in keys], dtype=bool)
+        (ratio if row.name == MIN_RATIO else floor)[mine] = row.value
+    is_part = np.isin(series.kind, (KindCode.STEP, KindCode.WHOLE))
+    return replace(series, ratio=np.log1p(ratio), floor=np.where(is_part, series.floor, floor))
+
+
+def limit_of(name: str, key: Key, rows: Sequence[Threshold]) -> Threshold | None:
+    """The limit of this name that a user set and that holds for a series; None: the default holds."""
+    found = [row for row in sorted(rows, key=_specific) if row.name == name and is_limit_of(row, key)]
+    return found[-1] if found else None
+
+
+def is_limit_of(row: Threshold, key: Key) -> bool:
+    """Whether a limit is one of this series."""
+    return row.kind in ("", key[0]) and (not row.pattern or like(row.pattern)(key[2]))
+
+
+def limits_key(rows: Sequence[Threshold]) -> tuple[tuple[str | float, ...], ...]:
+    """All of the limits that can change a verdict."""
+    return tuple(
+        (row.name, row.kind, row.pattern, row.value, bool(row.configuration_id), bool(row.device_id))
+        for row in sorted(rows, key=_specific)
+    )
+
+
+def words_of_limits(rows: Sequence[Threshold]) -> str:
+    """All of them in words; "" without any."""
+    return "; ".join(words_of_limit(row) for row in sorted(rows, key=lambda row: (row.name, row.kind, row.pattern)))
+
+
+def words_of_limit(limit: Threshold) -> str:
+    """A limit that a user set, in words.
+
+    >>> words_of_limit(Threshold("min_ratio", 0.1, "op", "aten::copy_*"))
+    'min_ratio 10 % of op aten::copy_*'
+    """
+    of = " ".join(filter(None, (limit.kind, limit.pattern)))
+    value = f"{limit.value:g}" if limit.name in COUNTS | {"alpha"} else f"{limit.value * 100:g} %"
+    return f"{limit.name} {value}{f' of {of}' if of else ''}"
+
+
+def _specific(row: Threshold) -> tuple[bool, int, bool, bool, bool, str]:
+    """A sort key: what comes later goes before what comes earlier."""
+    literal = sum(char not in "*?" for char in row.pattern)
+    return bool(row.pattern), literal, bool(row.kind), bool(row.configuration_id), bool(row.device_id), row.pattern
+
+
+@cache
+def like(pattern: str) -> Callable[[str], bool]:
+    """Whether a text is `pattern`, or matches it: names and shapes hold brackets, so only `*` and `?` are special.
+
+    >>> like("aten::copy_*")("aten::copy_"), like("[[2,2]]")("[[2,2]]"), like("gemm?")("gemm")
+    (True, True, False)
+    """
+    form = compile(translate(pattern.replace("[", "[[]")))
+    return lambda text: text == pattern or form.match(text) is not None

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracker.results import SECTIONS
-from tracker.results.gates import Gate
+from tracker.results.verdicts import Gate
 from tracker.units import counted
 
 WORDS: Final[dict[str, Any]] = {"left": True, "elastic": True}

@@ -1,89 +1,7 @@
 from .advice import ADVICE_COLUMNS, Advice, Advised, AdviseOptions, Claimed, Number
 from .board import BOARD_COLUMNS, Board, BoardOptions
-from .calibration import (
-    CALIBRATION_COLUMNS,
-    CalibrateOptions,
-    Calibration,
-)
 from .cluster import CLUSTER_COLUMNS, CLUSTER_SECTIONS, SLOW, SUSPECT, UNEVEN, Cluster, ClusterOptions
 from .columns import (
-    DIFF_COLUMNS,
-    LOG_COLUMNS,
-    LOG_METRICS,
-    LOG_TITLES,
-    PROFILERS,
-    SHOWN_COLUMNS,
-    TREE_COLUMNS,
-    TREE_DIFF_COLUMNS,
-)
-from .diff import (
-    OTHER_SHAPES,
-    REPLACED_BY,
-    TOP_LEVEL,
-    Bottleneck,
-    Cause,
-    Contribution,
-    Diff,
-    Explanation,
-    Part,
-    Rename,
-    Side,
-)
-from .findings import (
-    CONFIRMED_STATES,
-    DIRECTIONS,
-    ENDED_STATES,
-    EXPLAIN_COLUMNS,
-    FINDINGS_COLUMNS,
-    OPEN_STATES,
-    STATES,
-    ExplainedFinding,
-    ExplainedIncident,
-    Findings,
-    FindingsOptions,
-)
-from .history import (
-    HISTORY_COLUMNS,
-    SERIES_KINDS,
-    History,
-    HistoryOptions,
-)
-from .log import (
-    Log,
-)
-from .matrix import (
-    MATRIX_COLUMNS,
-    MATRIX_ROWS,
-    Matrix,
-    check_matrix,
-)
-from .messages import (
-    MESSAGE_SCHEMA,
-    Message,
-    ToldFinding,
-    ToldIncident,
-)
-from .options import (
-    DiffOptions,
-    LogOptions,
-    Selection,
-    ShowOptions,
-    check_sections,
-)
-from .shown import (
-    Shown,
-)
-from .status import Status
-from .thresholds import (
-    THRESHOLDS,
-    Bounds,
-    TriedThresholds,
-)
-from .verdicts import (
-    VERDICT_COLUMNS,
-    Judgement,
-)
-from .words import (
     ADDED,
     API_KEY,
     BASELINES,
@@ -92,11 +10,15 @@ from .words import (
     CORE_TIME,
     COUNTER_KEY,
     CYCLES,
+    DIFF_COLUMNS,
     GRAINS,
     KERNEL_KEY,
     KERNEL_TYPE_KEY,
     LINK,
     LINK_KEY,
+    LOG_COLUMNS,
+    LOG_METRICS,
+    LOG_TITLES,
     MATCHES,
     METRIC_KEY,
     MODULE_KEY,
@@ -105,13 +27,80 @@ from .words import (
     OTHER_METRIC,
     PACKET,
     PIPE_TIME,
+    PROFILERS,
     RATIO,
     REMOVED,
     REPEATED_COUNTERS,
     SECTIONS,
+    SHOWN_COLUMNS,
     TRANSPORT,
+    TREE_COLUMNS,
+    TREE_DIFF_COLUMNS,
     TREES,
     UNMATCHED,
+)
+from .diff import (
+    MATRIX_COLUMNS,
+    MATRIX_ROWS,
+    OTHER_SHAPES,
+    REPLACED_BY,
+    TOP_LEVEL,
+    Bottleneck,
+    Cause,
+    Contribution,
+    Diff,
+    Explanation,
+    Matrix,
+    Part,
+    Rename,
+    Side,
+    check_matrix,
+)
+from .findings import (
+    CONFIRMED_STATES,
+    DIRECTIONS,
+    ENDED_STATES,
+    EXPLAIN_COLUMNS,
+    FINDINGS_COLUMNS,
+    MESSAGE_SCHEMA,
+    OPEN_STATES,
+    STATES,
+    ExplainedFinding,
+    ExplainedIncident,
+    Findings,
+    FindingsOptions,
+    Message,
+    ToldFinding,
+    ToldIncident,
+)
+from .history import (
+    HISTORY_COLUMNS,
+    SERIES_KINDS,
+    History,
+    HistoryOptions,
+    Log,
+)
+from .options import (
+    DiffOptions,
+    LogOptions,
+    Selection,
+    ShowOptions,
+)
+from .shown import (
+    Shown,
+)
+from .status import Status
+from .thresholds import (
+    CALIBRATION_COLUMNS,
+    THRESHOLDS,
+    Bounds,
+    CalibrateOptions,
+    Calibration,
+    TriedThresholds,
+)
+from .verdicts import (
+    VERDICT_COLUMNS,
+    Judgement,
 )
 
 __all__ = [
@@ -216,5 +205,4 @@ __all__ = [
     "ToldIncident",
     "TriedThresholds",
     "check_matrix",
-    "check_sections",
 ]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from msgspec import Struct, field
 
-from tracker.results.option import OUTPUT, ROWS, Option, words
-from tracker.results.options import WORKLOAD, Reading, check_words
+from tracker.results.options import OUTPUT, ROWS, WORKLOAD, Microbatches, Option, Reading, check_words, words
 from tracker.results.screens import Frame, Result
 from tracker.units import counted, format_bytes, format_ns
 
@@ -110,10 +109,7 @@ class Advice(Struct, frozen=True, kw_only=True):
 
 
 class AdviseOptions(Reading, frozen=True, kw_only=True):
-    """Which advice is given, and how profiles on disk are read.
-
-    `on_progress(label, done, total)`: bytes read of the file `label`.
-    """
+    """Which advice is given, and how profiles on disk are read."""
 
     workload: Annotated[str | None, WORKLOAD] = None
     everything: Annotated[
@@ -129,21 +125,13 @@ class AdviseOptions(Reading, frozen=True, kw_only=True):
         Option(f"Only advice on these, separated by commas: {', '.join(FAMILIES)}. Default: all.", "FAMILY,...",
                group=OUTPUT, words=FAMILIES, read=words),
     ] = ()  # fmt: skip
-    microbatches: Annotated[
-        int | None,
-        Option(
-            "Microbatches of a step, for the pipeline. Default: what the configuration states.", "M", group=ROWS,
-            least=1,
-        ),
-    ] = None  # fmt: skip
+    microbatches: Microbatches = None
     fail_on: Annotated[
         Literal["high", "medium"] | None,
         Option("Exit with 1 where advice is at least so severe: high, 5 % of the step, or medium, 1 %. With a "
             "baseline, "
                "new advice alone counts. Default: exit with 0.", "SEVERITY", group=OUTPUT),
     ] = None  # fmt: skip
-    max_bytes: int | None = None
-    on_progress: Callable[[str, int, int], None] | None = None
 
     def __post_init__(self) -> None:
         check_words("family", self.only, FAMILIES)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from msgspec import Struct, field
 
-from tracker.results.option import Option
-from tracker.results.options import DEVICE, WORKLOAD
+from tracker.results.options import DEVICE, WORKLOAD, Option
 from tracker.results.screens import Frame, Result
 
 if TYPE_CHECKING:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from msgspec import field
 
-from tracker.results.option import OUTPUT, ROWS, Option, steps, words
-from tracker.results.options import WORKLOAD, Reading, check_words
-from tracker.results.screens import Frame, Result
+from tracker.results.options import WORKLOAD, Microbatches, Ranks, Reading, Stage, Steps, check_words, only_sections
+from tracker.results.screens import Result, frames
 
 if TYPE_CHECKING:
     from tracker.columns import Columns
@@ -58,42 +57,17 @@ CLUSTER_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
 }  # fmt: skip
 CLUSTER_SECTIONS: Final = tuple(CLUSTER_COLUMNS)[:-1]
-_ONLY: Final = Option(
-    f"Only these sections, separated by commas: {', '.join(CLUSTER_SECTIONS)}. Default: a first screen of text and "
-    "Markdown, all sections in other formats.",
-    "SECTION,...",
-    group=OUTPUT,
-    words=CLUSTER_SECTIONS,
-    read=words,
-)
 
 
 class ClusterOptions(Reading, frozen=True, kw_only=True):
-    """Which ranks and steps are compared, and how profiles on disk are read.
-
-    `on_progress(label, done, total)`: bytes read of the file `label`.
-    """
+    """Which ranks and steps are compared, and how profiles on disk are read."""
 
     workload: Annotated[str | None, WORKLOAD] = None
-    ranks: Annotated[
-        tuple[int, ...], Option("Only this rank; repeatable. Default: all.", "N", name="--rank", group=ROWS, least=0)
-    ] = ()
-    stage: Annotated[int | None, Option("Only this pipeline stage. Default: all.", "N", group=ROWS, least=0)] = None
-    steps: Annotated[
-        tuple[int, ...],
-        Option("Only these steps, by number: 12, 12-15 or 12,14-16. Default: all.", "STEPS", name="--step", group=ROWS,
-               read=steps),
-    ] = ()  # fmt: skip
-    microbatches: Annotated[
-        int | None,
-        Option(
-            "Microbatches of a step, for the pipeline. Default: what the configuration states.", "M", group=ROWS,
-            least=1,
-        ),
-    ] = None  # fmt: skip
-    only: Annotated[tuple[str, ...], _ONLY] = ()
-    max_bytes: int | None = None
-    on_progress: Callable[[str, int, int], None] | None = None
+    ranks: Ranks = ()
+    stage: Stage = None
+    steps: Steps = ()
+    microbatches: Microbatches = None
+    only: Annotated[tuple[str, ...], only_sections(CLUSTER_SECTIONS)] = ()
 
     def __post_init__(self) -> None:
         check_words("section", self.only, CLUSTER_SECTIONS)
@@ -140,18 +114,7 @@ class Cluster(Result, frozen=True, eq=False):
     baseline: Mapping[str, Any] | None = None
     options: ClusterOptions = field(default_factory=ClusterOptions)
 
-    ranks = Frame()
-    steps = Frame()
-    hosts = Frame()
-    stages = Frame()
-    pipeline = Frame()
-    roles = Frame()
-    groups = Frame()
-    calls = Frame()
-    links = Frame()
-    operators = Frame()
-    balance = Frame()
-    changes = Frame()
+    ranks, steps, hosts, stages, pipeline, roles, groups, calls, links, operators, balance, changes = frames(12)
 
     @property
     def headline(self) -> str:

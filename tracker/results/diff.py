@@ -1,4 +1,4 @@
-"""Two sides and what they differ in."""
+"""Two sides and what they differ in; the numbers of more sides beside each other."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
 
-from tracker.results.gates import GateResult
-from tracker.results.options import DiffOptions
-from tracker.results.screens import Frame, Result
-from tracker.results.verdicts import INCOMPARABLE, Judgement
+from tracker.errors import UsageError
+from tracker.results.options import DiffOptions, check_words
+from tracker.results.screens import Result, frames
+from tracker.results.verdicts import INCOMPARABLE, GateResult, Judgement
+from tracker.units import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -337,24 +338,11 @@ class Diff(Result, frozen=True, eq=False):
     gates: Mapping[str, GateResult] = field(default_factory=dict)
     samples: DiffSamples = field(default_factory=DiffSamples)
 
-    environment = Frame()
-    overall = Frame()
-    ops = Frame()
-    op_details = Frame()
-    kernels = Frame()
-    kernel_types = Frame()
-    kernel_metrics = Frame()
-    communication = Frame()
-    communication_details = Frame()
-    communication_links = Frame()
-    memory = Frame()
-    memory_details = Frame()
-    memory_peak = Frame()
-    memory_peak_totals = Frame()
-    memory_blocks = Frame()
-    modules = Frame()
-    api = Frame()
-    counters = Frame()
+    (
+        environment, overall, ops, op_details, kernels, kernel_types, kernel_metrics, communication,
+        communication_details, communication_links, memory, memory_details, memory_peak, memory_peak_totals,
+        memory_blocks, modules, api, counters,
+    ) = frames(18)  # fmt: skip
 
     @property
     def headline(self) -> str:
@@ -370,3 +358,56 @@ class Diff(Result, frozen=True, eq=False):
     def tree(self) -> pd.DataFrame | None:
         """The frame of `tree_table`, as the others are those of `tables`."""
         return None if self.tree_table is None else self.tree_table.frame.copy()
+
+
+MATRIX_ROWS: Final = ("op", "kernel", "communication", "module")
+"""What the rows of a matrix may be, below the numbers of the whole."""
+
+MATRIX_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
+    "rows": ("row", "section", "name", "input_shapes", "part", "level", "unit", "movement"),
+    "cells": ("row", "side", "value", "delta", "diff", "previous_diff", "verdict", "q"),
+}
+
+
+class Matrix(Result, frozen=True, eq=False):
+    """Three or more sides, in the order in which they were named. Frames have the columns of MATRIX_COLUMNS.
+
+    - sides; metric: as in `Diff`
+    - rows: what the cells are of. section: overall, then what `by` says (op, kernel, communication, module); name (a
+      title in overall), input_shapes, part (what else tells a row from others of its name), level (of overall rows);
+      unit: ns, bytes, count, ratio; movement: largest - smallest value of the sides, a side without the row counting
+      as 0, by which the rows behind overall are ordered
+    - cells: one per row and side (by its place), in the unit of the row, per step, as in `Diff`; NA: the side does not
+      have the row. delta, diff: against the first side; previous_diff, verdict, q: against the side before, NA for the
+      first one and where nothing was judged
+    - judged: one sentence per side but the first, what its runs can tell against those of the side before
+    """
+
+    sides: tuple[Side, ...]
+    metric: str
+    by: str
+    rows: pd.DataFrame
+    cells: pd.DataFrame
+    judged: tuple[str, ...]
+    options: DiffOptions = field(default_factory=DiffOptions)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def headline(self) -> str:
+        """The sides in order."""
+        return f"{counted(len(self.sides), 'side')}: {', '.join(side.label for side in self.sides)}"
+
+
+def check_matrix(options: DiffOptions, by: str, depth: int | None = None) -> None:
+    """UsageError for what makes sense for two sides only."""
+    check_words("matrix", (by,), MATRIX_ROWS)
+    given = {
+        "--depth": depth or options.depth, "--max-kernels": options.max_kernels, "--op-map": options.op_map,
+        "--baseline-step": options.baseline_steps, "--candidate-step": options.candidate_steps, "--only": options.only,
+        "--force": options.force,
+    }  # fmt: skip
+    two = [name for name, value in given.items() if value]
+    if two:
+        raise UsageError(
+            f"{two[0]} compares two sides, and there are more", remedy="name two sides, or leave it out of the matrix"
+        )

@@ -1,18 +1,220 @@
-"""What a user chooses: which rows, how two sides are compared, what of a run is shown."""
+"""What a user chooses: which rows, how two sides are compared, what of a run is shown. Each option is declared beside
+the field that holds it, for the command line, its completion and its help.
+"""
 
 from __future__ import annotations
 
+import inspect
 import json
+import re
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from types import NoneType, UnionType
+from typing import Annotated, Any, Final, Literal, NamedTuple, Union, get_args, get_origin
 
 from msgspec import Struct, field
 
 from tracker.errors import SourceError, UsageError
-from tracker.results.columns import LOG_METRICS
-from tracker.results.option import OUTPUT, READING, ROWS, SIDES, Option, microseconds, steps, words
-from tracker.results.words import GRAINS, MATCHES, SECTIONS, TREES
+from tracker.results.columns import GRAINS, LOG_METRICS, MATCHES, SECTIONS, TREES
+from tracker.units import NS_PER_US, is_plain, us_to_ns
+
+_STEPS: Final = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?", re.ASCII)
+_MOST_STEPS: Final = 10_000  # each is a parameter of a database query
+_LARGEST_US: Final = 2**63 / NS_PER_US
+_DIGITS: Final = 18  # what fits into 8 bytes, in which the database holds numbers
+_MAPPING: Final = get_origin(Mapping[str, str])
+
+LABELS: Final = "Labels"
+SIDES: Final = "Sides"
+ROWS: Final = "Rows"
+OUTPUT: Final = "Output"
+READING: Final = "Reading files"
+"""Groups of options in the help, in this order; options without a group come first."""
+
+
+class Option(NamedTuple):
+    """An option of the command line. Its name is that of the field, `--candidate-steps`, unless `name` gives another.
+
+    `words`: the values to choose from. `least`, `most`: limits of a number. `read`: text and option name -> value, for
+    a field that is written in another way. `variable`: the environment variable with the default.
+    """
+
+    help: str
+    metavar: str = ""
+    name: str = ""
+    short: str = ""
+    group: str = ""
+    words: Sequence[str] = ()
+    least: int | None = None
+    most: int | None = None
+    read: Callable[[str, str], Any] | None = None
+    variable: str = ""
+    positional: bool = False
+
+
+NO_OPTION: Final = Option("")
+"""Of a field that is none."""
+
+
+def steps(text: str, option: str) -> tuple[int, ...]:
+    """Return the step numbers in `text`, in order; UsageError for anything but numbers and ranges.
+
+    >>> steps("12,14-16", "--step")
+    (12, 14, 15, 16)
+    """
+    found: set[int] = set()
+    for part in text.split(","):
+        match = _STEPS.fullmatch(part.strip())
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, -1)
+        if not 0 <= last - first < _MOST_STEPS or len(found) > _MOST_STEPS:
+            raise UsageError(
+                f"{option} {text!r} names no steps", remedy=f"write a number, a range or several: {option} 12,14-16"
+            )
+        found.update(range(first, last + 1))
+    return tuple(sorted(found))
+
+
+def microseconds(text: str, option: str) -> int:
+    """Return a time in microseconds as nanoseconds; UsageError for what is no time, or beyond the database's range.
+
+    >>> microseconds("2.5", "--min-us")
+    2500
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < _LARGEST_US:
+        raise UsageError(f"{option} {text!r} is not a number of microseconds", remedy=f"give 0 or more: {option} 10")
+    return us_to_ns(value)
+
+
+def words(text: str, option: str) -> tuple[str, ...]:
+    """Return words that commas separate, each once; UsageError where there is none.
+
+    >>> words("overall, operator", "--only")
+    ('overall', 'operator')
+    """
+    found = dict.fromkeys(word.strip() for word in text.split(",") if word.strip())
+    if not found:
+        raise UsageError(f"{option} names nothing", remedy=f"give a word, or leave out {option}")
+    return tuple(found)
+
+
+def pairs(values: Sequence[str], option: str) -> dict[str, str]:
+    """Return `KEY=VALUE` arguments of `option` as a mapping.
+
+    >>> pairs(["batch=32", "precision=bf16"], "--config")
+    {'batch': '32', 'precision': 'bf16'}
+    """
+    found: dict[str, str] = {}
+    for text in values:
+        key, separator, value = one_line(option, text).partition("=")
+        if not separator or not key.strip():
+            raise UsageError(f"{option} {text!r} is not KEY=VALUE", remedy=f"write it like {option} batch=32")
+        if key.strip() in found:
+            raise UsageError(f"{option} names {key.strip()!r} twice", remedy="give each key once")
+        found[key.strip()] = value.strip()
+    return found
+
+
+def one_line(option: str, text: str) -> str:
+    """Return `text`; UsageError for control characters, which would act on the terminals that show it."""
+    if not is_plain(text):
+        raise UsageError(f"{option} {text!r} holds control characters", remedy="write it on one line, as plain text")
+    return text
+
+
+class Declared(NamedTuple):
+    """A field or parameter `field`: its type without `| None`, whether it had that, and its option, if it is one."""
+
+    field: str
+    kind: Any
+    is_optional: bool
+    option: Option
+
+    @property
+    def name(self) -> str:
+        """How it is written on the command line, also in errors."""
+        if self.option.positional:
+            return self.option.metavar
+        return self.option.name or f"--{self.field.replace('_', '-')}"
+
+    @property
+    def words(self) -> Sequence[str]:
+        """The values to choose from."""
+        return self.option.words or (get_args(self.kind) if get_origin(self.kind) is Literal else ())
+
+    @property
+    def repeats(self) -> bool:
+        """Whether it may be given more than once."""
+        return get_origin(self.kind) in (list, tuple, _MAPPING)
+
+    def value(self, given: Any, help: str) -> Any:
+        """The value of the text, texts or flag that is given; UsageError with `help` for what is none."""
+        texts, origin = given if self.repeats else [given], get_origin(self.kind)
+        if self.kind is bool:
+            return given
+        if origin is _MAPPING and self.option.read is None:
+            return pairs(texts, self.name)
+        values = [self._one(text, help) for text in texts]
+        if not self.repeats:
+            return values[0]
+        if origin is _MAPPING:
+            return {key: value for found in values for key, value in found.items()}
+        if self.option.read is not None:
+            values = [item for found in values for item in found]
+        return values if origin is list else tuple(dict.fromkeys(values))
+
+    def _one(self, text: str, help: str) -> Any:
+        option, kind = self.option, get_args(self.kind)[0] if self.repeats else self.kind
+        for word in text.split(",") if option.read is not None else [text]:
+            if self.words and word.strip() not in self.words and (word.strip() or option.read is None):
+                problem = f"{self.name} {word.strip()!r} must be one of: {', '.join(self.words)}"
+                raise UsageError(problem, remedy=help)
+        if kind is Path:
+            return Path(text)
+        if not text.isprintable() and any("\ud800" <= char <= "\udfff" for char in text):
+            raise UsageError(f"{self.name} {text!r} is not UTF-8 text", remedy=help)
+        if option.read is not None:
+            return option.read(text, self.name)
+        if kind is not int:
+            return text if option.positional else one_line(self.name, text)
+        digits = text.removeprefix("-").removeprefix("+")
+        number = int(text) if digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS else None
+        least, most = option.least, option.most
+        if number is None or (least is not None and number < least) or (most is not None and number > most):
+            limits = "" if least is None else f" of {least} or more" if most is None else f" from {least} to {most}"
+            raise UsageError(f"{self.name} {text!r} is not a whole number{limits}", remedy=help)
+        return number
+
+
+def declared(kind: type) -> dict[str, Declared]:
+    """Return what the fields of a struct are declared as."""
+    found: dict[str, Declared] = {}
+    for base in reversed(kind.__mro__):
+        names = vars(sys.modules[base.__module__])
+        for name, text in inspect.get_annotations(base).items():
+            try:
+                found[name] = split(name, eval(text, names) if isinstance(text, str) else text)
+            except NameError:  # a name for the type checker only
+                found[name] = Declared(name, object, True, NO_OPTION)
+    return found
+
+
+def split(name: str, hint: Any) -> Declared:
+    """Return what a type hint declares.
+
+    >>> split("depth", int | None)[1:3]
+    (<class 'int'>, True)
+    """
+    option = next((each for each in get_args(hint)[1:] if isinstance(each, Option)), NO_OPTION)
+    kind = hint if option is NO_OPTION else get_args(hint)[0]
+    is_union = get_origin(kind) in (Union, UnionType)
+    choices = [each for each in get_args(kind) if is_union and each is not NoneType]
+    return Declared(name, choices[0] if choices else kind, bool(choices), option)
+
 
 WORKLOAD: Final = Option(
     "Only this workload. Default: TRACKER_WORKLOAD, else the settings file, else any.",
@@ -24,46 +226,59 @@ CONFIG: Final = Option(
     "Only configurations with this value, such as batch=32; repeatable. Default: all.", "KEY=VALUE", group=SIDES
 )
 DEVICE: Final = Option("Only runs on this hardware model. Default: any.", "MODEL", group=SIDES)
+
+
+def only_sections(sections: Sequence[str]) -> Option:
+    """The option `--only` of a report with these sections."""
+    return Option(
+        f"Only these sections, separated by commas: {', '.join(sections)}. Default: a first screen of text and "
+        "Markdown, all sections in other formats.",
+        "SECTION,...",
+        group=OUTPUT,
+        words=sections,
+        read=words,
+    )
+
+
+Only = Annotated[tuple[str, ...], only_sections(SECTIONS)]
+DiffBy = Annotated[
+    tuple[str, ...],
+    Option(
+        "A tree instead of the tables: modules, phases of a step, ops, or kernels. With three or more sides, the "
+        "rows of the matrix: op, kernel, communication or module. Default: no tree; op.",
+        group=ROWS,
+        words=(*TREES, "communication"),
+    ),
+]
+ShowBy = Annotated[
+    tuple[str, ...],
+    Option(
+        "step, rank: split all tables by it. module, phase, op, kernel: a tree instead of the tables, most "
+        "expensive first. Repeatable: --by module --by rank. Default: sums over steps and ranks.",
+        group=ROWS,
+        words=(*GRAINS, *TREES),
+    ),
+]
+Depth = Annotated[int | None, Option("Levels of the tree of --by. Default: all.", "N", group=ROWS, least=1)]
+_CHOSEN: Final = "Only these steps of the {}, by number: 12, 12-15 or 12,14-16. Default: all."
+Ranks = Annotated[
+    tuple[int, ...], Option("Only this rank; repeatable. Default: all.", "N", name="--rank", group=ROWS, least=0)
+]
+Stage = Annotated[int | None, Option("Only this pipeline stage. Default: all.", "N", group=ROWS, least=0)]
+Steps = Annotated[
+    tuple[int, ...], Option(_CHOSEN.replace(" of the {}", ""), "STEPS", name="--step", group=ROWS, read=steps)
+]
+Microbatches = Annotated[
+    int | None,
+    Option(
+        "Microbatches of a step, for the pipeline. Default: what the configuration states.", "M", group=ROWS, least=1
+    ),
+]
 InputFormat = Annotated[
     str | None,
-    Option(
-        "The profiler's format, if it is not recognised. Default: recognise it.",
-        "NAME",
-        name="--input-format",
-        group=READING,
-    ),
-]
-FlowCategory = Annotated[
-    str | None,
-    Option(
-        "Category of the flow arrows from ops to kernels, such as async_gpu, in traces without correlation ids. "
-        "Default: recognise it.",
-        "NAME",
-        group=READING,
-    ),
-]
-AllowPartial = Annotated[
-    bool,
-    Option("Accept a truncated trace up to where it ends; its totals are too low. Default: refuse it.", group=READING),
-]
-SkipBadRows = Annotated[
-    bool, Option("Leave out unreadable rows and report how many. Default: an error.", group=READING)
-]
-ONLY: Final = Option(
-    f"Only these sections, separated by commas: {', '.join(SECTIONS)}. Default: a first screen of text and Markdown, "
-    "all sections in other formats.",
-    "SECTION,...",
-    group=OUTPUT,
-    words=SECTIONS,
-    read=words,
-)
-DEPTH: Final = Option("Levels of the tree of --by. Default: all.", "N", group=ROWS, least=1)
-_STEPS: Final = "Only these steps of the {}, by number: 12, 12-15 or 12,14-16. Default: all."
-
-
-def check_sections(chosen: Iterable[str]) -> None:
-    """UsageError for a word that is not in SECTIONS."""
-    check_words("section", chosen, SECTIONS)
+    Option("The profiler's format, if it is not recognised. Default: recognise it.", "NAME", name="--input-format",
+           group=READING),
+]  # fmt: skip
 
 
 def check_words(what: str, chosen: Iterable[str], choices: Sequence[str]) -> None:
@@ -105,19 +320,33 @@ def _op_map(text: str, option: str) -> dict[str, str]:
 
 
 class Reading(Struct, frozen=True, kw_only=True):
-    """How profiles on disk are read, where no rows are chosen."""
+    """How profiles on disk are read. `on_progress(label, done, total)`: bytes read of the file `label`."""
 
     format: InputFormat = None
-    flow_category: FlowCategory = None
-    allow_partial: AllowPartial = False
-    skip_bad_rows: SkipBadRows = False
+    flow_category: Annotated[
+        str | None,
+        Option(
+            "Category of the flow arrows from ops to kernels, such as async_gpu, in traces without correlation ids. "
+            "Default: recognise it.",
+            "NAME",
+            group=READING,
+        ),
+    ] = None
+    allow_partial: Annotated[
+        bool,
+        Option(
+            "Accept a truncated trace up to where it ends; its totals are too low. Default: refuse it.", group=READING
+        ),
+    ] = False
+    skip_bad_rows: Annotated[
+        bool, Option("Leave out unreadable rows and report how many. Default: an error.", group=READING)
+    ] = False
+    max_bytes: int | None = None
+    on_progress: Callable[[str, int, int], None] | None = None
 
 
-class Selection(Struct, frozen=True, kw_only=True):
-    """Which rows to show, and how profiles on disk are read. None or empty is no limit. Patterns are case-sensitive.
-
-    `on_progress(label, done, total)`: bytes read of the file `label`.
-    """
+class Selection(Reading, frozen=True, kw_only=True):
+    """Which rows to show, and how profiles on disk are read. None or empty is no limit. Patterns are case-sensitive."""
 
     workload: Annotated[str | None, WORKLOAD] = None
     module: Annotated[
@@ -134,10 +363,8 @@ class Selection(Struct, frozen=True, kw_only=True):
         str | None,
         Option("Only communication in process groups with this role, such as dp or 'tp*'.", "PATTERN", group=ROWS),
     ] = None
-    ranks: Annotated[
-        tuple[int, ...], Option("Only this rank; repeatable. Default: all.", "N", name="--rank", group=ROWS, least=0)
-    ] = ()
-    stage: Annotated[int | None, Option("Only this pipeline stage. Default: all.", "N", group=ROWS, least=0)] = None
+    ranks: Ranks = ()
+    stage: Stage = None
     minimum_ns: Annotated[
         int | None,
         Option(
@@ -148,12 +375,6 @@ class Selection(Struct, frozen=True, kw_only=True):
             read=microseconds,
         ),
     ] = None
-    format: InputFormat = None
-    flow_category: FlowCategory = None
-    allow_partial: AllowPartial = False
-    skip_bad_rows: SkipBadRows = False
-    max_bytes: int | None = None
-    on_progress: Callable[[str, int, int], None] | None = None
 
 
 class DiffOptions(Selection, frozen=True, kw_only=True):
@@ -163,10 +384,10 @@ class DiffOptions(Selection, frozen=True, kw_only=True):
     """
 
     baseline_steps: Annotated[
-        tuple[int, ...], Option(_STEPS.format("baseline"), "STEPS", name="--baseline-step", group=SIDES, read=steps)
+        tuple[int, ...], Option(_CHOSEN.format("baseline"), "STEPS", name="--baseline-step", group=SIDES, read=steps)
     ] = ()
     candidate_steps: Annotated[
-        tuple[int, ...], Option(_STEPS.format("candidate"), "STEPS", name="--candidate-step", group=SIDES, read=steps)
+        tuple[int, ...], Option(_CHOSEN.format("candidate"), "STEPS", name="--candidate-step", group=SIDES, read=steps)
     ] = ()
     match: Annotated[
         Literal["shape", "name"],
@@ -191,17 +412,9 @@ class DiffOptions(Selection, frozen=True, kw_only=True):
             read=_op_map,
         ),
     ] = field(default_factory=dict)
-    only: Annotated[tuple[str, ...], ONLY] = ()
-    by: Annotated[
-        tuple[str, ...],
-        Option(
-            "A tree instead of the tables: modules, phases of a step, ops, or kernels. With three or more sides, the "
-            "rows of the matrix: op, kernel, communication or module. Default: no tree; op.",
-            group=ROWS,
-            words=(*TREES, "communication"),
-        ),
-    ] = ()
-    depth: Annotated[int | None, DEPTH] = None
+    only: Only = ()
+    by: DiffBy = ()
+    depth: Depth = None
     force: Annotated[
         bool,
         Option(
@@ -214,7 +427,7 @@ class DiffOptions(Selection, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         check_words("match", (self.match,), MATCHES)
-        check_sections(self.only)
+        check_words("section", self.only, SECTIONS)
         if "efficiency" in self.only:
             raise UsageError("efficiency is of one run", remedy="tracker show RUN --only efficiency")
         check_words("tree", self.by, TREES)
@@ -231,21 +444,9 @@ class ShowOptions(Selection, frozen=True, kw_only=True):
     `with_advice`: also what could make it faster, and how near operators come to what the device can do.
     """
 
-    steps: Annotated[
-        tuple[int, ...],
-        Option("Only these steps, by number: 12, 12-15 or 12,14-16. Default: all.", "STEPS", name="--step", group=ROWS,
-               read=steps),
-    ] = ()  # fmt: skip
-    by: Annotated[
-        tuple[str, ...],
-        Option(
-            "step, rank: split all tables by it. module, phase, op, kernel: a tree instead of the tables, most "
-            "expensive first. Repeatable: --by module --by rank. Default: sums over steps and ranks.",
-            group=ROWS,
-            words=(*GRAINS, *TREES),
-        ),
-    ] = ()
-    depth: Annotated[int | None, DEPTH] = None
+    steps: Steps = ()
+    by: ShowBy = ()
+    depth: Depth = None
     with_advice: bool = False
 
     def __post_init__(self) -> None:

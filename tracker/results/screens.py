@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, overload
 
 from msgspec import Struct
@@ -126,6 +126,11 @@ class Frame:
     def __get__(self, result: Result, owner: type[Result]) -> pandas_of_types.DataFrame: ...
     def __get__(self, result: Any, owner: type[Result]) -> pandas_of_types.DataFrame | Frame:
         return self if result is None else result.tables[self._name].frame.copy()
+
+
+def frames(count: int) -> Iterator[Frame]:
+    """So many of them, for as many names."""
+    return (Frame() for _ in range(count))
 
 
 class _Rows(Struct, frozen=True):

@@ -1,13 +1,20 @@
-"""The limits of the judgement that a user can set: their names, between what they must lie, what they mean."""
+"""The thresholds of change detection that a user can set, and what repeats of one version say of them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
-from msgspec import Struct
+from msgspec import Struct, field
+
+from tracker.errors import UsageError
+from tracker.results.options import DEVICE, WORKLOAD, Option
+from tracker.results.screens import Result
+from tracker.units import counted
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from tracker.columns import Columns
 
 
@@ -58,3 +65,71 @@ class TriedThresholds(Struct, frozen=True, eq=False):
     stay: int
     versions: int
     notes: tuple[str, ...] = ()
+
+
+CALIBRATION_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
+    "ratios": (
+        "kind", "min_ratio", "splits", "tested", "false_share", "mean_false", "worst_false", "splits_with_false",
+        "windows_false",
+    ),
+    "proposals": ("device", "kind", "series", "used_ratio", "used_false", "used_share", "proposed_ratio"),
+    "power": ("series_id", "kind", "metric", "name", "input_shapes", "part", "share", "runs", "detectable"),
+    "suspects": (
+        "series_id", "kind", "metric", "name", "input_shapes", "part", "version", "change", "contribution", "runs",
+        "more_runs",
+    ),
+    "series": ("series_id", "kind", "metric", "unit", "name", "input_shapes", "part", "value", "share", "spread"),
+}  # fmt: skip
+
+
+class CalibrateOptions(Struct, frozen=True, kw_only=True):
+    """Which repeats, and in how many ways they are split. `device`: part of vendor and model."""
+
+    workload: Annotated[str | None, WORKLOAD] = None
+    device: Annotated[str | None, DEVICE] = None
+    splits: Annotated[int, Option("Random splits of the runs, at most.", "N", least=1)] = 100
+    noisiest: Annotated[int, Option("Series to list, the noisiest first.", "N", least=0)] = 10
+
+    def __post_init__(self) -> None:
+        if self.splits < 1:
+            raise UsageError(f"{self.splits} splits", remedy="give a number of 1 or more")
+
+
+class Calibration(Result, frozen=True, eq=False):
+    """What is found among repeats between which nothing changed. Frames have CALIBRATION_COLUMNS.
+
+    - ratios: per kind of series and smallest change that counts (0.03 = 3 %), the false verdicts of a split: as a share
+      of the series that are tested (`tested`, in the mean), in the mean, in the worst one, in how many; windows_false:
+      those of all windows of neighbouring runs together
+    - proposals: per kind how many series it has, the smallest change in use with its false verdicts per split and their
+      share, and the smallest one from which on there is at most one in the mean; NA: none that was tried
+    - power: of the step and of the largest operators, the smallest change that is found in four of five cases
+      (`detectable`, a ratio) with a version of so many `runs`, against the 8 runs before it; NA: so few decide nothing
+    - suspects: of the newest version of the track; how many more runs like its own would decide (`more_runs`; NA: more
+      than 16)
+    - series: the noisiest ones. value: geometric mean per step in unit (ns, bytes, per_second); share of the step, NA
+      for what is no time; spread: standard deviation of the logs without what all operators of a run share
+    - baseline, candidate: runs on either side of a split; windows, splits: how many of each kind were made
+    """
+
+    ratios: pd.DataFrame
+    proposals: pd.DataFrame
+    series: pd.DataFrame
+    power: pd.DataFrame
+    suspects: pd.DataFrame
+    workload: str
+    configuration: str
+    device: str
+    versions: tuple[str, ...]
+    run_ids: tuple[int, ...]
+    baseline: int
+    candidate: int
+    windows: int
+    splits: int
+    options: CalibrateOptions = field(default_factory=CalibrateOptions)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def headline(self) -> str:
+        """The workload, the device, and on how many runs it rests."""
+        return f"{self.workload} on {self.device}: {counted(len(self.run_ids), 'repeated run')}"

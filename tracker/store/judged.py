@@ -116,12 +116,12 @@ def values_of(
     for at, run_id in enumerate(run_ids):
         own = arrays[run_id]
         if at == 0 or not np.array_equal(own.series_ids, ids):  # nearly always those of the run before
-            ids, places = own.series_ids, _places(series.ids, own.series_ids)
+            ids, places = own.series_ids, places_in(series.ids, own.series_ids)
         values[at], calls[at] = (np.append(numbers, np.nan)[places] for numbers in (own.values, own.calls))
     return values.T, calls.T
 
 
-def _places(ids: NDArray[np.int64], own: NDArray[np.int64]) -> NDArray[np.int64]:
+def places_in(ids: NDArray[np.int64], own: NDArray[np.int64]) -> NDArray[np.int64]:
     """The place of each of `ids` in `own`, ascending; the end of it for what is not there."""
     place = np.searchsorted(own, ids)
     return np.where(np.append(own, -1)[place] == ids, place, len(own))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 from msgspec import Struct
@@ -49,7 +49,7 @@ _DECIDE: Final = text(
 
 class Levels(Struct, frozen=True):
     """Of a version, per series (ids ascending): the version with which its level began, the version that decided it,
-    and the sign of what still waits; as in `regressions.state`, by ids of versions.
+    and the sign of what still waits; as in `TrackState`, by ids of versions.
     """
 
     series_ids: I64
@@ -74,8 +74,7 @@ class JudgedRow(Struct, frozen=True):
 
 
 _JUDGED: Final = text(
-    f"SELECT {', '.join(JudgedRow.__struct_fields__)} FROM judged_version WHERE {_OF_LINE} "  # noqa: S608 the same
-    "AND version_id = :version_id"
+    f"SELECT {', '.join(JudgedRow.__struct_fields__)} FROM judged_version WHERE {_OF_LINE}"  # noqa: S608 the same
 )
 
 
@@ -141,19 +140,21 @@ _PUT_INCIDENT: Final = text(
 )
 
 
-class Word(Struct, frozen=True):
-    """What a user said of a finding. `until_ns`, `until_version`: end of a mute."""
+Action = Literal["ack", "expect", "mute", "unmute", "invalid", "note"]
 
-    finding_id: int
-    action: str
+
+class Word(Struct, frozen=True):
+    """What a user says of findings, and why. A mute ends at `until_ns`, or with the first run of `until_version`."""
+
+    action: Action
     who: str
-    reason: str
     when_ns: int
+    reason: str
     until_ns: int | None = None
     until_version: str | None = None
 
 
-_SAID: Final = ("action", "who", "reason", "when_ns", "until_ns", "until_version")
+_SAID: Final = Word.__struct_fields__
 _ADD_WORD: Final = text(
     f"INSERT INTO finding_action ({', '.join((*_LINE, *_KEY, *_SAID))}) "  # noqa: S608 the same
     f"SELECT {', '.join((*_LINE, *_KEY))}, {', '.join(f':{name}' for name in _SAID)} "
@@ -161,11 +162,10 @@ _ADD_WORD: Final = text(
 )
 
 
-def add_words(connection: Connection, words: Sequence[Word]) -> None:
+def add_words(connection: Connection, finding_ids: Iterable[int], word: Word) -> None:
     """Keep what a user said of findings."""
-    for word in words:
-        own = asdict(word)
-        connection.execute(_ADD_WORD, own | {name: bulk.clean(own[name]) for name in ("who", "reason")})
+    own = asdict(word) | {name: bulk.clean(getattr(word, name)) for name in ("who", "reason")}
+    connection.execute(_ADD_WORD, [{"finding_id": number, **own} for number in finding_ids])
 
 
 def lock(connection: Connection, line: Line) -> None:
@@ -178,15 +178,17 @@ def rests_on(connection: Connection, line: Line) -> dict[int, bytes]:
     return {row[0]: bytes(row[1]) for row in connection.execute(_RESTS_ON, line.parameters)}
 
 
-def judged_row(connection: Connection, line: Line, version_id: int) -> JudgedRow | None:
-    """How a version came out as a whole; None where it was not judged."""
-    row = connection.execute(_JUDGED, {**line.parameters, "version_id": version_id}).first()
-    return None if row is None else JudgedRow(*row)
+def judged_rows(connection: Connection, line: Line) -> dict[int, JudgedRow]:
+    """How each version of a track came out as a whole, of those that were judged."""
+    return {row.version_id: JudgedRow(*row) for row in connection.execute(_JUDGED, line.parameters)}
 
 
-def verdicts_of(connection: Connection, line: Line, version_id: int) -> list[Any]:
+def verdicts_of(
+    connection: Connection, line: Line, version_id: int, *, kind: str | None = None, verdict: str | None = None
+) -> list[Any]:
     """The verdicts of the series of a version, with the columns of sql/stored_verdicts.sql."""
-    return list(connection.execute(statement("stored_verdicts"), {**line.parameters, "version_id": version_id}))
+    asked = {**line.parameters, "version_id": version_id, "kind": kind, "verdict": verdict}
+    return list(connection.execute(statement("stored_verdicts"), asked))
 
 
 def findings_of_track(connection: Connection, line: Line) -> list[Any]:

@@ -10,7 +10,7 @@ from tracker import intake
 from tracker.errors import without_place
 from tracker.notify import Alarm
 from tracker.notify import alarm as alarm_people
-from tracker.notify.alarms import Remember
+from tracker.notify.enqueueing import Remember
 from tracker.store import inbox, watchers
 from tracker.store.dimensions import digest_of
 from tracker.store.inbox import Entry

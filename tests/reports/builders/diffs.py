@@ -19,7 +19,7 @@ from tracker.results import (
     Rename,
     Side,
 )
-from tracker.results.gates import GateResult
+from tracker.results.verdicts import GateResult
 
 MS = 1_000_000
 KIB = 1_024

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 _LOADING: Final = 0.05
 _COPIES: Final = 0.01
-_NO_WORKERS: Final = "enumerate(DataLoader)#_SingleProcessDataLoaderIter"
+_NO_WORKERS: Final = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
 
 
 def _loading(evidence: Evidence) -> Iterator[Claim]:

@@ -13,7 +13,7 @@ from tracker.reports.document import Check, Checks, Look
 from tracker.reports.rows import records
 from tracker.reports.views import findings as view_of_findings
 from tracker.results import Diff, Findings
-from tracker.results.gates import Gate, GatedRow
+from tracker.results.verdicts import Gate, GatedRow
 from tracker.units import format_diff, printable
 
 _SMALL: Final = 0.001

@@ -32,9 +32,8 @@ from tracker.store.queries.filters import check_filters, on_device, unknown, wit
 from tracker.store.queries.findings import (
     finding_words,
     findings,
-    of_version,
     standings,
-    version_gates,
+    version_facts,
 )
 from tracker.store.queries.history import (
     board,
@@ -97,7 +96,6 @@ __all__ = [
     "memory_curve",
     "memory_owners",
     "memory_peaks",
-    "of_version",
     "on_device",
     "op_tree",
     "ops",
@@ -130,7 +128,7 @@ __all__ = [
     "steps",
     "thresholds",
     "unknown",
-    "version_gates",
+    "version_facts",
     "version_notes",
     "versions",
     "with_values",

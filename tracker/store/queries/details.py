@@ -9,6 +9,7 @@ import numpy as np
 
 from tracker.columns import Column, Columns
 from tracker.store.connect import Store
+from tracker.store.dimensions import DETAIL_TEXT, digest_of
 from tracker.store.queries import contexts, ops_and_kernels
 from tracker.store.queries.answers import Question, answer, answer_of_runs, ranks_parameters, steps_parameters, whole
 
@@ -51,13 +52,15 @@ def kernels(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) ->
 
 @Question
 def rank_ops(
-    store: Store, run_ids: Sequence[int], *, ranks: Ranks = None, steps: Steps = None, launching: bool = False
-) -> Columns:
-    """The ops of each rank, inside the steps; `launching`: only those that launched device events themselves. Columns:
-    see `ops_and_kernels.rank_ops`.
+    store: Store, run_ids: Sequence[int], *, ranks: Ranks = None, steps: Steps = None, launching: bool = False,
+    names: Sequence[str] = (),
+) -> Columns:  # fmt: skip
+    """The ops of each rank, inside the steps; `launching`: only those that launched device events themselves; `names`:
+    only those called so, empty for all. Columns: see `ops_and_kernels.rank_ops`.
     """
-    parameters = _parameters(run_ids, ranks=ranks, steps=steps, in_steps=True)
-    return ops_and_kernels.rank_ops(store, {**parameters, "launching": int(launching)})
+    digests = [digest_of([name], DETAIL_TEXT.digest_bytes) for name in names] or [b""]
+    chosen = {"launching": int(launching), "all_names": int(not names), "digests": digests}
+    return ops_and_kernels.rank_ops(store, _parameters(run_ids, ranks=ranks, steps=steps, in_steps=True) | chosen)
 
 
 @Question

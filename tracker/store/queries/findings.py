@@ -30,15 +30,10 @@ def finding_words(store: Store) -> dict[int, list[Row]]:
     return found
 
 
-def of_version(store: Store, question: str, line: Line, version_id: int) -> list[Row]:
-    """What is kept of a version of a track: `suspects` or `version_facts`, with the columns of that question."""
+def version_facts(store: Store, line: Line, version_id: int) -> list[Row]:
+    """What changed for certain with a version of a track, with the columns of sql/version_facts.sql."""
     asked = {**line.parameters, "version_id": version_id}
-    return [dict(row._mapping) for row in rows(store, question, **asked)]
-
-
-def version_gates(store: Store, line: Line) -> list[Row]:
-    """How the versions of a track came out, in their order, with the columns of sql/version_gates.sql."""
-    return [dict(row._mapping) for row in rows(store, "version_gates", **line.parameters)]
+    return [dict(row._mapping) for row in rows(store, "version_facts", **asked)]
 
 
 def standings(store: Store) -> list[Row]:

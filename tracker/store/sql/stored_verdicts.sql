@@ -1,8 +1,8 @@
 -- What was said of the series of a version? One row per verdict.
--- Parameters: workload_id, configuration_id, device_id, version_id
+-- Parameters: workload_id, configuration_id, device_id, version_id; kind (of series, NULL = all); verdict (NULL = all)
 -- Columns: kind, metric, name, input_shapes, part: of the series; verdict: what later runs made of it, else what its
 --   own runs did; reason; change, judged_change (ratios: with and without the common-mode shift), q, contribution
---   (share of the step), detectable (ratio)
+--   (share of the step), detectable (ratio); series_id
 SELECT
     s.kind,
     s.metric,
@@ -15,7 +15,8 @@ SELECT
     d.judged_change,
     d.q,
     d.contribution,
-    d.detectable
+    d.detectable,
+    s.id AS series_id
 FROM verdict AS d
 INNER JOIN series AS s ON d.series_id = s.id
 WHERE
@@ -23,4 +24,6 @@ WHERE
     AND s.workload_id = :workload_id
     AND s.configuration_id = :configuration_id
     AND s.device_id = :device_id
+    AND (CAST(:kind AS TEXT) IS NULL OR s.kind = :kind)
+    AND (CAST(:verdict AS TEXT) IS NULL OR COALESCE(d.decided, d.verdict) = :verdict)
 ORDER BY s.id
