@@ -19,8 +19,8 @@ ROOMS = {
     "tracker": (773, 6),
     "tracker/advice": (2_758, 19),
     "tracker/api": (1_216, 6),
-    "tracker/cli": (4_265, 23),
-    "tracker/compare": (8_967, 57),
+    "tracker/cli": (4_250, 23),
+    "tracker/compare": (8_976, 57),
     "tracker/config": (843, 7),
     "tracker/detect": (1_205, 9),
     "tracker/doctor": (1_182, 9),
@@ -31,8 +31,8 @@ ROOMS = {
     "tracker/profile": (858, 7),
     "tracker/ranks": (937, 6),
     "tracker/readers": (15_795, 120),
-    "tracker/regressions": (4_084, 17),
-    "tracker/reports": (8_539, 39),
+    "tracker/regressions": (4_087, 17),
+    "tracker/reports": (8_538, 39),
     "tracker/results": (2_922, 15),
     "tracker/store": (12_736, 168),
     "tracker/timeline": (4_279, 32),
@@ -45,7 +45,7 @@ ROOMS = {
 
 README_BYTES = 12_000
 SHARED_CLASS_NAMES = 58
-FILES_THAT_IMPORT_PANDAS = 18
+FILES_THAT_IMPORT_PANDAS = 16
 
 
 def assert_at(limit: int, number: int) -> None:

@@ -12,9 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
+from msgspec.structs import asdict, replace
 
-from tracker import intake
+from tracker import config, intake
+from tracker.cli import database
 from tracker.cli.options import Database, Labels, check_path
+from tracker.cli.output import aligned, emit, note, progress
+from tracker.cli.versions import diff_of
+from tracker.config import spools
 from tracker.errors import EXIT_COULD_NOT_RUN, UsageError, without_place
 from tracker.lazy import import_numpy
 from tracker.reports.commands import command
@@ -23,7 +28,7 @@ from tracker.units import counted, format_diff, format_moment, format_ns, format
 
 if TYPE_CHECKING:
     from tracker.config import Settings
-    from tracker.intake import IngestOptions, IngestResult, Pack, Read, Sidecar
+    from tracker.intake import IngestOptions, IngestResult, Pack, Read
     from tracker.readers import NotRecognised
     from tracker.regressions.tracks import TrackRuns
     from tracker.store import Store
@@ -101,11 +106,6 @@ def ingest(
       tracker ingest run1.trk             # what tracker pack wrote on another machine
       tracker ingest --spooled            # what jobs queued while the database was away
     """
-    from msgspec.structs import asdict, replace
-
-    from tracker import config
-    from tracker.cli import database
-
     settings = config.load(db)
     given = asdict(labels)
     version, workload = given.pop("version"), given.pop("workload")
@@ -143,16 +143,14 @@ def ingest(
         _store_runs(paths, settings, options, (version, workload), dask, unplaced)
 
 
-def defaults(settings: Settings) -> Sidecar:
+def defaults(settings: Settings) -> intake.Sidecar:
     """Version and workload of the environment, else of the settings file, for profiles without."""
-    from tracker.intake import Sidecar
-
     version = os.environ.get("TRACKER_VERSION") or settings.version
     if version == "git":
         from tracker.hooks import environment
 
         version = environment.capture_git([os.getcwd()], 10.0).get("version")
-    return Sidecar(version=version or None, workload=os.environ.get("TRACKER_WORKLOAD") or settings.workload)
+    return intake.Sidecar(version=version or None, workload=os.environ.get("TRACKER_WORKLOAD") or settings.workload)
 
 
 def _states_workload(paths: Sequence[Path], format: str | None) -> bool:
@@ -172,10 +170,6 @@ def _store_runs(
 ) -> None:
     """Read, store and judge, and print what it means. Exit code 2 where a profile could not be read."""
     # imported now, while another process may read already, for what is printed at the end
-    from msgspec.structs import replace
-
-    from tracker.cli import database, versions  # noqa: F401
-    from tracker.cli.output import emit, note, progress
     from tracker.compare.references import means  # noqa: F401
     from tracker.readers import not_recognised_line
     from tracker.regressions import tracks  # noqa: F401
@@ -224,9 +218,6 @@ def ingest_spooled(
     `version`, `workload`: of jobs without. `again`: also what was tried recently, or given up. Exit code 2 where
     something could not be read. Without entries no database is made.
     """
-    from tracker.cli import database
-    from tracker.cli.output import emit, note
-    from tracker.config import spools
     from tracker.intake.spooled import ATTEMPTS
 
     again = again or bool(version or workload)  # what lacked it was tried just now
@@ -285,7 +276,6 @@ def _waiting_elsewhere(own: Sequence[Path]) -> dict[str, int]:
 
 def run_lines(store: Store, results: Sequence[IngestResult]) -> list[str]:
     """A line per run: `run 4  small_gpt v08  cpu  rank 0  5 steps  123.90 ms   trace.json.gz`, in columns."""
-    from tracker.cli.output import aligned
     from tracker.store import queries
 
     if not results:
@@ -540,8 +530,6 @@ def _listed(store: Store, rows: Sequence[Mapping[str, Any]], **chosen: Any) -> t
 
 def _next(store: Store, results: Sequence[IngestResult]) -> str | None:
     """The log of training logs, else a diff of the newest version that came in; None where nothing can be compared."""
-    from tracker.cli.versions import diff_of
-
     workloads = {result.workload for result in results}
     logs = all(result.formats == ("paddle_log",) for result in results)
     if logs and len({result.version for result in results}) > 1 and len(workloads) == 1:

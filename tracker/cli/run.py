@@ -15,7 +15,10 @@ from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
+from msgspec.structs import asdict
 
+from tracker import config, intake
+from tracker.cli import database
 from tracker.cli.options import Database, Labels
 from tracker.cli.output import note
 from tracker.errors import SourceError, UsageError
@@ -53,11 +56,7 @@ def run(
     Example:
       tracker run --profiles ./prof --workload gpt -- python train.py --epochs 1
     """
-    from msgspec.structs import asdict
-
-    from tracker.intake import Sidecar
-
-    job = Job(profiles, Sidecar(**asdict(labels)), format, db)
+    job = Job(profiles, intake.Sidecar(**asdict(labels)), format, db)
     try:
         code = run_child(command, {**os.environ, **job.variables()})
     except FileNotFoundError as error:
@@ -196,9 +195,7 @@ class Job:
 
     def _environment(self) -> Sidecar:
         """Labels from outside of the job: commit, host, job id and environment variables."""
-        from tracker import config
         from tracker.hooks import environment
-        from tracker.intake import Sidecar
 
         self._reading_git.join(_GIT_S)
         git = dict(self._git)
@@ -208,7 +205,7 @@ class Job:
             workload = workload or config.load(self.db).workload
         git.pop("version", None)
         facts = {**environment.facts(os.environ, None), **git}
-        return Sidecar(
+        return intake.Sidecar(
             version=version,
             workload=workload,
             commit=git.get("git_commit"),
@@ -235,14 +232,15 @@ class Job:
 
     def _ingest(self, found: list[Path], otherwise: Sidecar) -> list[Path]:
         """Ingest all profiles together, else one by one; return those that failed."""
-        from tracker import config
-        from tracker.cli import database
         from tracker.cli.ingest import run_lines, warnings_of
-        from tracker.intake import ingest_of_job
 
         settings = config.load(self.db)
         read = partial(
-            ingest_of_job, said=self.labels, otherwise=otherwise, format=self.format, max_bytes=settings.max_bytes
+            intake.ingest_of_job,
+            said=self.labels,
+            otherwise=otherwise,
+            format=self.format,
+            max_bytes=settings.max_bytes,
         )
         results: list[IngestResult] = []
         left: list[Path] = []

@@ -12,6 +12,7 @@ from tracker import config, reports
 from tracker.cli import database
 from tracker.cli.options import Color, Database, JsonFormat
 from tracker.cli.output import emit, note, screen
+from tracker.config import spools
 from tracker.errors import EXIT_COULD_NOT_RUN
 from tracker.results.options import Option
 from tracker.units import counted, printable
@@ -102,7 +103,6 @@ def _one_round(store: Store, settings: Settings) -> None:
 
 def _service(store: Store, settings: Settings, log: Callable[[Event], None], db: str | None) -> Service:
     from tracker import __version__
-    from tracker.config import spools
     from tracker.watch import Service, Work, new_owner, this_host
 
     host = this_host()
@@ -135,7 +135,6 @@ def status(format: JsonFormat = "text", color: Color = "auto", db: Database = No
       tracker status --format json
     """
     from tracker import watch
-    from tracker.config import spools
 
     settings = config.load(db)
     with database.reading(settings) as store:

@@ -19,7 +19,6 @@ from tracker.errors import UsageError
 
 if TYPE_CHECKING:
     from tracker.results.screens import Result
-    from tracker.results.verdicts import Gate
 
 NAMES: Final = ("csv", "github", "html", "json", "junit", "markdown", "prometheus", "speedscope", "text", "xlsx")
 _WORDS: Final = {
