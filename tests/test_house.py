@@ -25,7 +25,7 @@ ROOMS = {
     "tracker/detect": (1_205, 9),
     "tracker/doctor": (1_182, 9),
     "tracker/hooks": (1_150, 12),
-    "tracker/intake": (2_431, 14),
+    "tracker/intake": (2_433, 14),
     "tracker/notify": (1_727, 10),
     "tracker/page": (1_410, 6),
     "tracker/profile": (858, 7),
@@ -39,13 +39,13 @@ ROOMS = {
     "tracker/watch": (1_800, 12),
     "migrations": (499, 3),
     "scripts": (3_408, 14),
-    "tests": (49_650, 340),
+    "tests": (49_661, 340),
 }
 """Room -> lines and files of Python and SQL."""
 
 README_BYTES = 12_000
 SHARED_CLASS_NAMES = 58
-FILES_THAT_IMPORT_PANDAS = 16
+FILES_THAT_IMPORT_PANDAS = 15
 
 
 def assert_at(limit: int, number: int) -> None:

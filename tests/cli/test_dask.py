@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -283,6 +284,16 @@ def test_neither_scheduler_nor_worker_needs_tracker_to_say_that_it_lacks(trace, 
         "tracker: a Dask worker cannot run this tracker (No module named 'tracker.intake'); "
         "install the same version there as here: pip install . in a clone of it, or pip install FILE.whl\n"
     )
+
+
+def test_a_notebook_whose_loop_runs_reads_over_a_cluster(address, archive):
+    async def cell():
+        with cluster(address) as read_with, open_store("sqlite://") as store:
+            return ingest(
+                store, [archive / "one.trk"], version="v1", workload="toy", options=IngestOptions(read_with=read_with)
+            )
+
+    assert len(asyncio.run(cell())) == 1
 
 
 def test_no_scheduler_is_an_error_before_any_database_is_made(tracker, tmp_path, monkeypatch):

@@ -13,6 +13,7 @@ import io
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -78,7 +79,8 @@ def _require_scheduler(address: str) -> None:
     """
     elsewhere = "check the address, or read here without --dask"
     try:
-        said = asyncio.run(asyncio.wait_for(_identity(address), _CONNECT_S))
+        with ThreadPoolExecutor(1) as aside:  # in a notebook a loop runs in this thread
+            said = aside.submit(asyncio.run, asyncio.wait_for(_identity(address), _CONNECT_S)).result()
     except Exception as error:  # whatever those raise who do not understand what answers
         raise UsageError(f"no Dask scheduler answers at {address}", remedy=elsewhere) from error
     if said["type"] != "Scheduler":
