@@ -138,18 +138,18 @@ def operators(diff: Diff, limit: int | None) -> list[Table]:
         *([host] if on_device else []), below=_still_open, links=series_of(diff.candidate.workload, "name"),
         lead=f"Only what {chosen} lets through; what explains the change counts all operators." if chosen else "",
     )  # fmt: skip
-    kept = records(rows.head(limit))
-    found = replace(found, note=_too_small(kept), strips=_strips(diff, kept))
+    found = replace(found, note=_too_small(rows.head(limit)), strips=_strips(diff, rows, len(found.rows)))
     causes = _causes(diff, limit)
     return [found, causes] if causes.rows else [found]
 
 
-def _strips(diff: Diff, rows: Sequence[Row]) -> tuple[Strip | None, ...]:
+def _strips(diff: Diff, rows: Columns, count: int) -> tuple[Strip | None, ...]:
     """The runs of the first operators; none without repeats."""
     if not diff.samples.has_repeats:
         return ()
-    found = diff.samples.of_op((row["name"], cells.blank(row["input_shapes"])) for row in rows[:_DRAWN])
-    return (*found, *[None] * (len(rows) - len(found)))
+    first = rows.head(min(_DRAWN, count)).rows("name", "input_shapes")
+    found = diff.samples.of_op((name, cells.blank(shapes)) for name, shapes in first)
+    return (*found, *[None] * (count - len(found)))
 
 
 def _still_open(row: Row) -> str:
@@ -158,9 +158,9 @@ def _still_open(row: Row) -> str:
     return reason if reason.startswith(STILL) else ""
 
 
-def _too_small(rows: Sequence[Row]) -> str:
+def _too_small(rows: Columns) -> str:
     """Why rows are BELOW_LIMIT that have a clear change and a small q; "" where none is."""
-    found = any(row.get("verdict") == "BELOW_LIMIT" and row.get("reason") == REASONS["CONTRIBUTION"] for row in rows)
+    found = "verdict" in rows and ("BELOW_LIMIT", REASONS["CONTRIBUTION"]) in rows.rows("verdict", "reason")
     least = f"{DEFAULTS.floor * 100:g} %"
     return f"BELOW_LIMIT: significant, but too small a part of the step, usually below {least}." if found else ""
 
@@ -216,7 +216,7 @@ def kernels(diff: Diff, limit: int | None) -> list[Table]:
     ]  # fmt: skip
     links = _series(diff, "name", "kernel")
     found = _compared("Kernels by change of total time", keys, rows, limit, below=below, links=links)
-    return [replace(found, note=_too_small(records(rows.head(limit))))]
+    return [replace(found, note=_too_small(rows.head(limit)))]
 
 
 def metrics(diff: Diff, limit: int | None) -> list[Table]:
