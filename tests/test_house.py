@@ -30,7 +30,7 @@ ROOMS = {
     "tracker/page": (1_410, 6),
     "tracker/profile": (858, 7),
     "tracker/ranks": (937, 6),
-    "tracker/readers": (15_795, 120),
+    "tracker/readers": (15_793, 120),
     "tracker/regressions": (4_087, 17),
     "tracker/reports": (8_538, 39),
     "tracker/results": (2_922, 15),

@@ -43,6 +43,16 @@ def test_every_file_is_a_source_but_the_text_for_people():
     assert read.warnings == ()
 
 
+def test_a_table_of_a_folder_is_the_same_source_when_it_comes_alone(tmp_path):
+    of_folder = {Path(source.path).name: source.digest for source in capture().sources}
+    for name in (f"op_summary_{TIME}.csv", f"msprof_{TIME}.json"):
+        alone = tmp_path / name.partition("_2")[0] / OUTPUT / name
+        alone.parent.mkdir(parents=True)
+        shutil.copy(NEW / OUTPUT / name, alone)
+        (source,) = readers.read(Found(alone.parents[1], "cann")).captures[0].sources
+        assert source.digest == of_folder[name]
+
+
 def test_kernels_are_those_of_op_summary_and_copies_those_of_the_timeline():
     events = capture().events
     device = events.device

@@ -95,9 +95,7 @@ def profile_of(name: str, path: Path, options: ReadOptions) -> Profile:
     if not captures:
         raise SourceError(path, "", "the capture holds no events", remedy="profile at least one step")
     # what one process wrote stays together: all of its captures have all of its files
-    sources = sources_of(
-        tables.sources, {file.path.rpartition("/")[2] for file in tables.sources if _is_main(file.path)}
-    )
+    sources = sources_of(tables.sources, {name for file in tables.sources if _is_main(name := Path(file.path).name)})
     numbered = [replace(capture, sources=sources) for capture in _with_ranks(captures)]
     return Profile(name, str(path), tuple(numbered), tuple(dict.fromkeys([*warnings, *tables.warnings])))
 
