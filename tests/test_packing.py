@@ -154,7 +154,7 @@ def test_packs_of_files_with_one_relative_name_are_different_files(tmp_path, mon
         monkeypatch.chdir(node)
         made = packed(tmp_path / f"{rank}.trk", profile.relative_to(node))
         pieces += read_pieces(Found(made, "pack"), IngestOptions())
-    assert [piece.paths for piece in pieces] == [("trace.json",)] * 2
+    assert [piece.paths for piece in pieces] == [(str(tmp_path / f"node{rank}" / "trace.json"),) for rank in (0, 1)]
     assert [[piece.capture.rank for piece in group] for group in form_runs(pieces)] == [[0, 1]]
     # three models that each name no rank are three runs
     assert len({piece.place for piece in pieces}) == 2

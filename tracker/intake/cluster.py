@@ -203,10 +203,5 @@ def _pieces(content: bytes | TrackerError, item: Found, options: IngestOptions) 
 
 
 def _renamed(piece: Piece, there: str, here: str) -> Piece:
-    def given(path: str) -> str:
-        return here + path.removeprefix(there) if path.startswith(there) else path
-
-    sources = tuple(replace(source, path=given(source.path)) for source in piece.capture.sources)
-    warnings = tuple(warning.replace(there, here) for warning in piece.warnings)
-    capture = replace(piece.capture, sources=sources)
-    return replace(piece, path=given(piece.path), capture=capture, warnings=warnings)
+    path = here + piece.path.removeprefix(there) if piece.path.startswith(there) else piece.path
+    return replace(piece, path=path, warnings=tuple(warning.replace(there, here) for warning in piece.warnings))

@@ -110,10 +110,7 @@ def cut(
     of_rank, number, _ = max(chosen, key=lambda row: (row[2] or 0, -row[0], -row[1]))
     path = traces[of_rank].path
     if not path.is_file():
-        remedy = "put the file back"
-        if not path.is_absolute():
-            remedy += f", or go to the folder from which it was ingested by this name: this one is {Path.cwd()}"
-        raise SourceError(path, "", "no such file any more", remedy=remedy)
+        raise SourceError(path, "", "no such file any more", remedy="put the file back")
     # what passed at the ingest passes here: the content is the same
     lenient = replace(options or ReadOptions(), allow_partial=True, skip_bad_rows=True)
     return Cut(run_id, of_rank, number, traces[of_rank], lenient)

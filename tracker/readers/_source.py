@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import hashlib
+import os
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -118,7 +119,7 @@ def source_of(path: Path, options: ReadOptions) -> Source:
             digest.update(block)
             if options.progress:
                 options.progress(file.tell(), size)
-    return Source(str(path), size, digest.digest())
+    return Source(os.path.abspath(path), size, digest.digest())
 
 
 def content_blocks(path: Path, file: BinaryIO, size: int = BLOCK_BYTES) -> Iterator[bytes]:
@@ -210,7 +211,7 @@ class SourceText:
         """What was read: path, bytes on disk, digest of the decompressed content."""
         from tracker.profile import Source
 
-        return Source(str(self.path), self._bytes_on_disk, self._digest.digest())
+        return Source(os.path.abspath(self.path), self._bytes_on_disk, self._digest.digest())
 
     def _check_text(self, block: bytes, decoder: codecs.IncrementalDecoder) -> None:
         pending = len(decoder.getstate()[0])

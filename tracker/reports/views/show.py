@@ -66,7 +66,7 @@ def _name(shown: Shown) -> str:
     if run.get("workload") != FILES and run.get("run_id"):
         return f"run {run['run_id']}"
     paths = list(dict.fromkeys(str(row["path"]) for row in records(shown.tables["sources"])))
-    return str(run.get("reference") or "") * (len(paths) > 1) or some_of(paths, most=2) or "run"
+    return str(run.get("reference") or "") or some_of(paths, most=2) or "run"
 
 
 def _headline(shown: Shown) -> str:
