@@ -195,6 +195,24 @@ def test_a_signal_reaches_the_command_which_decides_how_it_ends(job, number):
     assert "toy v1" in told  # the profile of a job that was cut short is read as well
 
 
+def test_a_signal_that_another_thread_receives_reaches_the_command(tmp_path):
+    script = """if True:
+        import os, signal, sys, threading, time
+        from tracker.cli.run import run_child
+        def receive():
+            while not os.path.exists("ready"):
+                time.sleep(0.01)
+            time.sleep(0.1)  # the main thread waits for the command
+            signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+        threading.Thread(target=receive).start()
+        words = ["sh", "-c", "trap 'exit 9' TERM; touch ready; while :; do sleep 0.05; done"]
+        sys.exit(run_child(words, os.environ))
+    """
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, env=environment, timeout=30, check=False)
+    assert done.returncode == 9
+
+
 def test_a_command_that_a_signal_ends_has_the_exit_code_of_a_shell(job):
     done = run(*LABELS, "--", "sh", "-c", "kill -9 $$")
     assert done.returncode == 128 + 9

@@ -34,6 +34,8 @@ _NOT_STARTED: Final = 126
 _SIGNALLED: Final = 128
 _PASSED_ON: Final = ("SIGTERM", "SIGHUP", "SIGINT", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGCONT")
 _GIT_S: Final = 10.0
+_LOOK_S: Final = 0.05
+"""Between two looks at the job. In a wait without end a signal that another thread receives would not be passed on."""
 _FROM_KEYS: Final = (signal.SIGINT, signal.SIGQUIT)
 
 
@@ -98,7 +100,8 @@ def run_child(words: Sequence[str], environ: Mapping[str, str]) -> int:
         child = subprocess.Popen(words, env=dict(environ))
         for number in early:
             receive(number)
-        code = child.wait()
+        while (code := child.poll()) is None:
+            time.sleep(_LOOK_S)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
