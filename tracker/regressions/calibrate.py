@@ -20,8 +20,7 @@ from tracker.errors import UsageError
 from tracker.lazy import pd
 from tracker.regressions.judgement import TrackReader
 from tracker.regressions.lifecycle import judge_next
-from tracker.regressions.track import MIN_RATIO, Track, geometric_mean, limit_of, read_track
-from tracker.regressions.tracks import TrackRuns, places
+from tracker.regressions.track import MIN_RATIO, Track, TrackRuns, geometric_mean, limit_of, places, read_track
 from tracker.results import CALIBRATION_COLUMNS, SERIES_KINDS, CalibrateOptions, Calibration, HistoryOptions
 from tracker.store import Store, judged, queries, regressions
 from tracker.units import unit_of_metric
@@ -80,7 +79,7 @@ def calibrate(store: Store, references: Sequence[str], *, options: CalibrateOpti
     with store.reading():
         whole, own = _repeats_named(store, references, options)
         with store.connect() as connection:
-            track = read_track(connection, own.line, own.runs, own.place, own.limits, present=True)
+            track = read_track(connection, own, own.runs, present=True)
             suspects = _suspects(connection, whole)
     by_name = [limit_of(MIN_RATIO, key, own.limits) for key in track.keys]
     limited = [np.log1p(one.value) if one is not None and one.pattern else np.nan for one in by_name]

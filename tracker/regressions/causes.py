@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
+from itertools import pairwise
 from typing import Any, Final
 
 from msgspec import Struct
 
 from tracker.columns import Columns
 from tracker.profile import OF_A_RUN, OF_THE_CODE
-from tracker.regressions.tracks import TrackRuns
+from tracker.regressions.track import TrackRuns
 from tracker.results import REPLACED_BY, TOP_LEVEL
 from tracker.store import Store, queries
 from tracker.units import some_of
@@ -60,36 +61,33 @@ def cause_words(before: float, after: float, calls_before: float, calls_after: f
     return ("slower per call" if by_time > 0 else "faster per call"), by_calls, by_time
 
 
-def split_of(row: Row) -> tuple[float | None, float | None]:
-    """The change of a time in two parts that add up: by more calls, by slower ones; None where nobody counts."""
-    if row["kind"] not in _COUNTED or row["unit"] != "ns" or row["delta"] is None:
-        return None, None
-    if row["change"] == "presence":
-        return row["delta"], 0.0
-    before, after = row["baseline_calls"], row["candidate_calls"]
-    if not before or not after:
-        return None, None
-    by_calls = (after - before) * row["baseline_value"] / before
-    return by_calls, row["delta"] - by_calls
-
-
-def cause_of(row: Row) -> str:
-    """A word or two for what changed; empty where it is the step itself, which others explain."""
+def mark_cause(row: Row) -> None:
+    """Give a finding its cause, a word or two for what changed: "" for the step itself, which others explain; and the
+    two parts of its change that add up, by more calls and by slower ones: None for what is not counted.
+    """
+    counted = row["kind"] in _COUNTED and row["unit"] == "ns"
+    is_presence, worse = row["change"] == "presence", row["direction"] == "regression"
+    by_calls, per_call = None, None
+    if counted and is_presence:
+        by_calls, per_call = row["delta"], 0.0
+    elif counted and row["baseline_calls"] and row["candidate_calls"]:
+        ends = (row[name] for name in ("baseline_value", "candidate_value", "baseline_calls", "candidate_calls"))
+        _, by_calls, per_call = cause_words(*ends)
     if row["kind"] == "run":
-        return _OF_RUN.get(row["name"], "")
-    if row["kind"] == "memory":
-        return "memory"
-    worse = row["direction"] == "regression"
-    if row["change"] == "gradual":
-        return "gradual slowdown"
-    if row["change"] == "presence":
-        return "new operator" if worse else "operator gone"
-    calls, per_call = row["by_calls"], row["by_time_per_call"]
-    if calls is not None and per_call is not None and abs(calls) > abs(per_call) and calls * row["delta"] > 0:
-        return "more calls" if worse else "fewer calls"
-    if row["kind"] == "communication":
-        return "slower communication" if worse else "faster communication"
-    return "slower per call" if worse else "faster per call"
+        cause = _OF_RUN.get(row["name"], "")
+    elif row["kind"] == "memory":
+        cause = "memory"
+    elif row["change"] == "gradual":
+        cause = "gradual slowdown"
+    elif is_presence:
+        cause = "new operator" if worse else "operator gone"
+    elif by_calls is not None and per_call is not None and abs(by_calls) > abs(per_call):
+        cause = "more calls" if worse else "fewer calls"
+    elif row["kind"] == "communication":
+        cause = "slower communication" if worse else "faster communication"
+    else:
+        cause = "slower per call" if worse else "faster per call"
+    row |= {"cause": cause, "by_calls": by_calls, "by_time_per_call": per_call}
 
 
 def mark_renamed(rows: Sequence[Row]) -> None:
@@ -311,19 +309,16 @@ def places_of(
 
 def changed_between(store: Store, incident: Row) -> list[Row]:
     """The facts and profiler settings that no run of one side of an incident shares with any run of the other."""
-    sides = [[int(run) for run in incident[side].split()] for side in ("baseline_runs", "candidate_runs")]
-    both = [run for side in sides for run in side]
-    facts = facts_of(store, both)
-    for run_id, settings, steps in queries.captures.columns(store, both).rows("run_id", "settings", "steps"):
+    sides = ("baseline_runs", "candidate_runs")
+    side_of = {int(run): side for side in sides for run in incident[side].split()}
+    facts = facts_of(store, list(side_of))
+    for run_id, settings, steps in queries.captures.columns(store, list(side_of)).rows("run_id", "settings", "steps"):
         said = queries.settings_of(settings) | {"steps": str(steps)}
         facts += [(run_id, f"profiler {key}", value) for key, value in said.items()]
-    known: list[dict[str, set[str]]] = [{}, {}]
-    for run_id, key, value in facts:
-        for own in (own for own, side in zip(known, sides, strict=True) if run_id in side):
-            own.setdefault(key, set()).add(value)
+    known = _by_group(facts, side_of)
     return [
         {"incident_id": incident["incident_id"], "key": key, "before": before, "after": after}
-        for key, before, after in differing(*known)
+        for key, before, after in differing(*(known.get(side, {}) for side in sides))
     ]
 
 
@@ -333,14 +328,18 @@ def changes(store: Store, track: TrackRuns) -> list[Change]:
     Several values of a version join with ` | `; what differs from run to run is no change of the version.
     """
     version_of = {run.run_id: run.version for run in track.runs}
-    known: dict[str, dict[str, set[str]]] = {run.version: {} for run in track.runs}
-    for run_id, key, value in facts_of(store, list(version_of)):
-        known[version_of[run_id]].setdefault(key, set()).add(value)
+    known = [*_by_group(facts_of(store, list(version_of)), version_of).items()]
     return [
-        (version, *change)
-        for before, (version, after) in zip(known.values(), list(known.items())[1:], strict=False)
-        for change in differing(before, after)
+        (version, *change) for (_, before), (version, after) in pairwise(known) for change in differing(before, after)
     ]
+
+
+def _by_group(facts: Iterable[tuple[int, str, str]], group_of: Mapping[int, str]) -> dict[str, dict[str, set[str]]]:
+    """Group of runs -> what they say by key, in the order of `group_of`."""
+    known: dict[str, dict[str, set[str]]] = {group: {} for group in group_of.values()}
+    for run_id, key, value in facts:
+        known[group_of[run_id]].setdefault(key, set()).add(value)
+    return known
 
 
 def facts_of(store: Store, run_ids: Sequence[int]) -> list[tuple[int, str, str]]:
@@ -366,9 +365,8 @@ def differing(
     for key in sorted(before.keys() | after.keys()):
         one, other = before.get(key, set()), after.get(key, set())
         counts = bool(one and other) or key.startswith("profiler ")
-        states_variables = "python_version" in (after if one else before) or any(
-            name[:1].isupper() for name in (after if one else before)
-        )
+        other_side = after if one else before
+        states_variables = "python_version" in other_side or any(name[:1].isupper() for name in other_side)
         if not one & other and (counts or (key[:1].isupper() and states_variables)):
             found.append((key, " | ".join(sorted(one)) or None, " | ".join(sorted(other)) or None))
     return found

@@ -23,12 +23,14 @@ from tracker.regressions.track import (
     MIN_RATIO,
     OF_SERIES,
     Track,
+    TrackRuns,
     limit_of,
+    named_lines,
     read_track,
+    read_tracks,
     settings_note,
     words_of_limit,
 )
-from tracker.regressions.tracks import TrackRuns, Tracks
 from tracker.results import EXPLAIN_COLUMNS, FINDINGS_COLUMNS, ExplainedFinding
 from tracker.store import Store, queries
 from tracker.units import format_diff, format_ns, time_unit
@@ -42,7 +44,7 @@ _MOST_RUNS: Final = 64
 
 def explain(store: Store, finding_id: int) -> ExplainedFinding:
     """Everything about one finding. Reads only; UsageError where there is no such finding."""
-    tracks = Tracks(store)
+    tracks = read_tracks(store, named_lines(store))
     everything = [row for row in found_rows(store, tracks=tracks) if row["finding_id"] is not None]
     finding = next((row for row in everything if row["finding_id"] == finding_id), None)
     if finding is None:
@@ -51,8 +53,7 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
             f"there is no finding {finding_id}",
             remedy=there if everything else "there are none yet: tracker runs lists what there is",
         )
-    track = tracks.of(line_of(finding))
-    assert track is not None  # it has a finding
+    track = next(track for track in tracks if track.line == line_of(finding))
     mark_replaced(store, everything, {finding["incident_id"]})
     incident = incident_of([row for row in everything if row["incident_id"] == finding["incident_id"]])
     shown = as_one(finding)
@@ -65,8 +66,8 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
         runs = [run for run in track.runs if run.run_id in {*newest, *sides[0], *sides[1]}]
         deciding = [run for run in runs if run.run_id in {*sides[0], *sides[1]}]
         like = [run.run_id for run in runs].index(max(sides[1]))
-        data = read_track(connection, track.line, runs, track.place, track.limits, like=like, timed_by=deciding)
-        sentence = settings_note(connection, track.line, track.runs, track.thresholds.look_back)
+        data = read_track(connection, track, runs, like=like, timed_by=deciding)
+        sentence = settings_note(connection, track)
         host = slow_host((connection, sides[1]), (connection, sides[0])) if is_slower else ""
     row = data.keys.index(tuple(finding[name] for name in _KEY))
     base, new = (np.isin(data.run_ids, side) for side in sides)

@@ -19,8 +19,7 @@ from sqlalchemy import Connection
 from tracker.columns import I64
 from tracker.regressions import rows
 from tracker.regressions.lifecycle import TrackState, judge_next, needed_runs
-from tracker.regressions.track import ReadBefore, Track, read_track
-from tracker.regressions.tracks import TrackRuns, runs_of_track
+from tracker.regressions.track import ReadBefore, Track, TrackRuns, read_track, runs_of_track
 from tracker.store import Store, judged, labels, regressions, samples, thresholds
 from tracker.store.judged import Line
 from tracker.store.regressions import FindingRow
@@ -190,7 +189,7 @@ class TrackReader(Struct):
         # the version before is looked at as a whole, and suspects by their runs
         runs = [run for run in track.runs if run.run_id in wanted]
         own = track.runs_of(track.order[first - 1])
-        return read_track(connection, self.line, runs, track.place, track.limits, timed_by=own, known=self.before)
+        return read_track(connection, track, runs, timed_by=own, known=self.before)
 
 
 def changed_findings(

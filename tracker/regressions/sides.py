@@ -20,8 +20,7 @@ from tracker.detect import CHANGES, Key, KindCode, Reason, Thresholds, Verdict, 
 from tracker.errors import EXIT_FINDINGS, EXIT_OK, EXIT_TOO_LITTLE_DATA
 from tracker.regressions.hosts import OfRuns, slow_host
 from tracker.regressions.rows import SIGNS, numbers_of, stated
-from tracker.regressions.track import WAYS, Track, alike, track_limits, traits_of
-from tracker.regressions.tracks import TrackRuns, runs_of_track
+from tracker.regressions.track import WAYS, Track, TrackRuns, alike, runs_of_track, track_limits, traits_of
 from tracker.results.verdicts import FAIL_ON, GateResult
 from tracker.store import Store, judged, regressions, thresholds
 from tracker.store.chosen import ChosenRuns, Known, all_keys, values_of_runs

@@ -18,8 +18,7 @@ from tracker.errors import UsageError, check_reason
 from tracker.regressions.judgement import TrackReader, update
 from tracker.regressions.lifecycle import TrackState, judge_next
 from tracker.regressions.rows import DIRECTIONS
-from tracker.regressions.track import COUNTS, MIN_RATIO, OF_SERIES
-from tracker.regressions.tracks import TrackRuns, places
+from tracker.regressions.track import COUNTS, MIN_RATIO, OF_SERIES, TrackRuns, places
 from tracker.results import THRESHOLDS, Calibration, HistoryOptions, TriedThresholds
 from tracker.results.thresholds import TRIED_COLUMNS
 from tracker.store import Store, judged, regressions, thresholds
