@@ -22,7 +22,7 @@ from tracker.regressions.judgement import TrackReader
 from tracker.regressions.lifecycle import judge_next
 from tracker.regressions.track import MIN_RATIO, Track, TrackRuns, geometric_mean, limit_of, places, read_track
 from tracker.results import CALIBRATION_COLUMNS, SERIES_KINDS, CalibrateOptions, Calibration, HistoryOptions
-from tracker.store import Store, judged, queries, regressions
+from tracker.store import Store, judged, queries
 from tracker.units import unit_of_metric
 
 Split = tuple[tuple[int, ...], tuple[int, ...]]
@@ -276,7 +276,7 @@ def _suspects(connection: Connection, track: TrackRuns) -> pd.DataFrame:
     if track.late:
         return pd.DataFrame(columns=names)
     reader, newest = TrackReader(track.line), len(track.order)
-    state = reader.load(connection, track, newest, regressions.findings_of(connection, track.line)).before(newest)
+    state = reader.load(connection, track, newest).before(newest)
     data = reader.track(connection, track, state, newest)
     found = judge_next(data, state, newest, track.thresholds).judged
     rows = np.flatnonzero(found.verdict == Verdict.SUSPECT)

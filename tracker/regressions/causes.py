@@ -103,9 +103,8 @@ def mark_renamed(rows: Sequence[Row]) -> None:
         added = [row for row in own if row["direction"] == "regression"]
         removed = [row for row in own if row["direction"] == "improvement"]
         for came in list(added):
-            went = max(
-                (row for row in removed if _same_work(came, row)), key=lambda row: _alike(came, row), default=None
-            )
+            same = [(alike, row) for row in removed if (alike := _same_work(came, row))]
+            went = max(same, key=lambda pair: pair[0])[1] if same else None
             if went is not None:
                 came["cause"], went["cause"] = f"renamed, was {went['name']}", f"renamed, is {came['name']}"
                 added.remove(came)
@@ -132,13 +131,11 @@ def mark_new_shapes(rows: Sequence[Row]) -> None:
         row["cause"] = came if row["direction"] == "regression" else "shapes gone"
 
 
-def _same_work(came: Row, went: Row) -> bool:
+def _same_work(came: Row, went: Row) -> float:
+    """How alike two operators are in name, 0 where they do not look like one that was renamed."""
     short, long = sorted((came["name"], went["name"]), key=len)
-    return (short in long or _alike(came, went) >= _ALIKE) and _equal(came["delta"], -went["delta"])
-
-
-def _alike(one: Row, other: Row) -> float:
-    return SequenceMatcher(None, one["name"], other["name"]).ratio()
+    alike = SequenceMatcher(None, came["name"], went["name"]).ratio()
+    return alike if (short in long or alike >= _ALIKE) and _equal(came["delta"], -went["delta"]) else 0.0
 
 
 def _equal(one: float, other: float) -> bool:
@@ -180,11 +177,11 @@ def replacements(moved: Sequence[Moved]) -> list[tuple[list[Moved], list[Moved]]
 
 
 def mark_replaced(store: Store, rows: Sequence[Row], incidents: Collection[int]) -> None:
-    """Give the findings of each replacement the key `replaced`: its numbers, and `head`, the finding that stands for it
-    and that the others are under; None for others.
+    """Give the findings of each replacement the key `replaced`: its numbers, and `head`, the finding that stands for
+    it; None for others.
 
-    `rows`: of whole incidents, with what each is under; looked at are those of `incidents`, since where operators are
-    called from takes a while to read.
+    `rows`: of whole incidents; looked at are those of `incidents`, since where operators are called from takes a while
+    to read.
     """
     groups: dict[int, dict[str, Row]] = {}
     for row in rows:
@@ -194,18 +191,43 @@ def mark_replaced(store: Store, rows: Sequence[Row], incidents: Collection[int])
         if has_moved and row["incident_id"] in incidents and row["kind"] == "op_name" and row["state"] != "invalid":
             groups.setdefault(row["incident_id"], {})[row["name"]] = row
     for moved in groups.values():
-        if len({_calls(row)[1] > _calls(row)[0] for row in moved.values()}) == 2:
-            _mark(store, moved)
-    cover_replaced(rows)
-
-
-def cover_replaced(rows: Sequence[Row]) -> None:
-    """Put the findings of each replacement under the one that stands for it, where `rows` have that."""
-    heads = {row["finding_id"] for row in rows if row["replaced"] is not None}
-    for row in rows:
-        of = row["replaced"]
-        if of is not None and row["under"] is None and row["finding_id"] != of["head"] and of["head"] in heads:
-            row["under"] = of["head"]
+        if len({_calls(row)[1] > _calls(row)[0] for row in moved.values()}) < 2:
+            continue
+        first = next(iter(moved.values()))
+        sides = [int(first[side].split()[-1]) for side in ("baseline_runs", "candidate_runs") if first[side]]
+        trees = [queries.op_tree.columns(store, [run_id]) for run_id in sides]
+        both = set.intersection(*({*tree["name"]} if len(tree) else set() for tree in trees))
+        where: dict[str, set[str]] = {name: set() for name in moved}
+        for run_id, tree in zip(sides, trees, strict=True):
+            ops = queries.ops.columns(store, [run_id])
+            for name, places in places_of(tree, ops, moved.keys(), both - moved.keys()).items():
+                where[name].update(places)
+        changed = [
+            Moved(name, row["delta"], _calls(row)[1] - _calls(row)[0], places=frozenset(where[name]))
+            for name, row in moved.items()
+        ]
+        for pair in replacements(changed):
+            gone, come = (
+                sorted((moved[one.name] for one in side), key=lambda row: (-abs(row["delta"]), row["name"]))
+                for side in pair
+            )
+            together = [*gone, *come]
+            shared = set.intersection(*(where[row["name"]] for row in together))
+            parents = [place for place in sorted(shared) if not place.startswith(TOP_LEVEL)]
+            of = {
+                "head": (come if sum(row["delta"] for row in together) > 0 else gone)[0]["finding_id"],
+                "gone": [row["name"] for row in gone],
+                "come": [row["name"] for row in come],
+                "parent": parents[0] if parents else TOP_LEVEL,
+                "before": -sum(min(row["delta"], 0.0) for row in together),
+                "after": sum(max(row["delta"], 0.0) for row in together),
+                "contribution": sum(row["contribution"] for row in together),
+            }
+            for row in together:
+                row["replaced"] = of
+                if not str(row["cause"]).startswith("renamed"):
+                    others = f"replaced by {some_of(of['come'])}" if row in gone else f"replaces {some_of(of['gone'])}"
+                    row["cause"] = others
 
 
 def as_one(row: Row) -> Row:
@@ -234,47 +256,6 @@ def net_contribution(row: Row) -> float:
 
 def _calls(row: Row) -> tuple[float, float]:
     return row["baseline_calls"] or 0.0, row["candidate_calls"] or 0.0
-
-
-def _mark(store: Store, moved: dict[str, Row]) -> None:
-    first = next(iter(moved.values()))
-    sides = [int(first[side].split()[-1]) for side in ("baseline_runs", "candidate_runs") if first[side]]
-    trees = [queries.op_tree.columns(store, [run_id]) for run_id in sides]
-    both = set.intersection(*({*tree["name"]} if len(tree) else set() for tree in trees))
-    where: dict[str, set[str]] = {name: set() for name in moved}
-    for run_id, tree in zip(sides, trees, strict=True):
-        ops = queries.ops.columns(store, [run_id])
-        for name, places in places_of(tree, ops, moved.keys(), both - moved.keys()).items():
-            where[name].update(places)
-    found = replacements(
-        [
-            Moved(name, row["delta"], _calls(row)[1] - _calls(row)[0], places=frozenset(where[name]))
-            for name, row in moved.items()
-        ]
-    )
-    for pair in found:
-        gone, come = (
-            sorted((moved[one.name] for one in side), key=lambda row: (-abs(row["delta"]), row["name"]))
-            for side in pair
-        )
-        part = come if sum(row["delta"] for row in (*gone, *come)) > 0 else gone
-        shared = set.intersection(*(where[row["name"]] for row in (*gone, *come)))
-        parents = [place for place in sorted(shared) if not place.startswith(TOP_LEVEL)]
-        of = {
-            "head": part[0]["finding_id"],
-            "gone": [row["name"] for row in gone],
-            "come": [row["name"] for row in come],
-            "parent": parents[0] if parents else TOP_LEVEL,
-            "before": -sum(min(row["delta"], 0.0) for row in (*gone, *come)),
-            "after": sum(max(row["delta"], 0.0) for row in (*gone, *come)),
-            "contribution": sum(row["contribution"] for row in (*gone, *come)),
-        }
-        for row in (*gone, *come):
-            row["replaced"] = of
-            if not str(row["cause"]).startswith("renamed"):
-                row["cause"] = (
-                    f"replaced by {some_of(of['come'])}" if row in gone else f"replaces {some_of(of['gone'])}"
-                )
 
 
 def places_of(
@@ -311,11 +292,11 @@ def changed_between(store: Store, incident: Row) -> list[Row]:
     """The facts and profiler settings that no run of one side of an incident shares with any run of the other."""
     sides = ("baseline_runs", "candidate_runs")
     side_of = {int(run): side for side in sides for run in incident[side].split()}
-    facts = facts_of(store, list(side_of))
+    recorded = []
     for run_id, settings, steps in queries.captures.columns(store, list(side_of)).rows("run_id", "settings", "steps"):
         said = queries.settings_of(settings) | {"steps": str(steps)}
-        facts += [(run_id, f"profiler {key}", value) for key, value in said.items()]
-    known = _by_group(facts, side_of)
+        recorded += [(run_id, f"profiler {key}", value) for key, value in said.items()]
+    known = _stated(store, side_of, recorded)
     return [
         {"incident_id": incident["incident_id"], "key": key, "before": before, "after": after}
         for key, before, after in differing(*(known.get(side, {}) for side in sides))
@@ -328,24 +309,22 @@ def changes(store: Store, track: TrackRuns) -> list[Change]:
     Several values of a version join with ` | `; what differs from run to run is no change of the version.
     """
     version_of = {run.run_id: run.version for run in track.runs}
-    known = [*_by_group(facts_of(store, list(version_of)), version_of).items()]
+    known = [*_stated(store, version_of).items()]
     return [
         (version, *change) for (_, before), (version, after) in pairwise(known) for change in differing(before, after)
     ]
 
 
-def _by_group(facts: Iterable[tuple[int, str, str]], group_of: Mapping[int, str]) -> dict[str, dict[str, set[str]]]:
-    """Group of runs -> what they say by key, in the order of `group_of`."""
+def _stated(
+    store: Store, group_of: Mapping[int, str], more: Iterable[tuple[int, str, str]] = ()
+) -> dict[str, dict[str, set[str]]]:
+    """Group of runs -> their environment by key, without what names the run and its code. `more`: run, key, value."""
     known: dict[str, dict[str, set[str]]] = {group: {} for group in group_of.values()}
-    for run_id, key, value in facts:
-        known[group_of[run_id]].setdefault(key, set()).add(value)
+    facts = queries.facts.columns(store, list(group_of), kind="fact").rows("run_id", "key", "value")
+    for run_id, key, value in (*facts, *more):
+        if key not in OF_A_RUN | OF_THE_CODE:
+            known[group_of[run_id]].setdefault(key, set()).add(value)
     return known
-
-
-def facts_of(store: Store, run_ids: Sequence[int]) -> list[tuple[int, str, str]]:
-    """The environment of runs: run, key, value; without what names the run and its code."""
-    facts = queries.facts.columns(store, list(run_ids), kind="fact").rows("run_id", "key", "value")
-    return [fact for fact in facts if fact[1] not in OF_A_RUN | OF_THE_CODE]
 
 
 def differing(

@@ -12,12 +12,11 @@ from tracker.advice.versions import on_findings
 from tracker.columns import F64
 from tracker.detect import JudgedSeries, judge_version
 from tracker.detect.power import detectable_change
-from tracker.detect.sides import sides_of
 from tracker.errors import UsageError
 from tracker.lazy import pd
 from tracker.regressions.causes import as_one, changed_between, mark_replaced
 from tracker.regressions.hosts import note_of, slow_host
-from tracker.regressions.inbox import found_rows, incident_of, line_of, rank_of, share_of
+from tracker.regressions.inbox import found_rows, incident_of, line_of, rank_of, roll_up, share_of
 from tracker.regressions.track import (
     MIN_CONTRIBUTION,
     MIN_RATIO,
@@ -55,6 +54,7 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
         )
     track = next(track for track in tracks if track.line == line_of(finding))
     mark_replaced(store, everything, {finding["incident_id"]})
+    roll_up(everything)
     incident = incident_of([row for row in everything if row["incident_id"] == finding["incident_id"]])
     shown = as_one(finding)
     shown["share_of_change"] = share_of(shown, incident)
@@ -76,19 +76,18 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
     )
     bases = np.tile(base[order], (len(data.keys), 1))
     own = judge_version(window, data.series, bases, new[order], limits=track.thresholds)
-    centred = window.centred(data.series.shares_shift)
-    is_beyond = bool(sides_of(centred, bases, new[order]).beyond[row] != 0)
-    facts = queries.version_facts(store, track.line, finding["version_id"])
+    back = np.argsort(order)
+    centred, shift = window.centred(data.series.shares_shift)[row][back], window.shift[back]
+    facts = [
+        fact | {"before": fact["value_before"], "after": fact["value_after"]}
+        for fact in queries.version_facts(store, track.line, finding["version_id"])
+    ]
     return ExplainedFinding(
         finding={name: shown[name] for name in FINDINGS_COLUMNS["findings"]},
-        tests=_frame(tests_of(finding, own, row, data, track, is_beyond), "tests"),
-        runs=_frame(
-            _runs(track, data, row, sides, centred[row][np.argsort(order)], window.shift[np.argsort(order)]), "runs"
-        ),
+        tests=_frame(tests_of(finding, own, row, data, track), "tests"),
+        runs=_frame(_runs(track, data, row, sides, centred, shift), "runs"),
         events=_frame(events_of(store, finding, track), "events"),
-        facts=_frame(
-            [fact | {"before": fact["value_before"], "after": fact["value_after"]} for fact in facts], "facts"
-        ),
+        facts=_frame(facts, "facts"),
         environment=pd.DataFrame(
             changed_between(store, incident), columns=list(FINDINGS_COLUMNS["environment"]), dtype=object
         ),
@@ -113,13 +112,12 @@ def findings_of(store: Store, incident_id: int) -> list[int]:
     if not own:
         raise UsageError(f"there is no incident I-{incident_id}", remedy="tracker findings --state all lists them")
     mark_replaced(store, own, {incident_id})
+    roll_up(own)
     return [int(row["finding_id"]) for row in sorted(own, key=rank_of) if row["under"] is None]
 
 
-def tests_of(finding: Row, own: JudgedSeries, row: int, data: Track, track: TrackRuns, is_beyond: bool) -> list[Row]:
-    """What had to hold, each with its value and limit: JUDGEMENT, section 4, rule 4. `is_beyond`: whether every run
-    after is above, or below, every run before.
-    """
+def tests_of(finding: Row, own: JudgedSeries, row: int, data: Track, track: TrackRuns) -> list[Row]:
+    """What had to hold, each with its value and limit: JUDGEMENT, section 4, rule 4."""
     key, limits = data.keys[row], track.thresholds
     is_presence, is_gradual = (finding["change"] == how for how in ("presence", "gradual"))
     found: list[Row] = []
@@ -139,7 +137,7 @@ def tests_of(finding: Row, own: JudgedSeries, row: int, data: Track, track: Trac
         what = "change, machine-wide drift removed" if data.series.shares_shift[row] else "change"
         passes = abs(float(own.change[row])) >= math.log1p(ratio) - 1e-9
         add("change", math.expm1(float(own.change[row])), ratio, passes, what, MIN_RATIO)
-        add("range", None, None, is_beyond, "every run after is beyond every run before", "")
+        add("range", None, None, bool(own.beyond[row] != 0), "every run after is beyond every run before", "")
     floor = float(data.series.floor[row])
     if not data.series.of_step[row] or floor > 0:
         share = finding["contribution"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Final
 
@@ -68,6 +68,7 @@ def history(store: Store, *, options: HistoryOptions) -> History:
         numbers = queries.series_runs(store, ids, [run for track, _ in pairs for run in track.runs])
         cells = _cells(store, ids, numbers)
         notes: list[str] = []
+        series: list[Row] = []
         points: list[Row] = []
         environment: list[tuple[Any, ...]] = []
         for track, rows in pairs:
@@ -85,19 +86,14 @@ def history(store: Store, *, options: HistoryOptions) -> History:
                     f"{key} {before or '-'} -> {after or '-'}" for of, key, before, after in changed if of == version
                 ]
                 about[number] = {"commit": commit, "note": note, "environment": "; ".join(words)}
-            points += [point for row in rows for point in _points(track, row["series_id"], cells, about)]
-    counted = (
-        numbers.groupby("series_id")
-        .agg(versions=("version_id", "nunique"), runs=("run_id", "nunique"), largest=("per_step", "max"))
-        .fillna(0)
-        .to_dict("index")
-    )
-    nothing = {"versions": 0, "runs": 0, "largest": 0}
-    series = [
-        row | dict(track.names) | counted.get(row["series_id"], nothing) | {"unit": unit_of_metric(row["metric"])}
-        for track, rows in pairs
-        for row in rows
-    ]
+            for row in rows:
+                points += _points(track, row["series_id"], cells, about)
+                values = [cells[row["series_id"], version]["values"] for version in track.order]
+                counts = {"versions": sum(map(bool, values)), "runs": sum(map(len, values))}
+                largest = max((value for own in values for value in own), default=0)
+                series.append(
+                    {**row, **track.names, **counts, "largest": largest, "unit": unit_of_metric(row["metric"])}
+                )
     if options.top is None:
         series.sort(key=lambda row: (-row["largest"], row["name"], row["input_shapes"], row["part"]))
     runs = numbers.rename(columns={"per_step": "value", "calls_per_step": "calls"})
@@ -290,9 +286,28 @@ def named(store: Store, found: Sequence[TrackRuns], options: HistoryOptions) -> 
         kinds = {row["kind"] for rows in matching for row in rows}
         kind = next((kind for kind in order if kind in kinds), None)
         matching = [[row for row in rows if row["kind"] == kind] for rows in matching]
-    if not any(matching):
-        raise _nothing_named(store, found, options, {row["name"] for rows in all_of for row in rows})
-    return matching
+    if any(matching):
+        return matching
+    # where the key is known, the filter is named that leaves nothing of it, and not the key
+    filters = {name: getattr(options, name) for name in ("kind", "metric", "shape") if getattr(options, name)}
+    if key is not None and filters:
+        known = [row for track in found for row in _series(store, track) if is_meant(row)]
+        for filtered, value in filters.items():
+            left = _filtered(known, HistoryOptions(**{filtered: value}))
+            if known and not left:
+                column = "input_shapes" if filtered == "shape" else filtered
+                there = list(dict.fromkeys(str(row[column]) for row in known if row[column]))
+                more = f", and {len(there) - _NAMED} more" if len(there) > _NAMED else ""
+                raise UsageError(
+                    f"no series {key!r} is left by --{filtered} {value}",
+                    remedy=f"its {filtered}s are {', '.join(there[:_NAMED])}{more}"
+                    if there else f"leave out --{filtered}",
+                )  # fmt: skip
+            known = left
+    wanted = key or options.module or options.shape or "these options"
+    close = get_close_matches(wanted, sorted({row["name"] for rows in all_of for row in rows}), n=3)
+    meant = f"did you mean {' or '.join(close)}? " if close else ""
+    raise UsageError(f"no series is called {wanted!r}", remedy=f"{meant}tracker history '*' lists them")
 
 
 def _series(store: Store, track: TrackRuns, name: str | None = None) -> list[Row]:
@@ -321,32 +336,6 @@ def _filtered(series: Sequence[Row], options: HistoryOptions) -> list[Row]:
         and options.metric in (None, row["metric"])
         and (options.shape is None or (row["input_shapes"] and like(options.shape)(row["input_shapes"])))
     ]  # fmt: skip
-
-
-def _nothing_named(
-    store: Store, found: Sequence[TrackRuns], options: HistoryOptions, names: Collection[str]
-) -> UsageError:
-    """Where the key is known, the filter is named that leaves nothing of it, and not the key. `names`: that there are
-    by all other options.
-    """
-    chosen = {name: getattr(options, name) for name in ("kind", "metric", "shape") if getattr(options, name)}
-    if options.key is not None and chosen:
-        known = [row for track in found for row in _series(store, track) if _key_test(options.key)(row)]
-        for name, value in chosen.items():
-            left = _filtered(known, HistoryOptions(**{name: value}))
-            if known and not left:
-                column = "input_shapes" if name == "shape" else name
-                there = list(dict.fromkeys(str(row[column]) for row in known if row[column]))
-                more = f", and {len(there) - _NAMED} more" if len(there) > _NAMED else ""
-                return UsageError(
-                    f"no series {options.key!r} is left by --{name} {value}",
-                    remedy=f"its {name}s are {', '.join(there[:_NAMED])}{more}" if there else f"leave out --{name}",
-                )
-            known = left
-    wanted = options.key or options.module or options.shape or "these options"
-    close = get_close_matches(wanted, sorted(names), n=3)
-    meant = f"did you mean {' or '.join(close)}? " if close else ""
-    return UsageError(f"no series is called {wanted!r}", remedy=f"{meant}tracker history '*' lists them")
 
 
 def _changed_most(store: Store, found: Sequence[TrackRuns], options: HistoryOptions) -> list[list[Row]]:

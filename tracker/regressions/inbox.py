@@ -12,7 +12,7 @@ from tracker.columns import Columns
 from tracker.errors import EXIT_TOO_LITTLE_DATA, FIRST_INGEST, UsageError
 from tracker.regressions import causes
 from tracker.regressions.hosts import note_of
-from tracker.regressions.rows import SIGNS, verdict_word
+from tracker.regressions.judgement import SIGNS, verdict_word
 from tracker.regressions.sides import newest_gates
 from tracker.regressions.track import WAYS, TrackRuns, named_lines, read_tracks, settings_note
 from tracker.results import CONFIRMED_STATES, ENDED_STATES, FINDINGS_COLUMNS, OPEN_STATES, Findings, FindingsOptions
@@ -68,7 +68,6 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
         one["causes"] = ", ".join(causes_of(own, changed))
     place = {one["incident_id"]: at for at, one in enumerate(incidents)}
     roll_up(chosen)  # under what is shown, not under what the options leave out
-    causes.cover_replaced(chosen)
     count_covered(chosen)
     shown = chosen if options.every else [causes.as_one(row) for row in chosen if row["under"] is None]
     for row in shown:
@@ -149,6 +148,7 @@ def found_rows(
     causes.mark_new_shapes(rows)
     wanted = {row["incident_id"] for row in rows if is_wanted(row, options)}
     causes.mark_replaced(store, rows, wanted if finding_ids is None else {row["incident_id"] for row in rows})
+    roll_up(rows)
     count_covered(rows)
     return rows
 
@@ -259,7 +259,7 @@ def is_wanted(row: Row, options: FindingsOptions) -> bool:
 
 def roll_up(rows: Sequence[Row]) -> None:
     """Which finding says the same one level up (`under`): shapes under their operator, the whole capture under the
-    step.
+    step, and what was replaced under the one that stands for it; only one that is among `rows`.
     """
 
     def together(row: Row) -> tuple[Any, ...]:
@@ -276,6 +276,11 @@ def roll_up(rows: Sequence[Row]) -> None:
         places = [(*together(row), kind, name, way(row)) for kind in _ABOVE.get(row["kind"], ())]
         found = [above[place] for place in places if place in above]
         row["under"] = (rows[found[0]]["finding_id"] or -1) if found else None
+    heads = {row["finding_id"] for row in rows if row.get("replaced") is not None}
+    for row in rows:
+        of = row.get("replaced")
+        if of is not None and row["under"] is None and row["finding_id"] != of["head"] and of["head"] in heads:
+            row["under"] = of["head"]
 
 
 def count_covered(rows: Sequence[Row]) -> None:

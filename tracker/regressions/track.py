@@ -135,7 +135,12 @@ def runs_of_track(connection: Connection, line: Line, names: Mapping[str, str] |
     rows = judged.rows_of_runs(connection, line)
     runs = judged.runs_of(connection, line, rows)
     limits = thresholds.of_line(connection, line)
-    chain = digest_of((SAMPLE_RULES, RULE_VERSION, *limits_key(limits)))
+    # all that can change a verdict
+    of_limits = [
+        (row.name, row.kind, row.pattern, row.value, bool(row.configuration_id), bool(row.device_id))
+        for row in sorted(limits, key=_specific)
+    ]
+    chain = digest_of((SAMPLE_RULES, RULE_VERSION, *of_limits))
     found = {}
     for version, own in groupby(runs, lambda run: run.version_id):
         said = (f"{run.run_id} {run.ranks} {run.timeline} {run.recording_id}" for run in own)
@@ -416,14 +421,6 @@ def limit_of(name: str, key: Key, rows: Sequence[Threshold]) -> Threshold | None
 def is_limit_of(row: Threshold, key: Key) -> bool:
     """Whether a limit is one of this series."""
     return row.kind in ("", key[0]) and (not row.pattern or like(row.pattern)(key[2]))
-
-
-def limits_key(rows: Sequence[Threshold]) -> tuple[tuple[str | float, ...], ...]:
-    """All of the limits that can change a verdict."""
-    return tuple(
-        (row.name, row.kind, row.pattern, row.value, bool(row.configuration_id), bool(row.device_id))
-        for row in sorted(rows, key=_specific)
-    )
 
 
 def words_of_limits(rows: Sequence[Threshold]) -> str:
