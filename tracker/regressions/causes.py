@@ -36,7 +36,7 @@ _OF_RUN: Final = {
     "exposed communication": "communication",
 }  # fmt: skip
 _FIRST_SHAPE: Final = re.compile(r"\[(\d[\d, ]*)\]")
-_MOVED: Final = 0.02
+MOVED: Final = 0.02
 """Calls that changed by less are no more and no fewer calls: a capture may cut a step."""
 
 
@@ -187,7 +187,7 @@ def mark_replaced(store: Store, rows: Sequence[Row], incidents: Collection[int])
     for row in rows:
         row["replaced"] = None
         before, after = _calls(row)
-        has_moved = abs(after - before) > _MOVED * max(before, after)
+        has_moved = abs(after - before) > MOVED * max(before, after)
         if has_moved and row["incident_id"] in incidents and row["kind"] == "op_name" and row["state"] != "invalid":
             groups.setdefault(row["incident_id"], {})[row["name"]] = row
     for moved in groups.values():

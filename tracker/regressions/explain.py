@@ -153,20 +153,20 @@ def tests_of(finding: Row, own: JudgedSeries, row: int, data: Track, track: Trac
 
 def events_of(store: Store, finding: Row, track: TrackRuns) -> list[Row]:
     """When a finding began and ended, and what users said, in the order of time as far as it is known."""
-    decided = track.labels.get(finding["decided_version_id"], "")
-    began = "" if decided == finding["version"] else f"confirmed by the runs of {decided}"
-    events = [{"state": finding["verdict"], "who": "tracker", "version": finding["version"], "reason": began}]
+
+    def event(state: str, version: str, decided_id: int) -> Row:
+        decided = track.labels.get(decided_id, "")
+        why = "" if decided == version else f"confirmed by the runs of {decided}"
+        return {"state": state, "who": "tracker", "version": version, "reason": why}
+
+    events = [event(finding["verdict"], finding["version"], finding["decided_version_id"])]
     for word in queries.finding_words(store).get(finding["finding_id"], ()):
         end = word["until_version"] or word["until_ns"]
         until = "" if end is None else f" until {end if word['until_version'] else pd.Timestamp(end).date()}"
         said = {name: word[name] for name in ("who", "when_ns", "reason")}
         events.append({"state": f"{word['action']}{until}", **said})
     if finding["ended_version"] is not None:
-        by = track.labels.get(finding["ended_by_version_id"], "")
-        why = "" if by == finding["ended_version"] else f"confirmed by the runs of {by}"
-        events.append(
-            {"state": finding["base_state"], "who": "tracker", "version": finding["ended_version"], "reason": why}
-        )
+        events.append(event(finding["base_state"], finding["ended_version"], finding["ended_by_version_id"]))
     return events
 
 

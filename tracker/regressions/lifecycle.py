@@ -85,12 +85,10 @@ class TrackState(Struct):
     @property
     def current(self) -> I64:
         """The current level of each series: that of its newest decided version."""
-        level = np.full(self.series, UNDECIDED)
-        for version in sorted(self.levels, reverse=True):
-            level = np.where(level == UNDECIDED, self.levels[version], level)
-            if (level != UNDECIDED).all():
-                return level
-        return np.where(level == UNDECIDED, BEGINNING, level)
+        level = np.full(self.series, BEGINNING)
+        for version in sorted(self.levels):
+            level = np.where(self.levels[version] == UNDECIDED, level, self.levels[version])
+        return level
 
     def pending(self) -> tuple[list[int], I64, I64]:
         """The newest undecided versions in order, how many of them each series has, and the sign of its first."""
@@ -232,14 +230,12 @@ def judge_next(track: Track, state: TrackState, version: int, limits: Thresholds
     versions = track.versions[columns]
     none = np.full(state.series, UNDECIDED)
     rows = [state.levels.get(own, none) for own in versions.tolist()]
-    levels = np.stack(rows, axis=1) if rows else np.zeros((state.series, 0), dtype=np.int64)
-    current = state.current if state.levels else np.full(state.series, BEGINNING)
     looked_back = np.isin(columns, older[-limits.look_back :])
     now = VersionRuns(
-        version, window, track.series, track.run_ids[columns], versions, versions == version, looked_back, levels,
-        current, limits,
+        version, window, track.series, track.run_ids[columns], versions, versions == version, looked_back,
+        np.stack(rows, axis=1), state.current, limits,
     )  # fmt: skip
-    judged = now.judge(current, now.new, state.opened)
+    judged = now.judge(now.current, now.new, state.opened)
     return VersionResult(now, judged, fold(state, now, judged))
 
 
