@@ -23,8 +23,8 @@ sys.path.insert(0, str(ROOT))
 
 import tracker  # noqa: E402
 from tracker.detect import DEFAULTS, KindCode, series_of  # noqa: E402
+from tracker.regressions.judgement import judged_row  # noqa: E402
 from tracker.regressions.lifecycle import TrackState, VersionResult, judge_next, walk  # noqa: E402
-from tracker.regressions.rows import judged_row  # noqa: E402
 from tracker.regressions.sides import GateFacts  # noqa: E402
 from tracker.regressions.track import Track  # noqa: E402
 from tracker.store import judged  # noqa: E402

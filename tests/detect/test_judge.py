@@ -115,7 +115,7 @@ def test_presence_that_varied_needs_more_runs():
 def test_calls_that_vary_are_no_exact_fact():
     calls = np.array([[129.0, 129.0, 135.0], [4.0, 5.0, 6.0], [np.nan, np.nan, 2.0]])
     found = exact_changes(calls, np.array([[True, True, False]] * 3), np.array([False, False, True]))
-    assert list(zip(found.series, found.before, found.after, strict=True)) == [(0, 129.0, 135.0), (2, 0.0, 2.0)]
+    assert list(zip(*found, strict=True)) == [(0, 129.0, 135.0), (2, 0.0, 2.0)]
 
 
 def test_power_says_how_many_runs_would_decide():

@@ -12,8 +12,8 @@ from msgspec.structs import astuple
 
 from tests.regressions.tracks import STEP
 from tracker.detect import series_of
+from tracker.regressions.judgement import incidents_of
 from tracker.regressions.lifecycle import TrackState, judge_next, needed_runs, walk
-from tracker.regressions.rows import incidents_of
 from tracker.regressions.track import Track
 
 

@@ -16,7 +16,7 @@ from tracker import intake, notify
 from tracker.cli.start import samples
 from tracker.config import Prune
 from tracker.errors import NewerStoreError, StoreError, TrackerError
-from tracker.regressions import judgement, tracks
+from tracker.regressions import judgement, track
 from tracker.regressions.actions import Word, act
 from tracker.regressions.inbox import found_rows
 from tracker.store import inbox, leases, open_store, queries, watchers
@@ -223,7 +223,7 @@ def test_the_work_of_a_night_judges_what_is_out_of_date_once(world, monkeypatch)
     world.profile("gpt/v1/a.json")
     world.profile("gpt/v2/b.json")
     world.settle()
-    monkeypatch.setattr(tracks, "RULE_VERSION", tracks.RULE_VERSION + 1)  # tracker was upgraded
+    monkeypatch.setattr(track, "RULE_VERSION", track.RULE_VERSION + 1)  # tracker was upgraded
     world.after(19 * HOUR).round()
     assert world.lines("judged") == ["2 versions"]  # when they came
     world.after(HOUR).round()

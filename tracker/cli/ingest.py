@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tracker.config import Settings
     from tracker.intake import IngestOptions, IngestResult, Pack, Read
     from tracker.readers import NotRecognised
-    from tracker.regressions.tracks import TrackRuns
+    from tracker.regressions.track import TrackRuns
     from tracker.store import Store
 
 _NAMED: Final = 3
@@ -172,7 +172,7 @@ def _store_runs(
     # imported now, while another process may read already, for what is printed at the end
     from tracker.compare.references import means  # noqa: F401
     from tracker.readers import not_recognised_line
-    from tracker.regressions import tracks  # noqa: F401
+    from tracker.regressions import track  # noqa: F401
     from tracker.regressions.inbox import findings  # noqa: F401
     from tracker.store.order import seems_older_than  # noqa: F401
 
@@ -438,16 +438,15 @@ def meaning(store: Store, results: Sequence[IngestResult], before: Collection[in
 def _step_changes(store: Store, results: Sequence[IngestResult]) -> list[str]:
     """`v08 (3 runs) is 30.5 % slower than v01.`, a sentence per track and newest version of these runs."""
     from tracker.regressions import judgement
-    from tracker.regressions.tracks import Tracks
+    from tracker.regressions.track import named_lines, read_tracks
     from tracker.results.verdicts import GLOSSES
 
-    tracks, added = Tracks(store), {result.run_id for result in results}
+    added = {result.run_id for result in results}
     sentences = []
-    lines = judgement.lines_of(store, sorted(added))
-    for line in lines:
-        track = tracks.of(line)
-        versions = [run.version_id for run in track.runs if run.run_id in added] if track else []
-        if track is None or not versions:
+    names, lines = named_lines(store), judgement.lines_of(store, sorted(added))
+    for track in read_tracks(store, {line: names[line] for line in lines if line in names}):
+        versions = [run.version_id for run in track.runs if run.run_id in added]
+        if not versions:
             continue
         version = max(versions, key=track.order.index)
         runs = len(track.runs_of(version))

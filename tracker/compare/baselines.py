@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tracker.compare.references import means
 from tracker.errors import TooLittleDataError, UsageError
 from tracker.regressions.sides import judged_version_of
-from tracker.regressions.tracks import runs_of_track
+from tracker.regressions.track import runs_of_track
 from tracker.results import BASELINES
 from tracker.results.options import check_words
 from tracker.store import Store, judged, queries

@@ -10,15 +10,13 @@ import numpy as np
 from tracker.columns import Columns
 from tracker.compare import reduction
 from tracker.compare.keys import places
-from tracker.regressions.causes import Moved, places_of, replacements
+from tracker.regressions.causes import MOVED, Moved, places_of, replacements
 from tracker.results import ADDED, BOTH, REMOVED, TOP_LEVEL, Rename
 from tracker.store import queries
 
 if TYPE_CHECKING:
     from tracker.compare.sides import Loaded
 
-_MOVED: Final = 0.02
-"""Calls that changed by less are no more and no fewer calls: a capture may cut a step."""
 _SMALLEST_SHARE: Final = 0.001
 _WORSE: Final = 0.25
 """How much longer what came may take than what went, to be the same work under another name."""
@@ -63,7 +61,7 @@ def _changed(ops: Columns) -> dict[str, tuple[float, float, float, float]]:
             found[name] = (before, after, 0.0, calls1 or 1.0)
         elif status == REMOVED:
             found[name] = (before, after, calls0 or 1.0, 0.0)
-        elif status == BOTH and calls0 and calls1 and abs(calls1 - calls0) > _MOVED * max(calls0, calls1):
+        elif status == BOTH and calls0 and calls1 and abs(calls1 - calls0) > MOVED * max(calls0, calls1):
             found[name] = (before, after, calls0, calls1)
     return found
 

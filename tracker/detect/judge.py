@@ -63,8 +63,8 @@ class Reason(IntEnum):
 class JudgedSeries(Struct, frozen=True):
     """One element per series. `change`: a log, positive for worse, without the common-mode shift where that is taken
     out; `raw_change`: with it; `contribution`: share of the step; `se`: standard error of the change, on `freedom`
-    degrees; `base_mean`: a log, as judged; p and q are one-sided, in the direction of the change;
-    `verdict`, `reason`: codes.
+    degrees; `base_mean`: a log, as judged; p and q are one-sided, in the direction of the change; `beyond`: 1 or -1
+    where every new run is above or below every base run; `verdict`, `reason`: codes.
     """
 
     verdict: I64
@@ -79,6 +79,7 @@ class JudgedSeries(Struct, frozen=True):
     base_mean: F64
     base_runs: I64
     new_runs: I64
+    beyond: I64
 
     @property
     def sign(self) -> I64:
@@ -130,26 +131,27 @@ def judge_version(  # noqa: PLR0913 -- the runs, what is known of the series, an
         base_mean=sides.base_mean,
         base_runs=sides.base_runs,
         new_runs=sides.new_runs,
+        beyond=sides.beyond,
     )
     if ratio is not None:
         series = replace(series, ratio=np.full(len(q), np.log1p(ratio)))
-    own = decided(own, series, sides.beyond, limits.alpha if alpha is None else alpha, limits)
-    exact = presence_of(window, base, new, base if level is None else level, limits)
-    for word, share, where in ((Verdict.ADDED, after, exact.added), (Verdict.REMOVED, before, exact.removed)):
+    own = decided(own, series, limits.alpha if alpha is None else alpha, limits)
+    added, removed, enough = presence_of(window, base, new, base if level is None else level, limits)
+    for word, share, where in ((Verdict.ADDED, after, added), (Verdict.REMOVED, before, removed)):
         counts = where & ~series.of_step & (share / whole >= series.floor)
-        own.verdict[counts] = np.where(exact.decided[counts], word, Verdict.TOO_FEW_RUNS)
-        own.reason[counts] = np.where(exact.decided[counts], Reason.NONE, Reason.FEW_NEW)
+        own.verdict[counts] = np.where(enough[counts], word, Verdict.TOO_FEW_RUNS)
+        own.reason[counts] = np.where(enough[counts], Reason.NONE, Reason.FEW_NEW)
         own.reason[where & ~counts] = Reason.CONTRIBUTION
     return without_drift(own, window, series, base, new, limits)
 
 
-def decided(own: JudgedSeries, series: SeriesTraits, beyond: I64, alpha: float, limits: Thresholds) -> JudgedSeries:
-    """Verdict and reason of what is on both sides: JUDGEMENT, section 4, rule 4. `beyond`: of `Sides`."""
+def decided(own: JudgedSeries, series: SeriesTraits, alpha: float, limits: Thresholds) -> JudgedSeries:
+    """Verdict and reason of what is on both sides: JUDGEMENT, section 4, rule 4."""
     change = np.abs(own.change)
     is_large, counts = change >= series.ratio, np.abs(own.contribution) >= series.floor
     is_significant, single = own.q <= alpha, own.new_runs < limits.least_new
     few = (own.base_runs < limits.least_base) | (own.new_runs == 0)
-    passes = ~few & is_large & counts & (beyond == np.sign(own.change)) & ~np.isnan(own.p)
+    passes = ~few & is_large & counts & (own.beyond == np.sign(own.change)) & ~np.isnan(own.p)
     found = passes & is_significant & ~single
     cases: list[tuple[Flags, Verdict, Reason]] = [
         (own.base_runs + own.new_runs == 0, Verdict.ABSENT, Reason.NONE),

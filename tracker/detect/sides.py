@@ -105,18 +105,13 @@ def shared_factor(leaves: F64, before: Flags, new: Flags, least: int = 20) -> F6
     return np.asarray(np.nan_to_num(shift - anchor))
 
 
-class Presence(Struct, frozen=True):
-    """Per series: whether it is in all new runs and in none of its base, the other way round, and whether there are
-    runs enough to decide: one new run where presence never varied in the level.
+def presence_of(
+    window: Window, base: Flags, new: Flags, level: Flags, limits: Thresholds
+) -> tuple[Flags, Flags, Flags]:
+    """Which series are in all new runs and in none of their base; which the other way round; and which have runs enough
+    to decide: one new run where presence never varied in the level. A run that did not record such series says nothing
+    of their presence.
     """
-
-    added: Flags
-    removed: Flags
-    decided: Flags
-
-
-def presence_of(window: Window, base: Flags, new: Flags, level: Flags, limits: Thresholds) -> Presence:
-    """Which series came and went. A run that did not record such series says nothing of their presence."""
     there = ~np.isnan(window.logs)
     base, level, new_runs = base & window.recorded, level & window.recorded, new & window.recorded
     bases, news = base.sum(axis=1), new_runs.sum(axis=1)
@@ -125,31 +120,21 @@ def presence_of(window: Window, base: Flags, new: Flags, level: Flags, limits: T
     constant = ((in_level == 0) | (in_level == levels)) & (levels >= LEAST_EXACT)
     enough = (bases >= limits.least_base) & (news >= limits.least_new)
     some = (bases > 0) & (news > 0)
-    return Presence(
-        added=some & (in_base == 0) & (in_new == news),
-        removed=some & (in_base == bases) & (in_new == 0),
-        decided=(constant & (news > 0)) | enough,
-    )
+    added, removed = some & (in_base == 0) & (in_new == news), some & (in_base == bases) & (in_new == 0)
+    return added, removed, (constant & (news > 0)) | enough
 
 
-class Facts(Struct, frozen=True):
-    """What changed for certain: `series`: index; `before`, `after`: calls per step, or bytes; 0 for absent."""
-
-    series: I64
-    before: F64
-    after: F64
-
-
-def exact_changes(numbers: F64, level: Flags, new: Flags) -> Facts:
-    """Numbers that are constant in the level (at least 2 runs) and have another constant value in the new runs.
+def exact_changes(numbers: F64, level: Flags, new: Flags) -> tuple[I64, F64, F64]:
+    """Numbers that are constant in the level (at least 2 runs) and have another constant value in the new runs: of
+    which series (their places), before and after.
 
     `numbers` (series, runs): calls per step, bytes of collectives, peak memory; nan for absent, which counts as 0.
     `level` (series, runs), `new` (runs,): recorded runs.
 
     >>> calls = np.array([[129.0, 129.0, 135.0], [4.0, 5.0, 6.0]])
     >>> found = exact_changes(calls, np.array([[True, True, False]] * 2), np.array([False, False, True]))
-    >>> found.series.tolist(), found.before.tolist(), found.after.tolist()
-    ([0], [129.0], [135.0])
+    >>> [part.tolist() for part in found]
+    [[0], [129.0], [135.0]]
     """
     values = np.nan_to_num(numbers)
     before, after = (
@@ -158,4 +143,4 @@ def exact_changes(numbers: F64, level: Flags, new: Flags) -> Facts:
     )
     is_constant = (before[0] == before[1]) & (after[0] == after[1]) & (level.sum(axis=1) >= LEAST_EXACT)
     rows = np.flatnonzero(is_constant & (before[0] != after[0]))
-    return Facts(rows, before[0][rows], after[0][rows])
+    return rows, before[0][rows], after[0][rows]

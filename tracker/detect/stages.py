@@ -68,19 +68,18 @@ def stages_of(captures: Iterable[tuple[int, int | None]], steps: Iterable[tuple[
         if times.get(rank):
             found.setdefault(-1 if stage is None else stage, []).append(rank)
     tables = max(1, sum(len(ranks) > 1 for ranks in found.values()))
-    return [_stage(stage, ranks, times, tables) for stage, ranks in sorted(found.items())]
-
-
-def _stage(number: int, ranks: list[int], times: Mapping[int, Mapping[int, Row]], tables: int) -> Stage:
-    steps = sorted(set.intersection(*(set(times[rank]) for rank in ranks)))
-
-    def matrix(name: str) -> F64:
-        rows = [[times[rank][step][name] for step in steps] for rank in ranks]
-        return np.array(rows, dtype=np.float64).reshape(len(ranks), len(steps))
-
-    own = matrix("own")
-    parts = {name: matrix(name) for name in PARTS}
-    return Stage(None if number < 0 else number, ranks, steps, own, parts, judge(own, tables=tables))
+    stages = []
+    for number, ranks in sorted(found.items()):
+        own = sorted(set.intersection(*(set(times[rank]) for rank in ranks)))
+        matrices = {
+            name: np.array([[times[rank][step][name] for step in own] for rank in ranks], dtype=np.float64)
+            for name in ("own", *PARTS)
+        }
+        matrices = {name: matrix.reshape(len(ranks), len(own)) for name, matrix in matrices.items()}
+        whole = matrices.pop("own")
+        judged = judge(whole, tables=tables)
+        stages.append(Stage(None if number < 0 else number, ranks, own, whole, matrices, judged))
+    return stages
 
 
 def host_rows(hosts: Mapping[int, str], stages: Sequence[Stage]) -> list[Row]:

@@ -61,12 +61,8 @@ def parts_of(address: str) -> tuple[str, ...]:
     parts = {rest, *re.split(r"[/?&=@:#]+", rest), *re.split(r"[^A-Za-z0-9]+", rest)}
     every = {form for part in parts for form in (part, unquote(part), quote(unquote(part), safe=""))}
     found = {address, *every} - {scheme}
-    return tuple(
-        sorted(
-            (part for part in found if len(part) >= _SHORTEST and part.lower() not in _KNOWN),
-            key=lambda part: (-len(part), part),
-        )
-    )
+    hidden = [part for part in found if len(part) >= _SHORTEST and part.lower() not in _KNOWN]
+    return tuple(sorted(hidden, key=lambda part: (-len(part), part)))
 
 
 def scrubbed(text: str, parts: Iterable[str]) -> str:

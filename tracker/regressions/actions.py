@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, Final
 
 from sqlalchemy import Connection
@@ -86,12 +85,14 @@ def act(store: Store, wish: Word, *, finding_ids: Sequence[int] = (), incident_i
     while more := {number for number, row in rows.items() if row["under"] in below} - below:
         below |= more
     chosen |= {n: rows[n] for n in below - chosen.keys() if not refusal(rows[n]["state"], wish.action)}
-    store.transact(partial(_write, wish=wish, rows=list(chosen.values())))
+
+    def write(connection: Connection) -> None:
+        for line in dict.fromkeys(map(line_of, chosen.values())):
+            if wish.until_version in {run.version for run in judged.runs_of(connection, line)}:
+                raise UsageError(
+                    f"version {wish.until_version!r} is here already", remedy="name a later one, or a date"
+                )
+        regressions.add_words(connection, chosen, wish)
+
+    store.transact(write)
     return sorted(chosen)
-
-
-def _write(connection: Connection, *, wish: Word, rows: Sequence[dict[str, Any]]) -> None:
-    for line in dict.fromkeys(map(line_of, rows)):
-        if wish.until_version in {run.version for run in judged.runs_of(connection, line)}:
-            raise UsageError(f"version {wish.until_version!r} is here already", remedy="name a later one, or a date")
-    regressions.add_words(connection, [row["finding_id"] for row in rows], wish)

@@ -8,11 +8,9 @@ from typing import Any
 
 from tracker.columns import Columns
 from tracker.regressions.inbox import findings
-from tracker.regressions.track import WAYS
-from tracker.regressions.tracks import Tracks
+from tracker.regressions.track import WAYS, named_lines
 from tracker.results import BOARD_COLUMNS, OPEN_STATES, Board, BoardOptions, FindingsOptions
 from tracker.store import Store, queries
-from tracker.units import device_part
 
 Row = dict[str, Any]
 Key = tuple[int, int, int]
@@ -25,8 +23,9 @@ def board(store: Store, *, options: BoardOptions | None = None) -> Board:
     """
     options = options or BoardOptions()
     queries.check_filters(store, workload=options.workload, device=options.device)
-    tracks, runs = Tracks(store), _runs_of_lines(store, options)
-    names = {(one.workload_id, one.configuration_id, one.device_id): words for one, words in tracks.names.items()}
+    runs = _runs_of_lines(store, options)
+    lines = named_lines(store, options.workload, options.device)
+    names = {(one.workload_id, one.configuration_id, one.device_id): words for one, words in lines.items()}
     chosen = FindingsOptions(workload=options.workload, device=options.device, states=(*OPEN_STATES, "muted"))
     found = findings(store, options=chosen) if runs else None
     of_track: dict[tuple[str, ...], list[Row]] = {}
@@ -39,8 +38,7 @@ def board(store: Store, *, options: BoardOptions | None = None) -> Board:
     made = [
         (_line(words, versions, of_track.get(_names(words), []), verdicts.get(_names(words))), versions)
         for key, versions in runs.items()
-        if (words := names[key])
-        and (options.device is None or device_part(options.device) in device_part(words["device"]))
+        if (words := names.get(key)) is not None
     ]
     made.sort(key=lambda one: _worst_first(one[0]))
     points = [

@@ -20,10 +20,9 @@ from tracker.errors import UsageError
 from tracker.lazy import pd
 from tracker.regressions.judgement import TrackReader
 from tracker.regressions.lifecycle import judge_next
-from tracker.regressions.track import MIN_RATIO, Track, geometric_mean, limit_of, read_track
-from tracker.regressions.tracks import TrackRuns, places
+from tracker.regressions.track import MIN_RATIO, Track, TrackRuns, geometric_mean, limit_of, places, read_track
 from tracker.results import CALIBRATION_COLUMNS, SERIES_KINDS, CalibrateOptions, Calibration, HistoryOptions
-from tracker.store import Store, judged, queries, regressions
+from tracker.store import Store, judged, queries
 from tracker.units import unit_of_metric
 
 Split = tuple[tuple[int, ...], tuple[int, ...]]
@@ -80,7 +79,7 @@ def calibrate(store: Store, references: Sequence[str], *, options: CalibrateOpti
     with store.reading():
         whole, own = _repeats_named(store, references, options)
         with store.connect() as connection:
-            track = read_track(connection, own.line, own.runs, own.place, own.limits, present=True)
+            track = read_track(connection, own, own.runs, present=True)
             suspects = _suspects(connection, whole)
     by_name = [limit_of(MIN_RATIO, key, own.limits) for key in track.keys]
     limited = [np.log1p(one.value) if one is not None and one.pattern else np.nan for one in by_name]
@@ -277,7 +276,7 @@ def _suspects(connection: Connection, track: TrackRuns) -> pd.DataFrame:
     if track.late:
         return pd.DataFrame(columns=names)
     reader, newest = TrackReader(track.line), len(track.order)
-    state = reader.load(connection, track, newest, regressions.findings_of(connection, track.line)).before(newest)
+    state = reader.load(connection, track, newest).before(newest)
     data = reader.track(connection, track, state, newest)
     found = judge_next(data, state, newest, track.thresholds).judged
     rows = np.flatnonzero(found.verdict == Verdict.SUSPECT)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
+from itertools import pairwise
 from typing import Any, Final
 
 from msgspec import Struct
 
 from tracker.columns import Columns
 from tracker.profile import OF_A_RUN, OF_THE_CODE
-from tracker.regressions.tracks import TrackRuns
+from tracker.regressions.track import TrackRuns
 from tracker.results import REPLACED_BY, TOP_LEVEL
 from tracker.store import Store, queries
 from tracker.units import some_of
@@ -35,7 +36,7 @@ _OF_RUN: Final = {
     "exposed communication": "communication",
 }  # fmt: skip
 _FIRST_SHAPE: Final = re.compile(r"\[(\d[\d, ]*)\]")
-_MOVED: Final = 0.02
+MOVED: Final = 0.02
 """Calls that changed by less are no more and no fewer calls: a capture may cut a step."""
 
 
@@ -60,36 +61,33 @@ def cause_words(before: float, after: float, calls_before: float, calls_after: f
     return ("slower per call" if by_time > 0 else "faster per call"), by_calls, by_time
 
 
-def split_of(row: Row) -> tuple[float | None, float | None]:
-    """The change of a time in two parts that add up: by more calls, by slower ones; None where nobody counts."""
-    if row["kind"] not in _COUNTED or row["unit"] != "ns" or row["delta"] is None:
-        return None, None
-    if row["change"] == "presence":
-        return row["delta"], 0.0
-    before, after = row["baseline_calls"], row["candidate_calls"]
-    if not before or not after:
-        return None, None
-    by_calls = (after - before) * row["baseline_value"] / before
-    return by_calls, row["delta"] - by_calls
-
-
-def cause_of(row: Row) -> str:
-    """A word or two for what changed; empty where it is the step itself, which others explain."""
+def mark_cause(row: Row) -> None:
+    """Give a finding its cause, a word or two for what changed: "" for the step itself, which others explain; and the
+    two parts of its change that add up, by more calls and by slower ones: None for what is not counted.
+    """
+    counted = row["kind"] in _COUNTED and row["unit"] == "ns"
+    is_presence, worse = row["change"] == "presence", row["direction"] == "regression"
+    by_calls, per_call = None, None
+    if counted and is_presence:
+        by_calls, per_call = row["delta"], 0.0
+    elif counted and row["baseline_calls"] and row["candidate_calls"]:
+        ends = (row[name] for name in ("baseline_value", "candidate_value", "baseline_calls", "candidate_calls"))
+        _, by_calls, per_call = cause_words(*ends)
     if row["kind"] == "run":
-        return _OF_RUN.get(row["name"], "")
-    if row["kind"] == "memory":
-        return "memory"
-    worse = row["direction"] == "regression"
-    if row["change"] == "gradual":
-        return "gradual slowdown"
-    if row["change"] == "presence":
-        return "new operator" if worse else "operator gone"
-    calls, per_call = row["by_calls"], row["by_time_per_call"]
-    if calls is not None and per_call is not None and abs(calls) > abs(per_call) and calls * row["delta"] > 0:
-        return "more calls" if worse else "fewer calls"
-    if row["kind"] == "communication":
-        return "slower communication" if worse else "faster communication"
-    return "slower per call" if worse else "faster per call"
+        cause = _OF_RUN.get(row["name"], "")
+    elif row["kind"] == "memory":
+        cause = "memory"
+    elif row["change"] == "gradual":
+        cause = "gradual slowdown"
+    elif is_presence:
+        cause = "new operator" if worse else "operator gone"
+    elif by_calls is not None and per_call is not None and abs(by_calls) > abs(per_call):
+        cause = "more calls" if worse else "fewer calls"
+    elif row["kind"] == "communication":
+        cause = "slower communication" if worse else "faster communication"
+    else:
+        cause = "slower per call" if worse else "faster per call"
+    row |= {"cause": cause, "by_calls": by_calls, "by_time_per_call": per_call}
 
 
 def mark_renamed(rows: Sequence[Row]) -> None:
@@ -105,9 +103,8 @@ def mark_renamed(rows: Sequence[Row]) -> None:
         added = [row for row in own if row["direction"] == "regression"]
         removed = [row for row in own if row["direction"] == "improvement"]
         for came in list(added):
-            went = max(
-                (row for row in removed if _same_work(came, row)), key=lambda row: _alike(came, row), default=None
-            )
+            same = [(alike, row) for row in removed if (alike := _same_work(came, row))]
+            went = max(same, key=lambda pair: pair[0])[1] if same else None
             if went is not None:
                 came["cause"], went["cause"] = f"renamed, was {went['name']}", f"renamed, is {came['name']}"
                 added.remove(came)
@@ -134,13 +131,11 @@ def mark_new_shapes(rows: Sequence[Row]) -> None:
         row["cause"] = came if row["direction"] == "regression" else "shapes gone"
 
 
-def _same_work(came: Row, went: Row) -> bool:
+def _same_work(came: Row, went: Row) -> float:
+    """How alike two operators are in name, 0 where they do not look like one that was renamed."""
     short, long = sorted((came["name"], went["name"]), key=len)
-    return (short in long or _alike(came, went) >= _ALIKE) and _equal(came["delta"], -went["delta"])
-
-
-def _alike(one: Row, other: Row) -> float:
-    return SequenceMatcher(None, one["name"], other["name"]).ratio()
+    alike = SequenceMatcher(None, came["name"], went["name"]).ratio()
+    return alike if (short in long or alike >= _ALIKE) and _equal(came["delta"], -went["delta"]) else 0.0
 
 
 def _equal(one: float, other: float) -> bool:
@@ -182,32 +177,57 @@ def replacements(moved: Sequence[Moved]) -> list[tuple[list[Moved], list[Moved]]
 
 
 def mark_replaced(store: Store, rows: Sequence[Row], incidents: Collection[int]) -> None:
-    """Give the findings of each replacement the key `replaced`: its numbers, and `head`, the finding that stands for it
-    and that the others are under; None for others.
+    """Give the findings of each replacement the key `replaced`: its numbers, and `head`, the finding that stands for
+    it; None for others.
 
-    `rows`: of whole incidents, with what each is under; looked at are those of `incidents`, since where operators are
-    called from takes a while to read.
+    `rows`: of whole incidents; looked at are those of `incidents`, since where operators are called from takes a while
+    to read.
     """
     groups: dict[int, dict[str, Row]] = {}
     for row in rows:
         row["replaced"] = None
         before, after = _calls(row)
-        has_moved = abs(after - before) > _MOVED * max(before, after)
+        has_moved = abs(after - before) > MOVED * max(before, after)
         if has_moved and row["incident_id"] in incidents and row["kind"] == "op_name" and row["state"] != "invalid":
             groups.setdefault(row["incident_id"], {})[row["name"]] = row
     for moved in groups.values():
-        if len({_calls(row)[1] > _calls(row)[0] for row in moved.values()}) == 2:
-            _mark(store, moved)
-    cover_replaced(rows)
-
-
-def cover_replaced(rows: Sequence[Row]) -> None:
-    """Put the findings of each replacement under the one that stands for it, where `rows` have that."""
-    heads = {row["finding_id"] for row in rows if row["replaced"] is not None}
-    for row in rows:
-        of = row["replaced"]
-        if of is not None and row["under"] is None and row["finding_id"] != of["head"] and of["head"] in heads:
-            row["under"] = of["head"]
+        if len({_calls(row)[1] > _calls(row)[0] for row in moved.values()}) < 2:
+            continue
+        first = next(iter(moved.values()))
+        sides = [int(first[side].split()[-1]) for side in ("baseline_runs", "candidate_runs") if first[side]]
+        trees = [queries.op_tree.columns(store, [run_id]) for run_id in sides]
+        both = set.intersection(*({*tree["name"]} if len(tree) else set() for tree in trees))
+        where: dict[str, set[str]] = {name: set() for name in moved}
+        for run_id, tree in zip(sides, trees, strict=True):
+            ops = queries.ops.columns(store, [run_id])
+            for name, places in places_of(tree, ops, moved.keys(), both - moved.keys()).items():
+                where[name].update(places)
+        changed = [
+            Moved(name, row["delta"], _calls(row)[1] - _calls(row)[0], places=frozenset(where[name]))
+            for name, row in moved.items()
+        ]
+        for pair in replacements(changed):
+            gone, come = (
+                sorted((moved[one.name] for one in side), key=lambda row: (-abs(row["delta"]), row["name"]))
+                for side in pair
+            )
+            together = [*gone, *come]
+            shared = set.intersection(*(where[row["name"]] for row in together))
+            parents = [place for place in sorted(shared) if not place.startswith(TOP_LEVEL)]
+            of = {
+                "head": (come if sum(row["delta"] for row in together) > 0 else gone)[0]["finding_id"],
+                "gone": [row["name"] for row in gone],
+                "come": [row["name"] for row in come],
+                "parent": parents[0] if parents else TOP_LEVEL,
+                "before": -sum(min(row["delta"], 0.0) for row in together),
+                "after": sum(max(row["delta"], 0.0) for row in together),
+                "contribution": sum(row["contribution"] for row in together),
+            }
+            for row in together:
+                row["replaced"] = of
+                if not str(row["cause"]).startswith("renamed"):
+                    others = f"replaced by {some_of(of['come'])}" if row in gone else f"replaces {some_of(of['gone'])}"
+                    row["cause"] = others
 
 
 def as_one(row: Row) -> Row:
@@ -236,47 +256,6 @@ def net_contribution(row: Row) -> float:
 
 def _calls(row: Row) -> tuple[float, float]:
     return row["baseline_calls"] or 0.0, row["candidate_calls"] or 0.0
-
-
-def _mark(store: Store, moved: dict[str, Row]) -> None:
-    first = next(iter(moved.values()))
-    sides = [int(first[side].split()[-1]) for side in ("baseline_runs", "candidate_runs") if first[side]]
-    trees = [queries.op_tree.columns(store, [run_id]) for run_id in sides]
-    both = set.intersection(*({*tree["name"]} if len(tree) else set() for tree in trees))
-    where: dict[str, set[str]] = {name: set() for name in moved}
-    for run_id, tree in zip(sides, trees, strict=True):
-        ops = queries.ops.columns(store, [run_id])
-        for name, places in places_of(tree, ops, moved.keys(), both - moved.keys()).items():
-            where[name].update(places)
-    found = replacements(
-        [
-            Moved(name, row["delta"], _calls(row)[1] - _calls(row)[0], places=frozenset(where[name]))
-            for name, row in moved.items()
-        ]
-    )
-    for pair in found:
-        gone, come = (
-            sorted((moved[one.name] for one in side), key=lambda row: (-abs(row["delta"]), row["name"]))
-            for side in pair
-        )
-        part = come if sum(row["delta"] for row in (*gone, *come)) > 0 else gone
-        shared = set.intersection(*(where[row["name"]] for row in (*gone, *come)))
-        parents = [place for place in sorted(shared) if not place.startswith(TOP_LEVEL)]
-        of = {
-            "head": part[0]["finding_id"],
-            "gone": [row["name"] for row in gone],
-            "come": [row["name"] for row in come],
-            "parent": parents[0] if parents else TOP_LEVEL,
-            "before": -sum(min(row["delta"], 0.0) for row in (*gone, *come)),
-            "after": sum(max(row["delta"], 0.0) for row in (*gone, *come)),
-            "contribution": sum(row["contribution"] for row in (*gone, *come)),
-        }
-        for row in (*gone, *come):
-            row["replaced"] = of
-            if not str(row["cause"]).startswith("renamed"):
-                row["cause"] = (
-                    f"replaced by {some_of(of['come'])}" if row in gone else f"replaces {some_of(of['gone'])}"
-                )
 
 
 def places_of(
@@ -311,19 +290,16 @@ def places_of(
 
 def changed_between(store: Store, incident: Row) -> list[Row]:
     """The facts and profiler settings that no run of one side of an incident shares with any run of the other."""
-    sides = [[int(run) for run in incident[side].split()] for side in ("baseline_runs", "candidate_runs")]
-    both = [run for side in sides for run in side]
-    facts = facts_of(store, both)
-    for run_id, settings, steps in queries.captures.columns(store, both).rows("run_id", "settings", "steps"):
+    sides = ("baseline_runs", "candidate_runs")
+    side_of = {int(run): side for side in sides for run in incident[side].split()}
+    recorded = []
+    for run_id, settings, steps in queries.captures.columns(store, list(side_of)).rows("run_id", "settings", "steps"):
         said = queries.settings_of(settings) | {"steps": str(steps)}
-        facts += [(run_id, f"profiler {key}", value) for key, value in said.items()]
-    known: list[dict[str, set[str]]] = [{}, {}]
-    for run_id, key, value in facts:
-        for own in (own for own, side in zip(known, sides, strict=True) if run_id in side):
-            own.setdefault(key, set()).add(value)
+        recorded += [(run_id, f"profiler {key}", value) for key, value in said.items()]
+    known = _stated(store, side_of, recorded)
     return [
         {"incident_id": incident["incident_id"], "key": key, "before": before, "after": after}
-        for key, before, after in differing(*known)
+        for key, before, after in differing(*(known.get(side, {}) for side in sides))
     ]
 
 
@@ -333,20 +309,22 @@ def changes(store: Store, track: TrackRuns) -> list[Change]:
     Several values of a version join with ` | `; what differs from run to run is no change of the version.
     """
     version_of = {run.run_id: run.version for run in track.runs}
-    known: dict[str, dict[str, set[str]]] = {run.version: {} for run in track.runs}
-    for run_id, key, value in facts_of(store, list(version_of)):
-        known[version_of[run_id]].setdefault(key, set()).add(value)
+    known = [*_stated(store, version_of).items()]
     return [
-        (version, *change)
-        for before, (version, after) in zip(known.values(), list(known.items())[1:], strict=False)
-        for change in differing(before, after)
+        (version, *change) for (_, before), (version, after) in pairwise(known) for change in differing(before, after)
     ]
 
 
-def facts_of(store: Store, run_ids: Sequence[int]) -> list[tuple[int, str, str]]:
-    """The environment of runs: run, key, value; without what names the run and its code."""
-    facts = queries.facts.columns(store, list(run_ids), kind="fact").rows("run_id", "key", "value")
-    return [fact for fact in facts if fact[1] not in OF_A_RUN | OF_THE_CODE]
+def _stated(
+    store: Store, group_of: Mapping[int, str], more: Iterable[tuple[int, str, str]] = ()
+) -> dict[str, dict[str, set[str]]]:
+    """Group of runs -> their environment by key, without what names the run and its code. `more`: run, key, value."""
+    known: dict[str, dict[str, set[str]]] = {group: {} for group in group_of.values()}
+    facts = queries.facts.columns(store, list(group_of), kind="fact").rows("run_id", "key", "value")
+    for run_id, key, value in (*facts, *more):
+        if key not in OF_A_RUN | OF_THE_CODE:
+            known[group_of[run_id]].setdefault(key, set()).add(value)
+    return known
 
 
 def differing(
@@ -366,9 +344,8 @@ def differing(
     for key in sorted(before.keys() | after.keys()):
         one, other = before.get(key, set()), after.get(key, set())
         counts = bool(one and other) or key.startswith("profiler ")
-        states_variables = "python_version" in (after if one else before) or any(
-            name[:1].isupper() for name in (after if one else before)
-        )
+        other_side = after if one else before
+        states_variables = "python_version" in other_side or any(name[:1].isupper() for name in other_side)
         if not one & other and (counts or (key[:1].isupper() and states_variables)):
             found.append((key, " | ".join(sorted(one)) or None, " | ".join(sorted(other)) or None))
     return found

@@ -12,23 +12,24 @@ from tracker.advice.versions import on_findings
 from tracker.columns import F64
 from tracker.detect import JudgedSeries, judge_version
 from tracker.detect.power import detectable_change
-from tracker.detect.sides import sides_of
 from tracker.errors import UsageError
 from tracker.lazy import pd
 from tracker.regressions.causes import as_one, changed_between, mark_replaced
 from tracker.regressions.hosts import note_of, slow_host
-from tracker.regressions.inbox import found_rows, incident_of, line_of, rank_of, share_of
+from tracker.regressions.inbox import found_rows, incident_of, line_of, rank_of, roll_up, share_of
 from tracker.regressions.track import (
     MIN_CONTRIBUTION,
     MIN_RATIO,
     OF_SERIES,
     Track,
+    TrackRuns,
     limit_of,
+    named_lines,
     read_track,
+    read_tracks,
     settings_note,
     words_of_limit,
 )
-from tracker.regressions.tracks import TrackRuns, Tracks
 from tracker.results import EXPLAIN_COLUMNS, FINDINGS_COLUMNS, ExplainedFinding
 from tracker.store import Store, queries
 from tracker.units import format_diff, format_ns, time_unit
@@ -42,7 +43,7 @@ _MOST_RUNS: Final = 64
 
 def explain(store: Store, finding_id: int) -> ExplainedFinding:
     """Everything about one finding. Reads only; UsageError where there is no such finding."""
-    tracks = Tracks(store)
+    tracks = read_tracks(store, named_lines(store))
     everything = [row for row in found_rows(store, tracks=tracks) if row["finding_id"] is not None]
     finding = next((row for row in everything if row["finding_id"] == finding_id), None)
     if finding is None:
@@ -51,9 +52,9 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
             f"there is no finding {finding_id}",
             remedy=there if everything else "there are none yet: tracker runs lists what there is",
         )
-    track = tracks.of(line_of(finding))
-    assert track is not None  # it has a finding
+    track = next(track for track in tracks if track.line == line_of(finding))
     mark_replaced(store, everything, {finding["incident_id"]})
+    roll_up(everything)
     incident = incident_of([row for row in everything if row["incident_id"] == finding["incident_id"]])
     shown = as_one(finding)
     shown["share_of_change"] = share_of(shown, incident)
@@ -65,8 +66,8 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
         runs = [run for run in track.runs if run.run_id in {*newest, *sides[0], *sides[1]}]
         deciding = [run for run in runs if run.run_id in {*sides[0], *sides[1]}]
         like = [run.run_id for run in runs].index(max(sides[1]))
-        data = read_track(connection, track.line, runs, track.place, track.limits, like=like, timed_by=deciding)
-        sentence = settings_note(connection, track.line, track.runs, track.thresholds.look_back)
+        data = read_track(connection, track, runs, like=like, timed_by=deciding)
+        sentence = settings_note(connection, track)
         host = slow_host((connection, sides[1]), (connection, sides[0])) if is_slower else ""
     row = data.keys.index(tuple(finding[name] for name in _KEY))
     base, new = (np.isin(data.run_ids, side) for side in sides)
@@ -75,19 +76,18 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
     )
     bases = np.tile(base[order], (len(data.keys), 1))
     own = judge_version(window, data.series, bases, new[order], limits=track.thresholds)
-    centred = window.centred(data.series.shares_shift)
-    is_beyond = bool(sides_of(centred, bases, new[order]).beyond[row] != 0)
-    facts = queries.version_facts(store, track.line, finding["version_id"])
+    back = np.argsort(order)
+    centred, shift = window.centred(data.series.shares_shift)[row][back], window.shift[back]
+    facts = [
+        fact | {"before": fact["value_before"], "after": fact["value_after"]}
+        for fact in queries.version_facts(store, track.line, finding["version_id"])
+    ]
     return ExplainedFinding(
         finding={name: shown[name] for name in FINDINGS_COLUMNS["findings"]},
-        tests=_frame(tests_of(finding, own, row, data, track, is_beyond), "tests"),
-        runs=_frame(
-            _runs(track, data, row, sides, centred[row][np.argsort(order)], window.shift[np.argsort(order)]), "runs"
-        ),
+        tests=_frame(tests_of(finding, own, row, data, track), "tests"),
+        runs=_frame(_runs(track, data, row, sides, centred, shift), "runs"),
         events=_frame(events_of(store, finding, track), "events"),
-        facts=_frame(
-            [fact | {"before": fact["value_before"], "after": fact["value_after"]} for fact in facts], "facts"
-        ),
+        facts=_frame(facts, "facts"),
         environment=pd.DataFrame(
             changed_between(store, incident), columns=list(FINDINGS_COLUMNS["environment"]), dtype=object
         ),
@@ -112,13 +112,12 @@ def findings_of(store: Store, incident_id: int) -> list[int]:
     if not own:
         raise UsageError(f"there is no incident I-{incident_id}", remedy="tracker findings --state all lists them")
     mark_replaced(store, own, {incident_id})
+    roll_up(own)
     return [int(row["finding_id"]) for row in sorted(own, key=rank_of) if row["under"] is None]
 
 
-def tests_of(finding: Row, own: JudgedSeries, row: int, data: Track, track: TrackRuns, is_beyond: bool) -> list[Row]:
-    """What had to hold, each with its value and limit: JUDGEMENT, section 4, rule 4. `is_beyond`: whether every run
-    after is above, or below, every run before.
-    """
+def tests_of(finding: Row, own: JudgedSeries, row: int, data: Track, track: TrackRuns) -> list[Row]:
+    """What had to hold, each with its value and limit: JUDGEMENT, section 4, rule 4."""
     key, limits = data.keys[row], track.thresholds
     is_presence, is_gradual = (finding["change"] == how for how in ("presence", "gradual"))
     found: list[Row] = []
@@ -138,7 +137,7 @@ def tests_of(finding: Row, own: JudgedSeries, row: int, data: Track, track: Trac
         what = "change, machine-wide drift removed" if data.series.shares_shift[row] else "change"
         passes = abs(float(own.change[row])) >= math.log1p(ratio) - 1e-9
         add("change", math.expm1(float(own.change[row])), ratio, passes, what, MIN_RATIO)
-        add("range", None, None, is_beyond, "every run after is beyond every run before", "")
+        add("range", None, None, bool(own.beyond[row] != 0), "every run after is beyond every run before", "")
     floor = float(data.series.floor[row])
     if not data.series.of_step[row] or floor > 0:
         share = finding["contribution"]
@@ -154,20 +153,20 @@ def tests_of(finding: Row, own: JudgedSeries, row: int, data: Track, track: Trac
 
 def events_of(store: Store, finding: Row, track: TrackRuns) -> list[Row]:
     """When a finding began and ended, and what users said, in the order of time as far as it is known."""
-    decided = track.labels.get(finding["decided_version_id"], "")
-    began = "" if decided == finding["version"] else f"confirmed by the runs of {decided}"
-    events = [{"state": finding["verdict"], "who": "tracker", "version": finding["version"], "reason": began}]
+
+    def event(state: str, version: str, decided_id: int) -> Row:
+        decided = track.labels.get(decided_id, "")
+        why = "" if decided == version else f"confirmed by the runs of {decided}"
+        return {"state": state, "who": "tracker", "version": version, "reason": why}
+
+    events = [event(finding["verdict"], finding["version"], finding["decided_version_id"])]
     for word in queries.finding_words(store).get(finding["finding_id"], ()):
         end = word["until_version"] or word["until_ns"]
         until = "" if end is None else f" until {end if word['until_version'] else pd.Timestamp(end).date()}"
         said = {name: word[name] for name in ("who", "when_ns", "reason")}
         events.append({"state": f"{word['action']}{until}", **said})
     if finding["ended_version"] is not None:
-        by = track.labels.get(finding["ended_by_version_id"], "")
-        why = "" if by == finding["ended_version"] else f"confirmed by the runs of {by}"
-        events.append(
-            {"state": finding["base_state"], "who": "tracker", "version": finding["ended_version"], "reason": why}
-        )
+        events.append(event(finding["base_state"], finding["ended_version"], finding["ended_by_version_id"]))
     return events
 
 

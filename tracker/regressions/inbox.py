@@ -5,22 +5,21 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from tracker.columns import Columns
 from tracker.errors import EXIT_TOO_LITTLE_DATA, FIRST_INGEST, UsageError
 from tracker.regressions import causes
 from tracker.regressions.hosts import note_of
-from tracker.regressions.rows import SIGNS, verdict_word
+from tracker.regressions.judgement import SIGNS, verdict_word
 from tracker.regressions.sides import newest_gates
-from tracker.regressions.track import settings_note
-from tracker.regressions.tracks import TrackRuns, Tracks, standing
+from tracker.regressions.track import WAYS, TrackRuns, named_lines, read_tracks, settings_note
 from tracker.results import CONFIRMED_STATES, ENDED_STATES, FINDINGS_COLUMNS, OPEN_STATES, Findings, FindingsOptions
 from tracker.results.verdicts import FAIL_ON, GateResult
 from tracker.store import Store, judged, queries, regressions
 from tracker.store.judged import Line
-from tracker.units import device_part, unit_of_metric
+from tracker.units import unit_of_metric
 
 Row = dict[str, Any]
 
@@ -39,6 +38,12 @@ _SAME: Final = {"e2e": "step", "mean step": "step"}
 _ABOVE: Final = {"op": ("op_name",), "memory": ("op_name", "op"), "run": ("run",)}
 """Kind -> kinds that say the same one level up."""
 _ORDER: Final = ("run", "op_name", "op", "kernel", "communication", "memory", "module", "phase", "api")
+_OF_RUN: Final = {
+    "step": "step_ns", "e2e": "e2e_ns", "compute": "compute_ns", "exposed communication": "exposed_communication_ns",
+    "idle time": "idle_ns", "data loading": "data_loading_ns", "peak memory": "peak_allocated_bytes",
+    "throughput": "samples_per_second",
+}  # fmt: skip
+"""Series of whole runs -> its column."""
 _MATTERS: Final = 0.01
 """Part of the step from which a finding is more than a remark."""
 _CRITICAL: Final = 0.05
@@ -50,7 +55,8 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
 
     UsageError where a workload, a device or a version is named that has no runs.
     """
-    options, tracks = options or FindingsOptions(), Tracks(store)
+    options = options or FindingsOptions()
+    tracks = read_tracks(store, named_lines(store, options.workload, options.device))
     rows = found_rows(store, options, tracks=tracks)
     chosen = [row for row in rows if is_wanted(row, options)]
     numbers = dict.fromkeys(row["incident_id"] for row in chosen if row["incident_id"] is not None)
@@ -62,7 +68,6 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
         one["causes"] = ", ".join(causes_of(own, changed))
     place = {one["incident_id"]: at for at, one in enumerate(incidents)}
     roll_up(chosen)  # under what is shown, not under what the options leave out
-    causes.cover_replaced(chosen)
     count_covered(chosen)
     shown = chosen if options.every else [causes.as_one(row) for row in chosen if row["under"] is None]
     for row in shown:
@@ -70,17 +75,13 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
             row["share_of_change"] = share_of(row, incidents[place[row["incident_id"]]])
     shown.sort(key=lambda row: (place.get(row["incident_id"], len(place)), *rank_of(row)))
     lines, notes = [], []
-    for track in tracks.chosen(options):
+    for track in tracks:
         with store.connect() as connection:
             gates = newest_gates(connection, track)
-            notes.append(settings_note(connection, track.line, track.runs, track.thresholds.look_back))
+            notes.append(settings_note(connection, track))
         host = next((own.host for own in gates.values() if own.host), "")
         notes.append(note_of(host))
-        line = standing(store, track) | {"slow_host": host}
-        for word in FAIL_ON:
-            gate = gates.get(word, GateResult(EXIT_TOO_LITTLE_DATA, "runs", 0.0, 0.0))
-            line |= {f"gate_{word}": gate.code, f"gate_{word}_cause": gate.cause}
-        lines.append(line)
+        lines.append(standing(store, track, gates) | {"slow_host": host})
     tables = {"incidents": incidents, "findings": shown, "environment": environment, "lines": lines}
     return Findings(
         {name: Columns.of_rows(rows, FINDINGS_COLUMNS[name]) for name, rows in tables.items()},
@@ -95,26 +96,33 @@ def found_rows(
     options: FindingsOptions | None = None,
     *,
     finding_ids: Sequence[int] | None = None,
-    tracks: Tracks | None = None,
+    tracks: Sequence[TrackRuns] | None = None,
     now_ns: int | None = None,
 ) -> list[Row]:
     """All findings of the tracks that `options` name, whatever their state, then suspects of newest versions.
 
     Keys: columns of FINDINGS_COLUMNS["findings"], of sql/findings.sql, and `is_newest`: its version is the newest
-    one. `finding_ids`: only these, without suspects; to come out the same, whole incidents.
+    one. `finding_ids`: only these, without suspects; to come out the same, whole incidents. `tracks`: those that the
+    options name, where they were read before.
     """
-    options, tracks = options or FindingsOptions(), tracks or Tracks(store)
+    options = options or FindingsOptions()
     queries.check_filters(store, workload=options.workload, device=options.device, version=options.version)
-    if not tracks.names:
+    if not len(queries.lines.columns(store)):
         raise UsageError("there are no runs yet", remedy=FIRST_INGEST)
     now_ns = time.time_ns() if now_ns is None else now_ns
+    found = queries.findings(store, finding_ids, workload=options.workload)
+    if tracks is None:
+        own = None if finding_ids is None else {line_of(row) for row in found}
+        names = named_lines(store, options.workload, options.device)
+        tracks = read_tracks(store, {line: names[line] for line in names if own is None or line in own})
+    track_of = {track.line: track for track in tracks}
     words = queries.finding_words(store)
     rows = []
-    for row in queries.findings(store, finding_ids, workload=options.workload):
-        row["device"] = f"{row['vendor']} {row['device']}".strip()
-        track = tracks.of(line_of(row))
-        if track is None or (options.device and device_part(options.device) not in device_part(row["device"])):
+    for row in found:
+        track = track_of.get(line_of(row))
+        if track is None:
             continue
+        row["device"] = track.names["device"]
         row["is_newest"] = row["version_id"] == track.order[-1]
         is_new = row["decided_version_id"] == track.order[-1]
         said = words.get(row["finding_id"], ())
@@ -129,19 +137,49 @@ def found_rows(
         row["ratio"] = after / before - 1 if before and after else None
         rows.append(row)
     if finding_ids is None:
-        rows += [row for track in tracks.chosen(options) for row in suspects(store, track)]
+        rows += [row for track in tracks for row in suspects(store, track)]
     for row in rows:
         row["unit"] = unit_of_metric(row["metric"])
         row["delta"] = (row["candidate_value"] or 0.0) - (row["baseline_value"] or 0.0)
-        row["by_calls"], row["by_time_per_call"] = causes.split_of(row)
-        row["cause"], row["share_of_change"] = causes.cause_of(row), None
+        row["share_of_change"] = None
+        causes.mark_cause(row)
     causes.mark_renamed(rows)
     roll_up(rows)
     causes.mark_new_shapes(rows)
     wanted = {row["incident_id"] for row in rows if is_wanted(row, options)}
     causes.mark_replaced(store, rows, wanted if finding_ids is None else {row["incident_id"] for row in rows})
+    roll_up(rows)
     count_covered(rows)
     return rows
+
+
+def standing(store: Store, track: TrackRuns, gates: Mapping[str, GateResult]) -> Row:
+    """A row of FINDINGS_COLUMNS["lines"]: the newest version of a track, with the numbers of it as a whole, None
+    where nothing is known, and how it ends at each word of `--fail-on`.
+    """
+    newest = track.newest
+    known = list(queries.run_level(store, [run.run_id for run in newest]).rows("name", "part", "per_step"))
+    row: Row = {
+        **track.names,
+        "version": newest[0].version,
+        "version_runs": len(newest),
+        "runs": len(track.runs),
+        "last_run_id": max(run.run_id for run in newest),
+        "last_run_ns": max((run.started_at_ns for run in newest if run.started_at_ns is not None), default=None),
+    }
+    for name, column in _OF_RUN.items():
+        of_name = [(part, value) for own, part, value in known if own == name]
+        way = min((part for part, _ in of_name), key=WAYS.index, default="")
+        values = [value for part, value in of_name if part == way and value is not None and value > 0]
+        row[column] = math.exp(sum(map(math.log, values)) / len(values)) if values else None
+    judgement = track.judged.get(newest[0].version_id)
+    before, after = (judgement.step_before_ns, judgement.step_after_ns) if judgement else (None, None)
+    row |= {name: getattr(judgement, name, None) for name in ("step_verdict", "net", "peak")}
+    row["step_change"] = after / before - 1 if before and after else None
+    for word in FAIL_ON:
+        gate = gates.get(word, GateResult(EXIT_TOO_LITTLE_DATA, "runs", 0.0, 0.0))
+        row |= {f"gate_{word}": gate.code, f"gate_{word}_cause": gate.cause}
+    return row
 
 
 def state_of(base: str, *, is_new: bool, words: Sequence[Row], versions: Collection[str], now_ns: int) -> Row:
@@ -182,22 +220,20 @@ def suspects(store: Store, track: TrackRuns) -> list[Row]:
         if not said:
             return []
         numbers = judged.values_in(connection, [run.run_id for run in runs], [row.series_id for row in said])
-    found = [dict(row._mapping) for row in said]
-    rows = []
-    for row, values in zip(found, numbers, strict=True):
+    found = []
+    for row, values in zip(said, numbers, strict=True):
         after = math.exp(sum(map(math.log, values)) / len(values)) if (values > 0).all() else None
-        before = None if after is None else after / (1.0 + row["change"])
-        more_is_better = row["metric"].endswith("_per_second")
-        worse = (row["change"] > 0) != more_is_better
-        made = {
-            **row, **track.names, **track.line.parameters, **_OF_NO_FINDING, "ratio": row["change"],
+        worse = (row.change > 0) != row.metric.endswith("_per_second")
+        suspect = {
+            **row._mapping, **track.names, **track.line.parameters, **_OF_NO_FINDING, "ratio": row.change,
             "direction": "regression" if worse else "improvement", "change": "level", "version_id": version,
-            "version": track.labels[version], "good_version": track.before(version), "baseline_value": before,
-            "candidate_value": after, "baseline_runs": getattr(track.judged.get(version), "base_runs", ""),
+            "version": track.labels[version], "good_version": track.before(version),
+            "baseline_value": None if after is None else after / (1.0 + row.change), "candidate_value": after,
+            "baseline_runs": getattr(track.judged.get(version), "base_runs", ""),
             "candidate_runs": " ".join(str(run.run_id) for run in runs),
         }  # fmt: skip
-        rows.append(made)
-    return rows
+        found.append(suspect)
+    return found
 
 
 def line_of(row: Row) -> Line:
@@ -223,7 +259,7 @@ def is_wanted(row: Row, options: FindingsOptions) -> bool:
 
 def roll_up(rows: Sequence[Row]) -> None:
     """Which finding says the same one level up (`under`): shapes under their operator, the whole capture under the
-    step.
+    step, and what was replaced under the one that stands for it; only one that is among `rows`.
     """
 
     def together(row: Row) -> tuple[Any, ...]:
@@ -240,6 +276,11 @@ def roll_up(rows: Sequence[Row]) -> None:
         places = [(*together(row), kind, name, way(row)) for kind in _ABOVE.get(row["kind"], ())]
         found = [above[place] for place in places if place in above]
         row["under"] = (rows[found[0]]["finding_id"] or -1) if found else None
+    heads = {row["finding_id"] for row in rows if row.get("replaced") is not None}
+    for row in rows:
+        of = row.get("replaced")
+        if of is not None and row["under"] is None and row["finding_id"] != of["head"] and of["head"] in heads:
+            row["under"] = of["head"]
 
 
 def count_covered(rows: Sequence[Row]) -> None:

@@ -2,29 +2,45 @@
 
 A version rests on the runs of all versions up to it, in their order, and on the limits. From the first version that
 rests on something else on, all are judged again: what was said of them is forgotten, findings are withdrawn or open
-again, and the walk goes on from there. Every version is a transaction of its own.
+again, and the walk goes on from there. Every version is a transaction of its own. In memory versions are places in
+their order, in the database they are ids.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 from sqlalchemy import Connection
 
-from tracker.columns import I64
-from tracker.regressions import rows
-from tracker.regressions.lifecycle import TrackState, judge_next, needed_runs
-from tracker.regressions.track import ReadBefore, Track, read_track
-from tracker.regressions.tracks import TrackRuns, runs_of_track
-from tracker.store import Store, judged, labels, regressions, samples, thresholds
+from tracker.columns import F64, I64, Flags
+from tracker.detect import CHANGES, JudgedSeries, KindCode, Reason, Thresholds, Verdict
+from tracker.detect.power import detectable_change
+from tracker.detect.sides import exact_changes
+from tracker.regressions.lifecycle import UNDECIDED, Finding, TrackState, VersionResult, judge_next, needed_runs
+from tracker.regressions.track import (
+    BEGINNING,
+    ReadBefore,
+    Track,
+    TrackRuns,
+    geometric_mean,
+    read_track,
+    runs_of_track,
+)
+from tracker.store import Store, bulk, judged, labels, regressions, samples, thresholds
+from tracker.store.bulk import Column
 from tracker.store.judged import Line
-from tracker.store.regressions import FindingRow
+from tracker.store.regressions import FindingRow, IncidentRow, JudgedRow, Levels
 
+DIRECTIONS: Final = {1: "regression", -1: "improvement"}
+SIGNS: Final = {word: sign for sign, word in DIRECTIONS.items()}
+
+_GONE: Final = 2**40
+"""The place of a version that has no runs any more: behind all others."""
 _ATTEMPTS: Final = 3
 
 Write = Callable[[Connection], object]
@@ -136,50 +152,60 @@ class TrackReader(Struct):
         first = track.first_difference(known)
         if first is None:
             return None
-        line, order, place, limits = self.line, track.order, track.place, track.thresholds
-        forgets = sorted(version for version in known if place.get(version, rows.GONE) >= first)
-        findings = regressions.findings_of(connection, line)
-        loaded = self.load(connection, track, first, findings)
-        state = loaded.before(first)
+        line, order = self.line, track.order
+        forgets = sorted(version for version in known if track.place.get(version, _GONE) >= first)
         writes: list[Write] = [partial(regressions.forget, line=line, version_ids=forgets)]
-        own: list[Write] = []
+        loaded = self.load(connection, track, first)
+        state = loaded.before(first)
         data: Track | None = None
         if first <= len(order):
             data = self.track(connection, track, state, first)
-            result = judge_next(data, state, first, limits)
-            own = [
-                partial(regressions.put_incidents, line=line, rows=list(rows.incidents_of(data, state, result, order))),
+            result = judge_next(data, state, first, track.thresholds)
+            writes += [
+                partial(regressions.put_incidents, line=line, rows=list(incidents_of(data, state, result, order))),
                 partial(
                     regressions.write_version,
                     line=line,
-                    row=rows.judged_row(data, result, order[first - 1], track.rests_on[order[first - 1]]),
-                    levels=rows.stored_levels(state, first, data.there, data.ids, order),
-                    verdicts=rows.verdict_columns(data, state, result, order, limits),
-                    facts=rows.facts_of(data, result),
+                    row=judged_row(data, result, order[first - 1], track.rests_on[order[first - 1]]),
+                    levels=stored_levels(state, first, data.there, data.ids, order),
+                    verdicts=verdict_columns(data, state, result, order),
+                    facts=facts_of(data, result),
                 ),
             ]
         ids = self.before.series_of(connection, line).ids
-        for at in loaded.levels:
-            if rows.changed_levels(loaded, state, at):
-                levels = rows.stored_levels(state, at, None, ids, order)
-                decided = rows.decided_in(loaded, state, at, ids)
+        for at, levels in loaded.levels.items():
+            moved = np.flatnonzero(levels != state.levels[at]).tolist()
+            if moved or not np.array_equal(loaded.settled[at], state.settled[at]):
+                own = stored_levels(state, at, None, ids, order)
+                decided = [(int(ids[row]), decided_word(state, at, row)) for row in moved]
                 writes += [
-                    partial(regressions.set_levels, line=line, version_id=order[at - 1], levels=levels),
+                    partial(regressions.set_levels, line=line, version_id=order[at - 1], levels=own),
                     partial(regressions.decide, version_id=order[at - 1], series=decided),
                 ]
-        changed = changed_findings(findings, state, data, first, order, ids)
-        return len(own) // 2, [*writes, partial(regressions.put_findings, line=line, rows=changed), *own]
+        pairs = [(one.stored, finding_row(one, ids, order, data, first)) for one in state.findings]
+        changed = [row for stored, row in pairs if row != stored]
+        return int(data is not None), [*writes, partial(regressions.put_findings, line=line, rows=changed)]
 
-    def load(self, connection: Connection, track: TrackRuns, first: int, findings: Sequence[FindingRow]) -> TrackState:
-        """The stored levels of the versions that the one at `first` looks back on, and these findings."""
-        ids, place = self.before.series_of(connection, self.line).ids, track.place
-        versions = track.order[max(0, first - 1 - track.thresholds.look_back) : first - 1]
-        stored = regressions.levels_of(connection, self.line, versions)
+    def load(self, connection: Connection, track: TrackRuns, first: int) -> TrackState:
+        """The stored levels of the versions that the one at `first` looks back on, and all findings."""
+        ids = self.before.series_of(connection, self.line).ids
         at = {own: row for row, own in enumerate(ids.tolist())}
+        place = {UNDECIDED: UNDECIDED, BEGINNING: BEGINNING, **track.place}
+
+        def placed(versions: I64) -> I64:
+            distinct, inverse = np.unique(versions, return_inverse=True)
+            return np.array([place.get(one, _GONE) for one in distinct.tolist()], dtype=np.int64)[inverse]
+
+        versions = track.order[max(0, first - 1 - track.thresholds.look_back) : first - 1]
         state = TrackState(len(at))
-        for version in versions:
-            rows.load_levels(state, place[version], stored[version], ids, place)
-        state.findings = [rows.finding_of(row, at, place) for row in findings if row.series_id in at]
+        for version, stored in regressions.levels_of(connection, self.line, versions).items():
+            # series that are not stored are at their first level
+            where, own = judged.places_in(ids, stored.series_ids), place[version]
+            state.levels[own] = np.append(placed(stored.levels), BEGINNING)[where]
+            state.settled[own] = np.append(placed(stored.settled), own)[where]
+            state.waits[own] = np.append(stored.waits, 0)[where]
+        rows = regressions.findings_of(connection, self.line)
+        state.findings = [finding_of(row, at, place) for row in rows if row.series_id in at]
         return state
 
     def track(self, connection: Connection, track: TrackRuns, state: TrackState, first: int) -> Track:
@@ -190,23 +216,235 @@ class TrackReader(Struct):
         # the version before is looked at as a whole, and suspects by their runs
         runs = [run for run in track.runs if run.run_id in wanted]
         own = track.runs_of(track.order[first - 1])
-        return read_track(connection, self.line, runs, track.place, track.limits, timed_by=own, known=self.before)
+        return read_track(connection, track, runs, timed_by=own, known=self.before)
 
 
-def changed_findings(
-    stored: Sequence[FindingRow], state: TrackState, data: Track | None, version: int, order: Sequence[int], ids: I64
-) -> list[FindingRow]:
-    """The rows of findings that are new, or other than they were."""
-    found = {one.key: one for one in stored}
-    kept: set[tuple[Any, ...]] = set()
-    changed = []
-    for one in state.findings:
-        if one.first_version == rows.GONE:
-            continue
-        key = (int(ids[one.series]), rows.DIRECTIONS[one.sign], one.how, order[one.first_version - 1])
-        made = rows.finding_row(one, ids, order, found.get(key), data, version)
-        kept.add(key)
-        if made != found.get(key):
-            changed.append(made)
-    lost = [one for key, one in found.items() if key not in kept and one.state != "withdrawn"]
-    return changed + [replace(one, state="withdrawn", ended_version_id=None, ended_by_version_id=None) for one in lost]
+def stored_levels(state: TrackState, at: int, keep: Flags | None, ids: I64, order: Sequence[int]) -> Levels:
+    """The levels of a version as they are stored, of the series that are `keep` (None: all) or not at their first
+    level.
+    """
+    number = np.array([BEGINNING, *order, UNDECIDED], dtype=np.int64)  # -1 is the last one
+    levels = state.levels[at]
+    rows = np.arange(len(ids)) if keep is None else np.flatnonzero(keep | (levels != BEGINNING))
+    rows = rows[np.argsort(ids[rows])]
+    settled = number[np.maximum(state.settled[at][rows], 0)]
+    return Levels(ids[rows], number[levels[rows]], settled, state.waits[at][rows])
+
+
+def decided_word(state: TrackState, at: int, row: int) -> str | None:
+    """What became of a series that was suspect in a version; None while it waits.
+
+    A change where a level begins with the version, or where an open finding is over in it; else UNCHANGED: the version
+    belongs to a level that began before, or was no change after all.
+    """
+    level, sign = int(state.levels[at][row]), int(state.waits[at][row])
+    if level == UNDECIDED:
+        return None
+    own = [one for one in state.findings if one.series == row and one.state != "withdrawn"]
+    how = next((one.how for one in own if one.first_version == at), "level")
+    if level == at and sign:
+        return verdict_word(sign, how)
+    for one in own:
+        if one.ended_version == at and one.state in ("recovered", "taken back"):
+            return verdict_word(-one.sign, one.how)
+    return Verdict.UNCHANGED.name
+
+
+def verdict_word(sign: int, how: str) -> str:
+    """The verdict of a change that was found.
+
+    >>> verdict_word(1, "gradual"), verdict_word(-1, "presence")
+    ('REGRESSED', 'REMOVED')
+    """
+    if how == "presence":
+        return (Verdict.ADDED if sign > 0 else Verdict.REMOVED).name
+    return (Verdict.REGRESSED if sign > 0 else Verdict.IMPROVED).name
+
+
+def finding_of(row: FindingRow, at: dict[int, int], place: dict[int, int]) -> Finding:
+    """A finding as the fold has it, from its row. `place`: of versions, of BEGINNING as well."""
+    return Finding(
+        series=at[row.series_id],
+        sign=SIGNS[row.direction],
+        how=row.how,
+        first_version=place.get(row.first_version_id, _GONE),
+        decided_version=place.get(row.decided_version_id, _GONE),
+        reference=tuple(map(int, row.reference_runs.split())),
+        reference_level=place.get(row.reference_level_id, _GONE),
+        size=row.size,
+        contribution=row.contribution,
+        q=np.nan if row.q is None else row.q,
+        faster=row.was_faster,
+        state=row.state,
+        ended_version=place.get(row.ended_version_id or BEGINNING, _GONE),
+        ended_by=place.get(row.ended_by_version_id or BEGINNING, _GONE),
+        stored=row,
+    )
+
+
+def finding_row(one: Finding, ids: I64, order: Sequence[int], data: Track | None, version: int) -> FindingRow:
+    """The row of a finding; what decided it is frozen when it is found. `version`: that is judged with `data`."""
+    ended, ended_by = (order[at - 1] if at else None for at in (one.ended_version, one.ended_by))
+    if one.stored is not None and (one.state == "withdrawn" or one.decided_version != version):
+        return replace(one.stored, state=one.state, ended_version_id=ended, ended_by_version_id=ended_by)
+    assert data is not None
+    base = np.isin(data.run_ids, one.reference)
+    new = data.versions >= one.first_version
+    numbers = [
+        float(geometric_mean(table[one.series : one.series + 1], side)[0])
+        for table in (data.values, data.calls)
+        for side in (base, new)
+    ]
+    counted = not np.isnan(data.calls[one.series, base | new]).all()
+    return FindingRow(
+        series_id=int(ids[one.series]),
+        direction=DIRECTIONS[one.sign],
+        how=one.how,
+        first_version_id=order[one.first_version - 1],
+        decided_version_id=order[one.decided_version - 1],
+        reference_level_id=order[one.reference_level - 1] if one.reference_level else BEGINNING,
+        reference_runs=" ".join(map(str, one.reference)),
+        new_runs=" ".join(map(str, data.run_ids[new].tolist())),
+        size=one.size,
+        q=None if np.isnan(one.q) else one.q,
+        contribution=one.contribution,
+        value_before=numbers[0],
+        value_after=numbers[1],
+        calls_before=numbers[2] if counted else None,
+        calls_after=numbers[3] if counted else None,
+        is_leaf=bool(data.series.leaf[one.series]),
+        was_faster=one.faster,
+        state=one.state,
+        ended_version_id=ended,
+        ended_by_version_id=ended_by,
+    )
+
+
+def step_reference(data: Track, result: VersionResult) -> tuple[int, tuple[int, ...]]:
+    """The series that is the step of a version: its own, else end to end, the first one where it has neither; and the
+    ids of the runs that it is compared with.
+    """
+    now = result.now
+    row = next((row for row in data.series.steps if result.judged.new_runs[row] > 0), 0)
+    return row, now.reference(row, int(now.current[row])) if len(now.current) else ()
+
+
+def incidents_of(data: Track, state: TrackState, result: VersionResult, order: Sequence[int]) -> Iterator[IncidentRow]:
+    """The incidents of the findings that a version decided: one for each version that they are dated to, with older
+    findings of that version. JUDGEMENT, section 6.
+
+    The change of the step in parts (ns per step) whose sum it is exactly. `operators`: found to be slower or faster;
+    `new`, `gone`: found operators of one side only; `machine`: the common-mode shift times the operators that are no
+    finding; `other_operators`: what else those changed by; `beside`: whatever is in the step and in no operator. NULL
+    where a side has no step.
+    """
+    now, leaf = result.now, data.series.leaf
+    base = step_reference(data, result)[1]
+    for first in sorted({one.first_version for one in result.found}):
+        sides = np.isin(data.run_ids, base), np.isin(data.run_ids, now.run_ids[now.since(first)])
+        old = now.window.shift[np.isin(now.run_ids, base)]
+        shift = now.window.shift[now.since(first)].mean() - (old.mean() if len(old) else 0.0)
+        before, after = (geometric_mean(data.values[leaf], side) for side in sides)
+        step = [geometric_mean(data.step[None, :], side)[0] for side in sides]
+        is_found = np.zeros(len(leaf), dtype=bool)
+        rows = [one.series for one in state.findings if one.first_version == first and one.state != "withdrawn"]
+        is_found[rows] = True
+        found, change = is_found[leaf], after - before
+        is_new, is_gone = found & (before == 0), found & (after == 0)
+        machine = (before * np.expm1(shift))[~found & (before > 0) & (after > 0)].sum()
+        parts = (
+            step[0], step[1], change[found & ~is_new & ~is_gone].sum(), change[is_new].sum(), change[is_gone].sum(),
+            machine, change[~found].sum() - machine, (step[1] - after.sum()) - (step[0] - before.sum()),
+        )  # fmt: skip
+        yield IncidentRow(order[first - 1], *(None if np.isnan(one) else float(one) for one in parts))
+
+
+def judged_row(data: Track, result: VersionResult, version: int, rests_on: bytes) -> JudgedRow:
+    """The row of a version: its runs, those that its step was judged against, and what its gate needs.
+
+    `net`: change by the operators that were found in it, as a share of the step; `peak`: rise of peak memory.
+    """
+    now, kind, (row, base) = result.now, data.series.kind, step_reference(data, result)
+    sides = [np.isin(data.run_ids, base), data.versions == now.version]
+    step = [float(geometric_mean(data.step[None, :], side)[0]) or None for side in sides]
+    found = [one for one in result.found if one.state == "open" and data.series.leaf[one.series]]
+    last = now.looked_back & (now.versions == now.versions[now.looked_back].max(initial=-1))
+    peaks = []
+    for at in np.flatnonzero(kind == KindCode.PEAK).tolist():
+        # above its level and above the version before: the smaller rise
+        logs, rises = now.window.logs[at], [float(result.judged.change[at])]
+        if last.any():
+            rises.append(float(logs[now.new].mean() - logs[last].mean()))
+        peaks.append(float(np.nan_to_num(np.expm1(min(rises)))))
+    is_step = len(kind) > 0 and kind[row] == KindCode.STEP
+    return JudgedRow(
+        version_id=version,
+        rests_on=rests_on,
+        runs=" ".join(map(str, sorted(data.run_ids[sides[1]].tolist()))),
+        base_runs=" ".join(map(str, base)),
+        step_before_ns=step[0],
+        step_after_ns=step[1],
+        shared_factor=float(result.now.window.shift[result.now.new].mean()),
+        step_verdict=Verdict(int(result.judged.verdict[row])).name if is_step else None,
+        net=sum(one.contribution for one in found),
+        peak=max(peaks, default=0.0),
+    )
+
+
+def verdict_columns(data: Track, state: TrackState, result: VersionResult, order: Sequence[int]) -> list[Column]:
+    """The columns of the table `verdict`, of series of which something is to be said: all that were there before and
+    that are the step or large enough to be tested, and all that changed. `state`: after the version.
+    """
+    own, ids = result.judged, data.ids
+    said, reasons = stated(data, own)
+    rows = np.flatnonzero(said)
+    rows = rows[np.argsort(ids[rows])]
+    number = np.array([BEGINNING, *order], dtype=np.int64)
+    columns = numbers_of(data, own, result.now.limits)
+    # of a version of one run: that of more, where still more are to decide, does not wait for other versions
+    suspect = (own.verdict[rows] == Verdict.SUSPECT) & result.now.is_single
+    pairs = zip(rows.tolist(), suspect.tolist(), strict=True)
+    return [
+        bulk.integers("series_id", ids[rows]),
+        bulk.integers("level_version_id", number[np.maximum(result.now.current[rows], 0)]),
+        Column("verdict", "text", [Verdict(code).name for code in own.verdict[rows].tolist()]),
+        Column(
+            "decided",
+            "text",
+            [decided_word(state, result.now.version, row) if is_one else None for row, is_one in pairs],
+        ),
+        Column("reason", "text", [Reason(code).name for code in reasons[rows].tolist()]),
+        *(bulk.floats(name, numbers[rows]) for name, numbers in columns.items()),
+        bulk.integers("base_runs", own.base_runs[rows]),
+    ]
+
+
+def stated(data: Track, own: JudgedSeries) -> tuple[Flags, I64]:
+    """Of which series something is to be said, and the reason of each verdict."""
+    said = ~np.isnan(own.p) | np.isin(own.verdict, CHANGES) | (own.suspect != 0)
+    said |= data.series.of_step & (own.verdict != Verdict.ABSENT)
+    settings = (own.base_runs == 0) & (own.new_runs > 0) & ~data.alike.all(axis=1)
+    said |= settings & data.series.leaf
+    return said, np.where(settings & (own.reason == Reason.FEW_BASE), Reason.SETTINGS, own.reason)
+
+
+def numbers_of(data: Track, own: JudgedSeries, limits: Thresholds) -> dict[str, F64]:
+    """The numbers of verdicts as ratios and shares, by the columns of the table `verdict`."""
+    sign = np.where(data.series.more_is_better, -1.0, 1.0)
+    least = detectable_change(own, data.series.family, limits)
+    return {
+        "change": np.expm1(sign * own.raw_change), "judged_change": np.expm1(sign * own.change), "p": own.p, "q": own.q,
+        "contribution": own.contribution, "detectable": np.expm1(least),
+    }  # fmt: skip
+
+
+def facts_of(data: Track, result: VersionResult) -> list[tuple[int, str, float, float]]:
+    """The rows of the table `fact`: calls per step, and bytes of peak memory."""
+    now, kind = result.now, data.series.kind
+    is_peak = kind == KindCode.PEAK
+    rows = np.flatnonzero(data.series.leaf | (kind == KindCode.COMMUNICATION) | is_peak)
+    numbers = np.where(is_peak[:, None], data.values, data.calls)[np.ix_(rows, np.isin(data.run_ids, now.run_ids))]
+    places, before, after = exact_changes(numbers, (now.level(now.current) & now.window.recorded)[rows], now.new)
+    own = rows[places]
+    what = np.where(is_peak[own], "bytes", "calls").tolist()
+    return sorted(zip(data.ids[own].tolist(), what, before.tolist(), after.tolist(), strict=True))

@@ -13,6 +13,7 @@ from tracker.columns import F64, I64, Flags
 from tracker.detect import DEFAULTS, JudgedSeries, KindCode, SeriesTraits, Thresholds, Verdict, Window, judge_version
 from tracker.detect.sides import sides_of
 from tracker.regressions.track import BEGINNING, Track, newest, oldest
+from tracker.store.regressions import FindingRow
 
 UNDECIDED: Final = -1
 """The level of a version that waits for further runs."""
@@ -26,7 +27,7 @@ class Finding(Struct):
     `size`: absolute change, a log, 0 for new and gone operators; `contribution`: share of the step, signed;
     `faster`: of an improvement, whether its version was faster on the whole; `state`: open, recovered, taken back,
     accepted, vanished or withdrawn; `ended_version`: that in which it was over, `ended_by`: that whose runs decided it,
-    both 0 while open.
+    both 0 while open; `stored`: its row in the database, None: it has none.
     """
 
     series: int
@@ -43,6 +44,7 @@ class Finding(Struct):
     state: str = "open"
     ended_version: int = 0
     ended_by: int = 0
+    stored: FindingRow | None = None
 
     @property
     def key(self) -> tuple[int, int, str, int]:
@@ -83,12 +85,10 @@ class TrackState(Struct):
     @property
     def current(self) -> I64:
         """The current level of each series: that of its newest decided version."""
-        level = np.full(self.series, UNDECIDED)
-        for version in sorted(self.levels, reverse=True):
-            level = np.where(level == UNDECIDED, self.levels[version], level)
-            if (level != UNDECIDED).all():
-                return level
-        return np.where(level == UNDECIDED, BEGINNING, level)
+        level = np.full(self.series, BEGINNING)
+        for version in sorted(self.levels):
+            level = np.where(self.levels[version] == UNDECIDED, level, self.levels[version])
+        return level
 
     def pending(self) -> tuple[list[int], I64, I64]:
         """The newest undecided versions in order, how many of them each series has, and the sign of its first."""
@@ -131,6 +131,7 @@ class TrackState(Struct):
         """Add a finding, or revive the withdrawn one of the same key."""
         for place, one in enumerate(self.findings):
             if one.key == found.key:
+                found.stored = one.stored
                 self.findings[place] = found
                 return found
         self.findings.append(found)
@@ -229,14 +230,12 @@ def judge_next(track: Track, state: TrackState, version: int, limits: Thresholds
     versions = track.versions[columns]
     none = np.full(state.series, UNDECIDED)
     rows = [state.levels.get(own, none) for own in versions.tolist()]
-    levels = np.stack(rows, axis=1) if rows else np.zeros((state.series, 0), dtype=np.int64)
-    current = state.current if state.levels else np.full(state.series, BEGINNING)
     looked_back = np.isin(columns, older[-limits.look_back :])
     now = VersionRuns(
-        version, window, track.series, track.run_ids[columns], versions, versions == version, looked_back, levels,
-        current, limits,
+        version, window, track.series, track.run_ids[columns], versions, versions == version, looked_back,
+        np.stack(rows, axis=1), state.current, limits,
     )  # fmt: skip
-    judged = now.judge(current, now.new, state.opened)
+    judged = now.judge(now.current, now.new, state.opened)
     return VersionResult(now, judged, fold(state, now, judged))
 
 
@@ -349,7 +348,7 @@ def decide_suspects(
     """Confirm or clear what waits since older versions; `waits` gets what needs more runs.
 
     A version of several runs decides by its own verdict. Versions of one run go on while they are beyond the limit;
-    three of them are judged together.
+    three of them are judged together, and the change is dated to the first that is nearer to the others.
     """
     versions, count, sign = state.pending()
     waiting = free & (count > 0)
@@ -367,7 +366,11 @@ def decide_suspects(
         if enough.any():
             since = now.since(versions[-now.limits.confirm])
             together = now.judge(now.current, since, alpha=now.limits.alpha_suspect)
-            late = enough & ~near_the_others(now, together, sign)
+            # the first of the runs belongs to the old level unless it is nearer to the others than to the base
+            columns = np.flatnonzero(now.new | now.looked_back)[-needed:]
+            rise = sign[:, None] * (now.centred[:, columns] - together.base_mean[:, None])
+            with np.errstate(invalid="ignore"):
+                late = enough & ~(rise[:, 0] >= 0.5 * rise[:, 1:].mean(axis=1))
             enough &= ~late
             waits[late] = sign[late]
             for row in np.flatnonzero(late).tolist():
@@ -382,17 +385,6 @@ def decide_suspects(
             yield now.change(row, int(sign[row]), "level", own[0], together)
         elif not now.is_single and judged.sign[row] != 0:
             yield now.change(row, int(judged.sign[row]), "level", now.version, judged)
-
-
-def near_the_others(now: VersionRuns, together: JudgedSeries, sign: I64) -> Flags:
-    """Whether the first of the runs that are judged together is nearer to the others than to the base.
-
-    Else it belongs to the old level, and the change is dated to the run after it.
-    """
-    columns = np.flatnonzero(now.new | now.looked_back)[-1 - now.limits.confirm :]
-    rise = sign[:, None] * (now.centred[:, columns] - together.base_mean[:, None])
-    with np.errstate(invalid="ignore"):
-        return np.asarray(rise[:, 0] >= 0.5 * rise[:, 1:].mean(axis=1))
 
 
 def compare_returned(

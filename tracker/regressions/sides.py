@@ -19,9 +19,8 @@ from tracker.columns import objects
 from tracker.detect import CHANGES, Key, KindCode, Reason, Thresholds, Verdict, judge_version
 from tracker.errors import EXIT_FINDINGS, EXIT_OK, EXIT_TOO_LITTLE_DATA
 from tracker.regressions.hosts import OfRuns, slow_host
-from tracker.regressions.rows import SIGNS, numbers_of, stated
-from tracker.regressions.track import WAYS, Track, alike, track_limits, traits_of
-from tracker.regressions.tracks import TrackRuns, runs_of_track
+from tracker.regressions.judgement import SIGNS, numbers_of, stated
+from tracker.regressions.track import WAYS, Track, TrackRuns, alike, runs_of_track, track_limits, traits_of
 from tracker.results.verdicts import FAIL_ON, GateResult
 from tracker.store import Store, judged, regressions, thresholds
 from tracker.store.chosen import ChosenRuns, Known, all_keys, values_of_runs
@@ -52,18 +51,16 @@ class GateFacts(Struct, frozen=True):
         """The exit code, by the first rule that holds, and what gave it: JUDGEMENT, section 7. A time that a slow host
         took fails nothing until there are runs without it.
         """
-        is_slower = any(sign > 0 for sign in self.steps) or (not self.steps and self.net >= limits.gate_net)
-        if self.host and is_slower and self.peak < limits.gate_peak:
-            return GateResult(EXIT_TOO_LITTLE_DATA, "slow host", self.net, self.peak, self.host)
-        if any(sign > 0 for sign in self.steps):
-            return GateResult(EXIT_FINDINGS, "step", self.net, self.peak)
-        if self.peak >= limits.gate_peak:
-            return GateResult(EXIT_FINDINGS, "peak memory", self.net, self.peak)
-        if not self.steps and self.net >= limits.gate_net:
-            return GateResult(EXIT_FINDINGS, "net of the operators", self.net, self.peak)
-        if self.suspect or not self.decided:
-            return GateResult(EXIT_TOO_LITTLE_DATA, "suspect" if self.suspect else "runs", self.net, self.peak)
-        return GateResult(EXIT_OK, "", self.net, self.peak)
+        slower_step, peak = any(sign > 0 for sign in self.steps), self.peak >= limits.gate_peak
+        net = not self.steps and self.net >= limits.gate_net
+        causes = {
+            "slow host": self.host and (slower_step or net) and not peak, "step": slower_step, "peak memory": peak,
+            "net of the operators": net, "suspect": self.suspect, "runs": not self.decided,
+        }  # fmt: skip
+        cause = next((word for word, holds in causes.items() if holds), "")
+        is_found = cause in ("step", "peak memory", "net of the operators")
+        code = EXIT_FINDINGS if is_found else EXIT_TOO_LITTLE_DATA if cause else EXIT_OK
+        return GateResult(code, cause, self.net, self.peak, self.host if cause == "slow host" else "")
 
 
 class SideVerdicts(Struct, frozen=True, eq=False):

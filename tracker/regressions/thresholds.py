@@ -15,11 +15,9 @@ from sqlalchemy import Connection
 
 from tracker.columns import Columns
 from tracker.errors import UsageError, check_reason
-from tracker.regressions.judgement import TrackReader, update
+from tracker.regressions.judgement import DIRECTIONS, TrackReader, update
 from tracker.regressions.lifecycle import TrackState, judge_next
-from tracker.regressions.rows import DIRECTIONS
-from tracker.regressions.track import COUNTS, MIN_RATIO, OF_SERIES
-from tracker.regressions.tracks import TrackRuns, places
+from tracker.regressions.track import COUNTS, MIN_RATIO, OF_SERIES, TrackRuns, places
 from tracker.results import THRESHOLDS, Calibration, HistoryOptions, TriedThresholds
 from tracker.results.thresholds import TRIED_COLUMNS
 from tracker.store import Store, judged, regressions, thresholds
@@ -146,31 +144,27 @@ def _moved(store: Store, track: TrackRuns) -> tuple[list[dict[str, Any]], int]:
             judge_next(reader.track(connection, track, state, at), state, at, track.thresholds)
     key_of = dict(zip(series.ids.tolist(), series.keys, strict=True))
 
-    def row(movement: str, key: tuple[int, str, str, int], size: float, contribution: float, state: str) -> Any:
-        number, direction, how, version = key
-        kind, metric, name, shapes, part = key_of[number]
-        worse = direction == DIRECTIONS[1]
-        return {
-            "movement": movement, "version": track.labels.get(version, ""), "direction": direction, "how": how,
-            "kind": kind, "metric": metric, "name": name, "input_shapes": shapes, "part": part,
-            "ratio": None if how == "presence" else float(np.expm1(size if worse else -size)),
-            "contribution": contribution, "state": state, **track.names,
-        }  # fmt: skip
-
     before = {one.key: one for one in stored}
     after = {
         (int(series.ids[one.series]), DIRECTIONS[one.sign], one.how, track.order[one.first_version - 1]): one
         for one in state.findings
         if one.state != "withdrawn"
     }
-    moved = [
-        (key, row(movement, key, one.size, one.contribution, one.state))
-        for movement, own, other in (("comes", after, before), ("goes", before, after))
-        for key, one in own.items()
-        if key not in other
-    ]
-    moved.sort(key=lambda pair: (track.place.get(pair[0][3], 0), -abs(pair[1]["contribution"]), pair[1]["name"]))
-    return [one for _, one in moved], len(before.keys() & after.keys())
+    moved = []
+    for movement, own, other in (("comes", after, before), ("goes", before, after)):
+        for key in [key for key in own if key not in other]:
+            one, (number, direction, how, version) = own[key], key
+            kind, metric, name, shapes, part = key_of[number]
+            size = one.size if direction == DIRECTIONS[1] else -one.size
+            row = {
+                "movement": movement, "version": track.labels.get(version, ""), "direction": direction, "how": how,
+                "kind": kind, "metric": metric, "name": name, "input_shapes": shapes, "part": part,
+                "ratio": None if how == "presence" else float(np.expm1(size)),
+                "contribution": one.contribution, "state": one.state, **track.names,
+            }  # fmt: skip
+            moved.append((track.place.get(version, 0), row))
+    moved.sort(key=lambda pair: (pair[0], -abs(pair[1]["contribution"]), pair[1]["name"]))
+    return [row for _, row in moved], len(before.keys() & after.keys())
 
 
 def _write(store: Store, lines: Sequence[Line], limits: Sequence[Threshold]) -> int:

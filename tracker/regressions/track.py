@@ -1,16 +1,17 @@
-"""A track in memory: its runs in the order of versions, the numbers of its series in them, and which of them can be
-compared: those that were recorded alike (see `results.recording`). And the limits that hold in it: the defaults, where
-a user set no other.
+"""The tracks of a database: the runs of each in the order of versions, the limits that hold in it, the numbers of its
+series, and which of them can be compared: those that were recorded alike (see `results.recording`).
 
 Of two limits for one series the more specific one holds: a pattern of names goes before a kind, a kind before all
-series; then a configuration before all, a device before all.
+series; then a configuration before all, a device before all. The defaults hold where a user set no other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from fnmatch import translate
 from functools import cache, cached_property
+from itertools import groupby
 from re import compile
 from typing import Any, Final
 
@@ -21,14 +22,21 @@ from sqlalchemy import Connection
 
 from tracker.columns import F64, I64, Flags
 from tracker.detect import DEFAULTS, Key, KindCode, SeriesTraits, Thresholds, Window, series_of, shared_factor
+from tracker.errors import UsageError
+from tracker.results import HistoryOptions
 from tracker.results.recording import Recording, differences, remedies, rests_on
-from tracker.store import judged, samples
+from tracker.store import Store, judged, queries, regressions, samples, thresholds
+from tracker.store.dimensions import digest_of
 from tracker.store.judged import Line, LineRun, SeriesTable
 from tracker.store.queries.recordings import Recorded, contents
-from tracker.store.samples import SUMMARY, UNPROFILED
+from tracker.store.regressions import JudgedRow
+from tracker.store.samples import SAMPLE_RULES, SUMMARY, UNPROFILED
 from tracker.store.samples.arrays import SampleArray
 from tracker.store.thresholds import Threshold
 from tracker.units import format_numbers
+
+RULE_VERSION: Final = 6
+"""Changes with the rules, so that all versions are judged again."""
 
 BEGINNING: Final = 0
 """The level of a series before the first version; versions are numbered from 1."""
@@ -47,6 +55,139 @@ COUNTS: Final = frozenset({"confirm", "least_base", "window", "look_back"})
 
 _SHAPED: Final = 0.1
 """Share of the operators of a run that have shapes where shapes were recorded: half to nearly all of them."""
+_LINE: Final = ("workload_id", "configuration_id", "device_id")
+_LONGEST: Final = 18
+"""Digits of the longest number that a database can have."""
+
+
+@dataclass(frozen=True)
+class TrackRuns:
+    """The active runs of a track in the order of versions. `rows`: what was read of them; `limits`: that users set;
+    `rests_on`: what the judgement of each version rests on, in their order; `judged`: how they came out that were
+    judged, from whatever; `names`: workload, configuration and device.
+    """
+
+    line: Line
+    rows: Sequence[tuple[Any, ...]]
+    runs: Sequence[LineRun]
+    limits: tuple[Threshold, ...]
+    rests_on: dict[int, bytes]
+    judged: Mapping[int, JudgedRow]
+    names: Mapping[str, str]
+
+    @cached_property
+    def order(self) -> list[int]:
+        """Its versions in their order."""
+        return list(self.rests_on)
+
+    @cached_property
+    def place(self) -> dict[int, int]:
+        """Version -> its place in their order, from 1."""
+        return {version: at for at, version in enumerate(self.order, 1)}
+
+    @cached_property
+    def labels(self) -> dict[int, str]:
+        """Version -> its label, in order."""
+        return {run.version_id: run.version for run in self.runs}
+
+    @cached_property
+    def thresholds(self) -> Thresholds:
+        """The limits that are the same for all series."""
+        return track_limits(self.limits)
+
+    @property
+    def newest(self) -> list[LineRun]:
+        """The runs of its newest version."""
+        return self.runs_of(self.order[-1])
+
+    @property
+    def pinned(self) -> LineRun | None:
+        """A run of the pinned version, where it has any here."""
+        return next((run for run in self.runs if run.pinned), None)
+
+    def runs_of(self, version_id: int) -> list[LineRun]:
+        """The runs of a version."""
+        return [run for run in self.runs if run.version_id == version_id]
+
+    def before(self, version_id: int) -> str | None:
+        """The label of the version before; None for the first one, and for one that is not there."""
+        at = self.place.get(version_id, 1)
+        return self.labels[self.order[at - 2]] if at > 1 else None
+
+    @cached_property
+    def late(self) -> list[int]:
+        """The versions whose judgement is missing or out of date, in order."""
+        first = self.first_difference({version: row.rests_on for version, row in self.judged.items()})
+        return [] if first is None else self.order[first - 1 :]
+
+    def first_difference(self, known: dict[int, bytes]) -> int | None:
+        """The place of the first version that was judged from something else than what is there now; None: all is
+        judged. `known`: what was judged rests on.
+        """
+        for at, (version, own) in enumerate(self.rests_on.items(), 1):
+            if known.get(version) != own:
+                return at
+        return len(self.order) + 1 if known.keys() - self.rests_on.keys() else None
+
+
+def runs_of_track(connection: Connection, line: Line, names: Mapping[str, str] | None = None) -> TrackRuns:
+    """What the judgement of a track rests on now."""
+    rows = judged.rows_of_runs(connection, line)
+    runs = judged.runs_of(connection, line, rows)
+    limits = thresholds.of_line(connection, line)
+    # all that can change a verdict
+    of_limits = [
+        (row.name, row.kind, row.pattern, row.value, bool(row.configuration_id), bool(row.device_id))
+        for row in sorted(limits, key=_specific)
+    ]
+    chain = digest_of((SAMPLE_RULES, RULE_VERSION, *of_limits))
+    found = {}
+    for version, own in groupby(runs, lambda run: run.version_id):
+        said = (f"{run.run_id} {run.ranks} {run.timeline} {run.recording_id}" for run in own)
+        chain = found[version] = digest_of((chain.hex(), version, *said))
+    return TrackRuns(line, rows, runs, limits, found, regressions.judged_rows(connection, line), names or {})
+
+
+def named_lines(
+    store: Store, workload: str | None = None, device: str | None = None, config: Mapping[str, str] | None = None
+) -> dict[Line, dict[str, str]]:
+    """The tracks with active runs -> their workload, configuration and device in words. `device`: a part of its name;
+    `config`: values that the configuration has.
+    """
+    rows = queries.lines.columns(store, workload)
+    rows = rows.taken(rows.integers("runs") > 0)
+    rows = rows if device is None else queries.on_device(rows, device)
+    rows = queries.with_values(store, rows, config or {})
+    words = rows.rows("workload", "configuration", "vendor", "device")
+    return {
+        Line(*line): {"workload": of, "configuration": own, "device": f"{vendor} {model}".strip()}
+        for line, (of, own, vendor, model) in zip(rows.rows(*_LINE), words, strict=True)
+    }
+
+
+def read_tracks(store: Store, lines: Mapping[Line, Mapping[str, str]]) -> list[TrackRuns]:
+    """These tracks of `named_lines`."""
+    with store.connect() as connection:
+        return [runs_of_track(connection, line, names) for line, names in lines.items()]
+
+
+def places(store: Store, options: HistoryOptions) -> list[TrackRuns]:
+    """The tracks that the options leave; UsageError where there are none, or several workloads."""
+    queries.check_filters(store, workload=options.workload, device=options.device, config=options.config)
+    found = named_lines(store, options.workload, options.device, options.config)
+    key = options.key or ""
+    if key.isascii() and key.isdigit() and len(key) <= _LONGEST and len(found) > 1:
+        # the number of a series says which workload is meant; what is the number of none here may be a name
+        own = {Line(*line) for line in queries.series_lines(store, [int(key)])[list(_LINE)].to_numpy().tolist()}
+        if not own:
+            raise UsageError(f"there is no series {key}", remedy="tracker history '*' --workload WORKLOAD lists them")
+        found = {line: names for line, names in found.items() if line in own} or found
+    workloads = list(dict.fromkeys(names["workload"] for names in found.values()))
+    if len(workloads) > 1:
+        raise UsageError(f"there are several workloads: {', '.join(workloads)}", remedy="choose one with --workload")
+    if not workloads:
+        raise UsageError("no active runs are left to show", remedy="tracker runs --state all lists what there is")
+    return read_tracks(store, found)
 
 
 class Track:
@@ -65,8 +206,6 @@ class Track:
         self.versions = np.asarray(versions, dtype=np.int64)
         if (np.diff(self.versions) < 0).any():
             raise ValueError("the runs of a track must be in the order of versions")
-        if values.shape != (len(series.kind), len(self.versions)):
-            raise ValueError(f"values of {values.shape} for {len(series.kind)} series and {len(self.versions)} runs")
         self.series = series
         self.ids, self.keys = (np.arange(len(values)), ()) if named is None else (named.ids, named.keys)
         self.there = np.asarray(~np.isnan(values).all(axis=1))
@@ -129,16 +268,15 @@ class ReadBefore(Struct):
         return self.series
 
 
-def read_track(  # noqa: PLR0913 -- which runs, in what order, and by what they are compared
-    connection: Connection, line: Line, runs: Sequence[LineRun], place: Mapping[int, int],
-    limits: Sequence[Threshold] = (), *, like: int = -1, timed_by: Sequence[LineRun] | None = None,
-    known: ReadBefore | None = None, present: bool = False,
+def read_track(
+    connection: Connection, of: TrackRuns, runs: Sequence[LineRun], *, like: int = -1,
+    timed_by: Sequence[LineRun] | None = None, known: ReadBefore | None = None, present: bool = False,
 ) -> Track:  # fmt: skip
-    """These runs of a track. `place`: version -> its place in their order; `like`: the run that the others must be
-    recorded like; `timed_by`: the runs whose clock sets the limits, None: all; `present`: only series that they have.
+    """These runs of a track, by its limits. `like`: the place of the run that the others must be recorded like;
+    `timed_by`: the runs whose clock sets the limits, None: all; `present`: only series that they have.
     """
     known = known or ReadBefore()
-    series = known.series_of(connection, line)
+    series = known.series_of(connection, of.line)
     values, calls = judged.values_of(connection, [run.run_id for run in runs], series, known.arrays)
     if present:
         rows = np.flatnonzero(~np.isnan(values).all(axis=1))
@@ -146,10 +284,10 @@ def read_track(  # noqa: PLR0913 -- which runs, in what order, and by what they 
         values, calls = values[rows], calls[rows]
     device_timed = all(run.timeline == "device" for run in (runs if timed_by is None else timed_by))
     if device_timed not in known.traits:
-        known.traits[device_timed] = traits_of(series.keys, limits, device_timed=device_timed)
+        known.traits[device_timed] = traits_of(series.keys, of.limits, device_timed=device_timed)
     same = alike(series.keys, values, recorded_runs(connection, runs), like) if runs else None
     return Track(
-        values, np.array([place[run.version_id] for run in runs], dtype=np.int64), known.traits[device_timed],
+        values, np.array([of.place[run.version_id] for run in runs], dtype=np.int64), known.traits[device_timed],
         calls=calls, run_ids=np.array([run.run_id for run in runs], dtype=np.int64), alike=same, named=series,
     )  # fmt: skip
 
@@ -179,10 +317,8 @@ def geometric_mean(values: F64, columns: Any) -> F64:
     there = chosen > 0
     count = there.sum(axis=1)
     logs = np.log(np.where(there, chosen, 1.0)).sum(axis=1) / np.maximum(count, 1)
-    least, most = (
-        np.where(there, chosen, np.inf).min(axis=1, initial=np.inf),
-        np.where(there, chosen, 0.0).max(axis=1, initial=0.0),
-    )
+    least = np.where(there, chosen, np.inf).min(axis=1, initial=np.inf)
+    most = np.where(there, chosen, 0.0).max(axis=1, initial=0.0)
     return np.where(count == 0, 0.0, np.where(least == most, most, np.exp(logs)))
 
 
@@ -232,21 +368,19 @@ def recorded_runs(connection: Connection, runs: Sequence[LineRun]) -> list[Recor
     return [nothing if run.recording_id is None else said[run.recording_id] for run in runs]
 
 
-def settings_note(connection: Connection, line: Line, runs: Sequence[LineRun], look_back: int) -> str:
-    """Why the newest version of a track is compared with none, or only with some, of the newest `look_back` runs before
-    it; "" where all were recorded alike. `runs`: all of the track, in their order.
-
-    What captures say counts, and what series show, where these are not the same as before.
+def settings_note(connection: Connection, track: TrackRuns) -> str:
+    """Why the newest version of a track is compared with none, or only with some, of the runs that it looks back on;
+    "" where all were recorded alike. What captures say counts, and what series show, where these are not the same.
     """
-    newest = [run for run in runs if run.version_id == runs[-1].version_id]
-    before = [run for run in runs if run.version_id != runs[-1].version_id][-look_back:]
+    newest = track.newest
+    before = track.runs[: -len(newest)][-track.thresholds.look_back :]
     if not before:
         return ""
     stated = recorded_runs(connection, [*before, *newest])
     ids = [array.series_ids for array in samples.arrays_of(connection, (before[-1].run_id, newest[-1].run_id)).values()]
     if all(one == stated[0] for one in stated) and np.array_equal(ids[0], ids[-1]):
         return ""  # the texts of all series take longer to read than the rest
-    series = judged.series_of(connection, line)
+    series = judged.series_of(connection, track.line)
     values, _ = judged.values_of(connection, [run.run_id for run in (*before, *newest)], series)
     found = recordings_of(series.keys, values, stated)
     earlier, own = found[: len(before)], found[len(before) :]
@@ -287,14 +421,6 @@ def limit_of(name: str, key: Key, rows: Sequence[Threshold]) -> Threshold | None
 def is_limit_of(row: Threshold, key: Key) -> bool:
     """Whether a limit is one of this series."""
     return row.kind in ("", key[0]) and (not row.pattern or like(row.pattern)(key[2]))
-
-
-def limits_key(rows: Sequence[Threshold]) -> tuple[tuple[str | float, ...], ...]:
-    """All of the limits that can change a verdict."""
-    return tuple(
-        (row.name, row.kind, row.pattern, row.value, bool(row.configuration_id), bool(row.device_id))
-        for row in sorted(rows, key=_specific)
-    )
 
 
 def words_of_limits(rows: Sequence[Threshold]) -> str:
