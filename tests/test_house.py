@@ -32,7 +32,7 @@ ROOMS = {
     "tracker/ranks": (937, 6),
     "tracker/readers": (15_795, 120),
     "tracker/regressions": (4_087, 17),
-    "tracker/reports": (8_538, 39),
+    "tracker/reports": (8_349, 38),
     "tracker/results": (2_922, 15),
     "tracker/store": (12_736, 168),
     "tracker/timeline": (4_279, 32),

@@ -19,7 +19,7 @@ from tracker.reports.views import bottleneck
 from tracker.reports.views.history import points_of, series_title
 from tracker.reports.views.log import cell_tone, short_names
 from tracker.reports.views.matrix import labels, rows_of, verdict_lines
-from tracker.reports.workbook import Book, Field, field
+from tracker.reports.workbook import UNITS, Book, Field, field
 from tracker.results import (
     Advised,
     Calibration,
@@ -147,9 +147,6 @@ def _calibration(book: Book, calibration: Calibration, look: Look) -> None:
 _MOST: Final = 20
 """Series with a sheet and a chart of their own."""
 
-_HISTORY_KINDS: Final = {
-    "ns": ("ms", " (ms)"), "bytes": ("mb", " (MiB)"), "per_second": ("mean", " (per second)"), "ratio": ("percent", ""),
-}  # fmt: skip
 _SHEET_NAME: Final = 31  # characters: Excel specifications and limits
 _VALUES: Final = (("Mean of the runs", "value"), ("Smallest run", "minimum"), ("Largest run", "maximum"))
 
@@ -174,7 +171,8 @@ def _toned(tone: str, value: float | None) -> tuple[str, float | None]:
 
 
 def _history_fields(series: Row, history: History) -> list[Field]:
-    kind, unit = _HISTORY_KINDS[series["unit"]]
+    kind, word = UNITS[series["unit"]]
+    unit = "" if kind == "percent" else f" ({word})"
 
     def change(key: str) -> Any:
         tones = {"REGRESSED": "worse", "IMPROVED": "better"}
@@ -198,7 +196,7 @@ def _chart(sheet: Any, series: Row, rows: int) -> LineChart:
     chart = LineChart()
     # a title is text, not a formula, but characters that XML has no word for would break the file
     chart.title = printable(series_title(series))[:250]
-    chart.y_axis.title = _HISTORY_KINDS[series["unit"]][1].strip(" ()")
+    chart.y_axis.title = UNITS[series["unit"]][1].replace("%", "")
     chart.height, chart.width = 9, 26
     chart.x_axis.delete = chart.y_axis.delete = False
     chart.add_data(Reference(sheet, min_col=2, max_col=1 + len(_VALUES), min_row=1, max_row=rows + 1), True)
@@ -208,9 +206,6 @@ def _chart(sheet: Any, series: Row, rows: int) -> LineChart:
         if number:
             line.graphicalProperties.line.dashStyle = "sysDot"
     return chart
-
-
-_LOG_KINDS: Final = {"ns": ("ms", " (ms)"), "bytes": ("mb", " (MiB)")}
 
 
 def _log(book: Book, log: Log, look: Look) -> None:
@@ -232,7 +227,7 @@ def _log(book: Book, log: Log, look: Look) -> None:
 def _log_fields(column: Row, name: str, baseline: str | None) -> list[Field]:
     number, better = column["column"], column["higher_is_better"]
     per = f", {column['scope']}" if column["scope"] and column["scope"] not in name else ""
-    kind, unit = _LOG_KINDS.get(column["unit"], ("mean", f" ({column['unit']}{per})"))
+    kind, unit = UNITS[column["unit"]] if column["unit"] in ("ns", "bytes") else ("mean", f"{column['unit']}{per}")
 
     def take(make: Callable[[Row], Any]) -> Any:
         return lambda row: make(row["cells"].get(number, {}))
@@ -245,7 +240,7 @@ def _log_fields(column: Row, name: str, baseline: str | None) -> list[Field]:
         return ("text", cell.get("expected")) if gain is None else ("percent", gain)
 
     return [
-        field(f"{name or column['title']}{unit}", take(lambda cell: cell.get("value")), 18, kind),
+        field(f"{name or column['title']} ({unit})", take(lambda cell: cell.get("value")), 18, kind),
         field(f"DIFF against {baseline or 'the first version'}", change("baseline_diff"), 12, "percent"),
         field("DIFF against the version before", change("previous_diff"), 12, "percent"),
         field("Gain", take(lambda cell: cell.get("gain")), 10, "percent"),
@@ -255,8 +250,6 @@ def _log_fields(column: Row, name: str, baseline: str | None) -> list[Field]:
     ]
 
 
-_KINDS: Final = {"ns": "ms", "bytes": "mb", "count": "count", "ratio": "percent"}
-_UNITS: Final = {"ns": "ms", "bytes": "MiB", "count": "count", "ratio": "%"}
 _FASTER, _SAME, _SLOWER = "63BE7B", "FFFFFF", "F8696B"
 _FAR: Final = 0.3
 """The DIFF from which on a cell has the full colour."""
@@ -275,11 +268,11 @@ def _matrix(book: Book, matrix: Matrix, look: Look) -> None:
     fields = [
         field("Section", "section", 14), field("Name", lambda row: "    " * int(row["level"] or 0) + row["name"], 44),
         field("Input Shape", "input_shapes", 30), field("Part", "part", 20),
-        field("Unit", lambda row: _UNITS[row["unit"]], 8),
+        field("Unit", lambda row: UNITS[row["unit"]][1], 8),
     ]  # fmt: skip
     sides = list(enumerate(labels(matrix)))
     for at, label in sides:
-        fields.append(field(label, of_side(at, lambda row, cell: (_KINDS[row["unit"]], cell["value"])), 14, "ms"))
+        fields.append(field(label, of_side(at, lambda row, cell: (UNITS[row["unit"]][0], cell["value"])), 14, "ms"))
     first = len(fields) + 1
     for at, label in sides[1:]:
         fields.append(field(f"DIFF of {label}", of_side(at, lambda row, cell: cell["diff"]), 11, "percent"))

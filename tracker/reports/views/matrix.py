@@ -40,8 +40,11 @@ def document(matrix: Matrix, look: Look) -> Document:
     following = [command_of(("tracker", "diff"), sides, [*by, *words, *more])]
     following += others_of(sides, "-o diff.xlsx") if more == ["--details"] else []
     following += [command_of(("tracker", "diff"), [sides[0], sides[-1]], words)]
+    alike = zip(*((one.workload, one.device, one.configuration, counted(one.runs, "run"), counted(one.steps, "step"))
+                  for one in matrix.sides), strict=True)  # fmt: skip
+    shared = [values[0] for values in alike if len(set(values)) == 1 and values[0] not in cells.UNSAID]
     return Document(
-        title=_title(matrix, heads),
+        title=": ".join(filter(None, (", ".join(heads), ", ".join(shared)))),
         headline=headline(matrix),
         tone="" if cells.is_small(last.get("diff")) else cells.tone({"diff": last.get("diff")}, last.get("delta")),
         remarks=judged,
@@ -78,18 +81,6 @@ def verdict_lines(matrix: Matrix) -> tuple[str, ...]:
 
 def _total(rows: Sequence[Row]) -> Row | None:
     return next((row for row in rows if row["part"] in ("step_ns", "e2e_ns")), None)
-
-
-def _title(matrix: Matrix, heads: Sequence[str]) -> str:
-    """The sides, and what they have in common."""
-    found = [
-        (side.workload, side.device, side.configuration, counted(side.runs, "run"), counted(side.steps, "step"))
-        for side in matrix.sides
-    ]
-    shared = [
-        values[0] for values in zip(*found, strict=True) if len(set(values)) == 1 and values[0] not in cells.UNSAID
-    ]
-    return f"{', '.join(heads)}: {', '.join(shared)}" if shared else ", ".join(heads)
 
 
 def labels(matrix: Matrix, width: int | None = _LABEL) -> list[str]:
