@@ -17,8 +17,8 @@ _KINDS: Final = {EXIT_OK: "notice", EXIT_FINDINGS: "error"}
 
 def render(checks: Checks) -> str:
     """The headline, then what fails as errors and what may fail as warnings; of too many the last one says how many."""
-    kind = _KINDS.get(checks.code, "warning")
-    message = f"{checks.headline}\n--fail-on {checks.word}: exit {checks.code}, {checks.because}"
+    kind = _KINDS.get(checks.gate.code, "warning")
+    message = f"{checks.headline}\n--fail-on {checks.gate.word}: exit {checks.gate.code}, {checks.gate.because}"
     lines = [_annotation(kind, checks.title, message)]
     for rows, of in ((checks.failed, "error"), (checks.warned, "warning")):
         most = _MOST - (kind == of)

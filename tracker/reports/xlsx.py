@@ -25,7 +25,6 @@ from tracker.results import (
     Calibration,
     Cluster,
     ExplainedFinding,
-    ExplainedIncident,
     History,
     Log,
     Matrix,
@@ -35,11 +34,11 @@ from tracker.units import printable
 
 TITLE = "Excel workbook with all details"
 SUFFIX = ".xlsx"
-_TITLES: Final = {"ops": "Operators"}
-_CALIBRATION: Final = {
-    "ratios": "False verdicts", "proposals": "Proposals", "power": "Smallest change found", "suspects": "Suspects",
-    "series": "Noisy series",
+_TITLES: Final[Mapping[tuple[type, str], str]] = {
+    (Calibration, "ratios"): "False verdicts", (Calibration, "power"): "Smallest change found",
+    (Calibration, "series"): "Noisy series", (Shown, "ops"): "Operators",
 }  # fmt: skip
+"""Names of sheets that are not those of their tables."""
 
 
 def render(what: str, result: Any, look: Look) -> bytes:
@@ -52,12 +51,14 @@ def render(what: str, result: Any, look: Look) -> bytes:
 
 
 def _sheets(book: Book, result: Any, look: Look) -> None:
-    """A sheet per table; lists without rows have none."""
-    for name, rows in tables_of(result, look).items():
-        if not isinstance(rows, list):
-            book.table(name.capitalize(), rows)
-        elif rows:
-            book.table(name.capitalize(), Columns.of_rows(rows, list(rows[0])))
+    """A sheet per table, of one finding first its own; lists without rows have none."""
+    tables = tables_of(result, look)
+    if isinstance(result, ExplainedFinding):
+        tables = {"finding": [plain(dict(result.finding))]} | tables
+    for name, rows in tables.items():
+        if len(rows) or not isinstance(rows, list):
+            made = Columns.of_rows(rows, list(rows[0])) if isinstance(rows, list) else rows
+            book.table(_TITLES.get((type(result), name), name.capitalize()), made)
 
 
 def _show(book: Book, shown: Shown, look: Look) -> None:
@@ -74,14 +75,8 @@ def _show(book: Book, shown: Shown, look: Look) -> None:
     if not look.only and shown.tree_table is None:
         tables |= {name: shown.tables[name] for name in ("facts", "sources")}
     for name, rows in tables.items():
-        book.table(_TITLES.get(name, name.replace("_", " ").title().replace(" ", "")), rows)
-
-
-def _explained(book: Book, found: ExplainedFinding | ExplainedIncident, look: Look) -> None:
-    """The finding or those of an incident, tests, runs, events and facts, a sheet each."""
-    if isinstance(found, ExplainedFinding):
-        book.table("Finding", Columns.of_rows([plain(dict(found.finding))], list(found.finding)))
-    _sheets(book, found, look)
+        title = name.replace("_", " ").title().replace(" ", "")
+        book.table(_TITLES.get((Shown, name), title), rows)
 
 
 def _megabytes(row: Row) -> float | None:
@@ -116,20 +111,17 @@ _BESIDE: Final = {
 """Section -> a sheet beside it, with the columns of Ascend's cluster analysis: MB and GB are 1e6 and 1e9 bytes."""
 
 
-def _advice(book: Book, found: Advised, look: Look) -> None:
-    """What can be won together, a row per piece of advice, and how near operators come to what the device can do."""
-    book.notes("Summary", (found.headline, *found.missing, *found.notes))
-    for name, rows in found.tables.items():
-        if len(rows):
-            book.table(name.capitalize(), rows)
-
-
-def _cluster(book: Book, found: Cluster, look: Look) -> None:
-    """What was found, then a sheet per section that has rows, and beside three the sheet that Ascend's tools write."""
-    runs = " -> ".join(str(run["reference"]) for run in (found.baseline, found.run) if run is not None)
-    book.notes("Summary", (runs, found.headline, *found.remarks, *found.missing, *found.notes))
+def _summed_up(book: Book, found: Cluster | Advised, look: Look) -> None:
+    """What was found, then a sheet per table that has rows; beside three of a cluster the sheet that Ascend's tools
+    write.
+    """
+    notes = [found.headline]
+    if isinstance(found, Cluster):
+        runs = " -> ".join(str(run["reference"]) for run in (found.baseline, found.run) if run is not None)
+        notes = [runs, *notes, *found.remarks]
+    book.notes("Summary", (*notes, *found.missing, *found.notes))
     for name, rows in tables_of(found, look).items():
-        if len(rows) and name in _BESIDE:
+        if len(rows) and isinstance(found, Cluster) and name in _BESIDE:
             title, fields = _BESIDE[name]
             listed = records(rows)
             if name == "ranks":
@@ -137,11 +129,6 @@ def _cluster(book: Book, found: Cluster, look: Look) -> None:
             book.sheet(title, fields, listed)
         if len(rows):
             book.table(name.capitalize(), rows)
-
-
-def _calibration(book: Book, calibration: Calibration, look: Look) -> None:
-    for name, rows in tables_of(calibration, look).items():
-        book.table(_CALIBRATION[name], rows)
 
 
 _MOST: Final = 20
@@ -295,6 +282,5 @@ def _matrix(book: Book, matrix: Matrix, look: Look) -> None:
 
 
 _MADE: Final[Mapping[str, Callable[[Book, Any, Look], None]]] = {
-    "show": _show, "explained": _explained, "advice": _advice, "cluster": _cluster, "calibration": _calibration,
-    "history": _history, "log": _log, "matrix": _matrix,
+    "show": _show, "advice": _summed_up, "cluster": _summed_up, "history": _history, "log": _log, "matrix": _matrix,
 }  # fmt: skip

@@ -41,11 +41,8 @@ def of(result: Diff | Findings, look: Look) -> Checks:
         title = command("tracker", "findings", *words_of(("--workload", result.options.workload)))
         headline = view_of_findings.document(result, look).headline
         alone, rows = _tracks(result, gate), list(gate.rows)
-    ranked = [_check(row) for row in gate.of("failed")], [_check(row) for row in gate.of("suspect", "known")]
-    return Checks(
-        title, headline, gate.word, gate.code, gate.because, (*alone, *map(_check, rows)),
-        tuple(ranked[0]), tuple(ranked[1]),
-    )  # fmt: skip
+    failed, warned = map(_check, gate.of("failed")), map(_check, gate.of("suspect", "known"))
+    return Checks(title, headline, gate, (*alone, *map(_check, rows)), tuple(failed), tuple(warned))
 
 
 def _check(row: GatedRow) -> Check:
