@@ -123,7 +123,6 @@ def _row(
     return GatedRow(
         section, name, detail, verdict, outcome, unit, row[f"baseline_{of}"], row[f"candidate_{of}"],
         row["judged_diff"], row["q"], remark or reason, key,
-        _ratio(row.get("baseline_calls"), row.get("candidate_calls")),
     )  # fmt: skip
 
 

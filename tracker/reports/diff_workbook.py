@@ -16,14 +16,13 @@ from tracker.reports.document import Look
 from tracker.reports.rows import Row, chosen_sections, has, plain, pruned, records
 from tracker.reports.text import shorten
 from tracker.reports.views import bottleneck
-from tracker.reports.workbook import SIDES, Book, Field, Title, both, field
+from tracker.reports.workbook import SIDES, UNITS, Book, Field, Title, both, field
 from tracker.results import ADDED, BOTH, COMMUNICATION_KEY, OP_KEY, REMOVED, UNMATCHED, Diff
 from tracker.units import format_diff, format_numbers
 
 if TYPE_CHECKING:
     from tracker.columns import Columns
 
-_KINDS: Final = {"ns": "ms", "bytes": "mb", "count": "count", "ratio": "percent"}
 _TITLES: Final = {"idle_ns": "Free (scheduling)", "idle_share": "Free, share of E2E"}
 """Titles that the layout of this workbook fixes; everywhere else this is idle time."""
 _SMALL_OF_E2E: Final = 0.001
@@ -33,7 +32,6 @@ _TASKS: Final = (
     "not add up to the time of the collective."
 )
 _LEVELS: Final = "Rows of each level (transport, link) state the same bytes: add up those of one level only."
-_UNITS: Final = {"ms": "ms", "mb": "MiB", "count": "count", "percent": "%"}
 
 
 def write(diff: Diff, look: Look) -> bytes:
@@ -41,7 +39,9 @@ def write(diff: Diff, look: Look) -> bytes:
     book = Book(look.tell)
     limit = look.rows(None)
     if diff.tree_table is not None:
-        _tree(book, diff, diff.tree_table, limit)
+        tree = diff.tree_table
+        fields = [*_fields(diff, _TREE, tree), field("Path", "path", 60)]
+        book.sheet("TreeCompare", fields, records(pruned(tree, limit)), tone=lambda row: "" if row["level"] else "main")
     sections = chosen_sections(diff, look)
     if "overall" in sections:
         _overall(book, diff)
@@ -243,21 +243,22 @@ def _write(book: Book, diff: Diff, sheet: _Sheet, limit: int | None) -> None:
     book.sheet(sheet.title, own, rows, tone=lambda row: "summary" * (row.get("row") == sheet.word), above=above)
 
 
-def _tree(book: Book, diff: Diff, tree: Columns, limit: int | None) -> None:
-    fields = [*_fields(diff, _TREE, tree), field("Path", "path", 60)]
-    book.sheet("TreeCompare", fields, records(pruned(tree, limit)), tone=lambda row: "" if row["level"] else "main")
-
-
 def _overall(book: Book, diff: Diff) -> None:
+    def shown_in(row: Row) -> tuple[str, str]:
+        return UNITS["count" if row["metric"] == "samples_per_second" else row["unit"]]
+
     def take(name: str) -> Any:
-        return lambda row: (_kind(row), row[name])
+        return lambda row: (shown_in(row)[0], row[name])
+
+    def title(row: Row) -> str:
+        name = _TITLES.get(row["metric"]) or row["title"] or row["metric"]
+        return f"{'    ' * int(row['level'] or 0)}{name}"
 
     rows = records(diff.tables["overall"])
     e2e = next((row["baseline_value"] for row in rows if row["metric"] == "e2e_ns"), None)
     fields = [
-        field("Metric", lambda row: "    " * int(row["level"] or 0) + _title(row), 48),
-        field("Unit", lambda row: _UNITS[_kind(row)], 8),
-    ]
+        field("Metric", title, 48), field("Unit", lambda row: shown_in(row)[1], 8),
+    ]  # fmt: skip
     titles = []
     for (side, prefix), what in zip(SIDES, (diff.baseline, diff.candidate), strict=True):
         titles.append(Title(shorten(f"{side} {what.label}: {what.device}", 44), prefix, len(fields), 3))
@@ -274,14 +275,6 @@ def _overall(book: Book, diff: Diff) -> None:
     ]
     own = _fields(diff, fields, diff.tables["overall"])
     book.sheet("OverallMetrics", own, rows, tone=lambda row: "" if row["level"] else "main", above=titles, fixed=1)
-
-
-def _title(row: Mapping[str, Any]) -> str:
-    return _TITLES.get(str(row["metric"])) or str(row["title"] or row["metric"])
-
-
-def _kind(row: Row) -> str:
-    return "count" if row["metric"] == "samples_per_second" else _KINDS[row["unit"]]
 
 
 def _overall_verdict(row: Row, e2e_ns: float | None) -> tuple[str | None, bool]:

@@ -239,16 +239,13 @@ class Check(Struct, frozen=True):
 
 
 class Checks(Struct, frozen=True):
-    """What build systems read. `title`: the command of the question; `word`, `code`, `because`: the gate, its exit code
-    and why. `failed` and `warned`: what fails and what may fail, once each, the most important first; `rows`: all that
-    is worth a line, in the order of the result.
+    """What build systems read. `title`: the command of the question. `failed` and `warned`: what fails and what may
+    fail, once each, the most important first; `rows`: all that is worth a line, in the order of the result.
     """
 
     title: str
     headline: str
-    word: str
-    code: int
-    because: str
+    gate: Gate
     rows: tuple[Check, ...]
     failed: tuple[Check, ...]
     warned: tuple[Check, ...]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from typing import Final
 
 from tracker.errors import EXIT_FINDINGS, EXIT_OK
-from tracker.reports.document import Check, Checks
+from tracker.reports.document import Checks
 from tracker.units import printable
 
 TITLE = "annotations of a GitHub workflow"
@@ -17,23 +16,19 @@ _KINDS: Final = {EXIT_OK: "notice", EXIT_FINDINGS: "error"}
 
 
 def render(checks: Checks) -> str:
-    """The headline, then what fails as errors and what may fail as warnings."""
-    kind = _KINDS.get(checks.code, "warning")
-    message = f"{checks.headline}\n--fail-on {checks.word}: exit {checks.code}, {checks.because}"
+    """The headline, then what fails as errors and what may fail as warnings; of too many the last one says how many."""
+    kind = _KINDS.get(checks.gate.code, "warning")
+    message = f"{checks.headline}\n--fail-on {checks.gate.word}: exit {checks.gate.code}, {checks.gate.because}"
     lines = [_annotation(kind, checks.title, message)]
     for rows, of in ((checks.failed, "error"), (checks.warned, "warning")):
-        lines += _annotations(rows, of, _MOST - (kind == of))
+        most = _MOST - (kind == of)
+        shown = rows if len(rows) <= most else rows[: most - 1]
+        lines += (_annotation(of, f"{row.verdict}: {row.name}", row.sentence) for row in shown)
+        if len(shown) < len(rows):
+            left_out = ", ".join(row.name for row in rows[len(shown) :][:_MOST])
+            text = f"Among them {left_out}; the report has all of them."
+            lines.append(_annotation(of, f"{len(rows) - len(shown)} more", text))
     return "".join(f"{line}\n" for line in lines)
-
-
-def _annotations(rows: Sequence[Check], kind: str, most: int) -> Iterator[str]:
-    """One per row; where there are more than `most`, the last one says how many."""
-    shown = rows if len(rows) <= most else rows[: most - 1]
-    for row in shown:
-        yield _annotation(kind, f"{row.verdict}: {row.name}", row.sentence)
-    if len(shown) < len(rows):
-        left_out = ", ".join(row.name for row in rows[len(shown) :][:_MOST])
-        yield _annotation(kind, f"{len(rows) - len(shown)} more", f"Among them {left_out}; the report has all of them.")
 
 
 def _annotation(kind: str, title: str, message: str) -> str:

@@ -131,7 +131,12 @@ def _article(make: Callable[[Look], Document], look: Look, link: Callable[[Targe
     """`link`: the address of a row, None for a file."""
     document = make(replace(look, details=True, width=None, color=False, limit=look.rows(MOST_ROWS) or 0))
     chosen = document.chosen(look.only, details=True)
-    found = _Article(document, shorten(document.title, _TITLE), [], [], _commands(document.next_commands))
+    found = _Article(document, shorten(document.title, _TITLE), [], [], [])
+    for line in map(escape, map(printable, document.next_commands)):
+        if line.startswith("-") and found.commands:  # options that may end the command before it instead of its own
+            found.commands[-1][1].append(line)
+        else:
+            found.commands.append((line, []))
     for block in chosen:
         if isinstance(block, Lines):
             says_something = bool(block.lines) and not block.is_drawing
@@ -139,7 +144,10 @@ def _article(make: Callable[[Look], Document], look: Look, link: Callable[[Targe
             says_something = bool(block.rows or block.note or block.title)
         if says_something:
             (found.first if block.is_first or look.only else found.detail).append(_block(block, link))
-    found.detail.extend(_legend(document, chosen))
+    rows = chain.from_iterable(block.rows for block in chosen if isinstance(block, Table))
+    verdicts = {document.verdict, *(cell.partition(",")[0] for row in rows for cell in row)}
+    legend = tuple(f"{word}: {text}." for word, text in VERDICTS.items() if word in verdicts)
+    found.detail.extend([_HtmlBlock("What the verdicts mean", legend)] if legend else [])
     return found
 
 
@@ -213,29 +221,10 @@ def _block(block: Block, link: Callable[[Target], str] | None) -> _HtmlBlock:
     )  # fmt: skip
 
 
-def _legend(document: Document, blocks: Sequence[Block]) -> list[_HtmlBlock]:
-    """What the verdicts mean that are on the page."""
-    rows = chain.from_iterable(block.rows for block in blocks if isinstance(block, Table))
-    found = {document.verdict, *(cell.partition(",")[0] for row in rows for cell in row)}
-    lines = tuple(f"{word}: {text}." for word, text in VERDICTS.items() if word in found)
-    return [_HtmlBlock("What the verdicts mean", lines)] if lines else []
-
-
 def _spans(table: Table) -> list[tuple[float, float] | None]:
     """Where the bars of the rows begin and end; none where the chart above shows the same."""
     is_shown = isinstance(table.chart, Bars) and len(table.chart.sides) == 1
     return svg.spans(table.adds, table.bars) if table.adds or (any(table.bars) and not is_shown) else []
-
-
-def _commands(lines: Sequence[str]) -> list[tuple[Markup, list[Markup]]]:
-    """Each command with the options that may end it instead of its own, to the letter."""
-    found: list[tuple[Markup, list[Markup]]] = []
-    for line in map(escape, map(printable, lines)):
-        if line.startswith("-") and found:
-            found[-1][1].append(line)
-        else:
-            found.append((line, []))
-    return found
 
 
 def _without_empty_columns(table: Table) -> Table:

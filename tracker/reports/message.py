@@ -21,9 +21,7 @@ from tracker.reports.views.findings import KINDS, diff_text, explanation
 from tracker.results import REPLACED_BY, Message, ToldFinding, ToldIncident
 from tracker.units import MISSING_TEXT, counted, format_diff, format_ns, printable, ranges, time_unit
 
-_EVENTS: Final = {
-    "added": "more is found: ", "reminder": "still open: ",
-}  # fmt: skip
+_EVENTS: Final = {"added": "more is found: ", "reminder": "still open: "}
 _COMMANDS: Final = {
     "reproduce": ("Reproduce", 8.0), "acknowledge": ("Seen", 7.5), "mute": ("Not now", 5.0),
     "look": ("Look closer", 6.0), "explain": ("Why", 3.0),
@@ -90,7 +88,12 @@ def write(message: Message, form: str = "long", *, markdown: bool = False, limit
         return Written(cut(title_of(message), limits.title), json_of(message).decode())
     lines = [*_lines(message, short=form == "short", markdown=markdown)]
     if markdown:
-        lines = [_bulleted(line) for line in lines]
+        for place, line in enumerate(lines):
+            text = line.text.lstrip()
+            indent = line.text[: len(line.text) - len(text)]
+            if text and not text.startswith("- ") and line.keep != 9.0:
+                # an item of a list: Markdown would join it with the line before
+                lines[place] = replace(line, text=f"{indent}- {text}")
     if not limits.title:
         lines = [Line(title_of(message, markdown=markdown), 9.0), *lines]
         return Written("", fitted(lines, limits.body, limits.size))
@@ -101,13 +104,6 @@ def write(message: Message, form: str = "long", *, markdown: bool = False, limit
         if len(title) > limits.title:
             title = title_of(message, markdown=True, longest=longest)
     return Written(cut(title, limits.title), fitted(lines, limits.body, limits.size))
-
-
-def _bulleted(line: Line) -> Line:
-    """The line as an item of a list: Markdown would join it with the one before."""
-    text = line.text.lstrip()
-    indent = line.text[: len(line.text) - len(text)]
-    return line if not text or text.startswith("- ") or line.keep == 9.0 else replace(line, text=f"{indent}- {text}")
 
 
 def json_of(message: Message) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
 
@@ -165,39 +165,32 @@ def tables_of(result: Any, look: Look) -> dict[str, Any]:
     lists of rows.
     """
     kind = type(result).__name__
-    if isinstance(result, Diff | Shown):
-        return dict(_selected(result, look))
+    limit = look.rows(None)
+    if isinstance(result, Diff | Shown):  # a tree comes first, cut at each level
+        tables: dict[str, Any] = {} if result.tree_table is None else {"tree": pruned(result.tree_table, limit)}
+        chosen = (name for section in chosen_sections(result, look) for name in _TABLES[section])
+        return tables | {name: result.tables[name].head(limit) for name in chosen if name in result.tables}
     if isinstance(result, Cluster):  # changes where there are two runs
         names = look.only or [name for name in result.tables if name != "changes" or result.baseline is not None]
-        return {name: rows.head(look.rows(None)) for name, rows in result.tables.items() if name in names}
-    if isinstance(result, ExplainedIncident):
-        return _tables_of_incident(result)
-    if isinstance(result, Status):
-        return _tables_of_status(result)
+        return {name: rows.head(limit) for name, rows in result.tables.items() if name in names}
+    if isinstance(result, ExplainedIncident):  # each row with the number of its finding
+        tables = {"findings": [plain(dict(one.finding)) for one in result.explained]}
+        for name in EXPLAIN_COLUMNS:
+            tables[name] = [
+                {"finding_id": one.finding["finding_id"]} | row
+                for one in result.explained for row in records(getattr(one, name))
+            ]  # fmt: skip
+        return tables
+    if isinstance(result, Status):  # what it says of the whole, then its lists, that of what is expected the last
+        values = plain(result)
+        lists = {name: rows for name, rows in values.items() if isinstance(rows, list)}
+        for row in lists["folders"]:
+            del row["expected"]
+            row |= {key: str(row[key]) for key in ("profiles", "not_taken")}
+        expected = [{"path": one.path} | plain(each) for one in result.folders for each in one.expected]
+        whole = {name: value for name, value in values.items() if name not in lists}
+        return {"status": [whole]} | lists | {"expected": expected}
     return {name: getattr(result, name) for name in _FRAMES[kind]} if kind in _FRAMES else dict(result.tables)
-
-
-def _tables_of_incident(incident: ExplainedIncident) -> dict[str, list[Row]]:
-    """The findings, and the tests, runs, events and facts of all, each row with the number of its finding."""
-    tables = {"findings": [plain(dict(one.finding)) for one in incident.explained]}
-    for name in EXPLAIN_COLUMNS:
-        tables[name] = [
-            {"finding_id": one.finding["finding_id"]} | row
-            for one in incident.explained for row in records(getattr(one, name))
-        ]  # fmt: skip
-    return tables
-
-
-def _tables_of_status(status: Status) -> dict[str, list[Row]]:
-    """What a status says of the whole, then its lists; what is expected in a folder is a list of its own."""
-    values = plain(status)
-    tables: dict[str, list[Row]] = {"status": [{key: one for key, one in values.items() if not isinstance(one, list)}]}
-    tables |= {name: rows for name, rows in values.items() if isinstance(rows, list)}
-    for row in tables["folders"]:
-        del row["expected"]
-        row |= {key: str(row[key]) for key in ("profiles", "not_taken")}
-    tables["expected"] = [{"path": one.path} | plain(each) for one in status.folders for each in one.expected]
-    return tables
 
 
 def chosen_sections(result: Diff | Shown, look: Look) -> tuple[str, ...]:
@@ -205,14 +198,3 @@ def chosen_sections(result: Diff | Shown, look: Look) -> tuple[str, ...]:
     if isinstance(result, Diff) and result.is_refused:
         return ()
     return () if result.tree_table is not None and not look.only else look.sections()
-
-
-def _selected(result: Diff | Shown, look: Look) -> Iterator[tuple[str, Columns]]:
-    """Name and rows of each table of the chosen sections; a tree comes first, cut at each level."""
-    limit = look.rows(None)
-    if result.tree_table is not None:
-        yield "tree", pruned(result.tree_table, limit)
-    for section in chosen_sections(result, look):
-        for name in _TABLES[section]:
-            if name in result.tables:
-                yield name, result.tables[name].head(limit)

@@ -5,7 +5,7 @@ the reader wants it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import Final
 
@@ -40,106 +40,89 @@ _CODES: Final = {"strong": "1", "dim": "2", "worse": "31", "better": "32"}
 
 
 def render(document: Document, look: Look) -> str:
-    """The document as lines of at most `look.width` characters, where no number would be cut."""
-    page = _Page(look)
+    """The document as lines of at most `look.width` characters, where no number would be cut; what there was no room
+    for, and the next commands as the last line, unwrapped.
+    """
+    page = _Page(look.color, max(look.width or _WIDTH, _LEAST_WIDTH))
     page.text(document.title)
-    page.headline(document)
+    sentence, verdict, style = printable(document.headline), document.verdict, f"strong {document.tone}"
+    room = page.width - cell_len(sentence) - len(verdict)
+    if verdict and room >= GAP:
+        page.lines.append((" " * room).join((page.styled(sentence, "strong"), page.styled(verdict, style))))
+    else:
+        page.text(f"{sentence} {verdict}".strip(), style)
     for remark in document.remarks:
         page.text(remark)
-    blocks = document.chosen(look.only, details=look.details)
-    for block in blocks:
-        page.table(block) if isinstance(block, Table) else page.lines(block)
-    if document.notes:
-        page.blank()
-        for note in document.notes:
-            page.text(note)
-    return page.end(document.next_commands)
+    for block in document.chosen(look.only, details=look.details):
+        if isinstance(block, Lines) and not block.lines:
+            continue
+        page.lines.append("")
+        if block.title:
+            page.text(block.title, "strong")
+        if isinstance(block, Table):
+            page.table(block)
+            continue
+        for line in block.lines:
+            if block.is_wrapped:
+                page.indented(line, style="")
+            else:
+                page.lines.append(" " * _INDENT + printable(line))
+    page.lines += [""] if document.notes else []
+    for note in document.notes:
+        page.text(note)
+    if page.left_out:
+        page.lines.append("")
+        columns = f"{counted(len(page.left_out), 'column')} left out: {', '.join(page.left_out)}"
+        page.text(f"{columns}; use a wider terminal or another --format", "dim")
+    if document.next_commands:
+        page.lines += ["", f"Next: {printable(AND.join(document.next_commands))}"]
+    return "".join(f"{line if look.color else line.rstrip()}\n" for line in page.lines)
 
 
 class _Page:
-    """Lines of a terminal; with ANSI colours only where the look says so."""
+    """Lines of a terminal, with ANSI colours where it `has_color`; `left_out`: headers for which there was no room."""
 
-    def __init__(self, look: Look) -> None:
-        self._color = look.color
-        self.width = max(look.width or _WIDTH, _LEAST_WIDTH)
-        self._lines: list[str] = []
-        self._left_out: dict[str, None] = {}
+    def __init__(self, has_color: bool, width: int) -> None:
+        self._has_color = has_color
+        self.width = width
+        self.lines: list[str] = []
+        self.left_out: dict[str, None] = {}
 
     def text(self, line: str, style: str = "") -> None:
         """A paragraph, wrapped at the width."""
-        self._lines += (self._styled(part, style) for part in wrapped(printable(line), self.width))
-
-    def blank(self) -> None:
-        """An empty line."""
-        self._lines.append("")
-
-    def headline(self, document: Document) -> None:
-        """The sentence that answers, its verdict at the right end of the line where there is room."""
-        sentence, verdict = printable(document.headline), document.verdict
-        room = self.width - cell_len(sentence) - len(verdict)
-        if verdict and room >= GAP:
-            styled = (self._styled(sentence, "strong"), self._styled(verdict, f"strong {document.tone}"))
-            self._lines.append((" " * room).join(styled))
-        else:
-            self.text(f"{sentence} {verdict}".strip(), f"strong {document.tone}")
+        self.lines += (self.styled(part, style) for part in wrapped(printable(line), self.width))
 
     def table(self, table: Table) -> None:
-        """A blank line, the title, and the table fitted into the width."""
-        self.blank()
-        if table.title:
-            self.text(table.title, "strong")
+        """The table below its title, fitted into the width."""
         if table.lead:
-            self._indented(table.lead)
+            self.indented(table.lead)
         if table.rows:
             self._rows(table)
         elif not table.note:
-            self._indented("no rows")
+            self.indented("no rows")
         if table.more:
-            self._indented(f"… and {table.more:,} more")
+            self.indented(f"… and {table.more:,} more")
         if table.note:
-            self._indented(table.note)
+            self.indented(table.note)
 
-    def lines(self, block: Lines) -> None:
-        """A title with an indented line for each sentence; nothing without any."""
-        if not block.lines:
-            return
-        self.blank()
-        if block.title:
-            self.text(block.title, "strong")
-        for line in block.lines:
-            if block.is_wrapped:
-                self._indented(line, style="")
-            else:
-                self._lines.append(" " * _INDENT + printable(line))
-
-    def end(self, commands: Sequence[str]) -> str:
-        """The whole page, with what there was no room for, and the next commands as its last line, unwrapped."""
-        if self._left_out:
-            self.blank()
-            columns = f"{counted(len(self._left_out), 'column')} left out: {', '.join(self._left_out)}"
-            self.text(f"{columns}; use a wider terminal or another --format", "dim")
-        if commands:
-            self.blank()
-            self._lines.append(f"Next: {printable(AND.join(commands))}")
-        return "".join(f"{line if self._color else line.rstrip()}\n" for line in self._lines)
-
-    def _indented(self, line: str, indent: int = _INDENT, style: str = "dim") -> None:
+    def indented(self, line: str, indent: int = _INDENT, style: str = "dim") -> None:
+        """A paragraph below a title, or below a row."""
         for part in wrapped(printable(line), self.width - indent):
-            self._lines.append(f"{' ' * indent}{self._styled(part.rstrip(), style)}")
+            self.lines.append(f"{' ' * indent}{self.styled(part.rstrip(), style)}")
 
     def _rows(self, table: Table) -> None:
         """The header and the rows, with the sentences under them. A number is never cut: it would read as another one;
         where the columns that stay need more than the width, lines are longer.
         """
         fitted = fit(table, self.width - _INDENT)
-        self._left_out.update(dict.fromkeys(fitted.left_out))
+        self.left_out.update(dict.fromkeys(fitted.left_out))
         sizes = list(zip(fitted.columns, fitted.widths, strict=True))
         has_signs = any(part and part < 0 for part in table.bars)
         room = min(_BAR, self.width - _INDENT - sum(fitted.widths) - GAP * len(fitted.widths) - has_signs)
         if any(column.narrow for column in fitted.columns):
             for line in zip(*(column.narrow.split("\n") for column in fitted.columns), strict=True):
                 named = (self._cell((text,), *size, "dim")[0] for text, size in zip(line, sizes, strict=True))
-                self._lines.append((" " * GAP).join(["", *named]))
+                self.lines.append((" " * GAP).join(["", *named]))
         whole_rows = [(tone,) * len(sizes) for tone in table.tones]
         rows = zip_longest(fitted.rows, table.cell_tones or whole_rows, table.below, table.bars, fillvalue="")
         for place, (row, tones, sentence, part) in enumerate(rows):
@@ -148,23 +131,24 @@ class _Page:
                 whole = [cell or " " * width for cell, width in zip(cells, fitted.widths, strict=True)]
                 if number == 0 and part and room >= _LEAST:
                     sign = ("-" if float(part) < 0 else " ") * has_signs
-                    whole.append(self._styled(sign + bar(float(part), room), table.tones[place]))
-                self._lines.append((" " * GAP).join(["", *whole]))
+                    whole.append(self.styled(sign + bar(float(part), room), table.tones[place]))
+                self.lines.append((" " * GAP).join(["", *whole]))
             if sentence:
-                self._indented(str(sentence), 2 * _INDENT)
+                self.indented(str(sentence), 2 * _INDENT)
 
     def _cell(self, lines: Sequence[str], column: Column, width: int, tone: str) -> list[str]:
         """The lines of a cell, each as wide as its column; those behind the first are of columns that folded."""
         first, *folded = lines
         space = " " * (width - cell_len(first))
-        drawn = [self._styled(set_cell_size(first, width) if column.left else space + first, tone)]
+        drawn = [self.styled(set_cell_size(first, width) if column.left else space + first, tone)]
         for line in folded:
-            drawn.append(self._styled(line, f"dim {tone}") + " " * (width - cell_len(line)))
+            drawn.append(self.styled(line, f"dim {tone}") + " " * (width - cell_len(line)))
         return drawn
 
-    def _styled(self, text: str, style: str) -> str:
+    def styled(self, text: str, style: str) -> str:
+        """`text` in this style, as far as the page has colours."""
         codes = ";".join(sorted(_CODES[word] for word in style.split() if word in _CODES))
-        return f"\x1b[{codes}m{text}\x1b[0m" if self._color and codes and text else text
+        return f"\x1b[{codes}m{text}\x1b[0m" if self._has_color and codes and text else text
 
 
 def bar(part: float, width: int) -> str:
@@ -188,81 +172,61 @@ class Fitted(Struct, frozen=True):
     left_out: tuple[str, ...] = ()
 
 
-class _Plan(Struct, frozen=True):
-    """Which columns stand beside each other, which fold under column `main`, and the least width of an elastic one."""
-
-    kept: tuple[int, ...]
-    folded: tuple[int, ...]
-    main: int
-    least: int
-
-
 def fit(table: Table, width: int) -> Fitted:
-    """`table` in at most `width` terminal cells, as far as its fixed columns allow."""
-    cells = [[printable(cell) for cell in row] for row in table.rows]
+    """`table` in at most `width` terminal cells, as far as its fixed columns allow: columns fold under the first
+    elastic one, then they are left out.
+    """
+    columns, cells = table.columns, [[printable(cell) for cell in row] for row in table.rows]
     natural = [
         max([*map(cell_len, column.narrow.split("\n")), *(cell_len(row[index]) for row in cells)])
-        for index, column in enumerate(table.columns)
+        for index, column in enumerate(columns)
     ]
-    empty = frozenset(
-        index for index, column in enumerate(table.columns) if column.fold and not any(row[index] for row in cells)
-    )
-    for plan in _plans(table.columns, empty):
-        widths = _widths(table.columns, natural, plan, width)
+    empty = {at for at, column in enumerate(columns) if column.fold and not any(row[at] for row in cells)}
+    kept = tuple(at for at in range(len(columns)) if at not in empty)
+    main = next((at for at in kept if columns[at].elastic), -1)
+    folded = tuple(at for at in kept if columns[at].fold and at != main)
+    # which columns stand beside each other, which fold, and the least width of an elastic one: the first that fits
+    plans = [(kept, (), _WIDE), (tuple(at for at in kept if at not in folded), folded, _NARROW)]
+    for drop in sorted({column.drop for column in columns if column.drop}, reverse=True):
+        plans.append((tuple(at for at in plans[-1][0] if columns[at].drop < drop), folded, _NARROW))
+    plans.append((*plans[-1][:2], 0))
+    for beside, under, least in plans:
+        widths = _widths(columns, natural, beside, {main: under}, least, width)
         if widths is not None:
             break
     else:
         raise AssertionError("the last plan always fits")
-    rows = tuple(_cells(row, table.columns, plan, widths) for row in cells)
-    shown = {*plan.kept, *plan.folded, *empty}
-    left_out = tuple(
-        " ".join(column.header.split()) for index, column in enumerate(table.columns) if index not in shown
-    )
-    return Fitted(tuple(table.columns[index] for index in plan.kept), widths, rows, left_out)
+    rows = []
+    for row in cells:
+        line = []
+        for at, size in zip(beside, widths, strict=True):
+            text, below = row[at], [one for one in under if at == main and row[one] not in ("", MISSING_TEXT)]
+            own = _sentence(text, size) if columns[at].sentence else [shortened(text, columns[at], size)]
+            line.append((*own, *(" " * GAP + shortened(row[one], columns[one], size - GAP) for one in below)))
+        rows.append(tuple(line))
+    shown = {*beside, *under, *empty}
+    left_out = tuple(" ".join(column.header.split()) for at, column in enumerate(columns) if at not in shown)
+    return Fitted(tuple(columns[at] for at in beside), widths, tuple(rows), left_out)
 
 
-def _plans(columns: Sequence[Column], empty: frozenset[int]) -> Iterator[_Plan]:
-    kept = tuple(index for index in range(len(columns)) if index not in empty)
-    main = next((index for index in kept if columns[index].elastic), -1)
-    yield _Plan(kept, (), main, _WIDE)
-    folded = tuple(index for index in kept if columns[index].fold and index != main)
-    kept = tuple(index for index in kept if index not in folded)
-    yield _Plan(kept, folded, main, _NARROW)
-    for drop in sorted({column.drop for column in columns if column.drop}, reverse=True):
-        kept = tuple(index for index in kept if columns[index].drop < drop)
-        yield _Plan(kept, folded, main, _NARROW)
-    yield _Plan(kept, folded, main, 0)
-
-
-def _widths(columns: Sequence[Column], natural: list[int], plan: _Plan, width: int) -> tuple[int, ...] | None:
-    """The width of each kept column, None where an elastic one would get too little. The last plan (least 0) fits."""
-    wanted = {index: natural[index] for index in plan.kept}
-    elastic = [index for index in plan.kept if columns[index].elastic]
-    if plan.folded:
-        wanted[plan.main] = max(wanted[plan.main], *(natural[index] + GAP for index in plan.folded))
-    fixed = sum(size for index, size in wanted.items() if index not in elastic)
-    room = width - fixed - GAP * (len(plan.kept) - 1)
-    needed = sum(min(wanted[index], plan.least or _LEAST) for index in elastic)
-    if plan.least and room < needed:
+def _widths(
+    columns: Sequence[Column], natural: Sequence[int], beside: Sequence[int], folded: Mapping[int, Sequence[int]],
+    least: int, width: int,
+) -> tuple[int, ...] | None:  # fmt: skip
+    """The width of each column that stands `beside` the others, None where an elastic one would get less than `least`;
+    with 0 they always fit. `folded`: column -> those that stand under it.
+    """
+    wanted = {at: max([natural[at], *(natural[one] + GAP for one in folded.get(at, ()))]) for at in beside}
+    elastic = [at for at in beside if columns[at].elastic]
+    room = width - sum(size for at, size in wanted.items() if at not in elastic) - GAP * (len(beside) - 1)
+    if least and room < sum(min(wanted[at], least) for at in elastic):
         return None
     # the narrowest first: what they do not need goes to the wider ones
-    for position, index in enumerate(sorted(elastic, key=lambda index: wanted[index])):
+    for position, at in enumerate(sorted(elastic, key=lambda at: wanted[at])):
         fair = room // (len(elastic) - position)
-        wanted[index] = min(wanted[index], max(fair, _LEAST))
-        room -= wanted[index]
-    return tuple(wanted[index] for index in plan.kept)
-
-
-def _cells(
-    row: Sequence[str], columns: Sequence[Column], plan: _Plan, widths: tuple[int, ...]
-) -> tuple[tuple[str, ...], ...]:
-    cells = []
-    for index, size in zip(plan.kept, widths, strict=True):
-        below = [under for under in plan.folded if row[under] not in ("", MISSING_TEXT)] if index == plan.main else ()
-        lines = [" " * GAP + shortened(row[under], columns[under], size - GAP) for under in below]
-        own = _sentence(row[index], size) if columns[index].sentence else [shortened(row[index], columns[index], size)]
-        cells.append((*own, *lines))
-    return tuple(cells)
+        wanted[at] = min(wanted[at], max(fair, _LEAST))
+        room -= wanted[at]
+    return tuple(wanted[at] for at in beside)
 
 
 def shorten(text: str, width: int) -> str:

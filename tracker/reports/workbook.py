@@ -51,6 +51,11 @@ _FORMATS: Final = {
 _NUMBER_WIDTH: Final = 16  # shows 999,999,999.999; Excel shows ### where a number does not fit
 _PER_UNIT: Final = {"us": NS_PER_US, "ms": NS_PER_MS, "kb": BYTES_PER_KIB, "mb": BYTES_PER_KIB * BYTES_PER_KIB}
 
+UNITS: Final = {
+    "ns": ("ms", "ms"), "bytes": ("mb", "MiB"), "count": ("count", "count"), "ratio": ("percent", "%"),
+    "per_second": ("mean", "per second"),
+}  # fmt: skip
+"""Unit of a value in a column of several units, or of one -> its kind, and the unit in which it is shown."""
 SIDES: Final = (("Baseline", "baseline"), ("Candidate", "candidate"))
 """Both sides of a diff: how headers call them, and how the columns of its tables begin."""
 _KINDS: Final = {
@@ -132,7 +137,12 @@ class Book:
             sheet.column_dimensions[get_column_letter(position)].width = column.width
         sheet.row_dimensions[header].height = _HEADER_HEIGHT
         if above:
-            sheet.append(_title_cells(sheet, above))
+            # a text runs on over the empty cells behind it
+            cells: list[Any] = [None] * max(one.column + one.span for one in above)
+            for one in above:
+                texts = [one.text, *[None] * (one.span - 1)]
+                cells[one.column : one.column + one.span] = [_styled(sheet, text, one.style) for text in texts]
+            sheet.append(cells)
         sheet.append([_styled(sheet, column.header, "header") for column in fields])
         count = len(rows)
         kept = count if count + header <= MAX_ROWS else MAX_ROWS - header - 1  # and the row that tells
@@ -171,7 +181,8 @@ class Book:
             sheet.append([])
 
     def _append(self, sheet: Any, cells: list[Any]) -> None:
-        self._cut_texts += sum(cell is not None and _is_cut(cell.value) for cell in cells)
+        texts = (cell.value for cell in cells if cell is not None and isinstance(cell.value, str))
+        self._cut_texts += sum(len(text) >= MAX_TEXT // 2 - 2 and "…" in text for text in texts)
         sheet.append(cells)
 
     def _new(self, title: str) -> Any:
@@ -205,11 +216,6 @@ def cell_text(text: str) -> str:
     return re.sub("_(?=x[0-9A-Fa-f]{4}_)", "_x005F_", text)
 
 
-def _is_cut(value: Any) -> bool:
-    """Whether `cell_text` had to cut this text."""
-    return isinstance(value, str) and len(value) >= MAX_TEXT // 2 - 2 and "…" in value
-
-
 def _cell(sheet: Any, column: Field, row: Row, tone: str) -> Any:
     value, kind = column.value(row), column.kind
     if kind == "filter":  # (word, whether the candidate is worse)
@@ -226,15 +232,6 @@ def _cell(sheet: Any, column: Field, row: Row, tone: str) -> Any:
     elif kind == "count":
         kind = "int" if float(value).is_integer() else "mean"
     return _styled(sheet, str(value) if kind == "text" else value, _named(kind, tone))
-
-
-def _title_cells(sheet: Any, titles: Sequence[Title]) -> list[Any]:
-    """The line of titles; a text runs on over the empty cells behind it."""
-    cells: list[Any] = [None] * max(title.column + title.span for title in titles)
-    for title in titles:
-        texts = [title.text, *[None] * (title.span - 1)]
-        cells[title.column : title.column + title.span] = [_styled(sheet, text, title.style) for text in texts]
-    return cells
 
 
 def _named(kind: str, tone: str) -> str:
@@ -298,14 +295,11 @@ def _field_of(name: str, values: list[Any]) -> Field:
     if words.rpartition(" ")[2] in _PROBABILITIES:
         return field(words.title(), name, kind="number")
     if name in _MOMENTS:
-        return field(f"{words[:-3].title()} (UTC)", lambda row: _moment(row[name]))
+        when = f"{words[:-3].title()} (UTC)"
+        return field(when, lambda row: format_moment(row[name]) if row[name] and row[name] > 0 else None)
     if name.endswith("_ns"):
         return field(words[:-3].title(), name)
     if name == "bytes" or name.endswith("_bytes"):
         return field("Size" if name == "bytes" else words.removesuffix(" bytes").title(), name)
     is_number = bool(known) and all(isinstance(value, int | float) and not isinstance(value, bool) for value in known)
     return field(words.title(), name, 40 if name in _WIDE else 0, "count" if is_number else "text")
-
-
-def _moment(ns: int | None) -> str | None:
-    return None if ns is None or ns <= 0 else format_moment(ns)

@@ -19,13 +19,12 @@ from tracker.reports.views import bottleneck
 from tracker.reports.views.history import points_of, series_title
 from tracker.reports.views.log import cell_tone, short_names
 from tracker.reports.views.matrix import labels, rows_of, verdict_lines
-from tracker.reports.workbook import Book, Field, field
+from tracker.reports.workbook import UNITS, Book, Field, field
 from tracker.results import (
     Advised,
     Calibration,
     Cluster,
     ExplainedFinding,
-    ExplainedIncident,
     History,
     Log,
     Matrix,
@@ -35,11 +34,11 @@ from tracker.units import printable
 
 TITLE = "Excel workbook with all details"
 SUFFIX = ".xlsx"
-_TITLES: Final = {"ops": "Operators"}
-_CALIBRATION: Final = {
-    "ratios": "False verdicts", "proposals": "Proposals", "power": "Smallest change found", "suspects": "Suspects",
-    "series": "Noisy series",
+_TITLES: Final[Mapping[tuple[type, str], str]] = {
+    (Calibration, "ratios"): "False verdicts", (Calibration, "power"): "Smallest change found",
+    (Calibration, "series"): "Noisy series", (Shown, "ops"): "Operators",
 }  # fmt: skip
+"""Names of sheets that are not those of their tables."""
 
 
 def render(what: str, result: Any, look: Look) -> bytes:
@@ -52,12 +51,14 @@ def render(what: str, result: Any, look: Look) -> bytes:
 
 
 def _sheets(book: Book, result: Any, look: Look) -> None:
-    """A sheet per table; lists without rows have none."""
-    for name, rows in tables_of(result, look).items():
-        if not isinstance(rows, list):
-            book.table(name.capitalize(), rows)
-        elif rows:
-            book.table(name.capitalize(), Columns.of_rows(rows, list(rows[0])))
+    """A sheet per table, of one finding first its own; lists without rows have none."""
+    tables = tables_of(result, look)
+    if isinstance(result, ExplainedFinding):
+        tables = {"finding": [plain(dict(result.finding))]} | tables
+    for name, rows in tables.items():
+        if len(rows) or not isinstance(rows, list):
+            made = Columns.of_rows(rows, list(rows[0])) if isinstance(rows, list) else rows
+            book.table(_TITLES.get((type(result), name), name.capitalize()), made)
 
 
 def _show(book: Book, shown: Shown, look: Look) -> None:
@@ -74,14 +75,8 @@ def _show(book: Book, shown: Shown, look: Look) -> None:
     if not look.only and shown.tree_table is None:
         tables |= {name: shown.tables[name] for name in ("facts", "sources")}
     for name, rows in tables.items():
-        book.table(_TITLES.get(name, name.replace("_", " ").title().replace(" ", "")), rows)
-
-
-def _explained(book: Book, found: ExplainedFinding | ExplainedIncident, look: Look) -> None:
-    """The finding or those of an incident, tests, runs, events and facts, a sheet each."""
-    if isinstance(found, ExplainedFinding):
-        book.table("Finding", Columns.of_rows([plain(dict(found.finding))], list(found.finding)))
-    _sheets(book, found, look)
+        title = name.replace("_", " ").title().replace(" ", "")
+        book.table(_TITLES.get((Shown, name), title), rows)
 
 
 def _megabytes(row: Row) -> float | None:
@@ -116,20 +111,17 @@ _BESIDE: Final = {
 """Section -> a sheet beside it, with the columns of Ascend's cluster analysis: MB and GB are 1e6 and 1e9 bytes."""
 
 
-def _advice(book: Book, found: Advised, look: Look) -> None:
-    """What can be won together, a row per piece of advice, and how near operators come to what the device can do."""
-    book.notes("Summary", (found.headline, *found.missing, *found.notes))
-    for name, rows in found.tables.items():
-        if len(rows):
-            book.table(name.capitalize(), rows)
-
-
-def _cluster(book: Book, found: Cluster, look: Look) -> None:
-    """What was found, then a sheet per section that has rows, and beside three the sheet that Ascend's tools write."""
-    runs = " -> ".join(str(run["reference"]) for run in (found.baseline, found.run) if run is not None)
-    book.notes("Summary", (runs, found.headline, *found.remarks, *found.missing, *found.notes))
+def _summed_up(book: Book, found: Cluster | Advised, look: Look) -> None:
+    """What was found, then a sheet per table that has rows; beside three of a cluster the sheet that Ascend's tools
+    write.
+    """
+    notes = [found.headline]
+    if isinstance(found, Cluster):
+        runs = " -> ".join(str(run["reference"]) for run in (found.baseline, found.run) if run is not None)
+        notes = [runs, *notes, *found.remarks]
+    book.notes("Summary", (*notes, *found.missing, *found.notes))
     for name, rows in tables_of(found, look).items():
-        if len(rows) and name in _BESIDE:
+        if len(rows) and isinstance(found, Cluster) and name in _BESIDE:
             title, fields = _BESIDE[name]
             listed = records(rows)
             if name == "ranks":
@@ -139,17 +131,9 @@ def _cluster(book: Book, found: Cluster, look: Look) -> None:
             book.table(name.capitalize(), rows)
 
 
-def _calibration(book: Book, calibration: Calibration, look: Look) -> None:
-    for name, rows in tables_of(calibration, look).items():
-        book.table(_CALIBRATION[name], rows)
-
-
 _MOST: Final = 20
 """Series with a sheet and a chart of their own."""
 
-_HISTORY_KINDS: Final = {
-    "ns": ("ms", " (ms)"), "bytes": ("mb", " (MiB)"), "per_second": ("mean", " (per second)"), "ratio": ("percent", ""),
-}  # fmt: skip
 _SHEET_NAME: Final = 31  # characters: Excel specifications and limits
 _VALUES: Final = (("Mean of the runs", "value"), ("Smallest run", "minimum"), ("Largest run", "maximum"))
 
@@ -174,7 +158,8 @@ def _toned(tone: str, value: float | None) -> tuple[str, float | None]:
 
 
 def _history_fields(series: Row, history: History) -> list[Field]:
-    kind, unit = _HISTORY_KINDS[series["unit"]]
+    kind, word = UNITS[series["unit"]]
+    unit = "" if kind == "percent" else f" ({word})"
 
     def change(key: str) -> Any:
         tones = {"REGRESSED": "worse", "IMPROVED": "better"}
@@ -198,7 +183,7 @@ def _chart(sheet: Any, series: Row, rows: int) -> LineChart:
     chart = LineChart()
     # a title is text, not a formula, but characters that XML has no word for would break the file
     chart.title = printable(series_title(series))[:250]
-    chart.y_axis.title = _HISTORY_KINDS[series["unit"]][1].strip(" ()")
+    chart.y_axis.title = UNITS[series["unit"]][1].replace("%", "")
     chart.height, chart.width = 9, 26
     chart.x_axis.delete = chart.y_axis.delete = False
     chart.add_data(Reference(sheet, min_col=2, max_col=1 + len(_VALUES), min_row=1, max_row=rows + 1), True)
@@ -208,9 +193,6 @@ def _chart(sheet: Any, series: Row, rows: int) -> LineChart:
         if number:
             line.graphicalProperties.line.dashStyle = "sysDot"
     return chart
-
-
-_LOG_KINDS: Final = {"ns": ("ms", " (ms)"), "bytes": ("mb", " (MiB)")}
 
 
 def _log(book: Book, log: Log, look: Look) -> None:
@@ -232,7 +214,7 @@ def _log(book: Book, log: Log, look: Look) -> None:
 def _log_fields(column: Row, name: str, baseline: str | None) -> list[Field]:
     number, better = column["column"], column["higher_is_better"]
     per = f", {column['scope']}" if column["scope"] and column["scope"] not in name else ""
-    kind, unit = _LOG_KINDS.get(column["unit"], ("mean", f" ({column['unit']}{per})"))
+    kind, unit = UNITS[column["unit"]] if column["unit"] in ("ns", "bytes") else ("mean", f"{column['unit']}{per}")
 
     def take(make: Callable[[Row], Any]) -> Any:
         return lambda row: make(row["cells"].get(number, {}))
@@ -245,7 +227,7 @@ def _log_fields(column: Row, name: str, baseline: str | None) -> list[Field]:
         return ("text", cell.get("expected")) if gain is None else ("percent", gain)
 
     return [
-        field(f"{name or column['title']}{unit}", take(lambda cell: cell.get("value")), 18, kind),
+        field(f"{name or column['title']} ({unit})", take(lambda cell: cell.get("value")), 18, kind),
         field(f"DIFF against {baseline or 'the first version'}", change("baseline_diff"), 12, "percent"),
         field("DIFF against the version before", change("previous_diff"), 12, "percent"),
         field("Gain", take(lambda cell: cell.get("gain")), 10, "percent"),
@@ -255,8 +237,6 @@ def _log_fields(column: Row, name: str, baseline: str | None) -> list[Field]:
     ]
 
 
-_KINDS: Final = {"ns": "ms", "bytes": "mb", "count": "count", "ratio": "percent"}
-_UNITS: Final = {"ns": "ms", "bytes": "MiB", "count": "count", "ratio": "%"}
 _FASTER, _SAME, _SLOWER = "63BE7B", "FFFFFF", "F8696B"
 _FAR: Final = 0.3
 """The DIFF from which on a cell has the full colour."""
@@ -275,11 +255,11 @@ def _matrix(book: Book, matrix: Matrix, look: Look) -> None:
     fields = [
         field("Section", "section", 14), field("Name", lambda row: "    " * int(row["level"] or 0) + row["name"], 44),
         field("Input Shape", "input_shapes", 30), field("Part", "part", 20),
-        field("Unit", lambda row: _UNITS[row["unit"]], 8),
+        field("Unit", lambda row: UNITS[row["unit"]][1], 8),
     ]  # fmt: skip
     sides = list(enumerate(labels(matrix)))
     for at, label in sides:
-        fields.append(field(label, of_side(at, lambda row, cell: (_KINDS[row["unit"]], cell["value"])), 14, "ms"))
+        fields.append(field(label, of_side(at, lambda row, cell: (UNITS[row["unit"]][0], cell["value"])), 14, "ms"))
     first = len(fields) + 1
     for at, label in sides[1:]:
         fields.append(field(f"DIFF of {label}", of_side(at, lambda row, cell: cell["diff"]), 11, "percent"))
@@ -302,6 +282,5 @@ def _matrix(book: Book, matrix: Matrix, look: Look) -> None:
 
 
 _MADE: Final[Mapping[str, Callable[[Book, Any, Look], None]]] = {
-    "show": _show, "explained": _explained, "advice": _advice, "cluster": _cluster, "calibration": _calibration,
-    "history": _history, "log": _log, "matrix": _matrix,
+    "show": _show, "advice": _summed_up, "cluster": _summed_up, "history": _history, "log": _log, "matrix": _matrix,
 }  # fmt: skip

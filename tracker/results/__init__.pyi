@@ -1,208 +1,95 @@
-from .advice import ADVICE_COLUMNS, Advice, Advised, AdviseOptions, Claimed, Number
-from .board import BOARD_COLUMNS, Board, BoardOptions
-from .cluster import CLUSTER_COLUMNS, CLUSTER_SECTIONS, SLOW, SUSPECT, UNEVEN, Cluster, ClusterOptions
-from .columns import (
-    ADDED,
-    API_KEY,
-    BASELINES,
-    BOTH,
-    COMMUNICATION_KEY,
-    CORE_TIME,
-    COUNTER_KEY,
-    CYCLES,
-    DIFF_COLUMNS,
-    GRAINS,
-    KERNEL_KEY,
-    KERNEL_TYPE_KEY,
-    LINK,
-    LINK_KEY,
-    LOG_COLUMNS,
-    LOG_METRICS,
-    LOG_TITLES,
-    MATCHES,
-    METRIC_KEY,
-    MODULE_KEY,
-    NODE,
-    OP_KEY,
-    OTHER_METRIC,
-    PACKET,
-    PIPE_TIME,
-    PROFILERS,
-    RATIO,
-    REMOVED,
-    REPEATED_COUNTERS,
-    SECTIONS,
-    SHOWN_COLUMNS,
-    TRANSPORT,
-    TREE_COLUMNS,
-    TREE_DIFF_COLUMNS,
-    TREES,
-    UNMATCHED,
-)
-from .diff import (
-    MATRIX_COLUMNS,
-    MATRIX_ROWS,
-    OTHER_SHAPES,
-    REPLACED_BY,
-    TOP_LEVEL,
-    Bottleneck,
-    Cause,
-    Contribution,
-    Diff,
-    Explanation,
-    Matrix,
-    Part,
-    Rename,
-    Side,
-    check_matrix,
-)
-from .findings import (
-    CONFIRMED_STATES,
-    DIRECTIONS,
-    ENDED_STATES,
-    EXPLAIN_COLUMNS,
-    FINDINGS_COLUMNS,
-    MESSAGE_SCHEMA,
-    OPEN_STATES,
-    STATES,
-    ExplainedFinding,
-    ExplainedIncident,
-    Findings,
-    FindingsOptions,
-    Message,
-    ToldFinding,
-    ToldIncident,
-)
-from .history import (
-    HISTORY_COLUMNS,
-    SERIES_KINDS,
-    History,
-    HistoryOptions,
-    Log,
-)
-from .options import (
-    DiffOptions,
-    LogOptions,
-    Selection,
-    ShowOptions,
-)
-from .shown import (
-    Shown,
-)
-from .status import Status
-from .thresholds import (
-    CALIBRATION_COLUMNS,
-    THRESHOLDS,
-    Bounds,
-    CalibrateOptions,
-    Calibration,
-    TriedThresholds,
-)
-from .verdicts import (
-    VERDICT_COLUMNS,
-    Judgement,
-)
-
-__all__ = [
-    "ADDED",
-    "ADVICE_COLUMNS",
-    "API_KEY",
-    "BASELINES",
-    "BOARD_COLUMNS",
-    "BOTH",
-    "CALIBRATION_COLUMNS",
-    "CLUSTER_COLUMNS",
-    "CLUSTER_SECTIONS",
-    "COMMUNICATION_KEY",
-    "CONFIRMED_STATES",
-    "CORE_TIME",
-    "COUNTER_KEY",
-    "CYCLES",
-    "DIFF_COLUMNS",
-    "DIRECTIONS",
-    "ENDED_STATES",
-    "EXPLAIN_COLUMNS",
-    "FINDINGS_COLUMNS",
-    "GRAINS",
-    "HISTORY_COLUMNS",
-    "KERNEL_KEY",
-    "KERNEL_TYPE_KEY",
-    "LINK",
-    "LINK_KEY",
-    "LOG_COLUMNS",
-    "LOG_METRICS",
-    "LOG_TITLES",
-    "MATCHES",
-    "MATRIX_COLUMNS",
-    "MATRIX_ROWS",
-    "MESSAGE_SCHEMA",
-    "METRIC_KEY",
-    "MODULE_KEY",
-    "NODE",
-    "OPEN_STATES",
-    "OP_KEY",
-    "OTHER_METRIC",
-    "OTHER_SHAPES",
-    "PACKET",
-    "PIPE_TIME",
-    "PROFILERS",
-    "RATIO",
-    "REMOVED",
-    "REPEATED_COUNTERS",
-    "REPLACED_BY",
-    "SECTIONS",
-    "SERIES_KINDS",
-    "SHOWN_COLUMNS",
-    "SLOW",
-    "STATES",
-    "SUSPECT",
-    "THRESHOLDS",
-    "TOP_LEVEL",
-    "TRANSPORT",
-    "TREES",
-    "TREE_COLUMNS",
-    "TREE_DIFF_COLUMNS",
-    "UNEVEN",
-    "UNMATCHED",
-    "VERDICT_COLUMNS",
-    "Advice",
-    "AdviseOptions",
-    "Advised",
-    "Board",
-    "BoardOptions",
-    "Bottleneck",
-    "Bounds",
-    "CalibrateOptions",
-    "Calibration",
-    "Cause",
-    "Claimed",
-    "Cluster",
-    "ClusterOptions",
-    "Contribution",
-    "Diff",
-    "DiffOptions",
-    "ExplainedFinding",
-    "ExplainedIncident",
-    "Explanation",
-    "Findings",
-    "FindingsOptions",
-    "History",
-    "HistoryOptions",
-    "Judgement",
-    "Log",
-    "LogOptions",
-    "Matrix",
-    "Message",
-    "Number",
-    "Part",
-    "Rename",
-    "Selection",
-    "ShowOptions",
-    "Shown",
-    "Side",
-    "Status",
-    "ToldFinding",
-    "ToldIncident",
-    "TriedThresholds",
-    "check_matrix",
-]
+from .advice import ADVICE_COLUMNS as ADVICE_COLUMNS
+from .advice import Advice as Advice
+from .advice import Advised as Advised
+from .advice import AdviseOptions as AdviseOptions
+from .advice import Claimed as Claimed
+from .advice import Number as Number
+from .board import BOARD_COLUMNS as BOARD_COLUMNS
+from .board import Board as Board
+from .board import BoardOptions as BoardOptions
+from .cluster import CLUSTER_COLUMNS as CLUSTER_COLUMNS
+from .cluster import CLUSTER_SECTIONS as CLUSTER_SECTIONS
+from .cluster import SLOW as SLOW
+from .cluster import SUSPECT as SUSPECT
+from .cluster import UNEVEN as UNEVEN
+from .cluster import Cluster as Cluster
+from .cluster import ClusterOptions as ClusterOptions
+from .columns import ADDED as ADDED
+from .columns import API_KEY as API_KEY
+from .columns import BASELINES as BASELINES
+from .columns import BOTH as BOTH
+from .columns import COMMUNICATION_KEY as COMMUNICATION_KEY
+from .columns import CORE_TIME as CORE_TIME
+from .columns import COUNTER_KEY as COUNTER_KEY
+from .columns import CYCLES as CYCLES
+from .columns import DIFF_COLUMNS as DIFF_COLUMNS
+from .columns import GRAINS as GRAINS
+from .columns import KERNEL_TYPE_KEY as KERNEL_TYPE_KEY
+from .columns import LINK as LINK
+from .columns import LINK_KEY as LINK_KEY
+from .columns import LOG_COLUMNS as LOG_COLUMNS
+from .columns import LOG_TITLES as LOG_TITLES
+from .columns import MATCHES as MATCHES
+from .columns import MODULE_KEY as MODULE_KEY
+from .columns import NODE as NODE
+from .columns import OP_KEY as OP_KEY
+from .columns import OTHER_METRIC as OTHER_METRIC
+from .columns import PACKET as PACKET
+from .columns import PIPE_TIME as PIPE_TIME
+from .columns import PROFILERS as PROFILERS
+from .columns import RATIO as RATIO
+from .columns import REMOVED as REMOVED
+from .columns import REPEATED_COUNTERS as REPEATED_COUNTERS
+from .columns import SECTIONS as SECTIONS
+from .columns import SHOWN_COLUMNS as SHOWN_COLUMNS
+from .columns import TRANSPORT as TRANSPORT
+from .columns import TREE_COLUMNS as TREE_COLUMNS
+from .columns import TREE_DIFF_COLUMNS as TREE_DIFF_COLUMNS
+from .columns import TREES as TREES
+from .columns import UNMATCHED as UNMATCHED
+from .diff import MATRIX_COLUMNS as MATRIX_COLUMNS
+from .diff import MATRIX_ROWS as MATRIX_ROWS
+from .diff import OTHER_SHAPES as OTHER_SHAPES
+from .diff import REPLACED_BY as REPLACED_BY
+from .diff import TOP_LEVEL as TOP_LEVEL
+from .diff import Bottleneck as Bottleneck
+from .diff import Cause as Cause
+from .diff import Contribution as Contribution
+from .diff import Diff as Diff
+from .diff import Explanation as Explanation
+from .diff import Matrix as Matrix
+from .diff import Part as Part
+from .diff import Rename as Rename
+from .diff import Side as Side
+from .diff import check_matrix as check_matrix
+from .findings import CONFIRMED_STATES as CONFIRMED_STATES
+from .findings import ENDED_STATES as ENDED_STATES
+from .findings import EXPLAIN_COLUMNS as EXPLAIN_COLUMNS
+from .findings import FINDINGS_COLUMNS as FINDINGS_COLUMNS
+from .findings import OPEN_STATES as OPEN_STATES
+from .findings import STATES as STATES
+from .findings import ExplainedFinding as ExplainedFinding
+from .findings import ExplainedIncident as ExplainedIncident
+from .findings import Findings as Findings
+from .findings import FindingsOptions as FindingsOptions
+from .findings import Message as Message
+from .findings import ToldFinding as ToldFinding
+from .findings import ToldIncident as ToldIncident
+from .history import HISTORY_COLUMNS as HISTORY_COLUMNS
+from .history import SERIES_KINDS as SERIES_KINDS
+from .history import History as History
+from .history import HistoryOptions as HistoryOptions
+from .history import Log as Log
+from .options import DiffOptions as DiffOptions
+from .options import LogOptions as LogOptions
+from .options import Selection as Selection
+from .options import ShowOptions as ShowOptions
+from .shown import Shown as Shown
+from .status import Status as Status
+from .thresholds import CALIBRATION_COLUMNS as CALIBRATION_COLUMNS
+from .thresholds import THRESHOLDS as THRESHOLDS
+from .thresholds import CalibrateOptions as CalibrateOptions
+from .thresholds import Calibration as Calibration
+from .thresholds import TriedThresholds as TriedThresholds
+from .verdicts import VERDICT_COLUMNS as VERDICT_COLUMNS
+from .verdicts import Judgement as Judgement

@@ -124,7 +124,7 @@ class GateResult(Struct, frozen=True):
 class GatedRow(Struct, frozen=True):
     """One thing that was judged. `section`: a word of SECTIONS, or `finding`; `detail`: what else tells it from others
     of its name; `baseline`, `candidate` in `unit` (ns, bytes, count, ratio, per_second); `diff`: the judged one;
-    `remark`: the reason of its verdict, or of its outcome. `calls_diff`: of its calls; None where they are not known.
+    `remark`: the reason of its verdict, or of its outcome.
     """
 
     section: str
@@ -139,7 +139,6 @@ class GatedRow(Struct, frozen=True):
     q: float | None
     remark: str
     key: Key
-    calls_diff: float | None = None
 
     @property
     def delta(self) -> float:

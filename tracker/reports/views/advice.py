@@ -35,38 +35,33 @@ def document(found: Advised, look: Look) -> Document:
     words += [str(run.get("configuration") or ""), f"step {format_ns(found.step_ns)}" if found.step_ns else ""]
     words += [f"bottleneck: {found.bottleneck}"] if found.bottleneck else []
     before = "" if found.baseline is None else f"{short_labels([found.baseline['reference']])[0]} -> "
-    return Document(
-        title=f"{before}{', '.join(filter(None, words))}",
-        headline=found.headline,
-        tone="strong" if found.items else "",
-        remarks=tuple(_remarks(found)),
-        blocks=tuple(_blocks(found, look)),
-        notes=tuple(f"Note: {note}" for note in found.notes),
-        next_commands=tuple(_next(found, look)),
-    )
-
-
-def _remarks(found: Advised) -> Iterator[str]:
+    remarks, blocks = [], list[Block]()
     if found.use.get("hfu") is not None:
         model = f", MFU {share(found.use['mfu'])}" if found.use.get("mfu") is not None else ""
         least = "at least " if found.use["is_partial"] else ""
         rate, peak = found.use["tflops_per_s"], found.use["peak_tflops"]
         source = str(found.use["peak_source"]).partition(";")[0]
-        yield f"HFU {least}{share(found.use['hfu'])}{model}: {rate:,.1f} of {peak:,g} TFLOP/s ({source})."
+        remarks.append(f"HFU {least}{share(found.use['hfu'])}{model}: {rate:,.1f} of {peak:,g} TFLOP/s ({source}).")
     if any(item.gain_ns for item in found.items):
-        yield "Bounds, no promises: changes of the same work do not add up."
-
-
-def _blocks(found: Advised, look: Look) -> Iterator[Block]:
-    items = found.items
-    limit = look.rows(None if look.details else _FIRST)
-    if items:
-        made = advice_table(items if limit is None else items[:limit], found.run["workload"], len(found.run["run_ids"]))
-        yield replace(made, more=len(items) - len(made.rows), is_first=True)
+        remarks.append("Bounds, no promises: changes of the same work do not add up.")
+    if found.items:
+        shown = found.items[: look.rows(None if look.details else _FIRST)]
+        made = advice_table(shown, run["workload"], len(run["run_ids"]))
+        blocks.append(replace(made, more=len(found.items) - len(made.rows), is_first=True))
     if found.missing:
-        yield Lines("What cannot be judged", found.missing, is_wrapped=True, is_first=len(found.missing) <= _FEW)
+        is_first = len(found.missing) <= _FEW
+        blocks.append(Lines("What cannot be judged", found.missing, is_wrapped=True, is_first=is_first))
     if len(found.tables["efficiency"]):
-        yield efficiency_table(found.tables["efficiency"], look.rows(ROWS))
+        blocks.append(efficiency_table(found.tables["efficiency"], look.rows(ROWS)))
+    return Document(
+        title=f"{before}{', '.join(filter(None, words))}",
+        headline=found.headline,
+        tone="strong" if found.items else "",
+        remarks=tuple(remarks),
+        blocks=tuple(blocks),
+        notes=tuple(f"Note: {note}" for note in found.notes),
+        next_commands=tuple(_next(found, look)),
+    )
 
 
 def advice_table(items: Sequence[Advice], workload: str, runs: int = 1) -> Table:

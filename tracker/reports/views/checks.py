@@ -8,7 +8,7 @@ from tracker.compare.gates import gate_of_diff
 from tracker.errors import EXIT_FINDINGS, EXIT_NOT_COMPARABLE, EXIT_TOO_LITTLE_DATA
 from tracker.regressions.gates import gate_of_findings, reason_of
 from tracker.reports.cells import q_text, readable, values
-from tracker.reports.commands import command, command_of
+from tracker.reports.commands import command, command_of, words_of
 from tracker.reports.document import Check, Checks, Look
 from tracker.reports.rows import records
 from tracker.reports.views import findings as view_of_findings
@@ -16,6 +16,8 @@ from tracker.results import Diff, Findings
 from tracker.results.verdicts import Gate, GatedRow
 from tracker.units import format_diff, printable
 
+_OUTCOMES: Final = {EXIT_NOT_COMPARABLE: "error", EXIT_TOO_LITTLE_DATA: "unsure"}
+"""Exit code of a gate -> outcome of a step that was not judged."""
 _SMALL: Final = 0.001
 """Part of the whole below which what is as it should be, or cannot be judged, is not worth a line."""
 
@@ -25,28 +27,22 @@ def of(result: Diff | Findings, look: Look) -> Checks:
     gate = look.gate or (gate_of_diff(result) if isinstance(result, Diff) else gate_of_findings(result))
     if isinstance(result, Diff):
         headline = ". ".join([result.explanation.headline, *result.explanation.remarks]).rstrip(".")
-        alone = _step_of_diff(result, gate)
+        where = words_of(("--workload", result.options.workload), ("--config", result.options.config))
+        title = command_of(("tracker", "diff"), [result.baseline.label, result.candidate.label], where)
+        step = result.explanation.total_metric.replace("step_ns", "duration_ns")
+        alone = []
+        if not any(row.key[:2] == ("run", step) for row in gate.rows):  # the step was not judged
+            outcome, why = _OUTCOMES.get(gate.code, "passed"), printable(gate.because)
+            alone.append(Check("overall", "step", outcome, "NOT_COMPARABLE", why, "", None, "overall:step"))
         totals = (result.explanation.baseline_ns, result.explanation.candidate_ns)
         whole = max((value for value in totals if value is not None), default=None)
         rows = _worth_a_line(gate, whole)
     else:
+        title = command("tracker", "findings", *words_of(("--workload", result.options.workload)))
         headline = view_of_findings.document(result, look).headline
         alone, rows = _tracks(result, gate), list(gate.rows)
-    ranked = [_check(row) for row in gate.of("failed")], [_check(row) for row in gate.of("suspect", "known")]
-    return Checks(
-        _title(result), headline, gate.word, gate.code, gate.because, (*alone, *map(_check, rows)),
-        tuple(ranked[0]), tuple(ranked[1]),
-    )  # fmt: skip
-
-
-def _title(result: Diff | Findings) -> str:
-    """The command of the question."""
-    workload = result.options.workload
-    where = ["--workload", workload] if workload else []
-    if isinstance(result, Diff):
-        where += [word for key, value in result.options.config.items() for word in ("--config", f"{key}={value}")]
-        return command_of(("tracker", "diff"), [result.baseline.label, result.candidate.label], where)
-    return command("tracker", "findings", *where)
+    failed, warned = map(_check, gate.of("failed")), map(_check, gate.of("suspect", "known"))
+    return Checks(title, headline, gate, (*alone, *map(_check, rows)), tuple(failed), tuple(warned))
 
 
 def _check(row: GatedRow) -> Check:
@@ -88,15 +84,6 @@ def _worth_a_line(gate: Gate, whole_ns: float | None) -> list[GatedRow]:
         or row.key[0] == "run"
         or size(row) >= _SMALL * whole.get(row.unit, 0.0)
     ]
-
-
-def _step_of_diff(diff: Diff, gate: Gate) -> list[Check]:
-    """The check of a step that was not judged; none where it was."""
-    step = "duration_ns" if diff.explanation.total_metric == "step_ns" else diff.explanation.total_metric
-    if any(row.key[:2] == ("run", step) for row in gate.rows):
-        return []
-    outcome = {EXIT_NOT_COMPARABLE: "error", EXIT_TOO_LITTLE_DATA: "unsure"}.get(gate.code, "passed")
-    return [Check("overall", "step", outcome, "NOT_COMPARABLE", printable(gate.because), "", None, "overall:step")]
 
 
 def _tracks(found: Findings, gate: Gate) -> list[Check]:

@@ -72,12 +72,16 @@ def document(diff: Diff, look: Look) -> Document:
     words = [*where, runs if max(before.runs, after.runs) > 1 else "1 run each"]
     if max(before.ranks, after.ranks) > 1:
         words.append(f"median of {both('ranks')} ranks")
+    remarks = list(found.remarks)
+    is_explained = any(remark.startswith(CUT_OUTS) for remark in remarks)
+    if diff.judgement is not None and not diff.judgement.judged and not is_explained:
+        remarks += [one for one in diff.judgement.sentences[diff.is_refused :] if one not in remarks]
     return Document(
         title=", ".join([*words, _steps(before, after)]),
         headline=found.headline,
         verdict=found.verdict or "",
         tone=tone if found.remarks == () or found.verdict else "",
-        remarks=_remarks(diff),
+        remarks=tuple(remarks),
         blocks=tuple(_blocks(diff, look)),
         notes=tuple(_notes(diff, look)),
         next_commands=tuple(_next(diff, look)),
@@ -97,16 +101,6 @@ def _steps(before: Side, after: Side) -> str:
     return f"{cells.pair(*texts)} step{many} a run"
 
 
-def _remarks(diff: Diff) -> tuple[str, ...]:
-    """What limits the headline, and why there are no verdicts."""
-    found, judgement = list(diff.explanation.remarks), diff.judgement
-    if judgement is not None and not judgement.judged:
-        own = judgement.sentences[diff.is_refused :]
-        if not any(remark.startswith(CUT_OUTS) for remark in found):
-            found += [sentence for sentence in own if sentence not in found]
-    return tuple(found)
-
-
 def _blocks(diff: Diff, look: Look) -> Iterator[Block]:
     if diff.is_refused:
         yield _environment(diff, look)
@@ -120,8 +114,12 @@ def _blocks(diff: Diff, look: Look) -> Iterator[Block]:
             yield _causes(diff)
         yield _environment(diff, look)
     for section in look.sections() if diff.tree_table is None or look.only else ():
-        if section == "memory_peak" and section not in look.only and not diff_tables.peak_changed(diff):
-            continue
+        if section == "memory_peak" and section not in look.only:
+            # what is held at the peak says something where it changed by more than two runs of one program differ in
+            rows = records(diff.tables["memory_peak"])
+            whole = sum(row["baseline_bytes"] or 0 for row in rows)
+            if not any(row["delta_bytes"] and whole and not cells.is_small(row["delta_bytes"] / whole) for row in rows):
+                continue
         yield from in_section(diff_tables.SECTIONS[section](diff, limit), section, look.only, diff.options, False)
     yield Lines("Replaced", tuple(_replaced(diff)), section="operator", is_first=False, is_wrapped=True)
     sides = zip(SIDES, diff.bottlenecks or (), strict=False)
@@ -249,22 +247,18 @@ def _causes(diff: Diff) -> Table:
         line += [_of_change(row.share) if has_shares else "", cells.MARKS.get(row.verdict or "", "")]
         colour = cells.TONES.get(row.verdict or "", "sum" if row.kind in ("others", "part", "rest") else "")
         lines.append((colour, [*line, _why(row)]))
-        links.append(_history_of(diff, row))
+        # of a cause that is one operator, or one part of the step
+        if row.kind == "part":
+            links.append(diff_tables.history_of_run(diff, row.metric))
+        else:
+            is_one = row.kind not in ("others", "rest", "replacement")
+            links.append(history_of(diff.candidate.workload, row.name) if is_one else None)
     if found.delta_ns is not None:
         whole = "= step time" if found.total_metric == "step_ns" else "= E2E"
         ends = [whole, cells.signed(format_ns(found.delta_ns, unit), found.delta_ns), "100 %" if has_shares else ""]
         lines.append(("strong", [*ends, *[""] * (len(columns) - len(ends))]))
         adds.append(None)
     return table("", columns, lines, is_first=True, adds=tuple(adds), links=tuple(links))
-
-
-def _history_of(diff: Diff, row: Contribution) -> Target | None:
-    """The history of a cause that is one operator, or one part of the step."""
-    if row.kind in ("others", "rest", "replacement"):
-        return None
-    if row.kind == "part":
-        return diff_tables.history_of_run(diff, row.metric)
-    return history_of(diff.candidate.workload, row.name)
 
 
 def _of_change(share: float | None) -> str:
@@ -319,12 +313,21 @@ def _environment(diff: Diff, look: Look) -> Table:
 
 
 def _notes(diff: Diff, look: Look) -> Iterator[str]:
+    """What was found, what users accepted, and what else to know."""
     judgement = diff.judgement
     if judgement is not None and judgement.judged:
-        if words := _counts(diff):
-            yield words
-        if excused := _excused(diff):
-            yield f"Accepted, or false positives, by a user, so that no gate counts them: {some_of(excused)}."
+        counts = Counter(dict(judgement.counts))
+        marks = {mark: [word for word in CHANGED if cells.MARKS[word] == mark and counts[word]] for mark in "▲▼?"}
+        found = [f"{mark} {', '.join(f'{counts[word]} {word}' for word in own)}" for mark, own in marks.items() if own]
+        quiet = [f"{counts[word]} {word} ({gloss})" for word, gloss in GLOSSES.items()
+                 if counts[word] and word != "UNCHANGED"]  # fmt: skip
+        if counts:
+            yield f"Operators: {', '.join([*(found or ['no finding']), *quiet])}."
+        rows = [row for one in diff.tables.values() if "reason" in one and EXCUSED in one.listed("reason")
+                for row in records(one) if row["reason"] == EXCUSED]  # fmt: skip
+        if rows:
+            excused = dict.fromkeys(cells.readable(row.get("title") or row.get("name")) for row in rows)
+            yield f"Accepted, or false positives, by a user, so that no gate counts them: {some_of([*excused])}."
         # what was judged against what is a detail, unless it is not what a reader expects
         yield from (one for one in judgement.sentences[1:] if not one.startswith(("Operators by", "Too few operators")))
     if diff.bottlenecks is not None and bottleneck.changed(diff):
@@ -338,43 +341,17 @@ def _notes(diff: Diff, look: Look) -> Iterator[str]:
     yield from few(diff.notes, look)
 
 
-def _excused(diff: Diff) -> list[str]:
-    """What changed and users accepted."""
-    tables = [table for table in diff.tables.values() if "reason" in table and EXCUSED in table.listed("reason")]
-    rows = [row for table in tables for row in records(table) if row["reason"] == EXCUSED]
-    return list(dict.fromkeys(cells.readable(row.get("title") or row.get("name")) for row in rows))
-
-
-def _counts(diff: Diff) -> str:
-    """How many operators were found to have changed, and how many could not be judged."""
-    assert diff.judgement is not None
-    counts = Counter(dict(diff.judgement.counts))
-    if not counts:
-        return ""
-    marks = {mark: [word for word in CHANGED if cells.MARKS[word] == mark and counts[word]] for mark in "▲▼?"}
-    found = [
-        f"{mark} {', '.join(f'{counts[word]} {word}' for word in words)}" for mark, words in marks.items() if words
-    ]
-    quiet = [
-        f"{counts[word]} {word} ({gloss})" for word, gloss in GLOSSES.items() if counts[word] and word != "UNCHANGED"
-    ]
-    return f"Operators: {', '.join([*(found or ['no finding']), *quiet])}."
-
-
 def _replaced(diff: Diff) -> Iterator[str]:
     """A sentence per replacement: what went, what came, and the net."""
     for rename in diff.explanation.renames:
         unit = time_unit(rename.removed_ns, rename.added_ns)
         times = f"{format_ns(rename.removed_ns, unit)} -> {format_ns(rename.added_ns, unit)}"
         relative = format_diff(rename.added_ns / rename.removed_ns - 1.0) if rename.removed_ns else ""
-        names = " -> ".join(_short(side) for side in (rename.removed, rename.added))
+        sides = ([shorten(name, _NAME) for name in side.split(" + ")] for side in (rename.removed, rename.added))
+        names = " -> ".join(some_of(side, ", ", 8) for side in sides)
         under = f" under {rename.parent}" if rename.parent != TOP_LEVEL else ""
         word = "replaced" if rename.is_worse else "renamed or fused"
         yield f"{names}{under}: {word}, {', '.join(filter(None, (times, relative)))}"
-
-
-def _short(side: str) -> str:
-    return some_of([shorten(name, _NAME) for name in side.split(" + ")], ", ", 8)
 
 
 def question(diff: Diff) -> list[str]:

@@ -14,7 +14,7 @@ from tracker.reports.commands import command
 from tracker.reports.document import NAME, PLACE, UNDER, WORDS, Column, Curves, Strip, Table, Target, group, table
 from tracker.reports.rows import Row, has, records, table_of
 from tracker.reports.views import sections
-from tracker.reports.views.sections import COLLECTIVE, OPERATOR, PARTS, SHAPES, SIDES, series_of
+from tracker.reports.views.sections import COLLECTIVE, COLLECTIVE_PARTS, OPERATOR, SHAPES, SIDES, series_of
 from tracker.results import BOTH, Cause, Diff
 from tracker.results.verdicts import REASONS, STILL
 from tracker.units import MISSING_TEXT, NS_PER_US, format_diff, format_ns
@@ -90,6 +90,13 @@ def overall(diff: Diff, limit: int | None) -> list[Table]:
         unit = "count" if row["metric"] == "samples_per_second" else row["unit"]
         return [*values(unit, row["baseline_value"], row["candidate_value"], row["delta"]), format_diff(row["diff"])]
 
+    def colour(row: Row) -> str:
+        # more overlap and more samples are good news; a count or a correction is neither good nor bad
+        flip = row["metric"] in ("overlap_ns", "samples_per_second")
+        if (row["unit"] == "count" and not flip) or row["metric"] == "groups_at_once_ns":
+            return ""
+        return tone(row, -row["delta"] if flip and row["delta"] else row["delta"])
+
     def shares(row: Row) -> str:
         return pair(*(share(row[f"{side}_share"]) for side in SIDES))
 
@@ -100,7 +107,7 @@ def overall(diff: Diff, limit: int | None) -> list[Table]:
     columns += [Column("calls", _calls, drop=2)] * counted
     return [
         table_of(
-            "Overall, per step", [*columns, *verdicts(rows)], shown, tone=_overall_tone,
+            "Overall, per step", [*columns, *verdicts(rows)], shown, tone=colour,
             links=lambda row: history_of_run(diff, row["metric"]),
         )
     ]  # fmt: skip
@@ -111,20 +118,12 @@ def history_of_run(diff: Diff, metric: str) -> Target | None:
     return sections.history_of(diff.candidate.workload, sections.SERIES_OF_RUN.get(metric), ("--kind", "run"))
 
 
-def _overall_tone(row: Row) -> str:
-    # more overlap and more samples are good news; a count or a correction is neither good nor bad
-    flip = row["metric"] in ("overlap_ns", "samples_per_second")
-    if (row["unit"] == "count" and not flip) or row["metric"] == "groups_at_once_ns":
-        return ""
-    return tone(row, -row["delta"] if flip and row["delta"] else row["delta"])
-
-
 def operators(diff: Diff, limit: int | None) -> list[Table]:
     """Ops by change of their own time, with that of the host beside the device's; then what carries the change, with
     the place in the code.
     """
 
-    def name(row: Row) -> str:
+    def name_of(row: Row) -> str:
         before, own = row.get("baseline_name"), readable(row["name"])
         return f"{before} => {own}" if before and before != row["name"] else own
 
@@ -134,22 +133,18 @@ def operators(diff: Diff, limit: int | None) -> list[Table]:
     on_device = diff.metric == "device_self_ns" and has(ops, "host_delta_ns")
     chosen = filters(diff)
     found = _compared(
-        f"Operators by change of {metric_words(diff)}", [Column("operator", name, **NAME), SHAPES], rows, limit,
+        f"Operators by change of {metric_words(diff)}", [Column("operator", name_of, **NAME), SHAPES], rows, limit,
         *([host] if on_device else []), below=_still_open, links=series_of(diff.candidate.workload, "name"),
         lead=f"Only what {chosen} lets through; what explains the change counts all operators." if chosen else "",
     )  # fmt: skip
-    found = replace(found, note=_too_small(rows.head(limit)), strips=_strips(diff, rows, len(found.rows)))
+    strips: tuple[Strip | None, ...] = ()
+    if diff.samples.has_repeats:
+        first = rows.head(min(_DRAWN, len(found.rows))).rows("name", "input_shapes")
+        drawn = diff.samples.of_op((name, cells.blank(shapes)) for name, shapes in first)
+        strips = (*drawn, *[None] * (len(found.rows) - len(drawn)))
+    found = replace(found, note=_too_small(rows.head(limit)), strips=strips)
     causes = _causes(diff, limit)
     return [found, causes] if causes.rows else [found]
-
-
-def _strips(diff: Diff, rows: Columns, count: int) -> tuple[Strip | None, ...]:
-    """The runs of the first operators; none without repeats."""
-    if not diff.samples.has_repeats:
-        return ()
-    first = rows.head(min(_DRAWN, count)).rows("name", "input_shapes")
-    found = diff.samples.of_op((name, cells.blank(shapes)) for name, shapes in first)
-    return (*found, *[None] * (count - len(found)))
 
 
 def _still_open(row: Row) -> str:
@@ -248,10 +243,10 @@ def communication(diff: Diff, limit: int | None) -> list[Table]:
     rows = diff.tables["communication"]
     exposed, links = Column("exposed", _span("exposed_ns"), drop=2), _series(diff, "kind", "communication")
     found = [_compared("Communication by change of total time", COLLECTIVE, rows, limit, exposed, links=links)]
-    parts = [name for name in PARTS if any(has(rows, f"{side}_{name}") for side in SIDES)]
+    parts = [name for name in COLLECTIVE_PARTS if any(has(rows, f"{side}_{name}") for side in SIDES)]
     if not parts:
         return found
-    columns = [*COLLECTIVE, *(replace(PARTS[name], cell=_span(name)) for name in parts)]
+    columns = [*COLLECTIVE, *(replace(COLLECTIVE_PARTS[name], cell=_span(name)) for name in parts)]
 
     def split_by(row: Row) -> str:
         return pair(*(row[f"{side}_split_by"] or MISSING_TEXT for side in SIDES))
@@ -324,13 +319,6 @@ def memory_peak(diff: Diff, limit: int | None) -> list[Table]:
             [f"= peak of {component}", "", "", "", component, "", *values("bytes", before, after, delta), change]
         )
     return [sections.with_sums(found, sums)]
-
-
-def peak_changed(diff: Diff) -> bool:
-    """Whether what is held at the peak changed by more than two runs of one program differ in."""
-    rows = records(diff.tables["memory_peak"])
-    before = sum(row["baseline_bytes"] or 0 for row in rows)
-    return any(row["delta_bytes"] and before and not cells.is_small(row["delta_bytes"] / before) for row in rows)
 
 
 def memory_blocks(diff: Diff, limit: int | None) -> list[Table]:

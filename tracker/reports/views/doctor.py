@@ -51,7 +51,11 @@ def document(findings: Findings, look: Look) -> Document:
         answer = f"{counted(len(captures), 'readable capture')} ({of}) can be ingested as {runs}; {'; '.join(parts)}"
     else:
         answer = f"Nothing here can be ingested: {'; '.join(parts) or 'no profile found'}"
-    commands = findings.commands or ([findings.command] if findings.command else [])
+    following = [command(*words) for words in findings.commands or filter(None, [findings.command])]
+    if look.details or len(following) <= 2:
+        following = [" && ".join(following)] if following else []
+    else:
+        following = [following[0], f"{len(following) - 1} more: --details"]
     incomplete: dict[str, list[str]] = {}
     for one in captures:
         if one.quality != "ok":
@@ -65,15 +69,8 @@ def document(findings: Findings, look: Look) -> Document:
         tone="" if captures else "worse",
         blocks=tuple(_blocks(findings, look)),
         notes=few((*findings.notes, *partial, *warned, *left), look),
-        next_commands=_next([command(*words) for words in commands], look),
+        next_commands=tuple(following),
     )
-
-
-def _next(commands: Sequence[str], look: Look) -> tuple[str, ...]:
-    """The commands in one line; of many on a first screen the first one."""
-    if look.details or len(commands) <= 2:
-        return (" && ".join(commands),) if commands else ()
-    return commands[0], f"{len(commands) - 1} more: --details"
 
 
 def _blocks(findings: Findings, look: Look) -> list[Block]:

@@ -71,6 +71,16 @@ def _of_finding(found: ExplainedFinding, look: Look) -> Document:
     before, after = text(row["baseline_value"]), text(row["candidate_value"])
     blocks = tuple(one for one in _blocks(found, row, look) if isinstance(one, Lines) or one.rows)
     is_cut = any("--details" in str(one) or not one.is_first or getattr(one, "more", 0) for one in blocks)
+    remarks = [f"Cause: {shorten(row['cause'], _CAUSE)}."] if row["cause"] else []
+    calls, each = row["by_calls"], row["by_time_per_call"]
+    if calls is not None and each is not None:
+        form_of = form("ns", [calls, each])
+        by_calls, by_each = signed(form_of(calls), calls), signed(form_of(each), each)
+        count = cells.calls(row["baseline_calls"], row["candidate_calls"])
+        remarks.append(f"Calls {count}: {by_calls} by their number, {by_each} by the time of each.")
+    following = [command("tracker", "history", str(row["series_id"]))]
+    if row["state"] in ("new", "persisting"):
+        following += [f'tracker {word} {row["finding_id"]} --reason "..."' for word in ("ack", "expect")]
     # a peak is one of the whole run, a rate is of time
     per_step = " per step" if row["kind"] != "run" or row["unit"] == "ns" else ""
     return Document(
@@ -78,22 +88,11 @@ def _of_finding(found: ExplainedFinding, look: Look) -> Document:
         headline=f"{name}{kind} in {row['version']}: {before} -> {after}{per_step} ({diff_text(row)})",
         verdict=CHANGES.get((row["direction"], row["change"])) or VERDICTS[row["direction"]],
         tone="worse" if row["direction"] == "regression" else "better",
-        remarks=tuple(_remarks(row)),
+        remarks=tuple(remarks),
         blocks=blocks,
         notes=few(found.notes, look),
-        next_commands=tuple(_next(row)) + ("--details",) * (is_cut and not look.details),
+        next_commands=(*following, *["--details"] * (is_cut and not look.details)),
     )
-
-
-def _remarks(row: Row) -> Iterator[str]:
-    if row["cause"]:
-        yield f"Cause: {shorten(row['cause'], _CAUSE)}."
-    calls, each = row["by_calls"], row["by_time_per_call"]
-    if calls is not None and each is not None:
-        text = form("ns", [calls, each])
-        count = cells.calls(row["baseline_calls"], row["candidate_calls"])
-        by_each = signed(text(each), each)
-        yield f"Calls {count}: {signed(text(calls), calls)} by their number, {by_each} by the time of each."
 
 
 def _blocks(found: ExplainedFinding, row: Row, look: Look) -> Iterator[Block]:
@@ -183,13 +182,6 @@ def _runs(found: ExplainedFinding, finding: Row, look: Look) -> Table:
     )  # fmt: skip
 
 
-def _next(row: Row) -> Iterator[str]:
-    yield command("tracker", "history", str(row["series_id"]))
-    if row["state"] in ("new", "persisting"):
-        yield f'tracker ack {row["finding_id"]} --reason "..."'
-        yield f'tracker expect {row["finding_id"]} --reason "..."'
-
-
 def _of_incident(incident: ExplainedIncident, look: Look) -> Document:
     explained = incident.explained
     rows = [plain(dict(found.finding)) | {"below": _in_short(records(found.tests))} for found in explained]
@@ -198,30 +190,25 @@ def _of_incident(incident: ExplainedIncident, look: Look) -> Document:
     following = [f"tracker explain {first['finding_id']}", *([] if look.details else ["--details"])]
     if any(row["state"] in ("new", "persisting") for row in rows):
         following += [f'tracker {word} I-{number} --reason "..."' for word in ("ack", "expect")]
+    made = rows_of(rows, replace(look, details=True), None if look.details else look.rows(_FINDINGS))
+    blocks: list[Block] = [replace(made, note="(in brackets the limit of a test)", is_first=True)]
+    advice = [item for found in explained for item in found.advice]
+    blocks += [what_to_do(advice, first)] if advice else []
+    shared: list[Block] = []
+    for found in explained:
+        own = _of_finding(found, look)
+        blocks.append(Lines(own.title, (own.headline, *own.remarks), is_first=False, is_wrapped=True))
+        for block in own.blocks:
+            if block.title in ("Tests", "Runs", "Events"):
+                blocks.append(replace(block, is_first=False))
+            elif block.title != "What to do" and block not in shared:
+                shared.append(block)
     return Document(
         title=f"I-{number}: {where_of(first)}; {counted(len(rows), 'finding')} in {first['version']}",
         headline=whole.headline,
         verdict=whole.verdict,
         tone=whole.tone,
-        blocks=tuple(_blocks_of_incident(incident, rows, look)),
+        blocks=(*blocks, *(replace(block, is_first=False) for block in shared)),
         notes=few([note for found in explained for note in found.notes], look),
         next_commands=tuple(following),
     )
-
-
-def _blocks_of_incident(incident: ExplainedIncident, rows: list[Row], look: Look) -> Iterator[Block]:
-    made = rows_of(rows, replace(look, details=True), None if look.details else look.rows(_FINDINGS))
-    yield replace(made, note="(in brackets the limit of a test)", is_first=True)
-    advice = [item for found in incident.explained for item in found.advice]
-    if advice:
-        yield what_to_do(advice, rows[0])
-    shared: list[Block] = []
-    for found in incident.explained:
-        own = _of_finding(found, look)
-        yield Lines(own.title, (own.headline, *own.remarks), is_first=False, is_wrapped=True)
-        for block in own.blocks:
-            if block.title in ("Tests", "Runs", "Events"):
-                yield replace(block, is_first=False)
-            elif block.title != "What to do" and block not in shared:
-                shared.append(block)
-    yield from (replace(block, is_first=False) for block in shared)

@@ -8,7 +8,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from tracker.reports.cells import blank, form, of, readable, replaced_name, share, signed
-from tracker.reports.commands import command
+from tracker.reports.commands import command, option_words
 from tracker.reports.document import NAME, SENTENCE, Block, Column, Document, Lines, Look, Table, Target, few, group
 from tracker.reports.rows import Row, records, table_of
 from tracker.reports.text import shorten
@@ -41,32 +41,38 @@ _SCREEN_INCIDENTS: Final = 3
 
 
 def document(found: Findings, look: Look) -> Document:
-    """A table per incident with what adds up to its change of the step, then the suspects."""
+    """The track, if all are of one; a table per incident with what adds up to its change of the step, then suspects."""
     incidents, rows = records(found.tables["incidents"]), records(found.tables["findings"])
     suspects = [row for row in rows if row["incident_id"] is None]
     new = [row for row in incidents if row["is_new"] and row["direction"] == "regression"]
     own = [row for row in rows if new and row["incident_id"] == new[0]["incident_id"]]
     verdict = _word(new[0], own) if new and not _narrowed(found) else ""
+    where, confirmed = _tracks(found), [row for row in rows if row["incident_id"] is not None]
+    news = sum(bool(row["is_new"]) for row in confirmed)
+    counts = [counted(len(incidents), "incident"), f"{counted(len(confirmed), 'finding')} ({news:,} new)"]
+    counts += [f"{counted(len(suspects), 'suspect')}, decided by the next runs"] if suspects else []
+    hidden = f"; {found.hidden:,} more below these: --all" if found.hidden else ""
+    if not rows:
+        named = option_words(found.options, "workload", "device")
+        over = found.options.states == STATES
+        following = [command("tracker", *(["history", *named] if over else ["findings", *named, "--state", "all"]))]
+    elif not incidents:
+        following = [command("tracker", "history", str(rows[0]["series_id"]))]
+    else:
+        first = next((row["finding_id"] for row in rows if row["finding_id"] is not None), None)
+        following = [command("tracker", "explain", str(first))]
+        if any(row["state"] in ("new", "persisting") for row in rows):
+            number = incidents[0]["incident_id"]
+            following += [f'tracker {word} I-{number} --reason "..."' for word in ("ack", "expect")]
     return Document(
-        title=_title(found, incidents, rows, suspects),
+        title=f"{f'{where[0]}: ' if len(where) == 1 else ''}{', '.join(counts)}{hidden}",
         headline=_headline(found, incidents, rows, suspects),
         verdict=verdict,
         tone="worse" if verdict else "",
         blocks=tuple(_blocks(found, look, incidents, rows, suspects)),
         notes=few(found.notes, look),
-        next_commands=tuple(_next(found, incidents, rows)),
+        next_commands=tuple(following),
     )
-
-
-def _title(found: Findings, incidents: Sequence[Row], rows: Sequence[Row], suspects: Sequence[Row]) -> str:
-    """The track, if all are of one, and how many there are."""
-    where = _tracks(found)
-    confirmed = len(rows) - len(suspects)
-    new = sum(bool(row["is_new"]) for row in rows if row["incident_id"] is not None)
-    counts = [counted(len(incidents), "incident"), f"{counted(confirmed, 'finding')} ({new:,} new)"]
-    counts += [f"{counted(len(suspects), 'suspect')}, decided by the next runs"] if suspects else []
-    hidden = f"; {found.hidden:,} more below these: --all" if found.hidden else ""
-    return f"{f'{where[0]}: ' if len(where) == 1 else ''}{', '.join(counts)}{hidden}"
 
 
 def where_of(row: Mapping[str, Any]) -> str:
@@ -107,8 +113,7 @@ def _headline(found: Findings, incidents: Sequence[Row], rows: Sequence[Row], su
         parts = f"; {slower} of {counted(len(rows), 'finding')} {'is' if slower == 1 else 'are'} one" if slower else ""
         return f"No incident is a regression{parts}"
     chosen = found.options
-    named = (("--version", chosen.version), ("--kind", chosen.kind), ("--direction", chosen.direction))
-    filters = command(*(part for name, value in named if value for part in (name, value)))
+    filters = command(*option_words(chosen, "version", "kind", "direction"))
     states = ("open",) if chosen.states in (None, OPEN_STATES) and chosen.version is None else chosen.states or STATES
     kind = f" {' or '.join(states)}" if states != STATES else ""
     return f"No{kind} finding{f' with {filters}' if filters else ''}"
@@ -294,21 +299,3 @@ def _once(rows: Sequence[Row]) -> list[Row]:
     alike = [row for row in others if all(abs((row[end] or 0) / (step[end] or 1) - 1) < _ALIKE for end in ends)]
     named = step | {"name": ", ".join(["step", *(row["name"] for row in alike)])}
     return [named if row is step else row for row in rows if row not in alike]
-
-
-def _next(found: Findings, incidents: Sequence[Row], rows: Sequence[Row]) -> Iterator[str]:
-    chosen = found.options
-    named = (("--workload", chosen.workload), ("--device", chosen.device))
-    where = [part for name, value in named if value for part in (name, value)]
-    if not rows:
-        over = chosen.states == STATES
-        yield command("tracker", *(["history", *where] if over else ["findings", *where, "--state", "all"]))
-        return
-    if not incidents:
-        yield command("tracker", "history", str(rows[0]["series_id"]))
-        return
-    first = next((row["finding_id"] for row in rows if row["finding_id"] is not None), None)
-    yield command("tracker", "explain", str(first))
-    if any(row["state"] in ("new", "persisting") for row in rows):
-        yield f'tracker ack I-{incidents[0]["incident_id"]} --reason "..."'
-        yield f'tracker expect I-{incidents[0]["incident_id"]} --reason "..."'

@@ -37,9 +37,26 @@ _NAMED: Final = 4
 def document(history: History, look: Look) -> Document:
     """Where the newest version stands, then a line per version, or a line per series where there are several."""
     series, points = records(history.series), points_of(history)
-    if len(series) == 1:
-        return _of_one(history, series[0], points[series[0]["series_id"]], look)
-    return _of_several(history, series, points, look)
+    if len(series) != 1:
+        return _of_several(history, series, points, look)
+    one, own = series[0], points[series[0]["series_id"]]
+    where = _where({key: value for key, value in _place(one).items() if key != _PROFILER})
+    counts = f"{counted(one['versions'], 'version')}, {counted(one['runs'], 'run')}"
+    details = [] if look.details else ["--details"]
+    following = [command("tracker", "history", str(one["series_id"]), *details), "-o history.xlsx"]
+    changed = next((point["version"] for point in reversed(own) if point["verdict"] in CHANGED), None)
+    if changed is not None:
+        words = ("tracker", "findings", "--version", changed, "--workload", str(one["workload"]), "--state", "all")
+        following += filter(None, [exact_command(*words)])
+    return Document(
+        title=f"{series_title(one)} of {where}: {counts}",
+        headline=_headline(one, own),
+        verdict=own[-1]["verdict"] if own[-1]["verdict"] in CHANGED else "",
+        tone=_tone(own[-1]),
+        blocks=(_versions(history, one, own, look),),
+        notes=history.notes,
+        next_commands=tuple(following),
+    )
 
 
 def points_of(history: History) -> dict[int, list[Row]]:
@@ -87,27 +104,6 @@ def _place(series: Row) -> dict[str, str]:
 def _where(place: dict[str, str]) -> str:
     own = (f"{key}={value}" for key, value in place.items() if key not in ("workload", "device"))
     return ", ".join(filter(None, (place.get("workload"), place.get("device"), " ".join(own))))
-
-
-def _of_one(history: History, series: Row, points: Sequence[Row], look: Look) -> Document:
-    where = _where({key: value for key, value in _place(series).items() if key != _PROFILER})
-    counts = f"{counted(series['versions'], 'version')}, {counted(series['runs'], 'run')}"
-    newest = points[-1]["verdict"]
-    number = str(series["series_id"])
-    following = [command("tracker", "history", number, *([] if look.details else ["--details"])), "-o history.xlsx"]
-    changed = next((point["version"] for point in reversed(points) if point["verdict"] in CHANGED), None)
-    if changed is not None:
-        words = ("tracker", "findings", "--version", changed, "--workload", str(series["workload"]), "--state", "all")
-        following += filter(None, [exact_command(*words)])
-    return Document(
-        title=f"{series_title(series)} of {where}: {counts}",
-        headline=_headline(series, points),
-        verdict=newest if newest in CHANGED else "",
-        tone=cells.TONES.get(newest or "", ""),
-        blocks=(_versions(history, series, points, look),),
-        notes=history.notes,
-        next_commands=tuple(following),
-    )
 
 
 def _headline(series: Row, points: Sequence[Row]) -> str:
@@ -169,6 +165,15 @@ def _versions(history: History, series: Row, points: Sequence[Row], look: Look) 
         ]  # fmt: skip
         if any(point["calls"] is not None for point in shown):
             columns.append(Column("calls", of("calls", cells.number), drop=3))
+    runs: dict[str, list[float]] = {}
+    for run in records(history.runs):
+        if run["series_id"] == series["series_id"] and run["value"] is not None:
+            runs.setdefault(run["version"], []).append(run["value"])
+    drawn = []
+    for point in shown:
+        word = point["verdict"] if point["verdict"] in CHANGED else ""
+        one = (str(point["version"]), point["value"], tuple(runs.get(point["version"], ())))
+        drawn.append((*one, word, cells.TONES.get(word, "")))
     own = values[-len(shown) :]
     known = [value for value in own if value is not None]
     lead = f"{cells.sparkline(own[-_SPARKS:])}  {text(min(known, default=None))} to {text(max(known, default=None))}"
@@ -178,27 +183,13 @@ def _versions(history: History, series: Row, points: Sequence[Row], look: Look) 
     workload = ("--workload", str(series["workload"]))
     return table_of(
         "", columns, shown, tone=_tone, note=note, is_first=True, lead=lead, below=_what_else,
-        chart=_trend(history, series, shown) if len(shown) > 1 else None,
+        chart=Trend(series["unit"], tuple(drawn)) if len(shown) > 1 else None,
         links=lambda point: Target("runs", (("--version", str(point["version"])), workload)),
     )  # fmt: skip
 
 
 def _tone(point: Row) -> str:
     return cells.TONES.get(point["verdict"] or "", "")
-
-
-def _trend(history: History, series: Row, points: Sequence[Row]) -> Trend:
-    """The course of a series with its runs, and the verdict of each version that has one."""
-    runs: dict[str, list[float]] = {}
-    for run in records(history.runs):
-        if run["series_id"] == series["series_id"] and run["value"] is not None:
-            runs.setdefault(run["version"], []).append(run["value"])
-    drawn = []
-    for point in points:
-        word = point["verdict"] if point["verdict"] in CHANGED else ""
-        own = tuple(runs.get(point["version"], ()))
-        drawn.append((str(point["version"]), point["value"], own, word, cells.TONES.get(word, "")))
-    return Trend(series["unit"], tuple(drawn))
 
 
 def _change(point: Row, name: str) -> str:

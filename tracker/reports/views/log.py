@@ -55,7 +55,11 @@ def document(log: Log, look: Look) -> Document:
     more = [] if look.details else ["--details"]
     whole, width = _table(log, columns, look, ""), look.width or _WIDTH
     if len(columns) == 1 and len(log.cells) > 1:
-        whole = replace(whole, chart=_trend(log, columns[0]))
+        points = []
+        for cell in records(log.cells):
+            word = str(cell["verdict"]) if cell["verdict"] in CHANGED else ""
+            points.append((str(cell["version"]), cell["value"], (), word, cells.TONES.get(word, "")))
+        whole = replace(whole, chart=Trend(str(columns[0]["unit"]), tuple(points)))
     found: list[Block] = [whole]
     widths = fit(whole, width - GAP).widths
     if len(columns) > 1 and sum(widths) + GAP * len(widths) > width:
@@ -172,15 +176,6 @@ def _answer(log: Log, columns: Sequence[Row]) -> tuple[str, str, str]:
     baseline = log.baseline or "the first one"
     judged = f"; of these {verdicts}" if verdicts else ""
     return f"The newest version{of} against {baseline}: {', '.join(counts)}{judged}", "", ""
-
-
-def _trend(log: Log, column: Row) -> Trend:
-    """The course of the only column."""
-    points = [
-        (str(cell["version"]), cell["value"], (), str(cell["verdict"]) if cell["verdict"] in CHANGED else "")
-        for cell in records(log.cells)
-    ]
-    return Trend(str(column["unit"]), tuple((*point, cells.TONES.get(point[-1], "")) for point in points))
 
 
 def _text(column: Row, found: Sequence[Row]) -> Callable[[float | None], str]:

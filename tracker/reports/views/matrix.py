@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from tracker.compare.headline import short_labels
 from tracker.reports import cells
 from tracker.reports.commands import command_of, options_of, others_of
-from tracker.reports.document import NAME, Column, Document, Lines, Look, Table, Target, table
+from tracker.reports.document import NAME, Column, Document, Lines, Look, Table, table
 from tracker.reports.rows import Row, records
 from tracker.reports.text import GAP, ROWS, shorten
 from tracker.reports.views.sections import SERIES_OF_RUN, history_of
@@ -40,8 +40,11 @@ def document(matrix: Matrix, look: Look) -> Document:
     following = [command_of(("tracker", "diff"), sides, [*by, *words, *more])]
     following += others_of(sides, "-o diff.xlsx") if more == ["--details"] else []
     following += [command_of(("tracker", "diff"), [sides[0], sides[-1]], words)]
+    alike = zip(*((one.workload, one.device, one.configuration, counted(one.runs, "run"), counted(one.steps, "step"))
+                  for one in matrix.sides), strict=True)  # fmt: skip
+    shared = [values[0] for values in alike if len(set(values)) == 1 and values[0] not in cells.UNSAID]
     return Document(
-        title=_title(matrix, heads),
+        title=": ".join(filter(None, (", ".join(heads), ", ".join(shared)))),
         headline=headline(matrix),
         tone="" if cells.is_small(last.get("diff")) else cells.tone({"diff": last.get("diff")}, last.get("delta")),
         remarks=judged,
@@ -78,18 +81,6 @@ def verdict_lines(matrix: Matrix) -> tuple[str, ...]:
 
 def _total(rows: Sequence[Row]) -> Row | None:
     return next((row for row in rows if row["part"] in ("step_ns", "e2e_ns")), None)
-
-
-def _title(matrix: Matrix, heads: Sequence[str]) -> str:
-    """The sides, and what they have in common."""
-    found = [
-        (side.workload, side.device, side.configuration, counted(side.runs, "run"), counted(side.steps, "step"))
-        for side in matrix.sides
-    ]
-    shared = [
-        values[0] for values in zip(*found, strict=True) if len(set(values)) == 1 and values[0] not in cells.UNSAID
-    ]
-    return f"{', '.join(heads)}: {', '.join(shared)}" if shared else ", ".join(heads)
 
 
 def labels(matrix: Matrix, width: int | None = _LABEL) -> list[str]:
@@ -156,17 +147,13 @@ def _tables(matrix: Matrix, look: Look) -> list[Table]:
         hints = ["--top 0 has all rows"] if more else []
         hints += [f"{counted(len(lost), 'side')} left out: {', '.join(lost)}; use a wider terminal"] if lost else []
         note = "" if is_overall else "; ".join(hints)
-        links = tuple(_history_of(matrix, row, is_overall=is_overall) for row in own)
+        kind = "run" if is_overall else matrix.by
+        chosen = [] if kind == "op" else [("--kind", kind)]
+        named = ((SERIES_OF_RUN.get(row["part"]) if is_overall else row["name"]) for row in own)
+        links = tuple(history_of(matrix.sides[-1].workload, name, *chosen) for name in named)
         drawn = {"cell_tones": tones, "below": tuple(_unlike(row, heads) for row in own), "links": links}
         made.append(table(title, columns, lines, more=more, note=note, is_first=True, **drawn))
     return made
-
-
-def _history_of(matrix: Matrix, row: Row, *, is_overall: bool) -> Target | None:
-    """The history of what a row is about; None for stand-ins, for files, and for a part that no series follows."""
-    kind = "run" if is_overall else matrix.by
-    name = SERIES_OF_RUN.get(row["part"]) if is_overall else row["name"]
-    return history_of(matrix.sides[-1].workload, name, *([] if kind == "op" else [("--kind", kind)]))
 
 
 def _name(row: Row) -> str:

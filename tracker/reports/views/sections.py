@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tracker.columns import Columns
 
 SIDES: Final = ("baseline", "candidate")
-PARTS: Final[Mapping[str, Column]] = {
+COLLECTIVE_PARTS: Final[Mapping[str, Column]] = {
     "transit_ns": Column("transit", drop=2), "wait_ns": Column("wait", drop=1),
     "synchronization_ns": Column("sync", drop=3), "idle_ns": Column("idle", drop=1),
 }  # fmt: skip

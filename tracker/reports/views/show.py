@@ -1,29 +1,50 @@
-"""The document of one run: how long a step takes, where its time goes, and its largest operators; all tables as
-details.
+"""The document of one run: how long a step takes, where its time goes, and its largest operators; all tables by
+section as details, over its whole capture, the largest rows first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec.structs import replace
 
+from tracker.columns import Columns
 from tracker.compare.references import FILES
-from tracker.profile import NOT_LISTED, NOT_LISTED_COLLECTIVES
-from tracker.reports.cells import PARTS, READABLE, cell, number, readable, share
+from tracker.compare.summaries import by_size, summed
+from tracker.profile import NOT_LISTED, NOT_LISTED_COLLECTIVES, UNLINKED_OP
+from tracker.reports import cells
+from tracker.reports.cells import PARTS, READABLE, cell, measured, number, of, per_call, readable, share, together
 from tracker.reports.commands import command_of, options_of, others_of
-from tracker.reports.document import NAME, Bars, Block, Column, Document, Lines, Look, Table, few, table
-from tracker.reports.rows import records
+from tracker.reports.document import (
+    NAME,
+    UNDER,
+    WORDS,
+    Bars,
+    Block,
+    Column,
+    Curves,
+    Document,
+    Lines,
+    Look,
+    Table,
+    few,
+    group,
+    table,
+)  # fmt: skip
+from tracker.reports.rows import Row, has, names, records, table_of
 from tracker.reports.text import ROWS
-from tracker.reports.views import bottleneck, show_tables, tree
-from tracker.reports.views.advice import advice_table
-from tracker.reports.views.sections import PRUNED, history_of, in_section, names_modules
-from tracker.reports.views.show_tables import OF_E2E
-from tracker.results import Shown
+from tracker.reports.views import bottleneck, sections, tree
+from tracker.reports.views.advice import advice_table, efficiency_table
+from tracker.reports.views.sections import CODE, COLLECTIVE, MODULE, OPERATOR, SHAPES, history_of, in_section, series_of
+from tracker.results import LINK, PACKET, PIPE_TIME, TRANSPORT, Shown
 from tracker.units import (
     MISSING_TEXT,
+    NS_PER_S,
+    NS_PER_US,
     counted,
+    format_bytes,
     format_moment,
     format_ns,
     format_numbers,
@@ -31,19 +52,55 @@ from tracker.units import (
     some_of,
     steps_words,
     time_unit,
-)
+)  # fmt: skip
 
 _FACTS: Final = 12
+GRAIN: Final = ("stage", "rank", "step")
+_SPAN: Final = "E2E is the device's span: from the first start to the last end of its activity"
+_RANKS_BESIDE: Final = 4  # more ranks than this are summed up as minimum, median, maximum
+_KERNEL: Final = ("name", "canonical_name", "type", "core_type", "input_shapes")
+BREAKDOWN: Final = (
+    ("duration_ns", "duration", "ns"),
+    ("e2e_ns", "E2E", "ns"),
+    ("compute_ns", "  compute", "ns"),
+    ("exposed_communication_ns", "  exposed communication", "ns"),
+    ("exposed_copy_ns", "  exposed copies", "ns"),
+    ("idle_ns", "  idle", "ns"),
+    ("communication_ns", "communication", "ns"),
+    ("overlap_ns", "  overlapped by compute", "ns"),
+    ("copy_ns", "copies", "ns"),
+    ("kernel_total_ns", "kernel time, summed", "ns"),
+    ("unlinked_kernel_total_ns", "  without a launch", "ns"),
+    ("kernel_count", "kernels", "count"),
+    ("data_loading_ns", "data loading", "ns"),
+    ("data_loading_idle_ns", "  while the device idles", "ns"),
+    ("bubble_ns", "pipeline bubble", "ns"),
+    ("preparing_ns", "preparing", "ns"),
+    ("samples_per_second", "samples per second", "count"),
+    ("peak_allocated_bytes", "peak allocated", "bytes"),
+    ("peak_reserved_bytes", "peak reserved", "bytes"),
+)
+_DEVICE_ONLY: Final = ("kernel_total_ns", "unlinked_kernel_total_ns", "kernel_count", "copy_ns", "exposed_copy_ns")
+OF_E2E: Final = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "idle_ns")
+_CALLS: Final = Column("calls", of("calls", number))
+_PER_STEP: Final = Column("per step", of("per_step_ns", format_ns))
+_TOTAL: Final = Column("total", of("total_ns", format_ns))
+_SHARE: Final = Column("share", of("share", share))
+_COMPONENT: Final = Column("component", of("component"), left=True)
+_BYTES: Final = Column("bytes", of("bytes", format_bytes))
+_OP: Final = replace(OPERATOR, cell=of("op"))
 
 
 def document(shown: Shown, look: Look) -> Document:
     """The first screen has the parts of a step and the largest operators; a tree that was chosen takes their place."""
-    run = shown.run
+    run, rows = shown.run, records(shown.tables["overall"])
+    name = f"run {run.get('run_id')}"
+    if run.get("workload") == FILES or not run.get("run_id"):
+        paths = list(dict.fromkeys(str(row["path"]) for row in records(shown.tables["sources"])))
+        name = str(run.get("reference") or "") or some_of(paths, most=2) or "run"
     device = " ".join(str(run[name]) for name in ("vendor", "device") if run.get(name)) or "unknown device"
     expected, ranks = run.get("ranks_expected"), run.get("ranks")
-    size = (
-        f"rank {number(records(shown.tables['overall'])[0].get('rank'))}" if ranks == 1 else counted(ranks or 0, "rank")
-    )
+    size = f"rank {number(rows[0].get('rank'))}" if ranks == 1 else counted(ranks or 0, "rank")
     if expected and expected != ranks:
         size = f"{ranks} of {expected} ranks"
     steps = steps_words(shown.options.steps) if shown.options.steps else counted(run.get("steps") or 0, "step")
@@ -51,22 +108,26 @@ def document(shown: Shown, look: Look) -> Document:
     what = "" if run.get("workload") == FILES else what
     words = [what, device, str(run.get("configuration") or ""), size, steps if run.get("steps") else "no step markers"]
     state = "" if run.get("state", "active") == "active" else f" [{run['state']}: {run.get('state_reason') or '-'}]"
+    remarks = [f"tags: {run['tags']}"] if run.get("tags") else []
+    unlike: dict[str, list[int]] = {}
+    for row in rows:
+        if row.get("quality", "ok") != "ok":
+            unlike.setdefault(f"{row['quality']}: {row.get('quality_reason')}", []).append(row.get("rank") or 0)
+    for why, own in unlike.items():
+        remarks.append(f"rank {own[0]} is {why}" if len(own) == 1 else f"ranks {ranges(sorted(own))} are {why}")
+    notes = [] if shown.bottleneck is None else [f"Bottleneck: {bottleneck.sentence(shown.bottleneck)}"]
+    notes += few([note for note in shown.notes if not any(remark.endswith(note) for remark in remarks)], look)
+    started = run.get("started_at_ns")
+    when = f"started {format_moment(started)} UTC, " if started else ""
+    world = f", world size {run['world_size']}" if run.get("world_size") else ""
     return Document(
-        title=f"{_name(shown)}: {', '.join(filter(None, words))}{state}",
+        title=f"{name}: {', '.join(filter(None, words))}{state}",
         headline=_headline(shown),
-        remarks=tuple(_remarks(shown)),
+        remarks=tuple(remarks),
         blocks=tuple(_blocks(shown, look)),
-        notes=tuple(_notes(shown, look)),
+        notes=(*notes, f"{when}format {run.get('format') or MISSING_TEXT}{world}"),
         next_commands=tuple(_next(shown, look)),
     )
-
-
-def _name(shown: Shown) -> str:
-    run = shown.run
-    if run.get("workload") != FILES and run.get("run_id"):
-        return f"run {run['run_id']}"
-    paths = list(dict.fromkeys(str(row["path"]) for row in records(shown.tables["sources"])))
-    return str(run.get("reference") or "") or some_of(paths, most=2) or "run"
 
 
 def _headline(shown: Shown) -> str:
@@ -89,17 +150,6 @@ def _headline(shown: Shown) -> str:
     return f"E2E {cell(e2e, 'ns')}{mean} of the whole capture"
 
 
-def _remarks(shown: Shown) -> Iterator[str]:
-    if shown.run.get("tags"):
-        yield f"tags: {shown.run['tags']}"
-    unlike: dict[str, list[int]] = {}
-    for row in records(shown.tables["overall"]):
-        if row.get("quality", "ok") != "ok":
-            unlike.setdefault(f"{row['quality']}: {row.get('quality_reason')}", []).append(row.get("rank") or 0)
-    for why, ranks in unlike.items():
-        yield f"rank {ranks[0]} is {why}" if len(ranks) == 1 else f"ranks {ranges(sorted(ranks))} are {why}"
-
-
 def _blocks(shown: Shown, look: Look) -> Iterator[Block]:
     limit = look.rows(ROWS)
     if shown.tree_table is not None:
@@ -111,7 +161,7 @@ def _blocks(shown: Shown, look: Look) -> Iterator[Block]:
         yield parts
     yield _largest(shown, look)
     for section in look.sections():
-        found = show_tables.SECTIONS[section](shown, limit)
+        found = SECTIONS[section](shown, limit)
         yield from in_section(found, section, look.only, shown.options, shown.is_pruned)
     if shown.advice and not look.only:
         made = advice_table(shown.advice, str(shown.run["workload"]))
@@ -150,8 +200,8 @@ def _step(shown: Shown) -> Table:
 
 def _largest(shown: Shown, look: Look) -> Table:
     """The operators with the most time, all shapes of a name together; kernels where no operator is known."""
-    own = show_tables.self_time(shown)
-    found = [row for row in records(show_tables.ops_by(shown, "name")) if row[own]]
+    own = self_time(shown)
+    found = [row for row in records(ops_by(shown, "name")) if row[own]]
     rows = [(row["name"], row[own], row["calls"]) for row in found]
     word, what, kind = "operator", "self time", "op_name"
     if not any(row["name"] not in READABLE for row in found) and len(shown.tables["kernels"]):
@@ -173,24 +223,12 @@ def _largest(shown: Shown, look: Look) -> Table:
     if more := rows[len(kept) :]:
         rest = sum(row[1] for row in more)
         lines.append(("sum", [f"{len(more):,} other {word}s", format_ns(rest), share(rest / whole), ""]))
-    note = "" if lines else PRUNED if shown.is_pruned else f"no {word} has {place} {what}"
+    note = "" if lines else sections.PRUNED if shown.is_pruned else f"no {word} has {place} {what}"
     over = f"all {steps} steps" if steps > 1 else "the capture"
     over = steps_words(shown.options.steps) if shown.options.steps else over
     ranks = f" and {shown.run['ranks']} ranks" if (shown.run.get("ranks") or 1) > 1 else ""
     links = tuple(history_of(shown.run.get("workload"), name, ("--kind", kind)) for name, _, _ in kept)
     return table(f"Largest {word}s, over {over}{ranks}", columns, lines, note=note, is_first=True, links=links)
-
-
-def _notes(shown: Shown, look: Look) -> Iterator[str]:
-    if shown.bottleneck is not None:
-        yield f"Bottleneck: {bottleneck.sentence(shown.bottleneck)}"
-    remarks = tuple(_remarks(shown))
-    yield from few([note for note in shown.notes if not any(remark.endswith(note) for remark in remarks)], look)
-    run = shown.run
-    started = run.get("started_at_ns")
-    when = f"started {format_moment(started)} UTC, " if started else ""
-    size = f", world size {run['world_size']}" if run.get("world_size") else ""
-    yield f"{when}format {run.get('format') or MISSING_TEXT}{size}"
 
 
 def _next(shown: Shown, look: Look) -> Iterator[str]:
@@ -202,7 +240,337 @@ def _next(shown: Shown, look: Look) -> Iterator[str]:
     more = [] if look.details or look.only or chosen.tree else ["--details"]
     yield command_of(("tracker", "show"), [reference], [*words, *(more or ["-o", file])])
     if more:
-        modules = ["--by module"] if names_modules(shown.tables["modules"]) else []
+        modules = ["--by module"] if sections.names_modules(shown.tables["modules"]) else []
         yield from others_of([reference], *modules, f"-o {file}")
         if not chosen.steps:
             yield command_of(("tracker", "advise"), [reference])
+
+
+def _table(title: str, columns: Sequence[Column], rows: Columns | list[Row], limit: int | None, **parts: Any) -> Table:
+    """The first rows, behind a column that says of which stage, rank or step a row is, where these are kept apart."""
+    of = [Column("of", _grain, left=True)] if len(rows) and set(GRAIN) & {*names(rows)} else []
+    return table_of(title, [*of, *columns], rows, limit, **parts)
+
+
+def _grain(row: Row) -> str:
+    return ", ".join(f"{name} {number(row[name])}" for name in GRAIN if name in row)
+
+
+def on_device(shown: Shown) -> bool:
+    """Whether the device timeline was measured on any rank; else the host timeline stands in."""
+    return "device" in shown.tables["overall"].listed("timeline")
+
+
+def self_time(shown: Shown) -> str:
+    """The column that orders ops: device self time, or host self time without a device."""
+    return "device_self_ns" if on_device(shown) else "host_self_ns"
+
+
+def overall(shown: Shown, limit: int | None) -> list[Table]:
+    """Where the time went: a column per rank, or the spread over many ranks; then how steps differ."""
+    ranks = records(shown.tables["overall"])
+    spread = {row["metric"]: row for row in records(shown.tables["rank_summary"])}
+    beside = len(ranks) <= _RANKS_BESIDE
+    heads = [f"rank {number(row.get('rank'))}" for row in ranks] if beside else ["minimum", "median", "maximum", "at"]
+
+    def numbers(shown_row: tuple[str, str, str]) -> list[str]:
+        name, _, unit = shown_row
+        values = [row.get(name) for row in ranks]
+        return [cell(value, unit, *values) for value in values] if beside else _spread(spread.get(name), unit)
+
+    def part(shown_row: tuple[str, str, str]) -> str:
+        value = (spread.get(shown_row[0]) or {}).get("share")
+        return "" if value is None else share(value)
+
+    hidden = () if on_device(shown) else _DEVICE_ONLY
+    rows = [row for row in BREAKDOWN if row[0] not in hidden and any(rank.get(row[0]) is not None for rank in ranks)]
+    timelines = ", ".join(dict.fromkeys(str(row.get("timeline")) for row in ranks))
+    what = steps_words(shown.options.steps) if shown.options.steps else "whole capture"
+    title = f"Overall, {what} ({timelines} timeline, {counted(len(ranks), 'rank')})"
+    columns = [Column("metric", lambda row: row[1], **WORDS), group(map(Column, heads), numbers)]
+    columns.append(Column("share of E2E", part))
+    return [table_of(title, columns, rows, note=_SPAN if on_device(shown) else ""), _steps(shown)]
+
+
+def _spread(row: Row | None, unit: str) -> list[str]:
+    """Minimum, median, maximum and where the maximum is."""
+    if row is None:
+        return [MISSING_TEXT] * 4
+    ends = [cell(row[name], unit, row["maximum"]) for name in ("minimum", "median", "maximum")]
+    places = [(name, row.get(f"maximum_{name}")) for name in ("rank", "step")]
+    return [*ends, ", ".join(f"{name} {number(value)}" for name, value in places if value is not None)]
+
+
+def _steps(shown: Shown) -> Table:
+    """The spread over all steps and ranks. Where rows are means of several steps, only the shortest and the longest
+    are known at most.
+    """
+    summary, steps = {row["metric"]: row for row in records(shown.tables["step_summary"])}, shown.tables["steps"]
+    means = bool(summary) and all(row["median"] is None for row in summary.values())
+
+    def numbers(row: Row) -> list[str]:
+        ends = [cell(row[of], row["shown_in"], row["mean"], row["maximum"]) for of in ("minimum", "mean", "maximum")]
+        return ends if means else _spread(row, row["shown_in"])
+
+    rows = [
+        summary[name] | {"label": label.strip(), "shown_in": unit}
+        for name, label, unit in BREAKDOWN
+        if name in ("duration_ns", "e2e_ns", *OF_E2E, "samples_per_second") and summary.get(name, {}).get("mean")
+    ]
+    heads = [Column("minimum"), Column("mean" if means else "median"), Column("maximum")]
+    heads += [] if means else [Column("maximum at", left=True)]
+    several = f", means of {counted(sum(steps.listed('steps')), 'step')}" if means else ""
+    title = f"Steps ({counted(len(steps), 'row')} of rank and step{several})"
+    return table_of(title, [Column("metric", of("label"), **WORDS), group(heads, numbers)], rows)
+
+
+def operators(shown: Shown, limit: int | None) -> list[Table]:
+    """Ops with the most time, summed over modules, phases and types; device times only where there is a device.
+
+    `share`: of the self time of all ops. `average`, `minimum`, `maximum`: of a call, with what it calls.
+    """
+    times: dict[str, Column] = {}
+    for place in ("device", "host") if on_device(shown) else ("host",):
+        total = Column(f"{place} total", drop=3 if times else 2)
+        times |= {f"{place}_self_ns": Column(f"{place} self"), f"{place}_total_ns": total}
+    columns = [OPERATOR, SHAPES, _CALLS, _PER_STEP, together("ns", times), _SHARE]
+    columns.append(per_call(self_time(shown).replace("self", "total"), 1, 4, 4))
+    links = series_of(shown.run.get("workload"), "name")
+    return [_table("Operators", columns, ops_by(shown), limit, links=links)]
+
+
+def ops_by(shown: Shown, *keys: str) -> Columns:
+    """Times, calls and share of ops under `keys` (default: name and shapes, within the grain), most self time first.
+
+    A sum of nothing but missing values is missing; where self times are, totals say which op is the largest.
+    """
+    ops = shown.tables["ops"]
+    names = list(keys) or [*(name for name in GRAIN if name in ops), "name", "input_shapes"]
+    numbers = dict.fromkeys(
+        ("calls", "host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns", "share"), "sum"
+    )
+    found = summed(ops, names, numbers | {"min_ns": "min", "max_ns": "max", "per_step_ns": "max"})
+    own = self_time(shown)
+    sizes = list(dict.fromkeys((own, own.replace("self", "total"), "host_self_ns", "host_total_ns")))
+    return by_size(found, sizes, names)
+
+
+def kernels(shown: Shown, limit: int | None) -> list[Table]:
+    """Kernels, then copies and memsets, with the most time; with shapes where rows look alike without."""
+    found = []
+    for title, name, first in (("Kernels", "kernels", "kernel"), ("Copies and memsets", "copies", "copy or memset")):
+        every, is_copy = shown.tables[name], name == "copies"
+        own = _told_apart(records(every.head(limit)))
+        unlinked = not is_copy and bool(own) and {*every.listed("op")} == {UNLINKED_OP}
+        columns = [
+            Column(first, of("own_name"), **NAME), *([] if unlinked else [Column("launched by", of("op"), **UNDER)]),
+            Column("input shapes", of("own_shapes", cells.blank), **UNDER),
+            Column("category", lambda row: row["category"], left=True, drop=2), _CALLS, _PER_STEP, _TOTAL, _SHARE,
+            *([_BYTES] if is_copy else []), per_call("total_ns", 1, 1, 1),
+        ]  # fmt: skip
+        note = "No launch of them is in the capture, so no operator stands beside them." if unlinked else ""
+        links = series_of(shown.run.get("workload"), "name", ("--kind", "kernel"))
+        found.append(_table(title, columns, own, None, more=len(every) - len(own), note=note, links=links))
+    return found
+
+
+def _told_apart(rows: list[Row]) -> list[Row]:
+    """Each kernel with the name and the shapes to show: shapes (else those of its op) where rows would look alike, the
+    profiler's own name where they still do.
+    """
+    for row in rows:
+        row["own_name"] = readable(row["canonical_name"] or row["name"])
+    keys = [(_grain(row), row["own_name"], row["op"]) for row in rows]
+    alike = Counter(keys)
+    for row, key in zip(rows, keys, strict=True):
+        row["own_shapes"] = (row["input_shapes"] or row["op_input_shapes"] or "") if alike[key] > 1 else ""
+    still = Counter((key, row["own_shapes"]) for row, key in zip(rows, keys, strict=True))
+    for row, key in zip(rows, keys, strict=True):
+        if still[key, row["own_shapes"]] > 1:
+            row["own_name"] = readable(row["name"])
+    return rows
+
+
+def metrics(shown: Shown, limit: int | None) -> list[Table]:
+    """For the kernels with most time, what their calls were busy with: the pipes that worked longest; then all metrics,
+    of each kernel those that are nothing but zeros last.
+    """
+
+    def key(row: Row) -> tuple[str, ...]:
+        return (_grain(row), *(str(row[name]) for name in _KERNEL))
+
+    def pipe(row: Row) -> str:
+        value = format_ns(row["mean"] * NS_PER_US) if row["kind"] == PIPE_TIME else measured(row["mean"])
+        return f"{row['metric'].partition('(')[0].removesuffix('_time')} {value}"
+
+    pipes: dict[tuple[str, ...], list[Row]] = {}
+    for row in records(shown.tables["kernel_pipes"]):
+        pipes.setdefault(key(row), []).append(row)
+    kernel = [Column("kernel", lambda row: readable(row["canonical_name"] or row["name"]), **NAME), SHAPES, _CALLS]
+    busiest = _table(
+        "Kernel metrics, means of a call", [*kernel, Column("core time", of("core_time_ns", format_ns))],
+        [own[0] for own in pipes.values()], limit,
+        below=lambda row: ", ".join(pipe(own) for own in pipes[key(row)] if own["metric"]),
+    )  # fmt: skip
+    rows = records(shown.tables["kernel_metrics"])
+    place = {one: at for at, one in enumerate(dict.fromkeys(map(key, rows)))}
+    rows.sort(key=lambda row: (place[key(row)], _is_zero(row)))
+    kernel[2:2] = [Column("metric", of("metric"), **NAME)]
+    return [busiest, _table("Kernel metrics", [*kernel, cells.measures("mean", "minimum", "maximum")], rows, limit)]
+
+
+def _is_zero(row: Row) -> bool:
+    return not (row["mean"] or row["min"] or row["max"])
+
+
+def communication(shown: Shown, limit: int | None) -> list[Table]:
+    """Collectives with the most time; of the parts of it those that the source tells apart."""
+    rows = shown.tables["communication"]
+    times = {"total_ns": Column("total"), "exposed_ns": Column("exposed")}
+    times |= {name: column for name, column in sections.COLLECTIVE_PARTS.items() if has(rows, name)}
+    columns = [
+        *COLLECTIVE, _CALLS, replace(_BYTES, drop=4), replace(_PER_STEP, drop=7), together("ns", times),
+        *[Column("split by", of("split_by"), drop=6)] * has(rows, "split_by"), per_call("total_ns", 5, 5, 5),
+    ]  # fmt: skip
+    return [_table("Communication", columns, rows, limit)]
+
+
+def links(shown: Shown, limit: int | None) -> list[Table]:
+    """Per transport and group what all links together moved and how fast; from rank to rank; by size of packet."""
+    found, every = [], records(shown.tables["link_totals"])
+    transport = Column("transport", of("transport"), left=True)
+    moved = [
+        _BYTES,
+        Column("transit", of("transit_ns", format_ns)),
+        Column("GB/s", of("bandwidth_gb_per_s", cells.rate)),
+    ]
+    for level, title, columns in (
+        (TRANSPORT, "Communication links", [
+            transport, Column("group", cells.group_words, **WORDS), *moved,
+            Column("large packets", of("large_packet_ratio", share)),
+        ]),
+        (LINK, "Links between ranks", [
+            Column("from rank", of("source_rank", number)), Column("to rank", of("target_rank", number)), transport,
+            *moved,
+        ]),
+        (PACKET, "Packets", [
+            transport, Column("packet size", of("packet_bytes", format_bytes)),
+            Column("packets", of("packets", number)), *moved,
+        ]),
+    ):  # fmt: skip
+        own = [row for row in every if row["level"] == level]
+        if level == PACKET:
+            own.sort(key=lambda row: -(row["bytes"] or 0))
+        found.append(_table(title, columns, own, limit))
+    return found
+
+
+def memory(shown: Shown, limit: int | None) -> list[Table]:
+    """Ops that allocate most, with the course of memory, of the rank and the component that held most."""
+    curves: dict[tuple[int, str], list[tuple[float, float]]] = {}
+    for row in records(shown.tables["memory_curve"]):
+        if row["allocated_bytes"] is not None:
+            point = (row["time_ns"] / NS_PER_S, row["allocated_bytes"])
+            curves.setdefault((row["rank"], row["component"]), []).append(point)
+    most = max(curves, key=lambda key: max(size for _, size in curves[key]), default=None)
+    chart = most and Curves("bytes", ((f"rank {number(most[0])}, {most[1]}", tuple(curves[most])),))
+    sizes = {"bytes": Column("bytes"), "unreleased_bytes": Column("unreleased")}
+    columns = [
+        _OP, SHAPES, sections.ALLOCATOR, _COMPONENT, Column("allocations", _CALLS.cell), together("bytes", sizes),
+        Column("held", of("held_ns", format_ns), drop=1),
+    ]  # fmt: skip
+    return [_table("Memory allocated by operators", columns, shown.tables["memory"], limit, chart=chart)]
+
+
+def memory_peak(shown: Shown, limit: int | None) -> list[Table]:
+    """Who held the memory when it was most, of the rank with the highest peak; with a line per component."""
+    totals = records(shown.tables["memory_peak_totals"])
+    sizes: Counter[int] = Counter()
+    for row in totals:
+        sizes[row["rank"]] += row["bytes"] or 0
+    rank = max(sizes, key=lambda one: (sizes[one], -one), default=None)
+    peaks = {row["component"]: row for row in totals if row["rank"] == rank}
+    order = list(peaks)
+    own = [row for row in records(shown.tables["memory_peak"]) if row["rank"] == rank]
+    own.sort(key=lambda row: (order.index(row["component"]), -(row["bytes"] or 0)))
+    several = len(peaks) > 1
+    columns = [
+        _OP, SHAPES, MODULE, sections.ALLOCATOR, *[_COMPONENT] * several, Column("blocks", _CALLS.cell, drop=1), _BYTES,
+        _SHARE, Column("since", lambda row: _since(row["first_ns"], row["first_step"]), drop=2), CODE,
+    ]  # fmt: skip
+    first = next(iter(peaks.values()), None)
+    when = f" (rank {number(rank)}, {_since(first['peak_ns'], first['peak_step'])})" if first and own else ""
+    note = f"The rank with the highest peak of {len(sizes)}." if len(sizes) > 1 and own else ""
+    found = table_of(f"Memory at the peak, by owner{when}", columns, own, limit, note=note)
+    sums = [
+        [f"= peak of {component}", "", "", "", *[component] * several, "", cell(peak["bytes"], "bytes")]
+        for component, peak in peaks.items()
+    ]
+    return [sections.with_sums(found, sums)]
+
+
+def _since(time_ns: int | None, step: int | None) -> str:
+    """A moment: its time from the start of the capture, and its step."""
+    if time_ns is None:
+        return ""
+    where = f", step {number(step)}" if step is not None and step >= 0 else ""
+    return f"{cell(time_ns, 'ns')}{where}"
+
+
+def memory_blocks(shown: Shown, limit: int | None) -> list[Table]:
+    """The largest single allocations."""
+
+    def held(row: Row) -> str:
+        return "not released" if row["is_released"] == 0 else cell(row["held_ns"], "ns")
+
+    rows = sorted(records(shown.tables["memory_blocks"]), key=lambda row: -(row["bytes"] or 0))
+    columns = [
+        _OP, SHAPES, MODULE, Column("rank", of("rank", number), drop=1), replace(_COMPONENT, drop=2), _BYTES,
+        Column("at", lambda row: _since(row["time_ns"], row["step"])), Column("held", held), CODE,
+    ]  # fmt: skip
+    return [table_of("Largest single allocations", columns, rows, limit)]
+
+
+def counters(shown: Shown, limit: int | None) -> list[Table]:
+    """A line per table and measurement of the profiler: over how many things, its mean where it is of one, and where
+    it is largest; then every number, those that never were anything but zero last.
+    """
+    source, measurement = Column("source", of("source"), left=True), Column("measurement", of("attribute"), **NAME)
+    columns = [
+        source,
+        measurement,
+        Column("number", of("names", number)),
+        cells.measures("mean", "smallest", "largest"),
+    ]
+    columns.append(Column("largest of", of("max_name"), **NAME))
+    overview = _table("Counters of the profiler", columns, shown.tables["counter_summary"], limit)
+    every = sorted(records(shown.tables["counters"]), key=_is_zero)
+    columns = [source, Column("name", of("name"), **NAME), measurement, Column("values", _CALLS.cell)]
+    return [overview, _table("All counters", [*columns, cells.measures("mean", "minimum", "maximum")], every, limit)]
+
+
+def _simple(title: str, name: str, *columns: Column) -> Callable[[Shown, int | None], list[Table]]:
+    """What makes a section of one table, whose columns are always the same."""
+    return lambda shown, limit: [_table(title, columns, shown.tables[name], limit)]
+
+
+SECTIONS: Final[Mapping[str, Callable[[Shown, int | None], list[Table]]]] = {
+    "overall": overall, "operator": operators, "kernel": kernels, "metric": metrics, "communication": communication,
+    "link": links, "memory": memory, "memory_peak": memory_peak, "memory_block": memory_blocks, "counter": counters,
+    "kernel_type": _simple(
+        "Kernel types", "kernel_types", Column("kernel type", of("type"), **NAME),
+        Column("core type", of("core_type"), left=True), _CALLS, _TOTAL, _SHARE, per_call("total_ns", 1, 1, 1),
+    ),
+    "module": _simple(
+        "Modules", "modules", Column("module", of("module"), **NAME), Column("phase", of("phase"), left=True),
+        Column("op calls", _CALLS.cell, drop=1), _PER_STEP,
+        together("ns", {"device_self_ns": Column("device self"), "host_self_ns": Column("host self")}),
+    ),
+    "api": _simple(
+        "Host API calls", "api", Column("API call", of("name"), **NAME), Column("level", of("level"), left=True),
+        _CALLS, _PER_STEP, together("ns", {"total_ns": Column("total"), "self_ns": Column("self")}),
+        per_call("total_ns", 1, 1, 1),
+    ),
+    "efficiency": lambda shown, limit: [efficiency_table(shown.tables.get("efficiency"), limit)],
+}  # fmt: skip
+"""Section -> its tables."""

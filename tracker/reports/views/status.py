@@ -59,12 +59,17 @@ def document(status: Status, look: Look) -> Document:
     words = [f"{counted(count, noun)} {what}" for count, noun, what in problems]
     total = counted(sum(count for count, *_ in problems), "problem")
     start = f"{total}: {', '.join(words)}" if problems else "No problem"
+    following = ["tracker watch --retry all"] if bad else []
+    following += ["tracker notify --retry dead"] if any(one.state == "dead" for one in status.messages) else []
+    following += ["tracker watch --once" if status.folders else "tracker watch --help"] if not alive else []
+    # a database without runs has no findings either
+    following += ["tracker findings --new"] if any("ingested" in one.profiles for one in status.folders) else []
     return Document(
         title=f"{status.database} at {_moment(now)}",
         headline=f"{start}; {', '.join(counts)}",
         tone="worse" if problems else "",
         blocks=tuple(Lines(title, tuple(lines)) for title, lines in sections),
-        next_commands=tuple(_next(status, alive, bool(bad))),
+        next_commands=tuple(following),
     )
 
 
@@ -84,16 +89,6 @@ def _problems(status: Status) -> list[tuple[int, str, str]]:
         (sum(one.state == "dead" for one in status.messages), "message", "given up"),
     )
     return [each for each in found if each[0]]
-
-
-def _next(status: Status, alive: int, has_quarantined: bool) -> list[str]:
-    found = ["tracker watch --retry all"] if has_quarantined else []
-    found += ["tracker notify --retry dead"] if any(one.state == "dead" for one in status.messages) else []
-    if not alive:
-        found.append("tracker watch --once" if status.folders else "tracker watch --help")
-    # a database without runs has no findings either
-    has_runs = any("ingested" in one.profiles for one in status.folders)
-    return [*found, *(["tracker findings --new"] if has_runs else [])]
 
 
 def _cut(lines: Sequence[str], most: int, look: Look, whole: str = "tracker status --format json") -> list[str]:
