@@ -103,6 +103,15 @@ def test_the_slowest_step_with_its_late_kernel_and_whole_arrows(tracker, db, tmp
     assert [f"{event['ph']}{event['id']}" for event in events if event["ph"] in "sf"] == ["s2", "f2", "s3", "f3"]
 
 
+def test_a_profile_with_a_relative_name_is_found_from_elsewhere(tracker, source, tmp_path, monkeypatch):
+    db, elsewhere = tmp_path / "tracker.db", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert tracker("ingest", source.name, "--version", "v1", "--workload", "gpt", "--db", db).code == 0
+    monkeypatch.chdir(elsewhere)
+    assert tracker("cut", "1", "--step", "2", "-o", "step.json", "--db", db).code == 0
+
+
 def test_nothing_but_events_and_names_leaves_the_file(tracker, db, tmp_path):
     tracker("cut", "1", "--step", "1", "-o", tmp_path / "one.json.gz", "--db", db)
     found = cut(tmp_path / "one.json.gz")

@@ -70,16 +70,16 @@ def test_false_verdicts_stand_by_kind_with_the_threshold_in_use_and_the_one_need
     assert lines[0] == (
         "gpt, NVIDIA H100, batch=8: 6 runs of base; 3 against 3 runs, 1 window of neighbours, 20 splits"
     )
-    op, communication = (line.split() for line in lines if line.startswith(("  op ", "  communication")))
+    op, collective = (line.split() for line in lines if line.startswith(("  op ", "  collective")))
     assert op == ["op", "40", "3", "%", "0.25", "0.62", "%", "1", "%"]
-    assert communication == ["communication", "40", "10", "%", "2.00", "5", "%", "above", "10", "%"]
+    assert collective == ["collective", "40", "10", "%", "2.00", "5", "%", "above", "10", "%"]
     assert "6 runs allow 3 against 3." in lines
 
 
 def test_details_have_the_false_verdicts_at_every_threshold(found):
     lines = [" ".join(line.split()) for line in reports.render(found, "text", details=True).splitlines()]
     assert any(line.endswith("needed at 1 % at 3 % at 10 %") for line in lines)
-    assert any(line.startswith("communication 40 ") and line.endswith("9.00 6.00 2.00") for line in lines)
+    assert any(line.startswith("collective 40 ") and line.endswith("9.00 6.00 2.00") for line in lines)
 
 
 def test_noisy_series_have_their_spread(found):
@@ -94,7 +94,7 @@ def test_headline_says_what_is_found_and_whether_thresholds_are_quiet(found):
     lines = reports.render(whole, "text", width=200).splitlines()
     assert lines[1] == (
         "A slowdown of the step is found from 12 % with 3 runs on NVIDIA H100; "
-        "thresholds are too low for communication (2 false verdicts)"
+        "thresholds are too low for collective (2 false verdicts)"
     )
     assert lines[-1] == (
         "Next: tracker calibrate base --workload gpt --apply --reason ... · --details · tracker history 7"

@@ -60,7 +60,7 @@ def compared(db: str | None, references: Sequence[str], chosen: Chosen) -> Itera
 
 
 def run_reference(text: str) -> str:
-    """A reference of one run, of which the number alone is enough."""
+    """Return `text` as the reference of a run: `run:41` for 41."""
     return f"run:{text}" if text.isascii() and text.isdigit() else text
 
 

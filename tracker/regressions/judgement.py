@@ -392,8 +392,8 @@ def judged_row(data: Track, result: VersionResult, version: int, rests_on: bytes
 
 
 def verdict_columns(data: Track, state: TrackState, result: VersionResult, order: Sequence[int]) -> list[Column]:
-    """The columns of the table `verdict`, of series of which something is to be said: all that were there before and
-    that are the step or large enough to be tested, and all that changed. `state`: after the version.
+    """The columns of the table `verdict`, for the step, for series that were tested, and for those that changed.
+    `state`: after the version.
     """
     own, ids = result.judged, data.ids
     said, reasons = stated(data, own)

@@ -26,6 +26,11 @@ PARTS: Final = {
     "whole_ns": "not split by the source", "outside_ns": "step beyond device span", "rest_ns": "rest (medians)",
 }  # fmt: skip
 """Parts of a step, in words."""
+KINDS: Final = {
+    "run": "whole run", "op_name": "op, all shapes", "op": "op", "kernel": "kernel", "communication": "collective",
+    "module": "module", "phase": "phase", "api": "host API call", "memory": "memory of an op",
+}  # fmt: skip
+"""Kinds of series, in words."""
 UNSAID: Final = ("", FILES, UNKNOWN_DEVICE.model)
 """What a title need not say."""
 TONES: Final[Mapping[str, str]] = {

@@ -62,10 +62,10 @@ def empty(row: Any) -> str:
 
 class Column(Struct, frozen=True, repr_omit_defaults=True):
     """A column of a table. `cell`: what makes its cell of a row (`rows.table_of`). `left`: aligned left; `elastic`: may
-    be shortened; `fold`: may move under the first elastic column of its row; `drop`: what is left out first where there
-    is no room, highest first, 0 never; `code`: holds names from a profile; `place`: holds code lines, of which the file
-    name must stay; `tail`: is cut in front; `sentence`: goes on in the next line where it is too long. `header`: of one
-    line, or of several that all columns of the table have; `short`: what stands there where there is little room.
+    be shortened; `fold`: may move under the first elastic column of its row; `drop`: the column with the highest number
+    is left out first where there is no room, one with 0 never; `code`: holds names from a profile; `place`: holds code
+    lines, whose file names must stay; `tail`: is cut in front; `sentence`: continues in the next line where it is too
+    long. `header`: one line, or as many as all columns of the table have; `short`: it, if there is little room.
     """
 
     header: str

@@ -279,7 +279,7 @@ def _packed(rows: Sequence[_HtmlRow]) -> str:
         *zip(*([_shown(text) for text, _ in row.cells] for row in rows), strict=True),
     ]
     text = json.dumps(found, ensure_ascii=False, separators=(",", ":"))
-    return b64encode(compress(text.encode("utf-8", "replace"), mtime=0)).decode()
+    return b64encode(compress(text.encode("utf-8", "replace"), 6, mtime=0)).decode()  # 9: 1 % smaller, 35 ms later
 
 
 def _hash(text: str) -> str:

@@ -16,8 +16,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from tracker.reports.cells import calls, form, readable, share, signed
-from tracker.reports.views.findings import KINDS, diff_text, explanation
+from tracker.reports.cells import KINDS, calls, form, readable, share, signed
+from tracker.reports.views.findings import diff_text, explanation
 from tracker.results import REPLACED_BY, Message, ToldFinding, ToldIncident
 from tracker.units import MISSING_TEXT, counted, format_diff, format_ns, printable, ranges, time_unit
 

@@ -12,7 +12,6 @@ from tracker.reports.cells import of
 from tracker.reports.commands import command
 from tracker.reports.document import NAME, UNDER, Block, Column, Document, Look, Table, group
 from tracker.reports.rows import Row, records, table_of
-from tracker.reports.views.history import KINDS
 from tracker.results import Calibration
 from tracker.units import MISSING_TEXT, counted, format_diff
 
@@ -37,7 +36,7 @@ def document(calibration: Calibration, look: Look) -> Document:
         )
     quiet = "thresholds are quiet: at most 1 false verdict per comparison"
     if loud:
-        words = [f"{KINDS[row['kind']]} ({cells.number(row['used_false'])} false verdicts)" for row in loud]
+        words = [f"{cells.KINDS[row['kind']]} ({cells.number(row['used_false'])} false verdicts)" for row in loud]
         quiet = f"thresholds are too low for {', '.join(words)}"
     one = len(calibration.versions) == 1
     named = [*calibration.versions, "--workload", calibration.workload]
@@ -63,7 +62,7 @@ def _blocks(calibration: Calibration, look: Look) -> Iterator[Block]:
     limit = None if look.details else look.rows(_ROWS)
 
     def of_series(row: Row) -> str:
-        return " ".join(filter(None, (KINDS[row["kind"]], row["input_shapes"], row["part"])))
+        return " ".join(filter(None, (cells.KINDS[row["kind"]], row["input_shapes"], row["part"])))
 
     def needed(row: Row) -> str:
         return "more than 16" if row["more_runs"] is None else str(row["more_runs"])
@@ -127,7 +126,7 @@ def _false(calibration: Calibration, look: Look) -> Table:
         return f"above {_percent(max(ratios))}" if proposed is None else _percent(proposed)
 
     columns = [
-        Column("kind", lambda row: KINDS[row["kind"]], left=True), Column("series", of("series", str)),
+        Column("kind", lambda row: cells.KINDS[row["kind"]], left=True), Column("series", of("series", str)),
         Column("threshold", of("used_ratio", _percent)),
         Column("false verdicts", lambda row: f"{row['used_false']:.2f}"), Column("of series", part),
         Column("needed", needed),

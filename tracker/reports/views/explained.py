@@ -10,7 +10,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from tracker.reports import cells
-from tracker.reports.cells import form, number, of, readable, signed, sparkline
+from tracker.reports.cells import KINDS, form, number, of, readable, signed, sparkline
 from tracker.reports.commands import command
 from tracker.reports.document import (
     NAME,
@@ -31,7 +31,6 @@ from tracker.reports.rows import Row, plain, records, table_of
 from tracker.reports.text import shorten
 from tracker.reports.views.findings import (
     CHANGES,
-    KINDS,
     VERDICTS,
     changed_with,
     diff_text,

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from tracker.reports.cells import blank, form, of, readable, replaced_name, share, signed
+from tracker.reports.cells import KINDS, blank, form, of, readable, replaced_name, share, signed
 from tracker.reports.commands import command, option_words
 from tracker.reports.document import NAME, SENTENCE, Block, Column, Document, Lines, Look, Table, Target, few, group
 from tracker.reports.rows import Row, records, table_of
@@ -15,11 +15,6 @@ from tracker.reports.text import shorten
 from tracker.results import OPEN_STATES, REPLACED_BY, STATES, Findings
 from tracker.units import MISSING_TEXT, counted, format_diff, format_moment, format_ns, time_unit
 
-KINDS: Final = {
-    "run": "whole run", "op_name": "op, all shapes", "op": "op", "kernel": "kernel", "communication": "collective",
-    "module": "module", "phase": "phase", "api": "host API", "memory": "memory of an op",
-}  # fmt: skip
-"""Kinds of series, in words."""
 CHANGES: Final = {("regression", "presence"): "ADDED", ("improvement", "presence"): "REMOVED"}
 VERDICTS: Final = {"regression": "REGRESSED", "improvement": "IMPROVED"}
 _PARTS: Final = {

@@ -17,11 +17,6 @@ from tracker.results import PROFILERS, History
 from tracker.results.verdicts import CHANGED
 from tracker.units import MISSING_TEXT, counted, format_diff, printable, some_of
 
-KINDS: Final = {
-    "run": "whole run", "op_name": "op, all shapes", "op": "op", "kernel": "kernel", "api": "host API call",
-    "communication": "communication", "module": "module", "phase": "phase", "memory": "memory of an op",
-}  # fmt: skip
-"""Kinds of series in words."""
 _METRICS: Final = {
     "device_self_ns": "device self time", "host_self_ns": "host self time", "total_ns": "time",
     "exposed_ns": "time not hidden by compute", "self_ns": "time without nested calls", "bytes": "bytes allocated",
@@ -88,7 +83,7 @@ def series_title(series: Row) -> str:
         name = "step time" if series["name"] == "step" else cells.readable(series["name"])
         return " ".join(filter(None, (name, way)))
     name = " ".join(filter(None, (cells.readable(series["name"]), series["input_shapes"], series["part"])))
-    what = ", ".join(filter(None, (KINDS[series["kind"]], _METRICS.get(series["metric"], ""))))
+    what = ", ".join(filter(None, (cells.KINDS[series["kind"]], _METRICS.get(series["metric"], ""))))
     return f"{name} ({what})"
 
 

@@ -247,7 +247,7 @@ def _next(shown: Shown, look: Look) -> Iterator[str]:
 
 
 def _table(title: str, columns: Sequence[Column], rows: Columns | list[Row], limit: int | None, **parts: Any) -> Table:
-    """The first rows, behind a column that says of which stage, rank or step a row is, where these are kept apart."""
+    """The first rows; where the table is split by stage, rank or step, a first column names them."""
     of = [Column("of", _grain, left=True)] if len(rows) and set(GRAIN) & {*names(rows)} else []
     return table_of(title, [*of, *columns], rows, limit, **parts)
 
