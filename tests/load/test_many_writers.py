@@ -29,9 +29,9 @@ class Reader(Thread):
 
     def run(self) -> None:
         try:
-            while not self.enough.is_set():
+            while not self.enough.wait(1):  # the machine is for the writers
                 self.look()
-                self.enough.wait(1)  # the machine is for the writers
+            self.look()  # at the end there is something to compare
         except Exception as error:  # noqa: BLE001 told to the test, which fails
             self.problem = error
 

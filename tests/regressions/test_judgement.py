@@ -191,6 +191,25 @@ def test_those_who_judge_at_once_judge_each_version_once(store, database_url):
         assert sum(pool.map(work, range(3))) == 4
 
 
+@pytest.mark.postgres
+def test_runs_that_come_while_others_are_judged_are_judged_as_well(store, database_url):
+    def work(at):
+        with open_store(database_url, create=False) as own:
+            for start in range(3 * at, 3 * at + 3):
+                runs(own, f"v{at}", {"op07": 1.0 + at % 2 / 2}, start=start, count=1)
+                judge(own)
+
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(work, range(6)))
+    at_once = everything(store)
+    assert judge(store) == 0
+    with store.begin() as connection:
+        for table in ("judged_version", "verdict", "fact", "finding"):
+            connection.execute(text(f"DELETE FROM {table}"))
+    assert judge(store) == 6
+    assert everything(store) == at_once
+
+
 def words_of(store, name, kind="op"):
     return [row[4] or row[3] for row in rows(store, TABLES[0]) if row[1:3] == (kind, name)]
 

@@ -193,7 +193,9 @@ def _repeats_named(store: Store, references: Sequence[str], options: CalibrateOp
             f"a calibration needs {MIN_RUNS} or more repeats of one version; these are {len(kept)}",
             remedy="run the same version again and ingest it under the same label",
         )
-    if any(run.stale for run in kept):
+    with store.connect() as connection:
+        stale = judged.stale_runs(connection, found[0].line)
+    if wanted & {*stale}:
         raise UsageError("these runs were saved before they could be judged", remedy="tracker versions judge")
     return found[0], replace(found[0], runs=tuple(kept))
 

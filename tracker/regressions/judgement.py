@@ -8,7 +8,7 @@ their order, in the database they are ids.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -26,14 +26,14 @@ from tracker.regressions.track import (
     BEGINNING,
     ReadBefore,
     Track,
-    TrackRuns,
+    TrackVersions,
     geometric_mean,
     read_track,
-    runs_of_track,
+    versions_of_track,
 )
-from tracker.store import Store, bulk, judged, labels, regressions, samples, thresholds
+from tracker.store import Store, bulk, judged, labels, regressions, samples
 from tracker.store.bulk import Column
-from tracker.store.judged import Line
+from tracker.store.judged import Line, LineRun
 from tracker.store.regressions import FindingRow, IncidentRow, JudgedRow, Levels
 
 DIRECTIONS: Final = {1: "regression", -1: "improvement"}
@@ -61,17 +61,11 @@ def update(store: Store, lines: Iterable[Line]) -> int:
     count = 0
     for line in dict.fromkeys(lines):
         with store.connect() as connection:
-            track = runs_of_track(connection, line)
-        if not track.late and track.judged.keys() <= track.rests_on.keys():
-            continue
-        stale = [run.run_id for run in track.runs if run.stale]
+            stale = judged.stale_runs(connection, line)
         for run_id in stale:
             store.transact(partial(_make_samples, run_id=run_id))
-        reader = TrackReader(line, None if stale else track)
-        for _ in range(max(1, len(track.late))):
-            done = _judge_next_version(store, reader)
-            if done is None:
-                break
+        reader = TrackReader(line)
+        while reader.left and (done := _judge_next_version(store, reader)) is not None:
             count += done
     return count
 
@@ -91,7 +85,6 @@ def _judge_next_version(store: Store, reader: TrackReader) -> int | None:
 
     def work(connection: Connection) -> int | None:
         regressions.lock(connection, reader.line)
-        reader.renew(connection)
         return write(connection, reader.make(connection))
 
     def write(connection: Connection, made: tuple[int, list[Write]] | None, is_checked: bool = True) -> int | None:
@@ -112,47 +105,43 @@ def _judge_next_version(store: Store, reader: TrackReader) -> int | None:
             done = store.transact(partial(write, made=made, is_checked=False))
             if done is not None:
                 return done
-            reader.renew(connection=None)
         return store.transact(work)
 
 
 class TrackReader(Struct):
-    """Reads and judges the next version of a track. What a run says is read once. `runs`: of the track, None to read
-    them again; `known`: what was judged; `before`: what was read.
+    """Reads and judges the next version of a track. `known`: what was judged; `rests_on`: what there is to judge;
+    `left`: how many versions are out of date, of the last judgement those after it; `before`: what was read of them,
+    once; `runs`: that the last judgement was made of.
     """
 
     line: Line
-    runs: TrackRuns | None = None
     known: dict[int, bytes] = field(default_factory=dict)
+    rests_on: Mapping[int, bytes] = field(default_factory=dict)
     before: ReadBefore = field(default_factory=ReadBefore)
+    left: int = 1
+    runs: frozenset[LineRun] = frozenset()
 
     def holds(self, connection: Connection) -> bool:
-        """Whether what the last judgement was made of is as it was."""
-        return self.known == regressions.rests_on(connection, self.line) and self.is_current(connection)
-
-    def is_current(self, connection: Connection) -> bool:
-        """Whether the runs and limits are as they were read."""
-        return (
-            self.runs is not None
-            and self.runs.rows == judged.rows_of_runs(connection, self.line)
-            and self.runs.limits == thresholds.of_line(connection, self.line)
-        )
-
-    def renew(self, connection: Connection | None) -> None:
-        """Forget all that was read, samples as well, unless `connection` sees that it is as it was."""
-        if connection is None or not self.is_current(connection):
-            self.runs, self.before = None, ReadBefore()
+        """Whether nobody else judged since the last judgement was made, and its runs are as they were. Who changed
+        others judges after this, again from there.
+        """
+        runs = judged.runs_of(connection, self.line, [run.run_id for run in self.runs])
+        return self.known == regressions.rests_on(connection, self.line) and self.runs == {*runs}
 
     def make(self, connection: Connection) -> tuple[int, list[Write]] | None:
         """The judgement of the first version that is out of date, None where none is: how many versions it judges (0
         where only versions without runs are to be forgotten), and what writes it.
         """
+        # in this order: what comes in between is judged again, and never taken for judged
         known = self.known = regressions.rests_on(connection, self.line)
-        track = self.runs = self.runs or runs_of_track(connection, self.line)
+        track = versions_of_track(connection, self.line)
+        if track.rests_on != self.rests_on:
+            self.rests_on, self.before = track.rests_on, ReadBefore()
         first = track.first_difference(known)
         if first is None:
             return None
         line, order = self.line, track.order
+        self.left = max(0, len(order) - first)
         forgets = sorted(version for version in known if track.place.get(version, _GONE) >= first)
         writes: list[Write] = [partial(regressions.forget, line=line, version_ids=forgets)]
         loaded = self.load(connection, track, first)
@@ -186,7 +175,7 @@ class TrackReader(Struct):
         changed = [row for stored, row in pairs if row != stored]
         return int(data is not None), [*writes, partial(regressions.put_findings, line=line, rows=changed)]
 
-    def load(self, connection: Connection, track: TrackRuns, first: int) -> TrackState:
+    def load(self, connection: Connection, track: TrackVersions, first: int) -> TrackState:
         """The stored levels of the versions that the one at `first` looks back on, and all findings."""
         ids = self.before.series_of(connection, self.line).ids
         at = {own: row for row, own in enumerate(ids.tolist())}
@@ -208,14 +197,24 @@ class TrackReader(Struct):
         state.findings = [finding_of(row, at, place) for row in rows if row.series_id in at]
         return state
 
-    def track(self, connection: Connection, track: TrackRuns, state: TrackState, first: int) -> Track:
+    def track(self, connection: Connection, track: TrackVersions, state: TrackState, first: int) -> Track:
         """The runs that the version at `first` is judged with."""
-        versions = np.array([track.place[run.version_id] for run in track.runs])
-        run_ids = np.array([run.run_id for run in track.runs])
-        wanted = set(needed_runs(versions, run_ids, state, first, track.thresholds).tolist())
+        back, count = first, 0
+        while back > 1 and count < track.thresholds.look_back:
+            back -= 1
+            count += len(track.run_ids[track.order[back - 1]])
+        ids = {run for version in track.order[back - 1 : first] for run in track.run_ids[version]}
+        ids |= {run for one in state.open for run in one.reference}
         # the version before is looked at as a whole, and suspects by their runs
-        runs = [run for run in track.runs if run.run_id in wanted]
-        own = track.runs_of(track.order[first - 1])
+        there = judged.runs_of(connection, self.line, ids)
+        runs = [run for run in there if track.place.get(run.version_id, _GONE) <= first]
+        versions, numbers = (
+            np.array(of) for of in zip(*((track.place[run.version_id], run.run_id) for run in runs), strict=True)
+        )
+        wanted = set(needed_runs(versions, numbers, state, first, track.thresholds).tolist())
+        runs = [run for run in runs if run.run_id in wanted]
+        own = [run for run in runs if run.version_id == track.order[first - 1]]
+        self.runs = frozenset(runs)
         return read_track(connection, track, runs, timed_by=own, known=self.before)
 
 

@@ -96,7 +96,7 @@ def judged_version_of(track: TrackRuns, run_ids: Iterable[int]) -> JudgedRow | N
     version = next((run.version_id for run in track.runs if run.run_id in own), 0)
     row = track.judged.get(version)
     is_whole = {run.run_id for run in track.runs_of(version)} == own
-    return row if is_whole and row is not None and row.rests_on == track.rests_on[version] else None
+    return row if is_whole and row is not None and version not in track.late else None
 
 
 def verdicts_of_sides(

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import translate
 from functools import cache, cached_property
-from itertools import groupby
 from re import compile
 from typing import Any, Final
 
@@ -61,19 +60,15 @@ _LONGEST: Final = 18
 
 
 @dataclass(frozen=True)
-class TrackRuns:
-    """The active runs of a track in the order of versions. `rows`: what was read of them; `limits`: that users set;
-    `rests_on`: what the judgement of each version rests on, in their order; `judged`: how they came out that were
-    judged, from whatever; `names`: workload, configuration and device.
+class TrackVersions:
+    """The versions of a track in their order. `limits`: that users set; `run_ids`: the active runs of each version;
+    `rests_on`: what its own judgement rests on.
     """
 
     line: Line
-    rows: Sequence[tuple[Any, ...]]
-    runs: Sequence[LineRun]
     limits: tuple[Threshold, ...]
-    rests_on: dict[int, bytes]
-    judged: Mapping[int, JudgedRow]
-    names: Mapping[str, str]
+    run_ids: Mapping[int, Sequence[int]]
+    rests_on: Mapping[int, bytes]
 
     @cached_property
     def order(self) -> list[int]:
@@ -86,14 +81,34 @@ class TrackRuns:
         return {version: at for at, version in enumerate(self.order, 1)}
 
     @cached_property
-    def labels(self) -> dict[int, str]:
-        """Version -> its label, in order."""
-        return {run.version_id: run.version for run in self.runs}
-
-    @cached_property
     def thresholds(self) -> Thresholds:
         """The limits that are the same for all series."""
         return track_limits(self.limits)
+
+    def first_difference(self, known: Mapping[int, bytes]) -> int | None:
+        """The place of the first version that was judged from something else than is there now, which all after it rest
+        on, too; None: all is judged. `known`: what was judged rests on.
+        """
+        for at, (version, own) in enumerate(self.rests_on.items(), 1):
+            if known.get(version) != own:
+                return at
+        return len(self.order) + 1 if known.keys() - self.rests_on.keys() else None
+
+
+@dataclass(frozen=True)
+class TrackRuns(TrackVersions):
+    """A track with its active runs in the order of versions. `judged`: how the versions came out that were judged, from
+    whatever; `names`: workload, configuration and device.
+    """
+
+    runs: Sequence[LineRun]
+    judged: Mapping[int, JudgedRow]
+    names: Mapping[str, str]
+
+    @cached_property
+    def labels(self) -> dict[int, str]:
+        """Version -> its label, in order."""
+        return {run.version_id: run.version for run in self.runs}
 
     @property
     def newest(self) -> list[LineRun]:
@@ -120,32 +135,29 @@ class TrackRuns:
         first = self.first_difference({version: row.rests_on for version, row in self.judged.items()})
         return [] if first is None else self.order[first - 1 :]
 
-    def first_difference(self, known: dict[int, bytes]) -> int | None:
-        """The place of the first version that was judged from something else than what is there now; None: all is
-        judged. `known`: what was judged rests on.
-        """
-        for at, (version, own) in enumerate(self.rests_on.items(), 1):
-            if known.get(version) != own:
-                return at
-        return len(self.order) + 1 if known.keys() - self.rests_on.keys() else None
 
-
-def runs_of_track(connection: Connection, line: Line, names: Mapping[str, str] | None = None) -> TrackRuns:
-    """What the judgement of a track rests on now."""
-    rows = judged.rows_of_runs(connection, line)
-    runs = judged.runs_of(connection, line, rows)
+def versions_of_track(connection: Connection, line: Line, runs: Sequence[LineRun] | None = None) -> TrackVersions:
+    """What the judgement of each version of a track rests on now: its runs, the version before, and the limits."""
     limits = thresholds.of_line(connection, line)
-    # all that can change a verdict
     of_limits = [
         (row.name, row.kind, row.pattern, row.value, bool(row.configuration_id), bool(row.device_id))
         for row in sorted(limits, key=_specific)
     ]
-    chain = digest_of((SAMPLE_RULES, RULE_VERSION, *of_limits))
-    found = {}
-    for version, own in groupby(runs, lambda run: run.version_id):
-        said = (f"{run.run_id} {run.ranks} {run.timeline} {run.recording_id}" for run in own)
-        chain = found[version] = digest_of((chain.hex(), version, *said))
-    return TrackRuns(line, rows, runs, limits, found, regressions.judged_rows(connection, line), names or {})
+    of_all = digest_of((SAMPLE_RULES, RULE_VERSION, *of_limits)).hex()
+    found, before = judged.version_runs(connection, line, runs), BEGINNING
+    rests_on = {}
+    for version, own in found.items():
+        rests_on[version] = digest_of((of_all, before, own))
+        before = version
+    return TrackVersions(line, limits, {version: [run[0] for run in own] for version, own in found.items()}, rests_on)
+
+
+def runs_of_track(connection: Connection, line: Line, names: Mapping[str, str] | None = None) -> TrackRuns:
+    """A track with its runs, and how they were judged."""
+    runs = judged.runs_of(connection, line)
+    of = versions_of_track(connection, line, runs)
+    rows = regressions.judged_rows(connection, line)
+    return TrackRuns(line, of.limits, of.run_ids, of.rests_on, runs, rows, names or {})
 
 
 def named_lines(
@@ -269,7 +281,7 @@ class ReadBefore(Struct):
 
 
 def read_track(
-    connection: Connection, of: TrackRuns, runs: Sequence[LineRun], *, like: int = -1,
+    connection: Connection, of: TrackVersions, runs: Sequence[LineRun], *, like: int = -1,
     timed_by: Sequence[LineRun] | None = None, known: ReadBefore | None = None, present: bool = False,
 ) -> Track:  # fmt: skip
     """These runs of a track, by its limits. `like`: the place of the run that the others must be recorded like;

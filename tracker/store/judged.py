@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -36,17 +37,14 @@ class Line(Struct, frozen=True):
 
 
 class LineRun(Struct, frozen=True):
-    """An active run of a line. `stale`: its samples were never made, or by older rules, and its details
-    are here. `ranks`: that came.
-
-    `started_at_ns`: None where nobody knows. `recording_id`: of how it was recorded, None where nothing says it.
+    """An active run of a line. `ranks`: that came; `started_at_ns`: None where nobody knows; `recording_id`: of how it
+    was recorded, None where nothing says it.
     """
 
     run_id: int
     version_id: int
     version: str
     pinned: bool
-    stale: bool
     ranks: int
     timeline: str
     started_at_ns: int | None
@@ -68,21 +66,32 @@ def lines(connection: Connection, run_ids: Iterable[int] | None = None, workload
     return [Line(row.workload_id, row.configuration_id, row.device_id) for row in rows]
 
 
-def rows_of_runs(connection: Connection, line: Line) -> list[tuple[Any, ...]]:
-    """What `runs_of` is made of: equal where nothing of the runs has changed meanwhile."""
-    return bulk.fetch(connection.execute(statement("line_runs"), line.parameters))
-
-
-def runs_of(connection: Connection, line: Line, rows: Sequence[tuple[Any, ...]] | None = None) -> list[LineRun]:
-    """The active runs of a line in the order of versions; those of a version as they started, or by their numbers, as
-    they came in, where nobody knows when one of them did: with a clock for some no other order fits all. `rows`: as
-    they were read before.
+def version_runs(
+    connection: Connection, line: Line, runs: Iterable[LineRun] | None = None
+) -> dict[int, list[tuple[Any, ...]]]:
+    """Version -> what is judged of its active runs changes with these rows: see sql/version_runs.sql. In the order of
+    versions. `runs`: all of the line, where they were read.
     """
-    rows = rows_of_runs(connection, line) if rows is None else rows
-    runs = [
-        LineRun(number, of, version, bool(pinned), rules != SAMPLE_RULES and pruned is None, *others)
-        for number, of, version, pinned, rules, pruned, *others in rows
-    ]
+    if runs is None:
+        rows = bulk.fetch(connection.execute(statement("version_runs"), line.parameters))
+    else:
+        rows = [(run.run_id, run.version_id, run.ranks, run.recording_id, run.started_at_ns) for run in runs]
+    return {version: sorted(own) for version, own in groupby(rows, itemgetter(1))}
+
+
+def stale_runs(connection: Connection, line: Line) -> list[int]:
+    """The active runs of a line whose samples were never made, or by other rules, and whose details are here."""
+    return [row[0] for row in connection.execute(statement("stale_runs"), {**line.parameters, "rules": SAMPLE_RULES})]
+
+
+def runs_of(connection: Connection, line: Line, run_ids: Iterable[int] | None = None) -> list[LineRun]:
+    """The active runs of a line, or these of them, in the order of versions; those of a version as they started, or by
+    their numbers, as they came in, where nobody knows when one of them did: with a clock for some no other order fits
+    all.
+    """
+    asked = {**line.parameters, "all_runs": int(run_ids is None), "ids": bulk.as_keys(run_ids or ())}
+    rows = bulk.fetch(connection.execute(statement("line_runs"), asked))
+    runs = [LineRun(number, of, version, bool(pinned), *others) for number, of, version, pinned, *others in rows]
     return [run for _, own in groupby(runs, lambda run: run.version_id) for run in _as_started(list(own))]
 
 

@@ -175,7 +175,7 @@ def lock(connection: Connection, line: Line) -> None:
 
 def rests_on(connection: Connection, line: Line) -> dict[int, bytes]:
     """What the judgement of each version that was judged rests on."""
-    return {row[0]: bytes(row[1]) for row in connection.execute(_RESTS_ON, line.parameters)}
+    return {version: bytes(digest) for version, digest in bulk.fetch(connection.execute(_RESTS_ON, line.parameters))}
 
 
 def judged_rows(connection: Connection, line: Line) -> dict[int, JudgedRow]:

@@ -1,17 +1,15 @@
 -- Which runs follow each other in this line? One row per active run, by the order of versions; those of a version as
 -- they came in (by number).
--- Parameters: workload_id, configuration_id, device_id
--- Columns: run_id; version_id, version: its label; pinned: whether it is; sample_rules: that its samples were made by,
---   NULL: none; pruned_at_ns: when details of a rank were dropped, NULL: never; ranks: that came;
---   timeline: device where any rank has one, else host; started_at_ns: NULL where nobody knows; recording_id: of how it
---   was recorded, NULL: nothing says it
+-- Parameters: workload_id, configuration_id, device_id; all_runs (1: yes), ids (a JSON object whose keys are the runs,
+--   read when all_runs = 0)
+-- Columns: run_id; version_id, version: its label; pinned: whether it is; ranks: that came; timeline: device where any
+--   rank has one, else host; started_at_ns: NULL where nobody knows; recording_id: of how it was recorded, NULL:
+--   nothing says it
 SELECT
     r.id AS run_id,
     v.id AS version_id,
     v.label AS version,
     v.pinned,
-    r.sample_rules,
-    MAX(c.pruned_at_ns) AS pruned_at_ns,
     COUNT(c.rank) AS ranks,
     MIN(c.timeline) AS timeline,
     r.started_at_ns,
@@ -24,5 +22,6 @@ WHERE
     AND r.configuration_id = :configuration_id
     AND r.device_id = :device_id
     AND r.state = 'active'
+    AND (:all_runs = 1 OR r.id IN (SELECT CAST(e.key AS BIGINT) FROM JSON_EACH(:ids) AS e))
 GROUP BY r.id, v.id
 ORDER BY v.ordinal, v.id, r.id
