@@ -1,10 +1,15 @@
 """The HTML file in a real browser: what a person sees, and that nothing leaves the page."""
 
+from itertools import pairwise
+
 import pytest
 
 from tests.reports import builders
 from tests.reports.builders import MS
 from tests.reports.test_html import HOSTILE, many, page_of
+from tracker.reports.document import Trend
+from tracker.reports.html import text_of
+from tracker.reports.svg import chart
 
 EDGES = ((400, "light"), (400, "dark"), (1400, "light"), (1400, "dark"))
 
@@ -47,6 +52,19 @@ def test_axe_finds_nothing_in_any_size_and_light(browser, written):
                 found = axe.run(page)
                 assert found.violations_count == 0, found.generate_report()
                 assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("width", [400, 720, 1400])
+def test_words_in_a_chart_never_meet(browser, tmp_path, width):
+    for count in (4, 12, 40):
+        points = tuple((f"v{at:02}", 9.0 + at / 1000, (), "REGRESSED", "worse") for at in range(count))
+        (path := tmp_path / "chart.html").write_text(
+            f"<style>{text_of('page.css')}</style><main>{chart(Trend('ns', points))}</main>"
+        )
+        with browser.opened(path, width=width) as page:
+            boxes = [box for word in page.locator(".word").all() if (box := word.bounding_box())]
+            assert len(boxes) > 1
+            assert all(one["x"] + one["width"] <= other["x"] for one, other in pairwise(boxes))
 
 
 def test_a_filter_finds_rows_that_are_packed(browser, written):

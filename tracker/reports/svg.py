@@ -30,6 +30,8 @@ _LABEL: Final = 12
 """Per cent of the width for the labels of a heat map."""
 _SCALE: Final = 5
 """Per cent of the width for the labels of an axis."""
+_WORD, _WORD_NARROW = 14, 23.5
+"""Per cent of the width for the word of a verdict, on a wide and on a narrow screen."""
 _STRIP: Final = 120
 _POINTS: Final = 150
 """Points of a curve: of each part of its time the largest."""
@@ -135,6 +137,7 @@ def _trend(drawn: Trend) -> str:
     parts.append(_stretched(f'<path class=runs d="{dots}"/>') if dots else "")
     every = max(1, -(-sum(len(point[0]) + 2 for point in drawn.points) // _LABELS))
     text, before = form(drawn.unit, values), values[0]
+    last = last_narrow = -100.0
     for place, (x, (label, value, own, word, tone)) in enumerate(zip(x_of, drawn.points, strict=True)):
         if value is not None:
             says = ", ".join(filter(None, (f"{label}: {text(value)}", word)))
@@ -142,10 +145,13 @@ def _trend(drawn: Trend) -> str:
             parts.append(
                 f'<circle class="{tone}" cx="{x:.2f}%" cy="{y_of(value):.1f}" r={size}>{_title(says)}</circle>'
             )
-            if word:
+            # words must not meet; on a narrow screen fewer have room, and the table has them all
+            if word and x - last >= _WORD:
                 # not where the line comes from
                 y = y_of(min((value, *own))) + 20 if value < before else y_of(max((value, *own))) - 9
-                parts.append(_label(x, y, word, f"word {tone}"))
+                is_near = x - last_narrow < _WORD_NARROW
+                parts.append(_label(x, y, word, f"word {tone}{' odd' * is_near}"))
+                last, last_narrow = x, last_narrow if is_near else x
             before = value
         tick, between = divmod(count - 1 - place, every)
         if not between:
