@@ -16,11 +16,11 @@ ROOT = Path(__file__).parents[1]
 PRODUCT = sorted((ROOT / "tracker").rglob("*.py"))
 
 ROOMS = {
-    "tracker": (773, 6),
+    "tracker": (777, 6),
     "tracker/advice": (2_758, 19),
     "tracker/api": (1_216, 6),
     "tracker/cli": (4_252, 23),
-    "tracker/compare": (8_973, 57),
+    "tracker/compare": (8_961, 57),
     "tracker/config": (843, 7),
     "tracker/detect": (1_191, 9),
     "tracker/doctor": (1_182, 9),
@@ -31,21 +31,21 @@ ROOMS = {
     "tracker/profile": (858, 7),
     "tracker/ranks": (937, 6),
     "tracker/readers": (15_794, 120),
-    "tracker/regressions": (3_922, 15),
-    "tracker/reports": (8_273, 38),
-    "tracker/results": (2_920, 15),
-    "tracker/store": (12_781, 170),
+    "tracker/regressions": (3_927, 15),
+    "tracker/reports": (8_244, 38),
+    "tracker/results": (2_902, 15),
+    "tracker/store": (12_777, 170),
     "tracker/timeline": (4_279, 32),
     "tracker/watch": (1_800, 12),
     "migrations": (499, 3),
     "scripts": (3_408, 14),
-    "tests": (49_719, 340),
+    "tests": (49_787, 340),
 }
 """Room -> lines and files of Python and SQL."""
 
 README_BYTES = 12_000
 SHARED_CLASS_NAMES = 56
-FILES_THAT_IMPORT_PANDAS = 15
+FILES_THAT_IMPORT_PANDAS = 9
 
 
 def assert_at(limit: int, number: int) -> None:

@@ -120,6 +120,10 @@ class Columns(Struct, frozen=True, eq=False):
         """Which rows have something in a column."""
         return known(self.arrays[name])
 
+    def has(self, name: str) -> bool:
+        """Whether any row has something in a column, which may be none of these."""
+        return name in self.arrays and bool(self.known(name).any())
+
     def listed(self, name: str) -> list[Any]:
         """A column as Python values, None for missing."""
         return listed(self.arrays[name])

@@ -12,9 +12,8 @@ from tracker.results import MATRIX_COLUMNS, DiffOptions
 
 
 def of(result, name, column="value"):
-    (row,) = result.rows.loc[result.rows["name"] == name, "row"]
-    cells = result.cells[result.cells["row"] == row]
-    return [None if value != value or value is None else value for value in cells[column].tolist()]  # noqa: PLR0124 nan
+    (number,) = (row["row"] for row in result.tables["rows"].records() if row["name"] == name)
+    return [cell[column] for cell in result.tables["cells"].records() if cell["row"] == number]
 
 
 @pytest.fixture

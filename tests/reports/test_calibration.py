@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import pandas as pd
 import pytest
 from msgspec.structs import replace
 
 from tests.reports import workbooks
 from tracker import reports
+from tracker.columns import Columns
 from tracker.results import CALIBRATION_COLUMNS, Calibration
 
 
-def frame(table, rows):
-    columns = CALIBRATION_COLUMNS[table]
-    return pd.DataFrame([{**dict.fromkeys(columns), **row} for row in rows], columns=list(columns))
+def table(name, rows):
+    return Columns.of_rows(rows, CALIBRATION_COLUMNS[name])
 
 
 def ratios(kind, *means):
@@ -47,11 +46,15 @@ def found():
     suspect = {**named, "series_id": 9, "name": "aten::bmm", "version": "v9", "change": 0.2, "contribution": 0.01,
                "runs": 1, "more_runs": 2}  # fmt: skip
     return Calibration(
-        power=frame("power", power),
-        suspects=frame("suspects", [suspect]),
-        ratios=frame("ratios", [*ratios("op", 0.5, 0.25, 0.0), *ratios("communication", 9.0, 6.0, 2.0)]),
-        proposals=frame("proposals", [proposal("op", 0.03, 0.25, 0.01), proposal("communication", 0.1, 2.0, None)]),
-        series=frame("series", [noisy]),
+        tables={
+            "ratios": table("ratios", [*ratios("op", 0.5, 0.25, 0.0), *ratios("communication", 9.0, 6.0, 2.0)]),
+            "proposals": table(
+                "proposals", [proposal("op", 0.03, 0.25, 0.01), proposal("communication", 0.1, 2.0, None)]
+            ),
+            "power": table("power", power),
+            "suspects": table("suspects", [suspect]),
+            "series": table("series", [noisy]),
+        },
         workload="gpt",
         configuration="batch=8",
         device="NVIDIA H100",
@@ -89,8 +92,8 @@ def test_noisy_series_have_their_spread(found):
 
 
 def test_headline_says_what_is_found_and_whether_thresholds_are_quiet(found):
-    step = [{**record, "kind": "run", "name": "step"} for record in found.power.to_dict("records")]
-    whole = replace(found, power=frame("power", step))
+    step = [{**record, "kind": "run", "name": "step"} for record in found.tables["power"].records()]
+    whole = replace(found, tables=found.tables | {"power": table("power", step)})
     lines = reports.render(whole, "text", width=200).splitlines()
     assert lines[1] == (
         "A slowdown of the step is found from 12 % with 3 runs on NVIDIA H100; "
@@ -99,7 +102,8 @@ def test_headline_says_what_is_found_and_whether_thresholds_are_quiet(found):
     assert lines[-1] == (
         "Next: tracker calibrate base --workload gpt --apply --reason ... · --details · tracker history 7"
     )
-    quiet = replace(whole, proposals=found.proposals.head(1), series=found.series.head(0))
+    few = {"proposals": found.tables["proposals"].head(1), "series": table("series", [])}
+    quiet = replace(whole, tables=whole.tables | few)
     lines = reports.render(quiet, "text", width=200).splitlines()
     assert lines[1].endswith("; thresholds are quiet: at most 1 false verdict per comparison")
     assert lines[-1] == "Next: tracker calibrate base --workload gpt --details"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import pandas as pd
 import pytest
 
 from tracker import reports
+from tracker.columns import Columns
 from tracker.results import HISTORY_COLUMNS, History, HistoryOptions
 
 MS = 1_000_000
@@ -15,9 +15,8 @@ POINT = {
 }  # fmt: skip
 
 
-def frame(table, rows):
-    columns = HISTORY_COLUMNS[table]
-    return pd.DataFrame([{**dict.fromkeys(columns), **row} for row in rows], columns=list(columns), dtype=object)
+def tables(**rows):
+    return {name: Columns.of_rows(rows.get(name, []), columns) for name, columns in HISTORY_COLUMNS.items()}
 
 
 def point(version, value, verdict=None, change=None, **more):
@@ -32,10 +31,7 @@ def history(points, pinned=None, series=(), **options):
         "versions": len(points), "runs": 3 * len(points),
     }  # fmt: skip
     return History(
-        series=frame("series", series or [one]),
-        points=frame("points", points),
-        runs=frame("runs", []),
-        environment=frame("environment", []),
+        tables=tables(series=series or [one], points=points),
         pinned=pinned,
         options=HistoryOptions(**options),
     )

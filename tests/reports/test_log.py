@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-import pandas as pd
 import pytest
 from msgspec.structs import replace
 
 from tracker import reports
+from tracker.columns import Columns
 from tracker.results import LOG_COLUMNS, Log, LogOptions
 
 
-def frame(table, rows):
-    return pd.DataFrame([{**dict.fromkeys(LOG_COLUMNS[table]), **row} for row in rows], columns=LOG_COLUMNS[table])
+def tables(**rows):
+    return {name: Columns.of_rows(rows.get(name, []), columns) for name, columns in LOG_COLUMNS.items()}
+
+
+def changed(log, **rows):
+    """The log with other rows in some tables."""
+    return replace(log, tables=log.tables | {name: tables(**rows)[name] for name in rows})
 
 
 def cell(version, column, value, baseline_diff=None, previous_diff=None, **more):
@@ -37,11 +42,11 @@ def found():
         workload="resnet",
         baseline="v1",
         options=LogOptions(),
-        versions=frame("versions", [{"version": "v1", "runs": 2}, {"version": "v2", "runs": 1}]),
-        columns=frame("columns", [column(0, 2), column(1, 4)]),
-        cells=frame("cells", [cell("v1", 0, 100.0, 0.0), cell("v2", 0, 90.0, -0.1, -0.1), cell("v1", 1, 200.0, 0.0)]),
-        directions=frame("directions", []),
-        advice=frame("advice", []),
+        tables=tables(
+            versions=[{"version": "v1", "runs": 2}, {"version": "v2", "runs": 1}],
+            columns=[column(0, 2), column(1, 4)],
+            cells=[cell("v1", 0, 100.0, 0.0), cell("v2", 0, 90.0, -0.1, -0.1), cell("v1", 1, 200.0, 0.0)],
+        ),
     )
 
 
@@ -84,8 +89,11 @@ def test_every_format_has_the_document(found, format):
 
 
 def test_columns_that_differ_in_several_things_have_a_line_of_the_head_for_each(found):
-    columns = found.columns.assign(configuration=["batch=2 devices=1", "batch=4 devices=8"], scope=["", "per rank"])
-    lines = reports.render(replace(found, columns=columns), "text", width=120).splitlines()
+    columns = [
+        column(0, 2) | {"configuration": "batch=2 devices=1"},
+        column(1, 4) | {"configuration": "batch=4 devices=8", "scope": "per rank"},
+    ]
+    lines = reports.render(changed(found, columns=columns), "text", width=120).splitlines()
     # one process: per rank and total are the same, so this makes no difference
     assert lines[0].endswith("throughput in images/s without a profiler, per rank")
     start = next(number for number, line in enumerate(lines) if line.split()[:1] == ["batch"])
@@ -97,33 +105,31 @@ def test_columns_that_differ_in_several_things_have_a_line_of_the_head_for_each(
 
 
 def test_headline_of_one_column_has_both_references(found):
-    cells = found.cells.head(2).assign(previous_version=[None, "v0"])
-    one = replace(found, columns=found.columns.head(1), cells=cells)
+    cells = [cell("v1", 0, 100.0, 0.0), cell("v2", 0, 90.0, -0.1, -0.1, previous_version="v0")]
+    one = changed(found, columns=[column(0, 2)], cells=cells)
     assert reports.render(one, "text").splitlines()[1] == (
         "v2 is at 90.00 images/s: -10.0 % against v1, -10.0 % against v0"
     )
 
 
 def test_two_devices_are_both_in_the_headline_and_many_columns_are_counted(found):
-    devices = found.columns.assign(configuration="", device=["H100", "MI300X"])
-    cells = pd.concat([found.cells, frame("cells", [cell("v2", 1, 300.0, 0.5, 0.5)])])
-    page = reports.render(replace(found, columns=devices, cells=cells), "text", width=120)
+    devices = [column(at, 2) | {"configuration": "", "device": name} for at, name in enumerate(("H100", "MI300X"))]
+    cells = [*found.tables["cells"].records(), cell("v2", 1, 300.0, 0.5, 0.5)]
+    page = reports.render(changed(found, columns=devices, cells=cells), "text", width=120)
     assert page.splitlines()[1] == "The newest version against v1: H100 -10.0 %, MI300X +50.0 %"
-    columns = frame("columns", [column(at, at) for at in range(5)])
-    cells = frame(
-        "cells", [cell(version, at, 100.0, diff) for at in range(5) for version, diff in (("v1", 0.0), ("v2", -0.1))]
-    )
-    page = reports.render(replace(found, columns=columns, cells=cells), "text", width=120)
+    columns = [column(at, at) for at in range(5)]
+    cells = [cell(version, at, 100.0, diff) for at in range(5) for version, diff in (("v1", 0.0), ("v2", -0.1))]
+    page = reports.render(changed(found, columns=columns, cells=cells), "text", width=120)
     assert page.splitlines()[1] == "The newest version of each of 5 columns against v1: 5 worse"
 
 
 def test_older_versions_are_counted(found):
     names = [f"v{number:02}" for number in range(40)]
-    many = replace(
+    many = changed(
         found,
-        versions=frame("versions", [{"version": name, "runs": 1} for name in names]),
-        columns=found.columns.head(1),
-        cells=frame("cells", [cell(name, 0, 100.0, 0.0, 0.0) for name in names]),
+        versions=[{"version": name, "runs": 1} for name in names],
+        columns=[column(0, 2)],
+        cells=[cell(name, 0, 100.0, 0.0, 0.0) for name in names],
     )
     page = reports.render(many, "text", width=100)
     assert len(page.splitlines()) <= 40
@@ -133,14 +139,14 @@ def test_older_versions_are_counted(found):
 
 
 def test_hostile_values_of_a_configuration_stay_in_the_head(found):
-    columns = found.columns.assign(configuration=["batch=2\n\x1b[31m", "batch=4"])
-    page = reports.render(replace(found, columns=columns), "text", width=120)
+    columns = [column(0, "2\n\x1b[31m"), column(1, 4)]
+    page = reports.render(changed(found, columns=columns), "text", width=120)
     assert "\x1b" not in page
     assert "2\\n\\x1b[31m" in page.splitlines()[3]
 
 
 def test_log_without_a_column_says_so(found):
-    empty = replace(found, **{name: frame(name, []) for name in LOG_COLUMNS})
+    empty = replace(found, tables=tables())
     assert reports.render(empty, "text").splitlines() == [
         "resnet, no version",
         "No active run of resnet has a number to show",

@@ -8,7 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from tests.reports import builders, workbooks
+from tracker.columns import Columns
 from tracker.reports import render
+from tracker.results import MATRIX_COLUMNS
 
 SUFFIXES = {"text": "txt", "json": "json", "csv": "csv", "markdown": "md"}
 
@@ -75,14 +77,21 @@ def test_markdown_has_whole_labels_over_its_columns():
     assert label not in render(of_files(label), "text", width=160).partition("Per step")[2].partition("Next:")[0]
 
 
+def with_cells(matrix, row=None, side=None, **changes):
+    """The matrix with some of its cells changed, or all."""
+    cells = [
+        cell | changes if row in (None, cell["row"]) and side in (None, cell["side"]) else cell
+        for cell in matrix.tables["cells"].records()
+    ]
+    made = Columns.of_rows(cells, MATRIX_COLUMNS["cells"])
+    return builders.matrix(tables=matrix.tables | {"cells": made})
+
+
 def with_cell(name, side, **changes):
     """The matrix with one cell of the row `name` changed."""
     whole = builders.matrix()
-    (row,) = whole.rows.loc[whole.rows["name"] == name, "row"]
-    made = whole.cells.copy()
-    for column, value in changes.items():
-        made.loc[(made["row"] == row) & (made["side"] == side), column] = value
-    return render(builders.matrix(cells=made), "text", width=200)
+    (row,) = (row["row"] for row in whole.tables["rows"].records() if row["name"] == name)
+    return render(with_cells(whole, row=row, side=side, **changes), "text", width=200)
 
 
 def test_a_mark_against_the_change_says_against_which_side():
@@ -108,14 +117,14 @@ def test_details_have_what_came_with_each_side():
 
 def test_details_are_proposed_where_there_are_any():
     whole = builders.matrix()
-    bare = builders.matrix(cells=whole.cells.assign(verdict=None))
+    bare = with_cells(whole, verdict=None)
     assert "--details" in render(whole, "text") and "--details" not in render(whole, "text", details=True)
     assert "Next: tracker diff v41 v42 v43 v44 v45 -o diff.xlsx · tracker diff v41 v45\n" in render(bare, "text")
 
 
 def test_sides_without_verdicts_have_one_sentence_for_all():
     whole = builders.matrix()
-    plain = builders.matrix(cells=whole.cells.assign(verdict=None))
+    plain = with_cells(whole, verdict=None)
     lines = render(plain, "text", width=120).splitlines()
     assert lines[2] == "2 runs against 2: only large changes show; 3 or more runs of each version tell more."
     assert "▲" not in "\n".join(lines)

@@ -7,12 +7,15 @@ import sys
 import pandas as pd
 import pytest
 
+from tests.regressions.made import runs
 from tests.reports import builders
 from tests.reports.builders import MS
 from tracker import reports
 from tracker.columns import Columns
-from tracker.reports.rows import has, names, pruned, records
+from tracker.regressions.judgement import lines_of, update
+from tracker.reports.rows import names, pruned, records
 from tracker.results import DIFF_COLUMNS
+from tracker.store import open_store
 
 RENDERING = """
 import pickle, sys
@@ -34,6 +37,37 @@ def test_no_report_of_a_diff_or_a_run_imports_pandas(build):
         check=False,
     )  # fmt: skip
     assert done.stdout.decode().splitlines() == formats, done.stderr.decode()
+
+
+COMMANDS = """
+import sys
+from tracker.cli import main
+database, *commands = sys.argv[1:]
+for command in commands:
+    format = () if "pin " in command else ("--format", "json")
+    sys.argv = ["tracker", *command.split(), "--db", database, *format]
+    try:
+        main()
+    except SystemExit:
+        pass
+print("pandas" in sys.modules, file=sys.stderr)
+"""
+
+
+def test_no_command_over_versions_imports_pandas(tmp_path):
+    with open_store(str(tmp_path / "t.db")) as store:
+        runs(store, "v1", count=6)
+        runs(store, "v2", {"op07": 1.5}, start=6)
+        runs(store, "v3", {"op07": 1.5}, start=9)
+        update(store, lines_of(store))
+    commands = ["versions pin v1", "history op07 --against pinned", "log", "explain 1", "explain I-1", "calibrate v1"]
+    commands += ["findings", "board", "diff v2", "diff v1 v2 v3"]
+    done = subprocess.run(
+        [sys.executable, "-c", COMMANDS, str(tmp_path / "t.db"), *commands], capture_output=True, text=True,
+        timeout=60, check=False,
+    )  # fmt: skip
+    assert done.stderr.splitlines()[-1] == "False"
+    assert done.stdout.count('{\n  "schema": 1') == len(commands) - 1
 
 
 def test_attributes_of_a_diff_are_frames_of_its_tables():
@@ -63,8 +97,8 @@ FRAME = pd.DataFrame(
 )
 
 
-@pytest.mark.parametrize("rows", [FRAME, Columns.of_frame(FRAME)], ids=["frame", "columns"])
-def test_rows_are_the_same_from_a_frame_and_from_columns(rows):
+def test_rows_of_columns_are_plain_values():
+    rows = Columns.of_frame(FRAME)
     assert names(rows) == ["name", "calls", "mean", "moved", "nothing"]
     assert records(rows) == [
         {"name": "mm", "calls": 3, "mean": None, "moved": True, "nothing": None},
@@ -72,7 +106,7 @@ def test_rows_are_the_same_from_a_frame_and_from_columns(rows):
         {"name": "add", "calls": None, "mean": 0.5, "moved": False, "nothing": None},
     ]
     known = ["name", "calls", "mean", "moved"]
-    assert [name for name in (*known, "nothing", "of no column") if has(rows, name)] == known
+    assert [name for name in (*known, "nothing", "of no column") if rows.has(name)] == known
 
 
 def test_a_tree_is_cut_below_each_row():

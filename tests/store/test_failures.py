@@ -61,7 +61,7 @@ def test_more_numbers_than_a_statement_takes_are_asked_for_in_portions(store):
     save(store)
     many = range(1, 70_001)
     assert queries.findings(store, many) == []
-    assert queries.series_verdicts(store, many).empty and queries.series_facts(store, many).empty
+    assert len(queries.series_verdicts(store, many)) == len(queries.series_facts(store, many)) == 0
 
 
 @pytest.mark.parametrize("names", [("mm",), ("aa", "mm")])

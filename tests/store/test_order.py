@@ -80,4 +80,4 @@ def test_where_one_run_has_no_clock_those_of_its_version_follow_each_other_as_th
         series = [int(number) for number in judged.series_of(connection, line).ids]
         runs = judged.runs_of(connection, line)
     found = queries.series_runs(store, series[:1], runs)
-    assert found["run_id"].tolist() == [number for _, number, _ in order]
+    assert found.listed("run_id") == [number for _, number, _ in order]

@@ -36,10 +36,9 @@ def baseline_of(
             )
         track = runs_of_track(connection, lines[0])
         row = judged_version_of(track, run_ids) if against == "window" else None
-    named = queries.runs_by_id(store, run_ids)
-    of = str(named["workload"].iloc[0])
-    order = queries.order_of_versions(store, of)
-    first = min(order[label] for label in named["version"])
+    named = queries.runs_by_id.columns(store, run_ids).records()
+    order = queries.order_of_versions(store, named[0]["workload"])
+    first = min(order[run["version"]] for run in named)
     earlier = [run for run in track.runs if order[run.version] < first]
     level = set() if row is None else {*map(int, row.base_runs.split())}
     if against == "pinned":
@@ -62,7 +61,7 @@ def baseline_of(
     numbers = sorted(run.run_id for run in chosen)
     side = ",".join(f"run:{number}" for number in numbers)
     if not level:
-        device = f"{named['vendor'].iloc[0]} {named['device'].iloc[0]}".strip()
+        device = f"{named[0]['vendor']} {named[0]['device']}".strip()
         names = (chosen[0].version, f"{chosen[0].version}@{device}")
         # where a name means the same runs, people know them by it
         side = next((name for name in names if means(store, name, numbers, workload)), side)

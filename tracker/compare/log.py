@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from msgspec import Struct
 
+from tracker.columns import Columns
 from tracker.compare.log_advice import TAKEN, Place, of_versions, promised
 from tracker.compare.log_verdicts import RunSeries, Said, part_of, said_of, said_of_runs
 from tracker.errors import FIRST_INGEST, UsageError
-from tracker.lazy import pd
 from tracker.profile import UNKNOWN_DEVICE
 from tracker.results import LOG_COLUMNS, LOG_TITLES, PROFILERS, Log, LogOptions
 from tracker.results.recording import Recording, rests_on
@@ -156,23 +156,21 @@ def log(store: Store, *, options: LogOptions | None = None) -> Log:
         } for run in runs
     }  # fmt: skip
     direction_of = {str(row["version"]): str(row["direction"] or "") for row in rows}
-    return Log(
-        workload=workload,
-        baseline=baseline,
-        options=options,
-        versions=_frame("versions", shown),
-        columns=_frame("columns", [_described(place, key) for place, key in enumerate(keys) if place in filled]),
-        cells=_frame("cells", [cell for cell in cells if cell["version"] in names]),
-        directions=_frame("directions", list(_directions(cells, direction_of))),
-        advice=_frame(
-            "advice",
-            [row | names_of[row["configuration_id"], row["device_id"]] for row in advice if row["version"] in names],
-        ),
-    )
+    tables = {
+        "versions": shown,
+        "columns": [_described(place, key) for place, key in enumerate(keys) if place in filled],
+        "cells": [cell for cell in cells if cell["version"] in names],
+        "directions": list(_directions(cells, direction_of)),
+        "advice": [
+            row | names_of[row["configuration_id"], row["device_id"]] for row in advice if row["version"] in names
+        ],
+    }
+    made = {name: Columns.of_rows(rows, LOG_COLUMNS[name]) for name, rows in tables.items()}
+    return Log(workload=workload, baseline=baseline, options=options, tables=made)
 
 
 def _workload(store: Store, name: str | None) -> str:
-    known = list(dict.fromkeys(str(row) for row in queries.versions(store)["workload"]))
+    known: list[str] = list(dict.fromkeys(queries.versions.columns(store).listed("workload")))
     if name is None:
         if len(known) == 1:
             return known[0]
@@ -183,23 +181,22 @@ def _workload(store: Store, name: str | None) -> str:
 
 
 def _runs(store: Store, workload: str) -> list[_Run]:
-    found = queries.run_numbers(store, workload)
-    facts = queries.facts(store, [int(number) for number in found["run_id"]])
+    rows = queries.run_numbers.columns(store, workload).records()
+    run_ids = [row["run_id"] for row in rows]
     known: dict[tuple[int, str], dict[str, str]] = {}
-    for run_id, kind, key, value in zip(facts["run_id"], facts["kind"], facts["key"], facts["value"], strict=True):
-        known.setdefault((int(run_id), str(kind)), {})[str(key)] = str(value)
+    for run_id, kind, key, value in queries.facts.columns(store, run_ids).rows("run_id", "kind", "key", "value"):
+        known.setdefault((run_id, kind), {})[key] = value
     with store.connect() as connection:
-        told = queries.recorded(connection, [int(number) for number in found["run_id"]])
-    plain = found.astype(object).where(found.notna(), None)
+        told = queries.recorded(connection, run_ids)
     return [
         _Run(
             row,
-            known.get((int(row["run_id"]), "configuration"), {}),
-            known.get((int(row["run_id"]), "tag"), {}),
-            queries.settings_of(str(row["settings"])),
-            told[int(row["run_id"])].recording,
+            known.get((row["run_id"], "configuration"), {}),
+            known.get((row["run_id"], "tag"), {}),
+            queries.settings_of(row["settings"]),
+            told[row["run_id"]].recording,
         )
-        for row in plain.to_dict("records")
+        for row in rows
     ]
 
 
@@ -398,19 +395,3 @@ def _directions(cells: Sequence[Mapping[str, Any]], direction_of: Mapping[str, s
         for factor in found:
             gain *= factor
         yield {"direction": direction, "column": column, "versions": len(found), "gain": gain - 1}
-
-
-_TYPES: Final = {
-    "ordinal": "Int64", "runs": "Int64", "column": "Int64", "versions": "Int64", "value": "Float64",
-    "minimum": "Float64", "maximum": "Float64", "baseline_diff": "Float64", "previous_diff": "Float64",
-    "gain": "Float64", "expected_ns": "Float64", "realised_ns": "Float64", "expected_gain": "Float64",
-    "judged_diff": "Float64", "pinned": "boolean",
-    "higher_is_better": "boolean",
-}  # fmt: skip
-
-
-def _frame(table: str, rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """Rows as a frame of LOG_COLUMNS; what is no number is text, and missing is NA."""
-    return pd.DataFrame(
-        {name: pd.array([row[name] for row in rows], dtype=_TYPES.get(name, "string")) for name in LOG_COLUMNS[table]}
-    )

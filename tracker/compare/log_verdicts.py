@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from tracker.lazy import pd
 from tracker.store import queries
 from tracker.store.samples import SUMMARY, UNPROFILED
 
@@ -37,14 +36,9 @@ NOTHING = Said(None, None)
 
 def said_of_runs(store: Store, workload: str) -> dict[RunSeries, Said]:
     """Every whole-run number of every version of a workload that was judged."""
-    rows = queries.run_verdicts(store, workload)
-    names = ("version", "configuration_id", "device_id", "metric", "part", "verdict", "raw_change")
-    return {
-        RunSeries(str(version), int(configuration), int(device), str(metric), str(part)): Said(
-            str(verdict), None if pd.isna(change) else float(change)
-        )
-        for version, configuration, device, metric, part, verdict, change in rows[list(names)].itertuples(index=False)
-    }
+    names = (*RunSeries.__struct_fields__, "verdict", "raw_change")
+    rows = queries.run_verdicts(store, workload).rows(*names)
+    return {RunSeries(*series): Said(verdict, change) for *series, verdict, change in rows}
 
 
 def said_of(found: Mapping[RunSeries, Said], runs: Iterable[RunSeries]) -> Said:

@@ -8,8 +8,10 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
+from tracker.columns import Columns, objects
 from tracker.compare import operators, others, overall, verdicts
 from tracker.compare import recorded as recordings
 from tracker.compare.filters import check_named
@@ -18,21 +20,33 @@ from tracker.compare.references import named
 from tracker.compare.sides import load_all
 from tracker.compare.tracks import check_one_track
 from tracker.errors import UsageError
-from tracker.lazy import pd
 from tracker.results import MATRIX_COLUMNS, DiffOptions, Matrix, check_matrix
 from tracker.units import format_bytes
 
 if TYPE_CHECKING:
-    from tracker.columns import Columns
     from tracker.compare.sides import Loaded
     from tracker.store import Store
 
 _DEEPEST: Final = 1
 """Level of the overall rows that a matrix shows: the parts of a step, not the categories of kernels."""
 
-_KEY: Final = ["section", "name", "input_shapes", "part"]
-_PAIR: Final = ["before", "after", "previous_diff", "verdict", "q"]
-Compare = Callable[["Loaded", "Loaded", DiffOptions], "Columns"]
+Key = tuple[str, str, str, str]
+"""Section, name, input shapes and part of a row."""
+Row = dict[str, Any]
+_KEY: Final = ("section", "name", "input_shapes", "part")
+Compare = Callable[["Loaded", "Loaded", DiffOptions], Columns]
+
+
+class _Neighbours(Struct):
+    """A row of two neighbours: both numbers, the change, how it was judged, and how it is shown."""
+
+    before: float | None = None
+    after: float | None = None
+    diff: float | None = None
+    verdict: str | None = None
+    q: float | None = None
+    level: int = 0
+    unit: str = "ns"
 
 
 def matrix(
@@ -57,11 +71,11 @@ def matrix(
             whole = replace(whole, match="name")  # one key for all sides
         judged = [verdicts.judge(*pair, whole, found) for pair, found in zip(pairwise(sides), found_of, strict=True)]
         tables = [
-            pd.concat([_of_overall(*pair, found), _of_rows(*pair, found, by, whole)], ignore_index=True)
+            _of_overall(*pair, found) | _of_rows(*pair, found, by, whole)
             for pair, found in zip(pairwise(sides), judged, strict=True)
         ]
-        rows, cells = _joined(tables, len(sides), options.minimum_ns)
-        if options.op and not (rows["section"] != "overall").any():
+        made = _joined(tables, options.minimum_ns)
+        if options.op and {*made["rows"].listed("section")} == {"overall"}:
             everything = [
                 operators.compare(*pair, replace(whole, op=None, module=None)).ops for pair in pairwise(sides)
             ]
@@ -72,42 +86,39 @@ def matrix(
             sides=tuple(side.side for side in sides),
             metric=metrics.pop() if len(metrics) == 1 else "self_ns",
             by=by,
-            rows=rows,
-            cells=cells,
+            tables=made,
             judged=tuple(" ".join(found.judgement.sentences) for found in judged),
             options=options,
             notes=tuple(dict.fromkeys([*(note for found in found_of for note in found.notes()), *warnings(sides)])),
         )
 
 
-def _of_overall(before: Loaded, after: Loaded, judged: verdicts.Judged) -> pd.DataFrame:
-    frame = judged.into("overall", overall.compare(before, after)).frame
-    frame = frame[frame["level"] <= _DEEPEST]
-    names = {"title": "name", "metric": "part", "baseline_value": "before", "candidate_value": "after"}
-    frame = frame.rename(columns={**names, "diff": "previous_diff"})
-    return frame.assign(section="overall", input_shapes="")[[*_KEY, *_PAIR, "level", "unit"]]
+def _of_overall(before: Loaded, after: Loaded, judged: verdicts.Judged) -> dict[Key, _Neighbours]:
+    names = ("title", "metric", "baseline_value", "candidate_value", "diff", "verdict", "q", "level", "unit")
+    rows = judged.into("overall", overall.compare(before, after)).rows(*names)
+    return {("overall", title, "", metric): _Neighbours(*pair) for title, metric, *pair in rows if pair[-2] <= _DEEPEST}
 
 
-def _of_rows(before: Loaded, after: Loaded, judged: verdicts.Judged, by: str, options: DiffOptions) -> pd.DataFrame:
-    name, compare, part = _ROWS[by]
-    frame = judged.into(name, compare(before, after, options)).frame
-    texts = {
-        "name": frame[{"communication": "kind", "module": "module"}.get(by, "name")],
-        "input_shapes": frame.get("input_shapes", ""),
-        "part": [part(row) for row in frame.to_dict("records")] if len(frame) else pd.Series([], dtype=object),
-    }
-    numbers = {
-        "before": frame["baseline_ns"], "after": frame["candidate_ns"], "verdict": frame["verdict"], "q": frame["q"],
-    }  # fmt: skip
-    made = pd.DataFrame({"section": by, **texts, **numbers}, index=frame.index)
-    grouped = made.groupby(_KEY, sort=False, dropna=False)
-    # rows that differ in what a matrix does not show (types of cores, sizes of groups) add up, without a verdict
-    summed = grouped[["before", "after"]].sum(min_count=1)
-    single = grouped.size() == 1
-    for column in ("verdict", "q"):
-        summed[column] = grouped[column].first().where(single)
-    summed["previous_diff"] = (summed["after"] / summed["before"].where(summed["before"] != 0) - 1).astype("float64")
-    return summed.reset_index()[[*_KEY, *_PAIR]].assign(level=0, unit="ns")
+def _of_rows(
+    before: Loaded, after: Loaded, judged: verdicts.Judged, by: str, options: DiffOptions
+) -> dict[Key, _Neighbours]:
+    table, compare, part = _ROWS[by]
+    name = {"communication": "kind", "module": "module"}.get(by, "name")
+    found: dict[Key, list[Row]] = {}
+    for row in judged.into(table, compare(before, after, options)).records():
+        found.setdefault((by, row[name], row.get("input_shapes") or "", part(row)), []).append(row)
+    return {key: _together(rows) for key, rows in found.items()}
+
+
+def _together(rows: Sequence[Row]) -> _Neighbours:
+    """Rows that differ in what a matrix does not show (types of cores, sizes of groups) add up, without a verdict."""
+    before, after = (
+        sum(known) if (known := [row[name] for row in rows if row[name] is not None]) else None
+        for name in ("baseline_ns", "candidate_ns")
+    )
+    diff = after / before - 1 if before and after is not None else None
+    judged = (rows[0]["verdict"], rows[0]["q"]) if len(rows) == 1 else ()
+    return _Neighbours(before, after, diff, *judged)
 
 
 def _ops(before: Loaded, after: Loaded, options: DiffOptions) -> Columns:
@@ -122,52 +133,55 @@ def _collectives(before: Loaded, after: Loaded, options: DiffOptions) -> Columns
     return others.communication(before, after, options)[0]
 
 
-def _group(row: Mapping[Any, Any]) -> str:
-    size = row["size_class_bytes"]
-    known = not pd.isna(size) and size > 0
-    return ", ".join(filter(None, (row["group_role"], row["data_type"], format_bytes(size) if known else "")))
+def _group(row: Row) -> str:
+    size = row["size_class_bytes"] or 0
+    return ", ".join(filter(None, (row["group_role"], row["data_type"], format_bytes(size) if size > 0 else "")))
 
 
-_ROWS: Final[Mapping[str, tuple[str, Compare, Callable[[Mapping[Any, Any]], str]]]] = {
+_ROWS: Final[Mapping[str, tuple[str, Compare, Callable[[Row], str]]]] = {
     "op": ("ops", _ops, lambda row: ""),
     "kernel": ("kernels", _kernels, lambda row: str(row["category"])),
     "communication": ("communication", _collectives, _group),
     "module": ("modules", others.modules, lambda row: str(row["phase"])),
 }
-"""Word of MATRIX_ROWS -> frame of a Diff, what makes it, and what tells its rows from others of their name."""
+"""Word of MATRIX_ROWS -> table of a Diff, what makes it, and what tells its rows from others of their name."""
 
 
-def _joined(tables: Sequence[pd.DataFrame], count: int, minimum_ns: int | None) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """`Matrix.rows` and `Matrix.cells` from the tables of each pair of neighbours."""
-    rows = pd.concat([table[[*_KEY, "level", "unit"]] for table in tables]).drop_duplicates(_KEY, ignore_index=True)
-    index = pd.MultiIndex.from_frame(rows[_KEY])
-    found = [table.set_index(_KEY).reindex(index) for table in tables]
-    values = np.column_stack([found[0]["before"], *(pair["after"] for pair in found)]).astype(np.float64)
+def _joined(tables: Sequence[Mapping[Key, _Neighbours]], minimum_ns: int | None) -> dict[str, Columns]:
+    """The tables of a `Matrix` from those of each pair of neighbours."""
+    keys = list(dict.fromkeys(key for table in tables for key in table))
+    pairs = [[table.get(key, _Neighbours()) for table in tables] for key in keys]
+    values = np.array([[own[0].before, *(pair.after for pair in own)] for own in pairs], dtype=np.float64)
+    values = values.reshape(len(keys), len(tables) + 1)
     there = ~np.isnan(values)
     filled = np.where(there, values, 0.0)
-    rows["movement"] = filled.max(axis=1) - filled.min(axis=1)
-    keep = there.any(axis=1) & ((filled != 0).any(axis=1))
+    most, movement = filled.max(axis=1), filled.max(axis=1) - filled.min(axis=1)
+    is_overall = np.array([key[0] == "overall" for key in keys], dtype=bool)
+    keep = there.any(axis=1) & (filled != 0).any(axis=1)
     if minimum_ns is not None:
-        keep &= (filled.max(axis=1) >= minimum_ns) | (rows["section"] == "overall").to_numpy()
-    is_overall = (rows["section"] == "overall").to_numpy()
+        keep &= (most >= minimum_ns) | is_overall
     # overall in reading order, the others by movement; what overall rows of later pairs add stands behind
-    order = np.lexsort((np.arange(len(rows)), np.where(is_overall, 0.0, -rows["movement"].round(6)), ~is_overall))
+    order = np.lexsort((np.arange(len(keys)), np.where(is_overall, 0.0, -movement.round(6)), ~is_overall))
     order = order[keep[order]]
-    rows = rows.iloc[order].reset_index(drop=True)
-    rows.insert(0, "row", np.arange(len(rows)))
-    cells = pd.concat(
-        [_cells(values[order], [pair.iloc[order] for pair in found], side) for side in range(count)], ignore_index=True
-    )
-    cells = cells.sort_values(["row", "side"], ignore_index=True)
-    return rows[list(MATRIX_COLUMNS["rows"])], cells[list(MATRIX_COLUMNS["cells"])]
-
-
-def _cells(values: np.ndarray, pairs: Sequence[pd.DataFrame], side: int) -> pd.DataFrame:
-    first, own = values[:, 0], values[:, side]
+    values, first = values[order], values[order][:, :1]
     with np.errstate(invalid="ignore", divide="ignore"):
-        diff = np.where(first != 0, own / first - 1, np.nan)
-    made = pd.DataFrame({"row": np.arange(len(values)), "side": side, "value": own, "delta": own - first, "diff": diff})
-    if side == 0:
-        return made.assign(previous_diff=np.nan, verdict=None, q=np.nan)
-    pair = pairs[side - 1]
-    return made.assign(**{name: pair[name].to_numpy() for name in ("previous_diff", "verdict", "q")})
+        diff = np.where(first != 0, values / first - 1, np.nan)
+    of_key = [next(table[keys[at]] for table in tables if keys[at] in table) for at in order.tolist()]
+    rows: dict[str, Any] = {
+        name: objects([keys[at][place] for at in order.tolist()]) for place, name in enumerate(_KEY)
+    }
+    rows |= {
+        "row": np.arange(len(order)), "level": np.array([own.level for own in of_key], dtype=np.int64),
+        "unit": objects([own.unit for own in of_key]), "movement": movement[order],
+    }  # fmt: skip
+    judged = [pair for at in order.tolist() for pair in (_Neighbours(), *pairs[at])]
+    sides = values.shape[1]
+    cells = {
+        "row": np.repeat(rows["row"], sides), "side": np.tile(np.arange(sides), len(order)), "value": values.ravel(),
+        "delta": (values - first).ravel(), "diff": diff.ravel(),
+        "previous_diff": np.array([pair.diff for pair in judged], dtype=np.float64),
+        "verdict": objects([pair.verdict for pair in judged]),
+        "q": np.array([pair.q for pair in judged], dtype=np.float64),
+    }  # fmt: skip
+    made = {"rows": rows, "cells": cells}
+    return {name: Columns(columns).only(MATRIX_COLUMNS[name]) for name, columns in made.items()}

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, takewhile
 from math import comb
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
-from tracker.columns import F64, I64
+from tracker.columns import F64, I64, Columns
 from tracker.detect import CHANGES, JudgedSeries, KindCode, Thresholds, Verdict, Window, judge_version, shared_factor
 from tracker.detect.power import detectable_with, runs_to_decide
 from tracker.errors import UsageError
-from tracker.lazy import pd
 from tracker.regressions.judgement import TrackReader
 from tracker.regressions.lifecycle import judge_next
 from tracker.regressions.track import MIN_RATIO, Track, TrackRuns, geometric_mean, limit_of, places, read_track
@@ -26,6 +25,7 @@ from tracker.store import Store, judged, queries
 from tracker.units import unit_of_metric
 
 Split = tuple[tuple[int, ...], tuple[int, ...]]
+Row = dict[str, Any]
 
 MIN_RUNS: Final = 6
 RATIOS: Final = (0.01, 0.02, 0.03, 0.05, 0.08, 0.10, 0.15, 0.20, 0.30)
@@ -94,13 +94,16 @@ def calibrate(store: Store, references: Sequence[str], *, options: CalibrateOpti
     ratios = sorted({*RATIOS, *map(repeats.used, kinds)})
     false = {split: false_verdicts(repeats, split, kinds, ratios) for split in dict.fromkeys([*windows, *splits])}
     of_windows, of_splits = (np.array([false[one] for one in each]) for each in (windows, splits))
-    table = _ratios(of_windows, of_splits, kinds, ratios)
+    tried = _ratios(of_windows, of_splits, kinds, ratios)
+    tables = {
+        "ratios": tried,
+        "proposals": [_proposal(tried, repeats, kind) | {"device": own.names["device"]} for kind in kinds],
+        "power": _power(repeats),
+        "suspects": suspects,
+        "series": _noisiest(repeats, options.noisiest),
+    }
     return Calibration(
-        ratios=table,
-        proposals=_proposals(table, repeats, kinds, own.names["device"]),
-        series=_noisiest(repeats, options.noisiest),
-        power=_power(repeats),
-        suspects=suspects,
+        tables={name: Columns.of_rows(rows, CALIBRATION_COLUMNS[name]) for name, rows in tables.items()},
         **own.names,
         versions=tuple(dict.fromkeys(run.version for run in own.runs)),
         run_ids=tuple(run.run_id for run in own.runs),
@@ -170,7 +173,7 @@ def _repeats_named(store: Store, references: Sequence[str], options: CalibrateOp
         wanted = {*map(int, numbers)}
     for number in sorted(wanted):
         queries.require_run(store, number)
-    workloads = list(dict.fromkeys(queries.runs_by_id(store, sorted(wanted))["workload"]))
+    workloads = list(dict.fromkeys(queries.runs_by_id.columns(store, sorted(wanted)).listed("workload")))
     if len(workloads) > 1:
         raise UsageError(
             f"these runs are of several workloads: {', '.join(workloads)}", remedy="name the runs of one of them"
@@ -200,62 +203,66 @@ def _repeats_named(store: Store, references: Sequence[str], options: CalibrateOp
     return found[0], replace(found[0], runs=tuple(kept))
 
 
-def _ratios(of_windows: I64, of_splits: I64, kinds: Sequence[str], ratios: Sequence[float]) -> pd.DataFrame:
+def _ratios(of_windows: I64, of_splits: I64, kinds: Sequence[str], ratios: Sequence[float]) -> list[Row]:
     """A row per kind of series and smallest change."""
     rows = []
     for kind_at, kind in enumerate(kinds):
         for at, ratio in enumerate(ratios):
             found, tested = of_splits[:, kind_at, at].T
-            share = float(found.sum() / tested.sum()) if tested.sum() else np.nan
-            rows.append(
-                (kind, ratio, len(of_splits), float(tested.mean()), share, float(found.mean()), int(found.max()),
-                 int((found > 0).sum()), int(of_windows[:, kind_at, at, 0].sum()))
-            )  # fmt: skip
-    return pd.DataFrame(rows, columns=list(CALIBRATION_COLUMNS["ratios"]))
+            rows.append({
+                "kind": kind, "min_ratio": ratio, "splits": len(of_splits), "tested": float(tested.mean()),
+                "false_share": float(found.sum() / tested.sum()) if tested.sum() else None,
+                "mean_false": float(found.mean()), "worst_false": int(found.max()),
+                "splits_with_false": int((found > 0).sum()),
+                "windows_false": int(of_windows[:, kind_at, at, 0].sum()),
+            })  # fmt: skip
+    return rows
 
 
-def _proposals(ratios: pd.DataFrame, repeats: Repeats, kinds: Sequence[str], device: str) -> pd.DataFrame:
-    """A row per kind, with the smallest change from which on there is at most one false verdict in the mean."""
-    rows = []
-    for kind in kinds:
-        own = ratios[ratios["kind"] == kind]
-        used = own[own["min_ratio"] == repeats.used(kind)].iloc[0]
-        passing = (own["mean_false"] <= _MOST_FALSE)[::-1].cumprod()[::-1].astype(bool)
-        count, proposed = int((repeats.kinds == kind).sum()), own["min_ratio"][passing].min()
-        rows.append((device, kind, count, used["min_ratio"], used["mean_false"], used["false_share"], proposed))
-    frame = pd.DataFrame(rows, columns=list(CALIBRATION_COLUMNS["proposals"]))
-    return frame.astype({"proposed_ratio": "float64"})
+def _proposal(tried: Sequence[Row], repeats: Repeats, kind: str) -> Row:
+    """Of a kind the smallest change from which on there is at most one false verdict in the mean."""
+    own = [row for row in tried if row["kind"] == kind]
+    used = next(row for row in own if row["min_ratio"] == repeats.used(kind))
+    passing = [*takewhile(lambda row: row["mean_false"] <= _MOST_FALSE, reversed(own))]
+    return {
+        "kind": kind, "series": int((repeats.kinds == kind).sum()), "used_ratio": used["min_ratio"],
+        "used_false": used["mean_false"], "used_share": used["false_share"],
+        "proposed_ratio": passing[-1]["min_ratio"] if passing else None,
+    }  # fmt: skip
 
 
-def _naming(track: Track, rows: I64) -> pd.DataFrame:
+def _naming(track: Track, rows: I64) -> list[Row]:
     """What names the series of these rows, and how large they are."""
     value = geometric_mean(track.values, slice(None))
     step = geometric_mean(track.step[None, :], slice(None))[0]
     is_part = track.series.is_time & ~track.series.of_step & (step > 0)
     share = np.where(is_part, value / max(step, 1e-300), np.nan)
-    keys = [track.keys[row] for row in rows.tolist()]
-    frame = pd.DataFrame(keys, columns=["kind", "metric", "name", "input_shapes", "part"])
-    unit = [unit_of_metric(metric) for metric in frame["metric"]]
-    return frame.assign(series_id=track.ids[rows], unit=unit, value=value[rows], share=share[rows])
+    return [
+        {
+            **dict(zip(("kind", "metric", "name", "input_shapes", "part"), track.keys[row], strict=True)),
+            "series_id": int(track.ids[row]), "unit": unit_of_metric(track.keys[row][1]), "value": float(value[row]),
+            "share": float(share[row]),
+        } for row in rows.tolist()
+    ]  # fmt: skip
 
 
-def _noisiest(repeats: Repeats, most: int) -> pd.DataFrame:
+def _noisiest(repeats: Repeats, most: int) -> list[Row]:
     """The series that vary most, of those that can be found to be changed at all."""
     track, series = repeats.track, repeats.track.series
     everything = np.ones(track.values.shape[1], dtype=bool)
     shift = shared_factor(track.logs[series.leaf], everything, everything, repeats.limits.least_leaves)
     centred = track.logs - np.where(series.shares_shift[:, None], shift, 0.0)
-    known = (~np.isnan(centred)).sum(axis=1) >= MIN_RUNS
-    spread = np.full(len(centred), np.nan)
-    spread[known] = np.nanstd(centred[known], axis=1, ddof=1)
-    frame = _naming(track, np.arange(len(centred))).assign(spread=spread)
-    # what is below the floor is never found, however much it varies
-    small = frame["spread"].to_numpy() * frame["share"].to_numpy() < series.floor
-    frame = frame[known & ~small].sort_values("spread", ascending=False, kind="stable").head(most)
-    return frame[list(CALIBRATION_COLUMNS["series"])].reset_index(drop=True)
+    rows = np.flatnonzero((~np.isnan(centred)).sum(axis=1) >= MIN_RUNS)
+    spread = np.nanstd(centred[rows], axis=1, ddof=1)
+    found = [
+        one | {"spread": own}
+        for one, own, floor in zip(_naming(track, rows), spread.tolist(), series.floor[rows].tolist(), strict=True)
+        if not own * one["share"] < floor  # what is below the floor is never found, however much it varies
+    ]
+    return sorted(found, key=lambda one: -one["spread"])[:most]
 
 
-def _power(repeats: Repeats) -> pd.DataFrame:
+def _power(repeats: Repeats) -> list[Row]:
     """The smallest change of the step and of the largest operators that versions of so many runs show."""
     track, series, count = repeats.track, repeats.track.series, repeats.track.values.shape[1]
     halves = repeats.judge((tuple(range(count // 2)), tuple(range(count // 2, count))))
@@ -263,34 +270,39 @@ def _power(repeats: Repeats) -> pd.DataFrame:
     operators = np.flatnonzero(names if names.any() else series.leaf)
     size = geometric_mean(track.values[operators], slice(None))
     rows = np.array([*series.steps[:1], *operators[np.argsort(-size, kind="stable")[:_LARGEST]]], dtype=np.int64)
-    frames = []
-    for runs in RUNS:
-        least = detectable_with(halves, series.family, series.ratio, runs, repeats.limits)
-        frames.append(_naming(track, rows).assign(runs=runs, detectable=np.expm1(least[rows])))
-    return pd.concat(frames, ignore_index=True)[list(CALIBRATION_COLUMNS["power"])]
+    named = _naming(track, rows)
+    return [
+        one | {"runs": runs, "detectable": own}
+        for runs in RUNS
+        for one, own in zip(
+            named,
+            np.expm1(detectable_with(halves, series.family, series.ratio, runs, repeats.limits)[rows]).tolist(),
+            strict=True,
+        )
+    ]
 
 
-def _suspects(connection: Connection, track: TrackRuns) -> pd.DataFrame:
+def _suspects(connection: Connection, track: TrackRuns) -> list[Row]:
     """The suspects of the newest version of a track, and how many more runs of it would decide; nothing where its
     judgement is out of date.
     """
-    names = list(CALIBRATION_COLUMNS["suspects"])
     if track.late:
-        return pd.DataFrame(columns=names)
+        return []
     reader, newest = TrackReader(track.line), len(track.order)
     state = reader.load(connection, track, newest).before(newest)
     data = reader.track(connection, track, state, newest)
     found = judge_next(data, state, newest, track.thresholds).judged
     rows = np.flatnonzero(found.verdict == Verdict.SUSPECT)
     rows = rows[np.argsort(-np.abs(found.contribution[rows]), kind="stable")]
-    more = runs_to_decide(found, data.series.family, track.thresholds)[rows]
-    return _naming(data, rows).assign(
-        version=track.labels[track.order[-1]],
-        change=np.expm1(np.where(data.series.more_is_better[rows], -1.0, 1.0) * found.raw_change[rows]),
-        contribution=found.contribution[rows],
-        runs=found.new_runs[rows],
-        more_runs=pd.array([None if count < 0 else count for count in more.tolist()], dtype="Int64"),
-    )[names]
+    change = np.expm1(np.where(data.series.more_is_better, -1.0, 1.0) * found.raw_change)
+    more = runs_to_decide(found, data.series.family, track.thresholds)
+    return [
+        one | {
+            "version": track.labels[track.order[-1]], "change": float(change[row]),
+            "contribution": float(found.contribution[row]), "runs": int(found.new_runs[row]),
+            "more_runs": None if more[row] < 0 else int(more[row]),
+        } for one, row in zip(_naming(data, rows), rows.tolist(), strict=True)
+    ]  # fmt: skip
 
 
 def _notes(baseline: int, window: int, track: TrackRuns) -> tuple[str, ...]:

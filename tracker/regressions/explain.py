@@ -9,11 +9,10 @@ from typing import Any, Final
 import numpy as np
 
 from tracker.advice.versions import on_findings
-from tracker.columns import F64
+from tracker.columns import F64, Columns
 from tracker.detect import JudgedSeries, judge_version
 from tracker.detect.power import detectable_change
 from tracker.errors import UsageError
-from tracker.lazy import pd
 from tracker.regressions.causes import as_one, changed_between, mark_replaced
 from tracker.regressions.hosts import note_of, slow_host
 from tracker.regressions.inbox import found_rows, incident_of, line_of, rank_of, roll_up, share_of
@@ -32,7 +31,7 @@ from tracker.regressions.track import (
 )
 from tracker.results import EXPLAIN_COLUMNS, FINDINGS_COLUMNS, ExplainedFinding
 from tracker.store import Store, queries
-from tracker.units import format_diff, format_ns, time_unit
+from tracker.units import format_diff, format_moment, format_ns, time_unit
 
 Row = dict[str, Any]
 
@@ -78,19 +77,19 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
     own = judge_version(window, data.series, bases, new[order], limits=track.thresholds)
     back = np.argsort(order)
     centred, shift = window.centred(data.series.shares_shift)[row][back], window.shift[back]
-    facts = [
-        fact | {"before": fact["value_before"], "after": fact["value_after"]}
-        for fact in queries.version_facts(store, track.line, finding["version_id"])
-    ]
+    tables = {
+        "tests": tests_of(finding, own, row, data, track),
+        "runs": _runs(track, data, row, sides, centred, shift),
+        "events": events_of(store, finding, track),
+        "facts": [
+            fact | {"before": fact["value_before"], "after": fact["value_after"]}
+            for fact in queries.version_facts(store, track.line, finding["version_id"])
+        ],
+        "environment": changed_between(store, incident),
+    }
     return ExplainedFinding(
         finding={name: shown[name] for name in FINDINGS_COLUMNS["findings"]},
-        tests=_frame(tests_of(finding, own, row, data, track), "tests"),
-        runs=_frame(_runs(track, data, row, sides, centred, shift), "runs"),
-        events=_frame(events_of(store, finding, track), "events"),
-        facts=_frame(facts, "facts"),
-        environment=pd.DataFrame(
-            changed_between(store, incident), columns=list(FINDINGS_COLUMNS["environment"]), dtype=object
-        ),
+        tables={name: Columns.of_rows(rows, EXPLAIN_COLUMNS[name]) for name, rows in tables.items()},
         notes=tuple(filter(None, (_part_words(finding, shown), sentence, note_of(host)))),
         advice=on_findings(store, [shown], *sides) if is_slower and not host else (),
     )
@@ -162,7 +161,7 @@ def events_of(store: Store, finding: Row, track: TrackRuns) -> list[Row]:
     events = [event(finding["verdict"], finding["version"], finding["decided_version_id"])]
     for word in queries.finding_words(store).get(finding["finding_id"], ()):
         end = word["until_version"] or word["until_ns"]
-        until = "" if end is None else f" until {end if word['until_version'] else pd.Timestamp(end).date()}"
+        until = "" if end is None else f" until {end if word['until_version'] else format_moment(end)[:10]}"
         said = {name: word[name] for name in ("who", "when_ns", "reason")}
         events.append({"state": f"{word['action']}{until}", **said})
     if finding["ended_version"] is not None:
@@ -192,9 +191,3 @@ def _runs(
             }
         )  # fmt: skip
     return found
-
-
-def _frame(rows: Sequence[Row], table: str) -> pd.DataFrame:
-    columns = list(EXPLAIN_COLUMNS[table])
-    frame = pd.DataFrame([[row.get(column) for column in columns] for row in rows], columns=columns, dtype=object)
-    return frame.where(frame.notna(), pd.NA)

@@ -11,10 +11,9 @@ import numpy as np
 from msgspec.structs import replace
 from sqlalchemy import Connection
 
-from tracker.columns import I64
+from tracker.columns import I64, Columns
 from tracker.detect import CHANGES, DEFAULTS, Thresholds, Verdict, judge_version
 from tracker.errors import UsageError
-from tracker.lazy import pd
 from tracker.regressions.causes import changes
 from tracker.regressions.lifecycle import UNDECIDED
 from tracker.regressions.track import (
@@ -70,7 +69,7 @@ def history(store: Store, *, options: HistoryOptions) -> History:
         notes: list[str] = []
         series: list[Row] = []
         points: list[Row] = []
-        environment: list[tuple[Any, ...]] = []
+        environment: list[Row] = []
         for track, rows in pairs:
             with store.connect() as connection:
                 notes += notes_of(connection, track)
@@ -78,7 +77,10 @@ def history(store: Store, *, options: HistoryOptions) -> History:
                     notes += against_pinned(connection, track, cells)
                 add_levels(connection, track, [row["series_id"] for row in rows], cells)
             changed = changes(store, track)
-            environment += [(*track.names.values(), *change) for change in changed]
+            environment += [
+                {**track.names, "version": version, "key": key, "before": before, "after": after}
+                for version, key, before, after in changed
+            ]
             said = queries.version_notes.columns(store, track.line.workload_id)
             about = {}
             for number, version, commit, note in said.rows("version_id", "version", "commit", "note"):
@@ -96,12 +98,14 @@ def history(store: Store, *, options: HistoryOptions) -> History:
                 )
     if options.top is None:
         series.sort(key=lambda row: (-row["largest"], row["name"], row["input_shapes"], row["part"]))
-    runs = numbers.rename(columns={"per_step": "value", "calls_per_step": "calls"})
+    runs = numbers.renamed({"per_step": "value", "calls_per_step": "calls"})
     return History(
-        series=pd.DataFrame(series, columns=list(HISTORY_COLUMNS["series"])),
-        points=pd.DataFrame(points, columns=list(HISTORY_COLUMNS["points"])),
-        runs=runs.reindex(columns=list(HISTORY_COLUMNS["runs"])),
-        environment=pd.DataFrame(environment, columns=list(HISTORY_COLUMNS["environment"]), dtype=object),
+        tables={
+            "series": Columns.of_rows(series, HISTORY_COLUMNS["series"]),
+            "points": Columns.of_rows(points, HISTORY_COLUMNS["points"]),
+            "runs": runs.only(HISTORY_COLUMNS["runs"]),
+            "environment": Columns.of_rows(environment, HISTORY_COLUMNS["environment"]),
+        },
         pinned=next((track.pinned.version for track, _ in pairs if track.pinned), None),
         options=options,
         notes=tuple(dict.fromkeys(notes)),
@@ -122,19 +126,17 @@ def notes_of(connection: Connection, track: TrackRuns) -> list[str]:
     return [*notes, note] if note else notes
 
 
-def _cells(store: Store, ids: Sequence[int], numbers: pd.DataFrame) -> Cells:
+def _cells(store: Store, ids: Sequence[int], numbers: Columns) -> Cells:
     """What runs say of series by version, how these were judged, and what changed of them for certain."""
     cells: Cells = defaultdict(lambda: {"values": [], "calls": [], "facts": []})
-    for at, version, value, calls in numbers[["series_id", "version_id", "per_step", "calls_per_step"]].itertuples(
-        index=False
-    ):
+    for at, version, value, calls in numbers.rows("series_id", "version_id", "per_step", "calls_per_step"):
         cells[at, version]["values"].append(value)
         cells[at, version]["calls"].append(calls)
-    for row in queries.series_verdicts(store, ids).astype(object).to_dict("records"):
+    for row in queries.series_verdicts(store, ids).records():
         cells[row["series_id"], row["version_id"]]["stated"] = row
-    for row in queries.series_facts(store, ids).itertuples():
-        words = _fact_words(row.what, row.value_before, row.value_after)
-        cells[row.series_id, row.version_id]["facts"].append(words)
+    for row in queries.series_facts(store, ids).records():
+        words = _fact_words(row["what"], row["value_before"], row["value_after"])
+        cells[row["series_id"], row["version_id"]]["facts"].append(words)
     return cells
 
 
@@ -176,14 +178,13 @@ def _points(track: TrackRuns, number: int, cells: Cells, about: Mapping[int, Row
             }  # fmt: skip
         if "level" in cell and "stated" in cell:
             stated = cell["stated"]
-            against = int(stated["level_version_id"])
-            is_decided = not pd.isna(stated["decided"])
+            against, decided = stated["level_version_id"], stated["decided"]
             row |= {
-                "level_version": label.get(against, ""), "verdict": stated["decided" if is_decided else "verdict"],
+                "level_version": label.get(against, ""), "verdict": decided or stated["verdict"],
                 "reason": stated["reason"], "change": stated["raw_change"],
                 **{name: stated[name] for name in ("judged_change", "q", "contribution")},
             }  # fmt: skip
-            if is_decided and stated["decided"] == "UNCHANGED" and level not in (UNDECIDED, against):
+            if decided == "UNCHANGED" and level not in (UNDECIDED, against):
                 # later runs decided that it belongs to a level that began meanwhile
                 row |= {
                     "level_version": label.get(level, ""),
@@ -200,7 +201,7 @@ def _points(track: TrackRuns, number: int, cells: Cells, about: Mapping[int, Row
 
 def _mean(values: Iterable[Any]) -> float | None:
     """The geometric mean; of equal numbers exactly these, the smallest where one is not positive, None without any."""
-    known = np.array([value for value in values if not pd.isna(value)], dtype=np.float64)
+    known = np.array([value for value in values if value is not None], dtype=np.float64)
     if not len(known):
         return None
     if known.min() == known.max() or known.min() <= 0:
@@ -311,8 +312,7 @@ def named(store: Store, found: Sequence[TrackRuns], options: HistoryOptions) -> 
 
 
 def _series(store: Store, track: TrackRuns, name: str | None = None) -> list[Row]:
-    rows: list[Row] = queries.line_series(store, track.line, name).to_dict("records")
-    return rows
+    return queries.line_series(store, track.line, name).records()
 
 
 def _is_number(key: str | None) -> bool:

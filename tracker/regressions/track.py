@@ -190,7 +190,7 @@ def places(store: Store, options: HistoryOptions) -> list[TrackRuns]:
     key = options.key or ""
     if key.isascii() and key.isdigit() and len(key) <= _LONGEST and len(found) > 1:
         # the number of a series says which workload is meant; what is the number of none here may be a name
-        own = {Line(*line) for line in queries.series_lines(store, [int(key)])[list(_LINE)].to_numpy().tolist()}
+        own = {Line(*line) for line in queries.series_lines(store, [int(key)]).rows(*_LINE)}
         if not own:
             raise UsageError(f"there is no series {key}", remedy="tracker history '*' --workload WORKLOAD lists them")
         found = {line: names for line, names in found.items() if line in own} or found

@@ -14,7 +14,7 @@ from typing import Any, Final
 from msgspec.structs import asdict
 
 from tracker.reports.document import Look
-from tracker.reports.rows import names, no_formula, records, tables_of
+from tracker.reports.rows import Row, names, no_formula, records, tables_of
 from tracker.reports.views import bottleneck
 from tracker.results import Cluster, Diff, History, Log, Matrix, Shown
 from tracker.units import printable
@@ -32,7 +32,7 @@ def render(what: str, result: Any, look: Look) -> str:
 
 
 def written(tables: Mapping[str, Any]) -> str:
-    """Tables (columns, frames or lists of rows) under one header, the column `section` first where there are several;
+    """Tables (columns or lists of rows) under one header, the column `section` first where there are several;
     what is missing is empty.
     """
     header = list(dict.fromkeys(name for rows in tables.values() for name in names(rows)))
@@ -88,22 +88,26 @@ def _cluster(found: Cluster, look: Look) -> _Tables:
 
 
 def _log(log: Log, look: Look) -> _Tables:
-    merged = log.cells.merge(log.versions.drop(columns="runs"), on="version", how="left")
-    return {"cells": merged.merge(log.columns, on="column", how="left")}
+    versions = {row["version"]: row for row in records(log.tables["versions"].without("runs"))}
+    columns = {row["column"]: row for row in records(log.tables["columns"])}
+    cells = records(log.tables["cells"])
+    return {"cells": [cell | versions[cell["version"]] | columns[cell["column"]] for cell in cells]}
 
 
 def _history(history: History, look: Look) -> _Tables:
-    series = history.series.drop(columns=["runs", "versions"])
-    return {"points": series.merge(history.points, on="series_id", how="left")}
+    points: dict[int, list[Row]] = {}
+    for point in records(history.tables["points"]):
+        points.setdefault(point["series_id"], []).append(point)
+    series = records(history.tables["series"].without("runs", "versions"))
+    return {"points": [row | point for row in series for point in points[row["series_id"]]]}
 
 
 def _matrix(matrix: Matrix, look: Look) -> _Tables:
     from tracker.reports.views.matrix import numbered, rows_of
 
-    kept = matrix.rows.head(len(rows_of(matrix, look.rows(None))))
     labels = numbered([side.label for side in matrix.sides])
-    cells = matrix.cells.assign(side=matrix.cells["side"].map(lambda at: labels[at]))
-    return {"cells": kept.merge(cells, on="row", how="left")}
+    rows = [(row, row.pop("cells")) for row in rows_of(matrix, look.rows(None))]
+    return {"cells": [row | cell | {"side": labels[cell["side"]]} for row, cells in rows for cell in cells]}
 
 
 _MADE: Final[Mapping[str, Callable[[Any, Look], _Tables]]] = {

@@ -13,7 +13,7 @@ from msgspec.structs import asdict
 
 from tracker.reports.cells import is_small
 from tracker.reports.document import Look
-from tracker.reports.rows import Row, chosen_sections, has, plain, pruned, records
+from tracker.reports.rows import Row, chosen_sections, plain, pruned, records
 from tracker.reports.text import shorten
 from tracker.reports.views import bottleneck
 from tracker.reports.workbook import SIDES, UNITS, Book, Field, Title, both, field
@@ -216,7 +216,7 @@ def _fields(diff: Diff, fields: Sequence[Field], table: Columns) -> list[Field]:
     """The columns of a sheet of `table`: with the words of this diff, and verdicts where there are any."""
     on_host = diff.metric == "host_self_ns"
     place, time = ("Host", "Host Self Time") if on_host else ("Device", "Device Duration")
-    listed = [*fields, *(_VERDICT if has(table, "verdict") else ())]
+    listed = [*fields, *(_VERDICT if table.has("verdict") else ())]
     return [
         Field(one.header.format(place=place, time=time), one.kind, one.value, one.width)
         for one in listed

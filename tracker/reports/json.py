@@ -93,7 +93,7 @@ def _explained(found: ExplainedFinding | ExplainedIncident, look: Look) -> dict[
         return {"incident_id": found.incident_id, "explained": explained}
     fields = {name: plain(getattr(found, name)) for name in ("finding", "notes", "advice")}
     tables = {name: records(rows) for name, rows in tables_of(found, look).items()}
-    return fields | tables | {"environment": records(found.environment)}
+    return fields | tables
 
 
 def _advice(found: Advised, look: Look) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
 
@@ -14,20 +14,8 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from tracker.columns import Columns
-from tracker.lazy import pd
 from tracker.reports.document import Column, Group, Look, Table, empty, table
-from tracker.results import (
-    CALIBRATION_COLUMNS,
-    EXPLAIN_COLUMNS,
-    GRAINS,
-    HISTORY_COLUMNS,
-    LOG_COLUMNS,
-    Cluster,
-    Diff,
-    ExplainedIncident,
-    Shown,
-    Status,
-)
+from tracker.results import EXPLAIN_COLUMNS, GRAINS, Cluster, Diff, ExplainedIncident, Shown, Status
 
 Row = dict[str, Any]
 
@@ -35,8 +23,8 @@ Row = dict[str, Any]
 def plain(value: Any) -> Any:
     """`value` as JSON knows it: None for what is missing or not finite, exact ints, text, lists, dicts (Structs, too).
 
-    >>> plain(float("nan")), plain(pd.NA), plain(1736413971558972912), plain({"a": (b"\\x01", 2.5)})
-    (None, None, 1736413971558972912, {'a': ['01', 2.5]})
+    >>> plain(float("nan")), plain(1736413971558972912), plain({"a": (b"\\x01", 2.5)})
+    (None, 1736413971558972912, {'a': ['01', 2.5]})
     """
     kind = type(value)  # what most values are goes first
     if kind is int or kind is bool or value is None:
@@ -53,9 +41,6 @@ def plain(value: Any) -> Any:
         return [plain(item) for item in value]
     if isinstance(value, np.generic):
         return plain(value.item())
-    # last, so that what has no frame does not import pandas
-    if not isinstance(value, str | bytes) and (value is pd.NA or value is pd.NaT):
-        return None
     text = value.hex() if isinstance(value, bytes) else str(value)
     return text if text.isascii() else _no_surrogates(text)
 
@@ -65,35 +50,14 @@ def _no_surrogates(text: str) -> str:
     return re.sub("[\ud800-\udfff]", "\ufffd", text)
 
 
-def names(rows: Columns | pd.DataFrame | list[Row]) -> list[str]:
+def names(rows: Columns | list[Row]) -> list[str]:
     """The names of the columns, in order; those of the first of dicts."""
-    if isinstance(rows, list):
-        return [*rows[0]] if rows else []
-    return [*rows.arrays] if isinstance(rows, Columns) else [*rows.columns]
+    return [*rows.arrays] if isinstance(rows, Columns) else [*rows[0]] if rows else []
 
 
-def listed(rows: Columns | pd.DataFrame, name: str) -> list[Any]:
-    """The values of a column."""
-    return rows.listed(name) if isinstance(rows, Columns) else rows[name].tolist()
-
-
-def has(rows: Columns | pd.DataFrame, name: str) -> bool:
-    """Whether any row has something in a column, which may be none of theirs."""
-    if name not in rows:
-        return False
-    return bool((rows.known(name) if isinstance(rows, Columns) else rows[name].notna()).any())
-
-
-def records(rows: Columns | pd.DataFrame | list[Row]) -> list[Row]:
-    """The rows as dicts of plain values, keys in column order.
-
-    Column by column, since iterating over the rows of a frame turns the ints of mixed rows into floats.
-    """
-    if isinstance(rows, list):
-        return [*map(plain, rows)]
-    keys = names(rows)
-    columns = ([plain(value) for value in listed(rows, name)] for name in keys)
-    return [dict(zip(keys, row, strict=True)) for row in zip(*columns, strict=True)]
+def records(rows: Columns | list[Row]) -> list[Row]:
+    """The rows as dicts of plain values, keys in column order."""
+    return [*map(plain, rows.records() if isinstance(rows, Columns) else rows)]
 
 
 def table_of(
@@ -153,18 +117,12 @@ _TABLES: Final[Mapping[str, tuple[str, ...]]] = {
     "efficiency": ("efficiency",),
 }  # fmt: skip
 """Section -> the tables that answer it, as far as a diff or a run has them."""
-_FRAMES: Final[Mapping[str, Iterable[str]]] = {
-    "Log": LOG_COLUMNS, "History": HISTORY_COLUMNS, "Calibration": CALIBRATION_COLUMNS,
-    "ExplainedFinding": EXPLAIN_COLUMNS,
-}  # fmt: skip
-"""Class of a result that has its tables as attributes -> their names."""
 
 
 def tables_of(result: Any, look: Look) -> dict[str, Any]:
-    """The chosen tables of a result by name, those of a diff, a run or its ranks cut to the limit: columns, frames, or
-    lists of rows.
+    """The chosen tables of a result by name, those of a diff, a run or its ranks cut to the limit: columns, or lists of
+    rows.
     """
-    kind = type(result).__name__
     limit = look.rows(None)
     if isinstance(result, Diff | Shown):  # a tree comes first, cut at each level
         tables: dict[str, Any] = {} if result.tree_table is None else {"tree": pruned(result.tree_table, limit)}
@@ -178,7 +136,7 @@ def tables_of(result: Any, look: Look) -> dict[str, Any]:
         for name in EXPLAIN_COLUMNS:
             tables[name] = [
                 {"finding_id": one.finding["finding_id"]} | row
-                for one in result.explained for row in records(getattr(one, name))
+                for one in result.explained for row in records(one.tables[name])
             ]  # fmt: skip
         return tables
     if isinstance(result, Status):  # what it says of the whole, then its lists, that of what is expected the last
@@ -190,7 +148,7 @@ def tables_of(result: Any, look: Look) -> dict[str, Any]:
         expected = [{"path": one.path} | plain(each) for one in result.folders for each in one.expected]
         whole = {name: value for name, value in values.items() if name not in lists}
         return {"status": [whole]} | lists | {"expected": expected}
-    return {name: getattr(result, name) for name in _FRAMES[kind]} if kind in _FRAMES else dict(result.tables)
+    return dict(result.tables)
 
 
 def chosen_sections(result: Diff | Shown, look: Look) -> tuple[str, ...]:

@@ -14,12 +14,10 @@ from openpyxl.styles import Alignment, Font, NamedStyle, PatternFill
 from openpyxl.utils import get_column_letter
 from openpyxl.worksheet.properties import PageSetupProperties
 
-from tracker.reports.rows import Row, listed, names, no_formula, plain, records
+from tracker.reports.rows import Row, no_formula, plain, records
 from tracker.units import BYTES_PER_KIB, NS_PER_MS, NS_PER_US, counted, format_moment, printable
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from tracker.columns import Columns
 
 MAX_ROWS = 1_048_576  # of a sheet: Excel specifications and limits, Excel 2007 and later
@@ -156,9 +154,9 @@ class Book:
             self._tell(f"{message}; --format csv has them all")
         return sheet
 
-    def table(self, title: str, table: Columns | pd.DataFrame) -> None:
+    def table(self, title: str, table: Columns) -> None:
         """A plain sheet of a table of a result, with all its rows and columns."""
-        self.sheet(title, [_field_of(name, listed(table, name)) for name in names(table)], records(table))
+        self.sheet(title, [_field_of(name, table.listed(name)) for name in table.arrays], records(table))
 
     def notes(self, title: str, lines: Iterable[str]) -> None:
         """A sheet of sentences."""

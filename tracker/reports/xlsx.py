@@ -141,7 +141,7 @@ _VALUES: Final = (("Mean of the runs", "value"), ("Smallest run", "minimum"), ("
 def _history(book: Book, history: History, look: Look) -> None:
     """A sheet with a chart per series, then all points, runs and changes of the environment as they are."""
     points = points_of(history)
-    series = records(history.series)
+    series = records(history.tables["series"])
     for one in series[:_MOST]:
         own = points[one["series_id"]]
         name = re.sub(r"[\\\[\]*/:?']+", " ", printable(readable(one["name"]))).strip()
@@ -197,18 +197,18 @@ def _chart(sheet: Any, series: Row, rows: int) -> LineChart:
 
 def _log(book: Book, log: Log, look: Look) -> None:
     """The table with a row per version, then cells, columns and directions as they are."""
-    columns = records(log.columns)
+    columns = records(log.tables["columns"])
     cells: dict[str, dict[int, Row]] = {}
-    for cell in records(log.cells):
+    for cell in records(log.tables["cells"]):
         cells.setdefault(cell["version"], {})[cell["column"]] = cell
-    rows = [{**row, "cells": cells.get(row["version"], {})} for row in records(log.versions)]
+    rows = [{**row, "cells": cells.get(row["version"], {})} for row in records(log.tables["versions"])]
     fields = [field("Version", "version", 16), field("Direction", "direction", 16), field("Note", "note", 36)]
     fields.append(field("Commit", "commit", 14))
     for column, name in zip(columns, short_names(columns), strict=True):
         fields += _log_fields(column, name, log.baseline)
     book.sheet("Log", fields, rows)
     for name in ("cells", "columns", "directions"):
-        book.table(name.capitalize(), getattr(log, name))
+        book.table(name.capitalize(), log.tables[name])
 
 
 def _log_fields(column: Row, name: str, baseline: str | None) -> list[Field]:

@@ -370,7 +370,8 @@ MATRIX_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 class Matrix(Result, frozen=True, eq=False):
-    """Three or more sides, in the order in which they were named. Frames have the columns of MATRIX_COLUMNS.
+    """Three or more sides, in the order in which they were named. `tables`: the rows of each table of MATRIX_COLUMNS;
+    `found.rows` and `found.cells` are the same as frames of pandas.
 
     - sides; metric: as in `Diff`
     - rows: what the cells are of. section: overall, then what `by` says (op, kernel, communication, module); name (a
@@ -386,11 +387,12 @@ class Matrix(Result, frozen=True, eq=False):
     sides: tuple[Side, ...]
     metric: str
     by: str
-    rows: pd.DataFrame
-    cells: pd.DataFrame
+    tables: Mapping[str, Columns]
     judged: tuple[str, ...]
     options: DiffOptions = field(default_factory=DiffOptions)
     notes: tuple[str, ...] = ()
+
+    rows, cells = frames(2)
 
     @property
     def headline(self) -> str:

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 from msgspec import Struct, field
 
+from tracker.columns import Columns
 from tracker.results.advice import Advice
 from tracker.results.history import SERIES_KINDS
 from tracker.results.options import DEVICE, ROWS, SIDES, WORKLOAD, Option, check_words
 from tracker.results.screens import Result, frames
 from tracker.units import counted
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from tracker.columns import Columns
 
 STATES: Final = (
     "suspect", "new", "persisting", "acknowledged", "muted", "recovered", "taken back", "accepted", "vanished",
@@ -58,6 +54,7 @@ EXPLAIN_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "runs": ("run_id", "version", "side", "started_at_ns", "value", "calls", "shared_factor", "change"),
     "events": ("when_ns", "state", "who", "version", "reason"),
     "facts": ("kind", "name", "input_shapes", "what", "before", "after"),
+    "environment": FINDINGS_COLUMNS["environment"],
 }  # fmt: skip
 
 
@@ -161,8 +158,9 @@ class Findings(Result, frozen=True, eq=False):
 
 
 class ExplainedFinding(Result, frozen=True, eq=False):
-    """One finding with everything that decided. `finding`: a row of FINDINGS_COLUMNS["findings"] by name; frames have
-    exactly the columns of EXPLAIN_COLUMNS.
+    """One finding with everything that decided. `finding`: a row of FINDINGS_COLUMNS["findings"] by name; `tables`: the
+    rows of each table of EXPLAIN_COLUMNS, with exactly these columns; `found.tests` and all other names are the same as
+    frames of pandas.
 
     - tests: each with its value, its limit and whether it passes; NA where it has none. limit_from: "default", or the
       threshold that a user set, who did and why
@@ -171,18 +169,16 @@ class ExplainedFinding(Result, frozen=True, eq=False):
       baseline without it, as a ratio
     - events: when it began and ended, and what users said, in order
     - facts: what changed for certain with its version
-    - environment: what else changed with its version (columns of FINDINGS_COLUMNS["environment"])
+    - environment: what else changed with its version
     - advice: what could undo a regression: advice that came or grew with it and is about the same rows
     """
 
     finding: Mapping[str, object]
-    tests: pd.DataFrame
-    runs: pd.DataFrame
-    events: pd.DataFrame
-    facts: pd.DataFrame
-    environment: pd.DataFrame
+    tables: Mapping[str, Columns]
     notes: tuple[str, ...] = ()
     advice: tuple[Advice, ...] = ()
+
+    tests, runs, events, facts, environment = frames(5)
 
     @property
     def headline(self) -> str:

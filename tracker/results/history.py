@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import Annotated, Final, Literal
 
 from msgspec import Struct, field
 
+from tracker.columns import Columns
 from tracker.results.options import CONFIG, DEVICE, ROWS, SIDES, WORKLOAD, LogOptions, Option, check_words
-from tracker.results.screens import Result
+from tracker.results.screens import Result, frames
 from tracker.units import counted
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 HISTORY_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "series": (
@@ -91,7 +89,8 @@ class HistoryOptions(Struct, frozen=True):
 
 
 class History(Result, frozen=True, eq=False):
-    """Series over versions. Frames have exactly the columns of HISTORY_COLUMNS.
+    """Series over versions. `tables`: the rows of each table of HISTORY_COLUMNS, with exactly these columns;
+    `found.points` and all other names are the same as frames of pandas.
 
     - series: what is followed, the largest or most changed first; metric and unit (ns, bytes, per_second) of its values
     - points: one row per series and version in their order. value, calls: geometric mean of its runs, per step (NA: no
@@ -107,24 +106,24 @@ class History(Result, frozen=True, eq=False):
     - pinned: the pinned version, None: there is none
     """
 
-    series: pd.DataFrame
-    points: pd.DataFrame
-    runs: pd.DataFrame
-    environment: pd.DataFrame
+    tables: Mapping[str, Columns]
     pinned: str | None
     options: HistoryOptions = field(default_factory=HistoryOptions)
     notes: tuple[str, ...] = ()
 
+    series, points, runs, environment = frames(4)
+
     @property
     def headline(self) -> str:
         """What was asked for, and how many series and versions there are."""
-        versions = self.points["version"].nunique()
-        return f"{self.options.key or 'series'}: {len(self.series)} series over {counted(versions, 'version')}"
+        versions = {*self.tables["points"].listed("version")}
+        count = len(self.tables["series"])
+        return f"{self.options.key or 'series'}: {count} series over {counted(len(versions), 'version')}"
 
 
 class Log(Result, frozen=True, eq=False):
-    """The versions of a workload in their order, and what each reached in each column. Frames have exactly the columns
-    of LOG_COLUMNS.
+    """The versions of a workload in their order, and what each reached in each column. `tables`: the rows of each table
+    of LOG_COLUMNS, with exactly these columns; `found.cells` and all other names are the same as frames of pandas.
 
     A column is one measure of one configuration on one device, with or without a profiler: these are never mixed.
 
@@ -148,13 +147,12 @@ class Log(Result, frozen=True, eq=False):
     workload: str
     baseline: str | None
     options: LogOptions
-    versions: pd.DataFrame
-    columns: pd.DataFrame
-    cells: pd.DataFrame
-    directions: pd.DataFrame
-    advice: pd.DataFrame
+    tables: Mapping[str, Columns]
+
+    versions, columns, cells, directions, advice = frames(5)
 
     @property
     def headline(self) -> str:
         """The workload, and how many versions and columns there are."""
-        return f"{self.workload}: {counted(len(self.versions), 'version')}, {counted(len(self.columns), 'column')}"
+        versions, columns = (len(self.tables[name]) for name in ("versions", "columns"))
+        return f"{self.workload}: {counted(versions, 'version')}, {counted(columns, 'column')}"

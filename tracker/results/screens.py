@@ -90,8 +90,6 @@ class Result(Struct, frozen=True, eq=False):
                 found[name.removesuffix("_table")] = value
             elif isinstance(value, Mapping) and value and all(isinstance(rows, Columns) for rows in value.values()):
                 found.update(value)
-            elif _is_frame(value):
-                found[name] = value
             elif kind := self._kind_of_rows(name, value):
                 found[name] = _Rows(kind, value)
         return found
@@ -142,14 +140,7 @@ def _short(line: str) -> str:
     return line if len(line) <= _LONGEST_LINE else f"{line[: _LONGEST_LINE - 3]}..."
 
 
-def _is_frame(value: Any) -> bool:
-    return type(value).__name__ == "DataFrame"  # without importing pandas for a result that has none
-
-
-def _frame(rows: Any) -> pandas_of_types.DataFrame:
+def _frame(rows: Columns | _Rows) -> pandas_of_types.DataFrame:
     if isinstance(rows, Columns):
         return rows.frame.copy()
-    if isinstance(rows, _Rows):
-        return pd.DataFrame([asdict(row) for row in rows.rows], columns=list(rows.kind.__struct_fields__))
-    copied: pandas_of_types.DataFrame = rows.copy()
-    return copied
+    return pd.DataFrame([asdict(row) for row in rows.rows], columns=list(rows.kind.__struct_fields__))

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 from msgspec import Struct, field
 
+from tracker.columns import Columns
 from tracker.errors import UsageError
 from tracker.results.options import DEVICE, WORKLOAD, Option
-from tracker.results.screens import Result
+from tracker.results.screens import Result, frames
 from tracker.units import counted
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from tracker.columns import Columns
 
 
 class Bounds(NamedTuple):
@@ -96,7 +92,8 @@ class CalibrateOptions(Struct, frozen=True, kw_only=True):
 
 
 class Calibration(Result, frozen=True, eq=False):
-    """What is found among repeats between which nothing changed. Frames have CALIBRATION_COLUMNS.
+    """What is found among repeats between which nothing changed. `tables`: the rows of each table of
+    CALIBRATION_COLUMNS, with exactly these columns; `found.ratios` and all other names are the same as frames.
 
     - ratios: per kind of series and smallest change that counts (0.03 = 3 %), the false verdicts of a split: as a share
       of the series that are tested (`tested`, in the mean), in the mean, in the worst one, in how many; windows_false:
@@ -112,11 +109,7 @@ class Calibration(Result, frozen=True, eq=False):
     - baseline, candidate: runs on either side of a split; windows, splits: how many of each kind were made
     """
 
-    ratios: pd.DataFrame
-    proposals: pd.DataFrame
-    series: pd.DataFrame
-    power: pd.DataFrame
-    suspects: pd.DataFrame
+    tables: Mapping[str, Columns]
     workload: str
     configuration: str
     device: str
@@ -128,6 +121,8 @@ class Calibration(Result, frozen=True, eq=False):
     splits: int
     options: CalibrateOptions = field(default_factory=CalibrateOptions)
     notes: tuple[str, ...] = ()
+
+    ratios, proposals, series, power, suspects = frames(5)
 
     @property
     def headline(self) -> str:

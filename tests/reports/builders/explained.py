@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
 from tests.reports.builders.diffs import MS
 from tests.reports.builders.found import finding
+from tracker.columns import Columns
 from tracker.results import EXPLAIN_COLUMNS, FINDINGS_COLUMNS, ExplainedFinding
 
 TESTS = (
@@ -16,8 +15,8 @@ TESTS = (
 )
 
 
-def _frame(rows, columns):
-    return pd.DataFrame([list(row) for row in rows], columns=list(columns), dtype=object)
+def _table(rows, columns):
+    return Columns.of_rows([dict(zip(columns, row, strict=True)) for row in rows], columns)
 
 
 def explained(number=2, name="aten::mm", *, tests=TESTS, events=1, facts=0, changes=0, notes=(), **more):
@@ -27,15 +26,17 @@ def explained(number=2, name="aten::mm", *, tests=TESTS, events=1, facts=0, chan
          15.0 * MS if run > 8 else 10.0 * MS, 27, 0.01, 0.5 if run > 8 else 0.0)
         for run in range(1, 12)
     ]  # fmt: skip
-    environment = FINDINGS_COLUMNS["environment"]
     changed = [{"key": f"ENV{at}", "before": "0", "after": "1"} for at in range(changes)]
     return ExplainedFinding(
         finding=dict.fromkeys(FINDINGS_COLUMNS["findings"]) | finding(number, name, **more),
-        tests=_frame(tests, EXPLAIN_COLUMNS["tests"]),
-        runs=_frame(runs, EXPLAIN_COLUMNS["runs"]),
-        events=_frame([(None, "REGRESSED", "tracker", f"v{42 + at}", "why") for at in range(events)],
-                      EXPLAIN_COLUMNS["events"]),
-        facts=_frame([("op", f"aten::op{at}", "", "calls", 1, 2) for at in range(facts)], EXPLAIN_COLUMNS["facts"]),
-        environment=_frame([[row.get(name) for name in environment] for row in changed], environment),
+        tables={
+            "tests": _table(tests, EXPLAIN_COLUMNS["tests"]),
+            "runs": _table(runs, EXPLAIN_COLUMNS["runs"]),
+            "events": _table([(None, "REGRESSED", "tracker", f"v{42 + at}", "why") for at in range(events)],
+                             EXPLAIN_COLUMNS["events"]),
+            "facts": _table([("op", f"aten::op{at}", "", "calls", 1, 2) for at in range(facts)],
+                            EXPLAIN_COLUMNS["facts"]),
+            "environment": Columns.of_rows(changed, EXPLAIN_COLUMNS["environment"]),
+        },
         notes=notes,
     )  # fmt: skip

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
 from tests.reports.builders.diffs import MS, side
+from tracker.columns import Columns
 from tracker.results import MATRIX_COLUMNS, Matrix
 
 LABELS = ("v41", "v42", "v43", "v44", "v45")
@@ -22,6 +21,11 @@ VERDICTS = {("Step time", 2): "REGRESSED", ("aten::mm", 2): "REGRESSED", ("aten:
             ("aten::add", 2): "REMOVED", ("=cmd|' /C calc'!A0", 3): "ADDED", ("Step time", 4): "SUSPECT"}  # fmt: skip
 
 
+def table(name, rows):
+    columns = MATRIX_COLUMNS[name]
+    return Columns.of_rows([dict(zip(columns, row, strict=True)) for row in rows], columns)
+
+
 def matrix(**changes):
     """mm twice as long from v43 on, and half of that won back; one op goes, one comes."""
     rows, cells = [], []
@@ -34,12 +38,9 @@ def matrix(**changes):
             delta, diff = (value - values[0], value / values[0] - 1) if both else (None, None)
             cells.append((number, at, value, delta, diff, value / before - 1 if neighbours else None,
                           VERDICTS.get((name, at), "UNCHANGED" if at else None), 0.01 if at else None))  # fmt: skip
-    made = pd.DataFrame(cells, columns=list(MATRIX_COLUMNS["cells"]))
-    numbers = ["value", "delta", "diff", "previous_diff", "q"]
     facts = {
         "sides": tuple(side(label) for label in LABELS), "metric": "device_self_ns", "by": "op",
-        "rows": pd.DataFrame(rows, columns=list(MATRIX_COLUMNS["rows"])),
-        "cells": made.assign(**{name: made[name].astype("float64") for name in numbers}),
+        "tables": {"rows": table("rows", rows), "cells": table("cells", cells)},
         "judged": ("2 runs against 2: only large changes show; 3 or more runs of each version tell more.",) * 4,
     }  # fmt: skip
     return Matrix(**(facts | changes))

@@ -25,8 +25,8 @@ def document(calibration: Calibration, look: Look) -> Document:
     where = ", ".join(filter(None, (calibration.workload, calibration.device, calibration.configuration)))
     splits = f"{counted(calibration.windows, 'window')} of neighbours, {counted(calibration.splits, 'split')}"
     counts = f"{counted(len(calibration.run_ids), 'run')} of {', '.join(calibration.versions)}"
-    loud = [row for row in records(calibration.proposals) if _is_loud(row)]
-    found = [row for row in records(calibration.power) if row["kind"] == "run"]
+    loud = [row for row in records(calibration.tables["proposals"]) if _is_loud(row)]
+    found = [row for row in records(calibration.tables["power"]) if row["kind"] == "run"]
     known = [row for row in found if row["detectable"] is not None]
     best = next((row for row in known if row["runs"] == _USUAL), known[-1] if known else None)
     smallest = "No slowdown of the step is found with the runs tried"
@@ -44,8 +44,8 @@ def document(calibration: Calibration, look: Look) -> Document:
     more = [] if look.details else ["--details"]
     first = ["--apply", "--reason", "..."] if loud else more
     following = [command("tracker", "calibrate", *repeats, *first), *(more if loud else [])]
-    if len(calibration.series):
-        following.append(command("tracker", "history", str(records(calibration.series)[0]["series_id"])))
+    if len(calibration.tables["series"]):
+        following.append(command("tracker", "history", str(records(calibration.tables["series"])[0]["series_id"])))
     return Document(
         title=f"{where}: {counts}; {calibration.baseline} against {calibration.candidate} runs, {splits}",
         headline=f"{smallest} on {calibration.device}; {quiet}",
@@ -72,18 +72,18 @@ def _blocks(calibration: Calibration, look: Look) -> Iterator[Block]:
         Column("name", of("name"), **NAME),
         Column("of", of_series, **UNDER),
     ]
-    if len(calibration.suspects):
-        rows = records(calibration.suspects)
+    if len(calibration.tables["suspects"]):
+        rows = records(calibration.tables["suspects"])
         title = f"Suspects of {rows[0]['version']}, and how many more runs like its own decide them"
         more = [Column("change", of("change", format_diff)), Column("more runs", needed)]
         yield _cut(table_of(title, [*series, *more], rows, limit, tone=lambda row: "strong", is_first=True))
-    if len(calibration.series):
+    if len(calibration.tables["series"]):
         more = [
             Column("per step", lambda row: cells.cell(row["value"], row["unit"])),
             Column("of step", of("share", cells.share), drop=2),
             Column("spread", lambda row: f"±{cells.share(row['spread'])}"),
         ]
-        rows = records(calibration.series)
+        rows = records(calibration.tables["series"])
         yield _cut(table_of("What varies most between runs", [*series, *more], rows, limit, is_first=True))
 
 
@@ -94,7 +94,7 @@ def _cut(made: Table) -> Table:
 def _power(calibration: Calibration) -> Table:
     """A row per series, a column per number of runs."""
     found: dict[int, list[Row]] = {}
-    for row in records(calibration.power):
+    for row in records(calibration.tables["power"]):
         found.setdefault(row["series_id"], []).append(row)
     runs = sorted({row["runs"] for own in found.values() for row in own})
 
@@ -114,7 +114,7 @@ def _power(calibration: Calibration) -> Table:
 
 def _false(calibration: Calibration, look: Look) -> Table:
     """False verdicts of a comparison at the threshold in use; with details at every smallest change that was tried."""
-    tried = records(calibration.ratios)
+    tried = records(calibration.tables["ratios"])
     ratios = list(dict.fromkeys(row["min_ratio"] for row in tried))
     found = {(row["kind"], row["min_ratio"]): f"{row['mean_false']:.2f}" for row in tried}
 
@@ -137,7 +137,11 @@ def _false(calibration: Calibration, look: Look) -> Table:
         columns.append(group(heads, lambda row: [found[row["kind"], ratio] for ratio in ratios]))
     title = "False verdicts per comparison, at the threshold in use, and the threshold needed for at most 1"
     return table_of(
-        title, columns, records(calibration.proposals), is_first=True, tone=lambda row: "worse" if _is_loud(row) else ""
+        title,
+        columns,
+        records(calibration.tables["proposals"]),
+        is_first=True,
+        tone=lambda row: "worse" if _is_loud(row) else "",
     )
 
 

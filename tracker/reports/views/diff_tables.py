@@ -12,7 +12,7 @@ from tracker.reports import cells
 from tracker.reports.cells import diff_text, number, of, pair, readable, share, tone, values
 from tracker.reports.commands import command
 from tracker.reports.document import NAME, PLACE, UNDER, WORDS, Column, Curves, Strip, Table, Target, group, table
-from tracker.reports.rows import Row, has, records, table_of
+from tracker.reports.rows import Row, records, table_of
 from tracker.reports.views import sections
 from tracker.reports.views.sections import COLLECTIVE, COLLECTIVE_PARTS, OPERATOR, SHAPES, SIDES, series_of
 from tracker.results import BOTH, Cause, Diff
@@ -20,8 +20,6 @@ from tracker.results.verdicts import REASONS, STILL
 from tracker.units import MISSING_TEXT, NS_PER_US, format_diff, format_ns
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from tracker.columns import Columns
 
 _DRAWN: Final = 30
@@ -43,9 +41,9 @@ def sides(calls: str = "calls", of: str = "ns") -> list[Column]:
     return [*([Column(calls, _calls, drop=1)] if calls else []), numbers]
 
 
-def verdicts(rows: Columns | pd.DataFrame) -> list[Column]:
+def verdicts(rows: Columns) -> list[Column]:
     """The verdict, the change that it rests on, and q; none where nothing of the rows was judged."""
-    if not has(rows, "verdict"):
+    if not rows.has("verdict"):
         return []
     heads = (Column("verdict", left=True), Column("judged", drop=2), Column("q", drop=3))
     return [group(heads, lambda row: [cells.verdict_word(row), cells.judged_text(row), cells.q_text(row.get("q"))])]
@@ -130,7 +128,7 @@ def operators(diff: Diff, limit: int | None) -> list[Table]:
     ops = diff.tables["ops"]
     rows = ops.taken(ops.known("baseline_ns") | ops.known("candidate_ns"))
     host = Column("host change", of("host_delta_ns", cells.change), drop=4)
-    on_device = diff.metric == "device_self_ns" and has(ops, "host_delta_ns")
+    on_device = diff.metric == "device_self_ns" and ops.has("host_delta_ns")
     chosen = filters(diff)
     found = _compared(
         f"Operators by change of {metric_words(diff)}", [Column("operator", name_of, **NAME), SHAPES], rows, limit,
@@ -243,7 +241,7 @@ def communication(diff: Diff, limit: int | None) -> list[Table]:
     rows = diff.tables["communication"]
     exposed, links = Column("exposed", _span("exposed_ns"), drop=2), _series(diff, "kind", "communication")
     found = [_compared("Communication by change of total time", COLLECTIVE, rows, limit, exposed, links=links)]
-    parts = [name for name in COLLECTIVE_PARTS if any(has(rows, f"{side}_{name}") for side in SIDES)]
+    parts = [name for name in COLLECTIVE_PARTS if any(rows.has(f"{side}_{name}") for side in SIDES)]
     if not parts:
         return found
     columns = [*COLLECTIVE, *(replace(COLLECTIVE_PARTS[name], cell=_span(name)) for name in parts)]

@@ -97,11 +97,11 @@ def _of_finding(found: ExplainedFinding, look: Look) -> Document:
 def _blocks(found: ExplainedFinding, row: Row, look: Look) -> Iterator[Block]:
     passes = {True: "passes", False: "FAILS"}
     columns = [Column("", lambda test: passes.get(test["passes"], ""), left=True), Column("", _sentence, **SENTENCE)]
-    tests = records(found.tests)
+    tests = records(found.tables["tests"])
     yield table_of("Tests", columns, tests, is_first=True, tone=lambda test: "worse" * (test["passes"] is False))
     yield _runs(found, row, look)
     events = []
-    for one in records(found.events):
+    for one in records(found.tables["events"]):
         when = f" on {format_moment(one['when_ns'])} UTC" if one["when_ns"] else ""
         what = " ".join(filter(None, (one["version"], one["state"], "by", one["who"])))
         events.append(": ".join(filter(None, (f"{what}{when}", one["reason"]))))
@@ -117,8 +117,8 @@ def _blocks(found: ExplainedFinding, row: Row, look: Look) -> Iterator[Block]:
 
     columns = [Column("what", lambda fact: f"{fact['what']} of {readable(fact['name'])}", **NAME)]
     columns += [Column("of", of("input_shapes", str), **UNDER), group(map(Column, ("before", "after")), ends)]
-    yield table_of(f"Certain in {row['version']}, without a test", columns, records(found.facts))
-    changed = changed_with(records(found.environment), None if look.details else _LINES)
+    yield table_of(f"Certain in {row['version']}, without a test", columns, records(found.tables["facts"]))
+    changed = changed_with(records(found.tables["environment"]), None if look.details else _LINES)
     yield Lines("", changed, is_wrapped=True)
 
 
@@ -156,7 +156,7 @@ def _value(test: str, value: float | None) -> str:
 
 def _runs(found: ExplainedFinding, finding: Row, look: Look) -> Table:
     """The runs from old to new; of a first screen the newest of the baseline, and those that showed the change."""
-    rows = records(found.runs)
+    rows = records(found.tables["runs"])
     text = form(finding["unit"], [row["value"] for row in rows])
     sides = [[row for row in rows if row["side"] == side] for side in ("baseline", "candidate")]
     part = rows if look.details else [*sides[0][-_RUNS:], *sides[1][:_RUNS]]
@@ -183,7 +183,7 @@ def _runs(found: ExplainedFinding, finding: Row, look: Look) -> Table:
 
 def _of_incident(incident: ExplainedIncident, look: Look) -> Document:
     explained = incident.explained
-    rows = [plain(dict(found.finding)) | {"below": _in_short(records(found.tests))} for found in explained]
+    rows = [plain(dict(found.finding)) | {"below": _in_short(records(found.tables["tests"]))} for found in explained]
     first, number = rows[0], incident.incident_id
     whole = _of_finding(explained[0], look)
     following = [f"tracker explain {first['finding_id']}", *([] if look.details else ["--details"])]

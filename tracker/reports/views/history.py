@@ -31,7 +31,7 @@ _NAMED: Final = 4
 
 def document(history: History, look: Look) -> Document:
     """Where the newest version stands, then a line per version, or a line per series where there are several."""
-    series, points = records(history.series), points_of(history)
+    series, points = records(history.tables["series"]), points_of(history)
     if len(series) != 1:
         return _of_several(history, series, points, look)
     one, own = series[0], points[series[0]["series_id"]]
@@ -59,8 +59,8 @@ def points_of(history: History) -> dict[int, list[Row]]:
     has a value, `vs_previous`, the change against that, `calls_before`, its calls, and `left`, of a point that is back
     at an older level, the version that had left it.
     """
-    found: dict[int, list[Row]] = {row["series_id"]: [] for row in records(history.series)}
-    for point in records(history.points):
+    found: dict[int, list[Row]] = {row["series_id"]: [] for row in records(history.tables["series"])}
+    for point in records(history.tables["points"]):
         own = found[point["series_id"]]
         before = next((one for one in reversed(own) if one["value"] is not None), {})
         is_known = before.get("value") and point["value"] is not None
@@ -161,7 +161,7 @@ def _versions(history: History, series: Row, points: Sequence[Row], look: Look) 
         if any(point["calls"] is not None for point in shown):
             columns.append(Column("calls", of("calls", cells.number), drop=3))
     runs: dict[str, list[float]] = {}
-    for run in records(history.runs):
+    for run in records(history.tables["runs"]):
         if run["series_id"] == series["series_id"] and run["value"] is not None:
             runs.setdefault(run["version"], []).append(run["value"])
     drawn = []

@@ -42,21 +42,24 @@ class Part(Struct, frozen=True):
 
 def document(log: Log, look: Look) -> Document:
     """The newest version against the baseline, then the log."""
-    columns = records(log.columns)
+    columns = records(log.tables["columns"])
     if not columns:
         headline = f"No active run of {log.workload} has a number to show"
         return Document(
             title=f"{log.workload}, no version", headline=headline, next_commands=("tracker runs --state all",)
         )
-    counts = [counted(len(log.versions), "version"), *([f"{len(columns)} columns"] if len(columns) > 1 else [])]
+    counts = [
+        counted(len(log.tables["versions"]), "version"),
+        *([f"{len(columns)} columns"] if len(columns) > 1 else []),
+    ]
     headline, verdict, tone = _answer(log, columns)
     words = option_words(log.options, *(["metric"] if log.options.metric != "best" else []))
     words += option_words(log.options, "baseline", "device", "last", "config", "by")
     more = [] if look.details else ["--details"]
     whole, width = _table(log, columns, look, ""), look.width or _WIDTH
-    if len(columns) == 1 and len(log.cells) > 1:
+    if len(columns) == 1 and len(log.tables["cells"]) > 1:
         points = []
-        for cell in records(log.cells):
+        for cell in records(log.tables["cells"]):
             word = str(cell["verdict"]) if cell["verdict"] in CHANGED else ""
             points.append((str(cell["version"]), cell["value"], (), word, cells.TONES.get(word, "")))
         whole = replace(whole, chart=Trend(str(columns[0]["unit"]), tuple(points)))
@@ -67,13 +70,13 @@ def document(log: Log, look: Look) -> Document:
         titles = [_sentence([part for part in parts if part not in shared]) for parts in _parts(columns)]
         own = [_table(log, [column], look, title) for column, title in zip(columns, titles, strict=True)]
         found = [_overview(log, columns, look), *(replace(one, is_first=False) for one in own)]
-    found += [_directions(log, look)] if len(log.directions) else []
+    found += [_directions(log, look)] if len(log.tables["directions"]) else []
     return Document(
         title=": ".join(filter(None, (f"{log.workload}, {', '.join(counts)}", _sentence(_shared(columns))))),
         headline=headline,
         verdict=verdict,
         tone=tone,
-        blocks=(*found, *([_advice(log, look)] if len(log.advice) else [])),
+        blocks=(*found, *([_advice(log, look)] if len(log.tables["advice"]) else [])),
         next_commands=(command("tracker", "log", "--workload", log.workload, *words, *more), "-o log.xlsx"),
     )
 
@@ -142,8 +145,8 @@ def _sentence(parts: Sequence[Part]) -> str:
 def _answer(log: Log, columns: Sequence[Row]) -> tuple[str, str, str]:
     """The newest version of each column against the baseline: a sentence, a verdict, a tone."""
     better = {column["column"]: bool(column["higher_is_better"]) for column in columns}
-    newest = {cell["column"]: cell for cell in records(log.cells)}
-    first = {cell["column"]: cell["version"] for cell in reversed(records(log.cells))}
+    newest = {cell["column"]: cell for cell in records(log.tables["cells"])}
+    first = {cell["column"]: cell["version"] for cell in reversed(records(log.tables["cells"]))}
     if len(columns) == 1:
         (cell,) = newest.values()
         unit = "" if columns[0]["unit"] in ("ns", "bytes") else f" {columns[0]['unit']}"
@@ -194,10 +197,10 @@ def _verdict(cell: Row) -> str:
 def _table(log: Log, columns: Sequence[Row], look: Look, title: str) -> Table:
     """A row per version; of each column its value, changes, and what is known of them."""
     found: dict[int, dict[str, Row]] = {column["column"]: {} for column in columns}
-    for cell in records(log.cells):
+    for cell in records(log.tables["cells"]):
         if cell["column"] in found:
             found[cell["column"]][cell["version"]] = cell
-    versions = [row for row in records(log.versions) if any(row["version"] in own for own in found.values())]
+    versions = [row for row in records(log.tables["versions"]) if any(row["version"] in own for own in found.values())]
     shown = versions if look.details else versions[-_VERSIONS:]
     named = {row["version"] for row in shown}
     shared = _shared(columns)
@@ -264,7 +267,7 @@ def _gain(cell: Row) -> str:
 def _overview(log: Log, columns: Sequence[Row], look: Look) -> Table:
     """A line per column: what makes it, and its newest version against the baseline and the version before."""
     found: dict[int, list[Row]] = {column["column"]: [] for column in columns}
-    for cell in records(log.cells):
+    for cell in records(log.tables["cells"]):
         found[cell["column"]].append(cell)
     shared = _shared(columns)
     made = [{part.key: part.value for part in parts if part not in shared} for parts in _parts(columns)]
@@ -293,8 +296,8 @@ def _overview(log: Log, columns: Sequence[Row], look: Look) -> Table:
 
 def _directions(log: Log, look: Look) -> Table:
     """What the versions of a direction gained together."""
-    names = {row["column"]: row["title"] for row in records(log.columns)}
-    found = [row for row in records(log.directions) if row["column"] in names]
+    names = {row["column"]: row["title"] for row in records(log.tables["columns"])}
+    found = [row for row in records(log.tables["directions"]) if row["column"] in names]
     heads = [
         Column("direction", of("direction", str), left=True), Column("versions", of("versions", str)),
         Column("gain", of("gain", format_diff)), Column("where", lambda row: names[row["column"]], **WORDS),
@@ -307,7 +310,7 @@ def _directions(log: Log, look: Look) -> Table:
 
 def _advice(log: Log, look: Look) -> Table:
     """Advice that came and was taken, with what it promised at most and what the step won."""
-    found = records(log.advice)
+    found = records(log.tables["advice"])
     limit = None if look.details else look.rows(ROWS)
     shown = found if limit is None else found[-limit:]
     several = len({(row["device"], row["configuration"]) for row in found}) > 1

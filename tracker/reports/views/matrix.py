@@ -29,7 +29,7 @@ def document(matrix: Matrix, look: Look) -> Document:
     rows, heads = rows_of(matrix, None), labels(matrix)
     total = _total(rows)
     last = total["cells"][-1] if total else {}
-    judged = tuple(dict.fromkeys(matrix.judged)) if not matrix.cells["verdict"].notna().any() else ()
+    judged = tuple(dict.fromkeys(matrix.judged)) if not matrix.tables["cells"].has("verdict") else ()
     is_marked = any(cell["verdict"] in cells.MARKS for row in rows for cell in row["cells"])
     marks = "▲ REGRESSED or ADDED, ▼ IMPROVED or REMOVED, ? SUSPECT against the side before; " if is_marked else ""
     match = None if matrix.options.match == "shape" else matrix.options.match
@@ -107,9 +107,9 @@ def numbered(names: Sequence[str]) -> list[str]:
 def rows_of(matrix: Matrix, limit: int | None) -> list[Row]:
     """Overall rows, then at most `limit` of the others; each with its `cells`, a list by side."""
     found: dict[int, list[Row]] = {}
-    for cell in records(matrix.cells):
+    for cell in records(matrix.tables["cells"]):
         found.setdefault(cell["row"], []).append(cell)
-    rows = [{**row, "cells": found[row["row"]]} for row in records(matrix.rows)]
+    rows = [{**row, "cells": found[row["row"]]} for row in records(matrix.tables["rows"])]
     listed = [row for row in rows if row["section"] != "overall"]
     return [row for row in rows if row["section"] == "overall"] + (listed if limit is None else listed[:limit])
 
@@ -143,7 +143,7 @@ def _tables(matrix: Matrix, look: Look) -> list[Table]:
         )
         lines = [("", [_name(row), *(texts[row["row"]][at] for at in shown)]) for row in own]
         tones = tuple(("", *(cells.TONES.get(row["cells"][at]["verdict"] or "", "") for at in shown)) for row in own)
-        more = 0 if is_overall else int((matrix.rows["section"] != "overall").sum()) - len(own)
+        more = 0 if is_overall else int((matrix.tables["rows"]["section"] != "overall").sum()) - len(own)
         hints = ["--top 0 has all rows"] if more else []
         hints += [f"{counted(len(lost), 'side')} left out: {', '.join(lost)}; use a wider terminal"] if lost else []
         note = "" if is_overall else "; ".join(hints)

@@ -33,7 +33,7 @@ from tracker.reports.document import (
     group,
     table,
 )  # fmt: skip
-from tracker.reports.rows import Row, has, names, records, table_of
+from tracker.reports.rows import Row, names, records, table_of
 from tracker.reports.text import ROWS
 from tracker.reports.views import bottleneck, sections, tree
 from tracker.reports.views.advice import advice_table, efficiency_table
@@ -427,10 +427,10 @@ def communication(shown: Shown, limit: int | None) -> list[Table]:
     """Collectives with the most time; of the parts of it those that the source tells apart."""
     rows = shown.tables["communication"]
     times = {"total_ns": Column("total"), "exposed_ns": Column("exposed")}
-    times |= {name: column for name, column in sections.COLLECTIVE_PARTS.items() if has(rows, name)}
+    times |= {name: column for name, column in sections.COLLECTIVE_PARTS.items() if rows.has(name)}
     columns = [
         *COLLECTIVE, _CALLS, replace(_BYTES, drop=4), replace(_PER_STEP, drop=7), together("ns", times),
-        *[Column("split by", of("split_by"), drop=6)] * has(rows, "split_by"), per_call("total_ns", 5, 5, 5),
+        *[Column("split by", of("split_by"), drop=6)] * rows.has("split_by"), per_call("total_ns", 5, 5, 5),
     ]  # fmt: skip
     return [_table("Communication", columns, rows, limit)]
 
