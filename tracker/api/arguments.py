@@ -32,7 +32,7 @@ def chosen(kind: Callable[..., Options], values: Mapping[str, Any]) -> Options:
     """
     from tracker.results.options import declared
 
-    types = declared(kind)  # type: ignore[arg-type]
+    types = declared(kind)
     return kind(
         **{
             name: None if value is None and types[name].is_optional else _value(name, value, types[name].kind)

@@ -16,7 +16,7 @@ from msgspec.structs import asdict, replace
 
 from tracker import config, intake
 from tracker.cli import database
-from tracker.cli.options import Database, Labels, check_path
+from tracker.cli.options import Database, Labels
 from tracker.cli.output import aligned, emit, note, progress
 from tracker.cli.versions import diff_of
 from tracker.config import spools
@@ -120,8 +120,6 @@ def ingest(
         raise UsageError("--again needs --spooled", remedy="leave it out: a profile that is named is always read")
     if not paths:
         raise UsageError("no profile is named", remedy="give its path, or --spooled for what jobs queued")
-    for path in paths:
-        check_path(path)
     # what takes long begins first: much is imported before a database can be queried
     import_numpy()
     otherwise = defaults(settings)

@@ -9,13 +9,12 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple, Optional, get_type_hints
 
 import typer
 from msgspec import NODEFAULT, Struct, field, structs
 
-from tracker.errors import SourceError, UsageError
+from tracker.errors import UsageError
 from tracker.results.options import DEVICE, LABELS, NO_OPTION, OUTPUT, WORKLOAD, Declared, Option, declared, split
 
 FORMATS: Final = ("text", "json", "markdown", "html", "csv", "xlsx", "junit", "github", "prometheus", "speedscope")
@@ -260,15 +259,6 @@ def _completion(words: Sequence[str]) -> Callable[[str], list[str]]:
         return [f"{before}{comma}{word}" for word in words if word.startswith(last)]
 
     return complete
-
-
-def check_path(path: Path) -> None:
-    """Raise SourceError for a name that the system cannot look up, such as one that is too long."""
-    try:
-        path.exists()
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise SourceError(path, "", f"cannot be read ({reason})", remedy="check the path") from error
 
 
 def _is_list(context: typer.Context) -> bool:
