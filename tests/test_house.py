@@ -19,7 +19,7 @@ ROOMS = {
     "tracker": (773, 6),
     "tracker/advice": (2_758, 19),
     "tracker/api": (1_216, 6),
-    "tracker/cli": (4_237, 23),
+    "tracker/cli": (4_088, 23),
     "tracker/compare": (8_973, 57),
     "tracker/config": (843, 7),
     "tracker/detect": (1_191, 9),

@@ -14,6 +14,7 @@ import typer
 from msgspec.structs import asdict, replace
 
 from tracker import api, compare, config, intake, reports
+from tracker.api.arguments import opened
 from tracker.api.files import check_file, write_file
 from tracker.cli import database
 from tracker.cli.options import Color, JsonFormat
@@ -169,7 +170,7 @@ def demo(
         path = keep or config.make_default_folder() / "demo.db"
     except SourceError:  # a home that is read-only
         path = Path(mkdtemp(prefix="tracker-demo-")) / "demo.db"
-    with database.writing(str(path), create=True) as store:
+    with opened(str(path), create=True) as store:
         for label, text in bundled.versions:
             note(f"$ tracker ingest samples/{label} --version {label} --workload {bundled.workload}   # {text}")
             options = intake.IngestOptions(note=text)
