@@ -380,7 +380,7 @@ def status(*, store: Store | None = None) -> results.Status:
     from tracker.config import spools
 
     with reading(store) as opened:
-        settings = config.load(opened.engine.url.render_as_string(hide_password=False))
+        settings = config.load(opened.engine.url.render_as_string(hide_password=False) if store else None)
         return watch.status(
             opened, now_ns=time.time_ns(), spools=spools.spools_of(settings), shut=spools.shut_spools_of(settings)
         )
