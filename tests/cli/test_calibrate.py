@@ -61,7 +61,9 @@ def test_calibrate_goes_to_all_formats(tracker, repeated, tmp_path):
     assert dict(zip(head, first, strict=True))["Used Ratio"] in (0.02, 0.05)
 
 
-def test_too_few_repeats_are_refused_with_a_remedy(tracker, db):
+def test_what_is_no_repeat_is_refused_with_a_remedy(tracker, db):
     done = tracker("calibrate", "v01", "--db", db)
     assert (done.code, done.out) == (2, "")
     assert "needs 6 or more repeats of one version; these are 3; run the same version again" in done.err
+    done = tracker("calibrate", "run:1", "--workload", "bert", "--db", db)
+    assert done.err == "tracker: run 1 is of the workload small_gpt, not bert; leave out --workload\n"

@@ -191,7 +191,7 @@ def test_where_nobody_hears_errors_success_is_success():
 
 TIDIED_UP = """
 import logging, sys
-from tracker.cli.database import opened
+from tracker.api.arguments import opened
 with opened(sys.argv[1], create=True):
     logging.getLogger("sqlalchemy.pool").error("Error closing cursor")
 """

@@ -45,11 +45,6 @@ def test_a_format_of_build_systems_says_what_it_is_for(format):
         reports.render(builders.shown(), format)
 
 
-def test_unknown_section_names_the_known_ones():
-    with pytest.raises(UsageError, match="no section 'ops'; choose from overall, operator"):
-        reports.render(builders.shown(), "text", only=["ops"])
-
-
 def test_negative_limit_is_refused():
     with pytest.raises(UsageError, match="-1 rows per table; give a limit"):
         reports.render(builders.diff(), "text", limit=-1)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from importlib import import_module
 from os import PathLike, fspath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, get_args, get_origin
@@ -14,7 +15,6 @@ from tracker.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
     from tracker.config import Settings
-    from tracker.results.screens import Result
     from tracker.store import Store
 
 EMPTY: Final[Mapping[str, str]] = MappingProxyType({})
@@ -32,14 +32,11 @@ def chosen(kind: Callable[..., Options], values: Mapping[str, Any]) -> Options:
     """
     from tracker.results.options import declared
 
-    types = declared(kind)  # type: ignore[arg-type]
-    return kind(
-        **{
-            name: None if value is None and types[name].is_optional else _value(name, value, types[name].kind)
-            for name, value in values.items()
-            if name in types
-        }
-    )
+    types = declared(kind)
+    return kind(**{
+        name: None if value is None and types[name].is_optional else _value(name, value, types[name].kind)
+        for name, value in values.items() if name in types
+    })  # fmt: skip
 
 
 def path_texts(paths: Place | Iterable[Place]) -> list[str]:
@@ -64,7 +61,7 @@ def open_store(url: str | None = None, *, create: bool = True, read_only: bool =
 
 def opened(place: Settings | str | None, *, create: bool = False, read_only: bool = False, late: bool = False) -> Store:
     """The database of settings or at a URL, as `store.open_store` opens it; a StoreError for a path that no file can
-    have.
+    have. `late`: a missing one is made on its first use, so that a command that is refused before makes none.
     """
     import logging
 
@@ -89,12 +86,7 @@ def show_screens() -> None:
     """From now on results display the screens of the text report in a notebook."""
     from tracker.results.screens import draw_with
 
-    def screen(result: Result, width: int) -> str:
-        from tracker import reports
-
-        return reports.screen(result, width)
-
-    draw_with(screen)
+    draw_with(lambda result, width: str(import_module("tracker.reports").screen(result, width)))
 
 
 def reading(store: Store | None) -> AbstractContextManager[Store]:
@@ -103,10 +95,21 @@ def reading(store: Store | None) -> AbstractContextManager[Store]:
     return opened(None, read_only=True) if store is None else nullcontext(checked(store))
 
 
-def reading_for(store: Store | None, references: Iterable[str]) -> AbstractContextManager[Store | None]:
-    """`store`, or for the time of a call the default database where one of `references` needs it; paths need none."""
+def reading_for(
+    store: Store | None, references: Sequence[str], place: Settings | str | None = None
+) -> AbstractContextManager[Store | None]:
+    """`store`, or for the time of a call the database where one of `references` needs it; None where all are paths. A
+    name that may be a version or a path is a path where there is no database.
+    """
     show_screens()
-    return nullcontext() if store is None and not any(map(compare.needs_store, references)) else reading(store)
+    if store is not None or not any(map(compare.needs_store, references)):
+        return nullcontext(None if store is None else checked(store))
+    try:
+        return opened(place, read_only=True)
+    except StoreError:
+        if not all(map(compare.names_path, references)):
+            raise
+        return nullcontext()
 
 
 def writing(store: Store | None, *, create: bool = False) -> AbstractContextManager[Store]:
@@ -151,9 +154,8 @@ def _one(name: str, value: Any, kind: type) -> Any:
 def mapping(name: str, value: Any) -> dict[str, str]:
     """`value` as texts by text; numbers are taken as texts."""
     if not isinstance(value, Mapping):
-        raise UsageError(
-            f"option {name} must be a mapping of texts, not {_shown(value)}", remedy=f"write {name}={{'KEY': 'VALUE'}}"
-        )
+        problem = f"option {name} must be a mapping of texts, not {_shown(value)}"
+        raise UsageError(problem, remedy=f"write {name}={{'KEY': 'VALUE'}}")
     return {
         _one(name, key, str): str(item) if isinstance(item, int | float) else _one(name, item, str)
         for key, item in value.items()

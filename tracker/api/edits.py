@@ -146,10 +146,8 @@ def mute_end(until: str | datetime, now_ns: int) -> tuple[int | None, str | None
             when = datetime.fromisoformat(until) if isinstance(until, str) else until
             end = int((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()) * 10**9
     except ValueError:
-        raise UsageError(
-            f"--until {until!r} is not a date, an age or a version",
-            remedy="give a date (2026-12-31), an age (12h, 3d, 2w), version:LABEL or future:LABEL",
-        ) from None
+        remedy = "give a date (2026-12-31), an age (12h, 3d, 2w), version:LABEL or future:LABEL"
+        raise UsageError(f"--until {until!r} is not a date, an age or a version", remedy=remedy) from None
     if end > _LAST_NS:
         raise UsageError(f"--until {until!r} is too late", remedy="give a date before 2262, or use tracker expect")
     if end <= now_ns:
@@ -313,14 +311,18 @@ def prune(
     from tracker.store import pruning, queries
 
     now = time.time_ns()
-    try:
-        age = age_ns(older_than)
-    except ValueError as error:
-        raise UsageError(f"--older-than: {error}", remedy="write it like --older-than 90d") from None
-    policy = pruning.Policy(max(0, now - age), keep_versions, workload)
+    policy = pruning.Policy(max(0, now - age(older_than, "--older-than")), keep_versions, workload)
     with writing(store) as opened:
         queries.check_filters(opened, workload=workload)
         return pruning.prunable(opened, policy) if dry_run else pruning.prune_all(opened, policy, now_ns=now)[0]
+
+
+def age(text: str, option: str) -> int:
+    """Return an age such as `30d` in ns; UsageError with the name of the option for what is none."""
+    try:
+        return age_ns(text)
+    except ValueError as error:
+        raise UsageError(f"{option}: {error}", remedy=f"write it like {option} 90d") from None
 
 
 def send_notifications(*, store: Store | None = None) -> tuple[int, Delivered]:

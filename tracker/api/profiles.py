@@ -98,10 +98,10 @@ def pack(
 
     given = locals()
     target = None if output is None else Path(output)
-    check_pack(target, force=force)
+    if target is not None:
+        _check_pack(target, force)
     labels = chosen(intake.Sidecar, given)
-    others = given.keys() - set(intake.Sidecar.__struct_fields__)
-    reading = chosen(intake.IngestOptions, {name: given[name] for name in others})
+    reading = chosen(intake.IngestOptions, {name: given[name] for name in given.keys() - {*labels.__struct_fields__}})
     places = [Path(path) for path in path_texts(paths)]
     try:
         made = intake.pack(places, asked=labels, writer=__version__, options=reading)
@@ -109,23 +109,24 @@ def pack(
         problem = "a file name is not UTF-8, which a pack cannot hold"
         raise SourceError(places[0], "", problem, remedy="rename the file") from error
     if target is not None:
-        check_pack(target, force=force)
+        _check_pack(target, force)
         write_file(target, made.content)
     return made
 
 
-def check_pack(target: Path | None, *, force: bool) -> None:
-    """Raise SourceError where a pack cannot be written to `target`, or would replace a file that must stay."""
+def _check_new(target: Path, force: bool) -> None:
+    """Raise SourceError where `target` cannot be written, or is there already, unless `force` replaces it."""
+    check_file(target)
+    if target.is_file() and not force:
+        raise SourceError(target, "", "exists already", remedy="name another file, or replace it with --force")
+
+
+def _check_pack(target: Path, force: bool) -> None:
+    """The same for a pack, which replaces nothing else."""
     from tracker.intake import is_pack
 
-    if target is None:
-        return
-    check_file(target)
-    if not target.is_file():
-        return
-    if not force:
-        raise SourceError(target, "", "exists already", remedy="name another file, or replace it with --force")
-    if not is_pack(target):
+    _check_new(target, force)
+    if target.is_file() and not is_pack(target):
         raise SourceError(target, "", "is not a pack and is not replaced", remedy="name another file")
 
 
@@ -156,9 +157,7 @@ def cut(
     is_gzip = target.name.lower().endswith(".json.gz")
     if not (is_gzip or target.suffix.lower() == ".json"):
         raise UsageError(f"{target} does not end in .json or .json.gz", remedy="name a file such as step3.json.gz")
-    check_file(target)
-    if target.is_file() and not force:
-        raise SourceError(target, "", "exists already", remedy="name another file, or replace it with --force")
+    _check_new(target, force)
     with reading(store) as opened:
         run_ids, of_side = resolve(opened, f"run:{run}" if str(run).isdecimal() else str(run), workload)
         if len(run_ids) > 1:

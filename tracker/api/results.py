@@ -89,7 +89,7 @@ def matrix(
     `by`: a word of `tracker.results.MATRIX_ROWS`. `store` as for `diff`; the other arguments are those fields of
     `tracker.results.DiffOptions` that make sense for more than two sides.
     """
-    options = chosen(results.DiffOptions, {name: value for name, value in locals().items() if name != "by"})
+    options = chosen(results.DiffOptions, {**locals(), "by": ()})
     names = path_texts(sides)
     with reading_for(store, names) as opened:
         return compare.matrix(opened, names, by=by, options=options)
@@ -180,9 +180,7 @@ def advise(
     """
     from tracker.compare.advised import advise as find
 
-    options = chosen(
-        results.AdviseOptions, {name: value for name, value in locals().items() if name not in ("side", "baseline")}
-    )
+    options = chosen(results.AdviseOptions, locals())
     names = path_texts([side] if baseline is None else [baseline, side])
     with reading_for(store, names) as opened:
         return find(opened, names[-1], *names[:-1], options=options)
@@ -285,9 +283,8 @@ def explain(
 
     numbers, incidents = numbers_of([str(finding_id)])
     with reading(store) as opened, opened.reading():
-        if numbers:
-            return explain_one(opened, numbers[0])
-        return [explain_one(opened, number) for number in findings_of(opened, incidents[0])]
+        found = [explain_one(opened, number) for number in numbers or findings_of(opened, incidents[0])]
+    return found if incidents else found[0]
 
 
 def board(
@@ -383,7 +380,7 @@ def status(*, store: Store | None = None) -> results.Status:
     from tracker.config import spools
 
     with reading(store) as opened:
-        settings = config.load(opened.engine.url.render_as_string(hide_password=False))
+        settings = config.load(opened.engine.url.render_as_string(hide_password=False) if store else None)
         return watch.status(
             opened, now_ns=time.time_ns(), spools=spools.spools_of(settings), shut=spools.shut_spools_of(settings)
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tracker.cli import database
+from tracker.api.arguments import opened
 from tracker.cli.options import Database, Page, Top
 from tracker.cli.output import plan
 from tracker.results import BoardOptions
@@ -20,6 +20,6 @@ def board(chosen: BoardOptions, top: Top = None, *, page: Page, db: Database = N
     from tracker.regressions.board import board as board_of
 
     delivery = plan(page, "board", "board")
-    with database.reading(db) as store:
+    with opened(db, read_only=True) as store:
         found = board_of(store, options=chosen)
     delivery.deliver(found, limit=top)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from tracker import api, config
-from tracker.cli import database
+from tracker.api.arguments import opened
 from tracker.cli.options import Database
 from tracker.cli.output import emit, progress
 from tracker.results.options import WORKLOAD, Option
@@ -36,7 +36,7 @@ def cut(
       tracker cut run:41 --step 3 --rank 0 -o step3.json
     """
     settings = config.load(db)
-    with progress() as report, database.reading(settings) as store:
+    with progress() as report, opened(settings, read_only=True) as store:
         made = api.cut(
             run, output, step=step, rank=rank, workload=workload, force=force, store=store,
             max_bytes=settings.max_bytes, on_progress=report,

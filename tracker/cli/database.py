@@ -8,16 +8,15 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
-from tracker.api.arguments import opened
+from tracker.api.arguments import opened, reading_for
 from tracker.errors import StoreError
 from tracker.units import printable
 
 if TYPE_CHECKING:
-    from tracker.config import Settings
     from tracker.results.options import Reading
     from tracker.store import Store
 
@@ -37,25 +36,14 @@ class _Named:
 
 @contextmanager
 def compared(db: str | None, references: Sequence[str], chosen: Chosen) -> Iterator[tuple[Store | None, Chosen]]:
-    """The database for a comparison of `references`, None where all are paths on disk, which need none, and the options
-    `chosen` with the largest file of the settings and the progress bar.
-
-    A name that may be a version or a path is a path where there is no database.
-    """
+    """The database that a comparison of `references` needs, and its options, with what the settings say and the bar."""
     from msgspec.structs import replace
 
-    from tracker import compare, config
+    from tracker import config
     from tracker.cli.output import progress
 
     settings = config.load(db)
-    with progress() as report, ExitStack() as stack:
-        store: Store | None = None
-        if any(compare.needs_store(reference) for reference in references):
-            try:
-                store = stack.enter_context(reading(settings))
-            except StoreError:
-                if not all(compare.names_path(reference) for reference in references):
-                    raise
+    with progress() as report, reading_for(None, references, settings) as store:
         yield store, replace(chosen, max_bytes=settings.max_bytes, on_progress=report)
 
 
@@ -64,24 +52,12 @@ def run_reference(text: str) -> str:
     return f"run:{text}" if text.isascii() and text.isdigit() else text
 
 
-def reading(place: Settings | str | None) -> Store:
-    """The database of the settings, or that --db names, opened for reading; a TrackerError where there is none yet."""
-    return opened(place, read_only=True)
-
-
-def writing(place: Settings | str | None, *, create: bool = False, late: bool = False) -> Store:
-    """The database, opened for writing. `create`: make a missing one, with `late` on its first use, so that a command
-    that is refused before makes none.
-    """
-    return opened(place, create=create, late=late)
-
-
 def only_workload(database: str) -> str | None:
     """The workload of a database that has just one; None where there is no database yet, or it is refused later."""
     from tracker.store import queries
 
     try:
-        with reading(database) as store:
+        with opened(database, read_only=True) as store:
             known = set(queries.versions.columns(store).listed("workload"))
     except StoreError:
         return None

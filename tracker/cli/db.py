@@ -7,13 +7,14 @@ import time
 from typing import Annotated, Final
 
 from tracker import config
-from tracker.cli import database
+from tracker.api.arguments import opened
+from tracker.api.edits import age
 from tracker.cli.options import Database, Workload
 from tracker.cli.output import aligned, emit, note, progress
 from tracker.errors import StoreError, UsageError
 from tracker.reports.commands import command
 from tracker.results.options import Option
-from tracker.units import age_ns, counted, format_age, format_bytes, format_moment
+from tracker.units import counted, format_age, format_bytes, format_moment
 
 _NAMED: Final = 20
 HELP = (
@@ -35,7 +36,7 @@ def info(db: Database = None) -> None:
     from tracker.store import health
 
     settings = config.load(db)
-    with database.reading(settings) as store:
+    with opened(settings, read_only=True) as store:
         found = health.info(store)
     lines = {
         "database": f"{found.name}  (named by {settings.origin})",
@@ -67,7 +68,7 @@ def check(
     from tracker.store.samples.arrays import HOW_TO_REPAIR
 
     settings = config.load(db)
-    with database.writing(settings) if repair else database.reading(settings) as store:
+    with opened(settings, read_only=not repair) as store:
         for made in health.repair(store) if repair else ():
             emit(made)
         problems = health.check(store)
@@ -130,8 +131,8 @@ def copy(
     try:
         with (
             progress(of_bytes=False) as report,
-            database.reading(reads) as reading,
-            database.writing(writes, create=True) as writing,
+            opened(reads, read_only=True) as reading,
+            opened(writes, create=True) as writing,
         ):
             counts = copying.copy(reading, writing, on_progress=report)
             name = writing.url
@@ -145,10 +146,11 @@ def copy(
 
 def prune(
     older_than: Annotated[
-        str | None,
+        int | None,
         Option(
             "Only runs that started longer ago: 30d, 12w. Default: prune.older_than of the settings file, else 90d.",
             "AGE",
+            read=age,
         ),
     ] = None,
     keep_versions: Annotated[
@@ -197,15 +199,11 @@ def prune(
                 remedy="give one, or --yes for 90d and 5; tracker prune --dry-run lists the runs",
             )
         typer.confirm("Delete the details of runs older than 90 d, except the newest 5 versions?", abort=True, err=True)
-    rule = settings.prune or config.Prune()
-    try:
-        age = rule.older_than_ns if older_than is None else age_ns(older_than)
-    except ValueError as error:
-        raise UsageError(f"--older-than: {error}", remedy="write it like --older-than 90d") from None
-    now, kept = time.time_ns(), rule.keep_versions if keep_versions is None else keep_versions
-    policy = pruning.Policy(max(0, now - age), kept, workload)
-    opened = database.reading(settings) if dry_run else database.writing(settings)
-    with opened as store:
+    rule, now = settings.prune or config.Prune(), time.time_ns()
+    older_than = rule.older_than_ns if older_than is None else older_than
+    kept = rule.keep_versions if keep_versions is None else keep_versions
+    policy = pruning.Policy(max(0, now - older_than), kept, workload)
+    with opened(settings, read_only=dry_run) as store:
         queries.check_filters(store, workload=workload)
         found, rows = (pruning.prunable(store, policy), 0) if dry_run else pruning.prune_all(store, policy, now_ns=now)
         if compact and not dry_run:
@@ -219,8 +217,8 @@ def prune(
     if not found:
         newest = f"of the newest {kept} versions, " if kept else ""
         lines.append(
-            f"no run to prune: all are younger than {format_age(age)}, {newest}of a pinned version, under an open "
-            "finding, without a start time, or pruned already"
+            f"no run to prune: all are younger than {format_age(older_than)}, {newest}of a pinned version, under an "
+            "open finding, without a start time, or pruned already"
         )
     elif dry_run:
         lines.append(f"{runs} would lose their details; nothing was changed.  Next: the same without --dry-run")

@@ -20,8 +20,9 @@ from tracker.errors import (
     UsageError,
 )
 from tracker.results import TREES, DiffOptions, ShowOptions
-from tracker.results.options import SIDES, Depth, DiffBy, Only, Option, ShowBy
+from tracker.results.options import SIDES, TREE, Depth, Only, Option, ShowBy
 
+DiffBy = Annotated[tuple[str, ...], TREE._replace(words=(*TREES, "communication"))]
 _SHORT: Final = {"text", "markdown", "speedscope"}
 _WORST_FIRST: Final = (EXIT_FINDINGS, EXIT_TOO_LITTLE_DATA, EXIT_NOT_COMPARABLE, EXIT_OK)
 

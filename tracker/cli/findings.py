@@ -9,8 +9,8 @@ from typing import Annotated, Any, Final
 from msgspec.structs import replace
 
 from tracker import api, compare
+from tracker.api.arguments import opened
 from tracker.api.edits import mute_end
-from tracker.cli import database
 from tracker.cli.options import By, Database, FailOn, Page, Reason, Top
 from tracker.cli.output import emit, finish, plan
 from tracker.errors import UsageError
@@ -38,7 +38,7 @@ def findings(chosen: FindingsOptions, page: Page, fail_on: FailOn = None, top: T
     from tracker.regressions.inbox import findings as findings_of
 
     delivery = plan(page, f"findings_{chosen.workload or ''}".rstrip("_"), "findings")
-    with database.reading(db) as store, store.reading():
+    with opened(db, read_only=True) as store, store.reading():
         if chosen.version is not None:
             chosen = replace(chosen, version=compare.label_of(store, chosen.version, chosen.workload))
         found = findings_of(store, options=chosen)
@@ -69,7 +69,7 @@ def explain(
 
     _, incidents = numbers_of([finding])
     delivery = plan(page, f"finding_{finding}", "explained")
-    with database.reading(db) as store:
+    with opened(db, read_only=True) as store:
         explained = api.explain(finding, store=store)
         found = explained if isinstance(explained, list) else [explained]
         notes = compare.notes_between(store, [one.finding for one in found])
@@ -175,7 +175,7 @@ def mute(
         return
     if targets:
         raise UsageError("both IDs and --op are given", remedy="choose one of them")
-    with database.writing(db) as store:
+    with opened(db) as store:
         number = api.mute_operators(
             op, until=until, reason=reason, workload=workload or "*", device=device or "*", by=by, store=store
         )
@@ -203,7 +203,7 @@ def unmute(
 
 
 def _mark(action: str, targets: Sequence[str], db: str | None, **given: Any) -> None:
-    with database.writing(db) as store:
+    with opened(db) as store:
         done = getattr(api, action)(targets, store=store, **given)
     silences = [target for target in targets if target.startswith("silence:")]
     lines = [f"{counted(len(done), 'finding')} {_DONE[action]}: {format_numbers(done)}"] if done else []

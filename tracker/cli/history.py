@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from tracker import compare
-from tracker.cli import database
+from tracker.api.arguments import opened
 from tracker.cli.options import Database, Page
 from tracker.cli.output import plan
 from tracker.results import HistoryOptions, LogOptions
@@ -31,7 +31,7 @@ def history(chosen: HistoryOptions, page: Page, db: Database = None) -> None:
     if chosen.key is None and chosen.top is None and chosen.module is None:
         chosen = replace(chosen, key="step")
     delivery = plan(page, f"history_{chosen.key or chosen.module or 'top'}", "history")
-    with database.reading(db) as store:
+    with opened(db, read_only=True) as store:
         found = history_of(store, options=chosen)
     delivery.deliver(found)
 
@@ -51,7 +51,7 @@ def log(chosen: LogOptions, page: Page, db: Database = None) -> None:
       tracker log --workload bert --config batch=32 --last 5 -o log.md
     """
     delivery = plan(page, f"log_{chosen.workload or ''}".rstrip("_"), "log")
-    with database.reading(db) as store:
+    with opened(db, read_only=True) as store:
         if chosen.baseline is not None:
             label = compare.label_of(store, chosen.baseline, chosen.workload)
             chosen = replace(chosen, baseline=label)

@@ -15,8 +15,9 @@ import typer
 from msgspec.structs import asdict, replace
 
 from tracker import config, intake
+from tracker.api.arguments import opened
 from tracker.cli import database
-from tracker.cli.options import Database, Labels, check_path
+from tracker.cli.options import Database, Labels
 from tracker.cli.output import aligned, emit, note, progress
 from tracker.cli.versions import diff_of
 from tracker.config import spools
@@ -28,9 +29,8 @@ from tracker.units import counted, format_diff, format_moment, format_ns, format
 
 if TYPE_CHECKING:
     from tracker.config import Settings
-    from tracker.intake import IngestOptions, IngestResult, Pack, Read
+    from tracker.intake import IngestOptions, IngestResult, Pack
     from tracker.readers import NotRecognised
-    from tracker.regressions.track import TrackRuns
     from tracker.store import Store
 
 _NAMED: Final = 3
@@ -106,6 +106,8 @@ def ingest(
       tracker ingest run1.trk             # what tracker pack wrote on another machine
       tracker ingest --spooled            # what jobs queued while the database was away
     """
+    from tracker import readers
+
     settings = config.load(db)
     given = asdict(labels)
     version, workload = given.pop("version"), given.pop("workload")
@@ -115,18 +117,18 @@ def ingest(
                 "--spooled takes each profile as its job queued it",
                 remedy="leave out all other options except --version and --workload",
             )
-        return ingest_spooled(settings, paths, again=again, version=version, workload=workload)
+        return ingest_spooled(settings, paths, again, intake.Sidecar(version=version, workload=workload))
     if again:
         raise UsageError("--again needs --spooled", remedy="leave it out: a profile that is named is always read")
     if not paths:
         raise UsageError("no profile is named", remedy="give its path, or --spooled for what jobs queued")
-    for path in paths:
-        check_path(path)
     # what takes long begins first: much is imported before a database can be queried
     import_numpy()
     otherwise = defaults(settings)
-    if workload is None and otherwise.workload is None and not _states_workload(paths, reading.format):
-        otherwise = replace(otherwise, workload=database.only_workload(settings.database))
+    if workload is None and otherwise.workload is None:
+        seen = (one for path in paths for one in readers.survey(path, reading.format))
+        if not any("paddle_log" in one.claims for one in seen):  # a training log states its model
+            otherwise = replace(otherwise, workload=database.only_workload(settings.database))
     with ExitStack() as stack:
         options = intake.IngestOptions(
             **given, **asdict(replace(reading, max_bytes=settings.max_bytes)), as_run=as_run, keep_going=keep_going,
@@ -153,13 +155,6 @@ def defaults(settings: Settings) -> intake.Sidecar:
     return intake.Sidecar(version=version or None, workload=os.environ.get("TRACKER_WORKLOAD") or settings.workload)
 
 
-def _states_workload(paths: Sequence[Path], format: str | None) -> bool:
-    """Whether a profile is a training log, which states its model."""
-    from tracker import readers
-
-    return any("paddle_log" in seen.claims for path in paths for seen in readers.survey(path, format))
-
-
 def _store_runs(
     paths: Sequence[Path],
     settings: Settings,
@@ -184,7 +179,7 @@ def _store_runs(
 
             read_with = stack.enter_context(cluster(dask))
         report = stack.enter_context(progress(of_bytes=dask is None))
-        store = stack.enter_context(database.writing(settings, create=True, late=True))
+        store = stack.enter_context(opened(settings, create=True, late=True))
         before = recovered(store) if store.is_made else frozenset()
         options = replace(options, on_progress=report, read_with=read_with)
         results = intake.ingest(store, paths, version=version, workload=workload, options=options)
@@ -205,29 +200,21 @@ def _store_runs(
         raise typer.Exit(EXIT_COULD_NOT_RUN)
 
 
-def ingest_spooled(
-    settings: Settings,
-    folders: Sequence[Path] | None,
-    *,
-    again: bool = False,
-    version: str | None = None,
-    workload: str | None = None,
-) -> None:
+def ingest_spooled(settings: Settings, folders: Sequence[Path] | None, again: bool, unsaid: intake.Sidecar) -> None:
     """Ingest what waits in `folders`, by default the spools of this database; print what came in and what stays.
 
-    `version`, `workload`: of jobs without. `again`: also what was tried recently, or given up. Exit code 2 where
-    something could not be read. Without entries no database is made.
+    `unsaid`: version and workload of jobs without. `again`: also what was tried recently, or given up. Exit code 2
+    where something could not be read. Without entries no database is made.
     """
     from tracker.intake.spooled import ATTEMPTS
 
-    again = again or bool(version or workload)  # what lacked it was tried just now
-    unsaid = intake.Sidecar(version=version, workload=workload)
+    again = again or unsaid != intake.Sidecar()  # what lacked it was tried just now
     places = spools.spools_of(settings) if folders is None else list(folders)
     done: list[intake.Spooled] = []
     results: list[intake.IngestResult] = []
     lines: list[str] = []
     if any(again or not one.given_up for place in places for one in intake.waiting(place)):
-        with database.writing(settings, create=True) as store:
+        with opened(settings, create=True) as store:
             for place in places:
                 done += intake.take_spooled(store, place, max_bytes=settings.max_bytes, again=again, unsaid=unsaid)
             results = [result for one in done for result in one.results]
@@ -324,25 +311,20 @@ def _names_of(results: Sequence[IngestResult]) -> dict[str, str]:
 def warnings_of(results: Sequence[IngestResult]) -> list[str]:
     """Each distinct warning once, with the captures that it concerns where several were read, those on runs first."""
     names = _names_of(results)
-    captures = [capture for result in results for capture in result.captures]
-    of_captures = dict.fromkeys(warning for capture in captures for warning in capture.warnings)
-    of_runs = dict.fromkeys(warning for result in results for warning in result.warnings if warning not in of_captures)
     folders = {result.run_id: os.path.commonpath([os.path.abspath(c.path) for c in result.captures] or [""])
                for result in results}  # fmt: skip
     short = short_names({folders[result.run_id]: result.version for result in results})
-
-    def places(result: IngestResult, concerned: Sequence[Read]) -> str:
-        """`rank 1, rank 3 of job7` in a run of several captures, else the name of the capture."""
-        if len(result.captures) == 1:
-            return names[concerned[0].path]
-        return f"{', '.join(f'rank {capture.rank}' for capture in concerned)} of {short[folders[result.run_id]]}"
-
-    lines = list(of_runs)
-    for warning in of_captures:
-        concerned = [(each, [c for c in each.captures if warning in c.warnings]) for each in results]
-        who = [places(result, own) for result, own in concerned if own]
-        lines.append(_with_places(warning, who, sum(len(own) for _, own in concerned), len(captures), "capture"))
-    return lines
+    places: dict[str, list[str]] = {}
+    counts: Counter[str] = Counter(text for one in results for each in one.captures for text in {*each.warnings})
+    for result in results:
+        for warning in dict.fromkeys(text for capture in result.captures for text in capture.warnings):
+            own = [capture for capture in result.captures if warning in capture.warnings]
+            ranks = ", ".join(f"rank {capture.rank}" for capture in own)  # of a run of several captures
+            where = names[own[0].path] if len(result.captures) == 1 else f"{ranks} of {short[folders[result.run_id]]}"
+            places.setdefault(warning, []).append(where)
+    total = sum(len(result.captures) for result in results)
+    of_runs = dict.fromkeys(warning for result in results for warning in result.warnings if warning not in places)
+    return [*of_runs, *(_with_places(text, where, counts[text], total, "capture") for text, where in places.items())]
 
 
 def warnings_of_pack(made: Pack) -> list[str]:
@@ -454,9 +436,11 @@ def _step_changes(store: Store, results: Sequence[IngestResult]) -> list[str]:
         words = ", ".join(filter(None, (counted(runs, "run"), where)))
         who, base = f"{track.labels[version]} ({words})", track.before(version)
         row = track.judged.get(version)
-        level, count = _level(track, row.base_runs if row else "")
+        against = {int(number) for number in (row.base_runs if row else "").split()}
+        labels = list(dict.fromkeys(run.version for run in track.runs if run.run_id in against))
+        level = f"the level of {labels[0]} to {labels[-1]}" if len(labels) > 1 else "".join(labels)
         verdict = (row and row.step_verdict) or "not judged"
-        base, needed = level or base, track.thresholds.runs_needed(count, runs)
+        base, needed = level or base, track.thresholds.runs_needed(len(against), runs)
         first, last = (row.step_before_ns, row.step_after_ns) if row else (None, None)
         if base is None:
             who = who if len(lines) == 1 else track.labels[version]  # once for all configurations
@@ -473,13 +457,6 @@ def _step_changes(store: Store, results: Sequence[IngestResult]) -> list[str]:
     sentences = list(dict.fromkeys(sentences))
     more = len(sentences) - _NAMED
     return sentences[:_NAMED] + ([f"{counted(more, 'more configuration')}."] if more > 0 else [])
-
-
-def _level(track: TrackRuns, base_runs: str) -> tuple[str, int]:
-    """The runs that a version was judged against, in words, and how many they are: `the level of v01 to v02`, 6."""
-    runs = {int(number) for number in base_runs.split()}
-    labels = list(dict.fromkeys(run.version for run in track.runs if run.run_id in runs))
-    return f"the level of {labels[0]} to {labels[-1]}" if len(labels) > 1 else "".join(labels), len(runs)
 
 
 def _findings(store: Store, changed: Sequence[IngestResult], before: Collection[int]) -> tuple[list[str], str | None]:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from tracker import api, config
-from tracker.cli import database
+from tracker.api.arguments import opened
 from tracker.cli.options import Database
-from tracker.cli.output import Column, emit, note, render
+from tracker.cli.output import Column, emit, emit_list, note
 from tracker.errors import EXIT_COULD_NOT_RUN, UsageError
 from tracker.results.options import Option
 from tracker.units import counted, format_moment, printable
@@ -110,7 +110,7 @@ def _round(settings: Settings) -> None:
     from tracker.store import notifications
 
     _channels(settings)
-    with database.writing(settings) as store:
+    with opened(settings) as store:
         made, done = api.send_notifications(store=store)
         waiting = notifications.listed.columns(store)
     for number, channel, state, error in waiting.rows("id", "channel", "state", "last_error"):
@@ -127,7 +127,7 @@ def _preview(settings: Settings) -> None:
     from tracker.reports.message import write
 
     _channels(settings)
-    with database.reading(settings) as store:
+    with opened(settings, read_only=True) as store:
         found = preview(store, settings.alerts, now_ns=time.time_ns())
     for channel, message in found:
         written = write(message)
@@ -138,15 +138,16 @@ def _preview(settings: Settings) -> None:
 def _list(settings: Settings) -> None:
     from tracker.store import notifications
 
-    with database.reading(settings) as store:
+    with opened(settings, read_only=True) as store:
         waiting = notifications.listed.columns(store)
         silences = notifications.silences_table(store, time.time_ns())
     dead = int((waiting["state"] == "dead").sum())
     last = f"{counted(len(waiting) - dead, 'message')} pending, {dead} given up."
-    emit(render(waiting, _MESSAGES, "text", name="messages", last_line=last))
+    emit_list(waiting, _MESSAGES, "text", name="messages", last_line=last)
     if len(silences):
         last = f"{counted(len(silences), 'silence')}; tracker unmute silence:N ends one."
-        emit("\n" + render(silences, _SILENCES, "text", name="silences", last_line=last))
+        emit("")
+        emit_list(silences, _SILENCES, "text", name="silences", last_line=last)
 
 
 def _retry(settings: Settings, wanted: str) -> None:
@@ -155,7 +156,7 @@ def _retry(settings: Settings, wanted: str) -> None:
     if wanted != "dead" and not (wanted.isascii() and wanted.isdigit() and len(wanted) <= 18):
         raise UsageError(f"--retry {wanted!r} is not a message", remedy="give an id of tracker notify --list, or dead")
     number = None if wanted == "dead" else int(wanted)
-    with database.writing(settings) as store:
+    with opened(settings) as store:
         count = store.transact(lambda connection: notifications.retry(connection, time.time_ns(), number))
     if number is not None and not count:
         raise UsageError(f"message {number} is not failed or given up", remedy="tracker notify --list shows them")

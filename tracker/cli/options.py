@@ -9,13 +9,13 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Annotated, Any, Final, Literal, NamedTuple, Optional, get_type_hints
+from typing import Annotated, Any, Final, Literal, Optional, get_type_hints
 
 import typer
-from msgspec import NODEFAULT, Struct, field, structs
+from msgspec import NODEFAULT, Struct, field
+from msgspec.structs import fields
 
-from tracker.errors import SourceError, UsageError
+from tracker.errors import UsageError
 from tracker.results.options import DEVICE, LABELS, NO_OPTION, OUTPUT, WORKLOAD, Declared, Option, declared, split
 
 FORMATS: Final = ("text", "json", "markdown", "html", "csv", "xlsx", "junit", "github", "prometheus", "speedscope")
@@ -60,7 +60,6 @@ ListFormat = Annotated[
     Literal["text", "json", "csv"], Option("text for people, json for scripts, csv for a spreadsheet.")
 ]
 JsonFormat = Annotated[Literal["text", "json"], Option("text for people, json for scripts (schema 1: docs/json.md).")]
-Runs = Annotated[list[str], Option("Run numbers: 41 or run:41. tracker runs lists them.", "RUN...", positional=True)]
 By = Annotated[str | None, Option("Your name. Default: the name of your account.", "NAME")]
 Reason = Annotated[str, Option("Why; stored and shown.", "TEXT")]
 
@@ -153,43 +152,25 @@ class Labels(Struct, frozen=True, kw_only=True):
     ] = None
 
 
-class Parameter(NamedTuple):
-    """An option or argument of a command: `owner` is the parameter of the function whose struct has it, "" without one;
-    `default` Parameter.empty where it must be given.
+def _typer_parameter(key: str, how: Declared, default: Any) -> inspect.Parameter:
+    """The parameter `key` that typer reads: always a text, texts or a flag. `default`: Parameter.empty where it must be
+    given.
     """
-
-    owner: str
-    how: Declared
-    default: Any
-
-    @property
-    def key(self) -> str:
-        """Its name among the parameters of the command."""
-        return f"{self.owner}_{self.how.field}" if self.owner else self.how.field
-
-    def typer_parameter(self) -> inspect.Parameter:
-        """The parameter that typer reads: always a text, texts or a flag."""
-        option, words, is_flag = self.how.option, self.how.words, self.how.kind is bool
-        empty = self.default is inspect.Parameter.empty
-        kind: Any = bool if is_flag else list[str] if self.how.repeats else str
-        help = option.help
-        if not (empty or option.positional or "efault: " in help or is_flag) and self.default:
-            help += f" Default: {self.default}."
-        default: Any = False if is_flag else ... if empty else None
-        more: dict[str, Any] = {
-            "help": help,
-            "metavar": option.metavar or ("|".join(words) if words else None),
-            "show_default": False,
-            "rich_help_panel": option.group or None,
-            "autocompletion": _completion(words) if words else None,
-        }
-        info = (
-            typer.Argument(default, **more)
-            if option.positional
-            else typer.Option(default, self.how.name, *filter(None, [option.short]), **more)
-        )
-        annotation = kind if empty or is_flag else Optional[kind]  # noqa: UP045 typer takes this form in all versions
-        return inspect.Parameter(self.key, inspect.Parameter.KEYWORD_ONLY, default=info, annotation=annotation)
+    option, words, is_flag, empty = how.option, how.words, how.kind is bool, default is inspect.Parameter.empty
+    kind: Any = bool if is_flag else list[str] if how.repeats else str
+    has_default = default and not (empty or option.positional or "efault: " in option.help or is_flag)
+    more: dict[str, Any] = {
+        "help": f"{option.help} Default: {default}." if has_default else option.help,
+        "metavar": option.metavar or ("|".join(words) if words else None),
+        "show_default": False,
+        "rich_help_panel": option.group or None,
+        "autocompletion": _completion(words) if words else None,
+    }
+    given: Any = False if is_flag else ... if empty else None
+    names = filter(None, [how.name, option.short])
+    info = typer.Argument(given, **more) if option.positional else typer.Option(given, *names, **more)
+    annotation = kind if empty or is_flag else Optional[kind]  # noqa: UP045 typer takes this form in all versions
+    return inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=info, annotation=annotation)
 
 
 def command(function: Callable[..., None], path: str, *, lists: bool = False) -> Callable[..., None]:
@@ -201,55 +182,45 @@ def command(function: Callable[..., None], path: str, *, lists: bool = False) ->
     own = {name: split(name, hint) for name, hint in hints.items()}
     spelled = {how.name for how in own.values() if how.option is not NO_OPTION}
     kinds = {name: how.kind for name, how in own.items() if isinstance(how.kind, type) and issubclass(how.kind, Struct)}
-    parameters: list[Parameter] = []
+    parameters: dict[str, tuple[str, Declared, Any]] = {}  # parameter of typer -> that with the struct or "", option
     for name, parameter in signature.parameters.items():
         if name in kinds:
-            defaults = {each.name: each.default for each in structs.fields(kinds[name])}
-            parameters += [
-                Parameter(name, how, None if defaults[how.field] is NODEFAULT else defaults[how.field])
-                for how in declared(kinds[name]).values()
+            defaults = {each.name: None if each.default is NODEFAULT else each.default for each in fields(kinds[name])}
+            parameters |= {
+                f"{name}_{field}": (name, how, defaults[field])
+                for field, how in declared(kinds[name]).items()
                 if how.option is not NO_OPTION and how.name not in spelled
-            ]
+            }
         else:
             assert own[name].option is not NO_OPTION, f"{function.__name__}: {name} is not declared"
-            parameters.append(Parameter("", own[name], parameter.default))
+            parameters[name] = ("", own[name], parameter.default)
 
     def call(**given: Any) -> None:
+        from tracker import config
         from tracker.cli.database import remember
 
         remember(given.get("db"))
         if lists and not _is_list(given["context"]):
             return
-        passed: dict[str, Any] = {}
-        fields: dict[str, dict[str, Any]] = {name: {} for name in kinds}
-        for one in parameters:
-            value, option = given[one.key], one.how.option
-            if not value and value != "" and option.variable:
-                value = default_of(option.variable, given.get("db"))
+        values: dict[str, dict[str, Any]] = {name: {} for name in ("", *kinds)}
+        for key, (owner, how, _) in parameters.items():
+            value, variable = given[key], how.option.variable
+            if not value and value != "" and variable:
+                value = os.environ.get(variable) or None
+                if value is None and variable == "TRACKER_WORKLOAD":
+                    value = config.load(given.get("db")).workload
             if value or value == "":
-                target = fields[one.owner] if one.owner else passed
-                target[one.how.field] = one.how.value(value, f"{path} --help")
-        function(**passed, **{name: kind(**fields[name]) for name, kind in kinds.items()})
+                values[owner][how.field] = how.value(value, f"{path} --help")
+        function(**values[""], **{name: kind(**values[name]) for name, kind in kinds.items()})
 
-    made = [parameter.typer_parameter() for parameter in parameters]
+    made = [_typer_parameter(key, how, default) for key, (_, how, default) in parameters.items()]
     if lists:
         made.insert(0, inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context))
     call.__doc__, call.__name__ = function.__doc__, function.__name__
-    call.help_of = {parameter.key: parameter.how.option.help for parameter in parameters}  # type: ignore[attr-defined]
+    call.help_of = {key: how.option.help for key, (_, how, _) in parameters.items()}  # type: ignore[attr-defined]
     call.__signature__ = inspect.Signature(made)  # type: ignore[attr-defined]
     call.__annotations__ = {each.name: each.annotation for each in made}
     return call
-
-
-def default_of(variable: str, db: str | None = None) -> str | None:
-    """The value of TRACKER_WORKLOAD or TRACKER_VERSION; a workload may stand in the settings file."""
-    if found := os.environ.get(variable):
-        return found
-    if variable != "TRACKER_WORKLOAD":
-        return None
-    from tracker import config
-
-    return config.load(db).workload
 
 
 def _completion(words: Sequence[str]) -> Callable[[str], list[str]]:
@@ -260,15 +231,6 @@ def _completion(words: Sequence[str]) -> Callable[[str], list[str]]:
         return [f"{before}{comma}{word}" for word in words if word.startswith(last)]
 
     return complete
-
-
-def check_path(path: Path) -> None:
-    """Raise SourceError for a name that the system cannot look up, such as one that is too long."""
-    try:
-        path.exists()
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise SourceError(path, "", f"cannot be read ({reason})", remedy="check the path") from error
 
 
 def _is_list(context: typer.Context) -> bool:

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from tracker import reports
 from tracker.api.files import check_file, unwritable, write_file
-from tracker.cli.database import reading, with_database
+from tracker.cli.database import with_database
 from tracker.cli.options import FORMATS, Page
 from tracker.errors import SourceError, UsageError
 from tracker.reports import encodable
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from tracker.columns import Columns
     from tracker.results.screens import Result
     from tracker.results.verdicts import Gate
-    from tracker.store import Store
 
 PIPE_WIDTH: Final = 120
 SCHEMA: Final = 1
@@ -245,34 +244,18 @@ def aligned(table: Sequence[Sequence[str]], right: Sequence[bool] = ()) -> list[
     ]
 
 
-def render(rows: Columns, columns: Sequence[Column], format: str, *, name: str, last_line: str) -> str:
-    """`rows` as text in `columns` with `last_line` below, or all of its columns as CSV or as JSON under the key
+def emit_list(rows: Columns, columns: Sequence[Column], format: str, *, name: str, last_line: str) -> None:
+    """Print `rows` as text in `columns` with `last_line` below, or all of its columns as CSV or as JSON under the key
     `name`.
     """
     from tracker.reports import csv as csv_text
     from tracker.reports.rows import records
 
     if format == "csv":
-        return csv_text.written({name: rows})
-    listed = records(rows)
-    if format == "json":
-        return json.dumps({"schema": SCHEMA, name: listed}, indent=2, ensure_ascii=False)
-    if not listed:
-        return last_line
-    table = [[column.title for column in columns], *([printable(one.cell(row)) for one in columns] for row in listed)]
-    return "\n".join([*aligned(table, [column.right for column in columns]), printable(last_line)])
-
-
-def emit_list(
-    query: Callable[[Store], Columns],
-    columns: Sequence[Column],
-    format: str,
-    *,
-    name: str,
-    last_line: Callable[[Columns], str],
-    db: str | None,
-) -> None:
-    """Print what `query` finds in the database that `db` names, as `render` does."""
-    with reading(db) as store:
-        found = query(store)
-    emit(render(found, columns, format, name=name, last_line=last_line(found)), as_it_is=format != "text")
+        emit(csv_text.written({name: rows}), as_it_is=True)
+    elif format == "json":
+        emit(json.dumps({"schema": SCHEMA, name: records(rows)}, indent=2, ensure_ascii=False), as_it_is=True)
+    else:
+        cells = [[printable(one.cell(row)) for one in columns] for row in records(rows)]
+        table = [[column.title for column in columns], *cells] if cells else []
+        emit("\n".join([*aligned(table, [column.right for column in columns]), printable(last_line)]))

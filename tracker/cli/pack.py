@@ -9,11 +9,11 @@ from typing import Annotated, Final
 from msgspec.structs import asdict, replace
 
 from tracker import api, config
-from tracker.cli.options import Labels, check_path
+from tracker.cli.options import Labels
 from tracker.cli.output import emit, note, progress
 from tracker.errors import UsageError
 from tracker.reports.commands import command
-from tracker.results.options import Option, Reading
+from tracker.results.options import Option, Reading, check_path
 from tracker.units import counted, format_bytes, ranges
 
 _STDOUT: Final = ("-", "/dev/stdout")
@@ -51,8 +51,6 @@ def pack(
     target = None if output in _STDOUT else Path(output)
     if target is None and sys.stdout is not None and sys.stdout.isatty():
         raise UsageError("a pack cannot be shown on screen", remedy="give -o FILE.trk, or redirect it")
-    for path in paths:
-        check_path(path)
     if target is not None:
         check_path(target)
         if target.is_dir() or output.endswith("/"):

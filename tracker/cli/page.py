@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from msgspec.structs import replace
 
 from tracker import config
+from tracker.api.arguments import opened
 from tracker.cli import database
 from tracker.cli.options import Database
 from tracker.cli.output import emit, note
@@ -87,7 +88,7 @@ def page(
         token_file=token_file, user_header=user_header, proxies=proxy, hosts=host, actors=actor, keepers=keeper
     )
     address, port = _address(listen or "127.0.0.1:8642")
-    with database.reading(settings):
+    with opened(settings, read_only=True):
         pass  # an error of the database comes before the server
     rules = _rules(_with_settings(named, settings), "" if socket_file else address, needs_token=not no_token)
     rules = replace(rules, read_only=read_only or not _is_writable(settings.database))
@@ -135,10 +136,7 @@ def _serve(settings: Settings, rules: Rules, bound: socket.socket, *, opens: boo
     # a cookie is for all ports of a machine: each server has a name of its own
     cookie = f"tracker-{zlib.crc32(place.encode()) if is_file else place[1]}"
     guard = access.Access(replace(rules, cookie=cookie))
-    site = app.Site(
-        settings, guard, lambda writes: (database.writing if writes else database.reading)(settings),
-        database.with_database,
-    )  # fmt: skip
+    site = app.Site(settings, guard, lambda writes: opened(settings, read_only=not writes), database.with_database)
     name = "localhost:8642" if is_file else f"[{place[0]}]:{place[1]}" if ":" in place[0] else f"{place[0]}:{place[1]}"
     url = f"http://{name}{f'{access.LOGIN}?token={guard.once}' if rules.needs_token else ''}"
     emit(f"{url}{'  (for reading only)' if rules.read_only else ''}")
@@ -151,22 +149,15 @@ def _serve(settings: Settings, rules: Rules, bound: socket.socket, *, opens: boo
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:
         left += [_open_browser(url)] if opens else []
-        uvicorn.Server(_server_settings(app.make(site))).run(sockets=[bound])
+        # its own reading of proxy headers would let any of them choose the address that a request is from; its log of
+        # requests would hold tokens
+        uvicorn.Server(uvicorn.Config(
+            app.make(site), proxy_headers=False, server_header=False, date_header=False, access_log=False,
+            lifespan="off", log_level="warning", ws="none", timeout_keep_alive=30, limit_concurrency=200,
+        )).run(sockets=[bound])  # fmt: skip
     finally:
         for path in left:
             Path(path).unlink(missing_ok=True)
-
-
-def _server_settings(application: Any) -> Any:
-    """The settings of uvicorn. Its own reading of proxy headers would let any of them choose the address that a request
-    is from; its log of requests would hold tokens.
-    """
-    import uvicorn
-
-    return uvicorn.Config(
-        application, proxy_headers=False, server_header=False, date_header=False, access_log=False, lifespan="off",
-        log_level="warning", ws="none", timeout_keep_alive=30, limit_concurrency=200,
-    )  # fmt: skip
 
 
 def _address(listen: str) -> tuple[str, int]:

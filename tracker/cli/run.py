@@ -18,16 +18,16 @@ import typer
 from msgspec.structs import asdict
 
 from tracker import config, intake
-from tracker.cli import database
+from tracker.api.arguments import opened
 from tracker.cli.options import Database, Labels
 from tracker.cli.output import note
 from tracker.errors import SourceError, UsageError
+from tracker.hooks import environment
 from tracker.reports.commands import command
 from tracker.results.options import InputFormat, Option
 
 if TYPE_CHECKING:
     from tracker.intake import IngestResult, Sidecar
-    from tracker.readers import Seen
 
 _NOT_FOUND: Final = 127
 _NOT_STARTED: Final = 126
@@ -129,13 +129,11 @@ class Job:
         self.profiles, self.labels, self.format, self.db = profiles, labels, format, db
         self._before = _files(profiles)
         self._git: dict[str, str] = {}
-        self._reading_git = threading.Thread(target=self._read_git, args=(os.getcwd(),), daemon=True)
+        folder = os.getcwd()
+        self._reading_git = threading.Thread(
+            target=lambda: self._git.update(environment.capture_git([folder], _GIT_S)), daemon=True
+        )
         self._reading_git.start()
-
-    def _read_git(self, folder: str) -> None:
-        from tracker.hooks import environment
-
-        self._git.update(environment.capture_git([folder], _GIT_S))
 
     def variables(self) -> dict[str, str]:
         """Environment variables for hooks inside of the job: the same labels, and no delivery of their own."""
@@ -153,9 +151,11 @@ class Job:
 
     def read_profiles(self) -> None:
         """Ingest what the job wrote. It is queued first, so that nothing is lost if this process is killed."""
-        from tracker.readers import misnamed
+        from tracker.readers import misnamed, survey
 
-        looks = self._new()
+        changed = [Path(path) for path, state in _files(self.profiles).items() if self._before.get(path) != state]
+        around = {parent for path in changed for parent in (path, *path.parents)}
+        looks = [look for look in survey(self.profiles, self.format) if look.path in around] if changed else []
         found = list(dict.fromkeys(look.path for look in looks if look.claims or look.problem))
         for warning in filter(None, [misnamed(look.path, self.format) for look in looks if look.path not in found]):
             note(f"warning: {warning}")
@@ -172,34 +172,15 @@ class Job:
         for path in entries.keys() - set(left):
             entries[path].unlink(missing_ok=True)
         if left and entries:
-            spool = next(iter(entries.values())).parent
-            note(f"note: not ingested yet: {self._later(spool, otherwise)}")
-
-    def _later(self, spool: Path, otherwise: Sidecar) -> str:
-        """The command that ingests what waits, with the labels that neither the job nor git has."""
-        given = {
-            "--version VERSION": self.labels.version or otherwise.version,
-            "--workload WORKLOAD": self.labels.workload or otherwise.workload,
-        }
-        missing = "".join(f" {words}" for words, value in given.items() if not value)
-        to = ("--db", self.db) if self.db else ()
-        return command("tracker", "ingest", "--spooled", str(spool), *to) + missing
-
-    def _new(self) -> list[Seen]:
-        """New or changed files in the folder, profiles or not, and folders with such files."""
-        from tracker import readers
-
-        if not self.profiles.exists():
-            return []
-        now = _files(self.profiles)
-        changed = [Path(path) for path, state in now.items() if self._before.get(path) != state]
-        around = {parent for path in changed for parent in (path, *path.parents)}
-        return [look for look in readers.survey(self.profiles, self.format) if look.path in around]
+            spool = str(next(iter(entries.values())).parent)
+            later = command("tracker", "ingest", "--spooled", spool, *(("--db", self.db) if self.db else ()))
+            for name in ("version", "workload"):
+                if not (getattr(self.labels, name) or getattr(otherwise, name)):
+                    later += f" --{name} {name.upper()}"
+            note(f"note: not ingested yet: {later}")
 
     def _environment(self) -> Sidecar:
         """Labels from outside of the job: commit, host, job id and environment variables."""
-        from tracker.hooks import environment
-
         self._reading_git.join(_GIT_S)
         git = dict(self._git)
         version = os.environ.get("TRACKER_VERSION") or git.get("version")
@@ -247,7 +228,7 @@ class Job:
         )
         results: list[IngestResult] = []
         left: list[Path] = []
-        with database.writing(settings, create=True, late=True) as store:
+        with opened(settings, create=True, late=True) as store:
             if len(found) > 1:
                 with suppress(SourceError, UsageError):  # one by one shows which
                     results = read(store, found)

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from tracker import api, compare
+from tracker.api.arguments import opened
 from tracker.api.edits import run_numbers
-from tracker.cli import database
-from tracker.cli.options import Database, Device, ListFormat, Reason, Runs, Version, Workload
+from tracker.cli.options import Database, Device, ListFormat, Reason, Version, Workload
 from tracker.cli.output import Column, Row, device_of, emit, emit_list
 from tracker.errors import FIRST_INGEST, UsageError
 from tracker.results.options import Option
 from tracker.units import counted, format_moment, format_ns, format_numbers
-
-if TYPE_CHECKING:
-    from tracker.columns import Columns
-    from tracker.store import Store
 
 HELP = (
     "List runs; edit, tag, exclude, restore or delete them. Without a command: list them, newest first.\n\n"
@@ -46,24 +42,29 @@ def find(
     if tag is not None and not tag.partition("=")[0].strip():
         raise UsageError(f"--tag {tag!r} names no tag", remedy="write --tag KEY or --tag KEY=VALUE")
 
-    def query(store: Store) -> Columns:
+    with opened(db, read_only=True) as store:
         label = None if version is None else compare.label_of(store, version, workload)
         queries.check_filters(store, workload=workload, device=device, version=label)
-        return queries.runs.columns(
+        found = queries.runs.columns(
             store, version=label, workload=workload, device=device, tag=tag, state=state, limit=limit or None
         )
+    if len(found):
+        last = f"{counted(len(found), 'run')}.  Next: tracker show run:{found.listed('run_id')[0]}"
+    else:
+        filters = {"version": version, "workload": workload, "device": device, "tag": tag}
+        wanted = ", ".join(f"{name} {value}" for name, value in filters.items() if value)
+        last = f"no {'' if state == 'all' else f'{state} '}runs{f' with {wanted}' if wanted else ''}.  "
+        last += f"Next: tracker runs --state all, or {FIRST_INGEST}"
+    emit_list(found, _COLUMNS, format, name="runs", last_line=last)
 
-    def last_line(found: Columns) -> str:
-        if not len(found):
-            filters = {"version": version, "workload": workload, "device": device, "tag": tag}
-            wanted = ", ".join(f"{name} {value}" for name, value in filters.items() if value)
-            return (
-                f"no {'' if state == 'all' else f'{state} '}runs{f' with {wanted}' if wanted else ''}.  "
-                f"Next: tracker runs --state all, or {FIRST_INGEST}"
-            )
-        return f"{counted(len(found), 'run')}.  Next: tracker show run:{found.listed('run_id')[0]}"
 
-    emit_list(query, _COLUMNS, format, name="runs", last_line=last_line, db=db)
+Runs = Annotated[
+    list[int],
+    Option(
+        "Run numbers: 41 or run:41. tracker runs lists them.", "RUN...", positional=True,
+        read=lambda text, _: run_numbers([text]),
+    ),
+]  # fmt: skip
 
 
 def edit(
@@ -165,9 +166,8 @@ def delete(
     _change("delete_runs", runs, db, "purged" if purge else "deleted", reason=reason, purge=purge)
 
 
-def _change(change: str, runs: list[str], db: str | None, done: str, **given: Any) -> None:
-    run_numbers(runs)  # an error in the arguments comes before one of the database
-    with database.writing(db) as store:
+def _change(change: str, runs: list[int], db: str | None, done: str, **given: Any) -> None:
+    with opened(db) as store:
         run_ids = getattr(api, change)(runs, store=store, **given)
     emit(f"{'run' if len(run_ids) == 1 else 'runs'} {format_numbers(sorted(run_ids))} {done}")
 

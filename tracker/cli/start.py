@@ -14,12 +14,13 @@ import typer
 from msgspec.structs import asdict, replace
 
 from tracker import api, compare, config, intake, reports
+from tracker.api.arguments import opened
 from tracker.api.files import check_file, write_file
 from tracker.cli import database
-from tracker.cli.options import Color, JsonFormat, check_path
+from tracker.cli.options import Color, JsonFormat
 from tracker.cli.output import emit, note, progress, screen
 from tracker.errors import SourceError, UsageError
-from tracker.results.options import OUTPUT, Option, Reading
+from tracker.results.options import OUTPUT, Option, Reading, check_path
 
 _TEMPLATE: Final = """\
 # Settings of tracker; all are optional. docs/operate.md lists every entry.
@@ -169,7 +170,7 @@ def demo(
         path = keep or config.make_default_folder() / "demo.db"
     except SourceError:  # a home that is read-only
         path = Path(mkdtemp(prefix="tracker-demo-")) / "demo.db"
-    with database.writing(str(path), create=True) as store:
+    with opened(str(path), create=True) as store:
         for label, text in bundled.versions:
             note(f"$ tracker ingest samples/{label} --version {label} --workload {bundled.workload}   # {text}")
             options = intake.IngestOptions(note=text)
@@ -213,8 +214,6 @@ def doctor(
     """
     from tracker.readers import not_recognised_line
 
-    for path in paths:
-        check_path(path)
     with progress() as report:
         how = replace(reading, max_bytes=config.load(None).max_bytes, on_progress=report)
         findings = api.examine(paths, **asdict(how))

@@ -11,17 +11,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracker import compare
+from tracker.api.arguments import opened
 from tracker.api.edits import account
-from tracker.cli import database
 from tracker.cli.options import By, Database, ListFormat, Page, Reason, Workload
-from tracker.cli.output import Column, Row, device_of, emit, emit_list, note, plan, render
+from tracker.cli.output import Column, Row, device_of, emit, emit_list, note, plan
 from tracker.errors import UsageError
 from tracker.results import SERIES_KINDS, THRESHOLDS, CalibrateOptions
 from tracker.results.options import Option, pairs
 from tracker.units import counted, format_diff, format_moment
 
 if TYPE_CHECKING:
-    from tracker.columns import Columns
     from tracker.regressions.thresholds import Where
     from tracker.store.thresholds import Threshold
 
@@ -88,11 +87,22 @@ class Place(Struct, frozen=True, kw_only=True):
         return [Threshold(name, value, self.kind or "", self.series or "") for name, value in values]
 
 
+def _limit(text: str, option: str) -> list[tuple[str, float]]:
+    """Name and value; `10%` is 0.1."""
+    name, _, value = text.partition("=")
+    number = value.strip().removesuffix("%")
+    try:
+        return [(name.strip(), float(number) / (100 if value.strip().endswith("%") else 1))]
+    except ValueError:
+        raise UsageError(f"{text!r} is not a threshold", remedy="write NAME=VALUE, as in min_ratio=5%") from None
+
+
 Limits = Annotated[
-    list[str],
+    list[tuple[str, float]],
     Option(
         f"{_NAMES}. A fraction (0.1) or per cent (10%); confirm, least_base, window, look_back: runs.",
         "NAME=VALUE...",
+        read=_limit,
         positional=True,
     ),
 ]
@@ -102,17 +112,14 @@ def find(workload: Workload = None, format: ListFormat = "text", db: Database = 
     """List the thresholds that were set; all others have their defaults."""
     from tracker.store import queries
 
-    def last_line(found: Columns) -> str:
-        if (found["configuration"] == "").any():
-            return f"{counted(len(found), 'threshold')} set; without a stated configuration: --config ''"
-        if len(found):
-            return f"{counted(len(found), 'threshold')} set; all others have their defaults: tracker thresholds --help"
-        return "no thresholds are set, all have their defaults: tracker thresholds --help, tracker calibrate --help"
-
-    emit_list(
-        lambda store: queries.thresholds.columns(store, workload), _COLUMNS, format, name="thresholds",
-        last_line=last_line, db=db,
-    )  # fmt: skip
+    with opened(db, read_only=True) as store:
+        found = queries.thresholds.columns(store, workload)
+    last = f"{counted(len(found), 'threshold')} set; all others have their defaults: tracker thresholds --help"
+    if (found["configuration"] == "").any():
+        last = f"{counted(len(found), 'threshold')} set; without a stated configuration: --config ''"
+    elif not len(found):
+        last = "no thresholds are set, all have their defaults: tracker thresholds --help, tracker calibrate --help"
+    emit_list(found, _COLUMNS, format, name="thresholds", last_line=last)
 
 
 def set_(limits: Limits, place: Place, reason: Reason, by: By = None, db: Database = None) -> None:
@@ -130,8 +137,8 @@ def set_(limits: Limits, place: Place, reason: Reason, by: By = None, db: Databa
     from tracker.regressions.track import words_of_limits
 
     who, now = account(by), time.time_ns()
-    wanted = [replace(each, who=who, when_ns=now, reason=reason) for each in place.limits(_values(limits))]
-    with database.writing(db) as store:
+    wanted = [replace(each, who=who, when_ns=now, reason=reason) for each in place.limits(limits)]
+    with opened(db) as store:
         where = place.where()
         count = set_thresholds(store, wanted, where)
         if overruled(store, wanted, where):
@@ -152,8 +159,8 @@ def try_(limits: Limits, place: Place, format: ListFormat = "text", db: Database
     from tracker.regressions.thresholds import try_thresholds
     from tracker.regressions.track import words_of_limits
 
-    wanted = place.limits(_values(limits))
-    with database.reading(db) as store:
+    wanted = place.limits(limits)
+    with opened(db, read_only=True) as store:
         found = try_thresholds(store, wanted, place.where())
     for text in found.notes:
         note(text)
@@ -162,8 +169,7 @@ def try_(limits: Limits, place: Place, format: ListFormat = "text", db: Database
         f"with {words_of_limits(wanted)}: {counted(movements.count('comes'), 'finding')} added, "
         f"{movements.count('goes')} removed, {found.stay} unchanged; nothing is set.  Next: tracker thresholds set"
     )
-    text = render(found.moved, _TRIED, format, name="findings", last_line=last)
-    emit(text, as_it_is=format != "text")
+    emit_list(found.moved, _TRIED, format, name="findings", last_line=last)
 
 
 def unset(
@@ -179,22 +185,9 @@ def unset(
     """
     from tracker.regressions.thresholds import unset_thresholds
 
-    with database.writing(db) as store:
+    with opened(db) as store:
         count = unset_thresholds(store, place.limits([(name, 0.0) for name in names]), place.where())
     emit(f"{', '.join(names)} reset to default; {counted(count, 'version')} judged again.  Next: tracker thresholds")
-
-
-def _values(texts: Sequence[str]) -> list[tuple[str, float]]:
-    """Names and values; `10%` is 0.1."""
-    found = []
-    for text in texts:
-        name, _, value = text.partition("=")
-        number = value.strip().removesuffix("%")
-        try:
-            found.append((name.strip(), float(number) / (100 if value.strip().endswith("%") else 1)))
-        except ValueError:
-            raise UsageError(f"{text!r} is not a threshold", remedy="write NAME=VALUE, as in min_ratio=5%") from None
-    return found
 
 
 def _value(row: Row) -> str:
@@ -257,8 +250,7 @@ def calibrate(
     if apply and not (reason or "").strip():
         raise UsageError("--apply needs a reason", remedy="add --reason TEXT")
     delivery = plan(page, f"calibration_{repeats[0]}", "calibration")
-    opened = database.writing if apply else database.reading
-    with opened(db) as store:
+    with opened(db, read_only=not apply) as store:
         named = [one if one.startswith("run:") else compare.label_of(store, one, chosen.workload) for one in repeats]
         found = calibrate_runs(store, named, options=chosen)
         if apply:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 from tracker import api
-from tracker.cli import database
+from tracker.api.arguments import opened
 from tracker.cli.options import Database, ListFormat, Workload
 from tracker.cli.output import Column, emit, emit_list, note
 from tracker.errors import FIRST_INGEST, SourceError, UsageError
@@ -19,7 +19,6 @@ from tracker.results.options import Option
 from tracker.units import counted, format_moment
 
 if TYPE_CHECKING:
-    from tracker.columns import Columns
     from tracker.store import Store
 
 
@@ -39,21 +38,13 @@ def find(workload: Workload = None, format: ListFormat = "text", db: Database = 
     """List versions in the order in which they came in, or that tracker versions order set."""
     from tracker.store import queries
 
-    proposed: list[str] = []
-
-    def listed(store: Store) -> Columns:
+    with opened(db, read_only=True) as store:
         queries.check_filters(store, workload=workload)
         found = queries.versions.columns(store, workload)
         diffs = (diff_of(store, name) for name in dict.fromkeys(reversed(found.listed("workload"))))
-        proposed.extend(filter(None, diffs))
-        return found
-
-    def last_line(found: Columns) -> str:
-        if not len(found):
-            return f"no versions{f' of {workload}' if workload else ''}.  Next: {FIRST_INGEST}"
-        return f"{counted(len(found), 'version')}.  Next: {proposed[0] if proposed else FIRST_INGEST}"
-
-    emit_list(listed, _COLUMNS, format, name="versions", last_line=last_line, db=db)
+        proposed = next(filter(None, diffs), FIRST_INGEST)
+    count = counted(len(found), "version") if len(found) else f"no versions{f' of {workload}' if workload else ''}"
+    emit_list(found, _COLUMNS, format, name="versions", last_line=f"{count}.  Next: {proposed}")
 
 
 def pin(label: Label, workload: Workload = None, db: Database = None) -> None:
@@ -66,7 +57,7 @@ def pin(label: Label, workload: Workload = None, db: Database = None) -> None:
     """
     from tracker.store import runs
 
-    with database.writing(db) as store:
+    with opened(db) as store:
         label = api.pin_version(label, workload=workload, store=store)
         workload = runs.workload_of(store, label, workload)
         following = diff_of(store, workload, pinned=True)
@@ -80,7 +71,7 @@ def unpin(label: Label, workload: Workload = None, db: Database = None) -> None:
     Example:
       tracker versions unpin v1
     """
-    with database.writing(db) as store:
+    with opened(db) as store:
         label = api.unpin_version(label, workload=workload, store=store)
     emit(f"{label} no longer pinned")
 
@@ -121,7 +112,7 @@ def order(
         raise UsageError(
             "choose one of --after, --before, --from-git", remedy="name the versions, unless --from-git orders them"
         )
-    with database.writing(db) as store:
+    with opened(db) as store:
         if from_git is not None:
             known = queries.versions.columns(store, workload)
             workloads = sorted(set(known.listed("workload")))
@@ -153,7 +144,7 @@ def judge(workload: Workload = None, db: Database = None) -> None:
     from tracker.store import queries
 
     where = ("--workload", workload) if workload else ()
-    with database.writing(db) as store:
+    with opened(db) as store:
         queries.check_filters(store, workload=workload)
         count = judgement.update(store, judgement.lines_of(store, workload=workload))
     emit(f"{counted(count, 'version')} judged.  Next: {command('tracker', 'versions', *where)}")
@@ -166,8 +157,25 @@ def diff_of(store: Store, workload: str, *, among: Collection[str] | None = None
     `among`: the candidate is the newest of these. `pinned`: the baseline is the pinned version.
     """
     from tracker.compare.references import means
+    from tracker.store import queries
 
-    found = _newest_two(store, workload, among, pinned)
+    versions = queries.versions.columns(store, workload)
+    order = versions.listed("version")
+    fixed = [label for label, is_pinned in zip(order, versions.listed("pinned"), strict=True) if is_pinned]
+    tracks: dict[str, dict[tuple[str, str, str], list[int]]] = {label: {} for label in order}
+    runs = queries.runs.columns(store, workload=workload)
+    for label, run_id, *track in runs.rows("version", "run_id", "configuration", "vendor", "device"):
+        tracks[label].setdefault(tuple(track), []).append(int(run_id))
+    found = next(
+        (
+            [(label, sorted(tracks[label][track])) for label in (baseline, candidate)]
+            for candidate in reversed([label for label in order if among is None or label in among])
+            for track in sorted(tracks[candidate], key=lambda one: -max(tracks[candidate][one]))  # newest run first
+            for baseline in reversed(fixed if pinned else order[: order.index(candidate)])
+            if baseline != candidate and track in tracks[baseline]
+        ),
+        None,
+    )
     if found is None:
         return None
     sides = [  # the label where it means just these runs, else the runs
@@ -177,31 +185,6 @@ def diff_of(store: Store, workload: str, *, among: Collection[str] | None = None
     # what is named by its runs needs no workload, nor does a label of the only one
     by_label = [label for label, _ in found if label in sides]
     return command_of(("tracker", "diff"), sides, ("--workload", workload) if by_label else ())
-
-
-def _newest_two(
-    store: Store, workload: str, among: Collection[str] | None, pinned: bool
-) -> list[tuple[str, list[int]]] | None:
-    """Label and runs of baseline and candidate, all of one configuration and device."""
-    from tracker.store import queries
-
-    versions = queries.versions.columns(store, workload)
-    order = versions.listed("version")
-    is_pinned = dict(zip(order, versions.listed("pinned"), strict=True))
-    tracks: dict[str, dict[tuple[str, str, str], list[int]]] = {label: {} for label in order}
-    runs = queries.runs.columns(store, workload=workload)
-    columns = ("version", "run_id", "configuration", "vendor", "device")
-    for label, run_id, configuration, vendor, device in runs.rows(*columns):
-        tracks[label].setdefault((configuration, vendor, device), []).append(int(run_id))
-    candidates = [label for label in order if (among is None or label in among) and tracks[label]]
-    for candidate in reversed(candidates):
-        before = order[: order.index(candidate)]
-        baselines = [label for label in order if is_pinned[label] and label != candidate] if pinned else before
-        for track in sorted(tracks[candidate], key=lambda one: -max(tracks[candidate][one])):  # the newest run's first
-            found = next((label for label in reversed(baselines) if track in tracks[label]), None)
-            if found is not None:
-                return [(label, sorted(tracks[label][track])) for label in (found, candidate)]
-    return None
 
 
 def _next(proposed: str | None, workload: str) -> str:
@@ -223,7 +206,12 @@ def order_of(repository: Path, versions: Mapping[str, str | None]) -> tuple[list
     SourceError where `repository` is none, UsageError without git or where it has none of the versions.
     """
     _run(repository, ["rev-parse", "--git-dir"])
-    commit_of = {label: _commit(repository, commit, label) for label, commit in versions.items()}
+    ask = ("rev-parse", "--verify", "--quiet", "--end-of-options")
+    commit_of = dict.fromkeys(versions, "")
+    for label, commit in versions.items():
+        for name in (commit, label):
+            if name and not name.startswith("-") and not commit_of[label]:
+                commit_of[label] = _run(repository, [*ask, f"{name}^{{commit}}"], may_fail=True).strip()
     known = sorted({commit for commit in commit_of.values() if commit})
     if not known:
         raise UsageError(
@@ -238,17 +226,6 @@ def order_of(repository: Path, versions: Mapping[str, str | None]) -> tuple[list
         last = place[commit] if commit else last
         keys[label] = (last, number)
     return sorted(keys, key=lambda label: keys[label]), [label for label, commit in commit_of.items() if not commit]
-
-
-def _commit(repository: Path, *names: str | None) -> str | None:
-    """The commit of the first of `names` that the repository has."""
-    for name in names:
-        if name and not name.startswith("-"):
-            question = ["rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}"]
-            found = _run(repository, question, may_fail=True).strip()
-            if found:
-                return found
-    return None
 
 
 def _run(repository: Path, words: list[str], text: str = "", *, may_fail: bool = False) -> str:

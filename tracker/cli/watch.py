@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tracker import config, reports
-from tracker.cli import database
+from tracker.api.arguments import opened
 from tracker.cli.options import Color, Database, JsonFormat
 from tracker.cli.output import emit, note, screen
 from tracker.config import spools
@@ -54,12 +54,12 @@ def watch(
 
     settings = config.load(db)
     if retry is not None and not once:
-        with database.writing(settings) as store:
+        with opened(settings) as store:
             count = len(room.retry(store, retry, now_ns=time.time_ns()))
         emit(f"{counted(count, 'profile')} retried in the next round.  Next: tracker status")
         return
     room.check(settings)
-    with database.writing(settings, create=True) as store:
+    with opened(settings, create=True) as store:
         if retry is not None:
             room.retry(store, retry, now_ns=time.time_ns())
         if once:
@@ -119,7 +119,7 @@ def _service(store: Store, settings: Settings, log: Callable[[Event], None], db:
     return Service(
         work=work,
         load=lambda: config.load(db),
-        open_store=database.writing,
+        open_store=opened,
         version=__version__,
     )
 
@@ -137,7 +137,7 @@ def status(format: JsonFormat = "text", color: Color = "auto", db: Database = No
     from tracker import watch
 
     settings = config.load(db)
-    with database.reading(settings) as store:
+    with opened(settings, read_only=True) as store:
         places, shut = spools.spools_of(settings), spools.shut_spools_of(settings)
         found = watch.status(store, now_ns=time.time_ns(), spools=places, shut=shut)
     emit(str(reports.render(found, format, **screen(color))), as_it_is=format == "json")

@@ -154,9 +154,7 @@ def false_verdicts(repeats: Repeats, split: Split, kinds: Sequence[str], ratios:
 
 
 def _repeats_named(store: Store, references: Sequence[str], options: CalibrateOptions) -> tuple[TrackRuns, TrackRuns]:
-    """The one track that the runs lie in which are meant (a version is all of its active ones), as a whole and with
-    these runs alone.
-    """
+    """Return the one track of these runs (of a version: all active ones), as a whole and with these runs alone."""
     numbers = [text.removeprefix("run:") for text in references]
     bad = [
         text for text, number in zip(references, numbers, strict=True) if not number.isdecimal() or len(text) > _LONGEST
@@ -178,10 +176,12 @@ def _repeats_named(store: Store, references: Sequence[str], options: CalibrateOp
         raise UsageError(
             f"these runs are of several workloads: {', '.join(workloads)}", remedy="name the runs of one of them"
         )
+    if options.workload not in (None, *workloads):
+        problem = f"run {min(wanted)} is of the workload {workloads[0]}, not {options.workload}"
+        raise UsageError(problem, remedy="leave out --workload")
     with store.connect() as connection:
         lines = set(judged.lines(connection, wanted))
-    known = places(store, HistoryOptions(workload=options.workload or str(workloads[0])))
-    found = [track for track in known if track.line in lines]
+    found = [one for one in places(store, HistoryOptions(workload=str(workloads[0]))) if one.line in lines]
     kept = [run for track in found for run in track.runs if run.run_id in wanted]
     if lost := wanted - {run.run_id for run in kept}:
         raise UsageError(f"run {min(lost)} is not active", remedy="tracker runs --state all shows why")

@@ -29,7 +29,6 @@ from .columns import LINK as LINK
 from .columns import LINK_KEY as LINK_KEY
 from .columns import LOG_COLUMNS as LOG_COLUMNS
 from .columns import LOG_TITLES as LOG_TITLES
-from .columns import MATCHES as MATCHES
 from .columns import MODULE_KEY as MODULE_KEY
 from .columns import NODE as NODE
 from .columns import OP_KEY as OP_KEY

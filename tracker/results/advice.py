@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from msgspec import Struct, field
 
-from tracker.results.options import OUTPUT, ROWS, WORKLOAD, Microbatches, Option, Reading, check_words, words
+from tracker.results.options import OUTPUT, ROWS, WORKLOAD, Microbatches, Option, Reading, words
 from tracker.results.screens import Frame, Result
 from tracker.units import counted, format_bytes, format_ns
 
@@ -123,7 +123,7 @@ class AdviseOptions(Reading, frozen=True, kw_only=True):
     only: Annotated[
         tuple[str, ...],
         Option(f"Only advice on these, separated by commas: {', '.join(FAMILIES)}. Default: all.", "FAMILY,...",
-               group=OUTPUT, words=FAMILIES, read=words),
+               group=OUTPUT, words=FAMILIES, what="family", read=words),
     ] = ()  # fmt: skip
     microbatches: Microbatches = None
     fail_on: Annotated[
@@ -132,9 +132,6 @@ class AdviseOptions(Reading, frozen=True, kw_only=True):
             "baseline, "
                "new advice alone counts. Default: exit with 0.", "SEVERITY", group=OUTPUT),
     ] = None  # fmt: skip
-
-    def __post_init__(self) -> None:
-        check_words("family", self.only, FAMILIES)
 
 
 class Advised(Result, frozen=True, eq=False):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Final
 
-from msgspec import Struct, field
+from msgspec import field
 
-from tracker.results.options import DEVICE, WORKLOAD, Option
+from tracker.results.options import DEVICE, WORKLOAD, Option, Options
 from tracker.results.screens import Frame, Result
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ BOARD_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
 }  # fmt: skip
 
 
-class BoardOptions(Struct, frozen=True, kw_only=True):
+class BoardOptions(Options, frozen=True, kw_only=True):
     """Which workloads stand on the board, and over how many versions."""
 
     workload: Annotated[str | None, WORKLOAD] = None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from msgspec import field
 
-from tracker.results.options import WORKLOAD, Microbatches, Ranks, Reading, Stage, Steps, check_words, only_sections
+from tracker.results.options import WORKLOAD, Microbatches, Ranks, Reading, Stage, Steps, only_sections
 from tracker.results.screens import Result, frames
 
 if TYPE_CHECKING:
@@ -68,9 +68,6 @@ class ClusterOptions(Reading, frozen=True, kw_only=True):
     steps: Steps = ()
     microbatches: Microbatches = None
     only: Annotated[tuple[str, ...], only_sections(CLUSTER_SECTIONS)] = ()
-
-    def __post_init__(self) -> None:
-        check_words("section", self.only, CLUSTER_SECTIONS)
 
 
 class Cluster(Result, frozen=True, eq=False):

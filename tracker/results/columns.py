@@ -15,10 +15,9 @@ SECTIONS: Final = (
     "memory_block", "module", "api", "counter", "efficiency",
 )  # fmt: skip
 """The words of `--only`, in the order in which reports show the sections."""
-MATCHES: Final = ("shape", "name")
 GRAINS: Final = ("rank", "step")
 TREES: Final = ("module", "phase", "op", "kernel")
-"""The words of `--match`; of `--by`: the grains of all tables, and what the rows of a tree are."""
+"""The words of `--by`: the grains of all tables, and what the rows of a tree are."""
 
 BASELINES: Final = ("window", "previous", "pinned")
 """What one side alone may be compared with."""

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from tracker.columns import Columns
 from tracker.results.advice import Advice
 from tracker.results.history import SERIES_KINDS
-from tracker.results.options import DEVICE, ROWS, SIDES, WORKLOAD, Option, check_words
+from tracker.results.options import DEVICE, ROWS, SIDES, WORKLOAD, Option, Options
 from tracker.results.screens import Result, frames
 from tracker.units import counted
 
@@ -63,7 +63,7 @@ def _states(text: str, option: str) -> tuple[str, ...]:
     return {"open": OPEN_STATES, "all": STATES}.get(text, (text.replace("-", " "),))
 
 
-class FindingsOptions(Struct, frozen=True):
+class FindingsOptions(Options, frozen=True):
     """Which findings to show; None is no limit. `device`: part of vendor and model."""
 
     workload: Annotated[str | None, WORKLOAD] = None
@@ -91,6 +91,7 @@ class FindingsOptions(Struct, frozen=True):
             name="--state",
             group=ROWS,
             words=("open", "all", *(state.replace(" ", "-") for state in STATES)),
+            values=STATES,
             read=_states,
         ),
     ] = None
@@ -111,13 +112,6 @@ class FindingsOptions(Struct, frozen=True):
             group=ROWS,
         ),
     ] = False
-
-    def __post_init__(self) -> None:
-        if self.kind is not None:
-            check_words("kind", [self.kind], SERIES_KINDS)
-        if self.direction is not None:
-            check_words("direction", [self.direction], DIRECTIONS)
-        check_words("state", self.states or (), STATES)
 
 
 class Findings(Result, frozen=True, eq=False):

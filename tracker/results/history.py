@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Final, Literal
 
-from msgspec import Struct, field
+from msgspec import field
 
 from tracker.columns import Columns
-from tracker.results.options import CONFIG, DEVICE, ROWS, SIDES, WORKLOAD, LogOptions, Option, check_words
+from tracker.results.options import CONFIG, DEVICE, ROWS, SIDES, WORKLOAD, LogOptions, Option, Options
 from tracker.results.screens import Result, frames
 from tracker.units import counted
 
@@ -28,15 +28,13 @@ HISTORY_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "environment": ("workload", "configuration", "device", "version", "key", "before", "after"),
 }  # fmt: skip
-AGAINST: Final = ("level", "pinned")
-"""What a history judges versions against."""
 SERIES_KINDS: Final = (
     "run", "op_name", "op", "kernel", "communication", "module", "phase", "api", "memory",
 )  # fmt: skip
 """Kinds of series, in the order in which a name is looked for among them."""
 
 
-class HistoryOptions(Struct, frozen=True):
+class HistoryOptions(Options, frozen=True):
     """Which series to show; None is no limit. `device`: part of vendor and model.
 
     Of an op with `shape`, the series are those of ops with shapes; a module is a series of its own.
@@ -79,13 +77,8 @@ class HistoryOptions(Struct, frozen=True):
     ] = None
     against: Annotated[
         Literal["level", "pinned"],
-        Option("pinned: also judge each version against the pinned one.", group=SIDES, words=AGAINST),
+        Option("pinned: also judge each version against the pinned one.", group=SIDES, what="reference"),
     ] = "level"
-
-    def __post_init__(self) -> None:
-        check_words("reference", [self.against], AGAINST)
-        if self.kind is not None:
-            check_words("kind", [self.kind], SERIES_KINDS)
 
 
 class History(Result, frozen=True, eq=False):

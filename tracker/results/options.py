@@ -9,6 +9,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, NamedTuple, Union, get_args, get_origin
@@ -16,13 +17,14 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, Union, get_args, 
 from msgspec import Struct, field
 
 from tracker.errors import SourceError, UsageError
-from tracker.results.columns import GRAINS, LOG_METRICS, MATCHES, SECTIONS, TREES
+from tracker.results.columns import GRAINS, LOG_METRICS, SECTIONS, TREES
 from tracker.units import NS_PER_US, is_plain, us_to_ns
 
 _STEPS: Final = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?", re.ASCII)
+_NUMBER: Final = re.compile(r"[-+]?\d{1,18}", re.ASCII)
 _MOST_STEPS: Final = 10_000  # each is a parameter of a database query
 _LARGEST_US: Final = 2**63 / NS_PER_US
-_DIGITS: Final = 18  # what fits into 8 bytes, in which the database holds numbers
+_LARGEST: Final = 2**63 - 1  # what fits into 8 bytes, in which the database holds numbers
 _MAPPING: Final = get_origin(Mapping[str, str])
 
 LABELS: Final = "Labels"
@@ -36,8 +38,9 @@ READING: Final = "Reading files"
 class Option(NamedTuple):
     """An option of the command line. Its name is that of the field, `--candidate-steps`, unless `name` gives another.
 
-    `words`: the values to choose from. `least`, `most`: limits of a number. `read`: text and option name -> value, for
-    a field that is written in another way. `variable`: the environment variable with the default.
+    `words`: the values to choose from, `what`: what errors call one. `least`, `most`: limits of a number. `read`: text
+    and option name -> value, for a field that is written in another way, `values`: to choose from then. `variable`: the
+    environment variable with the default.
     """
 
     help: str
@@ -46,8 +49,10 @@ class Option(NamedTuple):
     short: str = ""
     group: str = ""
     words: Sequence[str] = ()
-    least: int | None = None
-    most: int | None = None
+    what: str = ""
+    values: Sequence[str] = ()
+    least: int = -_LARGEST
+    most: int = _LARGEST
     read: Callable[[str, str], Any] | None = None
     variable: str = ""
     positional: bool = False
@@ -126,6 +131,16 @@ def one_line(option: str, text: str) -> str:
     return text
 
 
+def check_path(path: Path) -> Path:
+    """Return `path`; SourceError for a name that the system cannot look up, such as one that is too long."""
+    try:
+        path.exists()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise SourceError(path, "", f"cannot be read ({reason})", remedy="check the path") from error
+    return path
+
+
 class Declared(NamedTuple):
     """A field or parameter `field`: its type without `| None`, whether it had that, and its option, if it is one."""
 
@@ -174,22 +189,33 @@ class Declared(NamedTuple):
                 problem = f"{self.name} {word.strip()!r} must be one of: {', '.join(self.words)}"
                 raise UsageError(problem, remedy=help)
         if kind is Path:
-            return Path(text)
+            return check_path(Path(text))
         if not text.isprintable() and any("\ud800" <= char <= "\udfff" for char in text):
             raise UsageError(f"{self.name} {text!r} is not UTF-8 text", remedy=help)
         if option.read is not None:
             return option.read(text, self.name)
         if kind is not int:
             return text if option.positional else one_line(self.name, text)
-        digits = text.removeprefix("-").removeprefix("+")
-        number = int(text) if digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS else None
-        least, most = option.least, option.most
-        if number is None or (least is not None and number < least) or (most is not None and number > most):
-            limits = "" if least is None else f" of {least} or more" if most is None else f" from {least} to {most}"
-            raise UsageError(f"{self.name} {text!r} is not a whole number{limits}", remedy=help)
+        number = int(text) if _NUMBER.fullmatch(text) else _LARGEST + 1
+        if not option.least <= number <= option.most:
+            raise UsageError(f"{self.name} {text!r} is not {self._number}", remedy=help)
         return number
 
+    @property
+    def _number(self) -> str:
+        least, most = self.option.least, self.option.most
+        limits = "" if least < 0 else f" of {least} or more" if most == _LARGEST else f" from {least} to {most}"
+        return f"a whole number{limits}"
 
+    def check(self, value: Any) -> None:
+        """UsageError for a value of the field, or one of several, that the words or limits of the option exclude."""
+        if self.words:
+            check_words(self.option.what or self.name.lstrip("-"), [value], self.option.values or self.words)
+        elif isinstance(value, int) and not self.option.least <= value <= self.option.most:
+            raise UsageError(f"option {self.field} is {value}", remedy=f"give {self._number}")
+
+
+@cache
 def declared(kind: type) -> dict[str, Declared]:
     """Return what the fields of a struct are declared as."""
     found: dict[str, Declared] = {}
@@ -228,6 +254,16 @@ CONFIG: Final = Option(
 DEVICE: Final = Option("Only runs on this hardware model. Default: any.", "MODEL", group=SIDES)
 
 
+class Options(Struct, frozen=True):
+    """Options of a command and a function; UsageError for a word or number that the option of its field excludes."""
+
+    def __post_init__(self) -> None:
+        for how in declared(type(self)).values():
+            value = getattr(self, how.field)
+            for one in value or () if how.repeats else () if value is None else (value,):
+                how.check(one)
+
+
 def only_sections(sections: Sequence[str]) -> Option:
     """The option `--only` of a report with these sections."""
     return Option(
@@ -236,20 +272,19 @@ def only_sections(sections: Sequence[str]) -> Option:
         "SECTION,...",
         group=OUTPUT,
         words=sections,
+        what="section",
         read=words,
     )
 
 
 Only = Annotated[tuple[str, ...], only_sections(SECTIONS)]
-DiffBy = Annotated[
-    tuple[str, ...],
-    Option(
-        "A tree instead of the tables: modules, phases of a step, ops, or kernels. With three or more sides, the "
-        "rows of the matrix: op, kernel, communication or module. Default: no tree; op.",
-        group=ROWS,
-        words=(*TREES, "communication"),
-    ),
-]
+TREE: Final = Option(
+    "A tree instead of the tables: modules, phases of a step, ops, or kernels. With three or more sides, the rows of "
+    "the matrix: op, kernel, communication or module. Default: no tree; op.",
+    group=ROWS,
+    words=TREES,
+    what="tree",
+)
 ShowBy = Annotated[
     tuple[str, ...],
     Option(
@@ -257,6 +292,7 @@ ShowBy = Annotated[
         "expensive first. Repeatable: --by module --by rank. Default: sums over steps and ranks.",
         group=ROWS,
         words=(*GRAINS, *TREES),
+        what="grain",
     ),
 ]
 Depth = Annotated[int | None, Option("Levels of the tree of --by. Default: all.", "N", group=ROWS, least=1)]
@@ -291,8 +327,6 @@ def check_words(what: str, chosen: Iterable[str], choices: Sequence[str]) -> Non
 def _check_tree(chosen: Sequence[str], depth: int | None) -> None:
     if len(chosen) > 1:
         raise UsageError(f"--by {' and '.join(chosen)}: two trees at a time", remedy="show one after the other")
-    if depth is not None and depth < 1:
-        raise UsageError(f"a tree of {depth} levels", remedy="give a depth of 1 or more")
     if depth is not None and not chosen:
         raise UsageError("a depth without a tree", remedy=f"choose the tree as well: --by {', '.join(TREES)}")
 
@@ -319,7 +353,7 @@ def _op_map(text: str, option: str) -> dict[str, str]:
     return found
 
 
-class Reading(Struct, frozen=True, kw_only=True):
+class Reading(Options, frozen=True, kw_only=True):
     """How profiles on disk are read. `on_progress(label, done, total)`: bytes read of the file `label`."""
 
     format: InputFormat = None
@@ -372,6 +406,7 @@ class Selection(Reading, frozen=True, kw_only=True):
             "US",
             name="--min-us",
             group=ROWS,
+            least=0,
             read=microseconds,
         ),
     ] = None
@@ -413,7 +448,7 @@ class DiffOptions(Selection, frozen=True, kw_only=True):
         ),
     ] = field(default_factory=dict)
     only: Only = ()
-    by: DiffBy = ()
+    by: Annotated[tuple[str, ...], TREE] = ()
     depth: Depth = None
     force: Annotated[
         bool,
@@ -426,11 +461,9 @@ class DiffOptions(Selection, frozen=True, kw_only=True):
     config: Annotated[Mapping[str, str], CONFIG] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        check_words("match", (self.match,), MATCHES)
-        check_words("section", self.only, SECTIONS)
+        super().__post_init__()
         if "efficiency" in self.only:
             raise UsageError("efficiency is of one run", remedy="tracker show RUN --only efficiency")
-        check_words("tree", self.by, TREES)
         _check_tree(self.by, self.depth)
 
     @property
@@ -450,7 +483,7 @@ class ShowOptions(Selection, frozen=True, kw_only=True):
     with_advice: bool = False
 
     def __post_init__(self) -> None:
-        check_words("grain", self.by, (*GRAINS, *TREES))
+        super().__post_init__()
         _check_tree([word for word in self.by if word in TREES], self.depth)
 
     @property
@@ -464,7 +497,7 @@ class ShowOptions(Selection, frozen=True, kw_only=True):
         return next((word for word in self.by if word in TREES), "")
 
 
-class LogOptions(Struct, frozen=True, kw_only=True):
+class LogOptions(Options, frozen=True, kw_only=True):
     """What an optimisation log shows; the defaults are those of `tracker log`."""
 
     workload: Annotated[
@@ -494,8 +527,3 @@ class LogOptions(Struct, frozen=True, kw_only=True):
         Option("Also a column for each value of this run tag; repeatable. Default: columns are configurations.", "KEY"),
     ] = ()
     last: Annotated[int | None, Option("Only the newest N versions. Default: all.", "N", least=1)] = None
-
-    def __post_init__(self) -> None:
-        check_words("metric", (self.metric,), LOG_METRICS)
-        if self.last is not None and self.last < 1:
-            raise UsageError(f"the last {self.last} versions", remedy="give a number of 1 or more")

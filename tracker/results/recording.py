@@ -26,12 +26,16 @@ RATE: Final = "numbers of the whole run"
 
 _EVERYTHING: Final = frozenset({SHAPES_IN_KEY, HOST_TIME, NAMES, API_NAMES, MODULES, ALLOCATIONS, RATE})
 _NAMED: Final = frozenset({"op", "op_name", "module", "phase", "kernel", "communication", "memory"})
-_TIMED_ON_HOST: Final = frozenset(
-    {"duration_ns", "mean_step_ns", "e2e_ns", "idle_ns", "data_loading_ns", "data_loading_idle_ns"}
-    | {"samples_per_second"}
-)
-_EXPOSED: Final = frozenset({"exposed_communication_ns", "exposed_copy_ns", "exposed_ns"})
-"""Parts of a time line that grow and shrink with the gaps which the host leaves between kernels."""
+_OF_KIND: Final = {
+    "op": {SHAPES_IN_KEY}, "memory": {SHAPES_IN_KEY, ALLOCATIONS}, "module": {MODULES}, "api": {API_NAMES},
+    "run": {RATE},
+}  # fmt: skip
+_TIMED_ON_HOST: Final = frozenset({
+    "host_self_ns", "duration_ns", "mean_step_ns", "e2e_ns", "idle_ns", "data_loading_ns", "data_loading_idle_ns",
+    "samples_per_second",
+    # parts of a time line that grow and shrink with the gaps which the host leaves between kernels
+    "exposed_communication_ns", "exposed_copy_ns", "exposed_ns",
+})  # fmt: skip
 
 
 class Aspect(Struct, frozen=True):
@@ -168,25 +172,12 @@ def rests_on(kind: str, metric: str, timeline: str) -> frozenset[str]:
     >>> sorted(rests_on("run", "compute_ns", "host")), sorted(rests_on("run", "duration_ns", "device"))
     (['numbers of the whole run', 'times of the host'], ['numbers of the whole run', 'times of the host'])
     """
-    found = {NAMES} if kind in _NAMED else {RATE} if kind == "run" else set()
-    if kind in ("op", "memory"):
-        found.add(SHAPES_IN_KEY)
-    if kind == "memory":
-        found.add(ALLOCATIONS)
-    if kind == "module":
-        found.add(MODULES)
-    if kind == "api":
-        found.add(API_NAMES)
-    if _is_timed_on_host(kind, metric, timeline):
-        found.add(HOST_TIME)
-    return frozenset(found)
-
-
-def _is_timed_on_host(kind: str, metric: str, timeline: str) -> bool:
-    if metric.endswith("bytes"):
-        return False
-    own = kind == "api" or metric == "host_self_ns" or metric in _TIMED_ON_HOST or metric in _EXPOSED
-    return own or (timeline != "device" and metric != "device_self_ns")
+    is_timed_on_host = kind == "api" or metric in _TIMED_ON_HOST
+    if timeline != "device" and metric != "device_self_ns":
+        is_timed_on_host = True
+    found = {NAMES} if kind in _NAMED else set()
+    found |= {HOST_TIME} if is_timed_on_host and not metric.endswith("bytes") else set()
+    return frozenset(found | _OF_KIND.get(kind, set()))
 
 
 class Difference(Struct, frozen=True):

@@ -8,8 +8,7 @@ from typing import Annotated, Final, NamedTuple
 from msgspec import Struct, field
 
 from tracker.columns import Columns
-from tracker.errors import UsageError
-from tracker.results.options import DEVICE, WORKLOAD, Option
+from tracker.results.options import DEVICE, WORKLOAD, Option, Options
 from tracker.results.screens import Result, frames
 from tracker.units import counted
 
@@ -78,17 +77,13 @@ CALIBRATION_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
 }  # fmt: skip
 
 
-class CalibrateOptions(Struct, frozen=True, kw_only=True):
+class CalibrateOptions(Options, frozen=True, kw_only=True):
     """Which repeats, and in how many ways they are split. `device`: part of vendor and model."""
 
     workload: Annotated[str | None, WORKLOAD] = None
     device: Annotated[str | None, DEVICE] = None
     splits: Annotated[int, Option("Random splits of the runs, at most.", "N", least=1)] = 100
     noisiest: Annotated[int, Option("Series to list, the noisiest first.", "N", least=0)] = 10
-
-    def __post_init__(self) -> None:
-        if self.splits < 1:
-            raise UsageError(f"{self.splits} splits", remedy="give a number of 1 or more")
 
 
 class Calibration(Result, frozen=True, eq=False):
