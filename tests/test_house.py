@@ -20,7 +20,7 @@ ROOMS = {
     "tracker/advice": (2_758, 19),
     "tracker/api": (1_216, 6),
     "tracker/cli": (4_088, 23),
-    "tracker/compare": (8_961, 57),
+    "tracker/compare": (8_930, 57),
     "tracker/config": (843, 7),
     "tracker/detect": (1_191, 9),
     "tracker/doctor": (1_182, 9),
@@ -39,13 +39,13 @@ ROOMS = {
     "tracker/watch": (1_800, 12),
     "migrations": (499, 3),
     "scripts": (3_408, 14),
-    "tests": (49_786, 340),
+    "tests": (49_790, 340),
 }
 """Room -> lines and files of Python and SQL."""
 
 README_BYTES = 12_000
 SHARED_CLASS_NAMES = 56
-FILES_THAT_IMPORT_PANDAS = 9
+FILES_THAT_IMPORT_PANDAS = 8
 
 
 def assert_at(limit: int, number: int) -> None:

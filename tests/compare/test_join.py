@@ -8,16 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracker.columns import objects
+from tracker.columns import Columns, objects
 from tracker.compare import join
+from tracker.compare.keys import numbered
+from tracker.compare.reduction import exact_sums
 
 
-def side(**ns: float) -> pd.DataFrame:
-    return pd.DataFrame({"ns": list(ns.values())}, index=pd.Index(list(ns), name="name"))
+def side(**ns: float) -> Columns:
+    return Columns({"name": objects(list(ns)), "ns": np.array(list(ns.values()), dtype=np.float64)})
 
 
-def differences(baseline: pd.DataFrame, candidate: pd.DataFrame) -> pd.DataFrame:
-    return pd.DataFrame(join.with_difference(join.outer(baseline, candidate), "ns"))
+def differences(baseline: Columns, candidate: Columns) -> pd.DataFrame:
+    rows, keys = numbered([baseline, candidate], ["name"])
+    tables = [{"ns": exact_sums(own.rows["ns"], own.number, own.count)} for own in rows]
+    return pd.DataFrame(join.with_difference(join.matched(keys, rows, tables), "ns"))
 
 
 def test_a_key_on_one_side_is_added_or_removed_and_never_zero():

@@ -9,14 +9,12 @@ import numpy as np
 
 from tracker.columns import Column, Columns, objects
 from tracker.compare import reduction
-from tracker.compare.keys import Numbered, length, numbered, places, ranks, taken
+from tracker.compare.keys import length, numbered, places, ranks, taken
 from tracker.results import ADDED, BOTH, DIFF_COLUMNS, REMOVED, VERDICT_COLUMNS
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from tracker.columns import F64
-    from tracker.compare.keys import Arrays
+    from tracker.compare.keys import Arrays, Numbered
     from tracker.compare.sides import Loaded
 
 _JUDGED_TEXTS = ("verdict", "reason")
@@ -56,23 +54,6 @@ def unjudged(columns: Columns) -> Columns:
 def _unjudged(count: int) -> Arrays:
     texts, numbers = objects([None] * count), np.full(count, np.nan)
     return {name: texts if name in _JUDGED_TEXTS else numbers for name in VERDICT_COLUMNS}
-
-
-def outer(baseline: pd.DataFrame, candidate: pd.DataFrame) -> Arrays:
-    """Both frames (same index names, same columns) joined on their index, as `matched` does it."""
-    sides = [Columns.of_frame(side.reset_index()) for side in (baseline, candidate)]
-    key = [str(name) for name in baseline.index.names]
-    rows, keys = numbered(sides, key)
-    tables = [{name: _placed(own, name) for name in own.rows.without(*key).arrays} for own in rows]
-    order = np.lexsort([ranks(column) for column in reversed(keys.values())])
-    return taken(matched(keys, rows, tables), order)
-
-
-def _placed(rows: Numbered, name: str) -> F64:
-    """A column by number of key, nan where there is none."""
-    found = np.full(rows.count, np.nan)
-    found[rows.number] = rows.rows.reals(name)
-    return found
 
 
 def summed(sides: Sequence[Loaded], parts: Sequence[Columns], key: Sequence[str], sums: Sequence[str]) -> Arrays:

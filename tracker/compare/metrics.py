@@ -14,12 +14,13 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tracker.columns import Columns, objects
+from tracker.columns import F64, Column, Columns, objects
 from tracker.compare import join
 from tracker.compare.kernel_rows import canonical
-from tracker.compare.keys import among, ranks
+from tracker.compare.keys import Arrays, Numbered, among, numbered, places, ranks, taken
 from tracker.compare.placed import core_names, with_cores
-from tracker.lazy import pd
+from tracker.compare.reduction import exact_sums
+from tracker.profile import known_medians
 from tracker.results import BOTH, CORE_TIME, CYCLES, DIFF_COLUMNS, OTHER_METRIC, PIPE_TIME, RATIO
 from tracker.store import queries
 from tracker.units import NS_PER_MS, NS_PER_US, format_ns, time_unit
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from tracker.compare.placed import Names
     from tracker.compare.sides import Loaded
     from tracker.results import Cause, DiffOptions
+
+Row = dict[str, Any]
 
 KERNEL: Final = ["name", "input_shapes", "core_type"]
 """What identifies a kernel here; `name` is the canonical one."""
@@ -96,17 +99,22 @@ def measure(baseline: Loaded, candidate: Loaded) -> Measured:
         return replace(nothing, notes=notes)
     kernels = [canonical(side.about(queries.kernels, ranks=side.ranks)) for side in sides]
     cores = core_names(kernels[0], kernels[1], KERNEL[:-1])
-    before, after = (_means(with_cores(own, KERNEL[:-1], cores).frame) for own in stated)
-    table = Columns(join.outer(before, after)).frame
-    table = table[table["status"] == BOTH].drop(columns="status")
-    table = _with_kernel_times([with_cores(own, KERNEL[:-1], cores).frame for own in kernels], table)
-    table = table.assign(kind=[kind_of(metric) for metric in table["metric"]])
-    table["delta"] = table["candidate_mean"] - table["baseline_mean"]
-    table["diff"] = join.ratio(table["baseline_mean"].to_numpy(), table["candidate_mean"].to_numpy())
-    table = _with_shares(table)[list(DIFF_COLUMNS["kernel_metrics"])]
-    why = {key: _sentence(rows) for key, rows in table.groupby(KERNEL, sort=False)}
-    told = {key: text for key, text in why.items() if text}
-    return Measured(Columns.of_frame(table), told, cores, _differing(sides, before, after))
+    rows, keys = numbered([with_cores(own, KERNEL[:-1], cores) for own in stated], [*KERNEL, "metric"])
+    means = [{"mean": _average(own, own.rows.reals("mean") * own.rows.reals("calls"))} for own in rows]
+    table = join.matched(keys, rows, means)
+    table = taken(table, np.flatnonzero(table["status"] == BOTH))
+    # the mean time of a call of the kernel, over the whole captures as its metrics are
+    rows, keys = numbered([with_cores(own, KERNEL[:-1], cores) for own in kernels], KERNEL)
+    place = {key: at for at, key in enumerate(Columns(keys).rows(*KERNEL))}
+    at = [place.get(key, -1) for key in Columns(table).rows(*KERNEL)]
+    for side, own in zip(("baseline", "candidate"), rows, strict=True):
+        table[f"{side}_average_ns"] = np.append(_average(own, own.rows.reals("ns")), np.nan)[at]
+    found = Columns(_with_shares(table)).only(DIFF_COLUMNS["kernel_metrics"])
+    of_kernel: dict[tuple[str, ...], list[Row]] = {}
+    for row in found.records():
+        of_kernel.setdefault(tuple(row[name] for name in KERNEL), []).append(row)
+    why = {key: text for key, own in of_kernel.items() if (text := _sentence(own))}
+    return Measured(found, why, cores, _differing(sides, stated))
 
 
 def of_kernels(measured: Measured, kernels: Columns) -> tuple[Columns, Columns]:
@@ -157,87 +165,67 @@ def _reason(cause: Cause, kernels: Sequence[tuple[Any, ...]], keys: int, measure
     return ""
 
 
-def _means(frame: pd.DataFrame) -> pd.DataFrame:
-    """Each metric of each kernel: the mean over the calls of a run, the median over runs; index: KERNEL, metric.
-    `frame`: of `canonical`.
-    """
-    key = [*KERNEL, "metric"]
-    calls = frame["calls"].astype("float64")
-    frame = frame.assign(calls=calls, sum=frame["mean"].astype("float64") * calls)
-    by_run = frame.groupby(["run_id", *key], sort=False)[["calls", "sum"]].sum(min_count=1)
-    return (by_run["sum"] / by_run["calls"]).groupby(level=key).median().to_frame("mean")
+def _average(rows: Numbered, total: F64) -> F64:
+    """Of each key `total` per call: the mean over the calls of a run, the median over runs; nan where none says it."""
+    (run, runs), size = places([rows.rows["run_id"]]), rows.count
+    cell = rows.number * len(runs) + run
+    sums, calls = (exact_sums(numbers, cell, size * len(runs)) for numbers in (total, rows.rows.reals("calls")))
+    return known_medians((sums / calls).reshape(size, len(runs)))
 
 
-def _with_kernel_times(kernels: Sequence[pd.DataFrame], table: pd.DataFrame) -> pd.DataFrame:
-    """`table` with the mean time of a call of its kernel, over the whole captures as its metrics are."""
-    index = pd.MultiIndex.from_frame(table[KERNEL])
-    added = {}
-    for name, frame in zip(("baseline", "candidate"), kernels, strict=True):
-        sums = frame.groupby(["run_id", *KERNEL], sort=False)[["ns", "calls"]].sum(min_count=1).astype("Float64")
-        average = (sums["ns"] / sums["calls"]).astype("float64").groupby(level=KERNEL).median()
-        added[f"{name}_average_ns"] = average.reindex(index).to_numpy()
-    return table.assign(**added)
-
-
-def _with_shares(table: pd.DataFrame) -> pd.DataFrame:
-    """`table` with `share` and `moved`, both NA where they say nothing: see `Diff`."""
+def _with_shares(table: Arrays) -> Arrays:
+    """`table` with all other columns; `share` and `moved` are missing where they say nothing: see `Diff`."""
+    before, after, metrics = table["baseline_mean"], table["candidate_mean"], table["metric"].tolist()
     change = table["candidate_average_ns"] - table["baseline_average_ns"]
-    unit = [_UNIT_NS[match["unit"]] if (match := _TIME.fullmatch(name)) else float("nan") for name in table["metric"]]
-    share = table["delta"] * pd.Series(unit, index=table.index, dtype="float64") / change.where(change != 0)
-    moved = (share >= _MOVED).astype("boolean")
-    is_news = change.abs() >= _CHANGED * table["baseline_average_ns"]
-    return table.assign(share=share, moved=moved.where(share.notna() & is_news.fillna(False)))
+    unit = [_UNIT_NS[match["unit"]] if (match := _TIME.fullmatch(name)) else np.nan for name in metrics]
+    share = (after - before) * np.array(unit) / np.where(change != 0, change, np.nan)
+    is_news = ~np.isnan(share) & (np.abs(change) >= _CHANGED * table["baseline_average_ns"])
+    return {
+        **table, "kind": objects([kind_of(name) for name in metrics]), "delta": after - before,
+        "diff": join.ratio(before, after), "share": share, "moved": Column(share >= _MOVED, ~is_news),
+    }  # fmt: skip
 
 
-def _sentence(rows: pd.DataFrame) -> str:
+def _sentence(rows: Sequence[Row]) -> str:
     """What moved with the time of one kernel, and the largest pipe that did not; "" where its time did not change."""
-    told = rows[rows["moved"].notna()]
-    if told.empty:
-        return ""
-    pipes = told[told["kind"] == PIPE_TIME].sort_values(["share", "metric"], ascending=[False, True])
-    moved = pipes[pipes["moved"].astype(bool)].head(_NAMED)
-    words = [_moved(row) for row in moved.to_dict("records")]
-    for row in _still(pipes).to_dict("records"):
-        words.append(f"{_named(row)} stayed at {_span(row).partition(' ->')[0]}")
-    if words and len(moved):
-        return "; ".join(words)
-    cores = told[told["kind"] == CORE_TIME].sort_values(["share", "metric"], ascending=[False, True])
-    for row in cores.head(1).to_dict("records"):
-        if row["moved"]:
-            return "; ".join([_moved(row), *(["no pipe that was measured moved with it"] if len(pipes) else [])])
-        return f"not in the cores: {_named(row)} {_span(row)}"
-    return "no pipe that was measured moved with it" if len(pipes) else ""
+    told = sorted((row for row in rows if row["moved"] is not None), key=lambda row: (-row["share"], row["metric"]))
+    pipes, cores = ([row for row in told if row["kind"] == kind] for kind in (PIPE_TIME, CORE_TIME))
+    moved = [_moved(row) for row in pipes if row["moved"]][:_NAMED]
+    # the pipe with most work among those that work as long as before
+    still = [
+        row for row in pipes
+        if abs(row["delta"]) <= _UNCHANGED * row["baseline_mean"]
+        and row["baseline_mean"] * _unit(row) >= _LARGE * row["baseline_average_ns"]
+    ]  # fmt: skip
+    if moved:
+        still = sorted(still, key=lambda row: (-row["baseline_mean"], row["metric"]))[:1]
+        return "; ".join([*moved, *(f"{_named(row)} stayed at {_span(row).partition(' ->')[0]}" for row in still)])
+    nothing = ["no pipe that was measured moved with it"] if pipes else []
+    for row in cores[:1]:
+        return "; ".join([_moved(row), *nothing]) if row["moved"] else f"not in the cores: {_named(row)} {_span(row)}"
+    return "".join(nothing)
 
 
-def _still(pipes: pd.DataFrame) -> pd.DataFrame:
-    """The pipe with most work among those that work as long as before."""
-    unchanged = pipes["delta"].abs() <= _UNCHANGED * pipes["baseline_mean"]
-    large = pipes["share"].notna() & (_time_ns(pipes) >= _LARGE * pipes["baseline_average_ns"])
-    return pipes[unchanged & large].sort_values(["baseline_mean", "metric"], ascending=[False, True]).head(1)
-
-
-def _time_ns(rows: pd.DataFrame) -> pd.Series:
-    units = [_UNIT_NS[match["unit"]] for name in rows["metric"] if (match := _TIME.fullmatch(name))]
-    return rows["baseline_mean"] * pd.Series(units, index=rows.index, dtype="float64")
-
-
-def _moved(row: Mapping[Any, Any]) -> str:
+def _moved(row: Row) -> str:
     return f"{_named(row)} {_span(row)} ({row['share'] * 100:.0f} % of the change)"
 
 
-def _named(row: Mapping[Any, Any]) -> str:
+def _named(row: Row) -> str:
     name = str(row["metric"]).partition("(")[0]
     does = _PIPES.get(name.removesuffix("_time").rpartition("_")[2])
     return f"{name} ({does})" if does else name
 
 
-def _span(row: Mapping[Any, Any]) -> str:
-    match = _TIME.fullmatch(str(row["metric"]))
-    size = _UNIT_NS[match["unit"]] if match else 1
-    before, after = row["baseline_mean"] * size, row["candidate_mean"] * size
+def _span(row: Row) -> str:
+    before, after = (row[f"{side}_mean"] * _unit(row) for side in ("baseline", "candidate"))
     unit = time_unit(before, after)
     texts = format_ns(before, unit), format_ns(after, unit)
     return texts[0] if texts[0] == texts[1] else " -> ".join(texts)
+
+
+def _unit(row: Row) -> int:
+    match = _TIME.fullmatch(row["metric"])
+    return _UNIT_NS[match["unit"]] if match else 1
 
 
 def _lacking(sides: Sequence[Loaded], stated: Sequence[Columns]) -> str:
@@ -245,14 +233,14 @@ def _lacking(sides: Sequence[Loaded], stated: Sequence[Columns]) -> str:
     return f"Kernel metrics cannot be compared: the profiler of {side.side.label} measured none{_groups(sides)}."
 
 
-def _differing(sides: Sequence[Loaded], before: pd.DataFrame, after: pd.DataFrame) -> tuple[str, ...]:
+def _differing(sides: Sequence[Loaded], stated: Sequence[Columns]) -> tuple[str, ...]:
     """A sentence where the two profilers measured other pipes."""
-    names = [list(dict.fromkeys(found.index.get_level_values("metric"))) for found in (before, after)]
-    pipes = [[name for name in found if kind_of(name) == PIPE_TIME] for found in names]
-    if set(names[0]) == set(names[1]) or set(pipes[0]) & set(pipes[1]) or not (pipes[0] or pipes[1]):
+    names = [{*found["metric"]} for found in stated]
+    pipes = [{name for name in found if kind_of(name) == PIPE_TIME} for found in names]
+    if names[0] == names[1] or pipes[0] & pipes[1] or not (pipes[0] or pipes[1]):
         return ()
-    both = sorted(set(names[0]) & set(names[1]))
-    listed = " against ".join(_listed(sorted(set(found) - set(both))) for found in names)
+    both = sorted(names[0] & names[1])
+    listed = " against ".join(_listed(sorted(found - {*both})) for found in names)
     left = f"only {_listed(both)} can be compared" if both else "nothing of them can be compared"
     return (f"The two sides measured different kernel metrics{_groups(sides)}: {listed}; {left}.",)
 
