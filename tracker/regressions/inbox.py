@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
+
+import numpy as np
 
 from tracker.columns import Columns
 from tracker.errors import EXIT_TOO_LITTLE_DATA, FIRST_INGEST, UsageError
@@ -19,6 +21,7 @@ from tracker.results import CONFIRMED_STATES, ENDED_STATES, FINDINGS_COLUMNS, OP
 from tracker.results.verdicts import FAIL_ON, GateResult
 from tracker.store import Store, judged, queries, regressions
 from tracker.store.judged import Line
+from tracker.store.samples.statistic import over_runs
 from tracker.units import unit_of_metric
 
 Row = dict[str, Any]
@@ -158,7 +161,7 @@ def standing(store: Store, track: TrackRuns, gates: Mapping[str, GateResult]) ->
     where nothing is known, and how it ends at each word of `--fail-on`.
     """
     newest = track.newest
-    known = list(queries.run_level(store, [run.run_id for run in newest]).rows("name", "part", "per_step"))
+    numbers = [*queries.run_level(store, [run.run_id for run in newest]).rows("name", "part", "per_step")]
     row: Row = {
         **track.names,
         "version": newest[0].version,
@@ -167,11 +170,7 @@ def standing(store: Store, track: TrackRuns, gates: Mapping[str, GateResult]) ->
         "last_run_id": max(run.run_id for run in newest),
         "last_run_ns": max((run.started_at_ns for run in newest if run.started_at_ns is not None), default=None),
     }
-    for name, column in _OF_RUN.items():
-        of_name = [(part, value) for own, part, value in known if own == name]
-        way = min((part for part, _ in of_name), key=WAYS.index, default="")
-        values = [value for part, value in of_name if part == way and value is not None and value > 0]
-        row[column] = math.exp(sum(map(math.log, values)) / len(values)) if values else None
+    row |= {column: number_of(numbers, [name]) for name, column in _OF_RUN.items()}
     judgement = track.judged.get(newest[0].version_id)
     before, after = (judgement.step_before_ns, judgement.step_after_ns) if judgement else (None, None)
     row |= {name: getattr(judgement, name, None) for name in ("step_verdict", "net", "peak")}
@@ -180,6 +179,18 @@ def standing(store: Store, track: TrackRuns, gates: Mapping[str, GateResult]) ->
         gate = gates.get(word, GateResult(EXIT_TOO_LITTLE_DATA, "runs", 0.0, 0.0))
         row |= {f"gate_{word}": gate.code, f"gate_{word}_cause": gate.cause}
     return row
+
+
+def number_of(numbers: Sequence[tuple[str, str, float | None]], names: Iterable[str]) -> float | None:
+    """The number of several runs: of the first of `names` that they have, by the first of WAYS that is there; None
+    where none is above 0. `numbers`: series, way and value of a run each.
+    """
+    for name in names:
+        way = min((part for own, part, _ in numbers if own == name), key=WAYS.index, default="")
+        known = [value for own, part, value in numbers if (own, part) == (name, way) and value and value > 0]
+        if known:
+            return float(over_runs(np.array([known]))[0])
+    return None
 
 
 def state_of(base: str, *, is_new: bool, words: Sequence[Row], versions: Collection[str], now_ns: int) -> Row:
@@ -222,7 +233,7 @@ def suspects(store: Store, track: TrackRuns) -> list[Row]:
         numbers = judged.values_in(connection, [run.run_id for run in runs], [row.series_id for row in said])
     found = []
     for row, values in zip(said, numbers, strict=True):
-        after = math.exp(sum(map(math.log, values)) / len(values)) if (values > 0).all() else None
+        after = float(over_runs(values[None])[0]) if (values > 0).all() else None
         worse = (row.change > 0) != row.metric.endswith("_per_second")
         suspect = {
             **row._mapping, **track.names, **track.line.parameters, **_OF_NO_FINDING, "ratio": row.change,

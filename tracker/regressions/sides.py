@@ -26,6 +26,7 @@ from tracker.store import Store, judged, regressions, thresholds
 from tracker.store.chosen import ChosenRuns, Known, all_keys, values_of_runs
 from tracker.store.judged import Line
 from tracker.store.regressions import JudgedRow
+from tracker.store.samples.statistic import over_runs
 from tracker.store.thresholds import Threshold
 from tracker.units import counted, format_diff
 
@@ -317,8 +318,7 @@ def _still(connection: Connection, track: TrackRuns, rows: Sequence[Any], run_id
     label = {run.run_id: run.version for run in track.runs}
     series = sorted({row.series_id for row in rows})
     values = judged.values_in(connection, run_ids, series) if series else np.zeros((0, len(run_ids)))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        now = dict(zip(series, np.exp(np.nanmean(np.log(values), axis=1)).tolist(), strict=True))
+    now = dict(zip(series, over_runs(values).tolist(), strict=True))
     found: dict[Key, str] = {}
     for row in rows:
         since = f"I-{row.incident_id}, open since {row.version}"
@@ -327,6 +327,6 @@ def _still(connection: Connection, track: TrackRuns, rows: Sequence[Any], run_id
         if np.isnan(size) or not before:
             found[_key(row)] = f"still there ({since})"
         else:
-            where = "above" if size > 0 else "below"
+            where = "above" if size >= 0 else "below"
             found[_key(row)] = f"still {format_diff(abs(size)).lstrip('+')} {where} {before[-1]} ({since})"
     return found

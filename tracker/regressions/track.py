@@ -31,6 +31,7 @@ from tracker.store.queries.recordings import Recorded, contents
 from tracker.store.regressions import JudgedRow
 from tracker.store.samples import SAMPLE_RULES, SUMMARY, UNPROFILED
 from tracker.store.samples.arrays import SampleArray
+from tracker.store.samples.statistic import over_runs
 from tracker.store.thresholds import Threshold
 from tracker.units import format_numbers
 
@@ -320,18 +321,12 @@ def oldest(chosen: Flags, count: int) -> Flags:
 
 
 def geometric_mean(values: F64, columns: Any) -> F64:
-    """Of these columns, per series; of equal numbers exactly these; 0 where none of them has it.
+    """As `over_runs`, of these columns; 0 where none of them has it.
 
     >>> geometric_mean(np.array([[49831688.0, 49831688.0], [1.0, 4.0], [np.nan, np.nan]]), slice(None)).tolist()
     [49831688.0, 2.0, 0.0]
     """
-    chosen = values[:, columns]
-    there = chosen > 0
-    count = there.sum(axis=1)
-    logs = np.log(np.where(there, chosen, 1.0)).sum(axis=1) / np.maximum(count, 1)
-    least = np.where(there, chosen, np.inf).min(axis=1, initial=np.inf)
-    most = np.where(there, chosen, 0.0).max(axis=1, initial=0.0)
-    return np.where(count == 0, 0.0, np.where(least == most, most, np.exp(logs)))
+    return np.nan_to_num(over_runs(values[:, columns]))
 
 
 def alike(keys: Sequence[Key], values: F64, runs: Sequence[Recorded], last: int) -> Flags | None:
