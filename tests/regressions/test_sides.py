@@ -11,7 +11,6 @@ from tracker.compare import diff, show
 from tracker.regressions.sides import NUMBERS, judge_sides, verdicts_of_sides
 from tracker.store import open_store
 from tracker.store import runs as edits
-from tracker.store.chosen import Known
 from tracker.store.order import order_versions
 
 SLOW = {"op07": 1.5}
@@ -96,7 +95,7 @@ def test_the_order_in_which_series_came_does_not_matter(tmp_path):
         for version in order:
             is_new = version == "v2"
             ids[version] = runs(store, version, {**SLOW, "gelu": 2_000_000} if is_new else None, start=3 * is_new)
-        result = judge_sides(store, ids["v1"], ids["v2"], store, Known())
+        result = judge_sides(store, ids["v1"], ids["v2"], store)
         found.append({key: result.of(key) for key in result.places})
     one, other = found
     assert one.keys() == other.keys()
@@ -113,7 +112,7 @@ def test_runs_recorded_with_other_settings_have_no_verdict_of_the_step(store):
     step = next(key for key in found.places if key[2] == "step")
     assert (found.of(step)["verdict"], found.of(step)["reason"]) == (None, "SETTINGS")
     assert verdict(found) == "REGRESSED"
-    assert not found.gates["new"].decided
+    assert found.gates["new"].cause == "net of the operators", "not the step"
 
 
 def test_two_databases_are_judged_as_one(tmp_path):

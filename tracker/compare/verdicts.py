@@ -14,7 +14,6 @@ from msgspec import Struct
 
 from tracker.columns import Columns, objects
 from tracker.compare.operators import own_time
-from tracker.compare.recorded import stated_recordings
 from tracker.compare.refusals import INSTEAD, refused
 from tracker.detect import Key, Verdict
 from tracker.regressions.hosts import note_of
@@ -22,7 +21,6 @@ from tracker.regressions.sides import STEP, SideVerdicts, stored_verdicts, verdi
 from tracker.regressions.track import WAYS, traits_of, words_of_limits
 from tracker.results import VERDICT_COLUMNS, DiffOptions, Judgement
 from tracker.results.verdicts import EXCUSED, INCOMPARABLE, TOO_FEW, GateResult, reason_words
-from tracker.store.chosen import Known
 from tracker.units import counted, format_bytes, format_diff, format_numbers
 
 if TYPE_CHECKING:
@@ -59,8 +57,7 @@ class Judged(Struct, frozen=True, eq=False):
     @property
     def gates(self) -> Mapping[str, GateResult]:
         """How each word of `--fail-on` ends; empty where nothing was judged."""
-        found = self.found
-        return {} if found is None else {word: facts.result(found.limits) for word, facts in found.gates.items()}
+        return {} if self.found is None else self.found.gates
 
     @property
     def base_runs(self) -> tuple[int, ...]:
@@ -186,20 +183,15 @@ def judge(
     """
     whole_ops = options.max_kernels is None and not options.op_map
     left_out = _left_out(options, whole_ops)
-    known = Known(recordings=stated_recordings(baseline))
-    if candidate.store is baseline.store:
-        known.recordings.update(stated_recordings(candidate))
     by_name = options.match == "name"
     reason, refusal = refused(baseline, candidate, operators, recorded)
     found = None
     if not reason:
-        found = verdicts_of_sides(
-            baseline.store, baseline.run_ids, candidate.run_ids, candidate_store=candidate.store, known=known
-        )
+        found = verdicts_of_sides(baseline.store, baseline.run_ids, candidate.run_ids, candidate_store=candidate.store)
     elif refusal == TOO_FEW and candidate.store is baseline.store:
         # the version before may have one run: what is stored rests on all of the level
         with baseline.store.connect() as connection:
-            found = stored_verdicts(connection, baseline.run_ids, candidate.run_ids, known)
+            found = stored_verdicts(connection, baseline.run_ids, candidate.run_ids)
     if found is None:
         why = [reason, *([INSTEAD] if refusal == INCOMPARABLE and not options.force else [])]
         judgement, step_ratio = Judgement(judged=False, sentences=tuple(why), refusal=refusal), None
@@ -214,7 +206,7 @@ def judge(
         *not_judged,
         _shared(found),
         *_still(found),
-        *filter(None, [note_of(found.gates["new"].host if "new" in found.gates else "")]),
+        *filter(None, [note_of(found.host)]),
         *([f"Judged by thresholds of your own: {limits}."] if limits else []),
         *_without_verdicts(left_out, options),
     )

@@ -192,8 +192,9 @@ def verdicts_of(
 
 
 def findings_of_track(connection: Connection, line: Line) -> list[Any]:
-    """What was found in a track, with the columns of sql/findings_of_track.sql."""
-    return list(connection.execute(statement("findings_of_track"), line.parameters))
+    """What was found in a track, by number, with the columns of sql/findings.sql."""
+    asked = {"all_findings": 1, "finding_ids": [-1], "workload": None, **line.parameters}
+    return sorted(connection.execute(statement("findings"), asked).all(), key=lambda row: row.finding_id)
 
 
 def levels_of(connection: Connection, line: Line, version_ids: Sequence[int]) -> dict[int, Levels]:
