@@ -26,10 +26,10 @@ from tracker.regressions.track import (
     BEGINNING,
     ReadBefore,
     Track,
-    TrackVersions,
+    TrackRuns,
     geometric_mean,
     read_track,
-    versions_of_track,
+    unjudged_track,
 )
 from tracker.store import Store, bulk, judged, labels, regressions, samples
 from tracker.store.bulk import Column
@@ -134,7 +134,7 @@ class TrackReader(Struct):
         """
         # in this order: what comes in between is judged again, and never taken for judged
         known = self.known = regressions.rests_on(connection, self.line)
-        track = versions_of_track(connection, self.line)
+        track = unjudged_track(connection, self.line)
         if track.rests_on != self.rests_on:
             self.rests_on, self.before = track.rests_on, ReadBefore()
         first = track.first_difference(known)
@@ -175,7 +175,7 @@ class TrackReader(Struct):
         changed = [row for stored, row in pairs if row != stored]
         return int(data is not None), [*writes, partial(regressions.put_findings, line=line, rows=changed)]
 
-    def load(self, connection: Connection, track: TrackVersions, first: int) -> TrackState:
+    def load(self, connection: Connection, track: TrackRuns, first: int) -> TrackState:
         """The stored levels of the versions that the one at `first` looks back on, and all findings."""
         ids = self.before.series_of(connection, self.line).ids
         at = {own: row for row, own in enumerate(ids.tolist())}
@@ -197,22 +197,12 @@ class TrackReader(Struct):
         state.findings = [finding_of(row, at, place) for row in rows if row.series_id in at]
         return state
 
-    def track(self, connection: Connection, track: TrackVersions, state: TrackState, first: int) -> Track:
+    def track(self, connection: Connection, track: TrackRuns, state: TrackState, first: int) -> Track:
         """The runs that the version at `first` is judged with."""
-        back, count = first, 0
-        while back > 1 and count < track.thresholds.look_back:
-            back -= 1
-            count += len(track.run_ids[track.order[back - 1]])
-        ids = {run for version in track.order[back - 1 : first] for run in track.run_ids[version]}
-        ids |= {run for one in state.open for run in one.reference}
-        # the version before is looked at as a whole, and suspects by their runs
-        there = judged.runs_of(connection, self.line, ids)
-        runs = [run for run in there if track.place.get(run.version_id, _GONE) <= first]
-        versions, numbers = (
-            np.array(of) for of in zip(*((track.place[run.version_id], run.run_id) for run in runs), strict=True)
-        )
-        wanted = set(needed_runs(versions, numbers, state, first, track.thresholds).tolist())
-        runs = [run for run in runs if run.run_id in wanted]
+        places = np.array([track.place[run.version_id] for run in track.runs], dtype=np.int64)
+        numbers = np.array([run.run_id for run in track.runs], dtype=np.int64)
+        wanted = set(needed_runs(places, numbers, state, first, track.thresholds).tolist())
+        runs = [run for run in track.runs if run.run_id in wanted]
         own = [run for run in runs if run.version_id == track.order[first - 1]]
         self.runs = frozenset(runs)
         return read_track(connection, track, runs, timed_by=own, known=self.before)

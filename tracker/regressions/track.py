@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import replace as dataclass_replace
 from fnmatch import translate
 from functools import cache, cached_property
+from itertools import groupby
+from operator import attrgetter
 from re import compile
 from typing import Any, Final
 
@@ -61,15 +64,18 @@ _LONGEST: Final = 18
 
 
 @dataclass(frozen=True)
-class TrackVersions:
-    """The versions of a track in their order. `limits`: that users set; `run_ids`: the active runs of each version;
-    `rests_on`: what its own judgement rests on.
+class TrackRuns:
+    """A track with its active runs in the order of versions. `limits`: that users set; `rests_on`: per version what its
+    own judgement rests on; `judged`: how the versions came out that were judged, from whatever, where that was read;
+    `names`: workload, configuration and device.
     """
 
     line: Line
     limits: tuple[Threshold, ...]
-    run_ids: Mapping[int, Sequence[int]]
+    runs: Sequence[LineRun]
     rests_on: Mapping[int, bytes]
+    judged: Mapping[int, JudgedRow]
+    names: Mapping[str, str]
 
     @cached_property
     def order(self) -> list[int]:
@@ -94,17 +100,6 @@ class TrackVersions:
             if known.get(version) != own:
                 return at
         return len(self.order) + 1 if known.keys() - self.rests_on.keys() else None
-
-
-@dataclass(frozen=True)
-class TrackRuns(TrackVersions):
-    """A track with its active runs in the order of versions. `judged`: how the versions came out that were judged, from
-    whatever; `names`: workload, configuration and device.
-    """
-
-    runs: Sequence[LineRun]
-    judged: Mapping[int, JudgedRow]
-    names: Mapping[str, str]
 
     @cached_property
     def labels(self) -> dict[int, str]:
@@ -137,28 +132,26 @@ class TrackRuns(TrackVersions):
         return [] if first is None else self.order[first - 1 :]
 
 
-def versions_of_track(connection: Connection, line: Line, runs: Sequence[LineRun] | None = None) -> TrackVersions:
-    """What the judgement of each version of a track rests on now: its runs, the version before, and the limits."""
+def unjudged_track(connection: Connection, line: Line) -> TrackRuns:
+    """A track, and what the judgement of each version rests on now: its runs, the version before, and the limits."""
     limits = thresholds.of_line(connection, line)
     of_limits = [
         (row.name, row.kind, row.pattern, row.value, bool(row.configuration_id), bool(row.device_id))
         for row in sorted(limits, key=_specific)
     ]
     of_all = digest_of((SAMPLE_RULES, RULE_VERSION, *of_limits)).hex()
-    found, before = judged.version_runs(connection, line, runs), BEGINNING
-    rests_on = {}
-    for version, own in found.items():
+    runs, before, rests_on = judged.runs_of(connection, line), BEGINNING, {}
+    for version, of_version in groupby(runs, attrgetter("version_id")):
+        own = sorted((run.run_id, version, run.ranks, run.recording_id, run.started_at_ns) for run in of_version)
         rests_on[version] = digest_of((of_all, before, own))
         before = version
-    return TrackVersions(line, limits, {version: [run[0] for run in own] for version, own in found.items()}, rests_on)
+    return TrackRuns(line, limits, runs, rests_on, {}, {})
 
 
 def runs_of_track(connection: Connection, line: Line, names: Mapping[str, str] | None = None) -> TrackRuns:
     """A track with its runs, and how they were judged."""
-    runs = judged.runs_of(connection, line)
-    of = versions_of_track(connection, line, runs)
-    rows = regressions.judged_rows(connection, line)
-    return TrackRuns(line, of.limits, of.run_ids, of.rests_on, runs, rows, names or {})
+    track = unjudged_track(connection, line)
+    return dataclass_replace(track, judged=regressions.judged_rows(connection, line), names=names or {})
 
 
 def named_lines(
@@ -282,7 +275,7 @@ class ReadBefore(Struct):
 
 
 def read_track(
-    connection: Connection, of: TrackVersions, runs: Sequence[LineRun], *, like: int = -1,
+    connection: Connection, of: TrackRuns, runs: Sequence[LineRun], *, like: int = -1,
     timed_by: Sequence[LineRun] | None = None, known: ReadBefore | None = None, present: bool = False,
 ) -> Track:  # fmt: skip
     """These runs of a track, by its limits. `like`: the place of the run that the others must be recorded like;
