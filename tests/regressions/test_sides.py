@@ -25,7 +25,7 @@ def three(store):
 
 
 def verdict(found, key=OF_OP):
-    return found.of(key)["verdict"]
+    return found.said[key]["verdict"]
 
 
 @pytest.mark.postgres
@@ -40,7 +40,7 @@ def test_neighbours_have_the_stored_verdicts(store):
             "FROM verdict AS d INNER JOIN series AS s ON d.series_id = s.id INNER JOIN version AS v "
             f"ON d.version_id = v.id WHERE v.label = '{version}'",
         )
-        assert {(*key, verdict(found, key), found.of(key)["change"]) for key in found.places} == {*stored}
+        assert {(*key, verdict(found, key), found.said[key]["change"]) for key in found.said} == {*stored}
     assert [verdict(verdicts_of_sides(store, base, new)) for base, new in (
         ((1, 2, 3), (4, 5, 6)), ((4, 5, 6), (7, 8, 9)), ((7, 8, 9), (10, 11, 12)),
     )] == ["REGRESSED", "UNCHANGED", "IMPROVED"]  # fmt: skip
@@ -96,7 +96,7 @@ def test_the_order_in_which_series_came_does_not_matter(tmp_path):
             is_new = version == "v2"
             ids[version] = runs(store, version, {**SLOW, "gelu": 2_000_000} if is_new else None, start=3 * is_new)
         result = judge_sides(store, ids["v1"], ids["v2"], store)
-        found.append({key: result.of(key) for key in result.places})
+        found.append(dict(result.said))
     one, other = found
     assert one.keys() == other.keys()
     for key, row in one.items():
@@ -109,8 +109,8 @@ def test_runs_recorded_with_other_settings_have_no_verdict_of_the_step(store):
     runs(store, "v1")
     runs(store, "v2", SLOW, start=3, settings={"with_stack": "on"})
     found = verdicts_of_sides(store, [1, 2, 3], [4, 5, 6])
-    step = next(key for key in found.places if key[2] == "step")
-    assert (found.of(step)["verdict"], found.of(step)["reason"]) == (None, "SETTINGS")
+    step = next(key for key in found.said if key[2] == "step")
+    assert (found.said[step]["verdict"], found.said[step]["reason"]) == (None, "SETTINGS")
     assert verdict(found) == "REGRESSED"
     assert found.gates["new"].cause == "net of the operators", "not the step"
 
@@ -121,7 +121,7 @@ def test_two_databases_are_judged_as_one(tmp_path):
     runs(stores[1], "v1", SLOW, start=3)
     found = verdicts_of_sides(stores[0], [1, 2, 3], [1, 2, 3], candidate_store=stores[1])
     assert (found.base_runs, verdict(found)) == (None, "REGRESSED")
-    unchanged = [key for key in found.places if key[0] == "op" and found.of(key)["verdict"] == "UNCHANGED"]
+    unchanged = [key for key in found.said if key[0] == "op" and found.said[key]["verdict"] == "UNCHANGED"]
     assert len(unchanged) == OPS - 1
 
 

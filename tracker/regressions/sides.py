@@ -11,10 +11,8 @@ from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct, field
-from numpy.typing import NDArray
 from sqlalchemy import Connection
 
-from tracker.columns import objects
 from tracker.detect import CHANGES, Key, KindCode, Reason, Thresholds, Verdict, judge_version
 from tracker.errors import EXIT_FINDINGS, EXIT_OK, EXIT_TOO_LITTLE_DATA
 from tracker.regressions.hosts import OfRuns, slow_host
@@ -28,10 +26,13 @@ from tracker.store.samples.statistic import over_runs
 from tracker.store.thresholds import Threshold
 from tracker.units import counted, format_diff
 
-WORDS: Final = ("verdict", "reason")
 NUMBERS: Final = ("change", "judged_change", "q", "contribution", "detectable")
 STEP: Final = ("step", "e2e")
 """Names of the series that are the step: that of the whole capture where no step is marked."""
+Said = dict[Key, dict[str, Any]]
+"""A series -> verdict (None: none), reason, and NUMBERS (nan: unknown): `change` and `judged_change` are ratios, with and
+without the common-mode shift.
+"""
 _BY_TIME: Final = ("step", "net of the operators")
 
 
@@ -55,18 +56,14 @@ def gate_of(
 
 
 class SideVerdicts(Struct, frozen=True, eq=False):
-    """`places`: a series -> its place in `columns`: verdict (None: none), reason, and NUMBERS (nan: unknown), of which
-    `change` and `judged_change` are ratios, with and without the common-mode shift.
-
-    `rows`: the limits that users set, with which `limits` were made; `shift`: how much slower all operators together
+    """`rows`: the limits that users set, with which `limits` were made; `shift`: how much slower all operators together
     are, a ratio, None where too few of them are in all runs; `base_runs`: that a stored verdict of the step rests on,
     None where exactly these sides were judged; `gates`: by the words of `--fail-on`; `host`: the slow one that explains
     a slower candidate, in words; `still`: what was found before the candidate and is open in it, in words; `excused`:
     series that users said expect or invalid to.
     """
 
-    places: Mapping[Key, int]
-    columns: Mapping[str, NDArray[Any]]
+    said: Said
     rows: tuple[Threshold, ...]
     limits: Thresholds
     shift: float | None
@@ -75,10 +72,6 @@ class SideVerdicts(Struct, frozen=True, eq=False):
     base_runs: tuple[int, ...] | None = None
     still: Mapping[Key, str] = field(default_factory=dict)
     excused: frozenset[Key] = frozenset()
-
-    def of(self, key: Key) -> dict[str, Any]:
-        """What is said of a series."""
-        return {name: column.item(self.places[key]) for name, column in self.columns.items()}
 
 
 def judged_version_of(track: TrackRuns, run_ids: Iterable[int]) -> JudgedRow | None:
@@ -118,17 +111,14 @@ def stored_verdicts(connection: Connection, baseline: Sequence[int], candidate: 
     base, before = tuple(map(int, row.base_runs.split())), track.before(row.version_id)
     if {*baseline} not in ({*base}, {run.run_id for run in track.runs if run.version == before}):
         return None
-    said = regressions.verdicts_of(connection, track.line, row.version_id)
-    columns: dict[str, NDArray[Any]] = {name: objects([getattr(one, name) for one in said]) for name in WORDS}
-    columns |= {name: np.array([getattr(one, name) for one in said], dtype=np.float64) for name in NUMBERS}
-    places: dict[Key, int] = {tuple(one[:5]): at for at, one in enumerate(said)}
+    said = _said(connection, track, row)
     rows = _open_in(connection, track, row.version_id)
     gates, host = _stored_gates(connection, track, row, said, rows)
     excused = frozenset(_key(one) for one in rows if one.excused)
     shift = None if not row.shared_factor else float(np.expm1(row.shared_factor))
     older = [one for one in rows if not one.excused and one.version_id != row.version_id and SIGNS[one.direction] > 0]
     still = _still(connection, track, older, candidate)
-    return SideVerdicts(places, columns, track.limits, track.thresholds, shift, gates, host, base, still, excused)
+    return SideVerdicts(said, track.limits, track.thresholds, shift, gates, host, base, still, excused)
 
 
 def newest_gates(connection: Connection, track: TrackRuns) -> dict[str, GateResult]:
@@ -138,18 +128,25 @@ def newest_gates(connection: Connection, track: TrackRuns) -> dict[str, GateResu
     row = judged_version_of(track, [run.run_id for run in track.newest])
     if row is None:
         return {}
-    said = regressions.verdicts_of(connection, track.line, row.version_id, kind="run")
+    said = _said(connection, track, row, kind="run")
     return _stored_gates(connection, track, row, said, _open_in(connection, track, row.version_id))[0]
 
 
+def _said(connection: Connection, track: TrackRuns, row: JudgedRow, kind: str | None = None) -> Said:
+    """The stored verdicts of a version."""
+    return {
+        tuple(one[:5]): {name: np.nan if own is None and name in NUMBERS else own for name, own in one._mapping.items()}
+        for one in regressions.verdicts_of(connection, track.line, row.version_id, kind=kind)
+    }
+
+
 def _stored_gates(
-    connection: Connection, track: TrackRuns, row: JudgedRow, said: Sequence[Any], rows: Sequence[Any]
+    connection: Connection, track: TrackRuns, row: JudgedRow, said: Said, rows: Sequence[Any]
 ) -> tuple[dict[str, GateResult], str]:
     """How each word of `--fail-on` ends, without findings that users called expected or invalid; and the slow host.
     `said`: the verdicts of the version; `rows`: findings that are open in it.
     """
     is_peak_excused = any(one.excused and one.kind == "run" and one.metric.endswith("bytes") for one in rows)
-    verdicts = [(tuple(one[:5]), one.verdict, one.change) for one in said]
     gates = {}
     for word in FAIL_ON:
         counted = [
@@ -158,7 +155,7 @@ def _stored_gates(
         ]  # fmt: skip
         gates[word] = _gate(
             track.thresholds,
-            verdicts,
+            said,
             findings=[(one.kind, one.name, SIGNS[one.direction]) for one in counted],
             net=sum(one.contribution for one in counted if one.is_leaf),
             peak=0.0 if is_peak_excused else row.peak,
@@ -227,41 +224,36 @@ def judge_sides(
     window, _ = track.window(2, np.flatnonzero(~new), np.flatnonzero(new), limits)
     own = judge_version(window, traits, window.recorded & ~new, new, limits=limits)
     # as verdicts are stored; None where nothing is to be said
-    said, reasons = stated(track, own)
-    is_judged = said & (reasons != Reason.SETTINGS)
-    verdicts, words = (
-        objects([kind(code).name if one else None for code, one in zip(codes.tolist(), there.tolist(), strict=True)])
-        for kind, codes, there in ((Verdict, own.verdict, is_judged), (Reason, reasons, said))
-    )
-    numbers = {
-        name: np.where(is_judged, column, np.nan)
-        for name, column in numbers_of(track, own, limits).items()
-        if name in NUMBERS
-    }
+    told, reasons = stated(track, own)
+    numbers = numbers_of(track, own, limits)
+    said: Said = {}
+    for row, key in enumerate(keys):
+        is_judged = told[row] and reasons[row] != Reason.SETTINGS
+        said[key] = {name: numbers[name].item(row) if is_judged else np.nan for name in NUMBERS}
+        said[key]["verdict"] = Verdict(int(own.verdict[row])).name if is_judged else None
+        said[key]["reason"] = Reason(int(reasons[row])).name if told[row] else None
     leaf, changed = traits.leaf, np.isin(own.verdict, CHANGES)
     peaks = np.expm1(own.raw_change[traits.kind == KindCode.PEAK])
     shift = float(np.expm1(window.shift[new].mean())) if window.shift.any() else None
     gate = _gate(
         limits,
-        zip(keys, verdicts, numbers["change"], strict=True),
+        said,
         findings=[(keys[row][0], keys[row][2], int(own.sign[row])) for row in np.flatnonzero(own.sign).tolist()],
         net=float(own.contribution[leaf & changed].sum()),
         peak=float(np.nan_to_num(peaks).max(initial=0.0)),
     )  # fmt: skip
     with candidate_store.connect() as after, store.connect() as before:
         gates, host = _with_host(dict.fromkeys(FAIL_ON, gate), limits, (after, candidate), (before, baseline))
-    place = {key: at for at, key in enumerate(keys)}
-    return SideVerdicts(place, {"verdict": verdicts, "reason": words, **numbers}, rows, limits, shift, gates, host)
+    return SideVerdicts(said, rows, limits, shift, gates, host)
 
 
 def _gate(
-    limits: Thresholds, said: Iterable[tuple[Key, str | None, float]], *, findings: Iterable[tuple[str, str, int]],
-    net: float, peak: float,
-) -> GateResult:  # fmt: skip
-    """`said`: series, verdict and change; `findings`: kind, name and sign of what was found."""
-    steps = [one for one in said if one[0][0] == "run" and one[0][2] in STEP and one[1] is not None]
-    steps.sort(key=lambda one: (STEP.index(one[0][2]), _way(one[0])))
-    (_, _, step, *_), verdict, change = steps[0] if steps else (("", "", "", "", ""), None, np.nan)
+    limits: Thresholds, said: Said, *, findings: Iterable[tuple[str, str, int]], net: float, peak: float
+) -> GateResult:
+    """`findings`: kind, name and sign of what was found."""
+    steps = [key for key, own in said.items() if key[0] == "run" and key[2] in STEP and own["verdict"] is not None]
+    key = min(steps, key=lambda key: (STEP.index(key[2]), _way(key)), default=None)
+    step, verdict, change = (key[2], said[key]["verdict"], said[key]["change"]) if key else ("", None, np.nan)
     return gate_of(
         limits,
         signs=[sign for kind, name, sign in findings if kind == "run" and name == step],
