@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct, field
@@ -39,6 +39,8 @@ from tracker.store.regressions import FindingRow, IncidentRow, JudgedRow, Levels
 DIRECTIONS: Final = {1: "regression", -1: "improvement"}
 SIGNS: Final = {word: sign for sign, word in DIRECTIONS.items()}
 
+_VERSIONS: Final = ("first_version", "decided_version", "reference_level", "ended_version", "ended_by_version")
+"""Fields of a finding that are places of versions in the fold, and ids in its row."""
 _GONE: Final = 2**40
 """The place of a version that has no runs any more: behind all others."""
 _ATTEMPTS: Final = 3
@@ -83,29 +85,24 @@ def _judge_next_version(store: Store, reader: TrackReader) -> int | None:
     one at a time pass.
     """
 
-    def work(connection: Connection) -> int | None:
-        regressions.lock(connection, reader.line)
-        return write(connection, reader.make(connection))
-
-    def write(connection: Connection, made: tuple[int, list[Write]] | None, is_checked: bool = True) -> int | None:
-        if made is None or not (is_checked or reader.holds(connection)):
+    def write(connection: Connection, made: tuple[int, list[Write]] | None = None) -> int | None:
+        if made is None:
+            regressions.lock(connection, reader.line)
+            made = reader.make(connection)
+        elif not reader.holds(connection):
             return None
-        for own in made[1]:
+        for own in made[1] if made else ():
             own(connection)
-        return made[0]
+        return made[0] if made else None
 
-    if store.dialect == "postgresql":
-        return store.transact(work)
     with store.turn("judges"):
-        for _ in range(_ATTEMPTS):
+        for _ in range(0 if store.dialect == "postgresql" else _ATTEMPTS):
             with store.connect() as connection:
                 made = reader.make(connection)
-            if made is None:
-                return None
-            done = store.transact(partial(write, made=made, is_checked=False))
-            if done is not None:
+            done = None if made is None else store.transact(partial(write, made=made))
+            if made is None or done is not None:
                 return done
-        return store.transact(work)
+        return store.transact(write)
 
 
 class TrackReader(Struct):
@@ -253,29 +250,20 @@ def verdict_word(sign: int, how: str) -> str:
 def finding_of(row: FindingRow, at: dict[int, int], place: dict[int, int]) -> Finding:
     """A finding as the fold has it, from its row. `place`: of versions, of BEGINNING as well."""
     return Finding(
-        series=at[row.series_id],
-        sign=SIGNS[row.direction],
-        how=row.how,
-        first_version=place.get(row.first_version_id, _GONE),
-        decided_version=place.get(row.decided_version_id, _GONE),
-        reference=tuple(map(int, row.reference_runs.split())),
-        reference_level=place.get(row.reference_level_id, _GONE),
-        size=row.size,
-        contribution=row.contribution,
-        q=np.nan if row.q is None else row.q,
-        faster=row.was_faster,
-        state=row.state,
-        ended_version=place.get(row.ended_version_id or BEGINNING, _GONE),
-        ended_by=place.get(row.ended_by_version_id or BEGINNING, _GONE),
-        stored=row,
-    )
+        at[row.series_id], SIGNS[row.direction], row.how, reference=tuple(map(int, row.reference_runs.split())),
+        size=row.size, contribution=row.contribution, q=np.nan if row.q is None else row.q, faster=row.was_faster,
+        state=row.state, stored=row,
+        **{name: place.get(getattr(row, f"{name}_id") or BEGINNING, _GONE) for name in _VERSIONS},
+    )  # fmt: skip
 
 
 def finding_row(one: Finding, ids: I64, order: Sequence[int], data: Track | None, version: int) -> FindingRow:
     """The row of a finding; what decided it is frozen when it is found. `version`: that is judged with `data`."""
-    ended, ended_by = (order[at - 1] if at else None for at in (one.ended_version, one.ended_by))
+    ended: dict[str, Any] = {
+        f"{name}_id": order[at - 1] if (at := getattr(one, name)) else None for name in _VERSIONS[3:]
+    }
     if one.stored is not None and (one.state == "withdrawn" or one.decided_version != version):
-        return replace(one.stored, state=one.state, ended_version_id=ended, ended_by_version_id=ended_by)
+        return replace(one.stored, state=one.state, **ended)
     assert data is not None
     base = np.isin(data.run_ids, one.reference)
     new = data.versions >= one.first_version
@@ -285,28 +273,16 @@ def finding_row(one: Finding, ids: I64, order: Sequence[int], data: Track | None
         for side in (base, new)
     ]
     counted = not np.isnan(data.calls[one.series, base | new]).all()
+    number = (BEGINNING, *order)
     return FindingRow(
-        series_id=int(ids[one.series]),
-        direction=DIRECTIONS[one.sign],
-        how=one.how,
-        first_version_id=order[one.first_version - 1],
-        decided_version_id=order[one.decided_version - 1],
-        reference_level_id=order[one.reference_level - 1] if one.reference_level else BEGINNING,
-        reference_runs=" ".join(map(str, one.reference)),
-        new_runs=" ".join(map(str, data.run_ids[new].tolist())),
-        size=one.size,
-        q=None if np.isnan(one.q) else one.q,
-        contribution=one.contribution,
-        value_before=numbers[0],
-        value_after=numbers[1],
-        calls_before=numbers[2] if counted else None,
-        calls_after=numbers[3] if counted else None,
-        is_leaf=bool(data.series.leaf[one.series]),
-        was_faster=one.faster,
-        state=one.state,
-        ended_version_id=ended,
-        ended_by_version_id=ended_by,
-    )
+        int(ids[one.series]), DIRECTIONS[one.sign], one.how,
+        **{f"{name}_id": number[getattr(one, name)] for name in _VERSIONS[:3]},
+        reference_runs=" ".join(map(str, one.reference)), new_runs=" ".join(map(str, data.run_ids[new].tolist())),
+        size=one.size, q=None if np.isnan(one.q) else one.q, contribution=one.contribution,
+        value_before=numbers[0], value_after=numbers[1], calls_before=numbers[2] if counted else None,
+        calls_after=numbers[3] if counted else None, is_leaf=bool(data.series.leaf[one.series]),
+        was_faster=one.faster, state=one.state, **ended,
+    )  # fmt: skip
 
 
 def step_reference(data: Track, result: VersionResult) -> tuple[int, tuple[int, ...]]:

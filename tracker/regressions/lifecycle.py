@@ -26,8 +26,8 @@ class Finding(Struct):
     `decided_version`: whose runs decided it; `reference`: ids of the base runs, frozen; `reference_level`: their level;
     `size`: absolute change, a log, 0 for new and gone operators; `contribution`: share of the step, signed;
     `faster`: of an improvement, whether its version was faster on the whole; `state`: open, recovered, taken back,
-    accepted, vanished or withdrawn; `ended_version`: that in which it was over, `ended_by`: that whose runs decided it,
-    both 0 while open; `stored`: its row in the database, None: it has none.
+    accepted, vanished or withdrawn; `ended_version`: that in which it was over, `ended_by_version`: that whose runs
+    decided it, both 0 while open; `stored`: its row in the database, None: it has none.
     """
 
     series: int
@@ -43,7 +43,7 @@ class Finding(Struct):
     faster: bool = False
     state: str = "open"
     ended_version: int = 0
-    ended_by: int = 0
+    ended_by_version: int = 0
     stored: FindingRow | None = None
 
     @property
@@ -53,7 +53,7 @@ class Finding(Struct):
 
     def end(self, state: str, version: int = 0, by: int = 0) -> Finding:
         """Note what became of it: in `version`, by the runs of `by`."""
-        self.state, self.ended_version, self.ended_by = state, version, by
+        self.state, self.ended_version, self.ended_by_version = state, version, by
         return self
 
 
@@ -122,7 +122,7 @@ class TrackState(Struct):
             state.waits[own] = self.waits[own].copy()
         for one in self.findings:
             found = replace(one)
-            if one.decided_version >= version or one.ended_by >= version:
+            if one.decided_version >= version or one.ended_by_version >= version:
                 found.end("withdrawn" if one.decided_version >= version else "open")
             state.findings.append(found)
         return state

@@ -17,7 +17,7 @@ from tracker.detect import CHANGES, Key, KindCode, Reason, Thresholds, Verdict, 
 from tracker.errors import EXIT_FINDINGS, EXIT_OK, EXIT_TOO_LITTLE_DATA
 from tracker.regressions.hosts import OfRuns, slow_host
 from tracker.regressions.judgement import SIGNS, numbers_of, stated
-from tracker.regressions.track import WAYS, Track, TrackRuns, alike, runs_of_track, track_limits, traits_of
+from tracker.regressions.track import Track, TrackRuns, alike, runs_of_track, track_limits, traits_of
 from tracker.results.verdicts import FAIL_ON, GateResult
 from tracker.store import Store, judged, regressions
 from tracker.store.chosen import ChosenRun, chosen_runs, table_of
@@ -30,7 +30,7 @@ NUMBERS: Final = ("change", "judged_change", "q", "contribution", "detectable")
 STEP: Final = ("step", "e2e")
 """Names of the series that are the step: that of the whole capture where no step is marked."""
 Said = dict[Key, dict[str, Any]]
-"""A series -> verdict (None: none), reason, and NUMBERS (nan: unknown): `change` and `judged_change` are ratios, with and
+"""A series -> verdict (None: none), reason, and NUMBERS (nan: unknown): `change`, `judged_change`: ratios, with and
 without the common-mode shift.
 """
 _BY_TIME: Final = ("step", "net of the operators")
@@ -211,9 +211,6 @@ def judge_sides(
         with side.connect() as connection:
             runs += chosen_runs(connection, run_ids)
     keys, values, calls = table_of(runs)
-    # a trace before a summary of it: what is first there stands for the step
-    order = sorted(range(len(keys)), key=lambda at: _way(keys[at]))
-    keys, values, calls = [keys[at] for at in order], values[order], calls[order]
     rows = next((run.limits for run in runs if run.limits), ())
     limits = track_limits(rows)
     traits = traits_of(keys, rows, device_timed=all(run.timeline == "device" for run in runs[len(baseline) :]))
@@ -252,7 +249,7 @@ def _gate(
 ) -> GateResult:
     """`findings`: kind, name and sign of what was found."""
     steps = [key for key, own in said.items() if key[0] == "run" and key[2] in STEP and own["verdict"] is not None]
-    key = min(steps, key=lambda key: (STEP.index(key[2]), _way(key)), default=None)
+    key = min(steps, key=lambda key: (STEP.index(key[2]), key[4]), default=None)
     step, verdict, change = (key[2], said[key]["verdict"], said[key]["change"]) if key else ("", None, np.nan)
     return gate_of(
         limits,
@@ -262,11 +259,6 @@ def _gate(
         is_suspect=verdict == Verdict.SUSPECT.name and change > 0,
         is_decided=verdict not in (None, Verdict.TOO_FEW_RUNS.name),
     )
-
-
-def _way(key: Key) -> int:
-    """The place of a series of whole runs in WAYS: a trace before a summary of it."""
-    return WAYS.index(key[4]) if key[4] in WAYS else len(WAYS)
 
 
 def _open_in(connection: Connection, track: TrackRuns, version_id: int) -> list[Any]:

@@ -46,7 +46,7 @@ BEGINNING: Final = 0
 
 WAYS: Final = ("", SUMMARY, UNPROFILED)
 """How the numbers of a whole run came about: in a trace, in a profiler's summary, without a profiler. The first that is
-there stands for the step that operators are a part of.
+there, in this order and in that of the alphabet, stands for the step that operators are a part of.
 """
 
 MIN_RATIO: Final = "min_ratio"
@@ -265,12 +265,8 @@ class ReadBefore(Struct):
     traits: dict[bool, SeriesTraits] = field(default_factory=dict)
 
     def series_of(self, connection: Connection, line: Line) -> SeriesTable:
-        """The series of the track by ascending ids, those of whole runs by how they were measured first: see WAYS."""
-        if self.series is None:
-            found = judged.series_of(connection, line)
-            ways = [WAYS.index(key[4]) if key[0] == "run" and key[4] in WAYS else 0 for key in found.keys]
-            order = np.lexsort([found.ids, np.array(ways, dtype=int)])
-            self.series = SeriesTable(found.ids[order], [found.keys[at] for at in order.tolist()])
+        """The series of the track by ascending ids."""
+        self.series = self.series or judged.series_of(connection, line)
         return self.series
 
 
