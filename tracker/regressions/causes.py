@@ -73,20 +73,17 @@ def mark_cause(row: Row) -> None:
     elif counted and row["baseline_calls"] and row["candidate_calls"]:
         ends = (row[name] for name in ("baseline_value", "candidate_value", "baseline_calls", "candidate_calls"))
         _, by_calls, per_call = cause_words(*ends)
-    if row["kind"] == "run":
-        cause = _OF_RUN.get(row["name"], "")
-    elif row["kind"] == "memory":
-        cause = "memory"
+    slower, faster = (
+        ("new operator", "operator gone") if is_presence
+        else ("more calls", "fewer calls") if abs(by_calls or 0.0) > abs(per_call or 0.0)
+        else ("slower communication", "faster communication") if row["kind"] == "communication"
+        else ("slower per call", "faster per call")
+    )  # fmt: skip
+    cause = slower if worse else faster
+    if row["kind"] in ("run", "memory"):
+        cause = _OF_RUN.get(row["name"], "") if row["kind"] == "run" else "memory"
     elif row["change"] == "gradual":
         cause = "gradual slowdown"
-    elif is_presence:
-        cause = "new operator" if worse else "operator gone"
-    elif by_calls is not None and per_call is not None and abs(by_calls) > abs(per_call):
-        cause = "more calls" if worse else "fewer calls"
-    elif row["kind"] == "communication":
-        cause = "slower communication" if worse else "faster communication"
-    else:
-        cause = "slower per call" if worse else "faster per call"
     row |= {"cause": cause, "by_calls": by_calls, "by_time_per_call": per_call}
 
 

@@ -64,12 +64,9 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
     rows = found_rows(store, options, tracks=tracks)
     chosen = [row for row in rows if is_wanted(row, options)]
     numbers = dict.fromkeys(row["incident_id"] for row in chosen if row["incident_id"] is not None)
-    incidents = [incident_of([row for row in rows if row["incident_id"] == number]) for number in numbers]
-    incidents.sort(key=lambda one: (-one["ordinal"], one["incident_id"]))
-    environment = [row for one in incidents for row in causes.changed_between(store, one)]
-    for one in incidents:
-        own, changed = ([row for row in of if row["incident_id"] == one["incident_id"]] for of in (rows, environment))
-        one["causes"] = ", ".join(causes_of(own, changed))
+    found = [explained(store, [row for row in rows if row["incident_id"] == number]) for number in numbers]
+    found.sort(key=lambda one: (-one[0]["ordinal"], one[0]["incident_id"]))
+    incidents, environment = [one for one, _ in found], [row for _, changed in found for row in changed]
     place = {one["incident_id"]: at for at, one in enumerate(incidents)}
     roll_up(chosen)  # under what is shown, not under what the options leave out
     shown = chosen if options.every else [causes.as_one(row) for row in chosen if row["under"] is None]
@@ -260,20 +257,18 @@ def roll_up(rows: Sequence[Row]) -> None:
     `covers` so.
     """
 
-    def together(row: Row) -> tuple[Any, ...]:
-        return row["incident_id"], row["direction"], row["workload_id"], row["configuration_id"], row["device_id"]
+    def place(row: Row, kind: str, name: str | None) -> tuple[Any, ...]:
+        way = row["part"] if row["kind"] == "run" else ""
+        return row["incident_id"], row["direction"], line_of(row), kind, name, way
 
-    def way(row: Row) -> str:
-        return str(row["part"]) if row["kind"] == "run" else ""
-
-    above: dict[tuple[Any, ...], int] = {}
-    for at, row in enumerate(rows):
-        above.setdefault((*together(row), row["kind"], row["name"], way(row)), at)
+    above: dict[tuple[Any, ...], Row] = {}
+    for row in rows:
+        above.setdefault(place(row, row["kind"], row["name"]), row)
     for row in rows:
         name = _SAME.get(row["name"]) if row["kind"] == "run" else row["name"]
-        places = [(*together(row), kind, name, way(row)) for kind in _ABOVE.get(row["kind"], ())]
-        found = [above[place] for place in places if place in above]
-        row["under"] = (rows[found[0]]["finding_id"] or -1) if found else None
+        found = (above.get(place(row, kind, name)) for kind in _ABOVE.get(row["kind"], ()))
+        whole = next(filter(None, found), None)
+        row["under"] = whole and (whole["finding_id"] or -1)
     heads = {row["finding_id"] for row in rows if row.get("replaced") is not None}
     for row in rows:
         of = row.get("replaced")
@@ -282,6 +277,13 @@ def roll_up(rows: Sequence[Row]) -> None:
     covers = Counter(row["under"] for row in rows)
     for row in rows:
         row["covers"] = covers[row["finding_id"]] if row["finding_id"] is not None else 0
+
+
+def explained(store: Store, own: Sequence[Row]) -> tuple[Row, list[Row]]:
+    """An incident with its causes, and what else changed with it, from all of its findings."""
+    incident = incident_of(own)
+    changed = causes.changed_between(store, incident)
+    return incident | {"causes": ", ".join(causes_of(own, changed))}, changed
 
 
 def incident_of(own: Sequence[Row]) -> Row:

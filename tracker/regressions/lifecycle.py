@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from tracker.columns import F64, I64, Flags
 from tracker.detect import DEFAULTS, JudgedSeries, KindCode, SeriesTraits, Thresholds, Verdict, Window, judge_version
 from tracker.detect.sides import sides_of
-from tracker.regressions.track import BEGINNING, Track, newest, oldest
+from tracker.regressions.track import BEGINNING, Track, newest
 from tracker.store.regressions import FindingRow
 
 UNDECIDED: Final = -1
@@ -439,7 +439,7 @@ def gradual_slowdowns(state: TrackState, now: VersionRuns, settled: Flags) -> It
     level = now.level(now.current)
     whole = (level | now.new)[:, new].all(axis=1) & (new.sum() >= limits.least_gradual)
     rows = np.flatnonzero(now.series.leaf & settled & whole & ~state.opened)
-    base = oldest(level & ~new, limits.window)
+    base = level & ~new & (np.cumsum(level & ~new, axis=1) <= limits.window)
     least = np.log1p(limits.gradual_ratio)
     logs = now.window.logs[rows] - now.window.shift
     sides = sides_of(logs, base[rows], new)

@@ -58,7 +58,6 @@ COUNTS: Final = frozenset({"confirm", "least_base", "window", "look_back"})
 
 _SHAPED: Final = 0.1
 """Share of the operators of a run that have shapes where shapes were recorded: half to nearly all of them."""
-_LINE: Final = ("workload_id", "configuration_id", "device_id")
 _LONGEST: Final = 18
 """Digits of the longest number that a database can have."""
 
@@ -167,7 +166,7 @@ def named_lines(
     words = rows.rows("workload", "configuration", "vendor", "device")
     return {
         Line(*line): {"workload": of, "configuration": own, "device": f"{vendor} {model}".strip()}
-        for line, (of, own, vendor, model) in zip(rows.rows(*_LINE), words, strict=True)
+        for line, (of, own, vendor, model) in zip(rows.rows(*Line.__struct_fields__), words, strict=True)
     }
 
 
@@ -184,7 +183,10 @@ def places(store: Store, options: HistoryOptions) -> list[TrackRuns]:
     key = options.key or ""
     if key.isascii() and key.isdigit() and len(key) <= _LONGEST and len(found) > 1:
         # the number of a series says which workload is meant; what is the number of none here may be a name
-        own = {Line(*line) for line in queries.series_lines(store, [int(key)])[list(_LINE)].to_numpy().tolist()}
+        own = {
+            Line(*line)
+            for line in queries.series_lines(store, [int(key)])[[*Line.__struct_fields__]].to_numpy().tolist()
+        }
         if not own:
             raise UsageError(f"there is no series {key}", remedy="tracker history '*' --workload WORKLOAD lists them")
         found = {line: names for line, names in found.items() if line in own} or found
@@ -302,11 +304,6 @@ def newest(chosen: Flags, count: int) -> Flags:
     """
     from_end = np.cumsum(chosen[:, ::-1], axis=1)[:, ::-1]
     return chosen & (from_end <= count)
-
-
-def oldest(chosen: Flags, count: int) -> Flags:
-    """The first `count` of the chosen columns of each row."""
-    return chosen & (np.cumsum(chosen, axis=1) <= count)
 
 
 def geometric_mean(values: F64, columns: Any) -> F64:
