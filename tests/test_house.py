@@ -31,7 +31,7 @@ ROOMS = {
     "tracker/profile": (858, 7),
     "tracker/ranks": (937, 6),
     "tracker/readers": (15_794, 120),
-    "tracker/regressions": (3_801, 15),
+    "tracker/regressions": (3_803, 15),
     "tracker/reports": (8_273, 38),
     "tracker/results": (2_920, 15),
     "tracker/store": (12_631, 168),
@@ -39,7 +39,7 @@ ROOMS = {
     "tracker/watch": (1_800, 12),
     "migrations": (499, 3),
     "scripts": (3_408, 14),
-    "tests": (49_710, 340),
+    "tests": (49_716, 340),
 }
 """Room -> lines and files of Python and SQL."""
 

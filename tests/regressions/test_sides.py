@@ -8,7 +8,9 @@ import pytest
 from tests.regressions.made import OPS, runs
 from tests.regressions.test_judgement import judge, rows
 from tracker.compare import diff, show
+from tracker.regressions.inbox import findings
 from tracker.regressions.sides import NUMBERS, judge_sides, verdicts_of_sides
+from tracker.reports import render
 from tracker.store import open_store
 from tracker.store import runs as edits
 from tracker.store.order import order_versions
@@ -113,6 +115,17 @@ def test_runs_recorded_with_other_settings_have_no_verdict_of_the_step(store):
     assert (found.said[step]["verdict"], found.said[step]["reason"]) == (None, "SETTINGS")
     assert verdict(found) == "REGRESSED"
     assert found.gates["new"].cause == "net of the operators", "not the step"
+
+
+def test_findings_without_a_step_before_have_no_sum(memory_store):
+    """No older run is recorded like v2: its step has nothing to change from, op07 on the device has."""
+    runs(memory_store, "v1")
+    runs(memory_store, "v2", SLOW, start=3, settings={"with_stack": "on"})
+    judge(memory_store)
+    found = findings(memory_store)
+    (one,) = found.tables["incidents"].records()
+    assert [one[name] for name in ("baseline_step_ns", "step_delta_ns", "machine_ns")] == [None] * 3
+    assert "REGRESSED in v2" in str(render(found))
 
 
 def test_two_databases_are_judged_as_one(tmp_path):

@@ -310,18 +310,20 @@ def incidents_of(data: Track, state: TrackState, result: VersionResult, order: S
         old = now.window.shift[np.isin(now.run_ids, base)]
         shift = now.window.shift[now.since(first)].mean() - (old.mean() if len(old) else 0.0)
         before, after = (geometric_mean(data.values[leaf], side) for side in sides)
-        step = [geometric_mean(data.step[None, :], side)[0] for side in sides]
-        is_found = np.zeros(len(leaf), dtype=bool)
+        old_step, new_step = (float(geometric_mean(data.step[None, :], side)[0]) or None for side in sides)
+        if old_step is None or new_step is None:
+            yield IncidentRow(order[first - 1], old_step, new_step)
+            continue
         rows = [one.series for one in state.findings if one.first_version == first and one.state != "withdrawn"]
-        is_found[rows] = True
-        found, change = is_found[leaf], after - before
+        found, change = np.isin(np.flatnonzero(leaf), rows), after - before
         is_new, is_gone = found & (before == 0), found & (after == 0)
         machine = (before * np.expm1(shift))[~found & (before > 0) & (after > 0)].sum()
-        parts = (
-            step[0], step[1], change[found & ~is_new & ~is_gone].sum(), change[is_new].sum(), change[is_gone].sum(),
-            machine, change[~found].sum() - machine, (step[1] - after.sum()) - (step[0] - before.sum()),
+        yield IncidentRow(
+            order[first - 1], old_step, new_step, float(change[found & ~is_new & ~is_gone].sum()),
+            float(change[is_new].sum()), float(change[is_gone].sum()), float(machine),
+            float(change[~found].sum() - machine),
+            float((new_step - after.sum()) - (old_step - before.sum())),
         )  # fmt: skip
-        yield IncidentRow(order[first - 1], *(None if np.isnan(one) else float(one) for one in parts))
 
 
 def judged_row(data: Track, result: VersionResult, version: int, rests_on: bytes) -> JudgedRow:

@@ -123,12 +123,12 @@ class IncidentRow(Struct, frozen=True):
     first_version_id: int
     before_ns: float | None
     after_ns: float | None
-    operators_ns: float | None
-    new_ns: float | None
-    gone_ns: float | None
-    machine_ns: float | None
-    other_operators_ns: float | None
-    beside_ns: float | None
+    operators_ns: float | None = None
+    new_ns: float | None = None
+    gone_ns: float | None = None
+    machine_ns: float | None = None
+    other_operators_ns: float | None = None
+    beside_ns: float | None = None
 
 
 _PARTS: Final = IncidentRow.__struct_fields__
