@@ -25,7 +25,7 @@ import tracker  # noqa: E402
 from tracker.detect import DEFAULTS, KindCode, series_of  # noqa: E402
 from tracker.regressions.judgement import judged_row  # noqa: E402
 from tracker.regressions.lifecycle import TrackState, VersionResult, judge_next, walk  # noqa: E402
-from tracker.regressions.sides import GateFacts  # noqa: E402
+from tracker.regressions.sides import gate_of  # noqa: E402
 from tracker.regressions.track import Track  # noqa: E402
 from tracker.store import judged  # noqa: E402
 
@@ -111,7 +111,7 @@ def gate_code(track: Track, result: VersionResult) -> int:
     signs = tuple(one.sign for one in result.found if one.state == "open" and one.series in steps)
     is_suspect = bool((result.judged.suspect[steps] > 0).any())
     is_decided = row.step_verdict not in (None, "TOO_FEW_RUNS")
-    return GateFacts(signs, row.net, row.peak, is_suspect, is_decided).result(DEFAULTS).code
+    return gate_of(DEFAULTS, signs=signs, net=row.net, peak=row.peak, is_suspect=is_suspect, is_decided=is_decided).code
 
 
 def nights(runs: Runs) -> None:

@@ -11,7 +11,7 @@ from tracker.detect import DEFAULTS
 from tracker.regressions.causes import Moved, replacements
 from tracker.regressions.judgement import incidents_of
 from tracker.regressions.lifecycle import TrackState, walk
-from tracker.regressions.sides import GateFacts
+from tracker.regressions.sides import gate_of
 
 
 def test_parts_of_an_incident_add_up_to_the_step():
@@ -38,15 +38,15 @@ def test_same_shapes_and_calls_in_place_are_one_replacement():
 @pytest.mark.parametrize(
     ("facts", "code", "cause"),
     [
-        (GateFacts(steps=(1,), peak=0.2, decided=True), 1, "step"),
-        (GateFacts(steps=(-1,), net=0.02, decided=True), 0, ""),
-        (GateFacts(net=0.01, decided=True), 1, "net of the operators"),
-        (GateFacts(net=0.009, peak=0.09, decided=True), 0, ""),
-        (GateFacts(steps=(-1,), peak=0.1, decided=True), 1, "peak memory"),
-        (GateFacts(suspect=True, decided=True), 4, "suspect"),
-        (GateFacts(decided=False), 4, "runs"),
+        ({"signs": [1], "peak": 0.2, "is_decided": True}, 1, "step"),
+        ({"signs": [-1], "net": 0.02, "is_decided": True}, 0, ""),
+        ({"net": 0.01, "is_decided": True}, 1, "net of the operators"),
+        ({"net": 0.009, "peak": 0.09, "is_decided": True}, 0, ""),
+        ({"signs": [-1], "peak": 0.1, "is_decided": True}, 1, "peak memory"),
+        ({"is_suspect": True, "is_decided": True}, 4, "suspect"),
+        ({"is_decided": False}, 4, "runs"),
     ],
 )
 def test_the_first_rule_that_holds_gives_the_exit_code(facts, code, cause):
-    found = facts.result(DEFAULTS)
+    found = gate_of(DEFAULTS, **facts)
     assert (found.code, found.cause) == (code, cause)

@@ -41,8 +41,8 @@ def part(track, columns):
 def kept(state):
     """What a state holds, without findings that were withdrawn."""
     found = Counter(
-        (one.key, one.decided_version, one.reference, one.reference_level, one.state, one.ended_version, one.ended_by,
-         one.faster, round(one.size, 12))
+        (one.key, one.decided_version, one.reference, one.reference_level, one.state, one.ended_version,
+         one.ended_by_version, one.faster, round(one.size, 12))
         for one in state.findings if one.state != "withdrawn"
     )  # fmt: skip
     rows = (state.levels, state.settled, state.waits)

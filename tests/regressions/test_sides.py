@@ -8,10 +8,11 @@ import pytest
 from tests.regressions.made import OPS, runs
 from tests.regressions.test_judgement import judge, rows
 from tracker.compare import diff, show
+from tracker.regressions.inbox import findings
 from tracker.regressions.sides import NUMBERS, judge_sides, verdicts_of_sides
+from tracker.reports import render
 from tracker.store import open_store
 from tracker.store import runs as edits
-from tracker.store.chosen import Known
 from tracker.store.order import order_versions
 
 SLOW = {"op07": 1.5}
@@ -26,7 +27,7 @@ def three(store):
 
 
 def verdict(found, key=OF_OP):
-    return found.of(key)["verdict"]
+    return found.said[key]["verdict"]
 
 
 @pytest.mark.postgres
@@ -41,7 +42,7 @@ def test_neighbours_have_the_stored_verdicts(store):
             "FROM verdict AS d INNER JOIN series AS s ON d.series_id = s.id INNER JOIN version AS v "
             f"ON d.version_id = v.id WHERE v.label = '{version}'",
         )
-        assert {(*key, verdict(found, key), found.of(key)["change"]) for key in found.places} == {*stored}
+        assert {(*key, verdict(found, key), found.said[key]["change"]) for key in found.said} == {*stored}
     assert [verdict(verdicts_of_sides(store, base, new)) for base, new in (
         ((1, 2, 3), (4, 5, 6)), ((4, 5, 6), (7, 8, 9)), ((7, 8, 9), (10, 11, 12)),
     )] == ["REGRESSED", "UNCHANGED", "IMPROVED"]  # fmt: skip
@@ -96,8 +97,8 @@ def test_the_order_in_which_series_came_does_not_matter(tmp_path):
         for version in order:
             is_new = version == "v2"
             ids[version] = runs(store, version, {**SLOW, "gelu": 2_000_000} if is_new else None, start=3 * is_new)
-        result = judge_sides(store, ids["v1"], ids["v2"], store, Known())
-        found.append({key: result.of(key) for key in result.places})
+        result = judge_sides(store, ids["v1"], ids["v2"], store)
+        found.append(dict(result.said))
     one, other = found
     assert one.keys() == other.keys()
     for key, row in one.items():
@@ -110,10 +111,21 @@ def test_runs_recorded_with_other_settings_have_no_verdict_of_the_step(store):
     runs(store, "v1")
     runs(store, "v2", SLOW, start=3, settings={"with_stack": "on"})
     found = verdicts_of_sides(store, [1, 2, 3], [4, 5, 6])
-    step = next(key for key in found.places if key[2] == "step")
-    assert (found.of(step)["verdict"], found.of(step)["reason"]) == (None, "SETTINGS")
+    step = next(key for key in found.said if key[2] == "step")
+    assert (found.said[step]["verdict"], found.said[step]["reason"]) == (None, "SETTINGS")
     assert verdict(found) == "REGRESSED"
-    assert not found.gates["new"].decided
+    assert found.gates["new"].cause == "net of the operators", "not the step"
+
+
+def test_findings_without_a_step_before_have_no_sum(memory_store):
+    """No older run is recorded like v2: its step has nothing to change from, op07 on the device has."""
+    runs(memory_store, "v1")
+    runs(memory_store, "v2", SLOW, start=3, settings={"with_stack": "on"})
+    judge(memory_store)
+    found = findings(memory_store)
+    (one,) = found.tables["incidents"].records()
+    assert [one[name] for name in ("baseline_step_ns", "step_delta_ns", "machine_ns")] == [None] * 3
+    assert "REGRESSED in v2" in str(render(found))
 
 
 def test_two_databases_are_judged_as_one(tmp_path):
@@ -122,7 +134,7 @@ def test_two_databases_are_judged_as_one(tmp_path):
     runs(stores[1], "v1", SLOW, start=3)
     found = verdicts_of_sides(stores[0], [1, 2, 3], [1, 2, 3], candidate_store=stores[1])
     assert (found.base_runs, verdict(found)) == (None, "REGRESSED")
-    unchanged = [key for key in found.places if key[0] == "op" and found.of(key)["verdict"] == "UNCHANGED"]
+    unchanged = [key for key in found.said if key[0] == "op" and found.said[key]["verdict"] == "UNCHANGED"]
     assert len(unchanged) == OPS - 1
 
 

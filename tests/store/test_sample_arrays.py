@@ -12,7 +12,7 @@ from sqlalchemy import text
 from tests.factories import capture, record, save
 from tracker.profile import Device
 from tracker.store import judged, runs, save_run
-from tracker.store.chosen import all_keys, values_of_runs
+from tracker.store.chosen import chosen_runs, table_of
 from tracker.store.samples import SampleArray, arrays_of
 from tracker.store.samples.arrays import array_of_rows, packed, unpacked
 
@@ -81,14 +81,13 @@ def test_a_purged_run_leaves_no_array(store):
 def test_a_run_that_an_older_program_wrote_is_read_from_its_rows(store):
     save(store, runs=2, ops=[("mm", 100), ("relu", 10)])
     with store.connect() as connection:
-        before = values_of_runs(connection, [1, 2])
+        before = table_of(chosen_runs(connection, [1, 2]))
     with store.begin() as connection:
         connection.execute(text("DELETE FROM sample_array WHERE run_id = 2"))
     with store.connect() as connection:
-        after = values_of_runs(connection, [1, 2])
-    assert before.keys == after.keys
-    np.testing.assert_array_equal(before.values, after.values)
-    np.testing.assert_array_equal(before.calls, after.calls)
+        after = table_of(chosen_runs(connection, [1, 2]))
+    assert before[0] == after[0]
+    np.testing.assert_array_equal(before[1:], after[1:])
 
 
 @pytest.mark.parametrize("run_ids", [[1], [2, 1], [1, 3, 2]])
@@ -105,10 +104,3 @@ def test_values_of_runs_are_those_of_the_table_sample(store, run_ids):
         for place, series_id in enumerate(series.ids.tolist()):
             expected = slow.get((run_id, series_id), (np.nan, np.nan))
             np.testing.assert_array_equal((values[place, column], calls[place, column]), expected)
-
-
-def test_the_keys_of_several_sides_are_all_of_them_in_order():
-    a, b, c = (("op", "ns", name, "", "") for name in "abc")
-    assert list(all_keys([(a, b)])) == [a, b]
-    assert list(all_keys([(a, b), (a, b)])) == [a, b]
-    assert list(all_keys([(b, c), (), (a, c)])) == [a, b, c]

@@ -174,12 +174,6 @@ def _cut(side: Loaded) -> frozenset[str]:
     return frozenset().union(*found)
 
 
-def stated_recordings(side: Loaded) -> dict[int, queries.Recorded]:
-    """What the captures of each run of a side say of how it was recorded."""
-    rows = side.about(queries.recordings)
-    return queries.recorded_of(rows.rows(*rows.arrays), side.run_ids)
-
-
 def _recordings(side: Loaded) -> Sequence[Recording]:
     """The distinct recordings of the runs of a side."""
     ops = side.ask(queries.ops)
@@ -187,9 +181,9 @@ def _recordings(side: Loaded) -> Sequence[Recording]:
     shaped, placed = ops["input_shapes"] != "", ops["module"] != ""
     of_run = ops.integers("run_id")
     with_memory = {run_id for run_id, has in side.told().rows("run_id", knowing.MEMORY) if has}
-    said = stated_recordings(side)
+    said = side.about(queries.recordings)
     found = []
-    for run_id, one in said.items():
+    for run_id, one in queries.recorded_of(said.rows(*said.arrays), side.run_ids).items():
         own = of_run == run_id
         every, with_shapes = (len(np.unique(number[chosen])) for chosen in (own, own & shaped))
         found.append(

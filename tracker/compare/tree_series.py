@@ -58,7 +58,7 @@ def _phases(tree: Tree, judged: Judged) -> Found:
 def _modules(tree: Tree, judged: Judged) -> Found:
     assert judged.found is not None
     phases: dict[str, list[Key]] = {}
-    for key in judged.found.places:
+    for key in judged.found.said:
         if key[:2] == ("module", judged.metric):
             phases.setdefault(key[2], []).append(key)
     for node, (kind, _, _) in enumerate(tree.names):

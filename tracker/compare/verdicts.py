@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -14,7 +15,6 @@ from msgspec import Struct
 
 from tracker.columns import Columns, objects
 from tracker.compare.operators import own_time
-from tracker.compare.recorded import stated_recordings
 from tracker.compare.refusals import INSTEAD, refused
 from tracker.detect import Key, Verdict
 from tracker.regressions.hosts import note_of
@@ -22,11 +22,9 @@ from tracker.regressions.sides import STEP, SideVerdicts, stored_verdicts, verdi
 from tracker.regressions.track import WAYS, traits_of, words_of_limits
 from tracker.results import VERDICT_COLUMNS, DiffOptions, Judgement
 from tracker.results.verdicts import EXCUSED, INCOMPARABLE, TOO_FEW, GateResult, reason_words
-from tracker.store.chosen import Known
 from tracker.units import counted, format_bytes, format_diff, format_numbers
 
 if TYPE_CHECKING:
-    from tracker.columns import Flags
     from tracker.compare.operators import Operators
     from tracker.compare.recorded import Recorded
     from tracker.compare.sides import Loaded
@@ -59,8 +57,7 @@ class Judged(Struct, frozen=True, eq=False):
     @property
     def gates(self) -> Mapping[str, GateResult]:
         """How each word of `--fail-on` ends; empty where nothing was judged."""
-        found = self.found
-        return {} if found is None else {word: facts.result(found.limits) for word, facts in found.gates.items()}
+        return {} if self.found is None else self.found.gates
 
     @property
     def base_runs(self) -> tuple[int, ...]:
@@ -87,33 +84,30 @@ class Judged(Struct, frozen=True, eq=False):
         words = zip(found.listed("verdict"), found.listed("reason"), why, strict=True)
         return found.having(reason=objects([own if word or own else other or None for word, own, other in words]))
 
-    def _words_of(self, place: int, key: Key) -> str | None:
-        """Why a verdict is no change, or what an older finding says, in words."""
-        assert self.found is not None
-        if key in self.found.excused:
-            return EXCUSED
-        said = self.found.columns
-        return self.found.still.get(key) or reason_words(said["verdict"][place], said["reason"][place]) or None
-
     def filled(self, table: Columns, keys: Sequence[Key]) -> Columns:
         """The rows with their VERDICT_COLUMNS filled from the series `keys`, one per row; NO_SERIES for none, and a row
         that shares its series with others is not judged.
         """
-        if self.found is None or not len(table):
+        found = self.found
+        if found is None or not len(table) or not found.said:
             return table
         rows_of = Counter(keys)
-        rows = np.array([self.found.places.get(key, -1) if rows_of[key] == 1 else -1 for key in keys])
-        if not len(self.found.places):
-            return table
-        said = self.found.columns
+        rows = [found.said.get(key) if rows_of[key] == 1 else None for key in keys]
         filled: dict[str, Any] = {
-            column: np.where(rows < 0, np.nan, said["judged_change" if column == "judged_diff" else column][rows])
-            for column in VERDICT_COLUMNS
-            if column not in ("verdict", "reason")
+            name: np.array(
+                [np.nan if row is None else row["judged_change" if name == "judged_diff" else name] for row in rows]
+            )
+            for name in VERDICT_COLUMNS
+            if name not in ("verdict", "reason")
         }
-        filled["verdict"] = objects([None if row < 0 else said["verdict"][row] for row in rows.tolist()])
-        reasons = [None if row < 0 else self._words_of(row, key) for row, key in zip(rows.tolist(), keys, strict=True)]
-        filled["reason"] = objects(reasons)
+        filled["verdict"] = objects([row and row["verdict"] for row in rows])
+        # why a verdict is no change, or what an older finding says, in words
+        filled["reason"] = objects([
+            None if row is None
+            else EXCUSED if key in found.excused
+            else found.still.get(key) or reason_words(row["verdict"], row["reason"]) or None
+            for row, key in zip(rows, keys, strict=True)
+        ])  # fmt: skip
         if self.recorded is not None and self.recorded.found:
             pairs = {key[:2]: self.recorded.why_not(*key[:2]) for key in set(keys) if key != NO_SERIES}
             why = [pairs.get(key[:2]) or None for key in keys]
@@ -148,7 +142,11 @@ class Judged(Struct, frozen=True, eq=False):
         if self.found is None or not self.of_ops:
             return {}
         kinds = ("op_name",) if self.by_name else ("op_name", "op")
-        rows = _rows(self.found, np.isin(self.found.columns["verdict"], _FINDINGS), kinds, self.metric)
+        rows = [
+            {**dict(zip(_KEY, key, strict=True)), **own}
+            for key, own in sorted(self.found.said.items(), key=itemgetter(0))
+            if own["verdict"] in _FINDINGS and key[0] in kinds and key[1] == self.metric
+        ]
         rows.sort(key=lambda row: (row["verdict"] == "SUSPECT", row["kind"] == "op", *_by_contribution(row)))
         of_name: dict[str, Row] = {}
         for row in rows:
@@ -156,16 +154,8 @@ class Judged(Struct, frozen=True, eq=False):
         return {row["name"]: row for row in sorted(of_name.values(), key=_by_contribution)}
 
     def _row(self, key: Key) -> Row | None:
-        if self.found is None or key not in self.found.places:
-            return None
-        row = self.found.of(key)
-        return None if row["verdict"] is None else row
-
-
-def _rows(found: SideVerdicts, chosen: Flags, kinds: Sequence[str], metric: str) -> list[Row]:
-    """What is said of the `chosen` series of some kinds and a metric, and their keys, in the order of these."""
-    own = [key for key, at in found.places.items() if chosen[at] and key[0] in kinds and key[1] == metric]
-    return [{**dict(zip(_KEY, key, strict=True)), **found.of(key)} for key in sorted(own)]
+        row = None if self.found is None else self.found.said.get(key)
+        return None if row is None or row["verdict"] is None else row
 
 
 def _by_contribution(row: Row) -> tuple[bool, float, str]:
@@ -186,20 +176,15 @@ def judge(
     """
     whole_ops = options.max_kernels is None and not options.op_map
     left_out = _left_out(options, whole_ops)
-    known = Known(recordings=stated_recordings(baseline))
-    if candidate.store is baseline.store:
-        known.recordings.update(stated_recordings(candidate))
     by_name = options.match == "name"
     reason, refusal = refused(baseline, candidate, operators, recorded)
     found = None
     if not reason:
-        found = verdicts_of_sides(
-            baseline.store, baseline.run_ids, candidate.run_ids, candidate_store=candidate.store, known=known
-        )
+        found = verdicts_of_sides(baseline.store, baseline.run_ids, candidate.run_ids, candidate_store=candidate.store)
     elif refusal == TOO_FEW and candidate.store is baseline.store:
         # the version before may have one run: what is stored rests on all of the level
         with baseline.store.connect() as connection:
-            found = stored_verdicts(connection, baseline.run_ids, candidate.run_ids, known)
+            found = stored_verdicts(connection, baseline.run_ids, candidate.run_ids)
     if found is None:
         why = [reason, *([INSTEAD] if refusal == INCOMPARABLE and not options.force else [])]
         judgement, step_ratio = Judgement(judged=False, sentences=tuple(why), refusal=refusal), None
@@ -214,7 +199,7 @@ def judge(
         *not_judged,
         _shared(found),
         *_still(found),
-        *filter(None, [note_of(found.gates["new"].host if "new" in found.gates else "")]),
+        *filter(None, [note_of(found.host)]),
         *([f"Judged by thresholds of your own: {limits}."] if limits else []),
         *_without_verdicts(left_out, options),
     )
@@ -234,8 +219,7 @@ def _left_out(options: DiffOptions, whole_ops: bool) -> frozenset[str]:
 
 def _counts(found: SideVerdicts, metric: str, kind: str) -> dict[str, int]:
     """Verdict -> series of `kind` that have it, changes first."""
-    verdicts = found.columns["verdict"]
-    own = Counter(verdicts[at] for key, at in found.places.items() if key[:2] == (kind, metric))
+    own = Counter(row["verdict"] for key, row in found.said.items() if key[:2] == (kind, metric))
     order = (*_FINDINGS, *(one.name for one in Verdict if one.name not in _FINDINGS))
     return {word: own[word] for word in order if word in own}
 
@@ -324,8 +308,7 @@ def _api(judged: Judged, table: Columns) -> list[Key]:
 
 def _overall(judged: Judged, table: Columns) -> list[Key]:
     assert judged.found is not None
-    verdicts = judged.found.columns["verdict"]
-    judged_runs = [key for key, at in judged.found.places.items() if key[0] == _RUN and verdicts[at] is not None]
+    judged_runs = [key for key, row in judged.found.said.items() if key[0] == _RUN and row["verdict"] is not None]
     # what both sides measured in the same way, a trace before the others
     run = {key[1]: key for way in reversed(WAYS) for key in judged_runs if key[4] == way}
     return [run.get(FIELD_OF.get(metric, metric), NO_SERIES) for metric in table["metric"]]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from tracker.columns import F64, I64, Flags
+from tracker.columns import F64, I64, Flags, Texts, objects
 from tracker.detect.thresholds import DEFAULTS, Thresholds
 
 Key = tuple[str, str, str, str, str]
@@ -66,13 +66,14 @@ _KINDS = {
 class SeriesTraits(Struct, frozen=True):
     """Arrays with one element per series of a track.
 
-    `family`: code of those that are tested together; `kind`: of `KindCode`; `is_time`: whether it is a time within the
-    step, so that its contribution is a share of it; `more_is_better`; `ratio`: smallest change, as a log; `floor`:
-    smallest contribution.
+    `family`: code of those that are tested together; `kind`: of `KindCode`; `part`: of their keys; `is_time`: whether
+    it is a time within the step, so that its contribution is a share of it; `more_is_better`; `ratio`: smallest change,
+    as a log; `floor`: smallest contribution.
     """
 
     family: I64
     kind: I64
+    part: Texts
     is_time: Flags
     more_is_better: Flags
     ratio: F64
@@ -90,8 +91,9 @@ class SeriesTraits(Struct, frozen=True):
 
     @property
     def steps(self) -> list[int]:
-        """The series that can stand for the step: its own, then end to end and compute."""
-        return [row for kind in (KindCode.STEP, KindCode.WHOLE) for row in np.flatnonzero(self.kind == kind).tolist()]
+        """The series that can stand for the step: its own, then end to end and compute, of a trace before a summary."""
+        rows: list[int] = np.flatnonzero(np.isin(self.kind, (KindCode.STEP, KindCode.WHOLE))).tolist()
+        return sorted(rows, key=lambda row: (self.kind[row] != KindCode.STEP, self.part[row]))
 
     @property
     def shares_shift(self) -> Flags:
@@ -136,6 +138,7 @@ def series_of(keys: Sequence[Key], *, device_timed: bool, limits: Thresholds = D
     return SeriesTraits(
         family=np.array([family[name] for name in families], dtype=np.int64),
         kind=kinds,
+        part=objects([key[4] for key in keys]),
         is_time=np.array([metric.endswith("_ns") for _, metric, *_ in keys], dtype=bool),
         more_is_better=np.array([metric.endswith("_per_second") for _, metric, *_ in keys], dtype=bool),
         ratio=np.log1p(ratio),

@@ -12,8 +12,8 @@ from tracker.advice.versions import on_findings
 from tracker.config import Alerts
 from tracker.notify.routes import SEVERITIES, Route, Subject, matches, owner_of
 from tracker.notify.seen import Incident, Seen
-from tracker.regressions.causes import as_one, changed_between
-from tracker.regressions.inbox import causes_of, incident_of, share_of
+from tracker.regressions.causes import as_one
+from tracker.regressions.inbox import explained, share_of
 from tracker.reports.commands import exact_command
 from tracker.reports.message import changes, is_pasteable
 from tracker.reports.rows import plain
@@ -61,9 +61,7 @@ class Composer:
         number = self.incidents[key].number
         if number not in self._told:
             own = self._of[number]
-            row = incident_of(own)
-            changed = changed_between(self._store, row)
-            row["causes"] = ", ".join(causes_of(own, changed))
+            row, changed = explained(self._store, own)
             row["environment"] = tuple((one["key"], plain(one["before"]), plain(one["after"])) for one in changed)
             self._told[number] = row | {"vendor": own[0]["vendor"]}
         return self._told[number]

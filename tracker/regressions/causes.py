@@ -73,20 +73,17 @@ def mark_cause(row: Row) -> None:
     elif counted and row["baseline_calls"] and row["candidate_calls"]:
         ends = (row[name] for name in ("baseline_value", "candidate_value", "baseline_calls", "candidate_calls"))
         _, by_calls, per_call = cause_words(*ends)
-    if row["kind"] == "run":
-        cause = _OF_RUN.get(row["name"], "")
-    elif row["kind"] == "memory":
-        cause = "memory"
+    slower, faster = (
+        ("new operator", "operator gone") if is_presence
+        else ("more calls", "fewer calls") if abs(by_calls or 0.0) > abs(per_call or 0.0)
+        else ("slower communication", "faster communication") if row["kind"] == "communication"
+        else ("slower per call", "faster per call")
+    )  # fmt: skip
+    cause = slower if worse else faster
+    if row["kind"] in ("run", "memory"):
+        cause = _OF_RUN.get(row["name"], "") if row["kind"] == "run" else "memory"
     elif row["change"] == "gradual":
         cause = "gradual slowdown"
-    elif is_presence:
-        cause = "new operator" if worse else "operator gone"
-    elif by_calls is not None and per_call is not None and abs(by_calls) > abs(per_call):
-        cause = "more calls" if worse else "fewer calls"
-    elif row["kind"] == "communication":
-        cause = "slower communication" if worse else "faster communication"
-    else:
-        cause = "slower per call" if worse else "faster per call"
     row |= {"cause": cause, "by_calls": by_calls, "by_time_per_call": per_call}
 
 
@@ -177,8 +174,8 @@ def replacements(moved: Sequence[Moved]) -> list[tuple[list[Moved], list[Moved]]
 
 
 def mark_replaced(store: Store, rows: Sequence[Row], incidents: Collection[int]) -> None:
-    """Give the findings of each replacement the key `replaced`: its numbers, and `head`, the finding that stands for
-    it; None for others.
+    """Give the findings of each replacement the key `replaced`: `head`, the finding that stands for it, and the columns
+    that this has as the `whole` of it; None for others.
 
     `rows`: of whole incidents; looked at are those of `incidents`, since where operators are called from takes a while
     to read.
@@ -214,36 +211,28 @@ def mark_replaced(store: Store, rows: Sequence[Row], incidents: Collection[int])
             together = [*gone, *come]
             shared = set.intersection(*(where[row["name"]] for row in together))
             parents = [place for place in sorted(shared) if not place.startswith(TOP_LEVEL)]
-            of = {
-                "head": (come if sum(row["delta"] for row in together) > 0 else gone)[0]["finding_id"],
-                "gone": [row["name"] for row in gone],
-                "come": [row["name"] for row in come],
-                "parent": parents[0] if parents else TOP_LEVEL,
-                "before": -sum(min(row["delta"], 0.0) for row in together),
-                "after": sum(max(row["delta"], 0.0) for row in together),
-                "contribution": sum(row["contribution"] for row in together),
-            }
+            gone_names, come_names = (some_of([row["name"] for row in side]) for side in (gone, come))
+            before = -sum(min(row["delta"], 0.0) for row in together)
+            after = sum(max(row["delta"], 0.0) for row in together)
+            whole = {
+                "name": f"{gone_names}{REPLACED_BY}{come_names}", "input_shapes": "", "change": "level",
+                "ratio": after / before - 1 if before else None, "baseline_value": before, "candidate_value": after,
+                "contribution": sum(row["contribution"] for row in together), "delta": after - before,
+                "verdict": "REGRESSED" if after > before else "IMPROVED",
+                "cause": f"replaced under {parents[0]}" if parents else "replaced",
+                **dict.fromkeys(("baseline_calls", "candidate_calls", "by_calls", "by_time_per_call")),
+            }  # fmt: skip
+            head = (come if sum(row["delta"] for row in together) > 0 else gone)[0]["finding_id"]
             for row in together:
-                row["replaced"] = of
+                row["replaced"] = {"head": head, "whole": whole}
                 if not str(row["cause"]).startswith("renamed"):
-                    others = f"replaced by {some_of(of['come'])}" if row in gone else f"replaces {some_of(of['gone'])}"
-                    row["cause"] = others
+                    row["cause"] = f"replaced by {come_names}" if row in gone else f"replaces {gone_names}"
 
 
 def as_one(row: Row) -> Row:
     """A finding as it is shown: one that stands for a replacement as the whole of it, net; others as they are."""
     of = row["replaced"]
-    if of is None or of["head"] != row["finding_id"]:
-        return row
-    before, after = of["before"], of["after"]
-    return row | {
-        "name": REPLACED_BY.join(some_of(names) for names in (of["gone"], of["come"])),
-        "input_shapes": "", "change": "level", "ratio": after / before - 1 if before else None,
-        "contribution": of["contribution"], "baseline_value": before, "candidate_value": after,
-        "delta": after - before, "verdict": "REGRESSED" if after > before else "IMPROVED",
-        "cause": "replaced" if of["parent"] == TOP_LEVEL else f"replaced under {of['parent']}",
-        **dict.fromkeys(("baseline_calls", "candidate_calls", "by_calls", "by_time_per_call")),
-    }  # fmt: skip
+    return row if of is None or of["head"] != row["finding_id"] else row | of["whole"]
 
 
 def net_contribution(row: Row) -> float:
@@ -251,7 +240,7 @@ def net_contribution(row: Row) -> float:
     of = row.get("replaced")
     if of is None:
         return row["contribution"] or 0.0
-    return float(of["contribution"]) if of["head"] == row["finding_id"] else 0.0
+    return float(of["whole"]["contribution"]) if of["head"] == row["finding_id"] else 0.0
 
 
 def _calls(row: Row) -> tuple[float, float]:

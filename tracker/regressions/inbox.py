@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
+
+import numpy as np
 
 from tracker.columns import Columns
 from tracker.errors import EXIT_TOO_LITTLE_DATA, FIRST_INGEST, UsageError
@@ -14,11 +16,12 @@ from tracker.regressions import causes
 from tracker.regressions.hosts import note_of
 from tracker.regressions.judgement import SIGNS, verdict_word
 from tracker.regressions.sides import newest_gates
-from tracker.regressions.track import WAYS, TrackRuns, named_lines, read_tracks, settings_note
+from tracker.regressions.track import TrackRuns, named_lines, read_tracks, settings_note
 from tracker.results import CONFIRMED_STATES, ENDED_STATES, FINDINGS_COLUMNS, OPEN_STATES, Findings, FindingsOptions
 from tracker.results.verdicts import FAIL_ON, GateResult
 from tracker.store import Store, judged, queries, regressions
 from tracker.store.judged import Line
+from tracker.store.samples.statistic import over_runs
 from tracker.units import unit_of_metric
 
 Row = dict[str, Any]
@@ -32,6 +35,7 @@ _OF_NO_FINDING: Final = {
     "until_ns": None, "until_version": None, "ended_version": None, "is_leaf": False,
 }  # fmt: skip
 """What a suspect has in place of what a finding has."""
+_SETTLED: Final = {"ack": "acknowledged", "expect": "expected"}
 _PARTS: Final = ("operators_ns", "new_ns", "gone_ns", "machine_ns", "other_operators_ns", "beside_ns")
 _SAME: Final = {"e2e": "step", "mean step": "step"}
 """Series of whole runs -> the one that says the same of markers."""
@@ -60,15 +64,11 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
     rows = found_rows(store, options, tracks=tracks)
     chosen = [row for row in rows if is_wanted(row, options)]
     numbers = dict.fromkeys(row["incident_id"] for row in chosen if row["incident_id"] is not None)
-    incidents = [incident_of([row for row in rows if row["incident_id"] == number]) for number in numbers]
-    incidents.sort(key=lambda one: (-one["ordinal"], one["incident_id"]))
-    environment = [row for one in incidents for row in causes.changed_between(store, one)]
-    for one in incidents:
-        own, changed = ([row for row in of if row["incident_id"] == one["incident_id"]] for of in (rows, environment))
-        one["causes"] = ", ".join(causes_of(own, changed))
+    found = [explained(store, [row for row in rows if row["incident_id"] == number]) for number in numbers]
+    found.sort(key=lambda one: (-one[0]["ordinal"], one[0]["incident_id"]))
+    incidents, environment = [one for one, _ in found], [row for _, changed in found for row in changed]
     place = {one["incident_id"]: at for at, one in enumerate(incidents)}
     roll_up(chosen)  # under what is shown, not under what the options leave out
-    count_covered(chosen)
     shown = chosen if options.every else [causes.as_one(row) for row in chosen if row["under"] is None]
     for row in shown:
         if row["incident_id"] is not None:
@@ -122,26 +122,24 @@ def found_rows(
         track = track_of.get(line_of(row))
         if track is None:
             continue
-        row["device"] = track.names["device"]
-        row["is_newest"] = row["version_id"] == track.order[-1]
         is_new = row["decided_version_id"] == track.order[-1]
-        said = words.get(row["finding_id"], ())
-        row.update(
-            state_of(row["base_state"], is_new=is_new, words=said, versions=track.labels.values(), now_ns=now_ns)
-        )
-        row["is_new"] = row["state"] == "new" or (is_new and row["state"] == "muted")
-        row["good_version"] = track.before(row["version_id"])
-        row["level_runs"] = getattr(track.judged.get(row["version_id"]), "base_runs", "")
-        row["verdict"] = verdict_word(SIGNS[row["direction"]], row["change"])
+        said, labels = words.get(row["finding_id"], ()), track.labels.values()
+        row.update(state_of(row["base_state"], is_new=is_new, words=said, versions=labels, now_ns=now_ns))
         before, after = row["baseline_value"], row["candidate_value"]
-        row["ratio"] = after / before - 1 if before and after else None
+        row.update({
+            "device": track.names["device"], "is_newest": row["version_id"] == track.order[-1],
+            "is_new": row["state"] == "new" or (is_new and row["state"] == "muted"),
+            "good_version": track.before(row["version_id"]),
+            "level_runs": getattr(track.judged.get(row["version_id"]), "base_runs", ""),
+            "verdict": verdict_word(SIGNS[row["direction"]], row["change"]),
+            "ratio": after / before - 1 if before and after else None,
+        })  # fmt: skip
         rows.append(row)
     if finding_ids is None:
         rows += [row for track in tracks for row in suspects(store, track)]
     for row in rows:
-        row["unit"] = unit_of_metric(row["metric"])
-        row["delta"] = (row["candidate_value"] or 0.0) - (row["baseline_value"] or 0.0)
-        row["share_of_change"] = None
+        delta = (row["candidate_value"] or 0.0) - (row["baseline_value"] or 0.0)
+        row |= {"unit": unit_of_metric(row["metric"]), "delta": delta, "share_of_change": None}
         causes.mark_cause(row)
     causes.mark_renamed(rows)
     roll_up(rows)
@@ -149,7 +147,6 @@ def found_rows(
     wanted = {row["incident_id"] for row in rows if is_wanted(row, options)}
     causes.mark_replaced(store, rows, wanted if finding_ids is None else {row["incident_id"] for row in rows})
     roll_up(rows)
-    count_covered(rows)
     return rows
 
 
@@ -158,7 +155,7 @@ def standing(store: Store, track: TrackRuns, gates: Mapping[str, GateResult]) ->
     where nothing is known, and how it ends at each word of `--fail-on`.
     """
     newest = track.newest
-    known = list(queries.run_level(store, [run.run_id for run in newest]).rows("name", "part", "per_step"))
+    numbers = [*queries.run_level(store, [run.run_id for run in newest]).rows("name", "part", "per_step")]
     row: Row = {
         **track.names,
         "version": newest[0].version,
@@ -167,11 +164,7 @@ def standing(store: Store, track: TrackRuns, gates: Mapping[str, GateResult]) ->
         "last_run_id": max(run.run_id for run in newest),
         "last_run_ns": max((run.started_at_ns for run in newest if run.started_at_ns is not None), default=None),
     }
-    for name, column in _OF_RUN.items():
-        of_name = [(part, value) for own, part, value in known if own == name]
-        way = min((part for part, _ in of_name), key=WAYS.index, default="")
-        values = [value for part, value in of_name if part == way and value is not None and value > 0]
-        row[column] = math.exp(sum(map(math.log, values)) / len(values)) if values else None
+    row |= {column: number_of(numbers, [name]) for name, column in _OF_RUN.items()}
     judgement = track.judged.get(newest[0].version_id)
     before, after = (judgement.step_before_ns, judgement.step_after_ns) if judgement else (None, None)
     row |= {name: getattr(judgement, name, None) for name in ("step_verdict", "net", "peak")}
@@ -182,6 +175,18 @@ def standing(store: Store, track: TrackRuns, gates: Mapping[str, GateResult]) ->
     return row
 
 
+def number_of(numbers: Sequence[tuple[str, str, float | None]], names: Iterable[str]) -> float | None:
+    """The number of several runs: of the first of `names` that they have, by the first of WAYS that is there; None
+    where none is above 0. `numbers`: series, way and value of a run each.
+    """
+    for name in names:
+        way = min((part for own, part, _ in numbers if own == name), default="")
+        known = [value for own, part, value in numbers if (own, part) == (name, way) and value and value > 0]
+        if known:
+            return float(over_runs(np.array([known]))[0])
+    return None
+
+
 def state_of(base: str, *, is_new: bool, words: Sequence[Row], versions: Collection[str], now_ns: int) -> Row:
     """The state of a finding: its own, and what users said in the order of time; `until_ns`, `until_version`: end of a
     mute.
@@ -190,49 +195,38 @@ def state_of(base: str, *, is_new: bool, words: Sequence[Row], versions: Collect
     track, which end mutes. A finding that has ended is over whatever was said, but for invalid.
     """
     said: Row = {"state": base, "until_ns": None, "until_version": None}
-    if base == "open":
-        said["state"] = "new" if is_new else "persisting"
-    quiet: Row | None = None
-    for word in words:
-        action = word["action"]
-        if action == "invalid":
-            said["state"], quiet = "invalid", None
-        elif action == "note" or base != "open" or said["state"] == "invalid":
-            continue
-        elif action == "mute":
-            quiet = {"state": "muted", "until_ns": word["until_ns"], "until_version": word["until_version"]}
-        elif action == "unmute":
-            quiet = None
-        else:
-            said["state"], quiet = "acknowledged" if action == "ack" else "expected", None
-    if quiet is None:
+    own = [word for word in words if word["action"] != "note"]
+    actions = [word["action"] for word in own]
+    if "invalid" in actions:
+        return said | {"state": "invalid"}
+    if base != "open":
         return said
-    end = quiet["until_ns"]
-    is_over = quiet["until_version"] in versions if end is None else end <= now_ns
-    return said if is_over else quiet
+    if actions[-1:] == ["mute"]:
+        end, version = own[-1]["until_ns"], own[-1]["until_version"]
+        if version not in versions if end is None else end > now_ns:
+            return {"state": "muted", "until_ns": end, "until_version": version}
+    settled = [_SETTLED[action] for action in actions if action in _SETTLED]
+    return said | {"state": settled[-1] if settled else "new" if is_new else "persisting"}
 
 
 def suspects(store: Store, track: TrackRuns) -> list[Row]:
     """The suspects of the newest version of a track: no findings yet, without a number."""
-    runs, version = track.newest, track.order[-1]
+    runs, version = [run.run_id for run in track.newest], track.order[-1]
     with store.connect() as connection:
         said = regressions.verdicts_of(connection, track.line, version, verdict="SUSPECT")
-        if not said:
-            return []
-        numbers = judged.values_in(connection, [run.run_id for run in runs], [row.series_id for row in said])
+        numbers = judged.values_in(connection, runs, [row.series_id for row in said]) if said else ()
     found = []
     for row, values in zip(said, numbers, strict=True):
-        after = math.exp(sum(map(math.log, values)) / len(values)) if (values > 0).all() else None
+        after = float(over_runs(values[None])[0]) if (values > 0).all() else None
         worse = (row.change > 0) != row.metric.endswith("_per_second")
-        suspect = {
+        found.append({
             **row._mapping, **track.names, **track.line.parameters, **_OF_NO_FINDING, "ratio": row.change,
             "direction": "regression" if worse else "improvement", "change": "level", "version_id": version,
             "version": track.labels[version], "good_version": track.before(version),
             "baseline_value": None if after is None else after / (1.0 + row.change), "candidate_value": after,
             "baseline_runs": getattr(track.judged.get(version), "base_runs", ""),
-            "candidate_runs": " ".join(str(run.run_id) for run in runs),
-        }  # fmt: skip
-        found.append(suspect)
+            "candidate_runs": " ".join(map(str, runs)),
+        })  # fmt: skip
     return found
 
 
@@ -259,35 +253,37 @@ def is_wanted(row: Row, options: FindingsOptions) -> bool:
 
 def roll_up(rows: Sequence[Row]) -> None:
     """Which finding says the same one level up (`under`): shapes under their operator, the whole capture under the
-    step, and what was replaced under the one that stands for it; only one that is among `rows`.
+    step, and what was replaced under the one that stands for it; only one that is among `rows`; and how many each
+    `covers` so.
     """
 
-    def together(row: Row) -> tuple[Any, ...]:
-        return row["incident_id"], row["direction"], row["workload_id"], row["configuration_id"], row["device_id"]
+    def place(row: Row, kind: str, name: str | None) -> tuple[Any, ...]:
+        way = row["part"] if row["kind"] == "run" else ""
+        return row["incident_id"], row["direction"], line_of(row), kind, name, way
 
-    def way(row: Row) -> str:
-        return str(row["part"]) if row["kind"] == "run" else ""
-
-    above: dict[tuple[Any, ...], int] = {}
-    for at, row in enumerate(rows):
-        above.setdefault((*together(row), row["kind"], row["name"], way(row)), at)
+    above: dict[tuple[Any, ...], Row] = {}
+    for row in rows:
+        above.setdefault(place(row, row["kind"], row["name"]), row)
     for row in rows:
         name = _SAME.get(row["name"]) if row["kind"] == "run" else row["name"]
-        places = [(*together(row), kind, name, way(row)) for kind in _ABOVE.get(row["kind"], ())]
-        found = [above[place] for place in places if place in above]
-        row["under"] = (rows[found[0]]["finding_id"] or -1) if found else None
+        found = (above.get(place(row, kind, name)) for kind in _ABOVE.get(row["kind"], ()))
+        whole = next(filter(None, found), None)
+        row["under"] = whole and (whole["finding_id"] or -1)
     heads = {row["finding_id"] for row in rows if row.get("replaced") is not None}
     for row in rows:
         of = row.get("replaced")
         if of is not None and row["under"] is None and row["finding_id"] != of["head"] and of["head"] in heads:
             row["under"] = of["head"]
-
-
-def count_covered(rows: Sequence[Row]) -> None:
-    """How many other findings each covers."""
     covers = Counter(row["under"] for row in rows)
     for row in rows:
         row["covers"] = covers[row["finding_id"]] if row["finding_id"] is not None else 0
+
+
+def explained(store: Store, own: Sequence[Row]) -> tuple[Row, list[Row]]:
+    """An incident with its causes, and what else changed with it, from all of its findings."""
+    incident = incident_of(own)
+    changed = causes.changed_between(store, incident)
+    return incident | {"causes": ", ".join(causes_of(own, changed))}, changed
 
 
 def incident_of(own: Sequence[Row]) -> Row:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct, field
@@ -26,10 +26,10 @@ from tracker.regressions.track import (
     BEGINNING,
     ReadBefore,
     Track,
-    TrackVersions,
+    TrackRuns,
     geometric_mean,
     read_track,
-    versions_of_track,
+    unjudged_track,
 )
 from tracker.store import Store, bulk, judged, labels, regressions, samples
 from tracker.store.bulk import Column
@@ -39,6 +39,8 @@ from tracker.store.regressions import FindingRow, IncidentRow, JudgedRow, Levels
 DIRECTIONS: Final = {1: "regression", -1: "improvement"}
 SIGNS: Final = {word: sign for sign, word in DIRECTIONS.items()}
 
+_VERSIONS: Final = ("first_version", "decided_version", "reference_level", "ended_version", "ended_by_version")
+"""Fields of a finding that are places of versions in the fold, and ids in its row."""
 _GONE: Final = 2**40
 """The place of a version that has no runs any more: behind all others."""
 _ATTEMPTS: Final = 3
@@ -83,29 +85,24 @@ def _judge_next_version(store: Store, reader: TrackReader) -> int | None:
     one at a time pass.
     """
 
-    def work(connection: Connection) -> int | None:
-        regressions.lock(connection, reader.line)
-        return write(connection, reader.make(connection))
-
-    def write(connection: Connection, made: tuple[int, list[Write]] | None, is_checked: bool = True) -> int | None:
-        if made is None or not (is_checked or reader.holds(connection)):
+    def write(connection: Connection, made: tuple[int, list[Write]] | None = None) -> int | None:
+        if made is None:
+            regressions.lock(connection, reader.line)
+            made = reader.make(connection)
+        elif not reader.holds(connection):
             return None
-        for own in made[1]:
+        for own in made[1] if made else ():
             own(connection)
-        return made[0]
+        return made[0] if made else None
 
-    if store.dialect == "postgresql":
-        return store.transact(work)
     with store.turn("judges"):
-        for _ in range(_ATTEMPTS):
+        for _ in range(0 if store.dialect == "postgresql" else _ATTEMPTS):
             with store.connect() as connection:
                 made = reader.make(connection)
-            if made is None:
-                return None
-            done = store.transact(partial(write, made=made, is_checked=False))
-            if done is not None:
+            done = None if made is None else store.transact(partial(write, made=made))
+            if made is None or done is not None:
                 return done
-        return store.transact(work)
+        return store.transact(write)
 
 
 class TrackReader(Struct):
@@ -134,7 +131,7 @@ class TrackReader(Struct):
         """
         # in this order: what comes in between is judged again, and never taken for judged
         known = self.known = regressions.rests_on(connection, self.line)
-        track = versions_of_track(connection, self.line)
+        track = unjudged_track(connection, self.line)
         if track.rests_on != self.rests_on:
             self.rests_on, self.before = track.rests_on, ReadBefore()
         first = track.first_difference(known)
@@ -175,7 +172,7 @@ class TrackReader(Struct):
         changed = [row for stored, row in pairs if row != stored]
         return int(data is not None), [*writes, partial(regressions.put_findings, line=line, rows=changed)]
 
-    def load(self, connection: Connection, track: TrackVersions, first: int) -> TrackState:
+    def load(self, connection: Connection, track: TrackRuns, first: int) -> TrackState:
         """The stored levels of the versions that the one at `first` looks back on, and all findings."""
         ids = self.before.series_of(connection, self.line).ids
         at = {own: row for row, own in enumerate(ids.tolist())}
@@ -197,22 +194,12 @@ class TrackReader(Struct):
         state.findings = [finding_of(row, at, place) for row in rows if row.series_id in at]
         return state
 
-    def track(self, connection: Connection, track: TrackVersions, state: TrackState, first: int) -> Track:
+    def track(self, connection: Connection, track: TrackRuns, state: TrackState, first: int) -> Track:
         """The runs that the version at `first` is judged with."""
-        back, count = first, 0
-        while back > 1 and count < track.thresholds.look_back:
-            back -= 1
-            count += len(track.run_ids[track.order[back - 1]])
-        ids = {run for version in track.order[back - 1 : first] for run in track.run_ids[version]}
-        ids |= {run for one in state.open for run in one.reference}
-        # the version before is looked at as a whole, and suspects by their runs
-        there = judged.runs_of(connection, self.line, ids)
-        runs = [run for run in there if track.place.get(run.version_id, _GONE) <= first]
-        versions, numbers = (
-            np.array(of) for of in zip(*((track.place[run.version_id], run.run_id) for run in runs), strict=True)
-        )
-        wanted = set(needed_runs(versions, numbers, state, first, track.thresholds).tolist())
-        runs = [run for run in runs if run.run_id in wanted]
+        places = np.array([track.place[run.version_id] for run in track.runs], dtype=np.int64)
+        numbers = np.array([run.run_id for run in track.runs], dtype=np.int64)
+        wanted = set(needed_runs(places, numbers, state, first, track.thresholds).tolist())
+        runs = [run for run in track.runs if run.run_id in wanted]
         own = [run for run in runs if run.version_id == track.order[first - 1]]
         self.runs = frozenset(runs)
         return read_track(connection, track, runs, timed_by=own, known=self.before)
@@ -263,29 +250,20 @@ def verdict_word(sign: int, how: str) -> str:
 def finding_of(row: FindingRow, at: dict[int, int], place: dict[int, int]) -> Finding:
     """A finding as the fold has it, from its row. `place`: of versions, of BEGINNING as well."""
     return Finding(
-        series=at[row.series_id],
-        sign=SIGNS[row.direction],
-        how=row.how,
-        first_version=place.get(row.first_version_id, _GONE),
-        decided_version=place.get(row.decided_version_id, _GONE),
-        reference=tuple(map(int, row.reference_runs.split())),
-        reference_level=place.get(row.reference_level_id, _GONE),
-        size=row.size,
-        contribution=row.contribution,
-        q=np.nan if row.q is None else row.q,
-        faster=row.was_faster,
-        state=row.state,
-        ended_version=place.get(row.ended_version_id or BEGINNING, _GONE),
-        ended_by=place.get(row.ended_by_version_id or BEGINNING, _GONE),
-        stored=row,
-    )
+        at[row.series_id], SIGNS[row.direction], row.how, reference=tuple(map(int, row.reference_runs.split())),
+        size=row.size, contribution=row.contribution, q=np.nan if row.q is None else row.q, faster=row.was_faster,
+        state=row.state, stored=row,
+        **{name: place.get(getattr(row, f"{name}_id") or BEGINNING, _GONE) for name in _VERSIONS},
+    )  # fmt: skip
 
 
 def finding_row(one: Finding, ids: I64, order: Sequence[int], data: Track | None, version: int) -> FindingRow:
     """The row of a finding; what decided it is frozen when it is found. `version`: that is judged with `data`."""
-    ended, ended_by = (order[at - 1] if at else None for at in (one.ended_version, one.ended_by))
+    ended: dict[str, Any] = {
+        f"{name}_id": order[at - 1] if (at := getattr(one, name)) else None for name in _VERSIONS[3:]
+    }
     if one.stored is not None and (one.state == "withdrawn" or one.decided_version != version):
-        return replace(one.stored, state=one.state, ended_version_id=ended, ended_by_version_id=ended_by)
+        return replace(one.stored, state=one.state, **ended)
     assert data is not None
     base = np.isin(data.run_ids, one.reference)
     new = data.versions >= one.first_version
@@ -295,28 +273,16 @@ def finding_row(one: Finding, ids: I64, order: Sequence[int], data: Track | None
         for side in (base, new)
     ]
     counted = not np.isnan(data.calls[one.series, base | new]).all()
+    number = (BEGINNING, *order)
     return FindingRow(
-        series_id=int(ids[one.series]),
-        direction=DIRECTIONS[one.sign],
-        how=one.how,
-        first_version_id=order[one.first_version - 1],
-        decided_version_id=order[one.decided_version - 1],
-        reference_level_id=order[one.reference_level - 1] if one.reference_level else BEGINNING,
-        reference_runs=" ".join(map(str, one.reference)),
-        new_runs=" ".join(map(str, data.run_ids[new].tolist())),
-        size=one.size,
-        q=None if np.isnan(one.q) else one.q,
-        contribution=one.contribution,
-        value_before=numbers[0],
-        value_after=numbers[1],
-        calls_before=numbers[2] if counted else None,
-        calls_after=numbers[3] if counted else None,
-        is_leaf=bool(data.series.leaf[one.series]),
-        was_faster=one.faster,
-        state=one.state,
-        ended_version_id=ended,
-        ended_by_version_id=ended_by,
-    )
+        int(ids[one.series]), DIRECTIONS[one.sign], one.how,
+        **{f"{name}_id": number[getattr(one, name)] for name in _VERSIONS[:3]},
+        reference_runs=" ".join(map(str, one.reference)), new_runs=" ".join(map(str, data.run_ids[new].tolist())),
+        size=one.size, q=None if np.isnan(one.q) else one.q, contribution=one.contribution,
+        value_before=numbers[0], value_after=numbers[1], calls_before=numbers[2] if counted else None,
+        calls_after=numbers[3] if counted else None, is_leaf=bool(data.series.leaf[one.series]),
+        was_faster=one.faster, state=one.state, **ended,
+    )  # fmt: skip
 
 
 def step_reference(data: Track, result: VersionResult) -> tuple[int, tuple[int, ...]]:
@@ -344,18 +310,20 @@ def incidents_of(data: Track, state: TrackState, result: VersionResult, order: S
         old = now.window.shift[np.isin(now.run_ids, base)]
         shift = now.window.shift[now.since(first)].mean() - (old.mean() if len(old) else 0.0)
         before, after = (geometric_mean(data.values[leaf], side) for side in sides)
-        step = [geometric_mean(data.step[None, :], side)[0] for side in sides]
-        is_found = np.zeros(len(leaf), dtype=bool)
+        old_step, new_step = (float(geometric_mean(data.step[None, :], side)[0]) or None for side in sides)
+        if old_step is None or new_step is None:
+            yield IncidentRow(order[first - 1], old_step, new_step)
+            continue
         rows = [one.series for one in state.findings if one.first_version == first and one.state != "withdrawn"]
-        is_found[rows] = True
-        found, change = is_found[leaf], after - before
+        found, change = np.isin(np.flatnonzero(leaf), rows), after - before
         is_new, is_gone = found & (before == 0), found & (after == 0)
         machine = (before * np.expm1(shift))[~found & (before > 0) & (after > 0)].sum()
-        parts = (
-            step[0], step[1], change[found & ~is_new & ~is_gone].sum(), change[is_new].sum(), change[is_gone].sum(),
-            machine, change[~found].sum() - machine, (step[1] - after.sum()) - (step[0] - before.sum()),
+        yield IncidentRow(
+            order[first - 1], old_step, new_step, float(change[found & ~is_new & ~is_gone].sum()),
+            float(change[is_new].sum()), float(change[is_gone].sum()), float(machine),
+            float(change[~found].sum() - machine),
+            float((new_step - after.sum()) - (old_step - before.sum())),
         )  # fmt: skip
-        yield IncidentRow(order[first - 1], *(None if np.isnan(one) else float(one) for one in parts))
 
 
 def judged_row(data: Track, result: VersionResult, version: int, rests_on: bytes) -> JudgedRow:

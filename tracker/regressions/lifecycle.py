@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from tracker.columns import F64, I64, Flags
 from tracker.detect import DEFAULTS, JudgedSeries, KindCode, SeriesTraits, Thresholds, Verdict, Window, judge_version
 from tracker.detect.sides import sides_of
-from tracker.regressions.track import BEGINNING, Track, newest, oldest
+from tracker.regressions.track import BEGINNING, Track, newest
 from tracker.store.regressions import FindingRow
 
 UNDECIDED: Final = -1
@@ -26,8 +26,8 @@ class Finding(Struct):
     `decided_version`: whose runs decided it; `reference`: ids of the base runs, frozen; `reference_level`: their level;
     `size`: absolute change, a log, 0 for new and gone operators; `contribution`: share of the step, signed;
     `faster`: of an improvement, whether its version was faster on the whole; `state`: open, recovered, taken back,
-    accepted, vanished or withdrawn; `ended_version`: that in which it was over, `ended_by`: that whose runs decided it,
-    both 0 while open; `stored`: its row in the database, None: it has none.
+    accepted, vanished or withdrawn; `ended_version`: that in which it was over, `ended_by_version`: that whose runs
+    decided it, both 0 while open; `stored`: its row in the database, None: it has none.
     """
 
     series: int
@@ -43,7 +43,7 @@ class Finding(Struct):
     faster: bool = False
     state: str = "open"
     ended_version: int = 0
-    ended_by: int = 0
+    ended_by_version: int = 0
     stored: FindingRow | None = None
 
     @property
@@ -53,7 +53,7 @@ class Finding(Struct):
 
     def end(self, state: str, version: int = 0, by: int = 0) -> Finding:
         """Note what became of it: in `version`, by the runs of `by`."""
-        self.state, self.ended_version, self.ended_by = state, version, by
+        self.state, self.ended_version, self.ended_by_version = state, version, by
         return self
 
 
@@ -122,7 +122,7 @@ class TrackState(Struct):
             state.waits[own] = self.waits[own].copy()
         for one in self.findings:
             found = replace(one)
-            if one.decided_version >= version or one.ended_by >= version:
+            if one.decided_version >= version or one.ended_by_version >= version:
                 found.end("withdrawn" if one.decided_version >= version else "open")
             state.findings.append(found)
         return state
@@ -439,7 +439,7 @@ def gradual_slowdowns(state: TrackState, now: VersionRuns, settled: Flags) -> It
     level = now.level(now.current)
     whole = (level | now.new)[:, new].all(axis=1) & (new.sum() >= limits.least_gradual)
     rows = np.flatnonzero(now.series.leaf & settled & whole & ~state.opened)
-    base = oldest(level & ~new, limits.window)
+    base = level & ~new & (np.cumsum(level & ~new, axis=1) <= limits.window)
     least = np.log1p(limits.gradual_ratio)
     logs = now.window.logs[rows] - now.window.shift
     sides = sides_of(logs, base[rows], new)

@@ -11,81 +11,67 @@ from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct, field
-from msgspec.structs import replace
-from numpy.typing import NDArray
 from sqlalchemy import Connection
 
-from tracker.columns import objects
 from tracker.detect import CHANGES, Key, KindCode, Reason, Thresholds, Verdict, judge_version
 from tracker.errors import EXIT_FINDINGS, EXIT_OK, EXIT_TOO_LITTLE_DATA
 from tracker.regressions.hosts import OfRuns, slow_host
 from tracker.regressions.judgement import SIGNS, numbers_of, stated
-from tracker.regressions.track import WAYS, Track, TrackRuns, alike, runs_of_track, track_limits, traits_of
+from tracker.regressions.track import Track, TrackRuns, alike, runs_of_track, track_limits, traits_of
 from tracker.results.verdicts import FAIL_ON, GateResult
-from tracker.store import Store, judged, regressions, thresholds
-from tracker.store.chosen import ChosenRuns, Known, all_keys, values_of_runs
-from tracker.store.judged import Line
+from tracker.store import Store, judged, regressions
+from tracker.store.chosen import ChosenRun, chosen_runs, table_of
 from tracker.store.regressions import JudgedRow
+from tracker.store.samples.statistic import over_runs
 from tracker.store.thresholds import Threshold
 from tracker.units import counted, format_diff
 
 NUMBERS: Final = ("change", "judged_change", "q", "contribution", "detectable")
 STEP: Final = ("step", "e2e")
 """Names of the series that are the step: that of the whole capture where no step is marked."""
+Said = dict[Key, dict[str, Any]]
+"""A series -> verdict (None: none), reason, and NUMBERS (nan: unknown): `change`, `judged_change`: ratios, with and
+without the common-mode shift.
+"""
+_BY_TIME: Final = ("step", "net of the operators")
 
 
-class GateFacts(Struct, frozen=True):
-    """What a gate looks at. `steps`: the sign of each finding of the step; `net`: change by the operators that were
-    found, as a share of the step; `peak`: rise of peak memory, as a ratio; `suspect`: whether the step may be slower;
-    `decided`: whether it has a verdict; `host`: which slow host took part in all runs, and in none before, in words.
+def gate_of(
+    limits: Thresholds, *, signs: Sequence[int] = (), net: float = 0.0, peak: float = 0.0, is_suspect: bool = False,
+    is_decided: bool = False,
+) -> GateResult:  # fmt: skip
+    """The exit code, by the first rule that holds, and what gave it: JUDGEMENT, section 7.
+
+    `signs`: of the findings of the step; `net`: change by the operators that were found, as a share of the step;
+    `peak`: rise of peak memory, a ratio; `is_suspect`: the step may be slower; `is_decided`: it has a verdict.
     """
-
-    steps: tuple[int, ...] = ()
-    net: float = 0.0
-    peak: float = 0.0
-    suspect: bool = False
-    decided: bool = False
-    host: str = ""
-
-    def result(self, limits: Thresholds) -> GateResult:
-        """The exit code, by the first rule that holds, and what gave it: JUDGEMENT, section 7. A time that a slow host
-        took fails nothing until there are runs without it.
-        """
-        slower_step, peak = any(sign > 0 for sign in self.steps), self.peak >= limits.gate_peak
-        net = not self.steps and self.net >= limits.gate_net
-        causes = {
-            "slow host": self.host and (slower_step or net) and not peak, "step": slower_step, "peak memory": peak,
-            "net of the operators": net, "suspect": self.suspect, "runs": not self.decided,
-        }  # fmt: skip
-        cause = next((word for word, holds in causes.items() if holds), "")
-        is_found = cause in ("step", "peak memory", "net of the operators")
-        code = EXIT_FINDINGS if is_found else EXIT_TOO_LITTLE_DATA if cause else EXIT_OK
-        return GateResult(code, cause, self.net, self.peak, self.host if cause == "slow host" else "")
+    fails = {
+        "step": any(sign > 0 for sign in signs), "peak memory": peak >= limits.gate_peak,
+        "net of the operators": not signs and net >= limits.gate_net,
+    }  # fmt: skip
+    causes = fails | {"suspect": is_suspect, "runs": not is_decided}
+    cause = next((word for word, holds in causes.items() if holds), "")
+    code = EXIT_FINDINGS if cause in fails else EXIT_TOO_LITTLE_DATA if cause else EXIT_OK
+    return GateResult(code, cause, net, peak)
 
 
 class SideVerdicts(Struct, frozen=True, eq=False):
-    """`places`: a series -> its place in `columns`: verdict (None: none), reason, and NUMBERS (nan: unknown), of which
-    `change` and `judged_change` are ratios, with and without the common-mode shift.
-
-    `rows`: the limits that users set, with which `limits` were made; `shift`: how much slower all operators together
+    """`rows`: the limits that users set, with which `limits` were made; `shift`: how much slower all operators together
     are, a ratio, None where too few of them are in all runs; `base_runs`: that a stored verdict of the step rests on,
-    None where exactly these sides were judged; `gates`: by the words of `--fail-on`; `still`: what was found before the
-    candidate and is open in it, in words; `excused`: series that users said expect or invalid to.
+    None where exactly these sides were judged; `gates`: by the words of `--fail-on`; `host`: the slow one that explains
+    a slower candidate, in words; `still`: what was found before the candidate and is open in it, in words; `excused`:
+    series that users said expect or invalid to.
     """
 
-    places: Mapping[Key, int]
-    columns: Mapping[str, NDArray[Any]]
+    said: Said
     rows: tuple[Threshold, ...]
     limits: Thresholds
     shift: float | None
-    gates: Mapping[str, GateFacts]
+    gates: Mapping[str, GateResult]
+    host: str = ""
     base_runs: tuple[int, ...] | None = None
     still: Mapping[Key, str] = field(default_factory=dict)
     excused: frozenset[Key] = frozenset()
-
-    def of(self, key: Key) -> dict[str, Any]:
-        """What is said of a series."""
-        return {name: column.item(self.places[key]) for name, column in self.columns.items()}
 
 
 def judged_version_of(track: TrackRuns, run_ids: Iterable[int]) -> JudgedRow | None:
@@ -100,34 +86,24 @@ def judged_version_of(track: TrackRuns, run_ids: Iterable[int]) -> JudgedRow | N
 
 
 def verdicts_of_sides(
-    store: Store,
-    baseline: Sequence[int],
-    candidate: Sequence[int],
-    *,
-    candidate_store: Store | None = None,
-    known: Known | None = None,
+    store: Store, baseline: Sequence[int], candidate: Sequence[int], *, candidate_store: Store | None = None
 ) -> SideVerdicts:
     """The verdicts of candidate runs against baseline runs, at least one each, of one track. Reads only.
 
-    `candidate_store`: where the candidate runs are, if in another database. `known`: what was read of `store` before.
-    Whether the sides may be judged at all is for the caller to know.
+    `candidate_store`: where the candidate runs are, if in another database. Whether the sides may be judged at all is
+    for the caller to know.
     """
-    known = known or Known()
     if candidate_store is None or candidate_store is store:
         with store.connect() as connection:
-            known.told_of(connection, [*baseline, *candidate])
-            found = stored_verdicts(connection, baseline, candidate, known)
-            if found is not None:
-                return found
-            known.read(connection, [*baseline, *candidate])
-    return judge_sides(store, baseline, candidate, candidate_store or store, known)
+            found = stored_verdicts(connection, baseline, candidate)
+        if found is not None:
+            return found
+    return judge_sides(store, baseline, candidate, candidate_store or store)
 
 
-def stored_verdicts(
-    connection: Connection, baseline: Sequence[int], candidate: Sequence[int], known: Known
-) -> SideVerdicts | None:
+def stored_verdicts(connection: Connection, baseline: Sequence[int], candidate: Sequence[int]) -> SideVerdicts | None:
     """The verdicts that history and findings show; None where other sides than they have are compared."""
-    lines = known.lines_of(connection, candidate)
+    lines = judged.lines(connection, candidate)
     track = runs_of_track(connection, lines[0]) if len(lines) == 1 else None
     row = judged_version_of(track, candidate) if track else None
     if track is None or row is None:
@@ -135,20 +111,14 @@ def stored_verdicts(
     base, before = tuple(map(int, row.base_runs.split())), track.before(row.version_id)
     if {*baseline} not in ({*base}, {run.run_id for run in track.runs if run.version == before}):
         return None
-    said = regressions.verdicts_of(connection, track.line, row.version_id)
-    columns: dict[str, NDArray[Any]] = {
-        "verdict": objects([None if one.reason == Reason.SETTINGS.name else one.verdict for one in said]),
-        "reason": objects([one.reason for one in said]),
-        **{name: np.array([getattr(one, name) for one in said], dtype=np.float64) for name in NUMBERS},
-    }
-    places: dict[Key, int] = {tuple(one[:5]): at for at, one in enumerate(said)}
+    said = _said(connection, track, row)
     rows = _open_in(connection, track, row.version_id)
-    gates = _stored_gates(connection, track, row, said, rows)
+    gates, host = _stored_gates(connection, track, row, said, rows)
     excused = frozenset(_key(one) for one in rows if one.excused)
     shift = None if not row.shared_factor else float(np.expm1(row.shared_factor))
     older = [one for one in rows if not one.excused and one.version_id != row.version_id and SIGNS[one.direction] > 0]
     still = _still(connection, track, older, candidate)
-    return SideVerdicts(places, columns, track.limits, track.thresholds, shift, gates, base, still, excused)
+    return SideVerdicts(said, track.limits, track.thresholds, shift, gates, host, base, still, excused)
 
 
 def newest_gates(connection: Connection, track: TrackRuns) -> dict[str, GateResult]:
@@ -158,27 +128,34 @@ def newest_gates(connection: Connection, track: TrackRuns) -> dict[str, GateResu
     row = judged_version_of(track, [run.run_id for run in track.newest])
     if row is None:
         return {}
-    said = regressions.verdicts_of(connection, track.line, row.version_id, kind="run")
-    facts = _stored_gates(connection, track, row, said, _open_in(connection, track, row.version_id))
-    return {word: own.result(track.thresholds) for word, own in facts.items()}
+    said = _said(connection, track, row, kind="run")
+    return _stored_gates(connection, track, row, said, _open_in(connection, track, row.version_id))[0]
+
+
+def _said(connection: Connection, track: TrackRuns, row: JudgedRow, kind: str | None = None) -> Said:
+    """The stored verdicts of a version."""
+    return {
+        tuple(one[:5]): {name: np.nan if own is None and name in NUMBERS else own for name, own in one._mapping.items()}
+        for one in regressions.verdicts_of(connection, track.line, row.version_id, kind=kind)
+    }
 
 
 def _stored_gates(
-    connection: Connection, track: TrackRuns, row: JudgedRow, said: Sequence[Any], rows: Sequence[Any]
-) -> dict[str, GateFacts]:
-    """What each word of `--fail-on` looks at, without findings that users called expected or invalid. `said`: the
-    verdicts of the version; `rows`: findings that are open in it.
+    connection: Connection, track: TrackRuns, row: JudgedRow, said: Said, rows: Sequence[Any]
+) -> tuple[dict[str, GateResult], str]:
+    """How each word of `--fail-on` ends, without findings that users called expected or invalid; and the slow host.
+    `said`: the verdicts of the version; `rows`: findings that are open in it.
     """
     is_peak_excused = any(one.excused and one.kind == "run" and one.metric.endswith("bytes") for one in rows)
-    verdicts = [(_key(one), None if one.reason == Reason.SETTINGS.name else one.verdict, one.change) for one in said]
     gates = {}
     for word in FAIL_ON:
         counted = [
             one for one in rows
             if not one.excused and (word == "any" or row.version_id in (one.version_id, one.decided_version_id))
         ]  # fmt: skip
-        gates[word] = _facts(
-            verdicts,
+        gates[word] = _gate(
+            track.thresholds,
+            said,
             findings=[(one.kind, one.name, SIGNS[one.direction]) for one in counted],
             net=sum(one.contribution for one in counted if one.is_leaf),
             peak=0.0 if is_peak_excused else row.peak,
@@ -189,14 +166,18 @@ def _stored_gates(
 
 
 def _with_host(
-    gates: Mapping[str, GateFacts], limits: Thresholds, candidate: OfRuns, baseline: OfRuns
-) -> dict[str, GateFacts]:
-    """The gates with the slow host that explains a slower candidate, looked for where one fails by its time."""
-    by_time = ("step", "net of the operators")
-    if not any(own.result(limits).cause in by_time for own in gates.values()):
-        return dict(gates)
+    gates: dict[str, GateResult], limits: Thresholds, candidate: OfRuns, baseline: OfRuns
+) -> tuple[dict[str, GateResult], str]:
+    """The gates, and the slow host that explains a slower candidate, looked for where one fails by its time: that fails
+    nothing until there are runs without it.
+    """
+    if not any(own.cause in _BY_TIME for own in gates.values()):
+        return gates, ""
     host = slow_host(candidate, baseline)
-    return {word: replace(own, host=host) for word, own in gates.items()}
+    for word, own in gates.items():
+        if host and own.cause in _BY_TIME and own.peak < limits.gate_peak:
+            gates[word] = GateResult(EXIT_TOO_LITTLE_DATA, "slow host", own.net, own.peak, host)
+    return gates, host
 
 
 def open_findings(connection: Connection, run_id: int) -> str:
@@ -220,81 +201,64 @@ def open_findings(connection: Connection, run_id: int) -> str:
 
 
 def judge_sides(
-    store: Store, baseline: Sequence[int], candidate: Sequence[int], candidate_store: Store, known: Known
+    store: Store, baseline: Sequence[int], candidate: Sequence[int], candidate_store: Store
 ) -> SideVerdicts:
     """Judge exactly these runs, by the limits of the track of the baseline, or where it has none of the candidate."""
-    read = {candidate_store: Known(), store: known}
-    sides: list[ChosenRuns] = []
-    recorded = []
-    limit_rows: dict[tuple[Store, Line], tuple[Threshold, ...]] = {}
-    for side, run_ids in ((store, baseline), (candidate_store, candidate)):
+    of_store = {store: [*baseline]}
+    of_store.setdefault(candidate_store, []).extend(candidate)
+    runs: list[ChosenRun] = []
+    for side, run_ids in of_store.items():
         with side.connect() as connection:
-            sides.append(values_of_runs(connection, run_ids, read[side]))
-            recorded += read[side].recorded(connection, run_ids)
-            for line in read[side].lines_of(connection, run_ids):
-                if (side, line) not in limit_rows:
-                    limit_rows[side, line] = thresholds.of_line(connection, line)
-    rows = next(filter(None, limit_rows.values()), ())
-    # a trace before a summary of it: what is first there stands for the step
-    keys = sorted(all_keys([side.keys for side in sides]), key=lambda key: (_way(key), key))
-    place = {key: at for at, key in enumerate(keys)}
-    count = len(baseline)
-    values, calls = np.full((2, len(keys), count + len(candidate)), np.nan)
-    for one, columns in zip(sides, (slice(0, count), slice(count, None)), strict=True):
-        at = [place[key] for key in one.keys]
-        values[at, columns], calls[at, columns] = one.values, one.calls
+            runs += chosen_runs(connection, run_ids)
+    keys, values, calls = table_of(runs)
+    rows = next((run.limits for run in runs if run.limits), ())
     limits = track_limits(rows)
-    traits = traits_of(keys, rows, device_timed=all(timeline == "device" for timeline in sides[1].timelines))
-    versions = np.repeat([1, 2], [count, len(candidate)])
-    track = Track(values, versions, traits, calls=calls, alike=alike(keys, values, recorded, len(versions) - 1))
+    traits = traits_of(keys, rows, device_timed=all(run.timeline == "device" for run in runs[len(baseline) :]))
+    versions = np.repeat([1, 2], [len(baseline), len(candidate)])
+    same = alike(keys, values, [run.recorded for run in runs], len(runs) - 1)
+    track = Track(values, versions, traits, calls=calls, alike=same)
     new = versions == 2
     window, _ = track.window(2, np.flatnonzero(~new), np.flatnonzero(new), limits)
     own = judge_version(window, traits, window.recorded & ~new, new, limits=limits)
     # as verdicts are stored; None where nothing is to be said
-    said, reasons = stated(track, own)
-    is_judged = said & (reasons != Reason.SETTINGS)
-    verdicts, words = (
-        objects([kind(code).name if one else None for code, one in zip(codes.tolist(), there.tolist(), strict=True)])
-        for kind, codes, there in ((Verdict, own.verdict, is_judged), (Reason, reasons, said))
-    )
-    numbers = {
-        name: np.where(is_judged, column, np.nan)
-        for name, column in numbers_of(track, own, limits).items()
-        if name in NUMBERS
-    }
+    told, reasons = stated(track, own)
+    numbers = numbers_of(track, own, limits)
+    said: Said = {}
+    for row, key in enumerate(keys):
+        is_judged = told[row] and reasons[row] != Reason.SETTINGS
+        said[key] = {name: numbers[name].item(row) if is_judged else np.nan for name in NUMBERS}
+        said[key]["verdict"] = Verdict(int(own.verdict[row])).name if is_judged else None
+        said[key]["reason"] = Reason(int(reasons[row])).name if told[row] else None
     leaf, changed = traits.leaf, np.isin(own.verdict, CHANGES)
     peaks = np.expm1(own.raw_change[traits.kind == KindCode.PEAK])
     shift = float(np.expm1(window.shift[new].mean())) if window.shift.any() else None
-    facts = _facts(
-        zip(keys, verdicts, numbers["change"], strict=True),
+    gate = _gate(
+        limits,
+        said,
         findings=[(keys[row][0], keys[row][2], int(own.sign[row])) for row in np.flatnonzero(own.sign).tolist()],
         net=float(own.contribution[leaf & changed].sum()),
         peak=float(np.nan_to_num(peaks).max(initial=0.0)),
     )  # fmt: skip
     with candidate_store.connect() as after, store.connect() as before:
-        gates = _with_host({"new": facts, "any": facts}, limits, (after, candidate), (before, baseline))
-    return SideVerdicts(place, {"verdict": verdicts, "reason": words, **numbers}, rows, limits, shift, gates)
+        gates, host = _with_host(dict.fromkeys(FAIL_ON, gate), limits, (after, candidate), (before, baseline))
+    return SideVerdicts(said, rows, limits, shift, gates, host)
 
 
-def _facts(
-    said: Iterable[tuple[Key, str | None, float]], *, findings: Iterable[tuple[str, str, int]], net: float, peak: float
-) -> GateFacts:
-    """`said`: series, verdict and change; `findings`: kind, name and sign of what was found."""
-    steps = [one for one in said if one[0][0] == "run" and one[0][2] in STEP and one[1] is not None]
-    steps.sort(key=lambda one: (STEP.index(one[0][2]), _way(one[0])))
-    (_, _, step, *_), verdict, change = steps[0] if steps else (("", "", "", "", ""), None, np.nan)
-    return GateFacts(
-        steps=tuple(sign for kind, name, sign in findings if kind == "run" and name == step),
+def _gate(
+    limits: Thresholds, said: Said, *, findings: Iterable[tuple[str, str, int]], net: float, peak: float
+) -> GateResult:
+    """`findings`: kind, name and sign of what was found."""
+    steps = [key for key, own in said.items() if key[0] == "run" and key[2] in STEP and own["verdict"] is not None]
+    key = min(steps, key=lambda key: (STEP.index(key[2]), key[4]), default=None)
+    step, verdict, change = (key[2], said[key]["verdict"], said[key]["change"]) if key else ("", None, np.nan)
+    return gate_of(
+        limits,
+        signs=[sign for kind, name, sign in findings if kind == "run" and name == step],
         net=net,
         peak=peak,
-        suspect=verdict == Verdict.SUSPECT.name and change > 0,
-        decided=verdict not in (None, Verdict.TOO_FEW_RUNS.name),
+        is_suspect=verdict == Verdict.SUSPECT.name and change > 0,
+        is_decided=verdict not in (None, Verdict.TOO_FEW_RUNS.name),
     )
-
-
-def _way(key: Key) -> int:
-    """The place of a series of whole runs in WAYS: a trace before a summary of it."""
-    return WAYS.index(key[4]) if key[4] in WAYS else len(WAYS)
 
 
 def _open_in(connection: Connection, track: TrackRuns, version_id: int) -> list[Any]:
@@ -317,16 +281,15 @@ def _still(connection: Connection, track: TrackRuns, rows: Sequence[Any], run_id
     label = {run.run_id: run.version for run in track.runs}
     series = sorted({row.series_id for row in rows})
     values = judged.values_in(connection, run_ids, series) if series else np.zeros((0, len(run_ids)))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        now = dict(zip(series, np.exp(np.nanmean(np.log(values), axis=1)).tolist(), strict=True))
+    now = dict(zip(series, over_runs(values).tolist(), strict=True))
     found: dict[Key, str] = {}
     for row in rows:
         since = f"I-{row.incident_id}, open since {row.version}"
-        before = [label[run] for run in map(int, row.reference_runs.split()) if run in label]
-        size = now[row.series_id] / row.value_before - 1.0 if row.value_before else np.nan
+        before = [label[run] for run in map(int, row.baseline_runs.split()) if run in label]
+        size = now[row.series_id] / row.baseline_value - 1.0 if row.baseline_value else np.nan
         if np.isnan(size) or not before:
             found[_key(row)] = f"still there ({since})"
         else:
-            where = "above" if size > 0 else "below"
+            where = "above" if size >= 0 else "below"
             found[_key(row)] = f"still {format_diff(abs(size)).lstrip('+')} {where} {before[-1]} ({since})"
     return found

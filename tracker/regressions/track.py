@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import replace as dataclass_replace
 from fnmatch import translate
 from functools import cache, cached_property
+from itertools import groupby
+from operator import attrgetter
 from re import compile
 from typing import Any, Final
 
@@ -31,6 +34,7 @@ from tracker.store.queries.recordings import Recorded, contents
 from tracker.store.regressions import JudgedRow
 from tracker.store.samples import SAMPLE_RULES, SUMMARY, UNPROFILED
 from tracker.store.samples.arrays import SampleArray
+from tracker.store.samples.statistic import over_runs
 from tracker.store.thresholds import Threshold
 from tracker.units import format_numbers
 
@@ -42,7 +46,7 @@ BEGINNING: Final = 0
 
 WAYS: Final = ("", SUMMARY, UNPROFILED)
 """How the numbers of a whole run came about: in a trace, in a profiler's summary, without a profiler. The first that is
-there stands for the step that operators are a part of.
+there, in this order and in that of the alphabet, stands for the step that operators are a part of.
 """
 
 MIN_RATIO: Final = "min_ratio"
@@ -54,21 +58,23 @@ COUNTS: Final = frozenset({"confirm", "least_base", "window", "look_back"})
 
 _SHAPED: Final = 0.1
 """Share of the operators of a run that have shapes where shapes were recorded: half to nearly all of them."""
-_LINE: Final = ("workload_id", "configuration_id", "device_id")
 _LONGEST: Final = 18
 """Digits of the longest number that a database can have."""
 
 
 @dataclass(frozen=True)
-class TrackVersions:
-    """The versions of a track in their order. `limits`: that users set; `run_ids`: the active runs of each version;
-    `rests_on`: what its own judgement rests on.
+class TrackRuns:
+    """A track with its active runs in the order of versions. `limits`: that users set; `rests_on`: per version what its
+    own judgement rests on; `judged`: how the versions came out that were judged, from whatever, where that was read;
+    `names`: workload, configuration and device.
     """
 
     line: Line
     limits: tuple[Threshold, ...]
-    run_ids: Mapping[int, Sequence[int]]
+    runs: Sequence[LineRun]
     rests_on: Mapping[int, bytes]
+    judged: Mapping[int, JudgedRow]
+    names: Mapping[str, str]
 
     @cached_property
     def order(self) -> list[int]:
@@ -93,17 +99,6 @@ class TrackVersions:
             if known.get(version) != own:
                 return at
         return len(self.order) + 1 if known.keys() - self.rests_on.keys() else None
-
-
-@dataclass(frozen=True)
-class TrackRuns(TrackVersions):
-    """A track with its active runs in the order of versions. `judged`: how the versions came out that were judged, from
-    whatever; `names`: workload, configuration and device.
-    """
-
-    runs: Sequence[LineRun]
-    judged: Mapping[int, JudgedRow]
-    names: Mapping[str, str]
 
     @cached_property
     def labels(self) -> dict[int, str]:
@@ -136,28 +131,26 @@ class TrackRuns(TrackVersions):
         return [] if first is None else self.order[first - 1 :]
 
 
-def versions_of_track(connection: Connection, line: Line, runs: Sequence[LineRun] | None = None) -> TrackVersions:
-    """What the judgement of each version of a track rests on now: its runs, the version before, and the limits."""
+def unjudged_track(connection: Connection, line: Line) -> TrackRuns:
+    """A track, and what the judgement of each version rests on now: its runs, the version before, and the limits."""
     limits = thresholds.of_line(connection, line)
     of_limits = [
         (row.name, row.kind, row.pattern, row.value, bool(row.configuration_id), bool(row.device_id))
         for row in sorted(limits, key=_specific)
     ]
     of_all = digest_of((SAMPLE_RULES, RULE_VERSION, *of_limits)).hex()
-    found, before = judged.version_runs(connection, line, runs), BEGINNING
-    rests_on = {}
-    for version, own in found.items():
+    runs, before, rests_on = judged.runs_of(connection, line), BEGINNING, {}
+    for version, of_version in groupby(runs, attrgetter("version_id")):
+        own = sorted((run.run_id, version, run.ranks, run.recording_id, run.started_at_ns) for run in of_version)
         rests_on[version] = digest_of((of_all, before, own))
         before = version
-    return TrackVersions(line, limits, {version: [run[0] for run in own] for version, own in found.items()}, rests_on)
+    return TrackRuns(line, limits, runs, rests_on, {}, {})
 
 
 def runs_of_track(connection: Connection, line: Line, names: Mapping[str, str] | None = None) -> TrackRuns:
     """A track with its runs, and how they were judged."""
-    runs = judged.runs_of(connection, line)
-    of = versions_of_track(connection, line, runs)
-    rows = regressions.judged_rows(connection, line)
-    return TrackRuns(line, of.limits, of.run_ids, of.rests_on, runs, rows, names or {})
+    track = unjudged_track(connection, line)
+    return dataclass_replace(track, judged=regressions.judged_rows(connection, line), names=names or {})
 
 
 def named_lines(
@@ -173,7 +166,7 @@ def named_lines(
     words = rows.rows("workload", "configuration", "vendor", "device")
     return {
         Line(*line): {"workload": of, "configuration": own, "device": f"{vendor} {model}".strip()}
-        for line, (of, own, vendor, model) in zip(rows.rows(*_LINE), words, strict=True)
+        for line, (of, own, vendor, model) in zip(rows.rows(*Line.__struct_fields__), words, strict=True)
     }
 
 
@@ -190,7 +183,7 @@ def places(store: Store, options: HistoryOptions) -> list[TrackRuns]:
     key = options.key or ""
     if key.isascii() and key.isdigit() and len(key) <= _LONGEST and len(found) > 1:
         # the number of a series says which workload is meant; what is the number of none here may be a name
-        own = {Line(*line) for line in queries.series_lines(store, [int(key)]).rows(*_LINE)}
+        own = {Line(*line) for line in queries.series_lines(store, [int(key)]).rows(*Line.__struct_fields__)}
         if not own:
             raise UsageError(f"there is no series {key}", remedy="tracker history '*' --workload WORKLOAD lists them")
         found = {line: names for line, names in found.items() if line in own} or found
@@ -271,17 +264,13 @@ class ReadBefore(Struct):
     traits: dict[bool, SeriesTraits] = field(default_factory=dict)
 
     def series_of(self, connection: Connection, line: Line) -> SeriesTable:
-        """The series of the track by ascending ids, those of whole runs by how they were measured first: see WAYS."""
-        if self.series is None:
-            found = judged.series_of(connection, line)
-            ways = [WAYS.index(key[4]) if key[0] == "run" and key[4] in WAYS else 0 for key in found.keys]
-            order = np.lexsort([found.ids, np.array(ways, dtype=int)])
-            self.series = SeriesTable(found.ids[order], [found.keys[at] for at in order.tolist()])
+        """The series of the track by ascending ids."""
+        self.series = self.series or judged.series_of(connection, line)
         return self.series
 
 
 def read_track(
-    connection: Connection, of: TrackVersions, runs: Sequence[LineRun], *, like: int = -1,
+    connection: Connection, of: TrackRuns, runs: Sequence[LineRun], *, like: int = -1,
     timed_by: Sequence[LineRun] | None = None, known: ReadBefore | None = None, present: bool = False,
 ) -> Track:  # fmt: skip
     """These runs of a track, by its limits. `like`: the place of the run that the others must be recorded like;
@@ -314,24 +303,13 @@ def newest(chosen: Flags, count: int) -> Flags:
     return chosen & (from_end <= count)
 
 
-def oldest(chosen: Flags, count: int) -> Flags:
-    """The first `count` of the chosen columns of each row."""
-    return chosen & (np.cumsum(chosen, axis=1) <= count)
-
-
 def geometric_mean(values: F64, columns: Any) -> F64:
-    """Of these columns, per series; of equal numbers exactly these; 0 where none of them has it.
+    """As `over_runs`, of these columns; 0 where none of them has it.
 
     >>> geometric_mean(np.array([[49831688.0, 49831688.0], [1.0, 4.0], [np.nan, np.nan]]), slice(None)).tolist()
     [49831688.0, 2.0, 0.0]
     """
-    chosen = values[:, columns]
-    there = chosen > 0
-    count = there.sum(axis=1)
-    logs = np.log(np.where(there, chosen, 1.0)).sum(axis=1) / np.maximum(count, 1)
-    least = np.where(there, chosen, np.inf).min(axis=1, initial=np.inf)
-    most = np.where(there, chosen, 0.0).max(axis=1, initial=0.0)
-    return np.where(count == 0, 0.0, np.where(least == most, most, np.exp(logs)))
+    return np.nan_to_num(over_runs(values[:, columns]))
 
 
 def alike(keys: Sequence[Key], values: F64, runs: Sequence[Recorded], last: int) -> Flags | None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -64,19 +63,6 @@ def lines(connection: Connection, run_ids: Iterable[int] | None = None, workload
     parameters = {"all_runs": int(run_ids is None), "run_ids": wanted or [-1], "workload": workload}
     rows = connection.execute(statement("lines"), parameters).all()
     return [Line(row.workload_id, row.configuration_id, row.device_id) for row in rows]
-
-
-def version_runs(
-    connection: Connection, line: Line, runs: Iterable[LineRun] | None = None
-) -> dict[int, list[tuple[Any, ...]]]:
-    """Version -> what is judged of its active runs changes with these rows: see sql/version_runs.sql. In the order of
-    versions. `runs`: all of the line, where they were read.
-    """
-    if runs is None:
-        rows = bulk.fetch(connection.execute(statement("version_runs"), line.parameters))
-    else:
-        rows = [(run.run_id, run.version_id, run.ranks, run.recording_id, run.started_at_ns) for run in runs]
-    return {version: sorted(own) for version, own in groupby(rows, itemgetter(1))}
 
 
 def stale_runs(connection: Connection, line: Line) -> list[int]:

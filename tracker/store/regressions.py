@@ -123,12 +123,12 @@ class IncidentRow(Struct, frozen=True):
     first_version_id: int
     before_ns: float | None
     after_ns: float | None
-    operators_ns: float | None
-    new_ns: float | None
-    gone_ns: float | None
-    machine_ns: float | None
-    other_operators_ns: float | None
-    beside_ns: float | None
+    operators_ns: float | None = None
+    new_ns: float | None = None
+    gone_ns: float | None = None
+    machine_ns: float | None = None
+    other_operators_ns: float | None = None
+    beside_ns: float | None = None
 
 
 _PARTS: Final = IncidentRow.__struct_fields__
@@ -192,8 +192,9 @@ def verdicts_of(
 
 
 def findings_of_track(connection: Connection, line: Line) -> list[Any]:
-    """What was found in a track, with the columns of sql/findings_of_track.sql."""
-    return list(connection.execute(statement("findings_of_track"), line.parameters))
+    """What was found in a track, by number, with the columns of sql/findings.sql."""
+    asked = {"all_findings": 1, "finding_ids": [-1], "workload": None, **line.parameters}
+    return sorted(connection.execute(statement("findings"), asked).all(), key=lambda row: row.finding_id)
 
 
 def levels_of(connection: Connection, line: Line, version_ids: Sequence[int]) -> dict[int, Levels]:

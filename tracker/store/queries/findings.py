@@ -17,7 +17,9 @@ def findings(store: Store, finding_ids: Sequence[int] | None = None, *, workload
     """These findings, or all, of a workload, as dicts with the columns of sql/findings.sql."""
     ids = [] if finding_ids is None else whole(finding_ids)
     every = finding_ids is None or len(ids) > LISTED
-    asked = {"all_findings": int(every), "finding_ids": [] if every else ids, "workload": workload}
+    asked = {"all_findings": int(every), "finding_ids": [] if every else ids, "workload": workload} | dict.fromkeys(
+        Line.__struct_fields__
+    )
     found = [dict(row._mapping) for row in rows(store, "findings", **asked)]
     return [row for row in found if row["finding_id"] in {*ids}] if len(ids) > LISTED else found
 

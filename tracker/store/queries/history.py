@@ -25,7 +25,7 @@ def lines(store: Store, workload: str | None = None) -> Columns:
 
 
 def board(store: Store, workload: str | None = None) -> Columns:
-    """The step and peak memory of all active runs. Columns: see sql/board.sql."""
+    """The step of all active runs. Columns: see sql/board.sql."""
     return answer(store, "board", {"workload": workload})
 
 

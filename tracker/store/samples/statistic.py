@@ -94,7 +94,8 @@ def over_runs(table: F64) -> F64:
     having = table > 0
     logs = np.log(np.where(having, table, 1.0)).sum(axis=1)
     count = having.sum(axis=1)
-    low, high = np.where(having, table, np.inf).min(axis=1), np.where(having, table, -np.inf).max(axis=1)
+    low = np.where(having, table, np.inf).min(axis=1, initial=np.inf)
+    high = np.where(having, table, -np.inf).max(axis=1, initial=-np.inf)
     # what is the same in all runs is not rounded
     mean = np.where(low == high, low, np.exp(logs / np.maximum(count, 1)))
     return np.where(count > 0, mean, np.where((table == 0).any(axis=1), 0.0, np.nan))

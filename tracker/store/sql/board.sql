@@ -1,8 +1,7 @@
--- How long was a step of each active run, and how much memory did it hold? One row per run and number that it states.
+-- How long was a step of each active run? One row per run and number that it states.
 -- Parameters: workload (name, NULL = all)
 -- Columns: workload_id, configuration_id, device_id: its line; version_id; version: its label, in the order of
---   versions; pinned; run_id; started_at_ns: UTC, NULL: unknown; name: step, e2e or peak memory; part: how it was
---   measured; value: ns, or bytes
+--   versions; pinned; run_id; name: step or e2e; part: how it was measured; value: ns
 WITH picked AS (
     SELECT
         s.id,
@@ -12,7 +11,7 @@ WITH picked AS (
     INNER JOIN workload AS w ON s.workload_id = w.id
     WHERE
         s.kind = 'run'
-        AND s.metric IN ('duration_ns', 'e2e_ns', 'peak_allocated_bytes')
+        AND s.metric IN ('duration_ns', 'e2e_ns')
         AND (CAST(:workload AS TEXT) IS NULL OR w.name = :workload)
 )
 
@@ -24,7 +23,6 @@ SELECT
     v.label AS version,
     v.pinned,
     r.id AS run_id,
-    r.started_at_ns,
     p.name,
     p.part,
     d.value

@@ -1,11 +1,12 @@
 -- Which changes were found? One row per finding that is not withdrawn.
 -- Parameters: all_findings (1: yes), finding_ids (list, read when all_findings = 0: only these);
---   workload (name, NULL = all)
+--   workload (name, NULL = all); workload_id, configuration_id, device_id (a track; NULL = all)
 -- Columns: finding_id, incident_id; workload, configuration: its values; vendor, device: model; workload_id,
 --   configuration_id, device_id; series_id, kind, metric, name, input_shapes, part: of the series; direction; change:
 --   how it was found (level, presence, gradual); base_state: as the judgement says, without the words of users;
 --   version, version_id, ordinal: that it is dated to; decided_version_id: whose runs decided it; ended_version,
---   ended_by_version_id: that in which it was over, and whose runs decided that, NULL: neither; size (a log); q,
+--   ended_version_id, ended_by_version_id: that in which it was over, and whose runs decided that, NULL: neither;
+--   excused: 1 where users said expect or invalid; size (a log); q,
 --   contribution, baseline_value, candidate_value, baseline_calls, candidate_calls, baseline_runs, candidate_runs:
 --   what decided; is_leaf: an operator; step_before_ns to beside_ns: of the incident; shared_factor: of the version
 --   that decided it
@@ -33,7 +34,21 @@ SELECT
     v.ordinal,
     f.decided_version_id,
     e.label AS ended_version,
+    f.ended_version_id,
     f.ended_by_version_id,
+    CASE
+        WHEN EXISTS (
+            SELECT 1
+            FROM finding_action AS a
+            WHERE
+                a.series_id = f.series_id
+                AND a.direction = f.direction
+                AND a.how = f.how
+                AND a.first_version_id = f.first_version_id
+                AND a.action IN ('expect', 'invalid')
+        ) THEN 1
+        ELSE 0
+    END AS excused,
     f.size,
     f.q,
     f.contribution,
@@ -76,4 +91,7 @@ WHERE
     f.state <> 'withdrawn'
     AND (:all_findings = 1 OR f.id IN :finding_ids)
     AND (CAST(:workload AS TEXT) IS NULL OR w.name = :workload)
+    AND (CAST(:workload_id AS BIGINT) IS NULL OR f.workload_id = :workload_id)
+    AND (CAST(:configuration_id AS BIGINT) IS NULL OR f.configuration_id = :configuration_id)
+    AND (CAST(:device_id AS BIGINT) IS NULL OR f.device_id = :device_id)
 ORDER BY w.name, g.title, d.vendor, d.model, v.ordinal, f.direction, f.id

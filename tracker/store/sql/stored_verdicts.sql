@@ -1,15 +1,15 @@
 -- What was said of the series of a version? One row per verdict.
 -- Parameters: workload_id, configuration_id, device_id, version_id; kind (of series, NULL = all); verdict (NULL = all)
 -- Columns: kind, metric, name, input_shapes, part: of the series; verdict: what later runs made of it, else what its
---   own runs did; reason; change, judged_change (ratios: with and without the common-mode shift), q, contribution
---   (share of the step), detectable (ratio); series_id
+--   own runs did, NULL where settings forbid one; reason; change, judged_change (ratios: with and without the
+--   common-mode shift), q, contribution (share of the step), detectable (ratio); series_id
 SELECT
     s.kind,
     s.metric,
     s.name,
     s.input_shapes,
     s.part,
-    COALESCE(d.decided, d.verdict) AS verdict,
+    CASE WHEN d.reason <> 'SETTINGS' THEN COALESCE(d.decided, d.verdict) END AS verdict,
     d.reason,
     d.change,
     d.judged_change,
