@@ -19,7 +19,16 @@ from tracker.detect.power import detectable_with, runs_to_decide
 from tracker.errors import UsageError
 from tracker.regressions.judgement import TrackReader
 from tracker.regressions.lifecycle import judge_next
-from tracker.regressions.track import MIN_RATIO, Track, TrackRuns, geometric_mean, limit_of, places, read_track
+from tracker.regressions.track import (
+    MIN_RATIO,
+    Track,
+    TrackRuns,
+    geometric_mean,
+    limit_of,
+    places,
+    read_track,
+    recorded_runs,
+)
 from tracker.results import CALIBRATION_COLUMNS, SERIES_KINDS, CalibrateOptions, Calibration, HistoryOptions
 from tracker.store import Store, judged, queries
 from tracker.units import unit_of_metric
@@ -81,6 +90,7 @@ def calibrate(store: Store, references: Sequence[str], *, options: CalibrateOpti
         with store.connect() as connection:
             track = read_track(connection, own, own.runs, present=True)
             suspects = _suspects(connection, whole)
+            on_device = all(one.timeline == "device" for one in recorded_runs(connection, own.runs))
     by_name = [limit_of(MIN_RATIO, key, own.limits) for key in track.keys]
     limited = [np.log1p(one.value) if one is not None and one.pattern else np.nan for one in by_name]
     repeats = Repeats(track, own.thresholds, np.array(limited, dtype=np.float64))
@@ -112,7 +122,7 @@ def calibrate(store: Store, references: Sequence[str], *, options: CalibrateOpti
         windows=len(windows),
         splits=len(splits),
         options=options,
-        notes=_notes(baseline, repeats.limits.window, own),
+        notes=_notes(baseline, repeats.limits.window, own, on_device=on_device),
     )
 
 
@@ -305,7 +315,7 @@ def _suspects(connection: Connection, track: TrackRuns) -> list[Row]:
     ]  # fmt: skip
 
 
-def _notes(baseline: int, window: int, track: TrackRuns) -> tuple[str, ...]:
+def _notes(baseline: int, window: int, track: TrackRuns, *, on_device: bool) -> tuple[str, ...]:
     notes = []
     if baseline < window:
         notes.append(
@@ -314,7 +324,7 @@ def _notes(baseline: int, window: int, track: TrackRuns) -> tuple[str, ...]:
         )
     if len({run.version for run in track.runs}) > 1:
         notes.append("The runs are of several versions: what changed between them counts as noise here.")
-    if not all(run.timeline == "device" for run in track.runs):
+    if not on_device:
         notes.append("Timed on the host: the machine's other work is part of this noise.")
     if track.late:
         notes.append("The judgement is out of date, so that suspects are left out; tracker versions judge.")

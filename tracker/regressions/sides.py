@@ -213,7 +213,7 @@ def judge_sides(
     keys, values, calls = table_of(runs)
     rows = next((run.limits for run in runs if run.limits), ())
     limits = track_limits(rows)
-    traits = traits_of(keys, rows, device_timed=all(run.timeline == "device" for run in runs[len(baseline) :]))
+    traits = traits_of(keys, rows, device_timed=all(run.recorded.timeline == "device" for run in runs[len(baseline) :]))
     versions = np.repeat([1, 2], [len(baseline), len(candidate)])
     same = alike(keys, values, [run.recorded for run in runs], len(runs) - 1)
     track = Track(values, versions, traits, calls=calls, alike=same)
@@ -221,14 +221,14 @@ def judge_sides(
     window, _ = track.window(2, np.flatnonzero(~new), np.flatnonzero(new), limits)
     own = judge_version(window, traits, window.recorded & ~new, new, limits=limits)
     # as verdicts are stored; None where nothing is to be said
-    told, reasons = stated(track, own)
+    has_words, reasons = stated(track, own)
     numbers = numbers_of(track, own, limits)
     said: Said = {}
     for row, key in enumerate(keys):
-        is_judged = told[row] and reasons[row] != Reason.SETTINGS
+        is_judged = has_words[row] and reasons[row] != Reason.SETTINGS
         said[key] = {name: numbers[name].item(row) if is_judged else np.nan for name in NUMBERS}
         said[key]["verdict"] = Verdict(int(own.verdict[row])).name if is_judged else None
-        said[key]["reason"] = Reason(int(reasons[row])).name if told[row] else None
+        said[key]["reason"] = Reason(int(reasons[row])).name if has_words[row] else None
     leaf, changed = traits.leaf, np.isin(own.verdict, CHANGES)
     peaks = np.expm1(own.raw_change[traits.kind == KindCode.PEAK])
     shift = float(np.expm1(window.shift[new].mean())) if window.shift.any() else None

@@ -139,10 +139,10 @@ def unjudged_track(connection: Connection, line: Line) -> TrackRuns:
         for row in sorted(limits, key=_specific)
     ]
     of_all = digest_of((SAMPLE_RULES, RULE_VERSION, *of_limits)).hex()
+    stated = attrgetter("run_id", "version_id", "ranks", "recording_id", "started_at_ns")
     runs, before, rests_on = judged.runs_of(connection, line), BEGINNING, {}
-    for version, of_version in groupby(runs, attrgetter("version_id")):
-        own = sorted((run.run_id, version, run.ranks, run.recording_id, run.started_at_ns) for run in of_version)
-        rests_on[version] = digest_of((of_all, before, own))
+    for version, own in groupby(runs, attrgetter("version_id")):
+        rests_on[version] = digest_of((of_all, before, *map(stated, own)))
         before = version
     return TrackRuns(line, limits, runs, rests_on, {}, {})
 
@@ -283,10 +283,11 @@ def read_track(
         rows = np.flatnonzero(~np.isnan(values).all(axis=1))
         series = SeriesTable(series.ids[rows], [series.keys[row] for row in rows.tolist()])
         values, calls = values[rows], calls[rows]
-    device_timed = all(run.timeline == "device" for run in (runs if timed_by is None else timed_by))
+    stated = dict(zip(runs, recorded_runs(connection, runs), strict=True))
+    device_timed = all(stated[run].timeline == "device" for run in (runs if timed_by is None else timed_by))
     if device_timed not in known.traits:
         known.traits[device_timed] = traits_of(series.keys, of.limits, device_timed=device_timed)
-    same = alike(series.keys, values, recorded_runs(connection, runs), like) if runs else None
+    same = alike(series.keys, values, [*stated.values()], like) if runs else None
     return Track(
         values, np.array([of.place[run.version_id] for run in runs], dtype=np.int64), known.traits[device_timed],
         calls=calls, run_ids=np.array([run.run_id for run in runs], dtype=np.int64), alike=same, named=series,

@@ -4,6 +4,7 @@ the reader wants it.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
@@ -152,11 +153,13 @@ class _Page:
 
 
 def bar(part: float, width: int) -> str:
-    """A bar whose length is the size of `part` of `width`, to an eighth of a character.
+    """A bar whose length is the size of `part` of `width`, to an eighth of a character; none for nan, not known.
 
-    >>> bar(0.5, 8), bar(-1.0, 4), bar(0.01, 8)
-    ('████', '████', '▏')
+    >>> bar(0.5, 8), bar(-1.0, 4), bar(0.01, 8), bar(math.nan, 8)
+    ('████', '████', '▏', '')
     """
+    if math.isnan(part):
+        return ""
     eighths = max(1, round(abs(part) * width * 8))
     return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
 

@@ -22,14 +22,13 @@ Key = tuple[str, str, str, str, str]
 
 class ChosenRun(Struct, frozen=True, eq=False):
     """What a run says of its series: `keys`: kind, metric, name, input_shapes, part of each; `values`, `calls`: per
-    step, nan where the run does not have it. `timeline`: device where any of its ranks has one, else host; `limits`:
-    that users set in its line; `recorded`: what its captures say of how it was recorded.
+    step, nan where the run does not have it. `limits`: that users set in its line; `recorded`: what its captures say of
+    how it was recorded.
     """
 
     keys: Sequence[Key]
     values: F64
     calls: F64
-    timeline: str
     limits: tuple[Threshold, ...]
     recorded: Recorded
 
@@ -58,7 +57,6 @@ def chosen_runs(connection: Connection, run_ids: Sequence[int]) -> list[ChosenRu
     found = {
         row.run_id: ChosenRun(
             *numbers[row.run_id],
-            row.timeline,
             limits[Line(row.workload_id, row.configuration_id, row.device_id)],
             content_of(row.content),
         )

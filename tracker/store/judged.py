@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ class Line(Struct, frozen=True):
         return {name: getattr(self, name) for name in self.__struct_fields__}
 
 
-class LineRun(Struct, frozen=True):
+class LineRun(Struct, frozen=True, gc=False):
     """An active run of a line. `ranks`: that came; `started_at_ns`: None where nobody knows; `recording_id`: of how it
     was recorded, None where nothing says it.
     """
@@ -45,7 +46,6 @@ class LineRun(Struct, frozen=True):
     version: str
     pinned: bool
     ranks: int
-    timeline: str
     started_at_ns: int | None
     recording_id: int | None = None
 
@@ -77,8 +77,8 @@ def runs_of(connection: Connection, line: Line, run_ids: Iterable[int] | None = 
     """
     asked = {**line.parameters, "all_runs": int(run_ids is None), "ids": bulk.as_keys(run_ids or ())}
     rows = bulk.fetch(connection.execute(statement("line_runs"), asked))
-    runs = [LineRun(number, of, version, bool(pinned), *others) for number, of, version, pinned, *others in rows]
-    return [run for _, own in groupby(runs, lambda run: run.version_id) for run in _as_started(list(own))]
+    runs = (LineRun(*row) for row in rows)
+    return [run for _, own in groupby(runs, attrgetter("version_id")) for run in _as_started(list(own))]
 
 
 def _as_started(runs: list[LineRun]) -> list[LineRun]:

@@ -25,6 +25,11 @@ class Recorded(Struct, frozen=True):
     settings: tuple[dict[str, str], ...] = ()
 
     @property
+    def timeline(self) -> str:
+        """Device where any of its ranks has one, else host."""
+        return next(iter(self.said.get("timeline", ())), "host")
+
+    @property
     def recording(self) -> Recording:
         """The recording of the run, as far as its captures alone say."""
         return recording_of(self.said, self.settings)

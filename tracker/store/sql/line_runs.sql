@@ -2,26 +2,25 @@
 -- they came in (by number).
 -- Parameters: workload_id, configuration_id, device_id; all_runs (1: yes), ids (a JSON object whose keys are the runs,
 --   read when all_runs = 0)
--- Columns: run_id; version_id, version: its label; pinned: whether it is; ranks: that came; timeline: device where any
---   rank has one, else host; started_at_ns: NULL where nobody knows; recording_id: of how it was recorded, NULL:
---   nothing says it
+-- Columns: run_id; version_id, version: its label; pinned: whether it is; ranks: that came; started_at_ns: NULL where
+--   nobody knows; recording_id: of how it was recorded, NULL: nothing says it
 SELECT
     r.id AS run_id,
     v.id AS version_id,
     v.label AS version,
     v.pinned,
-    COUNT(c.rank) AS ranks,
-    MIN(c.timeline) AS timeline,
+    (
+        SELECT COUNT(*) FROM capture AS c
+        WHERE c.run_id = r.id
+    ) AS ranks,
     r.started_at_ns,
     r.recording_id
 FROM run AS r
 INNER JOIN version AS v ON r.version_id = v.id
-INNER JOIN capture AS c ON r.id = c.run_id
 WHERE
     r.workload_id = :workload_id
     AND r.configuration_id = :configuration_id
     AND r.device_id = :device_id
     AND r.state = 'active'
     AND (:all_runs = 1 OR r.id IN (SELECT CAST(e.key AS BIGINT) FROM JSON_EACH(:ids) AS e))
-GROUP BY r.id, v.id
 ORDER BY v.ordinal, v.id, r.id

@@ -1,9 +1,8 @@
 -- To which line do these runs belong, and are their samples up to date? One row per run, whatever its state.
 -- Parameters: run_ids (list)
 -- Columns: run_id; workload_id, configuration_id, device_id: its line; sample_rules: that its samples were made by,
---   NULL: none; pruned_at_ns: when details of a rank were dropped, NULL: never;
---   timeline: device where any rank has one, else host; content: what its captures say of how it was recorded
---   (JSON), NULL where nothing says it
+--   NULL: none; pruned_at_ns: when details of a rank were dropped, NULL: never; content: what its captures say of
+--   how it was recorded (JSON), NULL where nothing says it
 SELECT
     r.id AS run_id,
     r.workload_id,
@@ -11,7 +10,6 @@ SELECT
     r.device_id,
     r.sample_rules,
     MAX(c.pruned_at_ns) AS pruned_at_ns,
-    MIN(c.timeline) AS timeline,
     k.content
 FROM run AS r
 INNER JOIN capture AS c ON r.id = c.run_id
