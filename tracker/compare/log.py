@@ -187,14 +187,14 @@ def _runs(store: Store, workload: str) -> list[_Run]:
     for run_id, kind, key, value in queries.facts.columns(store, run_ids).rows("run_id", "kind", "key", "value"):
         known.setdefault((run_id, kind), {})[key] = value
     with store.connect() as connection:
-        told = queries.recorded(connection, run_ids)
+        recordings = queries.recorded(connection, run_ids)
     return [
         _Run(
             row,
             known.get((row["run_id"], "configuration"), {}),
             known.get((row["run_id"], "tag"), {}),
             queries.settings_of(row["settings"]),
-            told[row["run_id"]].recording,
+            recordings[row["run_id"]].recording,
         )
         for row in rows
     ]

@@ -188,8 +188,8 @@ def _with_shares(table: Arrays) -> Arrays:
 
 def _sentence(rows: Sequence[Row]) -> str:
     """What moved with the time of one kernel, and the largest pipe that did not; "" where its time did not change."""
-    told = sorted((row for row in rows if row["moved"] is not None), key=lambda row: (-row["share"], row["metric"]))
-    pipes, cores = ([row for row in told if row["kind"] == kind] for kind in (PIPE_TIME, CORE_TIME))
+    known = sorted((row for row in rows if row["moved"] is not None), key=lambda row: (-row["share"], row["metric"]))
+    pipes, cores = ([row for row in known if row["kind"] == kind] for kind in (PIPE_TIME, CORE_TIME))
     moved = [_moved(row) for row in pipes if row["moved"]][:_NAMED]
     # the pipe with most work among those that work as long as before
     still = [

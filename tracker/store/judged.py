@@ -36,7 +36,7 @@ class Line(Struct, frozen=True):
         return {name: getattr(self, name) for name in self.__struct_fields__}
 
 
-class LineRun(Struct, frozen=True, gc=False):
+class LineRun(Struct, frozen=True):
     """An active run of a line. `ranks`: that came; `started_at_ns`: None where nobody knows; `recording_id`: of how it
     was recorded, None where nothing says it.
     """
@@ -77,7 +77,7 @@ def runs_of(connection: Connection, line: Line, run_ids: Iterable[int] | None = 
     """
     asked = {**line.parameters, "all_runs": int(run_ids is None), "ids": bulk.as_keys(run_ids or ())}
     rows = bulk.fetch(connection.execute(statement("line_runs"), asked))
-    runs = (LineRun(*row) for row in rows)
+    runs = (LineRun(number, of, version, bool(pinned), *others) for number, of, version, pinned, *others in rows)
     return [run for _, own in groupby(runs, attrgetter("version_id")) for run in _as_started(list(own))]
 
 
