@@ -20,7 +20,7 @@ ROOMS = {
     "tracker/advice": (2_758, 19),
     "tracker/api": (1_216, 6),
     "tracker/cli": (4_088, 23),
-    "tracker/compare": (8_907, 57),
+    "tracker/compare": (8_869, 57),
     "tracker/config": (843, 7),
     "tracker/detect": (1_194, 9),
     "tracker/doctor": (1_182, 9),

@@ -9,7 +9,7 @@ import numpy as np
 
 from tracker.columns import Columns
 from tracker.compare import join, reduction
-from tracker.compare.keys import Numbered, among, numbered, taken
+from tracker.compare.keys import Numbered, among, numbered
 from tracker.profile import MODULE_CALLS
 from tracker.results import BOTH, COUNTER_KEY, REPEATED_COUNTERS
 from tracker.store import queries
@@ -32,9 +32,9 @@ def compare(baseline: Loaded, candidate: Loaded) -> Columns:
     told = [table.taken(~among(table["source"], REPEATED_COUNTERS)) for table in asked]
     rows, keys = numbered(told, _KEY)
     joined = join.matched(keys, rows, list(map(_medians, rows)))
-    joined = taken(joined, np.flatnonzero(joined["status"] == BOTH))
+    joined = joined.taken(joined["status"] == BOTH)
     mean0, mean1 = joined["baseline_mean"], joined["candidate_mean"]
-    joined |= {"delta": mean1 - mean0, "diff": join.ratio(mean0, mean1)}
+    joined = joined.having(delta=mean1 - mean0, diff=join.ratio(mean0, mean1))
     return join.finished("counters", join.by_size(joined, "diff"))
 
 

@@ -268,7 +268,7 @@ def _places(operators: Operators, names: Set[str]) -> dict[tuple[Any, ...], str]
         chosen = rows.only(["name", "input_shapes", "own_ns", *columns]).taken(among(rows["name"], names))
         (own,), keys = numbered([chosen], ["name", "input_shapes"])
         for column in columns:
-            for *key, text in zip(*keys.values(), reduction.dominant(own, column, "own_ns"), strict=True):
+            for *key, text in keys.having(text=reduction.dominant(own, column, "own_ns")).rows(*keys.arrays, "text"):
                 place = text if column == "module" else code_line(text)
                 if place:
                     found.setdefault(tuple(key), {})[place] = None

@@ -76,7 +76,7 @@ def group_sums(side: Loaded, exposed_ns: float | None, roles: Names) -> Sums | N
     exposed = Numbered(stated.taken(table.known("exposed_ns")), own.number[table.known("exposed_ns")], own.count)
     numbers |= reduction.of_side(side, exposed, ["exposed_ns", _WAIT], [_WAIT], {_WAIT: "exposed_ns"})
     numbers[_TRANSMIT] = numbers["exposed_ns"] - numbers[_WAIT]
-    for group, *row in Columns({**keys, **numbers}).rows("group", *numbers):
+    for group, *row in keys.having(**numbers).rows("group", *numbers):
         of_group = dict(zip(numbers, row, strict=True))
         found[f"{EXPOSED}:{group}"] = Sum(of_group["exposed_ns"], of_group["calls"])
         found |= {f"{name}:{group}": Sum(of_group[name]) for name in (*_STATED, _TRANSMIT)}

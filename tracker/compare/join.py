@@ -9,12 +9,12 @@ import numpy as np
 
 from tracker.columns import Column, Columns, objects
 from tracker.compare import reduction
-from tracker.compare.keys import length, numbered, places, ranks, taken
+from tracker.compare.keys import numbered, places, ranks
 from tracker.results import ADDED, BOTH, DIFF_COLUMNS, REMOVED, VERDICT_COLUMNS
 
 if TYPE_CHECKING:
     from tracker.columns import F64
-    from tracker.compare.keys import Arrays, Numbered
+    from tracker.compare.keys import Numbered
     from tracker.compare.sides import Loaded
 
 _JUDGED_TEXTS = ("verdict", "reason")
@@ -40,52 +40,47 @@ def _kind(name: str) -> str:
     return "text" if name in _TEXTS else "whole" if name in _NUMBER_KEYS else "real"
 
 
-def finished(table: str, columns: Arrays) -> Columns:
+def finished(table: str, rows: Columns) -> Columns:
     """The rows `table` of a Diff; in their VERDICT_COLUMNS nothing stands yet: `verdicts` fills them."""
-    empty = _unjudged(length(columns))
-    return Columns({name: columns[name] if name in columns else empty[name] for name in DIFF_COLUMNS[table]})
+    return unjudged(rows).only(DIFF_COLUMNS[table])
 
 
-def unjudged(columns: Columns) -> Columns:
-    """`columns` with VERDICT_COLUMNS in which nothing stands yet."""
-    return columns.having(**_unjudged(len(columns)))
+def unjudged(rows: Columns) -> Columns:
+    """`rows` with VERDICT_COLUMNS in which nothing stands yet."""
+    texts, numbers = objects([None] * len(rows)), np.full(len(rows), np.nan)
+    return rows.having(**{name: texts if name in _JUDGED_TEXTS else numbers for name in VERDICT_COLUMNS})
 
 
-def _unjudged(count: int) -> Arrays:
-    texts, numbers = objects([None] * count), np.full(count, np.nan)
-    return {name: texts if name in _JUDGED_TEXTS else numbers for name in VERDICT_COLUMNS}
-
-
-def summed(sides: Sequence[Loaded], parts: Sequence[Columns], key: Sequence[str], sums: Sequence[str]) -> Arrays:
+def summed(sides: Sequence[Loaded], parts: Sequence[Columns], key: Sequence[str], sums: Sequence[str]) -> Columns:
     """The rows of both sides `matched` by `key`, with their `sums`; see `reduction.of_side`."""
     rows, keys = numbered(parts, key)
     return matched(keys, rows, [reduction.of_side(*own, sums) for own in zip(sides, rows, strict=True)])
 
 
-def matched(keys: Arrays, rows: Sequence[Numbered], tables: Sequence[Mapping[str, F64]]) -> Arrays:
+def matched(keys: Columns, rows: Sequence[Numbered], tables: Sequence[Mapping[str, F64]]) -> Columns:
     """Two sides side by side: the keys, `status`, then `baseline_x`, `candidate_x` for each x of their `tables`, which
     have a row per key. `rows`: those of either side, by which it has a key or not.
 
     A key on one side only is ADDED or REMOVED, and its numbers on the other side are nan.
     """
-    there = np.zeros((2, length(keys)), dtype=bool)
+    there = np.zeros((2, len(keys)), dtype=bool)
     for has, own in zip(there, rows, strict=True):
         has[own.number] = True
     status = objects([REMOVED, ADDED, BOTH])[np.maximum(there[0] + 2 * there[1] - 1, 0)]
     sides = zip(("baseline", "candidate"), tables, strict=True)
-    return {**keys, "status": status, **{f"{side}_{name}": own for side, table in sides for name, own in table.items()}}
+    return keys.having(status=status, **{f"{side}_{name}": own for side, table in sides for name, own in table.items()})
 
 
-def with_difference(columns: Arrays, value: str, *, unit: str = "ns") -> Arrays:
-    """`columns` with `delta_<unit>` (candidate - baseline, one-sided rows count the other side as 0) and `diff`,
+def with_difference(rows: Columns, value: str, *, unit: str = "ns") -> Columns:
+    """`rows` with `delta_<unit>` (candidate - baseline, one-sided rows count the other side as 0) and `diff`,
     largest change first.
 
     `diff` = candidate / baseline - 1; nan where the baseline is missing or 0 and where the candidate is missing.
     """
-    baseline, candidate = columns[f"baseline_{value}"], columns[f"candidate_{value}"]
+    baseline, candidate = rows[f"baseline_{value}"], rows[f"candidate_{value}"]
     delta = np.nan_to_num(candidate) - np.nan_to_num(baseline)
     delta[np.isnan(baseline) & np.isnan(candidate)] = np.nan
-    result = {**columns, f"delta_{unit}": delta, "diff": ratio(baseline, candidate)}
+    result = rows.having(**{f"delta_{unit}": delta, "diff": ratio(baseline, candidate)})
     return by_size(result, f"delta_{unit}", np.fmax(baseline, candidate))
 
 
@@ -98,55 +93,55 @@ def ratio(baseline: F64, candidate: F64) -> F64:
     return candidate / np.where(baseline > 0, baseline, np.nan) - 1
 
 
-def by_size(columns: Arrays, delta: str, larger: F64 | None = None) -> Arrays:
+def by_size(rows: Columns, delta: str, larger: F64 | None = None) -> Columns:
     """Rows by |`delta`| descending, missing last; ties by the `larger` number of a row, then by the texts and the
     numbers of the key, so that the order is total.
     """
-    change: F64 = columns[delta]
+    change: F64 = rows[delta]
     size = np.round(np.abs(change), 6)
     second = size if larger is None else larger
     order = np.lexsort([-second, -size])
     place, _ = places([size[order], second[order]])
     tied = np.flatnonzero(np.bincount(place)[place] > 1) if len(place) else place
     if len(tied):
-        rows = order[tied]
-        telling = [ranks(column[rows]) for column in _telling(columns)]
-        order[tied] = rows[np.lexsort([*reversed(telling), place[tied]])]
-    return taken(columns, order)
+        own = order[tied]
+        telling = [ranks(column[own]) for column in _telling(rows)]
+        order[tied] = own[np.lexsort([*reversed(telling), place[tied]])]
+    return rows.taken(order)
 
 
-def _telling(columns: Arrays) -> list[Any]:
+def _telling(rows: Columns) -> list[Any]:
     """The columns that tell rows from each other: the texts, then the numbers of the key."""
-    texts = [column for column in columns.values() if not isinstance(column, Column) and column.dtype == object]
-    return [*texts, *(column for name, column in columns.items() if name in _NUMBER_KEYS)]
+    texts = [column for column in rows.arrays.values() if not isinstance(column, Column) and column.dtype == object]
+    return [*texts, *(column for name, column in rows.arrays.items() if name in _NUMBER_KEYS)]
 
 
-def large(columns: Arrays, value: str, minimum_ns: int | None) -> Arrays:
+def large(rows: Columns, value: str, minimum_ns: int | None) -> Columns:
     """The rows in which `value` of one side is at least `minimum_ns`; all rows for None."""
     if minimum_ns is None:
-        return columns
-    largest = np.fmax(columns[f"baseline_{value}"], columns[f"candidate_{value}"])
-    return taken(columns, np.flatnonzero(np.nan_to_num(largest) >= minimum_ns))
+        return rows
+    largest = np.fmax(rows[f"baseline_{value}"], rows[f"candidate_{value}"])
+    return rows.taken(np.nan_to_num(largest) >= minimum_ns)
 
 
-def average(columns: Arrays, total: str, calls: str, into: str) -> Arrays:
-    """`columns` with `<side>_<into>` = `<side>_<total>` / `<side>_<calls>` for both sides, nan without calls."""
+def average(rows: Columns, total: str, calls: str, into: str) -> Columns:
+    """`rows` with `<side>_<into>` = `<side>_<total>` / `<side>_<calls>` for both sides, nan without calls."""
     added = {}
     for side in ("baseline", "candidate"):
-        count = columns[f"{side}_{calls}"]
-        added[f"{side}_{into}"] = columns[f"{side}_{total}"] / np.where(count > 0, count, np.nan)
-    return {**columns, **added}
+        count = rows[f"{side}_{calls}"]
+        added[f"{side}_{into}"] = rows[f"{side}_{total}"] / np.where(count > 0, count, np.nan)
+    return rows.having(**added)
 
 
-def split_calls(columns: Arrays) -> Arrays:
+def split_calls(rows: Columns) -> Columns:
     """The change of each row that is on both sides, split exactly: more calls at the old price, then the new price
     for the new calls.
 
     delta = (n1 - n0) * t0 + n1 * (t1 - t0), with n calls and t = ns / n of a side (JUDGEMENT section 1). nan where a
     side has no calls.
     """
-    calls0, calls1 = columns["baseline_calls"], columns["candidate_calls"]
-    price0 = columns["baseline_ns"] / np.where(calls0 > 0, calls0, np.nan)
+    calls0, calls1 = rows["baseline_calls"], rows["candidate_calls"]
+    price0 = rows["baseline_ns"] / np.where(calls0 > 0, calls0, np.nan)
     by_calls = np.where(calls1 > 0, (calls1 - calls0) * price0, np.nan)
-    delta = columns["candidate_ns"] - columns["baseline_ns"]
-    return {**columns, "calls_delta_ns": by_calls, "per_call_delta_ns": delta - by_calls}
+    delta = rows["candidate_ns"] - rows["baseline_ns"]
+    return rows.having(calls_delta_ns=by_calls, per_call_delta_ns=delta - by_calls)

@@ -9,10 +9,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from tracker.columns import F64, I64, Column, Columns, Flags, Texts, listed, stacked
-
-Arrays = dict[str, Any]
-"""A table in the making: name -> a column, as `Columns` has them, all of the same length."""
+from tracker.columns import F64, I64, Column, Columns, Flags, Texts, listed
 
 
 def places(columns: Sequence[Any]) -> tuple[I64, I64]:
@@ -63,16 +60,6 @@ def among(texts: Texts, known: Collection[str]) -> Flags:
     return np.fromiter(map(known.__contains__, texts), bool, len(texts))
 
 
-def length(columns: Arrays) -> int:
-    """How many rows there are."""
-    return len(next(iter(columns.values())))
-
-
-def taken(columns: Arrays, rows: I64) -> Arrays:
-    """These rows of all columns."""
-    return {name: column[rows] for name, column in columns.items()}
-
-
 class Numbered(Struct, frozen=True, eq=False):
     """Rows with the numbers of their keys, of which there are `count`."""
 
@@ -87,11 +74,11 @@ def together(rows: Sequence[Numbered], *columns: str) -> Numbered:
     return Numbered(every, np.concatenate([own.number for own in rows]), rows[0].count)
 
 
-def numbered(tables: Sequence[Columns], key: Sequence[str]) -> tuple[list[Numbered], Arrays]:
+def numbered(tables: Sequence[Columns], key: Sequence[str]) -> tuple[list[Numbered], Columns]:
     """The rows of `tables` with numbers: those that are equal in `key` have the same, in whichever table they are; and
     the distinct keys, by number.
     """
-    keys = {name: stacked([table[name] for table in tables]) for name in key}
-    number, first = places(list(keys.values()))
+    keys = Columns.stacked([table.only(key) for table in tables])
+    number, first = places(list(keys.arrays.values()))
     numbers = np.split(number, np.cumsum([len(table) for table in tables])[:-1])
-    return [Numbered(*own, len(first)) for own in zip(tables, numbers, strict=True)], taken(keys, first)
+    return [Numbered(*own, len(first)) for own in zip(tables, numbers, strict=True)], keys.taken(first)

@@ -101,8 +101,8 @@ def compare(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Column
     numbers = [_numbers_of(side, own) for side, own in zip(sides, rows, strict=True)]
     joined = join.with_difference(join.matched(keys, rows, numbers), "transit_ns")
     joined = join.large(joined, "transit_ns", options.minimum_ns)
-    joined |= {name: Column(joined[name], joined[name] < 0) for name in _NUMBERS}
-    return _by_level(Columns(joined)).only(DIFF_COLUMNS["communication_links"])
+    joined = joined.having(**{name: Column(joined[name], joined[name] < 0) for name in _NUMBERS})
+    return _by_level(joined).only(DIFF_COLUMNS["communication_links"])
 
 
 def _with_shares(table: Columns) -> Columns:

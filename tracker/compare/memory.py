@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from itertools import compress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tracker.columns import F64
-    from tracker.compare.keys import Arrays, Numbered
+    from tracker.compare.keys import Numbered
     from tracker.compare.sides import Loaded
     from tracker.results import DiffOptions
 
@@ -51,7 +51,7 @@ def compare(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> tuple[
     tables = [own.rows.having(input_types=types[own.number]) for own in rows]
     rows, keys = numbered(tables, OP_KEY)
     sums = [reduction.of_side(side, own, _SUMS[:2]) for side, own in zip(sides, rows, strict=True)]
-    whole = join.matched(keys, rows, sums) | _helpers(rows)
+    whole = join.matched(keys, rows, sums).having(**_helpers(rows))
     parts = join.summed(sides, tables, [*OP_KEY, "component", "allocator"], _SUMS)
     whole, parts = (join.with_difference(joined, "bytes", unit="bytes") for joined in (whole, parts))
     return join.finished("memory", whole), join.finished("memory_details", parts)
@@ -109,7 +109,7 @@ def _allocators(side: Loaded) -> Columns:
     return table.having(input_shapes=empty, input_types=empty, allocator=table["name"])
 
 
-def _helpers(rows: Sequence[Numbered]) -> Arrays:
+def _helpers(rows: Sequence[Numbered]) -> dict[str, Any]:
     """The allocator of most bytes of each key, and how many others there are."""
     every = together(rows, "allocator", "bytes")
     found = reduction.dominant(every, "allocator", "bytes")

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from tracker.columns import F64, Column, Columns, objects
 from tracker.compare import join
 from tracker.compare.kernel_rows import canonical
-from tracker.compare.keys import Arrays, Numbered, among, numbered, places, ranks, taken
+from tracker.compare.keys import Numbered, among, numbered, places, ranks
 from tracker.compare.placed import core_names, with_cores
 from tracker.compare.reduction import exact_sums
 from tracker.profile import known_medians
@@ -102,14 +102,14 @@ def measure(baseline: Loaded, candidate: Loaded) -> Measured:
     rows, keys = numbered([with_cores(own, KERNEL[:-1], cores) for own in stated], [*KERNEL, "metric"])
     means = [{"mean": _average(own, own.rows.reals("mean") * own.rows.reals("calls"))} for own in rows]
     table = join.matched(keys, rows, means)
-    table = taken(table, np.flatnonzero(table["status"] == BOTH))
+    table = table.taken(table["status"] == BOTH)
     # the mean time of a call of the kernel, over the whole captures as its metrics are
     rows, keys = numbered([with_cores(own, KERNEL[:-1], cores) for own in kernels], KERNEL)
-    place = {key: at for at, key in enumerate(Columns(keys).rows(*KERNEL))}
-    at = [place.get(key, -1) for key in Columns(table).rows(*KERNEL)]
-    for side, own in zip(("baseline", "candidate"), rows, strict=True):
-        table[f"{side}_average_ns"] = np.append(_average(own, own.rows.reals("ns")), np.nan)[at]
-    found = Columns(_with_shares(table)).only(DIFF_COLUMNS["kernel_metrics"])
+    place = {key: at for at, key in enumerate(keys.rows(*KERNEL))}
+    at = [place.get(key, -1) for key in table.rows(*KERNEL)]
+    before, after = (np.append(_average(own, own.rows.reals("ns")), np.nan)[at] for own in rows)
+    table = _with_shares(table.having(baseline_average_ns=before, candidate_average_ns=after))
+    found = table.only(DIFF_COLUMNS["kernel_metrics"])
     of_kernel: dict[tuple[str, ...], list[Row]] = {}
     for row in found.records():
         of_kernel.setdefault(tuple(row[name] for name in KERNEL), []).append(row)
@@ -145,7 +145,7 @@ def op_reasons(
             own = own.having(op_input_shapes=objects([""] * len(own)))
         tables.append(own.taken(among(own["op"], asked)))
     joined = join.with_difference(join.summed(sides, tables, [*key, *KERNEL], ["ns"]), "ns")
-    rows = list(Columns(joined).rows("delta_ns", *key, *KERNEL))
+    rows = list(joined.rows("delta_ns", *key, *KERNEL))
     return [_reason(cause, rows, len(key), measured) if _per_call(cause) else "" for cause in causes]
 
 
@@ -173,17 +173,17 @@ def _average(rows: Numbered, total: F64) -> F64:
     return known_medians((sums / calls).reshape(size, len(runs)))
 
 
-def _with_shares(table: Arrays) -> Arrays:
+def _with_shares(table: Columns) -> Columns:
     """`table` with all other columns; `share` and `moved` are missing where they say nothing: see `Diff`."""
     before, after, metrics = table["baseline_mean"], table["candidate_mean"], table["metric"].tolist()
     change = table["candidate_average_ns"] - table["baseline_average_ns"]
     unit = [_UNIT_NS[match["unit"]] if (match := _TIME.fullmatch(name)) else np.nan for name in metrics]
     share = (after - before) * np.array(unit) / np.where(change != 0, change, np.nan)
     is_news = ~np.isnan(share) & (np.abs(change) >= _CHANGED * table["baseline_average_ns"])
-    return {
-        **table, "kind": objects([kind_of(name) for name in metrics]), "delta": after - before,
-        "diff": join.ratio(before, after), "share": share, "moved": Column(share >= _MOVED, ~is_news),
-    }  # fmt: skip
+    return table.having(
+        kind=objects([kind_of(name) for name in metrics]), delta=after - before, diff=join.ratio(before, after),
+        share=share, moved=Column(share >= _MOVED, ~is_news),
+    )  # fmt: skip
 
 
 def _sentence(rows: Sequence[Row]) -> str:

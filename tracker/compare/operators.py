@@ -7,16 +7,16 @@ is counted twice.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from msgspec import Struct
 
-from tracker.columns import Column, Columns, known, objects
+from tracker.columns import Column, Columns, objects
 from tracker.compare import join, knowing, reduction
 from tracker.compare.filters import matching
-from tracker.compare.keys import Arrays, Numbered, numbered, taken
+from tracker.compare.keys import Numbered, numbered
 from tracker.store import queries
 
 if TYPE_CHECKING:
@@ -115,13 +115,13 @@ def _rename(table: Columns, op_map: Mapping[str, str]) -> Columns:
     )
 
 
-def _join_ops(sides: Sequence[Loaded], parts: Sequence[Columns], runs: dict[str, Any] | None = None) -> Arrays:
+def _join_ops(sides: Sequence[Loaded], parts: Sequence[Columns], runs: dict[str, Any] | None = None) -> Columns:
     """`runs` gets the keys and the times of single runs, as in Operators."""
     rows, keys = numbered(parts, _MATCH)
     each = [reduction.per_run(*own, _SUMS) for own in zip(sides, rows, strict=True)]
     tables = [reduction.of_runs(*own) for own in zip(rows, each, strict=True)]
     if runs is not None:
-        runs |= {"keys": tuple(_pairs(keys)), "runs": tuple(table["own_ns"] for table in each)}
+        runs |= {"keys": tuple(keys.rows(*_MATCH)), "runs": tuple(table["own_ns"] for table in each)}
     for table, own in zip(tables, rows, strict=True):
         calls = np.bincount(own.number, np.nan_to_num(own.rows.reals("calls")), own.count)
         table["total_calls"] = np.where(np.bincount(own.number, minlength=own.count) > 0, calls, np.nan)
@@ -132,10 +132,12 @@ def _join_ops(sides: Sequence[Loaded], parts: Sequence[Columns], runs: dict[str,
         table["average_ns"] = total / np.where(table["calls"] > 0, table["calls"], np.nan)
     joined = join.split_calls(join.matched(keys, rows, tables))
     mapped = reduction.distinct_texts(rows[0], "baseline_name")
-    joined["baseline_name"] = objects([name or None for name in mapped])
-    joined["input_types"] = _changed(*(reduction.distinct_texts(own, "input_types") for own in rows))
+    types = _changed(*(reduction.distinct_texts(own, "input_types") for own in rows))
     before, after = joined["baseline_host_self_ns"], joined["candidate_host_self_ns"]
-    joined |= {"host_delta_ns": after - before, "host_diff": join.ratio(before, after)}
+    joined = joined.having(
+        baseline_name=objects([name or None for name in mapped]), input_types=types, host_delta_ns=after - before,
+        host_diff=join.ratio(before, after),
+    )  # fmt: skip
     return join.with_difference(joined, "ns")
 
 
@@ -179,17 +181,11 @@ def _own_keys(rows: Columns) -> set[tuple[str, str]]:
     return set(rows.taken(~rows["is_whole"]).rows(*_MATCH))
 
 
-def _join_details(sides: Sequence[Loaded], parts: Sequence[Columns], ops: Arrays) -> Columns:
+def _join_details(sides: Sequence[Loaded], parts: Sequence[Columns], ops: Columns) -> Columns:
     joined = join.summed(sides, parts, [*_MATCH, "kernel", "category"], ["calls", "ns"])
-    types = dict(zip(_pairs(ops), ops["input_types"], strict=True))
-    found = objects([types.get(pair) for pair in _pairs(joined)])
-    there = np.flatnonzero(known(found))
-    return join.finished("op_details", join.with_difference(taken({**joined, "input_types": found}, there), "ns"))
-
-
-def _pairs(columns: Arrays) -> Iterator[tuple[str, str]]:
-    """What ops are matched by, row by row."""
-    return zip(*(columns[name].tolist() for name in _MATCH), strict=True)
+    types = dict(zip(ops.rows(*_MATCH), ops["input_types"], strict=True))
+    joined = joined.having(input_types=objects([types.get(pair) for pair in joined.rows(*_MATCH)]))
+    return join.finished("op_details", join.with_difference(joined.taken(joined.known("input_types")), "ns"))
 
 
 def _drilled(trees: Sequence[Columns], max_kernels: int | None) -> set[tuple[str, str]]:

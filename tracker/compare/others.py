@@ -23,7 +23,6 @@ from tracker.store import queries
 
 if TYPE_CHECKING:
     from tracker.columns import F64, Texts
-    from tracker.compare.keys import Arrays
     from tracker.compare.sides import Loaded
     from tracker.results import DiffOptions
 
@@ -46,9 +45,9 @@ def kernels(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> tuple[
     found = [matching(table, "op", options.op) for table in asked]
     tables = paired_cores(found[0], found[1], _KERNEL_MATCH[:-1])
     rows, joined = _timed(sides, tables, _KERNEL_MATCH)
-    joined["op"], joined["more_ops"] = _launching(sides, rows)
-    joined["type"] = reduction.dominant(together(rows, "type", "ns"), "type", "ns")
-    joined["why"] = objects([""] * rows[0].count)
+    op, more_ops = _launching(sides, rows)
+    type = reduction.dominant(together(rows, "type", "ns"), "type", "ns")
+    joined = joined.having(op=op, more_ops=more_ops, type=type, why=objects([""] * len(joined)))
     large = join.large(join.with_difference(joined, "ns"), "ns", options.minimum_ns)
     return join.finished("kernels", large), _kernel_types(sides, found, options)
 
@@ -93,7 +92,7 @@ def _timed(
     key: Sequence[str],
     sums: Sequence[str] = ("calls", "ns"),
     parts: Mapping[str, str] = MappingProxyType({}),
-) -> tuple[list[Numbered], Arrays]:
+) -> tuple[list[Numbered], Columns]:
     """The rows of all `tables`, and those of both sides, the first two, matched by `key`, with `sums` (see
     `reduction.of_side`), the average and the extremes of a call.
     """
@@ -117,8 +116,8 @@ def communication(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> 
     tables = [paired(table, own) for table, own in zip(tables, names, strict=True)]
     tables = [one_split(table, COMMUNICATION_KEY) for table in tables]
     rows, whole = _timed(sides, tables, COMMUNICATION_KEY, _COMMUNICATION_SUMS, _PARTS)
-    for name, own in zip(("baseline", "candidate"), rows, strict=True):
-        whole[f"{name}_split_by"] = _split_words(own)
+    words = {f"{side}_split_by": _split_words(own) for side, own in zip(("baseline", "candidate"), rows, strict=True)}
+    whole = whole.having(**words)
     whole = join.large(join.with_difference(whole, "ns"), "ns", options.minimum_ns)
     key = [*COMMUNICATION_KEY, "name"]
     tasks = _collectives(sides, queries.communication_tasks, options)

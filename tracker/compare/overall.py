@@ -109,7 +109,7 @@ def compare(baseline: Loaded, candidate: Loaded) -> Columns:
     before, after = columns["baseline_value"], columns["candidate_value"]
     diff = np.where(columns["metric"] == "rest_ns", np.nan, join.ratio(before, after))
     columns |= {"delta": after - before, "diff": diff}
-    return join.finished("overall", columns)
+    return join.finished("overall", Columns(columns))
 
 
 def step_numbers(side: Loaded) -> dict[str, float]:

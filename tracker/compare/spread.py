@@ -53,4 +53,4 @@ def _ranges(side: Loaded, rows: Columns, key: Sequence[str]) -> dict[tuple[str, 
     (own,), keys = numbered([rows], key)
     values = np.nan_to_num(reduction.per_run(side, own, ["own_ns"])["own_ns"])
     ranges = zip(values.min(axis=1).tolist(), values.max(axis=1).tolist(), strict=True)
-    return dict(zip(Columns(keys).rows(*key), ranges, strict=True))
+    return dict(zip(keys.rows(*key), ranges, strict=True))
