@@ -34,12 +34,12 @@ ROOMS = {
     "tracker/regressions": (3_808, 15),
     "tracker/reports": (8_247, 38),
     "tracker/results": (2_896, 15),
-    "tracker/store": (12_627, 168),
+    "tracker/store": (12_108, 157),
     "tracker/timeline": (4_279, 32),
     "tracker/watch": (1_800, 12),
     "migrations": (499, 3),
     "scripts": (3_408, 14),
-    "tests": (49_787, 340),
+    "tests": (49_809, 340),
 }
 """Room -> lines and files of Python and SQL."""
 

@@ -12,12 +12,13 @@ from sqlalchemy import event
 
 from tests.factories import save
 from tracker.store import queries, sql
+from tracker.store.queries import levels
 
 FOLDER = Path(sql.__file__).parent
 FILES = sorted(path.stem for path in FOLDER.glob("*.sql"))
 STORE = FOLDER.parent
 ORDERED_BY_WHO_ASKS = {
-    "ops", "op_rows", "kernels", "kernel_rows", "op_keys", "kernel_keys", "detail_texts", "call_stacks",
+    "op_keys", "kernel_keys", "detail_texts", "call_stacks",
 }  # fmt: skip
 """Thousands of rows whose order is that of texts: `queries.ops_and_kernels` sorts them."""
 
@@ -41,7 +42,7 @@ def test_the_header_names_every_parameter_and_column(name):
     statement = sql.statement(name)
     for parameter in statement.compile().params:
         assert re.search(rf"\b{parameter}\b", header(name)), parameter
-    columns = sql.columns_of(name)
+    columns = sql.columns_of(statement)
     assert columns
     breakdown = "tracker.profile.Breakdown" in header(name)
     from tracker.profile import Breakdown
@@ -84,7 +85,7 @@ def test_the_columns_of_an_answer_are_those_that_the_database_gives(store):
         statement = sql.statement(name)
         with store.connect() as connection:
             wanted = {parameter: known[parameter] for parameter in statement.compile().params}
-            assert tuple(connection.execute(statement, wanted).keys()) == sql.columns_of(name), name
+            assert tuple(connection.execute(statement, wanted).keys()) == sql.columns_of(statement), name
 
 
 def test_of_no_runs_nothing_is_asked(store):
@@ -96,3 +97,24 @@ def test_of_no_runs_nothing_is_asked(store):
     assert nothing.empty
     pd.testing.assert_series_equal(nothing.dtypes, queries.memory(store, [1], by=("rank",)).dtypes)
     assert len(asked) == 1 + (store.dialect == "sqlite"), "BEGIN is a statement of SQLite"
+
+
+LEVELS = {name: level for name, level in vars(levels).items() if isinstance(level, levels.Level)}
+
+
+@pytest.mark.parametrize("name", LEVELS)
+def test_a_level_has_the_columns_of_its_grain_its_keys_and_its_numbers(store, name):
+    level = LEVELS[name]
+    filters = {"ranks": [0], "steps": [1], "in_steps": True} if level.step else {"ranks": [0]}
+    for by in ((), ("rank",), tuple(level.grain)[1:]):
+        statement, parameters = levels.asked(level, [1], by=by, **filters)
+        grain = [own for own in level.grain if own in ("run_id", *by)]
+        wanted = (*grain, *level.keys, *level.numbers)
+        with store.connect() as connection:
+            assert tuple(connection.execute(statement, parameters).keys())[: len(wanted)] == wanted
+        assert sql.columns_of(statement)[: len(wanted)] == wanted
+
+
+def test_a_grain_that_a_level_does_not_have_is_refused():
+    with pytest.raises(ValueError, match="no such grain: step"):
+        levels.asked(levels.KERNEL_METRICS, [1], by=("step",))

@@ -7,6 +7,7 @@ from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec
 
 import numpy as np
+from sqlalchemy import TextClause
 
 from tracker.columns import Column, Columns, objects
 from tracker.store.bulk import LARGEST, fetch, portions
@@ -142,13 +143,14 @@ class Question(Generic[P]):
         return self.columns(*args, **kwargs).frame
 
 
-def answer(store: Store, question: str, parameters: Mapping[str, Any]) -> Columns:
-    """The answer to `question` (a file of `store/sql`). Of no runs there is nothing, and nothing is asked."""
+def answer(store: Store, question: str | TextClause, parameters: Mapping[str, Any]) -> Columns:
+    """The answer to `question` (a file of `store/sql`, or made). Of no runs there is nothing, and nothing is asked."""
+    asked = statement(question) if isinstance(question, str) else question
     if "run_ids" in parameters and not parameters["run_ids"]:
-        columns = columns_of(question)
+        columns = columns_of(asked)
         return build(columns, [()] * len(columns))
     with store.connect() as connection:
-        result = connection.execute(statement(question), dict(parameters))
+        result = connection.execute(asked, dict(parameters))
         names = list(result.keys())
         rows = fetch(result)
     return build(names, list(zip(*rows, strict=True)) if rows else [()] * len(names))
@@ -211,13 +213,14 @@ def _column(name: str, values: Sequence[Any]) -> Any:
 
 def ranks_parameters(ranks: Sequence[int] | None) -> dict[str, Any]:
     """The parameters that pick `ranks`; None picks all."""
-    return {"all_ranks": int(ranks is None), "ranks": _listed(ranks)}
+    return {"all_ranks": int(ranks is None), "ranks": listed(ranks)}
 
 
 def steps_parameters(steps: Sequence[int] | None, in_steps: bool) -> dict[str, Any]:
     """The parameters that pick `steps`; None picks all, with `in_steps` those between markers."""
-    return {"in_steps": int(in_steps), "all_steps": int(steps is None), "steps": _listed(steps)}
+    return {"in_steps": int(in_steps), "all_steps": int(steps is None), "steps": listed(steps)}
 
 
-def _listed(numbers: Sequence[int] | None) -> Sequence[int]:
+def listed(numbers: Sequence[int] | None) -> Sequence[int]:
+    """Ranks or steps as a list of a statement; None, and none, as one that none is in."""
     return whole(numbers or ()) or _NONE

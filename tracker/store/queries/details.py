@@ -3,51 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, TypedDict, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
 from tracker.columns import Column, Columns
 from tracker.store.connect import Store
 from tracker.store.dimensions import DETAIL_TEXT, digest_of
-from tracker.store.queries import contexts, ops_and_kernels
+from tracker.store.queries import contexts, levels, ops_and_kernels
 from tracker.store.queries.answers import Question, answer, answer_of_runs, ranks_parameters, steps_parameters, whole
-
-_RANK_GRAIN: Final = ("stage", "rank")
-_GRAIN: Final = (*_RANK_GRAIN, "step")
 
 Ranks = Sequence[int] | None
 Steps = Sequence[int] | None
 
 
-class Filters(TypedDict, total=False):
-    """The part of the runs that a question is about, and how fine its answer is; all optional.
-
-    `by`: the grain, any of `stage`, `rank`, `step`; runs are always kept apart. Grain columns come first.
-    `ranks`, `steps`: only these, None for all. `in_steps`: leave out what lies outside all step markers.
-    """
-
-    by: Sequence[str]
-    ranks: Ranks
-    steps: Steps
-    in_steps: bool
-
-
 @Question
-def ops(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> Columns:
+def ops(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
     """The ops of `run_ids`, summed over the grain, the largest device self time first. Columns: see
     `ops_and_kernels.ops`.
     """
-    return ops_and_kernels.ops(store, _parameters(run_ids, **filters), filters.get("by", ()))
+    return ops_and_kernels.ops(store, run_ids, **filters)
 
 
 @Question
-def kernels(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> Columns:
+def kernels(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
     """The device events of `run_ids` per kernel and launching op, copies and memsets among them.
 
     Columns: see `ops_and_kernels.kernels`.
     """
-    return ops_and_kernels.kernels(store, _parameters(run_ids, **filters), filters.get("by", ()))
+    return ops_and_kernels.kernels(store, run_ids, **filters)
 
 
 @Question
@@ -60,31 +44,28 @@ def rank_ops(
     """
     digests = [digest_of([name], DETAIL_TEXT.digest_bytes) for name in names] or [b""]
     chosen = {"launching": int(launching), "all_names": int(not names), "digests": digests}
-    return ops_and_kernels.rank_ops(store, _parameters(run_ids, ranks=ranks, steps=steps, in_steps=True) | chosen)
+    return ops_and_kernels.rank_ops(store, _parameters(run_ids, ranks, steps) | chosen)
 
 
 @Question
 def rank_kernels(store: Store, run_ids: Sequence[int], *, ranks: Ranks = None, steps: Steps = None) -> Columns:
     """The device events of each rank, inside the steps. Columns: see `ops_and_kernels.rank_kernels`."""
-    return ops_and_kernels.rank_kernels(store, _parameters(run_ids, ranks=ranks, steps=steps, in_steps=True))
+    return ops_and_kernels.rank_kernels(store, _parameters(run_ids, ranks, steps))
 
 
 @Question
 def kernel_metrics(store: Store, run_ids: Sequence[int], *, by: Sequence[str] = (), ranks: Ranks = None) -> Columns:
     """What the profiler measured in the kernels of `run_ids`, over the whole capture: `by` takes no `step`.
 
-    Columns: see sql/kernel_metrics.sql.
+    Columns: see `levels.KERNEL_METRICS`.
     """
-    _check_grain(by, _RANK_GRAIN)
-    grain = {f"by_{name}": int(name in by) for name in _RANK_GRAIN}
-    found = answer(store, "kernel_metrics", {"run_ids": whole(run_ids), **ranks_parameters(ranks), **grain})
-    return found.without(*(name for name in _RANK_GRAIN if name not in by))
+    return answer(store, *levels.asked(levels.KERNEL_METRICS, run_ids, by=by, ranks=ranks))
 
 
 @Question
-def communication(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> Columns:
-    """The collectives of `run_ids`. Columns: see sql/communication.sql."""
-    return _details(store, "communication", run_ids, **filters)
+def communication(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
+    """The collectives of `run_ids`. Columns: see `levels.COMMUNICATION`."""
+    return answer(store, *levels.asked(levels.COMMUNICATION, run_ids, **filters))
 
 
 @Question
@@ -94,27 +75,27 @@ def run_groups(store: Store, run_ids: Sequence[int]) -> Columns:
 
 
 @Question
-def communication_tasks(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> Columns:
-    """What the collectives of `run_ids` consist of. Columns: see sql/communication_tasks.sql."""
-    return _details(store, "communication_tasks", run_ids, **filters)
+def communication_tasks(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
+    """What the collectives of `run_ids` consist of. Columns: see `levels.COMMUNICATION_TASKS`."""
+    return answer(store, *levels.asked(levels.COMMUNICATION_TASKS, run_ids, **filters))
 
 
 @Question
-def communication_links(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> Columns:
-    """What the collectives of `run_ids` moved over which link. Columns: see sql/communication_links.sql."""
-    return _details(store, "communication_links", run_ids, **filters)
+def communication_links(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
+    """What the collectives of `run_ids` moved over which link. Columns: see `levels.COMMUNICATION_LINKS`."""
+    return answer(store, *levels.asked(levels.COMMUNICATION_LINKS, run_ids, **filters))
 
 
 @Question
-def memory(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> Columns:
-    """What the ops of `run_ids` allocated, the most bytes first. Columns: see sql/memory.sql."""
-    return _details(store, "memory", run_ids, **filters)
+def memory(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
+    """What the ops of `run_ids` allocated, the most bytes first. Columns: see `levels.MEMORY`."""
+    return answer(store, *levels.asked(levels.MEMORY, run_ids, **filters))
 
 
 @Question
-def memory_allocators(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> Columns:
-    """The same per helper that made the call, where that is known. Columns: see sql/memory_allocators.sql."""
-    return _details(store, "memory_allocators", run_ids, **filters)
+def memory_allocators(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
+    """The same per helper that made the call, where that is known. Columns: see `levels.MEMORY_ALLOCATORS`."""
+    return answer(store, *levels.asked(levels.MEMORY_ALLOCATORS, run_ids, **filters))
 
 
 @Question
@@ -145,15 +126,15 @@ def _with_stacks(store: Store, run_ids: Sequence[int], found: Columns) -> Column
 
 
 @Question
-def api(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> Columns:
-    """The host API calls of `run_ids`. Columns: see sql/api.sql."""
-    return _details(store, "api", run_ids, **filters)
+def api(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
+    """The host API calls of `run_ids`. Columns: see `levels.API`."""
+    return answer(store, *levels.asked(levels.API, run_ids, **filters))
 
 
 @Question
-def counters(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> Columns:
-    """What the profiler of `run_ids` counted in tables of its own. Columns: see sql/counters.sql."""
-    return _details(store, "counters", run_ids, **filters)
+def counters(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
+    """What the profiler of `run_ids` counted in tables of its own. Columns: see `levels.COUNTERS`."""
+    return answer(store, *levels.asked(levels.COUNTERS, run_ids, **filters))
 
 
 @Question
@@ -187,30 +168,6 @@ def memory_peaks(store: Store, run_ids: Sequence[int]) -> Columns:
     return answer_of_runs(store, "memory_peaks", run_ids)
 
 
-def _details(store: Store, question: str, run_ids: Sequence[int], **filters: Unpack[Filters]) -> Columns:
-    found = answer(store, question, _parameters(run_ids, **filters))
-    return found.without(*(name for name in _GRAIN if name not in filters.get("by", ())))
-
-
-def _parameters(
-    run_ids: Sequence[int],
-    *,
-    by: Sequence[str] = (),
-    ranks: Ranks = None,
-    steps: Steps = None,
-    in_steps: bool = False,
-) -> dict[str, Any]:
-    """What a question about the details of runs takes."""
-    _check_grain(by, _GRAIN)
-    return {
-        "run_ids": whole(run_ids),
-        **ranks_parameters(ranks),
-        **steps_parameters(steps, in_steps),
-        **{f"by_{name}": int(name in by) for name in _GRAIN},
-    }
-
-
-def _check_grain(by: Sequence[str], known: Sequence[str]) -> None:
-    unknown = set(by) - {"run", *known}
-    if unknown:
-        raise ValueError(f"no such grain: {', '.join(sorted(unknown))}")
+def _parameters(run_ids: Sequence[int], ranks: Ranks, steps: Steps) -> dict[str, Any]:
+    """What a question about the ranks of runs inside their steps takes."""
+    return {"run_ids": whole(run_ids), **ranks_parameters(ranks), **steps_parameters(steps, in_steps=True)}

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 import numpy as np
+from sqlalchemy import TextClause
 
 from tracker.columns import I64, Column, Columns, listed, objects
 from tracker.store.bulk import fetch
 from tracker.store.connect import Store
 from tracker.store.dimensions import stack_texts
+from tracker.store.queries.answers import whole
 from tracker.store.queries.keyed import Texts, groups, keys_of, sorted_places
+from tracker.store.queries.levels import KERNELS, LEAST, MOST, OPS, REAL_SUM, SUM, Filters, Level, asked
 from tracker.store.queries.sums import merged, shared
 from tracker.store.sql import statement
 
@@ -21,27 +24,18 @@ _LAUNCHING_OP: Final = {"op": 0, "op_input_shapes": 1}
 _LAUNCHING_OP_WITH_PLACE: Final = {**_LAUNCHING_OP, "op_input_types": 2, "module": 3, "phase": 4}
 _KERNEL: Final = {"name": 0, "canonical_name": 1, "type": 2, "core_type": 3, "input_shapes": 4}
 _KERNEL_WITH_TYPES: Final = {**_KERNEL, "input_types": 5, "input_formats": 6}
-_OF_OP: Final = {
-    "calls": np.add, "host_total_ns": np.add, "host_self_ns": np.add, "device_total_ns": np.add,
-    "device_self_ns": np.add, "min_ns": np.minimum, "max_ns": np.maximum,
-    "host_min_ns": np.minimum, "host_max_ns": np.maximum, "sum_squares_ns2": np.add,
-    "kernel_count": np.add,
-}  # fmt: skip
-_OF_KERNEL: Final = {
-    "calls": np.add, "total_ns": np.add, "min_ns": np.minimum, "max_ns": np.maximum, "sum_squares_ns2": np.add,
-    "wait_ns": np.add, "bytes": np.add, "block_num": np.maximum,
-}  # fmt: skip
-_REAL: Final = "sum_squares_ns2"
+_MERGED_BY: Final = {SUM: np.add, REAL_SUM: np.add, LEAST: np.minimum, MOST: np.maximum}
 
 
-def ops(store: Store, parameters: Mapping[str, Any], by: Sequence[str]) -> Columns:
+def ops(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> Columns:
     """One row per grain and op (name, shapes, types, module, phase), the largest device self time first, then the
     largest host self time, then by op and grain.
 
-    Columns: run_id; the grain `by`; name, input_shapes, input_types, module, phase; the numbers of sql/ops.sql, summed
+    Columns: run_id; the grain `by`; name, input_shapes, input_types, module, phase; the numbers of `levels.OPS`, summed
     over call stacks; call_stack: that of most of its calls, NA where none was recorded.
     """
-    found = _columns(store, "op_rows" if _is_of_rows(by) else "ops", parameters)
+    by = filters.get("by", ())
+    found = _level(store, OPS, run_ids, filters)
     grain_of = [name for name in _GRAIN if name in found]
     grain = _integers(found, grain_of)
     (op_keys,) = _integers(found, ("op_key_id",))
@@ -50,7 +44,7 @@ def ops(store: Store, parameters: Mapping[str, Any], by: Sequence[str]) -> Colum
         calls = shared(calls, *groups([*grain, op_keys, stack.missing.astype(np.int64), stack.values]))
     often = np.where(calls.missing, -1, calls.values)
     order, starts = groups([*grain, op_keys], [stack.missing.astype(np.int64), -often, stack.values])
-    numbers = _merged(found, _OF_OP, order, starts)
+    numbers = _merged(found, OPS, order, starts)
     first = order[starts]
     texts = Texts.of(op_keys[first], keys_of(store, "op_key", op_keys), _OP)
     grain = [column[first] for column in grain]
@@ -60,7 +54,7 @@ def ops(store: Store, parameters: Mapping[str, Any], by: Sequence[str]) -> Colum
             **_grain(dict(zip(grain_of, grain, strict=True)), by, rows),
             **texts.taken(rows),
             **{name: column[rows] for name, column in numbers.items()},
-            "call_stack": stack_column(store, parameters["run_ids"], stack[first[rows]]),
+            "call_stack": stack_column(store, whole(run_ids), stack[first[rows]]),
         }
     )
 
@@ -75,14 +69,14 @@ def stack_column(store: Store, run_ids: Sequence[int], stack: Column) -> Any:
     return objects([None if number is None else known[number] for number in listed(stack)])
 
 
-def kernels(store: Store, parameters: Mapping[str, Any], by: Sequence[str]) -> Columns:
+def kernels(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> Columns:
     """One row per grain, kernel (without types and formats), category and op (name and shapes), the largest total
     first, then by kernel, category, op and grain.
 
     Columns: run_id; the grain `by`; name, canonical_name, type, core_type, input_shapes; category; op,
-    op_input_shapes: the launching op; the numbers of sql/kernels.sql.
+    op_input_shapes: the launching op; the numbers of `levels.KERNELS`.
     """
-    found = _columns(store, "kernel_rows" if _is_of_rows(by) else "kernels", parameters)
+    found = _level(store, KERNELS, run_ids, filters)
     kernel_keys, op_keys, categories = _integers(found, ("kernel_key_id", "op_key_id", "category_id"))
     texts = [
         Texts.of(kernel_keys, keys_of(store, "kernel_key", kernel_keys), _KERNEL),
@@ -93,13 +87,13 @@ def kernels(store: Store, parameters: Mapping[str, Any], by: Sequence[str]) -> C
     grain = _integers(found, grain_of)
     places = [own.places for own in texts]
     order, starts = groups([*grain, *places])
-    numbers, first = _merged(found, _OF_KERNEL, order, starts), order[starts]
+    numbers, first = _merged(found, KERNELS, order, starts), order[starts]
     grain = [column[first] for column in grain]
     rows = sorted_places([numbers["total_ns"]], [*(own[first] for own in places), *grain])
     arrays = [own.taken(first[rows]) for own in texts]
     return Columns(
         {
-            **_grain(dict(zip(grain_of, grain, strict=True)), by, rows),
+            **_grain(dict(zip(grain_of, grain, strict=True)), filters.get("by", ()), rows),
             **{name: array for own in arrays for name, array in own.items()},
             **{name: column[rows] for name, column in numbers.items()},
         }
@@ -110,7 +104,7 @@ def rank_ops(store: Store, parameters: Mapping[str, Any]) -> Columns:
     """One row per rank and op: rank; name, input_shapes, input_types, module, phase; calls, host_total_ns,
     host_self_ns, device_total_ns, device_self_ns (0 where not known).
     """
-    found = _columns(store, "rank_ops", parameters)
+    found = _columns(store, statement("rank_ops"), parameters)
     rank, keys = _integers(found, ("rank", "op_key_id"))
     texts = Texts.of(keys, keys_of(store, "op_key", keys), _OP)
     names = ("calls", "host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns")
@@ -123,7 +117,7 @@ def rank_kernels(store: Store, parameters: Mapping[str, Any]) -> Columns:
     input_types, input_formats; category; op, op_input_shapes, op_input_types, module, phase; calls, total_ns, bytes (0
     where not known).
     """
-    found = _columns(store, "rank_kernels", parameters)
+    found = _columns(store, statement("rank_kernels"), parameters)
     rank, kernel_keys, op_keys, categories = _integers(found, ("rank", "kernel_key_id", "op_key_id", "category_id"))
     every = np.arange(len(rank))
     texts = [
@@ -144,10 +138,14 @@ def _is_of_rows(by: Sequence[str]) -> bool:
     return set(by) - {"run"} == {"rank", "step"}
 
 
-def _columns(store: Store, question: str, parameters: Mapping[str, Any]) -> dict[str, Sequence[Any]]:
+def _level(store: Store, level: Level, run_ids: Sequence[int], filters: Filters) -> dict[str, Sequence[Any]]:
+    return _columns(store, *asked(level, run_ids, **filters, summed=not _is_of_rows(filters.get("by", ()))))
+
+
+def _columns(store: Store, question: TextClause, parameters: Mapping[str, Any]) -> dict[str, Sequence[Any]]:
     """The answer column by column."""
     with store.connect() as connection:
-        result = connection.execute(statement(question), dict(parameters))
+        result = connection.execute(question, dict(parameters))
         names = list(result.keys())
         rows = fetch(result)
     return dict(zip(names, zip(*rows, strict=True) if rows else [()] * len(names), strict=True))
@@ -157,13 +155,12 @@ def _integers(found: Mapping[str, Sequence[Any]], names: Sequence[str]) -> list[
     return [np.array(found[name], dtype=np.int64) for name in names]
 
 
-def _merged(
-    found: Mapping[str, Sequence[Any]], how: Mapping[str, np.ufunc], order: I64, starts: I64
-) -> dict[str, Column]:
+def _merged(found: Mapping[str, Sequence[Any]], level: Level, order: I64, starts: I64) -> dict[str, Column]:
     """The numbers of each group of rows, see `Column.merged`."""
+    kinds = {name: np.float64 if how == REAL_SUM else np.int64 for name, how in level.numbers.items()}
     return {
-        name: merged(Column.of(found[name], np.float64 if name == _REAL else np.int64), function, order, starts)
-        for name, function in how.items()
+        name: merged(Column.of(found[name], kinds[name]), _MERGED_BY[how], order, starts)
+        for name, how in level.numbers.items()
     }
 
 

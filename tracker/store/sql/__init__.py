@@ -26,19 +26,23 @@ _COLUMN: Final = re.compile(r"^(?:SELECT| {3}) (?:\w+\.|\S.* AS )(\w+),?$", re.M
 @cache
 def statement(name: str) -> TextClause:
     """The statement in `name`.sql."""
-    body = _COMMENT.sub("", Path(__file__).with_name(f"{name}.sql").read_text(encoding="utf-8"))
+    return question(_COMMENT.sub("", Path(__file__).with_name(f"{name}.sql").read_text(encoding="utf-8")))
+
+
+def question(body: str) -> TextClause:
+    """The statement with this text."""
     lists = _LISTS & set(_PARAMETER.findall(body))
-    question = text(body).bindparams(*(bindparam(parameter, expanding=True) for parameter in sorted(lists)))
-    return question.execution_options(**{QUESTION: True})
+    found = text(body).bindparams(*(bindparam(parameter, expanding=True) for parameter in sorted(lists)))
+    return found.execution_options(**{QUESTION: True})
 
 
 @cache
-def columns_of(name: str) -> tuple[str, ...]:
-    """The columns of the answer to `name`.sql, each at the end of a line.
+def columns_of(question: TextClause) -> tuple[str, ...]:
+    """The columns of the answer to a statement, each at the end of a line.
 
-    >>> columns_of("sample_arrays")
+    >>> columns_of(statement("sample_arrays"))
     ('run_id', 'numbers')
     """
-    body = statement(name).text
+    body = question.text
     start = max(found.start() for found in _LAST_SELECT.finditer(body))
     return tuple(_COLUMN.findall(body[start : body.index("\nFROM", start) + 1]))
