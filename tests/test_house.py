@@ -17,7 +17,7 @@ PRODUCT = sorted((ROOT / "tracker").rglob("*.py"))
 
 ROOMS = {
     "tracker": (777, 6),
-    "tracker/advice": (2_758, 19),
+    "tracker/advice": (2_756, 19),
     "tracker/api": (1_216, 6),
     "tracker/cli": (4_088, 23),
     "tracker/compare": (8_869, 57),
@@ -29,23 +29,23 @@ ROOMS = {
     "tracker/notify": (1_721, 10),
     "tracker/page": (1_410, 6),
     "tracker/profile": (858, 7),
-    "tracker/ranks": (937, 6),
+    "tracker/ranks": (934, 6),
     "tracker/readers": (15_794, 120),
     "tracker/regressions": (3_808, 15),
     "tracker/reports": (8_247, 38),
     "tracker/results": (2_896, 15),
-    "tracker/store": (12_108, 157),
+    "tracker/store": (11_963, 157),
     "tracker/timeline": (4_279, 32),
-    "tracker/watch": (1_800, 12),
+    "tracker/watch": (1_796, 12),
     "migrations": (499, 3),
     "scripts": (3_408, 14),
-    "tests": (49_809, 340),
+    "tests": (49_811, 340),
 }
 """Room -> lines and files of Python and SQL."""
 
 README_BYTES = 12_000
 SHARED_CLASS_NAMES = 56
-FILES_THAT_IMPORT_PANDAS = 8
+FILES_THAT_IMPORT_PANDAS = 7
 
 
 def assert_at(limit: int, number: int) -> None:

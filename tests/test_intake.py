@@ -130,7 +130,7 @@ def test_a_folder_of_two_ranks_becomes_one_run(store: Store, tmp_path: Path):
     write_trace(tmp_path / "rank1.pt.trace.json.gz", rank=1)
     (result,) = ingest(store, [tmp_path], version="v1", workload="toy")
     assert (result.ranks, result.steps, result.created, result.device) == ((0, 1), 1, True, "NVIDIA H100")
-    run = queries.runs(store).iloc[0]
+    run = queries.runs(store).frame.iloc[0]
     assert (run["ranks"], run["world_size"], run["configuration"]) == (2, 2, "world_size=2")
 
 
@@ -183,7 +183,7 @@ def test_a_late_rank_joins_its_run(store: Store, tmp_path: Path):
     (first,) = ingest(store, [write_trace(tmp_path / "r0.json", rank=0)], version="v1", workload="toy", options=options)
     (late,) = ingest(store, [write_trace(tmp_path / "r1.json", rank=1)], version="v1", workload="toy", options=options)
     assert (late.run_id, late.joined, late.ranks) == (first.run_id, True, (0, 1))
-    assert queries.runs(store)["ranks"].tolist() == [2]
+    assert queries.runs(store).frame["ranks"].tolist() == [2]
 
 
 def test_the_user_may_name_what_the_files_do_not_say(store: Store, tmp_path: Path):
@@ -192,7 +192,7 @@ def test_the_user_may_name_what_the_files_do_not_say(store: Store, tmp_path: Pat
     )
     path = write_trace(tmp_path / "a.json")
     (result,) = ingest(store, [path], version="v1", workload="toy", options=options)
-    run = queries.runs(store).iloc[0]
+    run = queries.runs(store).frame.iloc[0]
     assert (result.device, run["vendor"], run["device"]) == ("NVIDIA H200", "NVIDIA", "H200")
     assert run["configuration"] == "batch=64"
     assert "owner" in run["tags"]
@@ -237,7 +237,7 @@ def test_logs_that_state_version_and_model_are_filed_under_them_in_order_of_thei
         ("20230101_aaaaaaa", "ResNet50"),
         ("20230201_bbbbbbb", "ResNet50"),
     ]
-    versions = queries.versions(memory_store, "ResNet50")
+    versions = queries.versions(memory_store, "ResNet50").frame
     assert versions["version"].tolist() == ["20221231_ccccccc", "20230101_aaaaaaa", "20230201_bbbbbbb"]
     assert versions["commit"].tolist() == ["ccccccc", "aaaaaaa", "bbbbbbb"]
 
@@ -247,10 +247,10 @@ def test_what_the_user_says_goes_before_what_files_state(memory_store: Store, tm
     options = IngestOptions(configuration={"batch_size": "16"})
     (result,) = ingest(memory_store, [path], version="v1", workload="mine", options=options)
     assert (result.version, result.workload) == ("v1", "mine")
-    (run,) = queries.runs(memory_store).itertuples()
+    (run,) = queries.runs(memory_store).frame.itertuples()
     assert "batch_size=16" in run.configuration
     assert "devices=1" in run.configuration
-    assert queries.versions(memory_store, "mine")["commit"].isna().all()
+    assert queries.versions(memory_store, "mine").frame["commit"].isna().all()
 
 
 def test_files_that_state_nothing_need_labels(memory_store: Store, tmp_path: Path):
@@ -259,7 +259,7 @@ def test_files_that_state_nothing_need_labels(memory_store: Store, tmp_path: Pat
         ingest(memory_store, [path], version="v1")
     with pytest.raises(UsageError, match=r"a\.json states no version; give --version LABEL"):
         ingest(memory_store, [path], workload="toy")
-    assert queries.runs(memory_store).empty
+    assert queries.runs(memory_store).frame.empty
 
 
 def test_one_run_has_one_version(memory_store: Store, tmp_path: Path):

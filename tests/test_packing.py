@@ -84,7 +84,7 @@ def test_labels_of_a_pack_are_texts(memory_store, tmp_path):
         api.pack(profile, output, configuration="batch=8")
     api.pack(profile, output, version="v1", workload="w", configuration={"batch": 8})
     ingest(memory_store, [output])
-    assert queries.runs(memory_store)["configuration"].tolist() == ["batch=8"]
+    assert queries.runs(memory_store).frame["configuration"].tolist() == ["batch=8"]
 
 
 def test_a_sidecar_goes_into_the_pack(store, other_store, tmp_path):
@@ -104,7 +104,7 @@ def test_what_is_said_at_ingest_goes_before_what_was_said_when_packing(memory_st
     say(profile, version="v0", workload="other", commit="000", tags={"image": "old", "from": "sidecar"})
     run = packed(tmp_path / "run.trk", profile, version="v1", workload="toy", commit="111", tags={"image": "new"})
     (taken,) = ingest(memory_store, [run], version="v2", options=IngestOptions(note="here", tags={"by": "me"}))
-    row = queries.runs(memory_store).iloc[0]
+    row = queries.runs(memory_store).frame.iloc[0]
     assert (taken.version, taken.workload, row["note"]) == ("v2", "toy", "here")
     # the commit was said of another version
     assert pd.isna(row["commit"])
@@ -206,7 +206,7 @@ def test_the_run_says_by_which_rules_it_was_named(memory_store, tmp_path, monkey
     run = tmp_path / "run.trk"
     run.write_bytes(content_of([replace(piece, rules_version=1)]))
     ingest(memory_store, [run], version="v1", workload="toy")
-    assert queries.runs(memory_store).iloc[0]["rules_version"] == 1
+    assert queries.runs(memory_store).frame.iloc[0]["rules_version"] == 1
 
 
 def test_tokens_of_a_trace_are_not_in_its_pack(tmp_path):

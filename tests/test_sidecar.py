@@ -33,7 +33,7 @@ def beside(profile: Path, **said) -> Path:
 
 
 def facts_of(store: Store, run_id: int, kind: str = "fact") -> dict[str, str]:
-    found = queries.facts(store, [run_id])
+    found = queries.facts(store, [run_id]).frame
     return {row.key: row.value for row in found[found["kind"] == kind].itertuples()}
 
 
@@ -45,13 +45,13 @@ def test_an_ingest_without_options_takes_what_the_sidecar_says(store: Store, tmp
     )  # fmt: skip
     (result,) = ingest(store, [profile])
     assert (result.version, result.workload, result.warnings) == ("v7", "gpt", ())
-    run = queries.runs(store).iloc[0]
+    run = queries.runs(store).frame.iloc[0]
     assert (run["configuration"], run["note"], run["ranks_expected"]) == ("batch=32", "as it was", 2)
     assert facts_of(store, 1) | {"trace_schema_version": ""} == {
         "torch_version": "2.6.0", "job_id": "41", "trace_schema_version": "",
     }  # fmt: skip
     assert facts_of(store, 1, "tag") == {"image": "a"}
-    assert list(queries.versions(store, "gpt")["commit"]) == ["abc"]
+    assert list(queries.versions(store, "gpt").frame["commit"]) == ["abc"]
 
 
 def test_an_option_goes_before_the_sidecar_and_that_before_what_holds_otherwise(store: Store, tmp_path: Path):
@@ -65,9 +65,9 @@ def test_an_option_goes_before_the_sidecar_and_that_before_what_holds_otherwise(
     )
     (result,) = ingest(store, [profile], version="given", options=options)
     assert (result.version, result.workload) == ("given", "gpt")
-    run = queries.runs(store).iloc[0]
+    run = queries.runs(store).frame.iloc[0]
     assert (run["configuration"], run["note"]) == ("batch=64 pp=4 tp=2", "a note")
-    assert queries.versions(store, "gpt")["commit"].isna().all()  # abc is the commit of `said`, not of `given`
+    assert queries.versions(store, "gpt").frame["commit"].isna().all()  # abc is the commit of `said`, not of `given`
 
 
 def test_the_sidecar_goes_before_the_name_of_the_file(store: Store, tmp_path: Path):
@@ -98,9 +98,9 @@ def test_the_sidecar_names_rank_device_and_host_where_the_trace_does_not(store: 
         profile = trace(tmp_path / str(rank), seed=rank, device="")
         beside(profile, version="v1", workload="w", rank=rank, world_size=2, device="NVIDIA H100", host=f"node{rank}")
         ingest(store, [profile])
-    run = queries.runs(store).iloc[0]
-    assert (len(queries.runs(store)), run["ranks"], run["world_size"], run["device"]) == (1, 2, 2, "H100")
-    assert list(queries.captures(store, [1])["host"]) == ["node0", "node1"]
+    run = queries.runs(store).frame.iloc[0]
+    assert (len(queries.runs(store).frame), run["ranks"], run["world_size"], run["device"]) == (1, 2, 2, "H100")
+    assert list(queries.captures(store, [1]).frame["host"]) == ["node0", "node1"]
 
 
 def two_ranks(folder: Path) -> list[Path]:
@@ -113,7 +113,7 @@ def test_a_rank_without_a_sidecar_is_of_the_run_of_the_others(store: Store, tmp_
     beside(two_ranks(tmp_path)[0], version="v1", workload="w", configuration={"batch": "8"})
     (result,) = ingest(store, [tmp_path])
     assert (result.ranks, result.version) == ((0, 1), "v1")
-    assert queries.runs(store).iloc[0]["configuration"] == "batch=8 world_size=2"
+    assert queries.runs(store).frame.iloc[0]["configuration"] == "batch=8 world_size=2"
 
 
 def test_ranks_of_one_run_that_name_two_versions_are_an_error_unless_an_option_decides(store: Store, tmp_path: Path):
@@ -122,7 +122,7 @@ def test_ranks_of_one_run_that_name_two_versions_are_an_error_unless_an_option_d
     beside(other, version="v1-dirty", workload="w")
     with pytest.raises(SourceError, match=r"rank0.*says version 'v1', that of .*rank1.*'v1-dirty'; say it for all"):
         ingest(store, [tmp_path])
-    assert len(queries.runs(store)) == 0
+    assert len(queries.runs(store).frame) == 0
     (note,) = [note for note in examine([tmp_path]).notes if "says version 'v1'" in note]
     assert "rank1.pt.trace.json" in note
     assert [result.ranks for result in ingest(store, [tmp_path], version="v1")] == [(0, 1)]
@@ -232,7 +232,7 @@ def test_a_broken_sidecar_is_an_error_that_names_file_place_problem_and_remedy(s
     assert str(raised.value).startswith(f"{path}: {message}"), str(raised.value)
     (failure,) = examine([tmp_path]).failures
     assert str(path) in failure.problem
-    assert len(queries.runs(store)) == 0
+    assert len(queries.runs(store).frame) == 0
 
 
 def test_facts_that_are_not_allowed_are_left_out_and_only_their_names_are_told(store: Store, tmp_path: Path):

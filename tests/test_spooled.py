@@ -53,7 +53,7 @@ def test_the_same_profile_twice_is_one_run(store: Store, tmp_path: Path, folder:
     for _ in range(2):
         add(folder, profile)
     assert [done.run_ids for done in take_spooled(store, folder)] == [(1,), (1,)]
-    assert len(queries.runs(store)) == 1
+    assert len(queries.runs(store).frame) == 1
 
 
 def test_what_an_entry_says_goes_before_the_sidecar_and_that_before_what_holds_otherwise(store, tmp_path, folder):
@@ -61,10 +61,10 @@ def test_what_an_entry_says_goes_before_the_sidecar_and_that_before_what_holds_o
     otherwise = {"workload": "other", "note": "a note", "facts": {"os": "L"}}
     add(folder, profile, said={"version": "v2", "configuration": {"batch": "8"}}, otherwise=otherwise)
     (done,) = take_spooled(store, folder)
-    (run,) = queries.runs(store).to_dict("records")
+    (run,) = queries.runs(store).frame.to_dict("records")
     assert done.error is None
     assert [run[name] for name in ("version", "workload", "configuration", "note")] == ["v2", "w", "batch=8", "a note"]
-    facts = queries.facts(store, [1])
+    facts = queries.facts(store, [1]).frame
     assert dict(zip(facts["key"], facts["value"], strict=True))["os"] == "L"
 
 

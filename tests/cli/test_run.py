@@ -47,7 +47,7 @@ LABELS = ("--profiles", "prof", "--version", "v1", "--workload", "toy")
 
 def runs(folder: Path) -> list[dict]:
     with open_store(str(folder / "jobs.db"), create=False) as store:
-        return queries.runs(store).to_dict("records")
+        return queries.runs(store).frame.to_dict("records")
 
 
 def queued(folder: Path) -> list[str]:
@@ -100,8 +100,8 @@ def test_the_environment_and_the_version_are_those_of_the_job(job, monkeypatch):
     done = run("--profiles", "prof", "--workload", "toy", "--", "cp", "made.json", "prof")
     assert "toy v7" in done.stderr
     with open_store(str(job / "jobs.db"), create=False) as store:
-        facts = queries.facts(store, [1])
-        commit = queries.versions(store, "toy")["commit"][0]
+        facts = queries.facts(store, [1]).frame
+        commit = queries.versions(store, "toy").frame["commit"][0]
     known = dict(zip(facts["key"], facts["value"], strict=True))
     assert (known["job_id"], known["NCCL_ALGO"], known["git_commit"], known["git_dirty"]) == (
         "41",

@@ -84,7 +84,7 @@ def test_series_of_old_runs_are_of_another_metric(store):
     (run_id,) = old(store, "v1", memory=[("aten::empty", 700)])
     with store.begin() as connection:
         refresh(connection, [run_id], [])
-    series = queries.samples(store, [1, run_id])
+    series = queries.samples(store, [1, run_id]).frame
     assert sorted(rows(series[series["kind"] == "memory"], "run_id", "metric", "name")) == [
         (1, "bytes", "aten::mm"), (run_id, "allocator_bytes", "aten::empty")
     ]  # fmt: skip

@@ -158,8 +158,8 @@ def test_a_ci_job_keeps_the_profiles_of_a_push_as_the_version_that_git_describes
     code, _ = checkout.run(job()[0])
     assert code == {github: 0, gitlab: 4}[job]  # nothing to judge it by; GitLab is told that 4 is no failure
     with checkout.store() as store:
-        assert list(queries.versions(store, "small_gpt")["version"]) == ["v5", "v4"]
-        assert len(queries.runs(store)) == 4
+        assert list(queries.versions(store, "small_gpt").frame["version"]) == ["v5", "v4"]
+        assert len(queries.runs(store).frame) == 4
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,7 @@ def deliver(folder: Path, tracker: str, **variables: str) -> None:
 
 def runs(folder: Path):
     with open_store(str(folder / "jobs.db"), create=False) as store:
-        return queries.runs(store)
+        return queries.runs(store).frame
 
 
 def test_a_job_that_ends_is_in_the_database(tmp_path):

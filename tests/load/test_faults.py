@@ -104,7 +104,7 @@ def test_lost_connection_in_the_middle_is_one_line_and_no_half_run(request, stor
     monkeypatch.undo()
     assert count_rows(store) == {}
     ingest(store, [trace], version="v1", workload="toy")
-    assert len(queries.runs(store)) == 1
+    assert len(queries.runs(store).frame) == 1
     assert sound(store)
 
 

@@ -66,7 +66,7 @@ def test_tables_are_unharmed_and_hold_the_names_as_they_are(filled, store, tmp_p
     with store.connect() as connection:
         known = set(connection.execute(text("SELECT name FROM kernel_key")).scalars())
     assert known == set(NAMES)
-    assert sorted(queries.versions(store)["version"]) == [VERSION, f"{VERSION}2"]
+    assert sorted(queries.versions(store).frame["version"]) == [VERSION, f"{VERSION}2"]
     assert not list(tmp_path.rglob("pwned"))
 
 

@@ -24,10 +24,10 @@ def kill_at_random(world, store, url, *, ingests, at_once):
     assert "killed" in ends
     known = {row.path for row in rows(store, "SELECT path FROM source")}
     assert all(paths[0] in known for (paths, _), end in zip(work, ends, strict=True) if end == "done")
-    assert len(queries.runs(store)) == len(known)
+    assert len(queries.runs(store).frame) == len(known)
     assert sound(store)
     assert world.play(url, shared(work, 2)) == ["done", "done"]
-    assert len(queries.runs(store)) == ingests
+    assert len(queries.runs(store).frame) == ingests
     assert sound(store)
 
 

@@ -37,7 +37,7 @@ class Reader(Thread):
 
     def look(self) -> None:
         with open_store(self.url, create=False, read_only=True) as store:
-            self.seen.append(len(queries.runs(store)))
+            self.seen.append(len(queries.runs(store).frame))
             self.halves += unwhole(store)
             try:
                 compare.diff(store, "v0", "v1")
@@ -67,8 +67,8 @@ def ingest_at_once(world, store, url, *, processes, runs):
     assert reader.halves == []
     assert reader.seen == sorted(reader.seen)
     assert reader.diffs > 0
-    assert len(queries.runs(store)) == runs
-    assert queries.versions(store)["runs"].tolist() == [runs // 5] * 5
+    assert len(queries.runs(store).frame) == runs
+    assert queries.versions(store).frame["runs"].tolist() == [runs // 5] * 5
     assert sound(store)
 
 
@@ -85,5 +85,5 @@ def test_the_same_files_from_two_processes_at_the_same_time_are_one_run_each(wor
     work = world.runs(5)
     assert world.play(database_url, [work, work]) == ["done", "done"]
     assert world.play(database_url, [work]) == ["done"]
-    assert len(queries.runs(store)) == 5
+    assert len(queries.runs(store).frame) == 5
     assert sound(store)

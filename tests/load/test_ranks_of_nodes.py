@@ -52,8 +52,8 @@ def form_one_run(world, store, url, *, ranks, processes):
     late = work[: ranks // 8]
     assert world.play(url, shared(work[ranks // 8 :], processes)) == ["done"] * processes
     assert world.play(url, shared(late, 2)) == ["done"] * 2
-    assert queries.runs(store)["ranks"].tolist() == [ranks]
-    assert queries.captures(store, queries.runs(store)["run_id"])["rank"].tolist() == list(range(ranks))
+    assert queries.runs(store).frame["ranks"].tolist() == [ranks]
+    assert queries.captures(store, queries.runs(store).frame["run_id"]).frame["rank"].tolist() == list(range(ranks))
     assert sound(store)
     with open_store("sqlite://") as alone:
         ingest(alone, [world.folder], version="v1", workload="load")

@@ -50,7 +50,7 @@ def test_what_fails_is_tried_again_after_1_5_30_120_and_120_minutes_and_then_giv
             now = record.next_try_ns
     assert waits == [pytest.approx(minutes, rel=0.1) for minutes in (1, 5, 30, 120, 120)]
     assert results == [Delivered(failed=1)] * 5 + [Delivered(dead=1)]
-    (row,) = notifications.listed(store).to_dict("records")
+    (row,) = notifications.listed(store).frame.to_dict("records")
     assert (row["state"], row["attempts"], row["last_error"]) == ("dead", 6, "it answered 500")
     assert deliver(store, now + 365 * DAY, Box()) == Delivered()
 
@@ -94,7 +94,7 @@ def test_a_channel_that_fails_or_raises_blocks_no_other(store):
         return box(channel, message)
 
     assert deliver(store, NOW, send, settings) == Delivered(sent=3, failed=3)
-    errors = set(notifications.listed(store)["last_error"])
+    errors = set(notifications.listed(store).frame["last_error"])
     assert errors == {"sending failed (RuntimeError)"}
 
 
@@ -168,7 +168,7 @@ def test_a_message_that_kills_its_senders_is_given_up(store):
 
         assert store.transact(claim)
     assert deliver(store, NOW + DAY, Box()) == Delivered(dead=1)
-    assert "died" in notifications.listed(store)["last_error"][0]
+    assert "died" in notifications.listed(store).frame["last_error"][0]
 
 
 def test_a_claim_holds_for_one(store):
@@ -206,7 +206,7 @@ def test_a_channel_that_is_no_longer_there_is_a_failure_that_ends(store):
     gone = alerts(channels=("other",))
     results = [deliver(store, NOW + step * DAY, Box(), gone) for step in range(6)]
     assert results[-1] == Delivered(dead=1)
-    assert notifications.listed(store)["last_error"][0] == "there is no channel team in the settings"
+    assert notifications.listed(store).frame["last_error"][0] == "there is no channel team in the settings"
 
 
 def test_what_is_over_is_told_after_it_was_told_that_it_began(store):
@@ -301,6 +301,6 @@ def test_a_message_that_cannot_be_read_is_given_up_and_stops_no_other(store, tex
     with store.begin() as connection:
         connection.execute(sql("UPDATE notification SET content = :text WHERE id = 1"), {"text": text})
     assert deliver(store, NOW, Box(), settings) == Delivered(sent=3, dead=1)
-    (row,) = notifications.listed(store).to_dict("records")
+    (row,) = notifications.listed(store).frame.to_dict("records")
     assert (row["id"], row["state"]) == (1, "dead")
     assert row["last_error"].startswith("its text cannot be read: ")

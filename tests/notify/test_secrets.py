@@ -39,7 +39,7 @@ def test_no_failure_shows_the_address(services, server, tmp_path, capfd, caplog,
         notify.alarm(store, settings, Alarm("1", "watcher", "", "x"), now_ns=NOW)
         for step in range(6):
             notify.deliver(store, settings, now_ns=NOW + step * DAY, environ={name: services[name]})
-        assert notifications.listed(store)["state"].tolist() == ["dead"]
+        assert notifications.listed(store).frame["state"].tolist() == ["dead"]
         assert server.got, "it was tried"
         kept = text_of_database(database)
     printed = "".join(capfd.readouterr()) + caplog.text

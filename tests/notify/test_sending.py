@@ -199,6 +199,6 @@ def test_a_sender_that_is_killed_while_it_sends_leaves_the_message_to_the_next(s
     with open_store(database) as store:
         later = {"environ": {"webhook": services["webhook"]}}
         assert notify.deliver(store, settings, now_ns=NOW + MINUTE, **later) == Delivered(sent=1)
-        assert notifications.listed(store).empty
+        assert notifications.listed(store).frame.empty
     first, second = (body["tracker"] for _, body in server.got)
     assert first == second

@@ -194,7 +194,7 @@ def test_a_version_that_is_slower_by_a_slow_host_alone_does_not_fail(store):
 def test_how_uneven_the_ranks_are_is_a_series_of_its_own(store):
     """10, 12 and 18 ms: the largest is 1.5 times the median, and 1.8 times the smallest."""
     run = job(store, {0: [10] * 3, 1: [12] * 3, 2: [18] * 3})
-    values = queries.samples(store, [1]).set_index("name")["per_step"]
+    values = queries.samples(store, [1]).frame.set_index("name")["per_step"]
     assert (run, round(values["imbalance"], 6), round(values["rank spread"], 6)) == ("run:1", 1.5, 1.8)
 
 

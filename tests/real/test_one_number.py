@@ -25,7 +25,7 @@ CAPTURES = {
 
 def judged(store, run_id):
     """The samples of the step and of the ten largest operators."""
-    samples = queries.samples(store, [run_id])
+    samples = queries.samples(store, [run_id]).frame
     step = samples[(samples["kind"] == "run") & (samples["name"] == "step")]
     ops = samples[samples["kind"] == "op"].nlargest(10, "per_step")
     rows = [*step.to_dict("records"), *ops.to_dict("records")]
@@ -51,9 +51,9 @@ def test_all_commands_print_the_number_that_is_judged(captures):
     store = open_store("sqlite://")
     for name in captures:
         tracker.ingest(data.path(name), version="v1", workload="w", store=store)
-    of_runs = [judged(store, run_id) for run_id in queries.runs(store)["run_id"]]
+    of_runs = [judged(store, run_id) for run_id in queries.runs(store).frame["run_id"]]
     assert len(of_runs) >= len(captures)
-    for run_id, expected in zip(queries.runs(store)["run_id"], of_runs, strict=True):
+    for run_id, expected in zip(queries.runs(store).frame["run_id"], of_runs, strict=True):
         for found in (shown(store, run_id), compared(store, f"run:{run_id}")):
             assert {key: found[key] for key in expected} == expected
     keys = set.intersection(*map(set, of_runs))

@@ -261,10 +261,10 @@ def test_all_logs_come_in_with_one_call_and_versions_stand_in_order_of_their_dat
     with open_store("sqlite://") as store:
         results = ingest(store, [data.path("paddle/logs")])
         assert len(results) == len({result.run_id for result in results}) == 90
-        versions = queries.versions(store, "ResNet50")
+        versions = queries.versions(store, "ResNet50").frame
         assert versions["version"].tolist() == sorted(versions["version"])
         assert len(versions) == 9
-        runs = queries.runs(store)
+        runs = queries.runs(store).frame
         wanted = {"batch_size=256", "devices=8", "precision=fp32"}
         alike = runs["configuration"].map(lambda title: set(re.findall(r"\w+=\w+", title)) == wanted)
         one = runs[alike & (runs["device"] == "A100")]

@@ -60,7 +60,7 @@ def test_calibration_can_be_applied_and_is_in_use_then(store):
     proposed = found.proposals.set_index("kind")["proposed_ratio"].dropna().to_dict()
     kinds = apply_calibration(store, found, who="ann", when_ns=1, reason="six repeats")
     assert set(kinds) == set(proposed)
-    assert queries.thresholds(store).set_index("kind")["threshold"].to_dict() == proposed
+    assert queries.thresholds(store).frame.set_index("kind")["threshold"].to_dict() == proposed
     again = calibrate(store, ["v1"], options=FEW).proposals.set_index("kind")
     assert again["used_ratio"][list(proposed)].to_dict() == pytest.approx(proposed)
     assert (again["used_false"][list(proposed)] <= 1).all()

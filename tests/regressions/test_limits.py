@@ -94,7 +94,7 @@ def test_larger_threshold_takes_a_finding_back_until_it_is_unset(changed):
 def test_setting_the_same_again_judges_nothing(changed):
     assert set_thresholds(changed, [limit("alpha", 0.01)], Where()) == 2
     assert set_thresholds(changed, [limit("alpha", 0.01)], Where()) == 0
-    assert len(queries.thresholds(changed)) == 1
+    assert len(queries.thresholds(changed).frame) == 1
 
 
 def test_threshold_of_another_device_changes_nothing_here(changed):
@@ -154,7 +154,7 @@ def test_configuration_is_named_by_just_its_values(store):
     """Of `a=1`, `a=1 b=2` and `c=3 d=4` the first is meant by a=1, the second by b=2; of the third a part is enough."""
     for start, values in enumerate(({"a": "1"}, {"a": "1", "b": "2"}, {"c": "3", "d": "4"})):
         runs(store, "v1", start=3 * start, of_run={"configuration": values})
-    number = {row["configuration"]: row["configuration_id"] for row in queries.lines(store).to_dict("records")}
+    number = {row["configuration"]: row["configuration_id"] for row in queries.lines(store).frame.to_dict("records")}
 
     def holds():
         with store.connect() as connection:
@@ -162,7 +162,7 @@ def test_configuration_is_named_by_just_its_values(store):
 
     for config, expected in (({"a": "1"}, "a=1"), ({"a": "1", "b": "2"}, "a=1 b=2"), ({"d": "4"}, "c=3 d=4")):
         set_thresholds(store, [limit("min_ratio", 0.2)], Where(config=config))
-        assert queries.thresholds(store, None)["configuration"].tolist() == [expected]
+        assert queries.thresholds(store, None).frame["configuration"].tolist() == [expected]
         assert holds() == {number[expected]}
         unset_thresholds(store, [limit("min_ratio", 0.0)], Where(config=config))
         assert holds() == set()

@@ -252,4 +252,4 @@ def test_damaged_calls_are_found_and_named(store):
     assert health.check(store) == [f"the collective calls of run 1, rank 0 are damaged; {again} again"]
     with pytest.raises(StoreError, match="the collective calls of run 1, rank 0 are damaged"):
         save_run(store, record(), [LATE], formats=FORMATS)
-    assert queries.captures(store, [1])["rank"].tolist() == [0], "nothing of the ingest is left"
+    assert queries.captures(store, [1]).frame["rank"].tolist() == [0], "nothing of the ingest is left"

@@ -55,10 +55,10 @@ def test_runs_of_several_writers_are_all_there(store, database_url):
                 )
 
     at_once(work)
-    assert len(queries.runs(store)) == WRITERS * 3
+    assert len(queries.runs(store).frame) == WRITERS * 3
     found = count_rows(store)
     assert (found["op"], found["kernel"], found["op_key"]) == (WRITERS * 3 * 31, WRITERS * 3 * 30, 30 + WRITERS)
-    assert queries.versions(store)["ordinal"].tolist() == [1, 2, 3]
+    assert queries.versions(store).frame["ordinal"].tolist() == [1, 2, 3]
     assert orphans(store) == 0
 
 
@@ -81,8 +81,8 @@ def test_ranks_from_several_writers_form_one_run(store, database_url):
 
     saved = at_once(work)
     assert sorted(one.created for one in saved) == [False] * (WRITERS - 1) + [True]
-    assert queries.captures(store, [saved[0].run_id])["rank"].tolist() == list(range(WRITERS))
-    assert queries.runs(store)["ranks"].tolist() == [WRITERS]
+    assert queries.captures(store, [saved[0].run_id]).frame["rank"].tolist() == list(range(WRITERS))
+    assert queries.runs(store).frame["ranks"].tolist() == [WRITERS]
 
 
 @pytest.mark.slow
@@ -100,7 +100,7 @@ def test_several_processes_make_one_database(empty_url):
     ]
     assert [process.wait(120) for process in running] == [0, 0, 0]
     with open_store(empty_url, create=False) as store:
-        assert queries.versions(store)["runs"].tolist() == [3, 3, 3]
+        assert queries.versions(store).frame["runs"].tolist() == [3, 3, 3]
         assert count_rows(store)["capture"] == 9
 
 
@@ -109,7 +109,7 @@ def test_writers_that_found_no_database_and_read_meanwhile_make_one_and_fill_it_
         assert (one.is_made, other.is_made) == (False, False)
         at_once(lambda number: save((one, other)[number], "v1", ranks=1), 2)
         assert (one.is_made, other.is_made) == (True, True)
-        assert len(queries.runs(one)) == len(queries.runs(other)) == 2
+        assert len(queries.runs(one).frame) == len(queries.runs(other).frame) == 2
 
 
 def test_a_process_that_dies_halfway_leaves_nothing_and_blocks_nobody(store, database_url):
@@ -160,8 +160,8 @@ def test_labels_that_are_purged_before_a_run_is_filed_are_made_again(store, data
 
     monkeypatch.setattr(labels, "device_id", purge_first)
     assert save(store, of_run=BATCH)[0] > 1
-    assert queries.runs(store)[["version", "configuration"]].values.tolist() == [["v1", "batch=32"]]
-    assert queries.facts(store, queries.runs(store)["run_id"])["value"].tolist() == ["32"]
+    assert queries.runs(store).frame[["version", "configuration"]].values.tolist() == [["v1", "batch=32"]]
+    assert queries.facts(store, queries.runs(store).frame["run_id"]).frame["value"].tolist() == ["32"]
 
 
 @pytest.mark.parametrize(
@@ -192,8 +192,8 @@ def test_labels_that_a_run_is_being_filed_under_are_kept(store, database_url, mo
 
     monkeypatch.setattr(details, "load", wait)
     at_once(work, 2)
-    assert queries.versions(store, "gpt")[["version", "runs"]].values.tolist() == [["v1", 1]]
-    assert queries.facts(store, [2])["value"].tolist() == ["32"]
+    assert queries.versions(store, "gpt").frame[["version", "runs"]].values.tolist() == [["v1", 1]]
+    assert queries.facts(store, [2]).frame["value"].tolist() == ["32"]
 
 
 def test_writers_that_ingest_relabel_and_purge_at_once_get_along(store, database_url):
@@ -230,7 +230,7 @@ def test_two_that_pin_at_once_leave_one_pinned(store, database_url):
                 ended.set()
 
     at_once(work, 2)
-    assert queries.versions(store).set_index("version")["pinned"].tolist() == [False, False, True]
+    assert queries.versions(store).frame.set_index("version")["pinned"].tolist() == [False, False, True]
 
 
 def test_a_writer_that_always_collides_gives_up_with_one_line(store, monkeypatch):

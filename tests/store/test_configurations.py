@@ -23,7 +23,7 @@ def came(store: Store, *runs: Mapping[str, str], explicit: frozenset[str] = froz
 
 
 def titles(store: Store) -> list[str]:
-    return queries.runs(store).sort_values("run_id")["configuration"].tolist()
+    return queries.runs(store).frame.sort_values("run_id")["configuration"].tolist()
 
 
 def test_a_key_that_is_stated_from_now_on_does_not_end_the_history(store):

@@ -132,7 +132,7 @@ def tuples(frame):
 def test_the_tree_is_the_sum_of_its_rows(store, captures, ranks, steps, in_steps, by_step):
     placed = [with_tree(rank, tree) for rank, tree in enumerate(captures)]
     run_id = save_run(store, record(started_at_ns=None), placed, formats=["t"]).run_id
-    found = queries.op_tree(store, [run_id], ranks=ranks, steps=steps, in_steps=in_steps, by_step=by_step)
+    found = queries.op_tree(store, [run_id], ranks=ranks, steps=steps, in_steps=in_steps, by_step=by_step).frame
     assert tuple(found.columns) == ANSWER
     assert tuples(found) == slow(run_id, captures, ranks, steps, in_steps, by_step)
 
@@ -142,7 +142,7 @@ def test_of_several_runs_each_has_its_own_tree(store):
     for rank_of_two in (0, 1):
         save_run(store, record(f"v{rank_of_two}"), [with_tree(rank_of_two, tree)], formats=["t"])
     same_table(
-        queries.op_tree(store, [2, 1]),
+        queries.op_tree(store, [2, 1]).frame,
         """
         run_id rank stage node parent name input_shapes calls host_total_ns device_total_ns device_self_ns kernel_count
         1 0 0 0 -1 mm [2] 2 22 10 10 2
@@ -156,7 +156,7 @@ def test_of_several_runs_each_has_its_own_tree(store):
 @pytest.mark.parametrize("asked", [{"run_ids": []}, {"run_ids": [99]}, {"run_ids": [1], "ranks": []}])
 def test_of_nothing_there_is_no_tree_but_its_columns(store, asked):
     save(store)
-    nothing, something = queries.op_tree(store, **asked), queries.op_tree(store, [1])
+    nothing, something = queries.op_tree(store, **asked).frame, queries.op_tree(store, [1]).frame
     assert nothing.empty
     pd.testing.assert_series_equal(nothing.dtypes, something.dtypes)
     assert set(something.dtypes.astype(str)) == {"Int64", "string"}
@@ -178,7 +178,7 @@ def test_a_damaged_tree_is_told_by_its_run_and_rank(store):
     save(store, ranks=2)
     with store.begin() as connection:
         connection.execute(text("UPDATE op_tree SET contexts = :none WHERE rank = 1"), {"none": b"none"})
-    assert len(queries.op_tree(store, [1], ranks=[0])) == 1
+    assert len(queries.op_tree(store, [1], ranks=[0]).frame) == 1
     with pytest.raises(StoreError, match="calling contexts of run 1, rank 1 are damaged"):
         queries.op_tree(store, [1])
 
@@ -188,7 +188,7 @@ def test_a_sum_that_no_number_holds_is_told_and_the_largest_is_exact(store):
     one.rows.tables["op_tree"]["host_total_ns"][:] = 2**62, 2**62 - 1
     one.rows.tables["op"]["host_total_ns"][:] = 2**62
     save_run(store, record(), [one], formats=["t"])
-    assert queries.op_tree(store, [1])["host_total_ns"].tolist() == [2**63 - 1]
+    assert queries.op_tree(store, [1]).frame["host_total_ns"].tolist() == [2**63 - 1]
     one.rows.tables["op_tree"]["host_total_ns"][:] = 2**62
     save_run(store, record("v2"), [with_tables(0, **one.rows.tables)], formats=["t"])
     with pytest.raises(StoreError, match="a sum is too large"):

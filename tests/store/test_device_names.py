@@ -24,14 +24,14 @@ def test_filters_find_a_device_in_every_spelling(store, said: str):
     save(store, device=FILES)
     save(store, "v2", device=Device("NVIDIA", "H100 80GB HBM3"))
     assert queries.run_ids_of_version(store, "v1", device=said) == (1,)
-    assert queries.runs(store, device=said)["run_id"].tolist() == [1]
+    assert queries.runs(store, device=said).frame["run_id"].tolist() == [1]
 
 
 def test_runs_of_one_device_in_two_spellings_are_of_one_device(store):
     spelled = [FILES, Device("Huawei", "Ascend 910B"), Device("Huawei", "910B"), Device("", "ascend910b")]
     for device in spelled:
         save(store, device=device)
-    assert set(queries.runs(store)["device"]) == {"Ascend910B"}
+    assert set(queries.runs(store).frame["device"]) == {"Ascend910B"}
 
 
 def test_what_cannot_be_told_stays_two_devices(store):
@@ -39,7 +39,7 @@ def test_what_cannot_be_told_stays_two_devices(store):
     unknown = [Device("", "unknown"), Device("Huawei", "unknown")]
     for device in (*models, *unknown):
         save(store, device=device)
-    found = queries.runs(store)
+    found = queries.runs(store).frame
     assert len(set(zip(found["vendor"], found["device"], strict=True))) == 5
 
 

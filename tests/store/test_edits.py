@@ -26,19 +26,19 @@ def test_a_relabelled_run_is_found_under_its_new_names(store):
     save(store, "v1", of_run={"configuration": {"batch": "32"}})
     edits.edit_all(store, [1], version="v2", workload="bert", device=Device("AMD", "MI300X"))
     same_table(
-        queries.runs(store),
+        queries.runs(store).frame,
         "workload version vendor device configuration\n bert v2 AMD MI300X batch=32",
     )
-    assert queries.versions(store)["version"].tolist() == ["v2"], "a label without runs is forgotten"
+    assert queries.versions(store).frame["version"].tolist() == ["v2"], "a label without runs is forgotten"
     edits.edit_all(store, [1], configuration={"batch": "64"})
-    same_table(queries.facts(store, [1]), "kind key value\n configuration batch 64")
+    same_table(queries.facts(store, [1]).frame, "kind key value\n configuration batch 64")
     assert count_rows(store)["configuration"] == 1
 
 
 def test_relabelling_leaves_what_others_use(store):
     save(store, "v1", runs=2)
     edits.edit_all(store, [1], version="v2")
-    same_table(queries.versions(store), "version ordinal runs\n v1 1 1\n v2 2 1")
+    same_table(queries.versions(store).frame, "version ordinal runs\n v1 1 1\n v2 2 1")
 
 
 def test_a_pinned_version_survives_without_runs(store):
@@ -51,18 +51,18 @@ def test_a_pinned_version_survives_without_runs(store):
 def test_a_note_is_replaced_and_removed(store):
     save(store, of_run={"note": "first"})
     edits.edit_all(store, [1], note="second")
-    assert queries.runs(store)["note"].tolist() == ["second"]
+    assert queries.runs(store).frame["note"].tolist() == ["second"]
     edits.edit_all(store, [1], note="")
-    assert queries.runs(store)["note"].isna().tolist() == [True]
+    assert queries.runs(store).frame["note"].isna().tolist() == [True]
 
 
 def test_tags_are_set_replaced_and_removed(store):
     save(store)
     edits.tag_all(store, [1], {"image": "a"})
     edits.tag_all(store, [1], {"image": "b", "night": ""})
-    assert queries.runs(store)["tags"].tolist() == ["image=b, night"]
+    assert queries.runs(store).frame["tags"].tolist() == ["image=b, night"]
     edits.untag_all(store, [1], ["image"])
-    assert queries.runs(store)["tags"].tolist() == ["night"]
+    assert queries.runs(store).frame["tags"].tolist() == ["night"]
     with pytest.raises(UsageError, match="run 1 has no tag 'image'"):
         edits.untag_all(store, [1], ["image"])
 
@@ -70,24 +70,24 @@ def test_tags_are_set_replaced_and_removed(store):
 def test_an_excluded_run_is_out_of_every_comparison_until_restored(store):
     save(store, runs=2)
     edits.exclude_all(store, [2], "another job on the node")
-    assert queries.runs(store)["run_id"].tolist() == [1]
+    assert queries.runs(store).frame["run_id"].tolist() == [1]
     assert queries.run_ids_of_version(store, "v1") == (1,)
     assert queries.latest(store) == 1
-    assert queries.runs_by_id(store, [2])["state_reason"].tolist() == ["another job on the node"]
+    assert queries.runs_by_id(store, [2]).frame["state_reason"].tolist() == ["another job on the node"]
     edits.restore_all(store, [2])
     assert queries.run_ids_of_version(store, "v1") == (1, 2)
-    assert queries.runs_by_id(store, [2])["state_reason"].tolist() == [""]
+    assert queries.runs_by_id(store, [2]).frame["state_reason"].tolist() == [""]
 
 
 def test_a_deleted_run_is_hidden_and_comes_back(store):
     save(store)
     edits.delete_all(store, [1], "wrong machine")
-    assert queries.runs(store).empty
+    assert queries.runs(store).frame.empty
     for name in ("edit_all", "exclude_all", "tag_all", "untag_all"):
         with pytest.raises(UsageError, match="run 1 was deleted; to take it back: tracker runs restore 1"):
             EDITS[name](store, [1])
     edits.restore_all(store, [1])
-    assert queries.runs(store)["run_id"].tolist() == [1]
+    assert queries.runs(store).frame["run_id"].tolist() == [1]
 
 
 def test_a_purged_run_is_gone_and_its_files_may_come_again(store):
@@ -139,10 +139,10 @@ def test_pinning_needs_one_version(store):
 @pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS.keys())
 def test_an_unknown_run_is_an_error_and_nothing_changes(store, edit, unknown):
     save(store, of_run={"tags": {"x": "1"}})
-    before = queries.runs(store, state="all"), count_rows(store)
+    before = queries.runs(store, state="all").frame, count_rows(store)
     with pytest.raises(UsageError, match=f"there is no run {unknown}; tracker runs lists them"):
         edit(store, [1, unknown])
-    after = queries.runs(store, state="all"), count_rows(store)
+    after = queries.runs(store, state="all").frame, count_rows(store)
     assert before[0].equals(after[0])
     assert before[1] == after[1]
 
@@ -151,21 +151,21 @@ def test_several_runs_are_edited_at_once(store):
     save(store, runs=3)
     edits.edit_all(store, [3, 1, 3], version="v2", note="moved")
     edits.tag_all(store, [1, 3], {"image": "a", "night": ""})
-    same_table(queries.versions(store), "version ordinal runs\n v1 1 1\n v2 2 2")
-    assert queries.runs(store)["note"].fillna("").tolist() == ["moved", "", "moved"]
+    same_table(queries.versions(store).frame, "version ordinal runs\n v1 1 1\n v2 2 2")
+    assert queries.runs(store).frame["note"].fillna("").tolist() == ["moved", "", "moved"]
     edits.untag_all(store, [1, 3, 3], ["image", "image"])
-    assert queries.runs(store)["tags"].tolist() == ["night", "", "night"]
+    assert queries.runs(store).frame["tags"].tolist() == ["night", "", "night"]
     edits.exclude_all(store, [1, 2], "noisy")
     edits.restore_all(store, [1, 2])
     edits.delete_all(store, [1, 1, 3], "wrong", purge=True)
-    assert queries.runs(store, state="all")["run_id"].tolist() == [2]
-    same_table(queries.versions(store), "version runs\n v1 1")
+    assert queries.runs(store, state="all").frame["run_id"].tolist() == [2]
+    same_table(queries.versions(store).frame, "version runs\n v1 1")
 
 
 def test_an_edit_of_which_one_part_fails_changes_nothing(store):
     save(store, runs=2, of_run={"tags": {"x": "1"}})
     edits.untag_all(store, [2], ["x"])
-    before = queries.runs(store)
+    before = queries.runs(store).frame
     for edit in (
         lambda: edits.untag_all(store, [1, 2], ["x"]),
         lambda: edits.tag_all(store, [1], {"good": "", " ": ""}),
@@ -173,7 +173,7 @@ def test_an_edit_of_which_one_part_fails_changes_nothing(store):
     ):
         with pytest.raises(UsageError):
             edit()
-    assert before.equals(queries.runs(store))
+    assert before.equals(queries.runs(store).frame)
 
 
 def test_a_reason_is_needed(store):

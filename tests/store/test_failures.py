@@ -76,7 +76,7 @@ def test_a_sum_that_no_number_holds_is_told_with_what_it_is_of(store, names):
     )
     with pytest.raises(StoreError, match=r"a sum .*is too large: 2\*\*63 or more; ask for fewer ranks and steps"):
         show(store, "run:1")
-    assert len(queries.ops(store, [1], by=("run", "step"))) == 5 * len(names)
+    assert len(queries.ops(store, [1], by=("run", "step")).frame) == 5 * len(names)
 
 
 def test_a_table_that_another_version_did_not_make_is_one_sentence(store):

@@ -58,12 +58,12 @@ def test_totals_are_kept_from_capture_to_query_at_every_grain(store, rows):
     )
     times = [time for own in rows for time in own.values()]
     for by in ((), ("rank",), ("step",), ("stage", "rank", "step")):
-        frame = queries.kernels(store, [saved.run_id], by=by)
+        frame = queries.kernels(store, [saved.run_id], by=by).frame
         assert frame["calls"].sum() == len(times)
         for place, column in enumerate(("total_ns", "wait_ns")):
             found = Counter(None if pd.isna(number) else int(number) for number in frame[column])
             assert found == sums(rows, by, place)
-    inside = queries.kernels(store, [saved.run_id], in_steps=True)
+    inside = queries.kernels(store, [saved.run_id], in_steps=True).frame
     assert inside["calls"].sum() == sum(1 for own in rows for step, _, _ in own if step >= 0)
 
 
@@ -72,7 +72,7 @@ def test_the_order_of_rows_does_not_matter(store, rows):
     frames = []
     for order in (1, -1):
         saved = save_run(store, record(), [replace(made(0, rows, order), world_size=1)], formats=["t"])
-        frames.append(queries.kernels(store, [saved.run_id], by=("rank", "step")).drop(columns="run_id"))
+        frames.append(queries.kernels(store, [saved.run_id], by=("rank", "step")).frame.drop(columns="run_id"))
     assert frames[0].equals(frames[1])
 
 
@@ -82,7 +82,7 @@ def test_every_int64_but_missing_comes_back_exactly(store, values):
     curve = [{"component": "cpu", "time_ns": at, "allocated_bytes": value} for at, value in enumerate(values)]
     tables = {**base.rows.tables, "memory_curve": table("memory_curve", curve)}
     saved = save_run(store, record(), [replace(base, rows=replace(base.rows, tables=tables))], formats=["t"])
-    frame = queries.memory_curve(store, [saved.run_id])
+    frame = queries.memory_curve(store, [saved.run_id]).frame
     assert frame["allocated_bytes"].tolist() == values
     assert frame["allocated_bytes"].to_numpy(dtype=np.int64).tolist() == values
 
@@ -92,6 +92,6 @@ def test_every_text_can_be_stored_and_is_told_apart(store, name):
     other = f"{name}."
     base = capture(ops=[(name, 2), (other, 1)])
     saved = save_run(store, record(), [base], formats=["t"])
-    found = queries.ops(store, [saved.run_id])["name"].tolist()
+    found = queries.ops(store, [saved.run_id]).frame["name"].tolist()
     assert found[0] == name.replace("\0", "\\x00")
     assert found[1] == found[0] + "."

@@ -17,7 +17,7 @@ def test_stacks_that_share_frames_store_each_frame_once(store):
     inner, deeper = "b.py(2): g;c.py(3): h", "a.py(1): f;b.py(2): g;c.py(3): h"
     stacks = {"aten::mm": deeper, "aten::relu": inner}
     save(store, ops=[(name, 5, {"call_stack": stack}) for name, stack in stacks.items()])
-    found = queries.ops(store, [1])
+    found = queries.ops(store, [1]).frame
     assert dict(zip(found["name"], found["call_stack"], strict=True)) == stacks
     assert counted(store, "call_stack") == 3  # h, g of h, f of g of h
     save(store, "v2", ops=[("aten::mm", 5, {"call_stack": f"new.py(9): n;{deeper}"})])
@@ -43,4 +43,4 @@ def test_a_text_that_recurs_in_thousands_of_rows_is_stored_once(store):
         )
         for table, column in columns:
             assert len(connection.execute(text(f"SELECT DISTINCT {column} FROM {table}")).all()) == 1
-    assert queries.counters(store, [1])[["source", "name", "attribute"]].values.tolist() == [[path] * 3]
+    assert queries.counters(store, [1]).frame[["source", "name", "attribute"]].values.tolist() == [[path] * 3]

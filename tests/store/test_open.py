@@ -42,7 +42,7 @@ def test_a_database_that_is_opened_late_is_made_when_it_is_first_used(empty_url,
     with pytest.raises(StoreError, match=r"there is no database at|holds no tables of tracker yet"):
         open_store(empty_url, create=False)
     with open_store(empty_url, late=True) as store:
-        assert len(queries.runs(store)) == 0
+        assert len(queries.runs(store).frame) == 0
         save(store)
     with open_store(empty_url, late=True) as store:
         assert store.is_made
@@ -90,7 +90,7 @@ def test_a_reader_does_not_wait_for_a_writer(store):
     save(store)
     with store.begin() as writing:
         writing.execute(text("UPDATE run SET note = 'changing'"))
-        assert queries.runs(store)["note"].isna().all()
+        assert queries.runs(store).frame["note"].isna().all()
 
 
 def test_a_store_in_memory_opens_fast_and_is_its_own():

@@ -153,7 +153,7 @@ def assert_in_order(frame, largest, key, by):
 def test_ops_are_the_groups_of_their_rows(store, ranks, by, in_steps):
     captures = [with_ops(rank, rows) for rank, rows in enumerate(ranks)]
     run_id = save_run(store, record(started_at_ns=None), captures, formats=["t"]).run_id
-    frame = queries.ops(store, [run_id], by=by, in_steps=in_steps)
+    frame = queries.ops(store, [run_id], by=by, in_steps=in_steps).frame
     assert as_groups(frame, OP, by) == slow(store, run_id, ROWS_OF_OPS, OP, by, in_steps)
     assert_in_order(frame, ["device_self_ns", "host_self_ns"], OP, by)
 
@@ -162,7 +162,7 @@ def test_ops_are_the_groups_of_their_rows(store, ranks, by, in_steps):
 def test_kernels_are_the_groups_of_their_rows(store, ranks, by, in_steps):
     captures = [with_kernels(rank, rows) for rank, rows in enumerate(ranks)]
     run_id = save_run(store, record(started_at_ns=None), captures, formats=["t"]).run_id
-    frame = queries.kernels(store, [run_id], by=by, in_steps=in_steps)
+    frame = queries.kernels(store, [run_id], by=by, in_steps=in_steps).frame
     assert as_groups(frame, KERNEL, by) == slow(store, run_id, ROWS_OF_KERNELS, KERNEL, by, in_steps)
     assert_in_order(frame, ["total_ns"], KERNEL, by)
 
@@ -173,21 +173,22 @@ def test_keys_that_were_read_are_not_asked_for_again_and_new_ones_are(store):
     queries.ops(store, [1])
     (number,) = (at for at, texts in store.keys["op_key"].items() if texts[0] == "mm")
     store.keys["op_key"][number] = ("read before", "", "", "", "")
-    assert queries.ops(store, [2])["name"].tolist() == ["read before"]
-    same_table(queries.ops(store, [3]), "name device_self_ns\n read_before 5\n relu 3")
+    assert queries.ops(store, [2]).frame["name"].tolist() == ["read before"]
+    same_table(queries.ops(store, [3]).frame, "name device_self_ns\n read_before 5\n relu 3")
 
 
 def test_no_more_keys_are_kept_than_fit(store, monkeypatch):
     monkeypatch.setattr(keyed, "_MOST_KEPT", 1)
     for run in range(1, 4):
         save(store, f"v{run}", ops=[(f"a{run}", 2), (f"b{run}", 1)])
-        assert queries.ops(store, [run])["name"].tolist() == [f"a{run}", f"b{run}"]
+        assert queries.ops(store, [run]).frame["name"].tolist() == [f"a{run}", f"b{run}"]
         assert len(store.keys["op_key"]) == 2
 
 
 @pytest.mark.parametrize("question", [queries.ops, queries.kernels])
 def test_of_no_run_there_is_nothing_and_its_columns(store, question):
     save(store)
-    nothing, something = question(store, [99], by=("stage", "rank")), question(store, [1], by=("stage", "rank"))
+    nothing = question(store, [99], by=("stage", "rank")).frame
+    something = question(store, [1], by=("stage", "rank")).frame
     assert nothing.empty
     pd.testing.assert_series_equal(nothing.dtypes, something.dtypes)

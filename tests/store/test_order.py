@@ -20,14 +20,14 @@ def four(store):
 def test_versions_are_put_beside_another_one(four):
     assert order_versions(four, ["v9"], before="v10") == ["v1", "v2", "v9", "v10"]
     assert order_versions(four, ["v10", "v1"], after="v2") == ["v2", "v10", "v1", "v9"]
-    found = queries.versions(four)
+    found = queries.versions(four).frame
     assert (found["version"].tolist(), found["ordinal"].tolist()) == (["v2", "v10", "v1", "v9"], [1, 2, 3, 4])
 
 
 def test_a_whole_order_is_taken_as_it_is_and_a_new_version_comes_last(four):
     order_versions(four, ["v9", "v10", "v2", "v1"])
     save(four, "v0")
-    assert queries.versions(four)["version"].tolist() == ["v9", "v10", "v2", "v1", "v0"]
+    assert queries.versions(four).frame["version"].tolist() == ["v9", "v10", "v2", "v1", "v0"]
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_a_whole_order_is_taken_as_it_is_and_a_new_version_comes_last(four):
 def test_a_wrong_order_changes_nothing(four, labels, beside, problem):
     with pytest.raises(UsageError, match=problem):
         order_versions(four, labels, **beside)
-    assert queries.versions(four)["version"].tolist() == ["v1", "v2", "v10", "v9"]
+    assert queries.versions(four).frame["version"].tolist() == ["v1", "v2", "v10", "v9"]
 
 
 def test_versions_of_several_workloads_are_no_order(four):

@@ -54,16 +54,16 @@ def test_a_run_without_a_clock_stays(store):
 def test_samples_steps_and_totals_stay_details_go(store):
     run_id = aged(store, "v1", 60)
     kept = aged(store, "v2", 1)
-    before, samples = count_rows(store), queries.samples(store, [run_id])
-    overall = queries.captures(store, [run_id])
+    before, samples = count_rows(store), queries.samples(store, [run_id]).frame
+    overall = queries.captures(store, [run_id]).frame
     gone = pruning.prune(store, run_id, now_ns=NOW_NS)
     after = count_rows(store)
     lost = {name: before[name] - after.get(name, 0) for name in before if before[name] != after.get(name, 0)}
     assert set(lost) <= set(pruning.DETAIL_TABLES) - {"step"}
     assert lost["op"] == 2
     assert sum(lost.values()) == gone
-    pd.testing.assert_frame_equal(queries.samples(store, [run_id]), samples)
-    pd.testing.assert_frame_equal(queries.captures(store, [run_id]), overall)
+    pd.testing.assert_frame_equal(queries.samples(store, [run_id]).frame, samples)
+    pd.testing.assert_frame_equal(queries.captures(store, [run_id]).frame, overall)
     assert queries.pruned(store, [run_id, kept]) == {run_id: NOW_NS}
     assert pruning.prune(store, run_id, now_ns=NOW_NS + 1) == 0
     assert queries.pruned(store, [run_id]) == {run_id: NOW_NS}, "it was dropped then"
@@ -73,26 +73,26 @@ def test_samples_steps_and_totals_stay_details_go(store):
 def test_the_same_profile_brings_the_details_back(store):
     own = capture(digest=b"a" * 16, ops=OPS, started_at_ns=NOW_NS - 60 * DAY_NS)
     run_id = save_run(store, record(), [own], formats=FORMATS).run_id
-    before, ops = count_rows(store), queries.ops(store, [run_id])
+    before, ops = count_rows(store), queries.ops(store, [run_id]).frame
     pruning.prune(store, run_id, now_ns=NOW_NS)
     saved = save_run(store, record(), [own], formats=FORMATS)
     assert (saved.run_id, saved.restored, saved.created, saved.already) == (run_id, True, False, False)
     assert count_rows(store) == before
-    pd.testing.assert_frame_equal(queries.ops(store, [run_id]), ops)
+    pd.testing.assert_frame_equal(queries.ops(store, [run_id]).frame, ops)
     assert save_run(store, record(), [own], formats=FORMATS).already, "and the third time changes nothing"
 
 
 def test_of_two_ranks_one_comes_back_and_then_the_other(store):
     two = [capture(rank, world_size=2, digest=bytes([rank]) * 16, ops=OPS) for rank in (0, 1)]
     run_id = save_run(store, record(), two, formats=FORMATS).run_id
-    samples = queries.samples(store, [run_id])
+    samples = queries.samples(store, [run_id]).frame
     pruning.prune(store, run_id, now_ns=NOW_NS)
     assert save_run(store, record(), two[:1], formats=FORMATS).restored
-    pd.testing.assert_frame_equal(queries.samples(store, [run_id]), samples)
+    pd.testing.assert_frame_equal(queries.samples(store, [run_id]).frame, samples)
     assert queries.pruned(store, [run_id]) == {run_id: NOW_NS}, "rank 1 is still bare"
     assert save_run(store, record(), two[1:], formats=FORMATS).restored
     assert queries.pruned(store, [run_id]) == {}
-    pd.testing.assert_frame_equal(queries.samples(store, [run_id]), samples)
+    pd.testing.assert_frame_equal(queries.samples(store, [run_id]).frame, samples)
 
 
 def test_a_late_rank_does_not_speak_for_those_without_details(store):
@@ -110,12 +110,12 @@ def test_a_late_rank_does_not_speak_for_those_without_details(store):
 
 def test_a_relabelled_run_takes_its_samples_along(store):
     run_id = aged(store, "v1", 60)
-    values = queries.samples(store, [run_id])["per_step"].tolist()
+    values = queries.samples(store, [run_id]).frame["per_step"].tolist()
     pruning.prune(store, run_id, now_ns=NOW_NS)
     edits.edit_all(store, [run_id], device=Device("AMD", "MI300X"), workload="bert")
-    (line,) = queries.lines(store).to_dict("records")
+    (line,) = queries.lines(store).frame.to_dict("records")
     assert line["workload"] == "bert"
-    assert queries.samples(store, [run_id])["per_step"].tolist() == values
+    assert queries.samples(store, [run_id]).frame["per_step"].tolist() == values
     with store.connect() as connection:
         lines = {tuple(row) for row in connection.exec_driver_sql(
             "SELECT w.name, d.model FROM sample m JOIN series s ON m.series_id = s.id JOIN workload w "
@@ -174,7 +174,7 @@ def test_room_is_given_back_when_asked(tmp_path):
         run_id = save(store, ops=many)[0]
         pruning.prune(store, run_id, now_ns=NOW_NS)
         pruning.compact(store)
-        assert len(queries.samples(store, [run_id])) > 3000
+        assert len(queries.samples(store, [run_id]).frame) > 3000
         with store.connect() as connection:
             assert connection.exec_driver_sql("PRAGMA freelist_count").scalar_one() == 0
 

@@ -13,7 +13,7 @@ from tracker.store import runs as edits
 
 def test_captures_say_where_the_time_of_each_rank_went(store):
     save(store, ranks=2, steps=2, e2e_ns=300, communication=[("all_reduce", 50)], settings={"record_shapes": "1"})
-    found = queries.captures(store, [1])
+    found = queries.captures(store, [1]).frame
     same_table(
         found,
         """
@@ -28,7 +28,7 @@ def test_captures_say_where_the_time_of_each_rank_went(store):
 def test_steps_have_a_breakdown_each(store):
     save(store, steps=[-1, 7, 8], e2e_ns=300)
     same_table(
-        queries.steps(store, [1]),
+        queries.steps(store, [1]).frame,
         "run_id rank step start_ns duration_ns e2e_ns compute_ns\n 1 0 7 0 1000 300 100\n 1 0 8 1000 1000 300 100",
     )
 
@@ -37,7 +37,7 @@ def test_facts_tags_and_configuration_are_told_apart(store):
     of_run = {"facts": {"torch": "2.9"}, "tags": {"image": "a"}, "configuration": {"batch": "32", "amp": "bf16"}}
     save(store, of_run=of_run)
     same_table(
-        queries.facts(store, [1]),
+        queries.facts(store, [1]).frame,
         """
         run_id  kind           key    value
         1       configuration  amp    bf16
@@ -52,7 +52,7 @@ def test_sources_name_the_files_of_each_rank(store):
     captures = [capture(r, world_size=2, digest=bytes([r]) * 16, path=f"/data/{r}.json") for r in range(2)]
     save_run(store, record(), captures, formats=["torch_profiler", "other"])
     same_table(
-        queries.sources(store, [1]),
+        queries.sources(store, [1]).frame,
         """
         run_id  rank  format          path          bytes  digest
         1       0     torch_profiler  /data/0.json  1000   00000000000000000000000000000000
@@ -65,7 +65,7 @@ def test_runs_are_listed_newest_first_with_what_matters(store):
     of_run = {"configuration": {"batch": "32"}, "tags": {"image": "a", "night": ""}, "commit": "abc", "note": "warm"}
     save(store, ranks=2, steps=3, e2e_ns=100, of_run={**of_run, "ranks_expected": 4})
     save(store, "v2", device=CPU)
-    frame = queries.runs(store)
+    frame = queries.runs(store).frame
     same_table(
         frame,
         f"""
@@ -109,13 +109,14 @@ def test_runs_can_be_found(store, chosen, expected):
     save(store, "v2", of_run={"tags": {"image": "b"}})
     save(store, "v3", "bert", device=Device("AMD", "MI300X"))
     edits.exclude_all(store, [1], "noisy node")
-    assert queries.runs(store, **chosen)["run_id"].tolist() == expected
+    assert queries.runs(store, **chosen).frame["run_id"].tolist() == expected
 
 
 def test_runs_by_id_finds_runs_in_any_state(store):
     save(store, runs=3)
     edits.delete_all(store, [2], "wrong machine")
-    same_table(queries.runs_by_id(store, [1, 2]), "run_id state state_reason\n 2 deleted wrong_machine\n 1 active ''")
+    found = queries.runs_by_id(store, [1, 2]).frame
+    same_table(found, "run_id state state_reason\n 2 deleted wrong_machine\n 1 active ''")
 
 
 def test_versions_keep_the_order_of_their_first_ingest(store):
@@ -125,7 +126,7 @@ def test_versions_keep_the_order_of_their_first_ingest(store):
     edits.pin(store, "v10")
     edits.exclude_all(store, [3], "noisy")
     same_table(
-        queries.versions(store),
+        queries.versions(store).frame,
         f"""
         workload  version  ordinal  commit  pinned  note  runs  first_started_at_ns
         bert      v1       1        -       False   -     1     {EPOCH_NS}
@@ -133,19 +134,19 @@ def test_versions_keep_the_order_of_their_first_ingest(store):
         gpt       v9       2        c-v9    False   -     1     {EPOCH_NS}
         """,
     )
-    assert queries.versions(store, "bert")["version"].tolist() == ["v1"]
+    assert queries.versions(store, "bert").frame["version"].tolist() == ["v1"]
 
 
 def test_text_sorts_by_code_point_on_both_databases(store):
     names = ["b", "B", "a", "_", "Ä", "é", "aten::mm", "aten_mm", "(no op)", "漢"]
     save(store, ops=[(name, 1) for name in names])
-    assert queries.ops(store, [1])["name"].tolist() == sorted(names)
+    assert queries.ops(store, [1]).frame["name"].tolist() == sorted(names)
 
 
 def test_numbers_of_numpy_name_runs_too(store):
     save(store)
-    ids = queries.runs(store)["run_id"].to_numpy()
-    assert len(queries.sources(store, ids)) == len(queries.ops(store, ids)) == 1
+    ids = queries.runs(store).frame["run_id"].to_numpy()
+    assert len(queries.sources(store, ids).frame) == len(queries.ops(store, ids).frame) == 1
 
 
 def test_text_of_shows_missing_as_a_dash():

@@ -21,7 +21,7 @@ def test_all_that_is_read_in_a_block_comes_over_one_connection(store):
             assert other is one
         with store.reading(), store.connect() as inner:
             assert inner is one
-        assert queries.runs(store)["run_id"].tolist() == [1]
+        assert queries.runs(store).frame["run_id"].tolist() == [1]
     with store.connect() as later:
         assert later is not one
 
@@ -45,7 +45,7 @@ def test_after_an_error_in_the_block_there_are_connections_again(store):
     with pytest.raises(RuntimeError), store.reading():
         raise RuntimeError
     save(store)
-    assert queries.runs(store)["run_id"].tolist() == [1]
+    assert queries.runs(store).frame["run_id"].tolist() == [1]
 
 
 def test_a_stamp_differs_after_each_change(store, monkeypatch):

@@ -22,7 +22,7 @@ FORMATS = ["torch_profiler"]
 
 
 def samples(store, run_id=1, kind=None):
-    found = queries.samples(store, [run_id])
+    found = queries.samples(store, [run_id]).frame
     return found if kind is None else found[found["kind"] == kind].reset_index(drop=True)
 
 
@@ -244,9 +244,9 @@ def test_they_are_what_a_slow_reckoning_from_the_detail_rows_gives(store, ranks)
 
 def slowly(store, run_id) -> dict:
     """The value of every op and op name, from the rows that queries give, in plain loops."""
-    rows = queries.ops(store, [run_id], by=("stage", "rank", "step"))
-    captures = queries.captures(store, [run_id])
-    steps = queries.steps(store, [run_id])
+    rows = queries.ops(store, [run_id], by=("stage", "rank", "step")).frame
+    captures = queries.captures(store, [run_id]).frame
+    steps = queries.steps(store, [run_id]).frame
     stage_of = {row.rank: -1 if pd.isna(row.stage) else row.stage for row in captures.itertuples()}
     values: dict = {}
     for rank, stage in stage_of.items():

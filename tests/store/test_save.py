@@ -63,7 +63,7 @@ def test_a_late_rank_joins_its_run(store):
     late = capture(1, world_size=2, started_at_ns=EPOCH_NS + 500, ended_at_ns=EPOCH_NS + 9000)
     joined = save_run(store, record(tags={"image": "a"}), [late], formats=FORMATS)
     assert (joined.run_id, how(joined)) == (first.run_id, JOINED)
-    frame = queries.runs(store)
+    frame = queries.runs(store).frame
     assert frame[["ranks", "ranks_expected", "tags"]].values.tolist() == [[2, 2, "image=a"]]
     third = capture(2, world_size=2, started_at_ns=EPOCH_NS + 8000)
     assert save_run(store, record(), [third], formats=FORMATS).run_id == first.run_id, "the window has grown"
@@ -74,7 +74,7 @@ def test_what_ranks_say_of_the_environment_is_the_same_in_whatever_order_they_co
     said = {0: {"groups": "dp 4", "host_os": "a"}, 1: {"groups": "dp 2"}, 2: {"groups": "dp 4", "cann": "8.3"}}
     for rank in order:
         (known,) = {save_run(store, record(facts=said[rank]), [capture(rank, world_size=3)], formats=FORMATS).run_id}
-    frame = queries.facts(store, [known])
+    frame = queries.facts(store, [known]).frame
     assert dict(zip(frame["key"], frame["value"], strict=True)) == {
         "cann": "8.3", "groups": "dp 2 | dp 4", "host_os": "a"
     }  # fmt: skip
@@ -122,13 +122,13 @@ def test_known_and_new_ranks_in_one_call_become_one_run(store):
     old, new = capture(0, digest=b"a" * 16, started_at_ns=None), capture(1, started_at_ns=None)
     save_run(store, record(), [old], formats=FORMATS)
     assert save_run(store, record(), [old, new], formats=FORMATS) == SavedRun(1, False, True, False, H100, (0, 1))
-    assert queries.captures(store, [1])["rank"].tolist() == [0, 1]
+    assert queries.captures(store, [1]).frame["rank"].tolist() == [0, 1]
 
 
 def test_two_devices_of_one_file_are_two_ranks_of_one_source(store):
     both = [capture(rank, digest=b"a" * 16, path="both.json") for rank in (1, 0)]
     save_run(store, record(), both, formats=FORMATS)
-    assert queries.sources(store, [1])[["rank", "path"]].values.tolist() == [[0, "both.json"]]
+    assert queries.sources(store, [1]).frame[["rank", "path"]].values.tolist() == [[0, "both.json"]]
     assert save_run(store, record(), both, formats=FORMATS).already
 
 
@@ -166,7 +166,7 @@ def test_two_jobs_of_one_call_that_overlap_are_two_runs(store):
     jobs = [(record(), [capture(rank, world_size=2) for rank in (0, 1)], FORMATS) for _ in range(2)]
     saved = save_runs(store, jobs)
     assert [how(one) for one in saved] == [CREATED, CREATED]
-    assert queries.runs(store)["ranks"].tolist() == [2, 2]
+    assert queries.runs(store).frame["ranks"].tolist() == [2, 2]
     late = [(record(), [capture(rank, world_size=3)], FORMATS) for rank in (0, 1, 1)]
     assert [how(one) for one in save_runs(store, late)] == [CREATED, JOINED, CREATED], "as in three calls"
 
@@ -205,7 +205,7 @@ def test_all_fields_of_a_breakdown_and_a_capture_come_back(store):
     made = replace(made, rows=replace(made.rows, overall=whole), quality="partial", quality_reason="cut")
     made = replace(made, parallel={"stage": 1, "dp": 2, "tp": 3, "pp": 4, "ep": 5, "cp": 6}, device_ordinal=7)
     save_run(store, record(), [made], formats=FORMATS)
-    row = queries.captures(store, [1]).iloc[0].to_dict()
+    row = queries.captures(store, [1]).frame.iloc[0].to_dict()
     assert {name: row[name] for name in numbers} == {**numbers, "timeline": "host", "samples_per_second": 2.5}
     assert [row[name] for name in ("rank", "stage", "device_ordinal", "quality", "quality_reason")] == [
         3,
@@ -227,8 +227,8 @@ def test_dimensions_are_stored_once(store):
 def test_texts_that_no_database_can_hold_are_written_out(store):
     odd = "a\0b\ud800ü"
     save(store, ops=[(odd, 1, {"call_stack": odd})], kernels=[(odd, 1)], api=[(odd, 1)], host=odd, path=odd)
-    assert queries.ops(store, [1])["name"].tolist() == ["a\\x00b\\ud800ü"]
-    assert queries.sources(store, [1])["path"].tolist() == ["a\\x00b\\ud800ü"]
+    assert queries.ops(store, [1]).frame["name"].tolist() == ["a\\x00b\\ud800ü"]
+    assert queries.sources(store, [1]).frame["path"].tolist() == ["a\\x00b\\ud800ü"]
 
 
 def test_very_long_names_are_kept_whole(store):
@@ -238,7 +238,7 @@ def test_very_long_names_are_kept_whole(store):
     )
     for question in ("ops", "kernels", "api", "communication_tasks"):
         assert queries.__dict__[question](store, [1])["name"].tolist() == [long]
-    assert queries.communication(store, [1])["kind"].tolist() == [long]
+    assert queries.communication(store, [1]).frame["kind"].tolist() == [long]
 
 
 @pytest.mark.slow
@@ -249,14 +249,14 @@ def test_many_rows_go_in_whole(store):
     tables["op_key"] = table("op_key", [{"name": f"op{number}"} for number in range(count)])
     tables["op"] = table("op", [{"op_key": at, "calls": at} for at in reversed(range(count))])
     save_run(store, record(), [replace(made, rows=replace(made.rows, tables=tables))], formats=FORMATS)
-    frame = queries.ops(store, [1])
+    frame = queries.ops(store, [1]).frame
     assert len(frame) == count
     assert dict(zip(frame["name"], frame["calls"], strict=True)) == {f"op{number}": number for number in range(count)}
 
 
 def test_a_capture_without_a_rank_is_rank_0(store):
     save_run(store, record(), [capture(None)], formats=FORMATS)
-    assert queries.captures(store, [1])["rank"].tolist() == [0]
+    assert queries.captures(store, [1]).frame["rank"].tolist() == [0]
 
 
 def test_two_captures_of_one_rank_are_a_mistake_of_the_caller(store):
@@ -269,7 +269,7 @@ def test_arrays_of_32_bits_are_stored_as_well(store):
     op = {name: np.asarray(v, np.int32) if name == "op_key" else v for name, v in made.rows.tables["op"].items()}
     made = replace(made, rows=replace(made.rows, tables={**made.rows.tables, "op": op}))
     save_run(store, record(device=H100), [made], formats=FORMATS)
-    assert queries.ops(store, [1])["device_self_ns"].tolist() == [7]
+    assert queries.ops(store, [1]).frame["device_self_ns"].tolist() == [7]
 
 
 def test_ranks_of_a_job_of_unknown_size_join_where_both_are_expected_to_be_as_many(store):

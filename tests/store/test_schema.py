@@ -117,7 +117,7 @@ def test_partitions_are_made_for_the_runs_that_come(postgres_server):
             count = text("SELECT COUNT(*), MIN(run_id) FROM op_p1000")
             assert tuple(connection.execute(count).one()) == (2, 1000)
             assert schema.drift(connection) == ""
-        assert queries.ops(store, [999, 1000, 1001])["run_id"].tolist() == [999, 1000, 1001]
+        assert queries.ops(store, [999, 1000, 1001]).frame["run_id"].tolist() == [999, 1000, 1001]
     postgres_server.drop(url)
 
 

@@ -92,10 +92,10 @@ def test_of_no_runs_nothing_is_asked(store):
     save(store)
     asked = []
     event.listen(store.engine, "before_cursor_execute", lambda *words: asked.append(words[2]))
-    nothing = queries.memory(store, [], by=("rank",))
+    nothing = queries.memory(store, [], by=("rank",)).frame
     assert asked == []
     assert nothing.empty
-    pd.testing.assert_series_equal(nothing.dtypes, queries.memory(store, [1], by=("rank",)).dtypes)
+    pd.testing.assert_series_equal(nothing.dtypes, queries.memory(store, [1], by=("rank",)).frame.dtypes)
     assert len(asked) == 1 + (store.dialect == "sqlite"), "BEGIN is a statement of SQLite"
 
 

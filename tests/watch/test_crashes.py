@@ -96,7 +96,7 @@ def check(url: str, folder: Path, sent: Path) -> None:
             "gpt/v3/c.json": "quarantined",
         }  # fmt: skip
         assert sorted(world.runs()) == [("bert", "v1")] * 3 + [("bert", "v2")] * 3 + [("gpt", "v1"), ("gpt", "v2")]
-        assert queries.runs(store, workload="gpt")["ranks"].tolist() == [2, 1]
+        assert queries.runs(store, workload="gpt").frame["ranks"].tolist() == [2, 1]
         assert judgement.update(store, judgement.lines_of(store)) == 0
     keys = Counter(line.split()[0] for line in sent.read_text().splitlines())
     assert sorted(key.split(":")[-2] for key in keys) == ["opened", "quarantined"]

@@ -242,7 +242,7 @@ def test_the_work_of_a_night_prunes_as_the_settings_say(world):
     world.after(DAY).round()
     (said,) = world.lines("pruned")
     assert said.endswith(" rows of details of 2 runs")
-    assert queries.kernels(world.store, [1, 2, 3])["run_id"].unique().tolist() == [3]
+    assert queries.kernels(world.store, [1, 2, 3]).frame["run_id"].unique().tolist() == [3]
     world.after(DAY).round()
     assert len(world.lines("pruned")) == 1
 

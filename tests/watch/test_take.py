@@ -59,7 +59,7 @@ def test_what_settings_and_layout_say_goes_with_the_run(store, tmp_path):
     )
     world.profile("v1-b32/a.json", rank=0)
     world.settle()
-    run = queries.runs(store).iloc[0]
+    run = queries.runs(store).frame.iloc[0]
     assert (run["workload"], run["version"], run["device"], run["ranks_expected"]) == ("gpt", "v1", "H100", 2)
     assert set(run["configuration"].split()) == {"batch=32", "gpus=8", "world_size=2"}
     assert "night" in run["tags"]
@@ -70,7 +70,7 @@ def test_what_a_profile_says_of_itself_goes_before_its_folders(store, tmp_path):
     path = world.profile("gpt/v1/a.json")
     path.with_name("a.json.tracker.json").write_text('{"version": "v1-rc2", "configuration": {"batch": "64"}}')
     assert world.settle() == {"gpt/v1/a.json": "ingested"}
-    run = queries.runs(store).iloc[0]
+    run = queries.runs(store).frame.iloc[0]
     assert (run["workload"], run["version"], run["configuration"]) == ("gpt", "v1-rc2", "batch=64")
     assert world.entries()["gpt/v1/a.json"].version == "v1-rc2"
 
@@ -149,7 +149,7 @@ def test_ranks_that_come_later_join_their_run(world):
     assert world.look() == {"gpt/v1/run": "waiting"}
     assert world.after(SETTLED).round() == {"gpt/v1/run": "ingested"}
     assert world.runs() == [("gpt", "v1")]
-    assert queries.runs(world.store)["ranks"].tolist() == [2]
+    assert queries.runs(world.store).frame["ranks"].tolist() == [2]
     assert world.lines("ingested")[-1] == "gpt/v1/run: run:1 ranks added, v1 of gpt"
 
 
@@ -246,7 +246,7 @@ def test_a_profile_that_changes_under_the_reader_is_read_again(world, monkeypatc
     assert world.look() == {"gpt/v1/run": "waiting"}
     assert world.entries()["gpt/v1/run"].run_ids == "1"
     world.after(SETTLED).round()
-    assert queries.runs(world.store)["ranks"].tolist() == [2]
+    assert queries.runs(world.store).frame["ranks"].tolist() == [2]
 
 
 def test_a_profile_that_changed_since_the_look_waits(world):
@@ -270,7 +270,7 @@ def test_runs_whose_judgement_was_cut_off_are_judged_by_whoever_comes_next(world
     with pytest.raises(TrackerError, match="of the round 2 jobs failed: judge, nightly"):
         world.settle()
     monkeypatch.setattr(judgement, "update", real)
-    assert len(queries.runs(store)) == 2
+    assert len(queries.runs(store).frame) == 2
     after = World(store, world.root, owner="node1:2:b")
     after.round()
     assert after.lines("judged") == ["2 versions"]

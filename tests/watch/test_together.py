@@ -88,7 +88,7 @@ def test_two_watchers_ingest_each_profile_once(store, folder, environ, tmp_path)
     wait_for(lambda: states(store) == {"ingested", "quarantined"} and len(inbox.entries(store)) == 13)
     time.sleep(1.5)  # one more round of each
     assert [ended(one)[0] for one in both] == [0, 0]
-    assert len(queries.runs(store)) == 12
+    assert len(queries.runs(store).frame) == 12
     log = "".join((tmp_path / f"log{number}").read_text() for number in range(2))
     assert log.count(" ingested: ") == 12
     assert log.count(" quarantined: ") == 1
@@ -119,7 +119,7 @@ def test_a_signal_in_the_middle_of_a_long_read_undoes_it_and_the_next_watcher_go
     after = started(environ, log=tmp_path / "log2")
     wait_for(lambda: states(store) == {"ingested"}, after)
     assert ended(after)[0] == 0
-    assert len(queries.runs(store)) == 1
+    assert len(queries.runs(store).frame) == 1
 
 
 def test_a_watcher_that_was_killed_is_followed_at_once(store, folder, environ, tmp_path):

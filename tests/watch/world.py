@@ -113,7 +113,7 @@ class World:
 
     def runs(self) -> list[tuple[str, str]]:
         """Workload and version of each run, the oldest first."""
-        found = queries.runs(self.store)
+        found = queries.runs(self.store).frame
         return list(zip(found["workload"], found["version"], strict=True))[::-1]
 
     def lines(self, *what: str) -> list[str]:

@@ -7,7 +7,7 @@ are of all ranks. Where the program marks ranges and no steps, the step is the r
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -115,18 +115,17 @@ class Evidence:
 
     def __init__(self, store: Store, run_id: int, microbatches: int | None = None) -> None:
         self._store, self.run_id = store, run_id
-        self.run: Row = queries.runs_by_id.columns(store, [run_id]).records()[0]
+        self.run: Row = queries.runs_by_id(store, [run_id]).records()[0]
         self.facts = {
-            str(key): str(value)
-            for _, key, value in queries.facts.columns(store, [run_id]).rows("kind", "key", "value")
+            str(key): str(value) for _, key, value in queries.facts(store, [run_id]).rows("kind", "key", "value")
         }
         self.device: Peaks | None = device_of(str(self.run["device"]), self.facts)
-        self.captures: list[Row] = queries.captures.columns(store, [run_id]).records()
+        self.captures: list[Row] = queries.captures(store, [run_id]).records()
         self.is_device = {row["timeline"] for row in self.captures} == {"device"}
         known = next((ours for name, ours in _VENDORS if name in str(self.run["vendor"]).lower()), "")
         is_nsys = self.run["format"] == "nsys_sqlite"
         self.vendor = known or ("nvidia" if is_nsys else "") if self.is_device else known or "cpu"
-        steps = queries.steps.columns(store, [run_id])
+        steps = queries.steps(store, [run_id])
         self.steps = _by_rank(steps.records())
         self.stages: list[Stage] = stages_of([(row["rank"], row["stage"]) for row in self.captures], steps.rows(*TIMES))
         stated = (self.facts[key] for key in _MICROBATCHES if self.facts.get(key, "").isdecimal())
@@ -170,7 +169,7 @@ class Evidence:
     @cached_property
     def studied(self) -> tuple[int, ...]:
         """The slowest rank of each stage of which there are pieces, by its time without exposed communication."""
-        recorded = queries.filled_tables.columns(self._store, [self.run_id])
+        recorded = queries.filled_tables(self._store, [self.run_id])
         with_rows = {
             rank for rank, kernels, ops in recorded.rows("rank", "has_kernels", "has_ops")
             if (kernels if self.is_device else ops)
@@ -211,7 +210,7 @@ class Evidence:
             key = (piece.rank, piece.op, piece.op_text)
             if piece.op_shapes and piece.ns > (longest[key].ns if key in longest else -1.0):
                 longest[key] = piece
-        rows = queries.rank_ops.columns(self._store, [self.run_id], ranks=self.studied, launching=True)
+        rows = queries.rank_ops(self._store, [self.run_id], ranks=self.studied, launching=True)
         wanted = np.array([name.rpartition("::")[2].rstrip("_") in names for name in rows.listed("name")], dtype=bool)
         for row in filter(self._is_inside, rows.taken(wanted).records()):
             kernel = longest.get((row["rank"], row["name"], row["input_shapes"]))
@@ -223,17 +222,17 @@ class Evidence:
 
     @cached_property
     def _kernels(self) -> list[Row]:
-        found = queries.rank_kernels.columns(self._store, [self.run_id], ranks=self.studied)
+        found = queries.rank_kernels(self._store, [self.run_id], ranks=self.studied)
         return [row for row in found.records() if row["category"] not in _NO_WORK]
 
     @cached_property
     def _ops(self) -> list[Row]:
-        return queries.rank_ops.columns(self._store, [self.run_id], ranks=self.studied).records()
+        return queries.rank_ops(self._store, [self.run_id], ranks=self.studied).records()
 
     def op_calls(self, rank: int, names: Sequence[str]) -> dict[str, float]:
         """How often operators of these names run in a step of a rank, the most often first."""
         found: dict[str, float] = {}
-        rows = queries.rank_ops.columns(self._store, [self.run_id], ranks=[rank], names=names)
+        rows = queries.rank_ops(self._store, [self.run_id], ranks=[rank], names=names)
         for row in filter(self._is_inside, rows.records()):
             found[row["name"]] = found.get(row["name"], 0.0) + row["calls"] / self.step_count(rank)
         return dict(sorted(found.items(), key=lambda pair: -pair[1]))
@@ -319,9 +318,8 @@ class Evidence:
             found[row["rank"], row["step"]] += row["unreleased_bytes"] or 0
         return found
 
-    def _answer(self, question: Callable[..., Any], **chosen: Any) -> list[Row]:
-        found: list[Row] = question.columns(self._store, [self.run_id], **chosen).records()  # type: ignore[attr-defined]
-        return found
+    def _answer(self, question: queries.Question, **chosen: Any) -> list[Row]:
+        return question(self._store, [self.run_id], **chosen).records()
 
     def step_count(self, rank: int) -> int:
         """How many steps of a rank were captured, 1 where none is marked."""

@@ -124,7 +124,7 @@ def _mark(
     wish = regressions.Word(action, account(by), now, reason, until_ns, version)
     with writing(store) as opened:
         if version is not None and not str(until).startswith(_FUTURE):
-            known = list(dict.fromkeys(queries.versions.columns(opened).listed("version")))
+            known = list(dict.fromkeys(queries.versions(opened).listed("version")))
             if version not in known:  # it would never end the mute
                 raise UsageError(
                     f"--until version:{version}: no such version; newest: {', '.join(known[-_NAMED:]) or 'none'}",

@@ -345,7 +345,7 @@ def runs(
         queries.check_filters(opened, workload=workload, device=device, version=version)
         return queries.runs(
             opened, version=version, workload=workload, device=device, tag=tag, state=state, limit=limit
-        )
+        ).frame
 
 
 def versions(workload: str | None = None, *, store: Store | None = None) -> pd.DataFrame:
@@ -357,7 +357,7 @@ def versions(workload: str | None = None, *, store: Store | None = None) -> pd.D
 
     with reading(store) as opened:
         queries.check_filters(opened, workload=workload)
-        return queries.versions(opened, workload)
+        return queries.versions(opened, workload).frame
 
 
 def thresholds(workload: str | None = None, *, store: Store | None = None) -> pd.DataFrame:
@@ -368,7 +368,7 @@ def thresholds(workload: str | None = None, *, store: Store | None = None) -> pd
     from tracker.store import queries
 
     with reading(store) as opened:
-        return queries.thresholds(opened, workload)
+        return queries.thresholds(opened, workload).frame
 
 
 def status(*, store: Store | None = None) -> results.Status:

@@ -58,7 +58,7 @@ def only_workload(database: str) -> str | None:
 
     try:
         with opened(database, read_only=True) as store:
-            known = set(queries.versions.columns(store).listed("workload"))
+            known = set(queries.versions(store).listed("workload"))
     except StoreError:
         return None
     return str(known.pop()) if len(known) == 1 else None

@@ -267,7 +267,7 @@ def run_lines(store: Store, results: Sequence[IngestResult]) -> list[str]:
 
     if not results:
         return []
-    step_ns = dict(queries.runs_by_id.columns(store, [one.run_id for one in results]).rows("run_id", "step_ns"))
+    step_ns = dict(queries.runs_by_id(store, [one.run_id for one in results]).rows("run_id", "step_ns"))
     names = _names_of(results)
     formats = {name for result in results for name in result.formats}
     rows = []
@@ -371,7 +371,7 @@ def mixture_hints(store: Store, results: Sequence[IngestResult]) -> list[str]:
 
     if len(results) < 2:
         return []
-    stored = queries.runs_by_id.columns(store, [one.run_id for one in results])
+    stored = queries.runs_by_id(store, [one.run_id for one in results])
     repeats: dict[tuple[str, ...], dict[int, float]] = {}
     for run_id, step_ns, *labels in stored.rows(
         "run_id", "step_ns", "version", "workload", "vendor", "device", "configuration"

@@ -112,7 +112,7 @@ def _round(settings: Settings) -> None:
     _channels(settings)
     with opened(settings) as store:
         made, done = api.send_notifications(store=store)
-        waiting = notifications.listed.columns(store)
+        waiting = notifications.listed(store)
     for number, channel, state, error in waiting.rows("id", "channel", "state", "last_error"):
         if error is not None:
             note(printable(f"tracker: message {number} to {channel} ({state}): {error}"))
@@ -139,7 +139,7 @@ def _list(settings: Settings) -> None:
     from tracker.store import notifications
 
     with opened(settings, read_only=True) as store:
-        waiting = notifications.listed.columns(store)
+        waiting = notifications.listed(store)
         silences = notifications.silences_table(store, time.time_ns())
     dead = int((waiting["state"] == "dead").sum())
     last = f"{counted(len(waiting) - dead, 'message')} pending, {dead} given up."

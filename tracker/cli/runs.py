@@ -45,7 +45,7 @@ def find(
     with opened(db, read_only=True) as store:
         label = None if version is None else compare.label_of(store, version, workload)
         queries.check_filters(store, workload=workload, device=device, version=label)
-        found = queries.runs.columns(
+        found = queries.runs(
             store, version=label, workload=workload, device=device, tag=tag, state=state, limit=limit or None
         )
     if len(found):

@@ -113,7 +113,7 @@ def find(workload: Workload = None, format: ListFormat = "text", db: Database = 
     from tracker.store import queries
 
     with opened(db, read_only=True) as store:
-        found = queries.thresholds.columns(store, workload)
+        found = queries.thresholds(store, workload)
     last = f"{counted(len(found), 'threshold')} set; all others have their defaults: tracker thresholds --help"
     if (found["configuration"] == "").any():
         last = f"{counted(len(found), 'threshold')} set; without a stated configuration: --config ''"

@@ -40,7 +40,7 @@ def find(workload: Workload = None, format: ListFormat = "text", db: Database = 
 
     with opened(db, read_only=True) as store:
         queries.check_filters(store, workload=workload)
-        found = queries.versions.columns(store, workload)
+        found = queries.versions(store, workload)
         diffs = (diff_of(store, name) for name in dict.fromkeys(reversed(found.listed("workload"))))
         proposed = next(filter(None, diffs), FIRST_INGEST)
     count = counted(len(found), "version") if len(found) else f"no versions{f' of {workload}' if workload else ''}"
@@ -114,7 +114,7 @@ def order(
         )
     with opened(db) as store:
         if from_git is not None:
-            known = queries.versions.columns(store, workload)
+            known = queries.versions(store, workload)
             workloads = sorted(set(known.listed("workload")))
             if len(workloads) != 1:
                 raise UsageError(
@@ -159,11 +159,11 @@ def diff_of(store: Store, workload: str, *, among: Collection[str] | None = None
     from tracker.compare.references import means
     from tracker.store import queries
 
-    versions = queries.versions.columns(store, workload)
+    versions = queries.versions(store, workload)
     order = versions.listed("version")
     fixed = [label for label, is_pinned in zip(order, versions.listed("pinned"), strict=True) if is_pinned]
     tracks: dict[str, dict[tuple[str, str, str], list[int]]] = {label: {} for label in order}
-    runs = queries.runs.columns(store, workload=workload)
+    runs = queries.runs(store, workload=workload)
     for label, run_id, *track in runs.rows("version", "run_id", "configuration", "vendor", "device"):
         tracks[label].setdefault(tuple(track), []).append(int(run_id))
     found = next(

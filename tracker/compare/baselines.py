@@ -36,7 +36,7 @@ def baseline_of(
             )
         track = runs_of_track(connection, lines[0])
         row = judged_version_of(track, run_ids) if against == "window" else None
-    named = queries.runs_by_id.columns(store, run_ids).records()
+    named = queries.runs_by_id(store, run_ids).records()
     order = queries.order_of_versions(store, named[0]["workload"])
     first = min(order[run["version"]] for run in named)
     earlier = [run for run in track.runs if order[run.version] < first]

@@ -173,7 +173,7 @@ def _outside_share(side: Loaded) -> float:
     """
     steps = side.steps
     if side.is_part:
-        steps = knowing.of_captures(queries.steps.columns(side.store, side.run_ids), side.captures)
+        steps = knowing.of_captures(queries.steps(side.store, side.run_ids), side.captures)
     inside: dict[tuple[int, int], int] = {}
     for run_id, rank, ns, count in steps.rows("run_id", "rank", "kernel_total_ns", "steps"):
         if ns is not None:

@@ -64,12 +64,12 @@ class _Source(Struct, frozen=True):
     in_steps: bool
     under: tuple[Name, ...] = ()
 
-    def rows(self, question: queries.Question[...], *patterns: tuple[str, str | None]) -> Rows:
+    def rows(self, question: queries.Question, *patterns: tuple[str, str | None]) -> Rows:
         """The rows of a question at the grain of the tree that match `patterns`, None for missing."""
         side, by = self.side, ("run", *self.wanted.grains)
         if self.under:
             chosen = {"by": by, "ranks": side.ranks, "steps": self.steps, "in_steps": False}
-            table = question.columns(side.store, side.run_ids, **chosen)
+            table = question(side.store, side.run_ids, **chosen)
         else:
             table = side.ask(question, by=by, in_steps=self.in_steps)
         for column, pattern in patterns:
@@ -202,7 +202,7 @@ def _contexts(tree: Tree, source: _Source) -> None:
     if source.in_steps:
         table = side.op_tree(by_step=by_step)
     else:
-        table = queries.op_tree.columns(
+        table = queries.op_tree(
             side.store, side.run_ids, ranks=side.ranks, steps=source.steps, in_steps=False, by_step=by_step
         )
     rows = list(_plain(table))

@@ -170,7 +170,7 @@ def log(store: Store, *, options: LogOptions | None = None) -> Log:
 
 
 def _workload(store: Store, name: str | None) -> str:
-    known: list[str] = list(dict.fromkeys(queries.versions.columns(store).listed("workload")))
+    known: list[str] = list(dict.fromkeys(queries.versions(store).listed("workload")))
     if name is None:
         if len(known) == 1:
             return known[0]
@@ -181,10 +181,10 @@ def _workload(store: Store, name: str | None) -> str:
 
 
 def _runs(store: Store, workload: str) -> list[_Run]:
-    rows = queries.run_numbers.columns(store, workload).records()
+    rows = queries.run_numbers(store, workload).records()
     run_ids = [row["run_id"] for row in rows]
     known: dict[tuple[int, str], dict[str, str]] = {}
-    for run_id, kind, key, value in queries.facts.columns(store, run_ids).rows("run_id", "kind", "key", "value"):
+    for run_id, kind, key, value in queries.facts(store, run_ids).rows("run_id", "kind", "key", "value"):
         known.setdefault((run_id, kind), {})[key] = value
     with store.connect() as connection:
         recordings = queries.recorded(connection, run_ids)

@@ -87,7 +87,7 @@ def curves(baseline: Loaded, candidate: Loaded) -> tuple[Curve, ...]:
     points: dict[tuple[Store, int, int], dict[str, list[tuple[float, float]]]] = {}
     for store, captures in asked.items():
         run_ids, ranks = zip(*captures, strict=True)
-        rows = queries.memory_curve.columns(store, list(dict.fromkeys(run_ids)), ranks=list(dict.fromkeys(ranks)))
+        rows = queries.memory_curve(store, list(dict.fromkeys(run_ids)), ranks=list(dict.fromkeys(ranks)))
         for run_id, rank, component, time_ns, size in rows.rows(*_CURVE):
             if size is not None:
                 own = points.setdefault((store, run_id, rank), {}).setdefault(component, [])
@@ -124,7 +124,7 @@ def notes_on_blocks(baseline: Loaded, candidate: Loaded) -> tuple[str, ...]:
     return tuple(dict.fromkeys(note for side, own in chosen if own for note in note_on_blocks(side, [own])))
 
 
-def _of_chosen(side: Loaded, question: queries.Question[...]) -> Columns:
+def _of_chosen(side: Loaded, question: queries.Question) -> Columns:
     chosen = chosen_capture(side)
     found = side.about(question)
     run_id, rank = chosen or (-1, -1)

@@ -165,7 +165,7 @@ def left_out(sides: Sequence[Loaded]) -> tuple[str, ...]:
         lacking.append("kernel metrics")
     without = set()
     for side in parts:
-        counted = queries.counters.columns(side.store, side.run_ids, ranks=side.ranks, steps=(NO_STEP,))
+        counted = queries.counters(side.store, side.run_ids, ranks=side.ranks, steps=(NO_STEP,))
         without.update(set(counted.listed("source")) - set(REPEATED_COUNTERS))
     if without:
         lacking.append(f"counters of {', '.join(sorted(without))}")

@@ -142,7 +142,7 @@ def pairing_of(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Pai
     return _pairing(sides, _collectives(sides, queries.communication, options), options)
 
 
-def _collectives(sides: tuple[Loaded, Loaded], question: queries.Question[...], options: DiffOptions) -> list[Columns]:
+def _collectives(sides: tuple[Loaded, Loaded], question: queries.Question, options: DiffOptions) -> list[Columns]:
     """The chosen rows of collectives or their tasks of both sides, with the roles that groups without one are given."""
     roles = roles_by_size(*sides)
     return [_of_kind(with_roles(side.ask(question), names), options) for side, names in zip(sides, roles, strict=True)]

@@ -23,7 +23,7 @@ NUMBER: Final = "per_step_ns"
 _COLLECTIVE: Final = "is_collective"
 
 
-def with_number(side: Loaded, table: Columns, question: queries.Question[...]) -> Columns:
+def with_number(side: Loaded, table: Columns, question: queries.Question) -> Columns:
     """The rows of an answer to `question` with NUMBER: of all rows of their series, at the grain of `table`; NA for
     what lies outside all steps.
     """

@@ -44,7 +44,7 @@ def resolve(store: Store, reference: str, workload: str | None = None) -> Named:
         label, workload = queries.pinned(store, workload=workload)
         return queries.run_ids_of_version(store, label, workload=workload), None
     label, at, device = reference.rpartition("@")
-    if (at or reference.isdecimal()) and reference not in queries.versions.columns(store, workload).listed("version"):
+    if (at or reference.isdecimal()) and reference not in queries.versions(store, workload).listed("version"):
         if not at:  # the bare number that `tracker runs` commands take
             return resolve(store, f"run:{reference}", workload)
         return queries.run_ids_of_version(store, label, workload=workload, device=device), None
@@ -77,7 +77,7 @@ def _chosen(store: Store, reference: str, workload: str | None, config: Mapping[
 def configurations(store: Store, run_ids: Sequence[int]) -> dict[int, Configuration]:
     """Of each run what must be equal for runs to be compared, by key."""
     found: dict[int, Configuration] = dict.fromkeys(run_ids, ())
-    facts = queries.facts.columns(store, run_ids, kind="configuration")
+    facts = queries.facts(store, run_ids, kind="configuration")
     for run_id, key, value in sorted(facts.rows("run_id", "key", "value")):
         found[run_id] = (*found[run_id], (key, value))
     return found
@@ -94,7 +94,7 @@ def settled(store: Store | None, reference: str, workload: str | None = None) ->
     """
     if not reference.strip() or is_path(reference) or _is_reserved(reference):
         return reference
-    known = () if store is None else queries.versions.columns(store, workload).listed("version")
+    known = () if store is None else queries.versions(store, workload).listed("version")
     label, at, device = reference.rpartition("@")
     if reference in known or (at and label in known):
         return reference

@@ -31,7 +31,7 @@ def version_of(store: Store, revision: str, workload: str | None = None) -> str 
 
     UsageError where several versions have such commits.
     """
-    versions = queries.versions.columns(store, workload)
+    versions = queries.versions(store, workload)
     commits = list(versions.rows("version", "commit"))
     wanted = revision.lower()
     found = _matching(commits, wanted) if _HASH.fullmatch(wanted) else []
@@ -57,7 +57,7 @@ def _matching(commits: Sequence[Sequence[Any]], wanted: str) -> list[str]:
 
 def label_of(store: Store, wanted: str, workload: str | None = None) -> str:
     """`wanted` where it is a version, else the version whose commit it names, else `wanted` for the error about it."""
-    if wanted in queries.versions.columns(store, workload).listed("version"):
+    if wanted in queries.versions(store, workload).listed("version"):
         return wanted
     return version_of(store, wanted, workload) or wanted
 
@@ -67,7 +67,7 @@ def notes_between(store: Store, rows: Iterable[Mapping[str, Any]]) -> tuple[str,
     both are known: their number and the command that lists them where the repository around the current folder has
     them, else the two commits. Only for the first 5 pairs; others are counted.
     """
-    versions = queries.versions.columns(store)
+    versions = queries.versions(store)
     commits = {(row[0], row[1]): row[2] for row in versions.rows("workload", "version", "commit")}
     pairs: dict[tuple[str, str], tuple[str, str]] = {}
     for row in rows:

@@ -122,7 +122,7 @@ def _whole_tables(side: Loaded, captures: Columns) -> Tables:
         "step_summary": summaries.of_steps(steps),
         "memory_curve": _memory_curve(side),
         "facts": side.about(queries.facts).without("run_id"),
-        "sources": queries.sources.columns(side.store, side.run_ids).without("run_id"),
+        "sources": queries.sources(side.store, side.run_ids).without("run_id"),
     }
 
 
@@ -185,7 +185,7 @@ def _check_filters(side: Loaded, options: ShowOptions) -> None:
 def _tables(side: Loaded, options: ShowOptions, by: Sequence[str]) -> Tables:
     """What passes the filters, in step markers or not."""
 
-    def asked(question: queries.Question[...]) -> Columns:
+    def asked(question: queries.Question) -> Columns:
         table = side.ask(question, by=by, in_steps=False)
         return (with_number(side, table, question) if question in _NUMBERED else table).without("run_id")
 
@@ -341,7 +341,7 @@ def _blocks(side: Loaded) -> Columns:
     return table if side.chosen_steps is None else table.taken(np.isin(table.integers("step"), side.chosen_steps))
 
 
-def _of_memory(side: Loaded, question: queries.Question[...]) -> Columns:
+def _of_memory(side: Loaded, question: queries.Question) -> Columns:
     """The rows of the chosen ranks; the line of code last."""
     table = knowing.of_captures(side.about(question), side.captures).without("run_id")
     stacks = table["call_stack"]

@@ -34,7 +34,7 @@ T = TypeVar("T")
 _NO_STAGE: Final = -1
 _SAY_LESS: Final = ("nsys_stats", "paddle_summary", "paddle_log")
 """Formats of which another one beside them says more; what says least comes last."""
-_TABLES: Final[Mapping[queries.Question[...], str]] = {
+_TABLES: Final[Mapping[queries.Question, str]] = {
     queries.communication: "has_communication",
     queries.communication_tasks: "has_communication",
     queries.communication_links: "has_communication",
@@ -80,7 +80,7 @@ class Loaded(Struct, frozen=True, eq=False):
         """The runs of this side."""
         return self.side.run_ids
 
-    def ask(self, question: queries.Question[...], *, by: Sequence[str] = GRAIN, in_steps: bool = True) -> Columns:
+    def ask(self, question: queries.Question, *, by: Sequence[str] = GRAIN, in_steps: bool = True) -> Columns:
         """The answer to a `question` of `store.queries` about the runs, ranks and steps of this side; `by`: its grain,
         finer by the rank where this side is a selection of ranks.
 
@@ -93,35 +93,35 @@ class Loaded(Struct, frozen=True, eq=False):
             chosen = {"by": tuple(by), "ranks": self.ranks, "steps": self.chosen_steps, "in_steps": in_steps}
             if self.is_selection:  # finer than what others ask
                 run_ids = self._with_rows(question, self.run_ids)
-                self.answers[asked] = self._selected(question.columns(self.store, run_ids, **chosen))
+                self.answers[asked] = self._selected(question(self.store, run_ids, **chosen))
             else:
                 self.answers[asked] = self.about(question, **chosen)
         found: Columns = self.answers[asked]
         return found
 
-    def lacks(self, question: queries.Question[...]) -> bool:
+    def lacks(self, question: queries.Question) -> bool:
         """Whether the answer to a question is empty; nothing is asked where no run has rows in its table."""
         return not self.has_rows(question) or not len(self.ask(question))
 
-    def has_rows(self, question: queries.Question[...]) -> bool:
+    def has_rows(self, question: queries.Question) -> bool:
         """Whether some run has rows in the table that is asked, whatever its ranks and steps."""
         return question not in _TABLES or bool((self.told().integers(_TABLES[question]) == 1).any())
 
-    def about(self, question: queries.Question[...], **chosen: Any) -> Columns:
+    def about(self, question: queries.Question, **chosen: Any) -> Columns:
         """The answer to a `question` of `store.queries` about the runs of this side, with `chosen` parameters; asked
         once for all sides that are compared.
         """
         return self.asked.about(
             self.run_ids,
             (question, *chosen.items()),
-            lambda run_ids: question.columns(self.store, self._with_rows(question, run_ids), **chosen),
+            lambda run_ids: question(self.store, self._with_rows(question, run_ids), **chosen),
         )
 
-    def _with_rows(self, question: queries.Question[...], run_ids: Sequence[int]) -> Sequence[int]:
+    def _with_rows(self, question: queries.Question, run_ids: Sequence[int]) -> Sequence[int]:
         """Those of these runs that have rows in the table that is asked: most have none in most tables."""
         if question not in _TABLES:
             return run_ids
-        told = self.asked.about(run_ids, (queries.filled_tables,), partial(queries.filled_tables.columns, self.store))
+        told = self.asked.about(run_ids, (queries.filled_tables,), partial(queries.filled_tables, self.store))
         return sorted(set(compress(told.listed("run_id"), told.integers(_TABLES[question]) == 1)))
 
     def op_tree(self, *, by_step: bool = False) -> Columns:
@@ -179,7 +179,7 @@ def load(
             workload=FILES,
             options=_ingest_options(options),
         )
-        run_ids, left_out = _of_one_format(dict(queries.runs.columns(memory).rows("run_id", "format")))
+        run_ids, left_out = _of_one_format(dict(queries.runs(memory).rows("run_id", "format")))
         side = _loaded(memory, reference, (run_ids, None), options, steps, Asked())
         warned = dict.fromkeys(warning for result in results for warning in result.warnings)
         beside = [left_out] if left_out else []
@@ -283,11 +283,11 @@ def _loaded(
     run_ids, rank = found
 
     def facts(every: Sequence[int]) -> Columns:
-        return asked.about(every, (queries.facts,), partial(queries.facts.columns, store))
+        return asked.about(every, (queries.facts,), partial(queries.facts, store))
 
-    captures = asked.about(run_ids, "captures", partial(queries.captures.columns, store))
+    captures = asked.about(run_ids, "captures", partial(queries.captures, store))
     captures, ranks = _chosen(captures, label, (rank,) if rank is not None else options.ranks, options.stage)
-    steps = asked.about(run_ids, "steps", partial(queries.steps.columns, store))
+    steps = asked.about(run_ids, "steps", partial(queries.steps, store))
     steps = knowing.of_captures(steps, captures)
     has_markers, is_part = _has_markers(captures, steps), False
     if chosen:
@@ -297,7 +297,7 @@ def _loaded(
         is_part, captures = bool((captures.integers("steps") > counted.integers("steps")).any()), counted
     left = set(captures.listed("run_id"))
     run_ids = tuple(run_id for run_id in run_ids if run_id in left)
-    runs = asked.about(run_ids, "runs", lambda every: queries.runs_by_id.columns(store, every, known=facts(every)))
+    runs = asked.about(run_ids, "runs", lambda every: queries.runs_by_id(store, every, known=facts(every)))
     chosen_steps = tuple(sorted(set(chosen)))
     return Loaded(
         side=replace(_side(label, run_ids, runs, captures), chosen_steps=chosen_steps),

@@ -92,7 +92,7 @@ def _tracks(store: Store, of_side: Named) -> Tracks:
     run_ids, _ = of_side
     known = configurations(store, run_ids)
     found: Tracks = {}
-    for run_id, vendor, device in sorted(queries.runs_by_id.columns(store, run_ids).rows("run_id", "vendor", "device")):
+    for run_id, vendor, device in sorted(queries.runs_by_id(store, run_ids).rows("run_id", "vendor", "device")):
         track = (f"{vendor} {device}".strip(), known[run_id])
         found[track] = (*found.get(track, ()), run_id)
     return found

@@ -87,8 +87,8 @@ def cut(
     """
     with store.reading():
         queries.require_run(store, run_id)
-        steps = queries.steps.columns(store, [run_id]).rows("rank", "step", "duration_ns")
-        sources = list(queries.sources.columns(store, [run_id]).rows("rank", "format", "path", "digest"))
+        steps = queries.steps(store, [run_id]).rows("rank", "step", "duration_ns")
+        sources = list(queries.sources(store, [run_id]).rows("rank", "format", "path", "digest"))
     traces = traces_of(sources)
     if not traces:
         formats = list(dict.fromkeys(format for _, format, *_ in sources))

@@ -96,7 +96,7 @@ class Incident(Struct, frozen=True):
 
 def read(store: Store, now_ns: int, finding_ids: Sequence[int] | None = None) -> list[Incident]:
     """All incidents, or those of these findings, in the order of their tracks and versions."""
-    if finding_ids == [] or not len(queries.lines.columns(store)):
+    if finding_ids == [] or not len(queries.lines(store)):
         return []
     rows = [row for row in found_rows(store, finding_ids=finding_ids, now_ns=now_ns) if row["incident_id"] is not None]
     silences = notifications.silences(store, now_ns)

@@ -89,7 +89,7 @@ def commits_address(store: Store, found: Answer, template: str | None) -> str:
     if not template or found.versions is None:
         return ""
     workload, *labels = found.versions
-    known = queries.versions.columns(store).rows("workload", "version", "commit")
+    known = queries.versions(store).rows("workload", "version", "commit")
     commits = {version: commit for of, version, commit in known if of == workload}
     good, bad = (quote(str(commits.get(label) or ""), safe="") for label in labels)
     return template.replace("{good}", good).replace("{bad}", bad) if good and bad and good != bad else ""
@@ -254,7 +254,7 @@ def _status(store: Store, settings: Settings) -> Answer:
 def _runs(store: Store, asked: Inquiry) -> Answer:
     chosen = asked.options
     queries.check_filters(store, workload=chosen.workload, device=chosen.device, version=chosen.version)
-    found = queries.runs.columns(
+    found = queries.runs(
         store, version=chosen.version, workload=chosen.workload, device=chosen.device, tag=chosen.tag,
         state=chosen.state, limit=chosen.limit + 1,
     )  # fmt: skip

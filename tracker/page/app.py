@@ -401,7 +401,7 @@ class _Live:
         name, workload = query.get("KEY", query.get("--module", "")), query.get("--workload")
         if link.page == "history" and workload and not name.isdigit():
             if workload not in self._names:
-                known = list(queries.series_names.columns(self._store, workload).rows("kind", "name"))
+                known = list(queries.series_names(self._store, workload).rows("kind", "name"))
                 self._names[workload] = frozenset([*known, *((name,) for _, name in known)])
             kind = query.get("--kind")
             if ((kind, name) if kind else (name,)) not in self._names[workload]:
@@ -469,10 +469,10 @@ def _known(store: Store, field: str, workload: str | None, sides: Sequence[str])
     """The workloads that have all versions of `sides`; the devices of `workload`, or of all."""
     if field == "workload":
         known: dict[str, set[str]] = {}
-        for name, version in queries.versions.columns(store).rows("workload", "version"):
+        for name, version in queries.versions(store).rows("workload", "version"):
             known.setdefault(name, {"latest", "pinned"}).add(version)
         return [name for name, versions in known.items() if versions.issuperset(sides)]
-    found = queries.runs.columns(store, workload=workload, limit=200).listed("device")
+    found = queries.runs(store, workload=workload, limit=200).listed("device")
     return sorted({str(device) for device in found if device})
 
 

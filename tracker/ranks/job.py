@@ -93,10 +93,7 @@ def _of_run(store: Store | None, reference: str, options: ClusterOptions) -> Clu
 def _cluster(side: Loaded, reference: str, options: ClusterOptions) -> Cluster:
     stages = stages_of(side.captures.rows("rank", "stage"), side.steps.rows(*TIMES))
     work = Work(side)
-    facts = {
-        key: str(value)
-        for _, key, value in queries.facts.columns(side.store, side.run_ids).rows("kind", "key", "value")
-    }
+    facts = {key: str(value) for _, key, value in queries.facts(side.store, side.run_ids).rows("kind", "key", "value")}
     microbatches, source = _microbatches(facts, options)
     steps = dict.fromkeys(side.captures.listed("rank"), 0)
     for rank, count in side.steps.rows("rank", "steps"):

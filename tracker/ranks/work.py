@@ -29,9 +29,9 @@ class Work:
     def __init__(self, side: Loaded) -> None:
         self.is_device = side.side.timeline == "device"
         chosen: dict[str, Any] = {"ranks": side.ranks, "steps": side.chosen_steps}
-        self._ops = queries.rank_ops.columns(side.store, side.run_ids, **chosen)
+        self._ops = queries.rank_ops(side.store, side.run_ids, **chosen)
         self._waits = side.ask(queries.communication_tasks).listed("name")
-        kernels = queries.rank_kernels.columns(side.store, side.run_ids, **chosen) if self.is_device else None
+        kernels = queries.rank_kernels(side.store, side.run_ids, **chosen) if self.is_device else None
         rows = self._on_host() if kernels is None else _on_device(kernels)
         self._compared: frozenset[int] = frozenset()
         self._keys: list[Key] = []

@@ -181,7 +181,7 @@ def _repeats_named(store: Store, references: Sequence[str], options: CalibrateOp
         wanted = {*map(int, numbers)}
     for number in sorted(wanted):
         queries.require_run(store, number)
-    workloads = list(dict.fromkeys(queries.runs_by_id.columns(store, sorted(wanted)).listed("workload")))
+    workloads = list(dict.fromkeys(queries.runs_by_id(store, sorted(wanted)).listed("workload")))
     if len(workloads) > 1:
         raise UsageError(
             f"these runs are of several workloads: {', '.join(workloads)}", remedy="name the runs of one of them"

@@ -192,11 +192,11 @@ def mark_replaced(store: Store, rows: Sequence[Row], incidents: Collection[int])
             continue
         first = next(iter(moved.values()))
         sides = [int(first[side].split()[-1]) for side in ("baseline_runs", "candidate_runs") if first[side]]
-        trees = [queries.op_tree.columns(store, [run_id]) for run_id in sides]
+        trees = [queries.op_tree(store, [run_id]) for run_id in sides]
         both = set.intersection(*({*tree["name"]} if len(tree) else set() for tree in trees))
         where: dict[str, set[str]] = {name: set() for name in moved}
         for run_id, tree in zip(sides, trees, strict=True):
-            ops = queries.ops.columns(store, [run_id])
+            ops = queries.ops(store, [run_id])
             for name, places in places_of(tree, ops, moved.keys(), both - moved.keys()).items():
                 where[name].update(places)
         changed = [
@@ -282,7 +282,7 @@ def changed_between(store: Store, incident: Row) -> list[Row]:
     sides = ("baseline_runs", "candidate_runs")
     side_of = {int(run): side for side in sides for run in incident[side].split()}
     recorded = []
-    for run_id, settings, steps in queries.captures.columns(store, list(side_of)).rows("run_id", "settings", "steps"):
+    for run_id, settings, steps in queries.captures(store, list(side_of)).rows("run_id", "settings", "steps"):
         said = queries.settings_of(settings) | {"steps": str(steps)}
         recorded += [(run_id, f"profiler {key}", value) for key, value in said.items()]
     known = _stated(store, side_of, recorded)
@@ -309,7 +309,7 @@ def _stated(
 ) -> dict[str, dict[str, set[str]]]:
     """Group of runs -> their environment by key, without what names the run and its code. `more`: run, key, value."""
     known: dict[str, dict[str, set[str]]] = {group: {} for group in group_of.values()}
-    facts = queries.facts.columns(store, list(group_of), kind="fact").rows("run_id", "key", "value")
+    facts = queries.facts(store, list(group_of), kind="fact").rows("run_id", "key", "value")
     for run_id, key, value in (*facts, *more):
         if key not in OF_A_RUN | OF_THE_CODE:
             known[group_of[run_id]].setdefault(key, set()).add(value)

@@ -81,7 +81,7 @@ def history(store: Store, *, options: HistoryOptions) -> History:
                 {**track.names, "version": version, "key": key, "before": before, "after": after}
                 for version, key, before, after in changed
             ]
-            said = queries.version_notes.columns(store, track.line.workload_id)
+            said = queries.version_notes(store, track.line.workload_id)
             about = {}
             for number, version, commit, note in said.rows("version_id", "version", "commit", "note"):
                 words = [

@@ -107,7 +107,7 @@ def found_rows(
     """
     options = options or FindingsOptions()
     queries.check_filters(store, workload=options.workload, device=options.device, version=options.version)
-    if not len(queries.lines.columns(store)):
+    if not len(queries.lines(store)):
         raise UsageError("there are no runs yet", remedy=FIRST_INGEST)
     now_ns = time.time_ns() if now_ns is None else now_ns
     found = queries.findings(store, finding_ids, workload=options.workload)

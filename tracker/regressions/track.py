@@ -159,7 +159,7 @@ def named_lines(
     """The tracks with active runs -> their workload, configuration and device in words. `device`: a part of its name;
     `config`: values that the configuration has.
     """
-    rows = queries.lines.columns(store, workload)
+    rows = queries.lines(store, workload)
     rows = rows.taken(rows.integers("runs") > 0)
     rows = rows if device is None else queries.on_device(rows, device)
     rows = queries.with_values(store, rows, config or {})

@@ -14,7 +14,7 @@ from tracker.columns import Columns
 from tracker.errors import UsageError
 from tracker.store import bulk, labels
 from tracker.store.connect import Store
-from tracker.store.queries.answers import Question, answer
+from tracker.store.queries.answers import answer
 from tracker.store.sql import statement
 
 MOST_ATTEMPTS: Final = 6
@@ -277,7 +277,6 @@ def forget(connection: Connection, before_ns: int) -> int:
     return sum(connection.execute(each, row).rowcount for each in (_FORGET, _EMPTY, _FORGET_SILENCES))
 
 
-@Question
 def listed(store: Store, states: Iterable[str] = (*UNDELIVERED, "dead")) -> Columns:
     """The messages in these states, the oldest first. Columns: see sql/notifications.sql."""
     return answer(store, "notifications", {"states": list(states)})

@@ -42,11 +42,7 @@ def status(store: Store, *, now_ns: int, spools: Sequence[Path] = (), shut: Sequ
     last = watchers.last_runs(store)
     counts = inbox.counts(store)
     profiles = sorted(inbox.entries(store, open_only=True), key=lambda one: (_ORDER.index(one.state), one.path))
-    muted = (
-        sum(row["state"] == "muted" for row in found_rows(store, now_ns=now_ns))
-        if len(queries.lines.columns(store))
-        else 0
-    )
+    muted = sum(row["state"] == "muted" for row in found_rows(store, now_ns=now_ns)) if len(queries.lines(store)) else 0
     return Status(
         database=store.url,
         now_ns=now_ns,
@@ -94,7 +90,7 @@ def status(store: Store, *, now_ns: int, spools: Sequence[Path] = (), shut: Sequ
 
 def _messages(store: Store) -> list[MessageStatus]:
     """The messages that were not delivered, those given up first."""
-    rows = notifications.listed.columns(store).rows(*MessageStatus.__struct_fields__)
+    rows = notifications.listed(store).rows(*MessageStatus.__struct_fields__)
     found = [MessageStatus(*row) for row in rows]
     return sorted(found, key=lambda one: (one.state != "dead", one.created_ns, one.id))
 

@@ -1,8 +1,7 @@
 """The questions that the database answers, one function each; the SQL is in `store/sql`.
 
-Frames have nullable dtypes (Int64, Float64, string, boolean): integers are exact, missing is NA. Times are ns, sizes
-bytes. Rows come in a total order, the same on both databases. A `Question` also answers with `Columns`, without pandas:
-`queries.ops.columns(store, run_ids)`.
+They answer with `Columns`: integers are exact, missing is None. Times are ns, sizes bytes. Rows come in a total order,
+the same on both databases.
 """
 
 from __future__ import annotations

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import update_wrapper
-from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec
+from typing import Any, Final
 
 import numpy as np
 from sqlalchemy import TextClause
@@ -14,133 +13,29 @@ from tracker.store.bulk import LARGEST, fetch, portions
 from tracker.store.connect import Store
 from tracker.store.sql import columns_of, statement
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-P = ParamSpec("P")
+Question = Callable[..., Columns]
+"""A function of `queries`: a store, mostly runs, and which part of them -> the answer."""
 
 _NONE: Final = (-2,)
 """A list that no rank and no step is in (step -1 is what lies outside all markers); an empty one is no SQL."""
-_TEXT: Final = frozenset(
-    {
-        "allocator",
-        "attribute",
-        "baseline_runs",
-        "call_stack",
-        "candidate_runs",
-        "canonical_name",
-        "category",
-        "change",
-        "channel",
-        "commit_id",
-        "component",
-        "configuration",
-        "content",
-        "core_type",
-        "data_type",
-        "decided",
-        "device",
-        "digest",
-        "direction",
-        "event",
-        "format",
-        "group_role",
-        "member_ranks",
-        "split_by",
-        "host",
-        "input_shapes",
-        "input_types",
-        "key",
-        "kind",
-        "last_error",
-        "level",
-        "metric",
-        "module",
-        "name",
-        "note",
-        "op",
-        "op_input_shapes",
-        "part",
-        "path",
-        "paths",
-        "pattern",
-        "phase",
-        "plane",
-        "quality",
-        "quality_reason",
-        "reason",
-        "settings",
-        "severity",
-        "source",
-        "state",
-        "state_reason",
-        "tags",
-        "target",
-        "timeline",
-        "title",
-        "transport",
-        "type",
-        "until_version",
-        "value",
-        "vendor",
-        "verdict",
-        "version",
-        "version_note",
-        "what",
-        "who",
-        "workload",
-        "step_markers",
-        "trace_schema",
-    }
-)
-_REAL: Final = frozenset(
-    {
-        "baseline_calls",
-        "baseline_value",
-        "calls_per_step",
-        "candidate_calls",
-        "candidate_value",
-        "contribution",
-        "detectable",
-        "judged_change",
-        "large_packet_ratio",
-        "max",
-        "maximum",
-        "mean",
-        "run_e2e_ns",
-        "run_peak_bytes",
-        "run_step_ns",
-        "min",
-        "minimum",
-        "p10",
-        "p90",
-        "per_step",
-        "q",
-        "rank_spread",
-        "raw_change",
-        "samples_per_second",
-        "sd",
-        "share",
-        "sum_squares_ns2",
-        "threshold",
-        "value_after",
-        "value_before",
-    }
-)
+_TEXT: Final = frozenset({
+    "allocator", "attribute", "baseline_runs", "call_stack", "candidate_runs", "canonical_name", "category", "change",
+    "channel", "commit_id", "component", "configuration", "content", "core_type", "data_type", "decided", "device",
+    "digest", "direction", "event", "format", "group_role", "host", "input_shapes", "input_types", "key", "kind",
+    "last_error", "level", "member_ranks", "metric", "module", "name", "note", "op", "op_input_shapes", "part", "path",
+    "paths", "pattern", "phase", "plane", "quality", "quality_reason", "reason", "settings", "severity", "source",
+    "split_by", "state", "state_reason", "step_markers", "tags", "target", "timeline", "title", "trace_schema",
+    "transport", "type", "until_version", "value", "vendor", "verdict", "version", "version_note", "what", "who",
+    "workload",
+})  # fmt: skip
+_REAL: Final = frozenset({
+    "baseline_calls", "baseline_value", "calls_per_step", "candidate_calls", "candidate_value", "contribution",
+    "detectable", "judged_change", "large_packet_ratio", "max", "maximum", "mean", "min", "minimum", "p10", "p90",
+    "per_step", "q", "rank_spread", "raw_change", "run_e2e_ns", "run_peak_bytes", "run_step_ns", "samples_per_second",
+    "sd", "share", "sum_squares_ns2", "threshold", "value_after", "value_before",
+})  # fmt: skip
 _NUMBERS: Final = {"Int64": np.int64, "Float64": np.float64, "boolean": np.bool_}
 _YES_NO: Final = frozenset({"intermittent", "pinned"})
-
-
-class Question(Generic[P]):
-    """What `columns` answers, called: as a frame of pandas; the same parameters."""
-
-    def __init__(self, columns: Callable[P, Columns]) -> None:
-        self.columns = columns
-        update_wrapper(self, columns)
-
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> pd.DataFrame:
-        """The answer as a frame."""
-        return self.columns(*args, **kwargs).frame
 
 
 def answer(store: Store, question: str | TextClause, parameters: Mapping[str, Any]) -> Columns:
@@ -154,11 +49,6 @@ def answer(store: Store, question: str | TextClause, parameters: Mapping[str, An
         names = list(result.keys())
         rows = fetch(result)
     return build(names, list(zip(*rows, strict=True)) if rows else [()] * len(names))
-
-
-def frame(store: Store, question: str, parameters: Mapping[str, Any]) -> pd.DataFrame:
-    """The same as a frame of pandas."""
-    return answer(store, question, parameters).frame
 
 
 def rows(store: Store, question: str, **parameters: Any) -> list[Any]:

@@ -11,13 +11,12 @@ from tracker.columns import Column, Columns
 from tracker.store.connect import Store
 from tracker.store.dimensions import DETAIL_TEXT, digest_of
 from tracker.store.queries import contexts, levels, ops_and_kernels
-from tracker.store.queries.answers import Question, answer, answer_of_runs, ranks_parameters, steps_parameters, whole
+from tracker.store.queries.answers import answer, answer_of_runs, ranks_parameters, steps_parameters, whole
 
 Ranks = Sequence[int] | None
 Steps = Sequence[int] | None
 
 
-@Question
 def ops(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
     """The ops of `run_ids`, summed over the grain, the largest device self time first. Columns: see
     `ops_and_kernels.ops`.
@@ -25,7 +24,6 @@ def ops(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters])
     return ops_and_kernels.ops(store, run_ids, **filters)
 
 
-@Question
 def kernels(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
     """The device events of `run_ids` per kernel and launching op, copies and memsets among them.
 
@@ -34,7 +32,6 @@ def kernels(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filte
     return ops_and_kernels.kernels(store, run_ids, **filters)
 
 
-@Question
 def rank_ops(
     store: Store, run_ids: Sequence[int], *, ranks: Ranks = None, steps: Steps = None, launching: bool = False,
     names: Sequence[str] = (),
@@ -47,13 +44,11 @@ def rank_ops(
     return ops_and_kernels.rank_ops(store, _parameters(run_ids, ranks, steps) | chosen)
 
 
-@Question
 def rank_kernels(store: Store, run_ids: Sequence[int], *, ranks: Ranks = None, steps: Steps = None) -> Columns:
     """The device events of each rank, inside the steps. Columns: see `ops_and_kernels.rank_kernels`."""
     return ops_and_kernels.rank_kernels(store, _parameters(run_ids, ranks, steps))
 
 
-@Question
 def kernel_metrics(store: Store, run_ids: Sequence[int], *, by: Sequence[str] = (), ranks: Ranks = None) -> Columns:
     """What the profiler measured in the kernels of `run_ids`, over the whole capture: `by` takes no `step`.
 
@@ -62,43 +57,36 @@ def kernel_metrics(store: Store, run_ids: Sequence[int], *, by: Sequence[str] = 
     return answer(store, *levels.asked(levels.KERNEL_METRICS, run_ids, by=by, ranks=ranks))
 
 
-@Question
 def communication(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
     """The collectives of `run_ids`. Columns: see `levels.COMMUNICATION`."""
     return answer(store, *levels.asked(levels.COMMUNICATION, run_ids, **filters))
 
 
-@Question
 def run_groups(store: Store, run_ids: Sequence[int]) -> Columns:
     """The process groups of `run_ids`, and how many of their members are captured. Columns: see sql/run_groups.sql."""
     return answer_of_runs(store, "run_groups", run_ids)
 
 
-@Question
 def communication_tasks(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
     """What the collectives of `run_ids` consist of. Columns: see `levels.COMMUNICATION_TASKS`."""
     return answer(store, *levels.asked(levels.COMMUNICATION_TASKS, run_ids, **filters))
 
 
-@Question
 def communication_links(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
     """What the collectives of `run_ids` moved over which link. Columns: see `levels.COMMUNICATION_LINKS`."""
     return answer(store, *levels.asked(levels.COMMUNICATION_LINKS, run_ids, **filters))
 
 
-@Question
 def memory(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
     """What the ops of `run_ids` allocated, the most bytes first. Columns: see `levels.MEMORY`."""
     return answer(store, *levels.asked(levels.MEMORY, run_ids, **filters))
 
 
-@Question
 def memory_allocators(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
     """The same per helper that made the call, where that is known. Columns: see `levels.MEMORY_ALLOCATORS`."""
     return answer(store, *levels.asked(levels.MEMORY_ALLOCATORS, run_ids, **filters))
 
 
-@Question
 def memory_owners(store: Store, run_ids: Sequence[int]) -> Columns:
     """What was held when each component of memory held most, the most bytes first. Columns: see sql/memory_owners.sql,
     with the text of the `call_stack`, NA for none.
@@ -106,7 +94,6 @@ def memory_owners(store: Store, run_ids: Sequence[int]) -> Columns:
     return _with_stacks(store, run_ids, answer_of_runs(store, "memory_owners", run_ids))
 
 
-@Question
 def memory_blocks(store: Store, run_ids: Sequence[int]) -> Columns:
     """The largest single allocations, as far as they are kept. Columns: see sql/memory_blocks.sql, with the text of the
     `call_stack`, NA for none.
@@ -125,19 +112,16 @@ def _with_stacks(store: Store, run_ids: Sequence[int], found: Columns) -> Column
     )
 
 
-@Question
 def api(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
     """The host API calls of `run_ids`. Columns: see `levels.API`."""
     return answer(store, *levels.asked(levels.API, run_ids, **filters))
 
 
-@Question
 def counters(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
     """What the profiler of `run_ids` counted in tables of its own. Columns: see `levels.COUNTERS`."""
     return answer(store, *levels.asked(levels.COUNTERS, run_ids, **filters))
 
 
-@Question
 def op_tree(
     store: Store,
     run_ids: Sequence[int],
@@ -156,13 +140,11 @@ def op_tree(
     return contexts.op_tree(store, parameters, steps, in_steps=in_steps, by_step=by_step)
 
 
-@Question
 def memory_curve(store: Store, run_ids: Sequence[int], *, ranks: Ranks = None) -> Columns:
     """The allocator's counters over time. Columns: see sql/memory_curve.sql."""
     return answer_of_runs(store, "memory_curve", run_ids, **ranks_parameters(ranks))
 
 
-@Question
 def memory_peaks(store: Store, run_ids: Sequence[int]) -> Columns:
     """The largest counters of each component of memory. Columns: see sql/memory_peaks.sql."""
     return answer_of_runs(store, "memory_peaks", run_ids)

@@ -37,7 +37,7 @@ def check_filters(
     """
     if workload is None and device is None and not config and version is None:
         return
-    everything = lines.columns(store)
+    everything = lines(store)
     if not len(everything):
         return
     known = list(dict.fromkeys(everything.listed("workload")))
@@ -51,7 +51,7 @@ def check_filters(
     left, of = _check_device(left, _of(workload), device)
     _check_values(store, left, of, config)
     if version is not None:
-        labels = list(dict.fromkeys(versions.columns(store, workload).listed("version")))
+        labels = list(dict.fromkeys(versions(store, workload).listed("version")))
         if version not in labels:
             raise unknown("version", version, labels, _of(workload))
 

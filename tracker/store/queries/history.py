@@ -9,16 +9,14 @@ import numpy as np
 from tracker.columns import Column, Columns, objects
 from tracker.store.connect import Store
 from tracker.store.judged import Line, LineRun
-from tracker.store.queries.answers import Question, answer, answer_of, answer_of_runs
+from tracker.store.queries.answers import answer, answer_of, answer_of_runs
 
 
-@Question
 def samples(store: Store, run_ids: Sequence[int]) -> Columns:
     """What runs say of their series. Columns: see sql/samples.sql."""
     return answer_of_runs(store, "samples", run_ids)
 
 
-@Question
 def lines(store: Store, workload: str | None = None) -> Columns:
     """The lines of a workload, or of all. Columns: see sql/lines.sql."""
     return answer(store, "lines", {"all_runs": 1, "run_ids": [-1], "workload": workload})
@@ -49,7 +47,6 @@ def run_verdicts(store: Store, workload: str) -> Columns:
     return answer(store, "run_verdicts", {"workload": workload})
 
 
-@Question
 def series_names(store: Store, workload: str) -> Columns:
     """Which names the series of a workload have, by kind. Columns: see sql/series_names.sql."""
     return answer(store, "series_names", {"workload": workload})
@@ -82,7 +79,6 @@ def series_facts(store: Store, series_ids: Sequence[int]) -> Columns:
     return answer_of(store, "series_facts", "series_ids", series_ids)
 
 
-@Question
 def thresholds(store: Store, workload: str | None = None) -> Columns:
     """The limits that users set for a workload, or for all. Columns: see sql/thresholds.sql."""
     return answer(store, "thresholds", {"workload": workload})

@@ -12,7 +12,7 @@ from tracker.columns import Columns
 from tracker.results.recording import Recording, recording_of
 from tracker.store.bulk import as_keys, fetch
 from tracker.store.connect import Store
-from tracker.store.queries.answers import Question, answer, whole
+from tracker.store.queries.answers import answer, whole
 from tracker.store.sql import statement
 
 
@@ -39,7 +39,6 @@ class Recorded(Struct, frozen=True):
         return recording_of(self.said, self.settings, has_shapes=shapes, has_memory=memory, has_modules=modules)
 
 
-@Question
 def recordings(store: Store, run_ids: Sequence[int]) -> Columns:
     """What the captures of runs say of how they were recorded. Columns: see sql/recordings.sql."""
     return answer(store, "recordings", {"ids": as_keys(whole(run_ids))})

@@ -12,13 +12,12 @@ from tracker.columns import Column, Columns, objects
 from tracker.profile import NO_OP, UNLINKED_OP
 from tracker.store.bulk import LARGEST, as_keys
 from tracker.store.connect import Store
-from tracker.store.queries.answers import Question, answer, answer_of_runs, rows, whole
+from tracker.store.queries.answers import answer, answer_of_runs, rows, whole
 from tracker.store.queries.resolve import device_pattern
 
 State = Literal["active", "excluded", "deleted", "all"]
 
 
-@Question
 def runs(
     store: Store,
     *,
@@ -53,7 +52,6 @@ def runs(
     )
 
 
-@Question
 def runs_by_id(store: Store, run_ids: Sequence[int], *, known: Columns | None = None) -> Columns:
     """These runs, in whatever state, the newest first; columns as in `runs`. `known`: the `facts` of these runs."""
     nothing = dict.fromkeys(("version", "workload", "device", "tag_key", "tag_value", "state"))
@@ -70,13 +68,11 @@ def pruned(store: Store, run_ids: Sequence[int]) -> dict[int, int]:
     return {row.run_id: row.pruned_at_ns for row in rows(store, "pruned_runs", run_ids=list(run_ids) or [-1])}
 
 
-@Question
 def versions(store: Store, workload: str | None = None) -> Columns:
     """Versions in their order: workload, version, ordinal, commit, pinned, note, runs (active), first_started_at_ns."""
     return answer(store, "versions", {"workload": workload}).renamed({"commit_id": "commit"})
 
 
-@Question
 def version_notes(store: Store, workload_id: int) -> Columns:
     """What was said of the versions of a workload, in their order: version_id, version, commit, note."""
     return answer(store, "version_notes", {"workload_id": workload_id}).renamed({"commit_id": "commit"})
@@ -84,7 +80,7 @@ def version_notes(store: Store, workload_id: int) -> Columns:
 
 def order_of_versions(store: Store, workload: str) -> dict[str, int]:
     """Version of `workload` -> its place among them, from 0."""
-    return {label: at for at, label in enumerate(versions.columns(store, workload)["version"])}
+    return {label: at for at, label in enumerate(versions(store, workload)["version"])}
 
 
 def runs_of_versions(store: Store, workload: str) -> dict[str, int]:
@@ -92,7 +88,6 @@ def runs_of_versions(store: Store, workload: str) -> dict[str, int]:
     return {row.version: row.runs for row in rows(store, "versions", workload=workload)}
 
 
-@Question
 def run_numbers(store: Store, workload: str) -> Columns:
     """The active runs of `workload` in the order of versions, with what each reached. Columns: see sql/run_numbers.sql.
 
@@ -101,19 +96,16 @@ def run_numbers(store: Store, workload: str) -> Columns:
     return answer(store, "run_numbers", {"workload": workload}).renamed({"commit_id": "commit"})
 
 
-@Question
 def captures(store: Store, run_ids: Sequence[int]) -> Columns:
     """The ranks of `run_ids` with the breakdown of the whole capture. Columns: see sql/captures.sql."""
     return answer_of_runs(store, "captures", run_ids)
 
 
-@Question
 def steps(store: Store, run_ids: Sequence[int]) -> Columns:
     """The steps of the ranks of `run_ids` with their breakdown. Columns: see sql/steps.sql."""
     return answer_of_runs(store, "steps", run_ids)
 
 
-@Question
 def filled_tables(store: Store, run_ids: Sequence[int]) -> Columns:
     """Which ranks of `run_ids` have what, 1 or 0. Columns: see sql/told.sql, and has_ops, has_kernels: whether they say
     more than their collectives, or it is known that there was nothing to say.
@@ -132,14 +124,12 @@ def filled_tables(store: Store, run_ids: Sequence[int]) -> Columns:
     return found.having(**{name: Column(own, totals.missing) for name, own in has.items()})
 
 
-@Question
 def facts(store: Store, run_ids: Sequence[int], kind: str | None = None) -> Columns:
     """What is known beside the times: run_id, kind (fact, configuration, tag; of one kind or all), key, value."""
     # a history asks about all runs of a line
     return answer(store, "facts", {"ids": as_keys(whole(run_ids)), "kind": kind})
 
 
-@Question
 def sources(store: Store, run_ids: Sequence[int]) -> Columns:
     """The files that were read: run_id, rank, format, path, bytes (on disk), digest (hexadecimal)."""
     return answer_of_runs(store, "sources", run_ids)
@@ -159,8 +149,8 @@ def _with_texts(store: Store, parameters: dict[str, Any], known: Columns | None 
     """The answer to `runs.sql`, with the tags, formats and paths of each run as text."""
     found = answer(store, "runs", parameters)
     run_ids = found.listed("run_id")
-    tags = facts.columns(store, run_ids, kind="tag") if known is None else known.taken(known["kind"] == "tag")
-    files = sources.columns(store, run_ids)
+    tags = facts(store, run_ids, kind="tag") if known is None else known.taken(known["kind"] == "tag")
+    files = sources(store, run_ids)
     texts = {
         "format": _joined(files.rows("run_id", "format")),
         "tags": _joined((run_id, _tag(key, value)) for run_id, key, value in tags.rows("run_id", "key", "value")),
