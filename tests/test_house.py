@@ -34,7 +34,7 @@ ROOMS = {
     "tracker/regressions": (3_808, 15),
     "tracker/reports": (8_247, 38),
     "tracker/results": (2_896, 15),
-    "tracker/store": (11_963, 157),
+    "tracker/store": (11_867, 157),
     "tracker/timeline": (4_279, 32),
     "tracker/watch": (1_796, 12),
     "migrations": (499, 3),
