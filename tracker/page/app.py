@@ -29,7 +29,6 @@ from starlette.routing import Route
 from tracker import reports
 from tracker.api import edits
 from tracker.errors import StoreError, TooLittleDataError, TrackerError, UsageError, check_reason
-from tracker.lazy import pd
 from tracker.page import links
 from tracker.page.access import HANDS_OVER, LOGIN, LOGOUT, ONLY_GET_AND_POST, Access, App, Guard, Role, Visitor
 from tracker.page.answers import Answer, Inquiry, answer, commits_address, known_run
@@ -94,7 +93,6 @@ def warm_up() -> None:
     """Import and compile what pages need, so that the first reader does not wait for it."""
     for name in _NEEDED:
         import_module(name)
-    _ = pd.DataFrame
     html.serve([lambda _: _problem(200, "")], Look(), Around(pages=(), css="", script="", link=links.address_of))
 
 
