@@ -10,7 +10,7 @@ from typing import Any, Final
 from tracker.compare.references import FILES
 from tracker.profile import NO_OP, NOT_LISTED, UNKNOWN_DEVICE, UNLINKED_OP
 from tracker.reports.document import Column, group
-from tracker.reports.rows import Row
+from tracker.reports.rows import Row, unit_of
 from tracker.results import BOTH, REPLACED_BY, UNMATCHED
 from tracker.results.verdicts import GLOSSES
 from tracker.units import MISSING_TEXT, format_bytes, format_diff, format_ns, size_unit, some_of, time_unit
@@ -24,8 +24,9 @@ PARTS: Final = {
     "compute_ns": "compute", "exposed_communication_ns": "exposed communication", "exposed_copy_ns": "exposed copies",
     "idle_ns": "idle", "data_loading_ns": "data loading", "others_ns": "all but data loading",
     "whole_ns": "not split by the source", "outside_ns": "step beyond device span", "rest_ns": "rest (medians)",
+    "mean_step_ns": "mean step", "peak_allocated_bytes": "peak memory", "samples_per_second": "samples per second",
 }  # fmt: skip
-"""Parts of a step, in words."""
+"""Parts of a step, and what stands beside them, in words."""
 KINDS: Final = {
     "run": "whole run", "op_name": "op, all shapes", "op": "op", "kernel": "kernel", "communication": "collective",
     "module": "module", "phase": "phase", "api": "host API call", "memory": "memory of an op",
@@ -254,6 +255,14 @@ def of(name: str, form: Callable[[Any], str] = readable) -> Callable[[Row], str]
     return lambda row: form(row.get(name))
 
 
+def col(header: str, name: str = "", form: Callable[[Any], str] | None = None, **kind: Any) -> Column:
+    """The column of what rows have under `name` (the header, where that is ""), in the form of its unit unless `form`
+    is another: numbers to the right, texts to the left. `kind`: other fields of the column.
+    """
+    unit = unit_of(name or header)
+    return Column(header, of(name or header, form or _FORMS[unit]), **{"left": not unit} | kind)
+
+
 def blank(value: Any) -> str:
     """A text, empty where there is none."""
     return str(value or "")
@@ -267,6 +276,13 @@ def words(value: Any) -> str:
 def rate(value: float | None) -> str:
     """A rate, in GB/s or the like."""
     return MISSING_TEXT if value is None else f"{value:,.2f}"
+
+
+_FORMS: Final[Mapping[str, Callable[[Any], str]]] = {
+    "ns": format_ns, "bytes": format_bytes, "count": number, "ratio": share, "change": format_diff,
+    "number": measured, "rate": rate, "": readable,
+}  # fmt: skip
+"""Unit of a column -> how a cell of it is written."""
 
 
 def together(unit: str, columns: Mapping[str, Column]) -> Column:

@@ -183,7 +183,7 @@ _SHEETS: Final[Mapping[str, _Sheet]] = {
     "metric": _Sheet("KernelMetricCompare", "kernel_metrics", (
         field("Kernel", "name", 48), field("Input Shape", "input_shapes"), field("Core Type", "core_type", 16),
         field("Metric", "metric", 26), field("Kind", "kind", 12), *both("Avg Duration", "average_ns"),
-        *both("Mean", "mean"), field("Delta", "delta"), field("DIFF", "diff", 10),
+        *both("Mean", "mean"), field("Delta", "delta", kind="number"), field("DIFF", "diff", 10),
         field("Share of the Change", "share"), field("Moved With the Kernel", _yes_or_no("moved"), 12),
     ), needed=False),
     "module": _Sheet("ModuleCompare", "modules", (
@@ -197,8 +197,8 @@ _SHEETS: Final[Mapping[str, _Sheet]] = {
     )),
     "counter": _Sheet("CounterCompare", "counters", (
         field("Source", "source", 20), field("Name", "name", 40), field("Measurement", "attribute", 24),
-        *both("Values", "calls"), *both("Mean", "mean"), field("Delta", "delta"), field("DIFF", "diff", 10),
-        *both("Min", "min"), *both("Max", "max"),
+        *both("Values", "calls"), *both("Mean", "mean"), field("Delta", "delta", kind="number"),
+        field("DIFF", "diff", 10), *both("Min", "min"), *both("Max", "max"),
     ), needed=False),
 }  # fmt: skip
 """Section -> its sheet, in their order."""

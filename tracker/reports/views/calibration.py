@@ -8,7 +8,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from tracker.reports import cells
-from tracker.reports.cells import of
+from tracker.reports.cells import col, of
 from tracker.reports.commands import command
 from tracker.reports.document import NAME, UNDER, Block, Column, Document, Look, Table, group
 from tracker.reports.rows import Row, records, table_of
@@ -68,21 +68,18 @@ def _blocks(calibration: Calibration, look: Look) -> Iterator[Block]:
         return "more than 16" if row["more_runs"] is None else str(row["more_runs"])
 
     series = [
-        Column("series", of("series_id", str)),
-        Column("name", of("name"), **NAME),
-        Column("of", of_series, **UNDER),
-    ]
+        Column("series", of("series_id", str)), col("name", **NAME), Column("of", of_series, **UNDER),
+    ]  # fmt: skip
     if len(calibration.tables["suspects"]):
         rows = records(calibration.tables["suspects"])
         title = f"Suspects of {rows[0]['version']}, and how many more runs like its own decide them"
-        more = [Column("change", of("change", format_diff)), Column("more runs", needed)]
+        more = [col("change"), Column("more runs", needed)]
         yield _cut(table_of(title, [*series, *more], rows, limit, tone=lambda row: "strong", is_first=True))
     if len(calibration.tables["series"]):
         more = [
-            Column("per step", lambda row: cells.cell(row["value"], row["unit"])),
-            Column("of step", of("share", cells.share), drop=2),
+            Column("per step", lambda row: cells.cell(row["value"], row["unit"])), col("of step", "share", drop=2),
             Column("spread", lambda row: f"±{cells.share(row['spread'])}"),
-        ]
+        ]  # fmt: skip
         rows = records(calibration.tables["series"])
         yield _cut(table_of("What varies most between runs", [*series, *more], rows, limit, is_first=True))
 
@@ -127,9 +124,8 @@ def _false(calibration: Calibration, look: Look) -> Table:
 
     columns = [
         Column("kind", lambda row: cells.KINDS[row["kind"]], left=True), Column("series", of("series", str)),
-        Column("threshold", of("used_ratio", _percent)),
-        Column("false verdicts", lambda row: f"{row['used_false']:.2f}"), Column("of series", part),
-        Column("needed", needed),
+        col("threshold", "used_ratio", _percent), Column("false verdicts", lambda row: f"{row['used_false']:.2f}"),
+        Column("of series", part), Column("needed", needed),
     ]  # fmt: skip
     if look.details:
         # the smaller changes decide; what is left out first are the largest ones

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from tracker.compare.headline import CUT_OUTS, short_labels
 from tracker.reports import cells
-from tracker.reports.cells import of, values
+from tracker.reports.cells import col, of, values
 from tracker.reports.commands import command_of, options_of, others_of
 from tracker.reports.document import (
     NAME,
@@ -200,7 +200,7 @@ def _step(diff: Diff) -> Table:
         return row["verdict"] or "" if row.get("is_total") or row["verdict"] in CHANGED else ""
 
     heads = [*_heads(diff), Column("change"), Column("change %", drop=1, short="%")]
-    columns = [Column("step" if is_step else "E2E", of("label", str), left=True), group(heads, numbers)]
+    columns = [col("step" if is_step else "E2E", "label"), group(heads, numbers)]
     strips = tuple(diff.samples.overall.get(row["metric"]) for row in rows) if diff.samples.has_repeats else ()
     return table_of(
         "", [*columns, Column("", verdict, left=True)], rows, tone=lambda row: row["tone"], is_first=True,
@@ -306,7 +306,7 @@ def _environment(diff: Diff, look: Look) -> Table:
     if not rows:
         note = "Nothing else that was recorded changed (environment, configuration, profiler settings)."
         return table("", [], [], note=note, is_first=True)
-    columns = [Column("kind", of("kind"), left=True), Column("what else changed", of("key"), **NAME)]
+    columns = [col("kind"), col("what else changed", "key", **NAME)]
     columns += [replace(one, cell=of(side), **NAME) for one, side in zip(_heads(diff), SIDES, strict=True)]
     limit = None if look.details or look.limit == 0 else _ENVIRONMENT_ROWS
     return table_of("", columns, rows, limit, is_first=True)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tracker.detect import DEFAULTS
 from tracker.reports import cells
-from tracker.reports.cells import diff_text, number, of, pair, readable, share, tone, values
+from tracker.reports.cells import col, diff_text, number, of, pair, readable, share, tone, values
 from tracker.reports.commands import command
 from tracker.reports.document import NAME, PLACE, UNDER, WORDS, Column, Curves, Strip, Table, Target, group, table
 from tracker.reports.rows import Row, records, table_of
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _DRAWN: Final = 30
 """Rows whose runs are drawn."""
 _MEANS: Final = (
-    *(Column(side, of(f"{side}_mean", cells.measured)) for side in SIDES), Column("change %", of("diff", format_diff)),
+    *(Column(side, of(f"{side}_mean", cells.measured)) for side in SIDES), col("change %", "diff"),
 )  # fmt: skip
 _HEADS: Final = (*map(Column, SIDES), Column("change"), Column("change %"))
 
@@ -127,7 +127,7 @@ def operators(diff: Diff, limit: int | None) -> list[Table]:
 
     ops = diff.tables["ops"]
     rows = ops.taken(ops.known("baseline_ns") | ops.known("candidate_ns"))
-    host = Column("host change", of("host_delta_ns", cells.change), drop=4)
+    host = col("host change", "host_delta_ns", cells.change, drop=4)
     on_device = diff.metric == "device_self_ns" and ops.has("host_delta_ns")
     chosen = filters(diff)
     found = _compared(
@@ -202,7 +202,7 @@ def kernels(diff: Diff, limit: int | None) -> list[Table]:
         return "; ".join(filter(None, (str(row["why"] or ""), _still_open(row))))
 
     keys = [
-        Column("kernel", of("name"), **NAME),
+        col("kernel", "name", **NAME),
         Column("type", lambda row: "" if row["type"] == row["name"] else str(row["type"] or ""), **UNDER), SHAPES,
         Column("launched by", launched_by, **UNDER),
         Column("category", lambda row: str(row["category"] or MISSING_TEXT), left=True, drop=2),
@@ -216,8 +216,8 @@ def metrics(diff: Diff, limit: int | None) -> list[Table]:
     """Kernel metrics of both sides, those of the kernel that changed most first."""
     moved = {True: "yes", False: "no"}
     columns = [
-        Column("kernel", of("name"), **NAME), SHAPES, Column("metric", of("metric"), **NAME), *_MEANS,
-        Column("of change", of("share", share)), Column("moved", lambda row: moved.get(row["moved"], MISSING_TEXT)),
+        col("kernel", "name", **NAME), SHAPES, col("metric", **NAME), *_MEANS,
+        col("of change", "share"), Column("moved", lambda row: moved.get(row["moved"], MISSING_TEXT)),
     ]  # fmt: skip
     rows = diff.tables["kernel_metrics"]
 
@@ -268,14 +268,14 @@ def links(diff: Diff, limit: int | None) -> list[Table]:
     def sizes(row: Row) -> str:
         return pair(*values("bytes", row["baseline_bytes"], row["candidate_bytes"], None)[:2])
 
-    keys = [*COLLECTIVE, Column("transport", of("transport"), left=True)]
+    keys = [*COLLECTIVE, col("transport")]
     heads = (*map(Column, SIDES), Column("change", drop=1), Column("change %"))
     timed: list[Column] = [group(heads, times), Column("GB/s", both("bandwidth_gb_per_s", cells.rate), drop=2)]
     large = Column("large packets", both("large_packet_ratio", share), drop=3)
     columns = [*keys, Column("bytes", sizes, drop=4), *timed, large]
     found = [table_of("Links by change of transit time", columns, whole, limit, tone=_colour)]
     if len(ends):
-        ranks = [Column("from rank", of("source_rank", number)), Column("to rank", of("target_rank", number))]
+        ranks = [col("from rank", "source_rank"), col("to rank", "target_rank")]
         title = "Links between ranks by change of transit time"
         found.append(table_of(title, [*keys, *ranks, *timed], ends, limit, tone=_colour))
     return found
@@ -300,7 +300,7 @@ def memory_peak(diff: Diff, limit: int | None) -> list[Table]:
     every = records(rows)
     components = sorted({row["component"] for row in every})
     keys = [OPERATOR, SHAPES, sections.MODULE, sections.ALLOCATOR]
-    keys.append(Column("component", of("component"), left=True, drop=0 if len(components) > 1 else 9))
+    keys.append(col("component", drop=0 if len(components) > 1 else 9))
     title = "Memory at the peak, by owner"
     found = _compared(title, keys, rows, limit, sections.CODE, of="bytes", calls="blocks")
     sums = []
@@ -333,7 +333,7 @@ def memory_blocks(diff: Diff, limit: int | None) -> list[Table]:
     def code(row: Row) -> str:
         return str(row["candidate_code_line"] or row["baseline_code_line"] or "")
 
-    keys = [OPERATOR, SHAPES, sections.ALLOCATOR, Column("place", of("place", number), drop=1)]
+    keys = [OPERATOR, SHAPES, sections.ALLOCATOR, col("place", drop=1)]
     extra = (Column("held", held), replace(sections.CODE, cell=code))
     rows = diff.tables["memory_blocks"]
     return [_compared("Largest single allocations", keys, rows, limit, *extra, of="bytes", calls="")]
@@ -348,24 +348,22 @@ def modules(diff: Diff, limit: int | None) -> list[Table]:
         # its path may be a number, as a key that of a series
         return Target("history", (("--module", str(row["module"])), ("--workload", diff.candidate.workload)))
 
-    keys = [Column("module", of("module"), **NAME), Column("phase", of("phase"), left=True)]
+    keys = [col("module", **NAME), col("phase")]
     return [_compared(f"Modules by change of {metric_words(diff)}", keys, diff.tables["modules"], limit, links=link)]
 
 
 def api(diff: Diff, limit: int | None) -> list[Table]:
     """Host API calls by change of their total time."""
-    keys = [Column("API call", of("name"), **NAME), Column("level", of("level"), left=True, drop=2)]
+    keys = [col("API call", "name", **NAME), col("level", drop=2)]
     links = _series(diff, "name", "api")
     return [_compared("Host API calls by change of total time", keys, diff.tables["api"], limit, links=links)]
 
 
 _KERNEL_TYPE: Final = (
-    Column("kernel type", of("type"), **NAME),
-    Column("core type", of("core_type"), left=True, drop=2),
-)
+    col("kernel type", "type", **NAME), col("core type", "core_type", drop=2),
+)  # fmt: skip
 _COUNTER: Final = (
-    Column("source", of("source"), left=True), Column("name", of("name"), **NAME),
-    Column("measurement", of("attribute"), **NAME), *_MEANS,
+    col("source"), col("name", **NAME), col("measurement", "attribute", **NAME), *_MEANS,
 )  # fmt: skip
 SECTIONS: Final[Mapping[str, Callable[[Diff, int | None], list[Table]]]] = {
     "overall": overall, "operator": operators, "kernel": kernels, "metric": metrics, "communication": communication,

@@ -10,7 +10,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from tracker.reports import cells
-from tracker.reports.cells import KINDS, form, number, of, readable, signed, sparkline
+from tracker.reports.cells import KINDS, col, form, number, of, readable, signed, sparkline
 from tracker.reports.commands import command
 from tracker.reports.document import (
     NAME,
@@ -40,7 +40,7 @@ from tracker.reports.views.findings import (
     where_of,
 )
 from tracker.results import REPLACED_BY, Advice, ExplainedFinding, ExplainedIncident
-from tracker.units import counted, format_diff, format_moment
+from tracker.units import counted, format_moment
 
 _RUNS: Final = 2
 _SHAPES: Final = 60
@@ -116,7 +116,7 @@ def _blocks(found: ExplainedFinding, row: Row, look: Look) -> Iterator[Block]:
         return [*map(form("bytes" if fact["what"] == "bytes" else "count", both), both)]
 
     columns = [Column("what", lambda fact: f"{fact['what']} of {readable(fact['name'])}", **NAME)]
-    columns += [Column("of", of("input_shapes", str), **UNDER), group(map(Column, ("before", "after")), ends)]
+    columns += [col("of", "input_shapes", str, **UNDER), group(map(Column, ("before", "after")), ends)]
     yield table_of(f"Certain in {row['version']}, without a test", columns, records(found.tables["facts"]))
     changed = changed_with(records(found.tables["environment"]), None if look.details else _LINES)
     yield Lines("", changed, is_wrapped=True)
@@ -161,14 +161,13 @@ def _runs(found: ExplainedFinding, finding: Row, look: Look) -> Table:
     sides = [[row for row in rows if row["side"] == side] for side in ("baseline", "candidate")]
     part = rows if look.details else [*sides[0][-_RUNS:], *sides[1][:_RUNS]]
     columns = [
-        Column("run", of("run_id", str)), Column("version", of("version", str), left=True),
-        Column("part", of("side"), left=True), Column("value", lambda run: text(run["value"])),
-        Column("calls", of("calls", number), drop=2),
+        Column("run", of("run_id", str)), col("version"), col("part", "side"),
+        Column("value", lambda run: text(run["value"])), col("calls", drop=2),
     ]  # fmt: skip
     if finding["unit"] == "ns" and finding["kind"] != "run":
         # what all operators share is removed from the changes of operators alone
-        columns.append(Column("machine-wide drift", of("shared_factor", format_diff), drop=1))
-    columns.append(Column("change %", of("change", format_diff)))
+        columns.append(col("machine-wide drift", "shared_factor", drop=1))
+    columns.append(col("change %", "change"))
     tone = "worse" if finding.get("direction") == "regression" else "better"
     points = tuple(
         (f"run {row['run_id']}", row["value"], (), "", tone if row["side"] == "candidate" else "") for row in part

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from tracker.reports.cells import KINDS, blank, form, of, readable, replaced_name, share, signed
+from tracker.reports.cells import KINDS, blank, col, form, of, readable, replaced_name, share, signed
 from tracker.reports.commands import command, option_words
 from tracker.reports.document import NAME, SENTENCE, Block, Column, Document, Lines, Look, Table, Target, few, group
 from tracker.reports.rows import Row, records, table_of
@@ -267,9 +267,9 @@ def rows_of(rows: Sequence[Row], look: Look, limit: int | None, *, suspects: boo
     columns = [
         Column("id", of("finding_id", blank)), Column("finding", name, **NAME),
         group([*ends, Column("change")], numbers), Column("change %", diff_text),
-        Column("direction", of("direction", str), left=True) if suspects else Column("of change", of_change, drop=1),
+        col("direction") if suspects else Column("of change", of_change, drop=1),
         *([Column("since" if suspects else "state", state, left=True)] if has_states else []),
-        Column("cause", of("cause", blank), **SENTENCE),
+        col("cause", form=blank, **SENTENCE),
     ]  # fmt: skip
     return table_of(
         "", columns, shown, more=len(ranked) - len(shown), below=lambda row: row.get("below", ""), links=_link,

@@ -8,7 +8,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from tracker.reports import cells
-from tracker.reports.cells import of
+from tracker.reports.cells import col, of
 from tracker.reports.commands import command, command_of, exact_command, option_words
 from tracker.reports.document import NAME, UNDER, WORDS, Column, Document, Look, Table, Target, Trend, level
 from tracker.reports.rows import Row, records, table_of
@@ -147,19 +147,18 @@ def _versions(history: History, series: Row, points: Sequence[Row], look: Look) 
     if history.pinned and any(point["pinned"] for point in points):
         pinned, is_against = printable(history.pinned), history.options.against == "pinned"
         if is_against or look.details:
-            columns.append(Column(f"vs {pinned}", of("pinned_change", format_diff), drop=1))
+            columns.append(col(f"vs {pinned}", "pinned_change", drop=1))
         if is_against:
-            columns.append(Column(f"verdict vs {pinned}", of("pinned_verdict"), left=True))
+            columns.append(col(f"verdict vs {pinned}", "pinned_verdict"))
     if look.details:
         spread = ("runs", "value", "minimum", "maximum")
         columns += [
             Column("vs level", lambda point: _change(point, "change")),
             *([Column("without drift", _corrected, drop=2)] if any(map(_corrected, shown)) else []),
-            Column("q", of("q", cells.q_text)),
-            Column("runs", lambda point: cells.spread(*(point[name] for name in spread))),
+            col("q", form=cells.q_text), Column("runs", lambda point: cells.spread(*(point[name] for name in spread))),
         ]  # fmt: skip
         if any(point["calls"] is not None for point in shown):
-            columns.append(Column("calls", of("calls", cells.number), drop=3))
+            columns.append(col("calls", drop=3))
     runs: dict[str, list[float]] = {}
     for run in records(history.tables["runs"]):
         if run["series_id"] == series["series_id"] and run["value"] is not None:
@@ -293,7 +292,7 @@ def _overview(
         return lambda row: cells.form(row["unit"], row["values"])(row["ends"][at])
 
     titles = [printable(key) for key in differing]
-    columns = [Column("series", of("series_id", str)), Column("name", of("name"), **NAME), Column("of", kind, **UNDER)]
+    columns = [Column("series", of("series_id", str)), col("name", **NAME), Column("of", kind, **UNDER)]
     if is_joined:
         columns.append(Column("configuration", lambda row: " ".join(row["parts"]), **WORDS))
     else:
@@ -301,11 +300,11 @@ def _overview(
     columns += [
         Column("versions", lambda row: cells.sparkline(row["values"][-_ROWS:]), left=True, drop=2),
         *([] if is_joined else [Column("first", end(0))]), Column("last", end(-1)),
-        *([Column(f"vs {pinned}", of("pinned_change", format_diff))] if pinned else []),
+        *([col(f"vs {pinned}", "pinned_change")] if pinned else []),
         Column("vs previous", lambda row: _change(row, "vs_previous")), Column("verdict", _verdict, left=True),
     ]  # fmt: skip
     if history.options.against == "pinned" and pinned:
-        columns.append(Column(f"verdict vs {pinned}", of("pinned_verdict"), left=True))
+        columns.append(col(f"verdict vs {pinned}", "pinned_verdict"))
     more = len(series) - len(rows)
     words = cells.glosses(_word(points[one["series_id"]][-1]) for one in series[: len(rows)])
     note = "; ".join(filter(None, (words, "--details shows all" if more else "")))

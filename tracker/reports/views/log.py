@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from tracker.profile import UNKNOWN_DEVICE
 from tracker.reports import cells
-from tracker.reports.cells import of
+from tracker.reports.cells import col, of
 from tracker.reports.commands import command, option_words
 from tracker.reports.document import WORDS, Block, Column, Document, Look, Table, Target, Trend, level, table
 from tracker.reports.rows import Row, records, table_of
@@ -244,8 +244,8 @@ def _columns(log: Log, column: Row, found: Sequence[Row], head: Sequence[str], l
     gap, text, against = "\n" if head else " ", _text(column, found), printable(against)
     made = [
         (Column("\n".join([*map(printable, head), name]), lambda cell: text(cell["value"])), ""),
-        (Column(f"vs{gap}{against}", of("baseline_diff", format_diff)), "baseline_diff"),
-        (Column(f"vs{gap}previous", of("previous_diff", format_diff)), "previous_diff"),
+        (col(f"vs{gap}{against}", "baseline_diff"), "baseline_diff"),
+        (col(f"vs{gap}previous", "previous_diff"), "previous_diff"),
     ]
     if any(cell["expected"] for cell in found):
         made.append((Column("gain / expected", _gain), ""))
@@ -278,12 +278,10 @@ def _overview(log: Log, columns: Sequence[Row], look: Look) -> Table:
         name = " ".join(parts.get(key, MISSING_TEXT) for key in keys)
         rows.append(own[-1] | {"name": name, "of": column, "values": [cell["value"] for cell in own]})
     heads = [
-        Column("column", of("name", str), **WORDS),
+        col("column", "name", str, **WORDS),
         Column("versions", lambda row: cells.sparkline(row["values"][-_VERSIONS:]), left=True, drop=2),
-        Column("newest", of("version", str), left=True, drop=1),
-        Column("value", lambda row: _text(row["of"], [row])(row["value"])),
-        Column("vs baseline" if log.baseline else "vs first", of("baseline_diff", format_diff)),
-        Column("vs previous", of("previous_diff", format_diff)),
+        col("newest", "version", drop=1), Column("value", lambda row: _text(row["of"], [row])(row["value"])),
+        col("vs baseline" if log.baseline else "vs first", "baseline_diff"), col("vs previous", "previous_diff"),
         *([Column("verdict", _verdict, left=True)] if any(_verdict(own[-1]) for own in found.values()) else []),
     ]  # fmt: skip
     hidden = "" if look.details else "--details has all versions of each column"
@@ -299,8 +297,8 @@ def _directions(log: Log, look: Look) -> Table:
     names = {row["column"]: row["title"] for row in records(log.tables["columns"])}
     found = [row for row in records(log.tables["directions"]) if row["column"] in names]
     heads = [
-        Column("direction", of("direction", str), left=True), Column("versions", of("versions", str)),
-        Column("gain", of("gain", format_diff)), Column("where", lambda row: names[row["column"]], **WORDS),
+        col("direction"), Column("versions", of("versions", str)),
+        col("gain"), Column("where", lambda row: names[row["column"]], **WORDS),
     ]  # fmt: skip
     limit = None if look.details else look.rows(ROWS)
     return table_of(
@@ -319,10 +317,8 @@ def _advice(log: Log, look: Look) -> Table:
         return " ".join(filter(None, (row["device"], row["configuration"])))
 
     heads = [
-        Column("version", of("version", str), left=True), *([Column("of", where, **WORDS)] if several else []),
-        Column("", of("status", str), left=True),
-        Column("advice", lambda row: f"{row['rule']} {row['title']}", **WORDS),
-        Column("at most", of("expected_ns", format_ns)),
+        col("version"), *([Column("of", where, **WORDS)] if several else []), col("", "status", str),
+        Column("advice", lambda row: f"{row['rule']} {row['title']}", **WORDS), col("at most", "expected_ns"),
         Column("the step won", lambda row: "" if row["realised_ns"] is None else format_ns(row["realised_ns"])),
     ]  # fmt: skip
     return table_of(

@@ -138,9 +138,8 @@ def _tables(matrix: Matrix, look: Look) -> list[Table]:
         own = [row for row in rows if (row["section"] == "overall") is is_overall]
         title = "Per step" if is_overall else f"{_TITLES[matrix.by]} by their largest movement"
         columns = (
-            Column("metric" if is_overall else "name", **NAME),
-            *(Column(whole[at], short=heads[at]) for at in shown),
-        )
+            Column("metric" if is_overall else "name", **NAME), *(Column(whole[at], short=heads[at]) for at in shown),
+        )  # fmt: skip
         lines = [("", [_name(row), *(texts[row["row"]][at] for at in shown)]) for row in own]
         tones = tuple(("", *(cells.TONES.get(row["cells"][at]["verdict"] or "", "") for at in shown)) for row in own)
         more = 0 if is_overall else int((matrix.tables["rows"]["section"] != "overall").sum()) - len(own)
