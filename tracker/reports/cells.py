@@ -187,6 +187,15 @@ def tone(row: Row, delta: float | None) -> str:
     return "worse" if delta > 0 else "better"
 
 
+def cost(row: Row) -> float | None:
+    """The change of a row of the overall table, above 0 where it is for the worse; None where it is neither."""
+    delta: float | None = row["delta"]
+    if row["metric"] in ("overlap_ns", "samples_per_second"):  # more of them is good news
+        return delta and -delta
+    # a count or a correction is neither good nor bad
+    return None if row["unit"] == "count" or row["metric"] == "groups_at_once_ns" else delta
+
+
 def verdict_word(row: Mapping[str, Any]) -> str:
     """The verdict of a row; what came or went and is too small to matter has none.
 

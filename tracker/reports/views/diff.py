@@ -27,7 +27,6 @@ from tracker.reports.document import (
     Target,
     few,
     group,
-    table,
 )
 from tracker.reports.rows import Row, records, table_of
 from tracker.reports.text import ROWS, shorten
@@ -47,10 +46,7 @@ _LEAST_NET: Final = 0.1
 """Part of all that moved from which on a change has parts that say something: else losses and gains cancel."""
 _NAME: Final = 60
 """Characters of an operator's name in a sentence."""
-_BESIDE: Final = (
-    ("mean_step_ns", "mean step"), ("data_loading_ns", "data loading"), ("peak_allocated_bytes", "peak memory"),
-    ("samples_per_second", "samples per second"),
-)  # fmt: skip
+_BESIDE: Final = ("mean_step_ns", "data_loading_ns", "peak_allocated_bytes", "samples_per_second")
 """Numbers of the step that are no part of its sum."""
 _REST: Final = {False: "rest (medians do not add up)", True: "rest (kernels at the same time, medians)"}
 
@@ -175,18 +171,17 @@ def _step(diff: Diff) -> Table:
         "tone": "strong", "verdict": found.verdict or total.get("verdict"), "is_total": True,
     })  # fmt: skip
     in_sum = {part.name for part in found.parts}
-    for name, label in _BESIDE:
+    for name in _BESIDE:
         row = of_step.get(name, {})
         ends = (row.get("baseline_value"), row.get("candidate_value"))
         if not row or name in in_sum or not any(ends):
             continue
         if name == "mean_step_ns" and (not is_step or not _differs(row, total)):
             continue
-        flip = name == "samples_per_second"
         rows.append({
-            "metric": name, "label": label, "verdict": row["verdict"], "bar": None, "diff": row["diff"],
-            "texts": values("count" if flip else row["unit"], *ends, row["delta"]),
-            "tone": cells.tone(row, -(row["delta"] or 0.0) if flip else row["delta"]),
+            "metric": name, "label": cells.PARTS[name], "verdict": row["verdict"], "bar": None, "diff": row["diff"],
+            "texts": values("count" if name == "samples_per_second" else row["unit"], *ends, row["delta"]),
+            "tone": cells.tone(row, cells.cost(row)),
         })  # fmt: skip
 
     def numbers(row: Row) -> list[str]:
@@ -235,30 +230,36 @@ def _causes(diff: Diff) -> Table:
     delta, moved = abs(found.delta_ns or 0.0), fsum(abs(row.delta_ns) for row in rows)
     has_shares = bool(found.baseline_ns and delta >= max(_LEAST_CHANGE * found.baseline_ns, _LEAST_NET * moved))
     unit = time_unit(found.delta_ns, *(row.delta_ns for row in rows))
-    columns = [Column("cause", **NAME), Column("change"), Column("of change"), Column(""), Column("why", **SENTENCE)]
-    lines: list[tuple[str, list[str]]] = []
-    others = [row.delta_ns for row in rows if row.kind != "rest"]
-    adds: list[float | None] = []
-    links: list[Target | None] = []
-    for row in rows:
-        delta = row.delta_ns if row.kind != "rest" else cells.rest_of(found.delta_ns, others, unit)
-        adds.append(delta)
-        line = [_name(row, diff), cells.signed(format_ns(delta, unit), delta)]
-        line += [_of_change(row.share) if has_shares else "", cells.MARKS.get(row.verdict or "", "")]
-        colour = cells.TONES.get(row.verdict or "", "sum" if row.kind in ("others", "part", "rest") else "")
-        lines.append((colour, [*line, _why(row)]))
-        # of a cause that is one operator, or one part of the step
-        if row.kind == "part":
-            links.append(diff_tables.history_of_run(diff, row.metric))
-        else:
-            is_one = row.kind not in ("others", "rest", "replacement")
-            links.append(history_of(diff.candidate.workload, row.name) if is_one else None)
+    rest = cells.rest_of(found.delta_ns, [row.delta_ns for row in rows if row.kind != "rest"], unit)
     if found.delta_ns is not None:
         whole = "= step time" if found.total_metric == "step_ns" else "= E2E"
-        ends = [whole, cells.signed(format_ns(found.delta_ns, unit), found.delta_ns), "100 %" if has_shares else ""]
-        lines.append(("strong", [*ends, *[""] * (len(columns) - len(ends))]))
-        adds.append(None)
-    return table("", columns, lines, is_first=True, adds=tuple(adds), links=tuple(links))
+        rows = (*rows, Contribution("whole", whole, found.delta_ns))
+
+    def delta_of(row: Contribution) -> float:
+        return rest if row.kind == "rest" else row.delta_ns
+
+    def part(row: Contribution) -> str:
+        return ("100 %" if row.kind == "whole" else _of_change(row.share)) if has_shares else ""
+
+    def tone(row: Contribution) -> str:
+        kinds = {"whole": "strong", "others": "sum", "part": "sum", "rest": "sum"}
+        return cells.TONES.get(row.verdict or "", kinds.get(row.kind, ""))
+
+    def link(row: Contribution) -> Target | None:
+        # of a cause that is one operator, or one part of the step
+        if row.kind == "part":
+            return diff_tables.history_of_run(diff, row.metric)
+        is_one = row.kind not in ("others", "rest", "replacement", "whole")
+        return history_of(diff.candidate.workload, row.name) if is_one else None
+
+    columns = [
+        Column("cause", lambda row: _name(row, diff), **NAME),
+        Column("change", lambda row: cells.signed(format_ns(delta_of(row), unit), delta_of(row))),
+        Column("of change", part), Column("", lambda row: cells.MARKS.get(row.verdict or "", "")),
+        Column("why", _why, **SENTENCE),
+    ]  # fmt: skip
+    adds = tuple(None if row.kind == "whole" else delta_of(row) for row in rows)
+    return table_of("", columns, rows, is_first=True, tone=tone, links=link, adds=adds)
 
 
 def _of_change(share: float | None) -> str:
@@ -281,6 +282,8 @@ def _name(row: Contribution, diff: Diff) -> str:
         return _REST[diff.metric != "host_self_ns"]
     if row.kind == "part":
         return cells.PARTS.get(row.metric, row.name)
+    if row.kind == "whole":
+        return row.name
     if row.kind == "replacement":
         return cells.replaced_name(row.name)
     finding = row.input_shapes if row.verdict in CHANGED or row.input_shapes == OTHER_SHAPES else ""
@@ -289,9 +292,7 @@ def _name(row: Contribution, diff: Diff) -> str:
 
 def _why(row: Contribution) -> str:
     """Slower or more often, with the numbers that show it."""
-    if row.kind in ("others", "rest", "part"):
-        return row.why
-    if row.why in ("new", "gone"):
+    if row.kind in ("others", "rest", "part", "whole") or row.why in ("new", "gone"):
         return row.why
     if row.why in ("more calls", "fewer calls"):
         return f"{row.why}: {cells.calls(row.baseline_calls, row.candidate_calls)}"
@@ -305,7 +306,7 @@ def _environment(diff: Diff, look: Look) -> Table:
     rows = records(diff.tables["environment"])
     if not rows:
         note = "Nothing else that was recorded changed (environment, configuration, profiler settings)."
-        return table("", [], [], note=note, is_first=True)
+        return table_of("", [], [], note=note, is_first=True)
     columns = [col("kind"), col("what else changed", "key", **NAME)]
     columns += [replace(one, cell=of(side), **NAME) for one, side in zip(_heads(diff), SIDES, strict=True)]
     limit = None if look.details or look.limit == 0 else _ENVIRONMENT_ROWS

@@ -88,24 +88,17 @@ def overall(diff: Diff, limit: int | None) -> list[Table]:
         unit = "count" if row["metric"] == "samples_per_second" else row["unit"]
         return [*values(unit, row["baseline_value"], row["candidate_value"], row["delta"]), format_diff(row["diff"])]
 
-    def colour(row: Row) -> str:
-        # more overlap and more samples are good news; a count or a correction is neither good nor bad
-        flip = row["metric"] in ("overlap_ns", "samples_per_second")
-        if (row["unit"] == "count" and not flip) or row["metric"] == "groups_at_once_ns":
-            return ""
-        return tone(row, -row["delta"] if flip and row["delta"] else row["delta"])
-
     def shares(row: Row) -> str:
         return pair(*(share(row[f"{side}_share"]) for side in SIDES))
 
     columns = [
-        Column("metric", lambda row: "  " * int(row["level"] or 0) + str(row["title"] or row["metric"]), **WORDS)
-    ]
-    columns += [group(_HEADS, numbers), Column("share of E2E", shares, drop=1)]
-    columns += [Column("calls", _calls, drop=2)] * counted
+        Column("metric", lambda row: "  " * int(row["level"] or 0) + str(row["title"] or row["metric"]), **WORDS),
+        group(_HEADS, numbers), Column("share of E2E", shares, drop=1),
+        *[Column("calls", _calls, drop=2)] * counted, *verdicts(rows),
+    ]  # fmt: skip
     return [
         table_of(
-            "Overall, per step", [*columns, *verdicts(rows)], shown, tone=colour,
+            "Overall, per step", columns, shown, tone=lambda row: tone(row, cells.cost(row)),
             links=lambda row: history_of_run(diff, row["metric"]),
         )
     ]  # fmt: skip
@@ -352,26 +345,30 @@ def modules(diff: Diff, limit: int | None) -> list[Table]:
     return [_compared(f"Modules by change of {metric_words(diff)}", keys, diff.tables["modules"], limit, links=link)]
 
 
-def api(diff: Diff, limit: int | None) -> list[Table]:
-    """Host API calls by change of their total time."""
-    keys = [col("API call", "name", **NAME), col("level", drop=2)]
-    links = _series(diff, "name", "api")
-    return [_compared("Host API calls by change of total time", keys, diff.tables["api"], limit, links=links)]
+def _by_change(title: str, name: str, *keys: Column, kind: str = "") -> Callable[[Diff, int | None], list[Table]]:
+    """What makes a section of one table by change, whose columns are always the same. `kind`: of its series."""
+
+    def made(diff: Diff, limit: int | None) -> list[Table]:
+        links = _series(diff, "name", kind) if kind else ()
+        return [_compared(title, keys, diff.tables[name], limit, links=links)]
+
+    return made
 
 
-_KERNEL_TYPE: Final = (
-    col("kernel type", "type", **NAME), col("core type", "core_type", drop=2),
-)  # fmt: skip
 _COUNTER: Final = (
     col("source"), col("name", **NAME), col("measurement", "attribute", **NAME), *_MEANS,
 )  # fmt: skip
 SECTIONS: Final[Mapping[str, Callable[[Diff, int | None], list[Table]]]] = {
     "overall": overall, "operator": operators, "kernel": kernels, "metric": metrics, "communication": communication,
     "link": links, "memory": memory, "memory_peak": memory_peak, "memory_block": memory_blocks, "module": modules,
-    "api": api,
-    "kernel_type": lambda diff, limit: [
-        _compared("Kernel types by change of total time", _KERNEL_TYPE, diff.tables["kernel_types"], limit)
-    ],
+    "api": _by_change(
+        "Host API calls by change of total time", "api", col("API call", "name", **NAME), col("level", drop=2),
+        kind="api",
+    ),
+    "kernel_type": _by_change(
+        "Kernel types by change of total time", "kernel_types", col("kernel type", "type", **NAME),
+        col("core type", "core_type", drop=2),
+    ),
     "counter": lambda diff, limit: [
         table_of("Counters of the profilers, by relative change", _COUNTER, diff.tables["counters"], limit)
     ],
