@@ -131,6 +131,16 @@ def change(delta_ns: float | None) -> str:
     return signed(format_ns(delta_ns), delta_ns)
 
 
+def times(before_ns: float | None, after_ns: float | None, *beside: float | None, to: str = "->") -> str:
+    """Two times in the unit that suits them and the values beside them, named once.
+
+    >>> times(94_810_000, 123_700_000)
+    '94.81 -> 123.70 ms'
+    """
+    unit = time_unit(before_ns, after_ns, *beside)
+    return f"{format_ns(before_ns, unit).split(' ')[0]} {to} {format_ns(after_ns, unit)}"
+
+
 def values(unit: str, baseline: float | None, candidate: float | None, delta: float | None) -> tuple[str, str, str]:
     """Baseline, candidate and change in one unit; `unit`: ns, bytes, count or ratio."""
     if unit == "ratio":

@@ -296,8 +296,7 @@ def _why(row: Contribution) -> str:
         return row.why
     if row.why in ("more calls", "fewer calls"):
         return f"{row.why}: {cells.calls(row.baseline_calls, row.candidate_calls)}"
-    unit = time_unit(row.baseline_ns, row.candidate_ns)
-    times = f"{format_ns(row.baseline_ns, unit).split(' ')[0]} -> {format_ns(row.candidate_ns, unit)}"
+    times = cells.times(row.baseline_ns, row.candidate_ns)
     return f"{row.why.removesuffix(' per call')}: {times}".removeprefix(": ")
 
 

@@ -11,7 +11,7 @@ from tracker.detect import DEFAULTS
 from tracker.reports import cells
 from tracker.reports.cells import col, diff_text, number, of, pair, readable, share, tone, values
 from tracker.reports.commands import command
-from tracker.reports.document import NAME, PLACE, UNDER, WORDS, Column, Curves, Strip, Table, Target, group, table
+from tracker.reports.document import NAME, PLACE, UNDER, WORDS, Column, Curves, Strip, Table, Target, group
 from tracker.reports.rows import Row, records, table_of
 from tracker.reports.views import sections
 from tracker.reports.views.sections import COLLECTIVE, COLLECTIVE_PARTS, OPERATOR, SHAPES, SIDES, series_of
@@ -372,6 +372,6 @@ SECTIONS: Final[Mapping[str, Callable[[Diff, int | None], list[Table]]]] = {
     "counter": lambda diff, limit: [
         table_of("Counters of the profilers, by relative change", _COUNTER, diff.tables["counters"], limit)
     ],
-    "efficiency": lambda diff, limit: [table("Efficiency, which is of one run: tracker show", [], [])],
+    "efficiency": lambda diff, limit: [table_of("Efficiency, which is of one run: tracker show", [], [])],
 }  # fmt: skip
 """Section -> its tables."""

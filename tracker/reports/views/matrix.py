@@ -17,7 +17,7 @@ from tracker.reports.text import GAP, ROWS, shorten
 from tracker.reports.views.sections import SERIES_OF_RUN, history_of
 from tracker.results import Matrix
 from tracker.results.verdicts import CHANGED
-from tracker.units import MISSING_TEXT, counted, format_diff, format_ns, printable, some_of, time_unit
+from tracker.units import MISSING_TEXT, counted, format_diff, printable, some_of
 
 _TITLES: Final = {"op": "Operators", "kernel": "Kernels", "communication": "Collectives", "module": "Modules"}
 _LABEL: Final = 16
@@ -64,9 +64,9 @@ def headline(matrix: Matrix) -> str:
     ends = [total["cells"][at]["value"] for at in (0, -1)] if total else [None]
     if total is None or None in ends or not ends[0]:
         return f"{heads[-1]} against {heads[0]}: no step time on both sides"
-    unit, change = time_unit(*ends), ends[1] / ends[0] - 1
+    change = ends[1] / ends[0] - 1
     word = "slower" if change > 0 else "faster"
-    size = f"{format_ns(ends[0], unit).split(' ')[0]} -> {format_ns(ends[1], unit)}"
+    size = cells.times(*ends)
     size += f" {'per step' if total['part'] == 'step_ns' else 'E2E'} ({cells.change(ends[1] - ends[0])})"
     is_same = format_diff(change) == "0.0 %"
     # each side is judged against the one before: of the last against the first there is no verdict

@@ -125,11 +125,9 @@ def _headline(shown: Shown) -> str:
     if step is not None:
         rows = records(shown.tables["steps"])
         ends = [row[name] for row in rows for name in ("shortest_ns", "longest_ns") if row.get(name) is not None]
-        unit = time_unit(step, *ends)
-        spread = ""
-        if len(ends) > 2 and min(ends) != max(ends):
-            spread = f" ({format_ns(min(ends), unit).split(' ')[0]} to {format_ns(max(ends), unit)})"
-        return f"{format_ns(step, unit)} per step{spread}"
+        is_spread = len(ends) > 2 and min(ends) != max(ends)
+        spread = f" ({cells.times(min(ends), max(ends), step, to='to')})" if is_spread else ""
+        return f"{format_ns(step, time_unit(step, *ends))} per step{spread}"
     known = [row["e2e_ns"] for row in ranks if row.get("e2e_ns") is not None]
     e2e = sum(known) / len(known) if known else run.get("e2e_ns")
     if e2e is None:
