@@ -102,6 +102,15 @@ def share(value: float | None) -> str:
     return MISSING_TEXT if value is None else f"{round(value * 100, 1) + 0.0:.1f} %"
 
 
+def percent(value: float) -> str:
+    """A quotient as somebody set it, such as a threshold.
+
+    >>> percent(0.05), percent(0.125)
+    ('5 %', '12.5 %')
+    """
+    return f"{value * 100:g} %"
+
+
 def signed(text: str, value: float | None) -> str:
     """`text` of a change with its sign; no sign where it shows as zero."""
     digits = text.lstrip("-")

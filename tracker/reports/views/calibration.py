@@ -8,7 +8,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from tracker.reports import cells
-from tracker.reports.cells import col, of
+from tracker.reports.cells import col, of, percent
 from tracker.reports.commands import command
 from tracker.reports.document import NAME, UNDER, Block, Column, Document, Look, Table, group
 from tracker.reports.rows import Row, records, table_of
@@ -32,7 +32,7 @@ def document(calibration: Calibration, look: Look) -> Document:
     smallest = "No slowdown of the step is found with the runs tried"
     if best is not None:
         smallest = (
-            f"A slowdown of the step is found from {_percent(round(best['detectable'], 3))} with {best['runs']} runs"
+            f"A slowdown of the step is found from {percent(round(best['detectable'], 3))} with {best['runs']} runs"
         )
     quiet = "thresholds are quiet: at most 1 false verdict per comparison"
     if loud:
@@ -120,16 +120,16 @@ def _false(calibration: Calibration, look: Look) -> Table:
 
     def needed(row: Row) -> str:
         proposed = row["proposed_ratio"]
-        return f"above {_percent(max(ratios))}" if proposed is None else _percent(proposed)
+        return f"above {percent(max(ratios))}" if proposed is None else percent(proposed)
 
     columns = [
         Column("kind", lambda row: cells.KINDS[row["kind"]], left=True), Column("series", of("series", str)),
-        col("threshold", "used_ratio", _percent), Column("false verdicts", lambda row: f"{row['used_false']:.2f}"),
+        col("threshold", "used_ratio", percent), Column("false verdicts", lambda row: f"{row['used_false']:.2f}"),
         Column("of series", part), Column("needed", needed),
     ]  # fmt: skip
     if look.details:
         # the smaller changes decide; what is left out first are the largest ones
-        heads = (Column(f"at {_percent(ratio)}", drop=at) for at, ratio in enumerate(ratios))
+        heads = (Column(f"at {percent(ratio)}", drop=at) for at, ratio in enumerate(ratios))
         columns.append(group(heads, lambda row: [found[row["kind"], ratio] for ratio in ratios]))
     title = "False verdicts per comparison, at the threshold in use, and the threshold needed for at most 1"
     return table_of(
@@ -144,7 +144,3 @@ def _false(calibration: Calibration, look: Look) -> Table:
 def _is_loud(row: Row) -> bool:
     """Whether the threshold in use lets too many false verdicts through for a kind of series."""
     return row["proposed_ratio"] is None or row["proposed_ratio"] > row["used_ratio"]
-
-
-def _percent(ratio: float) -> str:
-    return f"{ratio * 100:g} %"

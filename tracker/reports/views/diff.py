@@ -143,77 +143,57 @@ def heads(labels: list[str]) -> list[Column]:
     return [Column(name, short="" if name == text else text) for name, text in zip(names, shorts, strict=True)]
 
 
-def _heads(diff: Diff) -> list[Column]:
-    return heads([diff.baseline.label, diff.candidate.label])
-
-
 def _step(diff: Diff) -> Table:
     """The parts of a step on both sides, which add up to it; below, what is no part of it."""
     found, of_step = diff.explanation, {row["metric"]: row for row in records(diff.tables["overall"])}
-    totals = (found.baseline_ns, found.candidate_ns, found.delta_ns)
-    unit = time_unit(*totals, *(part.delta_ns for part in found.parts))
-    rows: list[Row] = []
+    sides = (found.baseline_ns, found.candidate_ns)
+    unit = time_unit(*sides, found.delta_ns, *(part.delta_ns for part in found.parts))
     longest = max((abs(part.delta_ns) for part in found.parts), default=0.0)
-    others = [part.delta_ns for part in found.parts if part.name != "rest_ns"]
+    rest = cells.rest_of(found.delta_ns, [part.delta_ns for part in found.parts if part.name != "rest_ns"], unit)
+
+    def line(metric: str, label: str, before: float | None, after: float | None, delta: float | None) -> Row:
+        change = format_diff(delta / before) if delta is not None and before and before > 0 else ""
+        numbers = [format_ns(before, unit), format_ns(after, unit), cells.signed(format_ns(delta, unit), delta), change]
+        return {"metric": metric, "label": label, "numbers": numbers, "bar": None}
+
+    rows: list[Row] = []
     for part in found.parts:
-        row = of_step.get(part.name, {})
-        delta = part.delta_ns if part.name != "rest_ns" else cells.rest_of(found.delta_ns, others, unit)
-        rows.append({
-            "metric": part.name, "label": cells.PARTS.get(part.name, part.title), "verdict": row.get("verdict"),
-            "numbers": (part.baseline_ns, part.candidate_ns, delta),
-            "bar": part.delta_ns / longest if longest else None,
+        row, label = of_step.get(part.name, {}), cells.PARTS.get(part.name, part.title)
+        delta = rest if part.name == "rest_ns" else part.delta_ns
+        rows.append(line(part.name, label, part.baseline_ns, part.candidate_ns, delta) | {
+            "bar": part.delta_ns / longest if longest else None, "verdict": row.get("verdict"),
             "tone": cells.tone(row, part.delta_ns) if row else "",
         })  # fmt: skip
-    is_step = found.total_metric == "step_ns"
+    names, is_step = [row["label"] for row in rows], found.total_metric == "step_ns"
     total = of_step.get(found.total_metric, of_step.get("duration_ns" if is_step else found.total_metric, {}))
-    rows.append({
-        "metric": found.total_metric, "label": "= step time" if is_step else "= E2E", "numbers": totals, "bar": None,
-        "tone": "strong", "verdict": found.verdict or total.get("verdict"), "is_total": True,
-    })  # fmt: skip
-    in_sum = {part.name for part in found.parts}
+    whole = line(found.total_metric, "= step time" if is_step else "= E2E", *sides, found.delta_ns)
+    rows.append(whole | {"tone": "strong", "total": found.verdict or total.get("verdict"), "verdict": None})
     for name in _BESIDE:
         row = of_step.get(name, {})
         ends = (row.get("baseline_value"), row.get("candidate_value"))
-        if not row or name in in_sum or not any(ends):
+        if not any(ends) or any(part.name == name for part in found.parts):
             continue
         if name == "mean_step_ns" and (not is_step or not _differs(row, total)):
             continue
+        texts = values("count" if name == "samples_per_second" else row["unit"], *ends, row["delta"])
         rows.append({
-            "metric": name, "label": cells.PARTS[name], "verdict": row["verdict"], "bar": None, "diff": row["diff"],
-            "texts": values("count" if name == "samples_per_second" else row["unit"], *ends, row["delta"]),
-            "tone": cells.tone(row, cells.cost(row)),
+            "metric": name, "label": cells.PARTS[name], "verdict": row["verdict"], "bar": None,
+            "numbers": [*texts, format_diff(row["diff"])], "tone": cells.tone(row, cells.cost(row)),
         })  # fmt: skip
-
-    def numbers(row: Row) -> list[str]:
-        if "texts" in row:
-            return [*row["texts"], format_diff(row["diff"])]
-        before, after, delta = row["numbers"]
-        relative = format_diff(delta / before) if delta is not None and before and before > 0 else ""
-        return [format_ns(before, unit), format_ns(after, unit), cells.signed(format_ns(delta, unit), delta), relative]
-
-    def verdict(row: Row) -> str:
-        return row["verdict"] or "" if row.get("is_total") or row["verdict"] in CHANGED else ""
-
-    heads = [*_heads(diff), Column("change"), Column("change %", drop=1, short="%")]
-    columns = [col("step" if is_step else "E2E", "label"), group(heads, numbers)]
+    labels = heads([diff.baseline.label, diff.candidate.label])
+    columns = [
+        col("step" if is_step else "E2E", "label"),
+        group([*labels, Column("change"), Column("change %", drop=1, short="%")], lambda row: list(row["numbers"])),
+        Column("", lambda row: row.get("total") or (row["verdict"] if row["verdict"] in CHANGED else ""), left=True),
+    ]  # fmt: skip
+    parts = [[getattr(part, f"{side}_ns") or 0.0 for part in found.parts] for side in SIDES]
+    drawn = zip(labels, sides, parts, strict=True)
+    chart = Bars(tuple(names), tuple((one.header, format_ns(value, unit), tuple(own)) for one, value, own in drawn))
     strips = tuple(diff.samples.overall.get(row["metric"]) for row in rows) if diff.samples.has_repeats else ()
     return table_of(
-        "", [*columns, Column("", verdict, left=True)], rows, tone=lambda row: row["tone"], is_first=True,
-        links=lambda row: diff_tables.history_of_run(diff, row["metric"]), bars=lambda row: row["bar"],
-        chart=_bars(diff, unit), strips=strips,
+        "", columns, rows, tone=lambda row: row["tone"], is_first=True, bars=lambda row: row["bar"], chart=chart,
+        links=lambda row: diff_tables.history_of_run(diff, row["metric"]), strips=strips,
     )  # fmt: skip
-
-
-def _bars(diff: Diff, unit: tuple[int, str]) -> Bars:
-    """The parts of a step on both sides."""
-    found = diff.explanation
-    heads = _heads(diff)
-    totals = zip(heads, (found.baseline_ns, found.candidate_ns), SIDES, strict=True)
-    sides = tuple(
-        (head.header, format_ns(total, unit), tuple(getattr(part, f"{side}_ns") or 0.0 for part in found.parts))
-        for head, total, side in totals
-    )
-    return Bars(tuple(cells.PARTS.get(part.name, part.title) for part in found.parts), sides)
 
 
 def _differs(mean: Row, median: Row) -> bool:
@@ -307,7 +287,8 @@ def _environment(diff: Diff, look: Look) -> Table:
         note = "Nothing else that was recorded changed (environment, configuration, profiler settings)."
         return table_of("", [], [], note=note, is_first=True)
     columns = [col("kind"), col("what else changed", "key", **NAME)]
-    columns += [replace(one, cell=of(side), **NAME) for one, side in zip(_heads(diff), SIDES, strict=True)]
+    labels = heads([diff.baseline.label, diff.candidate.label])
+    columns += [replace(one, cell=of(side), **NAME) for one, side in zip(labels, SIDES, strict=True)]
     limit = None if look.details or look.limit == 0 else _ENVIRONMENT_ROWS
     return table_of("", columns, rows, limit, is_first=True)
 

@@ -147,7 +147,7 @@ def _still_open(row: Row) -> str:
 def _too_small(rows: Columns) -> str:
     """Why rows are BELOW_LIMIT that have a clear change and a small q; "" where none is."""
     found = "verdict" in rows and ("BELOW_LIMIT", REASONS["CONTRIBUTION"]) in rows.rows("verdict", "reason")
-    least = f"{DEFAULTS.floor * 100:g} %"
+    least = cells.percent(DEFAULTS.floor)
     return f"BELOW_LIMIT: significant, but too small a part of the step, usually below {least}." if found else ""
 
 
