@@ -12,7 +12,7 @@ from tracker.profile import NO_OP, NOT_LISTED, UNKNOWN_DEVICE, UNLINKED_OP
 from tracker.reports.document import Column, group
 from tracker.reports.rows import Row, unit_of
 from tracker.results import BOTH, REPLACED_BY, UNMATCHED
-from tracker.results.verdicts import GLOSSES
+from tracker.results.verdicts import CHANGED, GLOSSES
 from tracker.units import MISSING_TEXT, format_bytes, format_diff, format_ns, size_unit, some_of, time_unit
 
 READABLE: Final = {
@@ -364,6 +364,12 @@ def sparkline(values: Sequence[float | None]) -> str:
     low, high = min(known, default=0.0), max(known, default=0.0)
     scale = (len(_BARS) - 1) / (high - low) if high > low else 0.0
     return "".join(_GAP if value is None else _BARS[int((value - low) * scale + 1e-9)] for value in values)
+
+
+def trend_point(row: Row, runs: Iterable[float] = ()) -> tuple[str, float | None, tuple[float, ...], str, str]:
+    """A version of a series as a chart draws it: label, value, the values of its runs, and a word where it changed."""
+    word = row["verdict"] if row["verdict"] in CHANGED else ""
+    return str(row["version"]), row["value"], tuple(runs), word, TONES.get(word, "")
 
 
 def spread(runs: int, value: float | None, minimum: float | None, maximum: float | None) -> str:

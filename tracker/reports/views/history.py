@@ -12,7 +12,7 @@ from tracker.reports.cells import col, of
 from tracker.reports.commands import command, command_of, exact_command, option_words
 from tracker.reports.document import NAME, UNDER, WORDS, Column, Document, Look, Table, Target, Trend, level
 from tracker.reports.rows import Row, records, table_of
-from tracker.reports.text import GAP, fit
+from tracker.reports.text import fits
 from tracker.results import PROFILERS, History
 from tracker.results.verdicts import CHANGED
 from tracker.units import MISSING_TEXT, counted, format_diff, printable, some_of
@@ -163,11 +163,7 @@ def _versions(history: History, series: Row, points: Sequence[Row], look: Look) 
     for run in records(history.tables["runs"]):
         if run["series_id"] == series["series_id"] and run["value"] is not None:
             runs.setdefault(run["version"], []).append(run["value"])
-    drawn = []
-    for point in shown:
-        word = point["verdict"] if point["verdict"] in CHANGED else ""
-        one = (str(point["version"]), point["value"], tuple(runs.get(point["version"], ())))
-        drawn.append((*one, word, cells.TONES.get(word, "")))
+    drawn = [cells.trend_point(point, runs.get(point["version"], ())) for point in shown]
     own = values[-len(shown) :]
     known = [value for value in own if value is not None]
     lead = f"{cells.sparkline(own[-_SPARKS:])}  {text(min(known, default=None))} to {text(max(known, default=None))}"
@@ -312,8 +308,7 @@ def _overview(
         "", level(columns), rows, tone=_tone, more=more, note=note, is_first=True,
         links=lambda row: Target("history", (("KEY", str(row["series_id"])),)),
     )  # fmt: skip
-    widths = fit(made, look.width - GAP).widths if look.width and not is_joined else ()
-    if sum(widths) + GAP * len(widths) > (look.width or 0):
+    if look.width and not is_joined and not fits(made, look.width):
         made = _overview(history, series, points, differing, look, is_joined=True)
         return replace(made, lead=f"configuration: {' '.join(titles)}")
     return made
