@@ -34,18 +34,9 @@ _CANDIDATE_FILL: Final = "FFF2CC"
 _HEADER_HEIGHT: Final = 46  # points: three lines
 
 _FORMATS: Final = {
-    "text": "@",
-    "filter": "@",
-    "us": "#,##0.000",
-    "ms": "#,##0.000",
-    "kb": "#,##0.00",
-    "mb": "#,##0.00",
-    "int": "#,##0",
-    "mean": "#,##0.00",
-    "number": "#,##0.0000",
-    "flag": "General",
-    "percent": "0.0%",
-}
+    "text": "@", "filter": "@", "flag": "General", "percent": "0.0%", "int": "#,##0", "number": "#,##0.0000",
+    **dict.fromkeys(("us", "ms"), "#,##0.000"), **dict.fromkeys(("kb", "mb", "mean"), "#,##0.00"),
+}  # fmt: skip
 _NUMBER_WIDTH: Final = 16  # shows 999,999,999.999; Excel shows ### where a number does not fit
 _PER_UNIT: Final = {"us": NS_PER_US, "ms": NS_PER_MS, "kb": BYTES_PER_KIB, "mb": BYTES_PER_KIB * BYTES_PER_KIB}
 

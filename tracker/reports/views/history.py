@@ -239,14 +239,11 @@ def _of_several(history: History, series: Sequence[Row], points: dict[int, list[
     options = history.options
     words = option_words(options, "workload", "kind", "shape", "module", "device", "metric", "top", "config")
     words += ["--against", "pinned"] if options.against == "pinned" else []
-    following, made = (
-        [command("tracker", "history", str(ranked[0]["series_id"]))],
-        _overview(history, ranked, points, differing, look),
-    )
+    made = _overview(history, ranked, points, differing, look)
+    following = [command("tracker", "history", str(ranked[0]["series_id"]))]
     if made.more:
-        following.append(
-            command_of(("tracker", "history"), [options.key] if options.key else [], [*words, "--details"])
-        )
+        keys = [options.key] if options.key else []
+        following.append(command_of(("tracker", "history"), keys, [*words, "--details"]))
     return Document(
         title=": ".join(filter(None, (where, f"{what}{chosen}, {versions}"))),
         headline=answer,
