@@ -32,7 +32,7 @@ ROOMS = {
     "tracker/ranks": (934, 6),
     "tracker/readers": (15_794, 120),
     "tracker/regressions": (3_808, 15),
-    "tracker/reports": (8_247, 38),
+    "tracker/reports": (8_155, 38),
     "tracker/results": (2_896, 15),
     "tracker/store": (11_867, 157),
     "tracker/timeline": (4_279, 32),

@@ -16,9 +16,9 @@ from msgspec.structs import replace
 from tracker import reports
 from tracker.errors import UsageError
 from tracker.page.links import NotFoundError, number, side, without_rows
-from tracker.reports.cells import cell
-from tracker.reports.document import WORDS, Column, Document, Look, Table, Target, table
-from tracker.reports.rows import Row, records
+from tracker.reports.cells import blank, col, of, words
+from tracker.reports.document import WORDS, Column, Document, Look, Target
+from tracker.reports.rows import Row, records, table_of
 from tracker.results import ExplainedIncident
 from tracker.store import Store, queries
 from tracker.units import MISSING_TEXT, counted, format_moment
@@ -268,27 +268,25 @@ _ANSWERS: Final[Mapping[str, Callable[[Store, Inquiry], Answer]]] = {
     "history": _history, "run": _run, "cluster": _cluster, "log": _log, "runs": _runs,
     "run_advice": _advised, "advice": _advised,
 }  # fmt: skip
-_COLUMNS: Final[tuple[tuple[Column, Callable[[Row], str]], ...]] = (
-    (Column("run", **WORDS), lambda row: f"run:{row['run_id']}"),
-    (Column("version", left=True), lambda row: str(row["version"])),
-    (Column("workload", left=True), lambda row: str(row["workload"])),
-    (Column("device", left=True), lambda row: f"{row['vendor'] or ''} {row['device'] or ''}".strip()),
-    (Column("ranks"), lambda row: "/".join(dict.fromkeys(str(row[name]) for name in ("ranks", "ranks_expected")
-                                                         if row[name] is not None))),
-    (Column("steps"), lambda row: MISSING_TEXT if row["steps"] is None else str(row["steps"])),
-    (Column("step time"), lambda row: cell(row["step_ns"], "ns")),
-    (Column("started (UTC)", left=True),
-     lambda row: MISSING_TEXT if row["started_at_ns"] is None else format_moment(row["started_at_ns"])),
-    (Column("state", left=True), lambda row: ": ".join(filter(None, (row["state"], row["state_reason"])))),
-    (Column("tags", left=True), lambda row: str(row["tags"] or "")),
+_COLUMNS: Final = (
+    Column("run", lambda row: f"run:{row['run_id']}", **WORDS), Column("version", of("version", str), left=True),
+    Column("workload", of("workload", str), left=True),
+    Column("device", lambda row: f"{row['vendor'] or ''} {row['device'] or ''}".strip(), left=True),
+    Column("ranks", lambda row: "/".join(dict.fromkeys(str(row[name]) for name in ("ranks", "ranks_expected")
+                                                       if row[name] is not None))),
+    Column("steps", of("steps", words)), col("step time", "step_ns"),
+    Column("started (UTC)", lambda row: MISSING_TEXT if row["started_at_ns"] is None
+           else format_moment(row["started_at_ns"]), left=True),
+    Column("state", lambda row: ": ".join(filter(None, (row["state"], row["state_reason"]))), left=True),
+    col("tags", form=blank),
 )  # fmt: skip
 
 
 def _runs_document(rows: Sequence[Row], *, more: bool) -> Document:
-    lines = [("", [text(row) for _, text in _COLUMNS]) for row in rows]
-    note = "older runs are left out: a larger limit shows them" if more else ""
-    made: Table = table("", [column for column, _ in _COLUMNS], lines, note=note, is_first=True)
-    made = replace(made, links=tuple(Target("run", (("RUN", str(row["run_id"])),)) for row in rows))
+    made = table_of(
+        "", _COLUMNS, rows, is_first=True, note="older runs are left out: a larger limit shows them" if more else "",
+        links=lambda row: Target("run", (("RUN", str(row["run_id"])),)),
+    )  # fmt: skip
     commands = ("tracker runs --state all",) if not rows else (f"tracker show run:{rows[0]['run_id']}",)
     return Document(
         title="runs, the newest first", headline=counted(len(rows), "run") if rows else "No run matches",

@@ -10,9 +10,9 @@ from typing import Any, Final
 from tracker.compare.references import FILES
 from tracker.profile import NO_OP, NOT_LISTED, UNKNOWN_DEVICE, UNLINKED_OP
 from tracker.reports.document import Column, group
-from tracker.reports.rows import Row
+from tracker.reports.rows import Row, unit_of
 from tracker.results import BOTH, REPLACED_BY, UNMATCHED
-from tracker.results.verdicts import GLOSSES
+from tracker.results.verdicts import CHANGED, GLOSSES
 from tracker.units import MISSING_TEXT, format_bytes, format_diff, format_ns, size_unit, some_of, time_unit
 
 READABLE: Final = {
@@ -24,8 +24,9 @@ PARTS: Final = {
     "compute_ns": "compute", "exposed_communication_ns": "exposed communication", "exposed_copy_ns": "exposed copies",
     "idle_ns": "idle", "data_loading_ns": "data loading", "others_ns": "all but data loading",
     "whole_ns": "not split by the source", "outside_ns": "step beyond device span", "rest_ns": "rest (medians)",
+    "mean_step_ns": "mean step", "peak_allocated_bytes": "peak memory", "samples_per_second": "samples per second",
 }  # fmt: skip
-"""Parts of a step, in words."""
+"""Parts of a step, and what stands beside them, in words."""
 KINDS: Final = {
     "run": "whole run", "op_name": "op, all shapes", "op": "op", "kernel": "kernel", "communication": "collective",
     "module": "module", "phase": "phase", "api": "host API call", "memory": "memory of an op",
@@ -101,6 +102,15 @@ def share(value: float | None) -> str:
     return MISSING_TEXT if value is None else f"{round(value * 100, 1) + 0.0:.1f} %"
 
 
+def percent(value: float) -> str:
+    """A quotient as somebody set it, such as a threshold.
+
+    >>> percent(0.05), percent(0.125)
+    ('5 %', '12.5 %')
+    """
+    return f"{value * 100:g} %"
+
+
 def signed(text: str, value: float | None) -> str:
     """`text` of a change with its sign; no sign where it shows as zero."""
     digits = text.lstrip("-")
@@ -128,6 +138,16 @@ def cell(value: float | None, unit: str, *beside: float | None) -> str:
 def change(delta_ns: float | None) -> str:
     """A change of time with its sign."""
     return signed(format_ns(delta_ns), delta_ns)
+
+
+def times(before_ns: float | None, after_ns: float | None, *beside: float | None, to: str = "->") -> str:
+    """Two times in the unit that suits them and the values beside them, named once.
+
+    >>> times(94_810_000, 123_700_000)
+    '94.81 -> 123.70 ms'
+    """
+    unit = time_unit(before_ns, after_ns, *beside)
+    return f"{format_ns(before_ns, unit).split(' ')[0]} {to} {format_ns(after_ns, unit)}"
 
 
 def values(unit: str, baseline: float | None, candidate: float | None, delta: float | None) -> tuple[str, str, str]:
@@ -184,6 +204,15 @@ def tone(row: Row, delta: float | None) -> str:
     if not delta or row.get("status") == UNMATCHED or (row.get("status", BOTH) == BOTH and is_small(row.get("diff"))):
         return ""
     return "worse" if delta > 0 else "better"
+
+
+def cost(row: Row) -> float | None:
+    """The change of a row of the overall table, above 0 where it is for the worse; None where it is neither."""
+    delta: float | None = row["delta"]
+    if row["metric"] in ("overlap_ns", "samples_per_second"):  # more of them is good news
+        return delta and -delta
+    # a count or a correction is neither good nor bad
+    return None if row["unit"] == "count" or row["metric"] == "groups_at_once_ns" else delta
 
 
 def verdict_word(row: Mapping[str, Any]) -> str:
@@ -254,6 +283,14 @@ def of(name: str, form: Callable[[Any], str] = readable) -> Callable[[Row], str]
     return lambda row: form(row.get(name))
 
 
+def col(header: str, name: str = "", form: Callable[[Any], str] | None = None, **kind: Any) -> Column:
+    """The column of what rows have under `name` (the header, where that is ""), in the form of its unit unless `form`
+    is another: numbers to the right, texts to the left. `kind`: other fields of the column.
+    """
+    unit = unit_of(name or header)
+    return Column(header, of(name or header, form or _FORMS[unit]), **{"left": not unit} | kind)
+
+
 def blank(value: Any) -> str:
     """A text, empty where there is none."""
     return str(value or "")
@@ -267,6 +304,13 @@ def words(value: Any) -> str:
 def rate(value: float | None) -> str:
     """A rate, in GB/s or the like."""
     return MISSING_TEXT if value is None else f"{value:,.2f}"
+
+
+_FORMS: Final[Mapping[str, Callable[[Any], str]]] = {
+    "ns": format_ns, "bytes": format_bytes, "count": number, "ratio": share, "change": format_diff,
+    "number": measured, "rate": rate, "": readable,
+}  # fmt: skip
+"""Unit of a column -> how a cell of it is written."""
 
 
 def together(unit: str, columns: Mapping[str, Column]) -> Column:
@@ -320,6 +364,12 @@ def sparkline(values: Sequence[float | None]) -> str:
     low, high = min(known, default=0.0), max(known, default=0.0)
     scale = (len(_BARS) - 1) / (high - low) if high > low else 0.0
     return "".join(_GAP if value is None else _BARS[int((value - low) * scale + 1e-9)] for value in values)
+
+
+def trend_point(row: Row, runs: Iterable[float] = ()) -> tuple[str, float | None, tuple[float, ...], str, str]:
+    """A version of a series as a chart draws it: label, value, the values of its runs, and a word where it changed."""
+    word = row["verdict"] if row["verdict"] in CHANGED else ""
+    return str(row["version"]), row["value"], tuple(runs), word, TONES.get(word, "")
 
 
 def spread(runs: int, value: float | None, minimum: float | None, maximum: float | None) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from tracker.reports.cells import is_small
+from tracker.reports.cells import cost, is_small
 from tracker.reports.document import Look
 from tracker.reports.rows import Row, chosen_sections, plain, pruned, records
 from tracker.reports.text import shorten
@@ -183,7 +183,7 @@ _SHEETS: Final[Mapping[str, _Sheet]] = {
     "metric": _Sheet("KernelMetricCompare", "kernel_metrics", (
         field("Kernel", "name", 48), field("Input Shape", "input_shapes"), field("Core Type", "core_type", 16),
         field("Metric", "metric", 26), field("Kind", "kind", 12), *both("Avg Duration", "average_ns"),
-        *both("Mean", "mean"), field("Delta", "delta"), field("DIFF", "diff", 10),
+        *both("Mean", "mean"), field("Delta", "delta", kind="number"), field("DIFF", "diff", 10),
         field("Share of the Change", "share"), field("Moved With the Kernel", _yes_or_no("moved"), 12),
     ), needed=False),
     "module": _Sheet("ModuleCompare", "modules", (
@@ -197,8 +197,8 @@ _SHEETS: Final[Mapping[str, _Sheet]] = {
     )),
     "counter": _Sheet("CounterCompare", "counters", (
         field("Source", "source", 20), field("Name", "name", 40), field("Measurement", "attribute", 24),
-        *both("Values", "calls"), *both("Mean", "mean"), field("Delta", "delta"), field("DIFF", "diff", 10),
-        *both("Min", "min"), *both("Max", "max"),
+        *both("Values", "calls"), *both("Mean", "mean"), field("Delta", "delta", kind="number"),
+        field("DIFF", "diff", 10), *both("Min", "min"), *both("Max", "max"),
     ), needed=False),
 }  # fmt: skip
 """Section -> its sheet, in their order."""
@@ -278,12 +278,9 @@ def _overall(book: Book, diff: Diff) -> None:
 
 
 def _overall_verdict(row: Row, e2e_ns: float | None) -> tuple[str | None, bool]:
-    delta = row["delta"]
-    # more overlap and more samples are good news; a count or a correction is neither good nor bad
-    if row["metric"] in ("overlap_ns", "samples_per_second") and delta is not None:
-        delta = -delta
-    elif row["unit"] == "count" or row["metric"] == "groups_at_once_ns":
-        return ("same" if delta == 0 else None), False
+    delta = cost(row)
+    if delta is None:
+        return ("same" if row["delta"] == 0 else None), False
     if row["unit"] == "ns" and delta and e2e_ns and abs(delta) < _SMALL_OF_E2E * e2e_ns:
         return "small", False
     return verdict(row, delta)

@@ -18,6 +18,24 @@ from tracker.reports.document import Column, Group, Look, Table, empty, table
 from tracker.results import EXPLAIN_COLUMNS, GRAINS, Cluster, Diff, ExplainedIncident, Shown, Status
 
 Row = dict[str, Any]
+_UNITS: Final[Mapping[str, str]] = {
+    "ns": "ns", "bytes": "bytes", "s": "rate",
+    **dict.fromkeys(("share", "ratio", "detectable", "effect", "contribution", "spread"), "ratio"),
+    **dict.fromkeys(("diff", "change", "gain", "factor"), "change"),
+    **dict.fromkeys(("mean", "min", "max", "p", "q"), "number"),
+    **dict.fromkeys(("calls", "ops", "packets", "step", "steps", "size", "rank", "ranks", "runs"), "count"),
+    **dict.fromkeys(("names", "stages", "microbatches", "place", "second", "count"), "count"),
+}  # fmt: skip
+
+
+def unit_of(name: str) -> str:
+    """What a column of a result holds, by the last word of its name: ns, bytes, count, ratio, change (a ratio with a
+    sign), number (of any size), rate (per second); "" for text.
+
+    >>> unit_of("baseline_ns"), unit_of("bandwidth_gb_per_s"), unit_of("name")
+    ('ns', 'rate', '')
+    """
+    return _UNITS.get(name.rpartition("_")[2], "")
 
 
 def plain(value: Any) -> Any:

@@ -212,6 +212,12 @@ def fit(table: Table, width: int) -> Fitted:
     return Fitted(tuple(columns[at] for at in beside), widths, tuple(rows), left_out)
 
 
+def fits(table: Table, width: int) -> bool:
+    """Whether `table`, which stands below a title, needs at most `width` terminal cells."""
+    widths = fit(table, width - GAP).widths
+    return sum(widths) + GAP * len(widths) <= width
+
+
 def _widths(
     columns: Sequence[Column], natural: Sequence[int], beside: Sequence[int], folded: Mapping[int, Sequence[int]],
     least: int, width: int,

@@ -14,7 +14,7 @@ from openpyxl.styles import Alignment, Font, NamedStyle, PatternFill
 from openpyxl.utils import get_column_letter
 from openpyxl.worksheet.properties import PageSetupProperties
 
-from tracker.reports.rows import Row, no_formula, plain, records
+from tracker.reports.rows import Row, no_formula, plain, records, unit_of
 from tracker.units import BYTES_PER_KIB, NS_PER_MS, NS_PER_US, counted, format_moment, printable
 
 if TYPE_CHECKING:
@@ -34,18 +34,9 @@ _CANDIDATE_FILL: Final = "FFF2CC"
 _HEADER_HEIGHT: Final = 46  # points: three lines
 
 _FORMATS: Final = {
-    "text": "@",
-    "filter": "@",
-    "us": "#,##0.000",
-    "ms": "#,##0.000",
-    "kb": "#,##0.00",
-    "mb": "#,##0.00",
-    "int": "#,##0",
-    "mean": "#,##0.00",
-    "number": "#,##0.0000",
-    "flag": "General",
-    "percent": "0.0%",
-}
+    "text": "@", "filter": "@", "flag": "General", "percent": "0.0%", "int": "#,##0", "number": "#,##0.0000",
+    **dict.fromkeys(("us", "ms"), "#,##0.000"), **dict.fromkeys(("kb", "mb", "mean"), "#,##0.00"),
+}  # fmt: skip
 _NUMBER_WIDTH: Final = 16  # shows 999,999,999.999; Excel shows ### where a number does not fit
 _PER_UNIT: Final = {"us": NS_PER_US, "ms": NS_PER_MS, "kb": BYTES_PER_KIB, "mb": BYTES_PER_KIB * BYTES_PER_KIB}
 
@@ -57,12 +48,10 @@ UNITS: Final = {
 SIDES: Final = (("Baseline", "baseline"), ("Candidate", "candidate"))
 """Both sides of a diff: how headers call them, and how the columns of its tables begin."""
 _KINDS: Final = {
-    "ns": "us", "bytes": "kb",
-    **dict.fromkeys(("share", "diff", "ratio", "detectable"), "percent"),
-    **dict.fromkeys(("mean", "min", "max", "q", "delta", "s"), "number"),
-    **dict.fromkeys(("calls", "ops", "packets", "step", "steps", "size", "rank", "ranks", "runs"), "count"),
+    "ns": "us", "bytes": "kb", "count": "count", "ratio": "percent", "change": "percent", "number": "number",
+    "rate": "number", "": "text",
 }  # fmt: skip
-"""Last word of the name of a column -> its kind; of all others text."""
+"""Unit of a column -> its kind."""
 _SUFFIXES: Final = {"us": " (us)", "kb": " (KiB)"}
 
 
@@ -92,7 +81,7 @@ def field(header: str, value: str | Callable[[Row], Any], width: int = 0, kind: 
     """
     take = (lambda row: row.get(value)) if isinstance(value, str) else value
     if not kind:
-        kind = _KINDS.get(value.rpartition("_")[2], "text") if isinstance(value, str) else "text"
+        kind = _KINDS[unit_of(value)] if isinstance(value, str) else "text"
         header += _SUFFIXES.get(kind, "")
     return Field(header, kind, take, width or (_NUMBER_WIDTH if kind != "text" else 24))
 
@@ -269,35 +258,27 @@ def _add_styles(book: Any) -> None:
 
 
 _SPECIAL: Final = {
-    "bandwidth_gb_per_s": ("Bandwidth (GB/s)", "number"),
-    "sum_squares_ns2": ("Sum of Squares (ns2)", "count"),
-    **{name: (name.title(), "number") for name in ("mean", "min", "max")},  # of any size, such as a ratio of 0.001
-}
-_QUOTIENTS: Final = (
-    "share", "diff", "ratio", "effect", "contribution", "change", "gain", "shared factor", "spread", "detectable",
-)  # fmt: skip
-_PROBABILITIES: Final = ("p", "q")
+    "bandwidth_gb_per_s": ("Bandwidth (GB/s)", "number"), "sum_squares_ns2": ("Sum of Squares (ns2)", "count"),
+    "bytes": ("Size (KiB)", "kb"),
+}  # fmt: skip
 _MOMENTS: Final = frozenset({"started_at_ns", "last_run_ns", "when_ns", "until_ns"})
 _WIDE: Final = ("name", "canonical_name", "input_shapes", "module", "op", "call_stack", "value", "path")
 
 
 def _field_of(name: str, values: list[Any]) -> Field:
-    """The column of a plain sheet: `_ns` becomes us, bytes become KiB, the unit stands in the header."""
-    words = name.replace("_", " ")
-    known = [value for value in map(plain, values) if value is not None]
+    """The column of a plain sheet: what its name says, times and sizes with the unit in the header; of other columns
+    what is in them.
+    """
+    title, unit, known = name.replace("_", " ").title(), unit_of(name), {type(plain(value)) for value in values}
+    known.discard(type(None))
     if name in _SPECIAL:
-        header, kind = _SPECIAL[name]
-        return field(header, name, kind=kind)
-    if words.endswith(_QUOTIENTS) and not any(isinstance(value, str) for value in known):
-        return field(words.title(), name, kind="percent")
-    if words.rpartition(" ")[2] in _PROBABILITIES:
-        return field(words.title(), name, kind="number")
+        return field(_SPECIAL[name][0], name, kind=_SPECIAL[name][1])
     if name in _MOMENTS:
-        when = f"{words[:-3].title()} (UTC)"
+        when = f"{title[:-3]} (UTC)"
         return field(when, lambda row: format_moment(row[name]) if row[name] and row[name] > 0 else None)
-    if name.endswith("_ns"):
-        return field(words[:-3].title(), name)
-    if name == "bytes" or name.endswith("_bytes"):
-        return field("Size" if name == "bytes" else words.removesuffix(" bytes").title(), name)
-    is_number = bool(known) and all(isinstance(value, int | float) and not isinstance(value, bool) for value in known)
-    return field(words.title(), name, 40 if name in _WIDE else 0, "count" if is_number else "text")
+    if unit in ("ns", "bytes"):
+        return field(title.rpartition(" ")[0], name)
+    if unit == "number" or (unit in ("ratio", "change") and str not in known):
+        return field(title, name)
+    kind = "count" if known and known <= {int, float} else "text"
+    return field(title, name, 40 if name in _WIDE else 0, kind)

@@ -20,16 +20,7 @@ from tracker.reports.views.history import points_of, series_title
 from tracker.reports.views.log import cell_tone, short_names
 from tracker.reports.views.matrix import labels, rows_of, verdict_lines
 from tracker.reports.workbook import UNITS, Book, Field, field
-from tracker.results import (
-    Advised,
-    Calibration,
-    Cluster,
-    ExplainedFinding,
-    History,
-    Log,
-    Matrix,
-    Shown,
-)
+from tracker.results import Advised, Calibration, Cluster, ExplainedFinding, History, Log, Matrix, Shown
 from tracker.units import printable
 
 TITLE = "Excel workbook with all details"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from tracker.compare.headline import short_labels
-from tracker.reports.cells import number, of, readable, share
+from tracker.reports.cells import col, readable, share
 from tracker.reports.commands import command_of, words_of
 from tracker.reports.document import SENTENCE, Block, Column, Document, Lines, Look, Table, Target
 from tracker.reports.rows import records, table_of
@@ -100,10 +100,9 @@ def efficiency_table(efficiency: Columns | None, limit: int | None) -> Table:
     rows = [] if efficiency is None else records(efficiency)
     columns = [
         OPERATOR, SHAPES, Column("type", lambda row: _TYPES.get(row["number_kind"] or "", MISSING_TEXT), drop=2),
-        Column("calls", of("calls", number), drop=3), Column("per step", of("total_ns", format_ns)),
-        Column("TFLOP/s", lambda row: f"{row['tflops_per_s']:,.1f}"),
+        col("calls", drop=3), col("per step", "total_ns"), Column("TFLOP/s", lambda row: f"{row['tflops_per_s']:,.1f}"),
         Column("GB/s", lambda row: MISSING_TEXT if row["gb_per_s"] is None else f"{row['gb_per_s']:,.0f}", drop=4),
-        Column("bound", of("bound"), left=True, drop=1), Column("efficiency", of("efficiency", share)),
+        col("bound", drop=1), col("efficiency", form=share, left=False),
     ]  # fmt: skip
     measured = bool(rows) and all(row["ceiling"] != "spec" for row in rows)
     note = "Efficiency by the fastest of this run: the device is not in the table of devices." if measured else ""

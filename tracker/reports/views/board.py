@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tracker.reports.cells import of, pairs, sparkline
+from tracker.reports.cells import col, of, pairs, sparkline
 from tracker.reports.commands import command
 from tracker.reports.document import WORDS, Column, Document, Look, Table, Target, Trend
 from tracker.reports.rows import Row, records, table_of
 from tracker.results import Board
-from tracker.units import MISSING_TEXT, format_bytes, format_diff, format_moment, format_ns
+from tracker.units import MISSING_TEXT, format_diff, format_moment
 
 _ROWS = 20
 _LEAST_AXIS = 0.05
@@ -39,13 +39,11 @@ def _lines(board: Board, lines: Sequence[Row], look: Look) -> Table:
         return " ".join([line["workload"], *(f"{key}={value}" for key, value in pairs(line["configuration"] or ""))])
 
     columns = [
-        Column("workload", name, **WORDS), Column("device", of("device"), drop=4, **WORDS),
-        Column("version", of("version", str), left=True),
-        Column("runs", lambda line: f"{line['version_runs']}/{line['runs']}", drop=5),
-        Column("step", of("step_ns", format_ns)), Column("since good", of("good_change", _change), drop=1),
-        Column("previous", of("previous_change", _change)), Column("pinned", of("pinned_change", _change), drop=3),
-        Column("course", of("course", _course), left=True, drop=2), Column("regressions", _counts, left=True),
-        Column("peak", of("peak_allocated_bytes", format_bytes), drop=6),
+        Column("workload", name, **WORDS), col("device", drop=4, **WORDS), col("version"),
+        Column("runs", lambda line: f"{line['version_runs']}/{line['runs']}", drop=5), col("step", "step_ns"),
+        col("since good", "good_change", _change, drop=1), col("previous", "previous_change", _change),
+        col("pinned", "pinned_change", _change, drop=3), col("course", form=_course, drop=2),
+        Column("regressions", _counts, left=True), col("peak", "peak_allocated_bytes", drop=6),
         Column("last run", of("last_run_ns", lambda ns: format_moment(ns) if ns else MISSING_TEXT), left=True, drop=7),
     ]  # fmt: skip
     points = tuple((point["version"], point["step_ns"], (), "", "") for point in courses.get(0, []))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tracker.reports.cells import share
+from tracker.reports.cells import percent, share
 from tracker.reports.rows import Row, plain
 from tracker.results import Bottleneck, Diff
 
@@ -59,25 +59,21 @@ def _parts(found: Bottleneck) -> list[str]:
         gain = loading if found.possible_gain_share is None else found.possible_gain_share
         idles = "" if gain == loading else f", {share(gain)} with the device idle"
         side, most = ("above", ", at most that much can be won") if gain > limit else ("not above", "")
-        parts.append(f"data loading is {share(loading)} of the step time{idles} ({side} {_per_cent(limit)}){most}")
+        parts.append(f"data loading is {share(loading)} of the step time{idles} ({side} {percent(limit)}){most}")
     exposed = found.communication_share
     if exposed:
         limit = limits["communication_bound_above"]
         side = "above" if exposed > limit else "not above"
         whole = _WHOLES[found.utilisation_of]
-        parts.append(f"exposed communication is {share(exposed)} of {whole} ({side} {_per_cent(limit)})")
+        parts.append(f"exposed communication is {share(exposed)} of {whole} ({side} {percent(limit)})")
     works = found.device_utilisation
     if works is not None:
         low, high = limits["host_bound_below"], limits["device_bound_above"]
-        side = f"between {_per_cent(low)} and {_per_cent(high)}"
+        side = f"between {percent(low)} and {percent(high)}"
         if not low <= works <= high:
-            side = f"below {_per_cent(low)}" if works < low else f"above {_per_cent(high)}"
+            side = f"below {percent(low)}" if works < low else f"above {percent(high)}"
         parts.append(f"the device works {share(works)} of {_WHOLES[found.utilisation_of]} ({side})")
     return parts
-
-
-def _per_cent(value: float) -> str:
-    return f"{value * 100:g} %"
 
 
 def record(found: Bottleneck | None) -> dict[str, Any] | None:
@@ -86,17 +82,16 @@ def record(found: Bottleneck | None) -> dict[str, Any] | None:
         return None
     numbers = (
         "data_loading_share", "device_utilisation", "possible_gain_share", "utilisation_of", "outside_steps_share",
-        "communication_share",
+        "communication_share", "missing", "thresholds",
     )  # fmt: skip
-    values: dict[str, Any] = {"class": found.bound, **{name: plain(getattr(found, name)) for name in numbers}}
-    return values | {"missing": list(found.missing), "thresholds": plain(found.thresholds)}
+    return {"class": found.bound, **{name: plain(getattr(found, name)) for name in numbers}}
 
 
 def rows(*found: Bottleneck) -> list[Row]:
     """The same for tables of values: a row per side, each with its name where there are two."""
     made = []
     for side, one in zip(("baseline", "candidate"), found, strict=False):
-        limits = [f"{name.replace('_', ' ')} {_per_cent(value)}" for name, value in one.thresholds.items()]
+        limits = [f"{name.replace('_', ' ')} {percent(value)}" for name, value in one.thresholds.items()]
         texts = {"missing": "; ".join(one.missing), "thresholds": ", ".join(limits)}
         made.append(({"side": side} if len(found) > 1 else {}) | (record(one) or {}) | texts)
     return made

@@ -8,7 +8,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from tracker.reports import cells
-from tracker.reports.cells import of
+from tracker.reports.cells import col, of, percent
 from tracker.reports.commands import command
 from tracker.reports.document import NAME, UNDER, Block, Column, Document, Look, Table, group
 from tracker.reports.rows import Row, records, table_of
@@ -32,7 +32,7 @@ def document(calibration: Calibration, look: Look) -> Document:
     smallest = "No slowdown of the step is found with the runs tried"
     if best is not None:
         smallest = (
-            f"A slowdown of the step is found from {_percent(round(best['detectable'], 3))} with {best['runs']} runs"
+            f"A slowdown of the step is found from {percent(round(best['detectable'], 3))} with {best['runs']} runs"
         )
     quiet = "thresholds are quiet: at most 1 false verdict per comparison"
     if loud:
@@ -68,21 +68,18 @@ def _blocks(calibration: Calibration, look: Look) -> Iterator[Block]:
         return "more than 16" if row["more_runs"] is None else str(row["more_runs"])
 
     series = [
-        Column("series", of("series_id", str)),
-        Column("name", of("name"), **NAME),
-        Column("of", of_series, **UNDER),
-    ]
+        Column("series", of("series_id", str)), col("name", **NAME), Column("of", of_series, **UNDER),
+    ]  # fmt: skip
     if len(calibration.tables["suspects"]):
         rows = records(calibration.tables["suspects"])
         title = f"Suspects of {rows[0]['version']}, and how many more runs like its own decide them"
-        more = [Column("change", of("change", format_diff)), Column("more runs", needed)]
+        more = [col("change"), Column("more runs", needed)]
         yield _cut(table_of(title, [*series, *more], rows, limit, tone=lambda row: "strong", is_first=True))
     if len(calibration.tables["series"]):
         more = [
-            Column("per step", lambda row: cells.cell(row["value"], row["unit"])),
-            Column("of step", of("share", cells.share), drop=2),
+            Column("per step", lambda row: cells.cell(row["value"], row["unit"])), col("of step", "share", drop=2),
             Column("spread", lambda row: f"±{cells.share(row['spread'])}"),
-        ]
+        ]  # fmt: skip
         rows = records(calibration.tables["series"])
         yield _cut(table_of("What varies most between runs", [*series, *more], rows, limit, is_first=True))
 
@@ -123,17 +120,16 @@ def _false(calibration: Calibration, look: Look) -> Table:
 
     def needed(row: Row) -> str:
         proposed = row["proposed_ratio"]
-        return f"above {_percent(max(ratios))}" if proposed is None else _percent(proposed)
+        return f"above {percent(max(ratios))}" if proposed is None else percent(proposed)
 
     columns = [
         Column("kind", lambda row: cells.KINDS[row["kind"]], left=True), Column("series", of("series", str)),
-        Column("threshold", of("used_ratio", _percent)),
-        Column("false verdicts", lambda row: f"{row['used_false']:.2f}"), Column("of series", part),
-        Column("needed", needed),
+        col("threshold", "used_ratio", percent), Column("false verdicts", lambda row: f"{row['used_false']:.2f}"),
+        Column("of series", part), Column("needed", needed),
     ]  # fmt: skip
     if look.details:
         # the smaller changes decide; what is left out first are the largest ones
-        heads = (Column(f"at {_percent(ratio)}", drop=at) for at, ratio in enumerate(ratios))
+        heads = (Column(f"at {percent(ratio)}", drop=at) for at, ratio in enumerate(ratios))
         columns.append(group(heads, lambda row: [found[row["kind"], ratio] for ratio in ratios]))
     title = "False verdicts per comparison, at the threshold in use, and the threshold needed for at most 1"
     return table_of(
@@ -148,7 +144,3 @@ def _false(calibration: Calibration, look: Look) -> Table:
 def _is_loud(row: Row) -> bool:
     """Whether the threshold in use lets too many false verdicts through for a kind of series."""
     return row["proposed_ratio"] is None or row["proposed_ratio"] > row["used_ratio"]
-
-
-def _percent(ratio: float) -> str:
-    return f"{ratio * 100:g} %"

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from tracker.compare.headline import short_labels
-from tracker.reports.cells import READABLE, cell, number, of, rate, share, signed, words
+from tracker.reports.cells import READABLE, cell, col, number, of, rate, signed, words
 from tracker.reports.commands import command_of, words_of
 from tracker.reports.document import UNDER, WORDS, Block, Column, Document, HeatMap, Lines, Look, Table, Target
 from tracker.reports.rows import Row, records, table_of
 from tracker.reports.text import ROWS
 from tracker.reports.views.sections import OPERATOR, SHAPES
 from tracker.results import SLOW, Cluster
-from tracker.units import MISSING_TEXT, counted, format_bytes, format_diff, format_ns, format_numbers
+from tracker.units import MISSING_TEXT, counted, format_diff, format_numbers
 
 if TYPE_CHECKING:
     from tracker.columns import Columns
@@ -69,84 +69,66 @@ def _verdict(row: Row) -> str:
 
 _SHAPES: Final[Mapping[str, tuple[Column, ...]]] = {
     "ranks": (
-        Column("rank", of("rank", number)), Column("host", of("host", words), drop=3, **WORDS),
-        Column("stage", of("stage", words), drop=4), Column("step", of("step_ns", format_ns)),
-        Column("own time", of("own_ns", format_ns)), Column("of peers", of("own_ratio", _factor)),
+        col("rank"), col("host", form=words, drop=3, **WORDS), Column("stage", of("stage", words), drop=4),
+        col("step", "step_ns"), col("own time", "own_ns"), col("of peers", "own_ratio", _factor),
         Column("slowest", lambda row: "" if row["slowest_steps"] is None else number(row["slowest_steps"]), drop=2),
-        Column("q", of("q", _chance), drop=2), Column("compute", of("compute_ns", format_ns), drop=5),
-        Column("exposed comm.", of("exposed_communication_ns", format_ns), drop=1),
-        Column("waits", of("wait_ns", format_ns), drop=1), Column("idle", of("idle_ns", format_ns), drop=5),
-        Column("verdict", _verdict, left=True),
+        col("q", form=_chance, drop=2), col("compute", "compute_ns", drop=5),
+        col("exposed comm.", "exposed_communication_ns", drop=1), col("waits", "wait_ns", drop=1),
+        col("idle", "idle_ns", drop=5), Column("verdict", _verdict, left=True),
     ),
     "steps": (
-        Column("rank", of("rank", number)), Column("step", of("step", number)),
-        Column("own time", of("own_ns", format_ns)), Column("of peers", of("own_ratio", _factor)),
+        col("rank"), col("step"), col("own time", "own_ns"), col("of peers", "own_ratio", _factor),
     ),
     "hosts": (
-        Column("host", of("host", words), **WORDS), Column("ranks", of("ranks", number)),
-        Column("own time of others", of("own_ratio", _factor)), Column("slowest", of("slowest_steps", number)),
-        Column("q", of("q", _chance)), Column("verdict", _verdict, left=True),
+        col("host", form=words, **WORDS), col("ranks"), col("own time of others", "own_ratio", _factor),
+        col("slowest", "slowest_steps"), col("q", form=_chance), Column("verdict", _verdict, left=True),
     ),
     "stages": (
-        Column("stage", of("stage", words)), Column("ranks", of("ranks", number)),
-        Column("own time", of("own_ns", format_ns)),
+        Column("stage", of("stage", words)), col("ranks"), col("own time", "own_ns"),
         Column("slowest rank", lambda row: f"{cell(row['own_max_ns'], 'ns')} ({number(row['own_max_rank'])})"),
-        Column("spread", of("spread", _factor), drop=1), Column("compute", of("compute_ns", format_ns), drop=2),
-        Column("exposed comm.", of("exposed_communication_ns", format_ns), drop=2),
-        Column("idle", of("idle_ns", format_ns), drop=3),
-        Column("bubble", of("bubble_ns", format_ns)), Column("of step", of("bubble_share", share)),
-        Column("preparing", of("preparing_ns", format_ns), drop=4), Column("verdict", _verdict, left=True),
+        col("spread", form=_factor, drop=1), col("compute", "compute_ns", drop=2),
+        col("exposed comm.", "exposed_communication_ns", drop=2), col("idle", "idle_ns", drop=3),
+        col("bubble", "bubble_ns"), col("of step", "bubble_share"), col("preparing", "preparing_ns", drop=4),
+        Column("verdict", _verdict, left=True),
     ),
     "pipeline": (
-        Column("stages", of("stages", number)), Column("microbatches", of("microbatches", number)),
-        Column("model", of("model_ns", format_ns)), Column("with even ranks", of("even_ns", format_ns)),
-        Column("with even stages", of("flat_ns", format_ns)), Column("slowdown", of("slowdown", _factor)),
-        Column("ideal bubble", of("ideal_bubble_share", share), drop=1),
+        col("stages"), col("microbatches"), col("model", "model_ns"), col("with even ranks", "even_ns"),
+        col("with even stages", "flat_ns"), Column("slowdown", of("slowdown", _factor)),
+        col("ideal bubble", "ideal_bubble_share", drop=1),
     ),
     "roles": (
-        Column("role", of("role", words), left=True), Column("rank", of("rank", number)),
-        Column("calls", of("calls", number)),
-        Column("time", of("total_ns", format_ns)), Column("exposed", of("exposed_ns", format_ns)),
-        Column("share", of("exposed_share", share)), Column("waits", of("wait_ns", format_ns)),
+        col("role", form=words), col("rank"), col("calls"), col("time", "total_ns"), col("exposed", "exposed_ns"),
+        col("share", "exposed_share"), col("waits", "wait_ns"),
     ),
     "groups": (
-        Column("role", of("role", words), left=True), Column("ranks", of("ranks", words), **UNDER),
-        Column("kind", of("kind", words), left=True), Column("calls", of("calls", number)),
-        Column("bytes", of("bytes", format_bytes), drop=3), Column("time", of("elapse_ns", format_ns)),
-        Column("transit", of("transit_ns", format_ns)), Column("waits", of("wait_ns", format_ns)),
-        Column("most by", of("most_wait_rank", words), drop=1), Column("exposed", of("exposed_ns", format_ns), drop=2),
-        Column("bus GB/s", of("bus_gb_per_s", rate), drop=2),
+        col("role", form=words), Column("ranks", of("ranks", words), **UNDER), col("kind", form=words), col("calls"),
+        col("bytes", drop=3), col("time", "elapse_ns"), col("transit", "transit_ns"), col("waits", "wait_ns"),
+        col("most by", "most_wait_rank", words, drop=1), col("exposed", "exposed_ns", drop=2),
+        col("bus GB/s", "bus_gb_per_s", drop=2),
         Column("complete", lambda row: "yes" if row["complete"] else "no", drop=4),
     ),
     "calls": (
-        Column("role", of("role", words), left=True), Column("ranks", of("ranks", words), **UNDER),
-        Column("kind", of("kind", words), left=True), Column("step", of("step", number)),
-        Column("bytes", of("bytes", format_bytes), drop=1), Column("longest", of("elapse_ns", format_ns)),
-        Column("transit", of("transit_ns", format_ns)), Column("last rank", of("last_rank", words)),
-        Column("late by", of("late_ns", format_ns)),
+        col("role", form=words), Column("ranks", of("ranks", words), **UNDER), col("kind", form=words), col("step"),
+        col("bytes", drop=1), col("longest", "elapse_ns"), col("transit", "transit_ns"),
+        col("last rank", "last_rank", words), col("late by", "late_ns"),
     ),
     "links": (
-        Column("transport", of("transport", words), left=True), Column("from rank", of("source_rank", number)),
-        Column("to rank", of("target_rank", number)), Column("bytes", of("bytes", format_bytes)),
-        Column("GB/s", of("bandwidth_gb_per_s", rate)), Column("z", of("z", rate), drop=1),
-        Column("verdict", _verdict, left=True),
+        col("transport", form=words), col("from rank", "source_rank"), col("to rank", "target_rank"), col("bytes"),
+        col("GB/s", "bandwidth_gb_per_s"), Column("z", of("z", rate), drop=1), Column("verdict", _verdict, left=True),
     ),
     "operators": (
-        OPERATOR, SHAPES, Column("stage", of("stage", words), drop=3), Column("ranks", of("ranks", number), drop=2),
-        Column("calls", _calls, drop=1),
-        Column("median", of("median_ns", format_ns)), Column("minimum", of("min_ns", format_ns), drop=4),
-        Column("maximum", of("max_ns", format_ns)), Column("rank", of("max_rank", number)),
-        Column("would save", of("saving_ns", format_ns)),
+        OPERATOR, SHAPES, Column("stage", of("stage", words), drop=3), col("ranks", drop=2),
+        Column("calls", _calls, drop=1), col("median", "median_ns"), col("minimum", "min_ns", drop=4),
+        col("maximum", "max_ns"), col("rank", "max_rank"), col("would save", "saving_ns"),
     ),
     "balance": (
-        Column("stage", of("stage", words)), Column("quantity", of("quantity", words), left=True),
+        Column("stage", of("stage", words)), col("quantity", form=words),
         Column("mean", lambda row: cell(row["mean"], row["unit"])),
-        Column("largest", lambda row: cell(row["max"], row["unit"])), Column("rank", of("max_rank", number)),
+        Column("largest", lambda row: cell(row["max"], row["unit"])), col("rank", "max_rank"),
         Column("imbalance", of("imbalance", _factor)),
     ),
     "changes": (
-        Column("section", of("section", words), left=True), Column("of", of("name", words), **WORDS),
-        Column("metric", of("metric", _metric), left=True),
+        col("section", form=words), col("of", "name", words, **WORDS), col("metric", form=_metric),
         Column("baseline", lambda row: _value(row, "baseline_value")),
         Column("candidate", lambda row: _value(row, "candidate_value")),
         Column("change", lambda row: signed(_value(row, "delta"), row["delta"])),

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from tracker.compare.headline import CUT_OUTS, short_labels
 from tracker.reports import cells
-from tracker.reports.cells import of, values
+from tracker.reports.cells import col, of, values
 from tracker.reports.commands import command_of, options_of, others_of
 from tracker.reports.document import (
     NAME,
@@ -27,7 +27,6 @@ from tracker.reports.document import (
     Target,
     few,
     group,
-    table,
 )
 from tracker.reports.rows import Row, records, table_of
 from tracker.reports.text import ROWS, shorten
@@ -47,10 +46,7 @@ _LEAST_NET: Final = 0.1
 """Part of all that moved from which on a change has parts that say something: else losses and gains cancel."""
 _NAME: Final = 60
 """Characters of an operator's name in a sentence."""
-_BESIDE: Final = (
-    ("mean_step_ns", "mean step"), ("data_loading_ns", "data loading"), ("peak_allocated_bytes", "peak memory"),
-    ("samples_per_second", "samples per second"),
-)  # fmt: skip
+_BESIDE: Final = ("mean_step_ns", "data_loading_ns", "peak_allocated_bytes", "samples_per_second")
 """Numbers of the step that are no part of its sum."""
 _REST: Final = {False: "rest (medians do not add up)", True: "rest (kernels at the same time, medians)"}
 
@@ -147,78 +143,57 @@ def heads(labels: list[str]) -> list[Column]:
     return [Column(name, short="" if name == text else text) for name, text in zip(names, shorts, strict=True)]
 
 
-def _heads(diff: Diff) -> list[Column]:
-    return heads([diff.baseline.label, diff.candidate.label])
-
-
 def _step(diff: Diff) -> Table:
     """The parts of a step on both sides, which add up to it; below, what is no part of it."""
     found, of_step = diff.explanation, {row["metric"]: row for row in records(diff.tables["overall"])}
-    totals = (found.baseline_ns, found.candidate_ns, found.delta_ns)
-    unit = time_unit(*totals, *(part.delta_ns for part in found.parts))
-    rows: list[Row] = []
+    sides = (found.baseline_ns, found.candidate_ns)
+    unit = time_unit(*sides, found.delta_ns, *(part.delta_ns for part in found.parts))
     longest = max((abs(part.delta_ns) for part in found.parts), default=0.0)
-    others = [part.delta_ns for part in found.parts if part.name != "rest_ns"]
+    rest = cells.rest_of(found.delta_ns, [part.delta_ns for part in found.parts if part.name != "rest_ns"], unit)
+
+    def line(metric: str, label: str, before: float | None, after: float | None, delta: float | None) -> Row:
+        change = format_diff(delta / before) if delta is not None and before and before > 0 else ""
+        numbers = [format_ns(before, unit), format_ns(after, unit), cells.signed(format_ns(delta, unit), delta), change]
+        return {"metric": metric, "label": label, "numbers": numbers, "bar": None}
+
+    rows: list[Row] = []
     for part in found.parts:
-        row = of_step.get(part.name, {})
-        delta = part.delta_ns if part.name != "rest_ns" else cells.rest_of(found.delta_ns, others, unit)
-        rows.append({
-            "metric": part.name, "label": cells.PARTS.get(part.name, part.title), "verdict": row.get("verdict"),
-            "numbers": (part.baseline_ns, part.candidate_ns, delta),
-            "bar": part.delta_ns / longest if longest else None,
+        row, label = of_step.get(part.name, {}), cells.PARTS.get(part.name, part.title)
+        delta = rest if part.name == "rest_ns" else part.delta_ns
+        rows.append(line(part.name, label, part.baseline_ns, part.candidate_ns, delta) | {
+            "bar": part.delta_ns / longest if longest else None, "verdict": row.get("verdict"),
             "tone": cells.tone(row, part.delta_ns) if row else "",
         })  # fmt: skip
-    is_step = found.total_metric == "step_ns"
+    names, is_step = [row["label"] for row in rows], found.total_metric == "step_ns"
     total = of_step.get(found.total_metric, of_step.get("duration_ns" if is_step else found.total_metric, {}))
-    rows.append({
-        "metric": found.total_metric, "label": "= step time" if is_step else "= E2E", "numbers": totals, "bar": None,
-        "tone": "strong", "verdict": found.verdict or total.get("verdict"), "is_total": True,
-    })  # fmt: skip
-    in_sum = {part.name for part in found.parts}
-    for name, label in _BESIDE:
+    whole = line(found.total_metric, "= step time" if is_step else "= E2E", *sides, found.delta_ns)
+    rows.append(whole | {"tone": "strong", "total": found.verdict or total.get("verdict"), "verdict": None})
+    for name in _BESIDE:
         row = of_step.get(name, {})
         ends = (row.get("baseline_value"), row.get("candidate_value"))
-        if not row or name in in_sum or not any(ends):
+        if not any(ends) or any(part.name == name for part in found.parts):
             continue
         if name == "mean_step_ns" and (not is_step or not _differs(row, total)):
             continue
-        flip = name == "samples_per_second"
+        texts = values("count" if name == "samples_per_second" else row["unit"], *ends, row["delta"])
         rows.append({
-            "metric": name, "label": label, "verdict": row["verdict"], "bar": None, "diff": row["diff"],
-            "texts": values("count" if flip else row["unit"], *ends, row["delta"]),
-            "tone": cells.tone(row, -(row["delta"] or 0.0) if flip else row["delta"]),
+            "metric": name, "label": cells.PARTS[name], "verdict": row["verdict"], "bar": None,
+            "numbers": [*texts, format_diff(row["diff"])], "tone": cells.tone(row, cells.cost(row)),
         })  # fmt: skip
-
-    def numbers(row: Row) -> list[str]:
-        if "texts" in row:
-            return [*row["texts"], format_diff(row["diff"])]
-        before, after, delta = row["numbers"]
-        relative = format_diff(delta / before) if delta is not None and before and before > 0 else ""
-        return [format_ns(before, unit), format_ns(after, unit), cells.signed(format_ns(delta, unit), delta), relative]
-
-    def verdict(row: Row) -> str:
-        return row["verdict"] or "" if row.get("is_total") or row["verdict"] in CHANGED else ""
-
-    heads = [*_heads(diff), Column("change"), Column("change %", drop=1, short="%")]
-    columns = [Column("step" if is_step else "E2E", of("label", str), left=True), group(heads, numbers)]
+    labels = heads([diff.baseline.label, diff.candidate.label])
+    columns = [
+        col("step" if is_step else "E2E", "label"),
+        group([*labels, Column("change"), Column("change %", drop=1, short="%")], lambda row: list(row["numbers"])),
+        Column("", lambda row: row.get("total") or (row["verdict"] if row["verdict"] in CHANGED else ""), left=True),
+    ]  # fmt: skip
+    parts = [[getattr(part, f"{side}_ns") or 0.0 for part in found.parts] for side in SIDES]
+    drawn = zip(labels, sides, parts, strict=True)
+    chart = Bars(tuple(names), tuple((one.header, format_ns(value, unit), tuple(own)) for one, value, own in drawn))
     strips = tuple(diff.samples.overall.get(row["metric"]) for row in rows) if diff.samples.has_repeats else ()
     return table_of(
-        "", [*columns, Column("", verdict, left=True)], rows, tone=lambda row: row["tone"], is_first=True,
-        links=lambda row: diff_tables.history_of_run(diff, row["metric"]), bars=lambda row: row["bar"],
-        chart=_bars(diff, unit), strips=strips,
+        "", columns, rows, tone=lambda row: row["tone"], is_first=True, bars=lambda row: row["bar"], chart=chart,
+        links=lambda row: diff_tables.history_of_run(diff, row["metric"]), strips=strips,
     )  # fmt: skip
-
-
-def _bars(diff: Diff, unit: tuple[int, str]) -> Bars:
-    """The parts of a step on both sides."""
-    found = diff.explanation
-    heads = _heads(diff)
-    totals = zip(heads, (found.baseline_ns, found.candidate_ns), SIDES, strict=True)
-    sides = tuple(
-        (head.header, format_ns(total, unit), tuple(getattr(part, f"{side}_ns") or 0.0 for part in found.parts))
-        for head, total, side in totals
-    )
-    return Bars(tuple(cells.PARTS.get(part.name, part.title) for part in found.parts), sides)
 
 
 def _differs(mean: Row, median: Row) -> bool:
@@ -235,30 +210,36 @@ def _causes(diff: Diff) -> Table:
     delta, moved = abs(found.delta_ns or 0.0), fsum(abs(row.delta_ns) for row in rows)
     has_shares = bool(found.baseline_ns and delta >= max(_LEAST_CHANGE * found.baseline_ns, _LEAST_NET * moved))
     unit = time_unit(found.delta_ns, *(row.delta_ns for row in rows))
-    columns = [Column("cause", **NAME), Column("change"), Column("of change"), Column(""), Column("why", **SENTENCE)]
-    lines: list[tuple[str, list[str]]] = []
-    others = [row.delta_ns for row in rows if row.kind != "rest"]
-    adds: list[float | None] = []
-    links: list[Target | None] = []
-    for row in rows:
-        delta = row.delta_ns if row.kind != "rest" else cells.rest_of(found.delta_ns, others, unit)
-        adds.append(delta)
-        line = [_name(row, diff), cells.signed(format_ns(delta, unit), delta)]
-        line += [_of_change(row.share) if has_shares else "", cells.MARKS.get(row.verdict or "", "")]
-        colour = cells.TONES.get(row.verdict or "", "sum" if row.kind in ("others", "part", "rest") else "")
-        lines.append((colour, [*line, _why(row)]))
-        # of a cause that is one operator, or one part of the step
-        if row.kind == "part":
-            links.append(diff_tables.history_of_run(diff, row.metric))
-        else:
-            is_one = row.kind not in ("others", "rest", "replacement")
-            links.append(history_of(diff.candidate.workload, row.name) if is_one else None)
+    rest = cells.rest_of(found.delta_ns, [row.delta_ns for row in rows if row.kind != "rest"], unit)
     if found.delta_ns is not None:
         whole = "= step time" if found.total_metric == "step_ns" else "= E2E"
-        ends = [whole, cells.signed(format_ns(found.delta_ns, unit), found.delta_ns), "100 %" if has_shares else ""]
-        lines.append(("strong", [*ends, *[""] * (len(columns) - len(ends))]))
-        adds.append(None)
-    return table("", columns, lines, is_first=True, adds=tuple(adds), links=tuple(links))
+        rows = (*rows, Contribution("whole", whole, found.delta_ns))
+
+    def delta_of(row: Contribution) -> float:
+        return rest if row.kind == "rest" else row.delta_ns
+
+    def part(row: Contribution) -> str:
+        return ("100 %" if row.kind == "whole" else _of_change(row.share)) if has_shares else ""
+
+    def tone(row: Contribution) -> str:
+        kinds = {"whole": "strong", "others": "sum", "part": "sum", "rest": "sum"}
+        return cells.TONES.get(row.verdict or "", kinds.get(row.kind, ""))
+
+    def link(row: Contribution) -> Target | None:
+        # of a cause that is one operator, or one part of the step
+        if row.kind == "part":
+            return diff_tables.history_of_run(diff, row.metric)
+        is_one = row.kind not in ("others", "rest", "replacement", "whole")
+        return history_of(diff.candidate.workload, row.name) if is_one else None
+
+    columns = [
+        Column("cause", lambda row: _name(row, diff), **NAME),
+        Column("change", lambda row: cells.signed(format_ns(delta_of(row), unit), delta_of(row))),
+        Column("of change", part), Column("", lambda row: cells.MARKS.get(row.verdict or "", "")),
+        Column("why", _why, **SENTENCE),
+    ]  # fmt: skip
+    adds = tuple(None if row.kind == "whole" else delta_of(row) for row in rows)
+    return table_of("", columns, rows, is_first=True, tone=tone, links=link, adds=adds)
 
 
 def _of_change(share: float | None) -> str:
@@ -281,6 +262,8 @@ def _name(row: Contribution, diff: Diff) -> str:
         return _REST[diff.metric != "host_self_ns"]
     if row.kind == "part":
         return cells.PARTS.get(row.metric, row.name)
+    if row.kind == "whole":
+        return row.name
     if row.kind == "replacement":
         return cells.replaced_name(row.name)
     finding = row.input_shapes if row.verdict in CHANGED or row.input_shapes == OTHER_SHAPES else ""
@@ -289,14 +272,11 @@ def _name(row: Contribution, diff: Diff) -> str:
 
 def _why(row: Contribution) -> str:
     """Slower or more often, with the numbers that show it."""
-    if row.kind in ("others", "rest", "part"):
-        return row.why
-    if row.why in ("new", "gone"):
+    if row.kind in ("others", "rest", "part", "whole") or row.why in ("new", "gone"):
         return row.why
     if row.why in ("more calls", "fewer calls"):
         return f"{row.why}: {cells.calls(row.baseline_calls, row.candidate_calls)}"
-    unit = time_unit(row.baseline_ns, row.candidate_ns)
-    times = f"{format_ns(row.baseline_ns, unit).split(' ')[0]} -> {format_ns(row.candidate_ns, unit)}"
+    times = cells.times(row.baseline_ns, row.candidate_ns)
     return f"{row.why.removesuffix(' per call')}: {times}".removeprefix(": ")
 
 
@@ -305,9 +285,10 @@ def _environment(diff: Diff, look: Look) -> Table:
     rows = records(diff.tables["environment"])
     if not rows:
         note = "Nothing else that was recorded changed (environment, configuration, profiler settings)."
-        return table("", [], [], note=note, is_first=True)
-    columns = [Column("kind", of("kind"), left=True), Column("what else changed", of("key"), **NAME)]
-    columns += [replace(one, cell=of(side), **NAME) for one, side in zip(_heads(diff), SIDES, strict=True)]
+        return table_of("", [], [], note=note, is_first=True)
+    columns = [col("kind"), col("what else changed", "key", **NAME)]
+    labels = heads([diff.baseline.label, diff.candidate.label])
+    columns += [replace(one, cell=of(side), **NAME) for one, side in zip(labels, SIDES, strict=True)]
     limit = None if look.details or look.limit == 0 else _ENVIRONMENT_ROWS
     return table_of("", columns, rows, limit, is_first=True)
 

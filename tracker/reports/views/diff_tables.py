@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from tracker.detect import DEFAULTS
 from tracker.reports import cells
-from tracker.reports.cells import diff_text, number, of, pair, readable, share, tone, values
+from tracker.reports.cells import col, diff_text, number, of, pair, readable, share, tone, values
 from tracker.reports.commands import command
-from tracker.reports.document import NAME, PLACE, UNDER, WORDS, Column, Curves, Strip, Table, Target, group, table
+from tracker.reports.document import NAME, PLACE, UNDER, WORDS, Column, Curves, Strip, Table, Target, group
 from tracker.reports.rows import Row, records, table_of
 from tracker.reports.views import sections
 from tracker.reports.views.sections import COLLECTIVE, COLLECTIVE_PARTS, OPERATOR, SHAPES, SIDES, series_of
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _DRAWN: Final = 30
 """Rows whose runs are drawn."""
 _MEANS: Final = (
-    *(Column(side, of(f"{side}_mean", cells.measured)) for side in SIDES), Column("change %", of("diff", format_diff)),
+    *(Column(side, of(f"{side}_mean", cells.measured)) for side in SIDES), col("change %", "diff"),
 )  # fmt: skip
 _HEADS: Final = (*map(Column, SIDES), Column("change"), Column("change %"))
 
@@ -88,24 +88,17 @@ def overall(diff: Diff, limit: int | None) -> list[Table]:
         unit = "count" if row["metric"] == "samples_per_second" else row["unit"]
         return [*values(unit, row["baseline_value"], row["candidate_value"], row["delta"]), format_diff(row["diff"])]
 
-    def colour(row: Row) -> str:
-        # more overlap and more samples are good news; a count or a correction is neither good nor bad
-        flip = row["metric"] in ("overlap_ns", "samples_per_second")
-        if (row["unit"] == "count" and not flip) or row["metric"] == "groups_at_once_ns":
-            return ""
-        return tone(row, -row["delta"] if flip and row["delta"] else row["delta"])
-
     def shares(row: Row) -> str:
         return pair(*(share(row[f"{side}_share"]) for side in SIDES))
 
     columns = [
-        Column("metric", lambda row: "  " * int(row["level"] or 0) + str(row["title"] or row["metric"]), **WORDS)
-    ]
-    columns += [group(_HEADS, numbers), Column("share of E2E", shares, drop=1)]
-    columns += [Column("calls", _calls, drop=2)] * counted
+        Column("metric", lambda row: "  " * int(row["level"] or 0) + str(row["title"] or row["metric"]), **WORDS),
+        group(_HEADS, numbers), Column("share of E2E", shares, drop=1),
+        *[Column("calls", _calls, drop=2)] * counted, *verdicts(rows),
+    ]  # fmt: skip
     return [
         table_of(
-            "Overall, per step", [*columns, *verdicts(rows)], shown, tone=colour,
+            "Overall, per step", columns, shown, tone=lambda row: tone(row, cells.cost(row)),
             links=lambda row: history_of_run(diff, row["metric"]),
         )
     ]  # fmt: skip
@@ -127,7 +120,7 @@ def operators(diff: Diff, limit: int | None) -> list[Table]:
 
     ops = diff.tables["ops"]
     rows = ops.taken(ops.known("baseline_ns") | ops.known("candidate_ns"))
-    host = Column("host change", of("host_delta_ns", cells.change), drop=4)
+    host = col("host change", "host_delta_ns", cells.change, drop=4)
     on_device = diff.metric == "device_self_ns" and ops.has("host_delta_ns")
     chosen = filters(diff)
     found = _compared(
@@ -154,7 +147,7 @@ def _still_open(row: Row) -> str:
 def _too_small(rows: Columns) -> str:
     """Why rows are BELOW_LIMIT that have a clear change and a small q; "" where none is."""
     found = "verdict" in rows and ("BELOW_LIMIT", REASONS["CONTRIBUTION"]) in rows.rows("verdict", "reason")
-    least = f"{DEFAULTS.floor * 100:g} %"
+    least = cells.percent(DEFAULTS.floor)
     return f"BELOW_LIMIT: significant, but too small a part of the step, usually below {least}." if found else ""
 
 
@@ -202,7 +195,7 @@ def kernels(diff: Diff, limit: int | None) -> list[Table]:
         return "; ".join(filter(None, (str(row["why"] or ""), _still_open(row))))
 
     keys = [
-        Column("kernel", of("name"), **NAME),
+        col("kernel", "name", **NAME),
         Column("type", lambda row: "" if row["type"] == row["name"] else str(row["type"] or ""), **UNDER), SHAPES,
         Column("launched by", launched_by, **UNDER),
         Column("category", lambda row: str(row["category"] or MISSING_TEXT), left=True, drop=2),
@@ -216,8 +209,8 @@ def metrics(diff: Diff, limit: int | None) -> list[Table]:
     """Kernel metrics of both sides, those of the kernel that changed most first."""
     moved = {True: "yes", False: "no"}
     columns = [
-        Column("kernel", of("name"), **NAME), SHAPES, Column("metric", of("metric"), **NAME), *_MEANS,
-        Column("of change", of("share", share)), Column("moved", lambda row: moved.get(row["moved"], MISSING_TEXT)),
+        col("kernel", "name", **NAME), SHAPES, col("metric", **NAME), *_MEANS,
+        col("of change", "share"), Column("moved", lambda row: moved.get(row["moved"], MISSING_TEXT)),
     ]  # fmt: skip
     rows = diff.tables["kernel_metrics"]
 
@@ -268,14 +261,14 @@ def links(diff: Diff, limit: int | None) -> list[Table]:
     def sizes(row: Row) -> str:
         return pair(*values("bytes", row["baseline_bytes"], row["candidate_bytes"], None)[:2])
 
-    keys = [*COLLECTIVE, Column("transport", of("transport"), left=True)]
+    keys = [*COLLECTIVE, col("transport")]
     heads = (*map(Column, SIDES), Column("change", drop=1), Column("change %"))
     timed: list[Column] = [group(heads, times), Column("GB/s", both("bandwidth_gb_per_s", cells.rate), drop=2)]
     large = Column("large packets", both("large_packet_ratio", share), drop=3)
     columns = [*keys, Column("bytes", sizes, drop=4), *timed, large]
     found = [table_of("Links by change of transit time", columns, whole, limit, tone=_colour)]
     if len(ends):
-        ranks = [Column("from rank", of("source_rank", number)), Column("to rank", of("target_rank", number))]
+        ranks = [col("from rank", "source_rank"), col("to rank", "target_rank")]
         title = "Links between ranks by change of transit time"
         found.append(table_of(title, [*keys, *ranks, *timed], ends, limit, tone=_colour))
     return found
@@ -300,7 +293,7 @@ def memory_peak(diff: Diff, limit: int | None) -> list[Table]:
     every = records(rows)
     components = sorted({row["component"] for row in every})
     keys = [OPERATOR, SHAPES, sections.MODULE, sections.ALLOCATOR]
-    keys.append(Column("component", of("component"), left=True, drop=0 if len(components) > 1 else 9))
+    keys.append(col("component", drop=0 if len(components) > 1 else 9))
     title = "Memory at the peak, by owner"
     found = _compared(title, keys, rows, limit, sections.CODE, of="bytes", calls="blocks")
     sums = []
@@ -333,7 +326,7 @@ def memory_blocks(diff: Diff, limit: int | None) -> list[Table]:
     def code(row: Row) -> str:
         return str(row["candidate_code_line"] or row["baseline_code_line"] or "")
 
-    keys = [OPERATOR, SHAPES, sections.ALLOCATOR, Column("place", of("place", number), drop=1)]
+    keys = [OPERATOR, SHAPES, sections.ALLOCATOR, col("place", drop=1)]
     extra = (Column("held", held), replace(sections.CODE, cell=code))
     rows = diff.tables["memory_blocks"]
     return [_compared("Largest single allocations", keys, rows, limit, *extra, of="bytes", calls="")]
@@ -348,35 +341,37 @@ def modules(diff: Diff, limit: int | None) -> list[Table]:
         # its path may be a number, as a key that of a series
         return Target("history", (("--module", str(row["module"])), ("--workload", diff.candidate.workload)))
 
-    keys = [Column("module", of("module"), **NAME), Column("phase", of("phase"), left=True)]
+    keys = [col("module", **NAME), col("phase")]
     return [_compared(f"Modules by change of {metric_words(diff)}", keys, diff.tables["modules"], limit, links=link)]
 
 
-def api(diff: Diff, limit: int | None) -> list[Table]:
-    """Host API calls by change of their total time."""
-    keys = [Column("API call", of("name"), **NAME), Column("level", of("level"), left=True, drop=2)]
-    links = _series(diff, "name", "api")
-    return [_compared("Host API calls by change of total time", keys, diff.tables["api"], limit, links=links)]
+def _by_change(title: str, name: str, *keys: Column, kind: str = "") -> Callable[[Diff, int | None], list[Table]]:
+    """What makes a section of one table by change, whose columns are always the same. `kind`: of its series."""
+
+    def made(diff: Diff, limit: int | None) -> list[Table]:
+        links = _series(diff, "name", kind) if kind else ()
+        return [_compared(title, keys, diff.tables[name], limit, links=links)]
+
+    return made
 
 
-_KERNEL_TYPE: Final = (
-    Column("kernel type", of("type"), **NAME),
-    Column("core type", of("core_type"), left=True, drop=2),
-)
 _COUNTER: Final = (
-    Column("source", of("source"), left=True), Column("name", of("name"), **NAME),
-    Column("measurement", of("attribute"), **NAME), *_MEANS,
+    col("source"), col("name", **NAME), col("measurement", "attribute", **NAME), *_MEANS,
 )  # fmt: skip
 SECTIONS: Final[Mapping[str, Callable[[Diff, int | None], list[Table]]]] = {
     "overall": overall, "operator": operators, "kernel": kernels, "metric": metrics, "communication": communication,
     "link": links, "memory": memory, "memory_peak": memory_peak, "memory_block": memory_blocks, "module": modules,
-    "api": api,
-    "kernel_type": lambda diff, limit: [
-        _compared("Kernel types by change of total time", _KERNEL_TYPE, diff.tables["kernel_types"], limit)
-    ],
+    "api": _by_change(
+        "Host API calls by change of total time", "api", col("API call", "name", **NAME), col("level", drop=2),
+        kind="api",
+    ),
+    "kernel_type": _by_change(
+        "Kernel types by change of total time", "kernel_types", col("kernel type", "type", **NAME),
+        col("core type", "core_type", drop=2),
+    ),
     "counter": lambda diff, limit: [
         table_of("Counters of the profilers, by relative change", _COUNTER, diff.tables["counters"], limit)
     ],
-    "efficiency": lambda diff, limit: [table("Efficiency, which is of one run: tracker show", [], [])],
+    "efficiency": lambda diff, limit: [table_of("Efficiency, which is of one run: tracker show", [], [])],
 }  # fmt: skip
 """Section -> its tables."""

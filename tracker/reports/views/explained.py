@@ -10,7 +10,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from tracker.reports import cells
-from tracker.reports.cells import KINDS, form, number, of, readable, signed, sparkline
+from tracker.reports.cells import KINDS, col, form, number, of, readable, signed, sparkline
 from tracker.reports.commands import command
 from tracker.reports.document import (
     NAME,
@@ -29,18 +29,9 @@ from tracker.reports.document import (
 )
 from tracker.reports.rows import Row, plain, records, table_of
 from tracker.reports.text import shorten
-from tracker.reports.views.findings import (
-    CHANGES,
-    VERDICTS,
-    changed_with,
-    diff_text,
-    name_of,
-    rows_of,
-    state_text,
-    where_of,
-)
+from tracker.reports.views import findings
 from tracker.results import REPLACED_BY, Advice, ExplainedFinding, ExplainedIncident
-from tracker.units import counted, format_diff, format_moment
+from tracker.units import counted, format_moment
 
 _RUNS: Final = 2
 _SHAPES: Final = 60
@@ -60,13 +51,13 @@ def document(found: ExplainedFinding | ExplainedIncident, look: Look) -> Documen
 
 def _of_finding(found: ExplainedFinding, look: Look) -> Document:
     row: Row = plain(dict(found.finding))
-    name = " ".join(filter(None, (name_of(row), shorten(row["input_shapes"] or "", _SHAPES), row["part"])))
+    name = " ".join(filter(None, (findings.name_of(row), shorten(row["input_shapes"] or "", _SHAPES), row["part"])))
     kind = "" if REPLACED_BY in row["name"] else f" ({KINDS[row['kind']]})"
     text = form(row["unit"], [row["baseline_value"], row["candidate_value"]])
     good = row["good_version"]
     since = f", good until {good}" if good and good != row["version"] else ""
     incident = f", I-{row['incident_id']}" if row["incident_id"] is not None else ""
-    state = f"{state_text(row)}{incident}{since}; series {row['series_id']}"
+    state = f"{findings.state_text(row)}{incident}{since}; series {row['series_id']}"
     before, after = text(row["baseline_value"]), text(row["candidate_value"])
     blocks = tuple(one for one in _blocks(found, row, look) if isinstance(one, Lines) or one.rows)
     is_cut = any("--details" in str(one) or not one.is_first or getattr(one, "more", 0) for one in blocks)
@@ -78,14 +69,13 @@ def _of_finding(found: ExplainedFinding, look: Look) -> Document:
         count = cells.calls(row["baseline_calls"], row["candidate_calls"])
         remarks.append(f"Calls {count}: {by_calls} by their number, {by_each} by the time of each.")
     following = [command("tracker", "history", str(row["series_id"]))]
-    if row["state"] in ("new", "persisting"):
-        following += [f'tracker {word} {row["finding_id"]} --reason "..."' for word in ("ack", "expect")]
+    following += findings.to_settle(str(row["finding_id"]), [row])
     # a peak is one of the whole run, a rate is of time
     per_step = " per step" if row["kind"] != "run" or row["unit"] == "ns" else ""
     return Document(
-        title=f"Finding {row['finding_id']}: {where_of(row)}; {state}",
-        headline=f"{name}{kind} in {row['version']}: {before} -> {after}{per_step} ({diff_text(row)})",
-        verdict=CHANGES.get((row["direction"], row["change"])) or VERDICTS[row["direction"]],
+        title=f"Finding {row['finding_id']}: {findings.where_of(row)}; {state}",
+        headline=f"{name}{kind} in {row['version']}: {before} -> {after}{per_step} ({findings.diff_text(row)})",
+        verdict=findings.CHANGES.get((row["direction"], row["change"])) or findings.VERDICTS[row["direction"]],
         tone="worse" if row["direction"] == "regression" else "better",
         remarks=tuple(remarks),
         blocks=blocks,
@@ -116,9 +106,9 @@ def _blocks(found: ExplainedFinding, row: Row, look: Look) -> Iterator[Block]:
         return [*map(form("bytes" if fact["what"] == "bytes" else "count", both), both)]
 
     columns = [Column("what", lambda fact: f"{fact['what']} of {readable(fact['name'])}", **NAME)]
-    columns += [Column("of", of("input_shapes", str), **UNDER), group(map(Column, ("before", "after")), ends)]
+    columns += [col("of", "input_shapes", str, **UNDER), group(map(Column, ("before", "after")), ends)]
     yield table_of(f"Certain in {row['version']}, without a test", columns, records(found.tables["facts"]))
-    changed = changed_with(records(found.tables["environment"]), None if look.details else _LINES)
+    changed = findings.changed_with(records(found.tables["environment"]), None if look.details else _LINES)
     yield Lines("", changed, is_wrapped=True)
 
 
@@ -161,14 +151,13 @@ def _runs(found: ExplainedFinding, finding: Row, look: Look) -> Table:
     sides = [[row for row in rows if row["side"] == side] for side in ("baseline", "candidate")]
     part = rows if look.details else [*sides[0][-_RUNS:], *sides[1][:_RUNS]]
     columns = [
-        Column("run", of("run_id", str)), Column("version", of("version", str), left=True),
-        Column("part", of("side"), left=True), Column("value", lambda run: text(run["value"])),
-        Column("calls", of("calls", number), drop=2),
+        Column("run", of("run_id", str)), col("version"), col("part", "side"),
+        Column("value", lambda run: text(run["value"])), col("calls", drop=2),
     ]  # fmt: skip
     if finding["unit"] == "ns" and finding["kind"] != "run":
         # what all operators share is removed from the changes of operators alone
-        columns.append(Column("machine-wide drift", of("shared_factor", format_diff), drop=1))
-    columns.append(Column("change %", of("change", format_diff)))
+        columns.append(col("machine-wide drift", "shared_factor", drop=1))
+    columns.append(col("change %", "change"))
     tone = "worse" if finding.get("direction") == "regression" else "better"
     points = tuple(
         (f"run {row['run_id']}", row["value"], (), "", tone if row["side"] == "candidate" else "") for row in part
@@ -187,9 +176,8 @@ def _of_incident(incident: ExplainedIncident, look: Look) -> Document:
     first, number = rows[0], incident.incident_id
     whole = _of_finding(explained[0], look)
     following = [f"tracker explain {first['finding_id']}", *([] if look.details else ["--details"])]
-    if any(row["state"] in ("new", "persisting") for row in rows):
-        following += [f'tracker {word} I-{number} --reason "..."' for word in ("ack", "expect")]
-    made = rows_of(rows, replace(look, details=True), None if look.details else look.rows(_FINDINGS))
+    following += findings.to_settle(f"I-{number}", rows)
+    made = findings.rows_of(rows, replace(look, details=True), None if look.details else look.rows(_FINDINGS))
     blocks: list[Block] = [replace(made, note="(in brackets the limit of a test)", is_first=True)]
     advice = [item for found in explained for item in found.advice]
     blocks += [what_to_do(advice, first)] if advice else []
@@ -203,7 +191,7 @@ def _of_incident(incident: ExplainedIncident, look: Look) -> Document:
             elif block.title != "What to do" and block not in shared:
                 shared.append(block)
     return Document(
-        title=f"I-{number}: {where_of(first)}; {counted(len(rows), 'finding')} in {first['version']}",
+        title=f"I-{number}: {findings.where_of(first)}; {counted(len(rows), 'finding')} in {first['version']}",
         headline=whole.headline,
         verdict=whole.verdict,
         tone=whole.tone,

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from tracker.reports.cells import KINDS, blank, form, of, readable, replaced_name, share, signed
+from tracker.reports.cells import KINDS, blank, col, form, of, readable, replaced_name, share, signed, times
 from tracker.reports.commands import command, option_words
 from tracker.reports.document import NAME, SENTENCE, Block, Column, Document, Lines, Look, Table, Target, few, group
 from tracker.reports.rows import Row, records, table_of
@@ -56,9 +56,7 @@ def document(found: Findings, look: Look) -> Document:
     else:
         first = next((row["finding_id"] for row in rows if row["finding_id"] is not None), None)
         following = [command("tracker", "explain", str(first))]
-        if any(row["state"] in ("new", "persisting") for row in rows):
-            number = incidents[0]["incident_id"]
-            following += [f'tracker {word} I-{number} --reason "..."' for word in ("ack", "expect")]
+        following += to_settle(f"I-{incidents[0]['incident_id']}", rows)
     return Document(
         title=f"{f'{where[0]}: ' if len(where) == 1 else ''}{', '.join(counts)}{hidden}",
         headline=_headline(found, incidents, rows, suspects),
@@ -68,6 +66,12 @@ def document(found: Findings, look: Look) -> Document:
         notes=few(found.notes, look),
         next_commands=tuple(following),
     )
+
+
+def to_settle(name: str, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The commands that settle an incident or a finding, where one of `rows` is open."""
+    is_open = any(row["state"] in ("new", "persisting") for row in rows)
+    return [f'tracker {word} {name} --reason "..."' for word in ("ack", "expect")] if is_open else []
 
 
 def where_of(row: Mapping[str, Any]) -> str:
@@ -129,8 +133,7 @@ def headline(incident: Row, own: Sequence[Row], *, whole: bool = True) -> str:
         first = f"{name_of(named[0])}{change} ({diff_text(named[0])}){more}"
     if delta is None or not before:
         return first or counted(incident["findings"], "finding")
-    unit = time_unit(before, after)
-    step = f"{format_ns(before, unit).split(' ')[0]} -> {format_ns(after, unit)} per step"
+    step = f"{times(before, after)} per step"
     percent = format_diff(delta / before)
     if any(row["kind"] == "run" and row["name"] in ("step", "e2e") for row in own) or not first:
         return f"the step is {percent.lstrip('+-')} {'slower' if delta > 0 else 'faster'}, {step}"
@@ -184,9 +187,8 @@ def explanation(incident: Row, line: Mapping[str, Any], own: Sequence[Row] = ())
         rest = incident["beside_ns"] - sum(row["delta"] for row in waits)
         texts = [(row["name"], row["delta"]) for row in waits] + [("other time outside operators", rest)]
         parts[-1:] = [f"{words} {signed(format_ns(change, unit), change)}" for words, change in texts]
-    sizes = f"{format_ns(before, unit).split(' ')[0]} -> {format_ns(after, unit)}"
     change = f"{signed(format_ns(delta, unit), delta)}, {format_diff(delta / before)}"
-    return f"Step {sizes} ({change}) = {', '.join(parts)}."
+    return f"Step {times(before, after, delta)} ({change}) = {', '.join(parts)}."
 
 
 def _blocks(
@@ -267,9 +269,9 @@ def rows_of(rows: Sequence[Row], look: Look, limit: int | None, *, suspects: boo
     columns = [
         Column("id", of("finding_id", blank)), Column("finding", name, **NAME),
         group([*ends, Column("change")], numbers), Column("change %", diff_text),
-        Column("direction", of("direction", str), left=True) if suspects else Column("of change", of_change, drop=1),
+        col("direction") if suspects else Column("of change", of_change, drop=1),
         *([Column("since" if suspects else "state", state, left=True)] if has_states else []),
-        Column("cause", of("cause", blank), **SENTENCE),
+        col("cause", form=blank, **SENTENCE),
     ]  # fmt: skip
     return table_of(
         "", columns, shown, more=len(ranked) - len(shown), below=lambda row: row.get("below", ""), links=_link,

@@ -8,11 +8,11 @@ from typing import Final
 from msgspec.structs import replace
 
 from tracker.reports import cells
-from tracker.reports.cells import of
+from tracker.reports.cells import col, of
 from tracker.reports.commands import command, command_of, exact_command, option_words
 from tracker.reports.document import NAME, UNDER, WORDS, Column, Document, Look, Table, Target, Trend, level
 from tracker.reports.rows import Row, records, table_of
-from tracker.reports.text import GAP, fit
+from tracker.reports.text import fits
 from tracker.results import PROFILERS, History
 from tracker.results.verdicts import CHANGED
 from tracker.units import MISSING_TEXT, counted, format_diff, printable, some_of
@@ -147,28 +147,23 @@ def _versions(history: History, series: Row, points: Sequence[Row], look: Look) 
     if history.pinned and any(point["pinned"] for point in points):
         pinned, is_against = printable(history.pinned), history.options.against == "pinned"
         if is_against or look.details:
-            columns.append(Column(f"vs {pinned}", of("pinned_change", format_diff), drop=1))
+            columns.append(col(f"vs {pinned}", "pinned_change", drop=1))
         if is_against:
-            columns.append(Column(f"verdict vs {pinned}", of("pinned_verdict"), left=True))
+            columns.append(col(f"verdict vs {pinned}", "pinned_verdict"))
     if look.details:
         spread = ("runs", "value", "minimum", "maximum")
         columns += [
             Column("vs level", lambda point: _change(point, "change")),
             *([Column("without drift", _corrected, drop=2)] if any(map(_corrected, shown)) else []),
-            Column("q", of("q", cells.q_text)),
-            Column("runs", lambda point: cells.spread(*(point[name] for name in spread))),
+            col("q", form=cells.q_text), Column("runs", lambda point: cells.spread(*(point[name] for name in spread))),
         ]  # fmt: skip
         if any(point["calls"] is not None for point in shown):
-            columns.append(Column("calls", of("calls", cells.number), drop=3))
+            columns.append(col("calls", drop=3))
     runs: dict[str, list[float]] = {}
     for run in records(history.tables["runs"]):
         if run["series_id"] == series["series_id"] and run["value"] is not None:
             runs.setdefault(run["version"], []).append(run["value"])
-    drawn = []
-    for point in shown:
-        word = point["verdict"] if point["verdict"] in CHANGED else ""
-        one = (str(point["version"]), point["value"], tuple(runs.get(point["version"], ())))
-        drawn.append((*one, word, cells.TONES.get(word, "")))
+    drawn = [cells.trend_point(point, runs.get(point["version"], ())) for point in shown]
     own = values[-len(shown) :]
     known = [value for value in own if value is not None]
     lead = f"{cells.sparkline(own[-_SPARKS:])}  {text(min(known, default=None))} to {text(max(known, default=None))}"
@@ -244,14 +239,11 @@ def _of_several(history: History, series: Sequence[Row], points: dict[int, list[
     options = history.options
     words = option_words(options, "workload", "kind", "shape", "module", "device", "metric", "top", "config")
     words += ["--against", "pinned"] if options.against == "pinned" else []
-    following, made = (
-        [command("tracker", "history", str(ranked[0]["series_id"]))],
-        _overview(history, ranked, points, differing, look),
-    )
+    made = _overview(history, ranked, points, differing, look)
+    following = [command("tracker", "history", str(ranked[0]["series_id"]))]
     if made.more:
-        following.append(
-            command_of(("tracker", "history"), [options.key] if options.key else [], [*words, "--details"])
-        )
+        keys = [options.key] if options.key else []
+        following.append(command_of(("tracker", "history"), keys, [*words, "--details"]))
     return Document(
         title=": ".join(filter(None, (where, f"{what}{chosen}, {versions}"))),
         headline=answer,
@@ -293,7 +285,7 @@ def _overview(
         return lambda row: cells.form(row["unit"], row["values"])(row["ends"][at])
 
     titles = [printable(key) for key in differing]
-    columns = [Column("series", of("series_id", str)), Column("name", of("name"), **NAME), Column("of", kind, **UNDER)]
+    columns = [Column("series", of("series_id", str)), col("name", **NAME), Column("of", kind, **UNDER)]
     if is_joined:
         columns.append(Column("configuration", lambda row: " ".join(row["parts"]), **WORDS))
     else:
@@ -301,11 +293,11 @@ def _overview(
     columns += [
         Column("versions", lambda row: cells.sparkline(row["values"][-_ROWS:]), left=True, drop=2),
         *([] if is_joined else [Column("first", end(0))]), Column("last", end(-1)),
-        *([Column(f"vs {pinned}", of("pinned_change", format_diff))] if pinned else []),
+        *([col(f"vs {pinned}", "pinned_change")] if pinned else []),
         Column("vs previous", lambda row: _change(row, "vs_previous")), Column("verdict", _verdict, left=True),
     ]  # fmt: skip
     if history.options.against == "pinned" and pinned:
-        columns.append(Column(f"verdict vs {pinned}", of("pinned_verdict"), left=True))
+        columns.append(col(f"verdict vs {pinned}", "pinned_verdict"))
     more = len(series) - len(rows)
     words = cells.glosses(_word(points[one["series_id"]][-1]) for one in series[: len(rows)])
     note = "; ".join(filter(None, (words, "--details shows all" if more else "")))
@@ -313,8 +305,7 @@ def _overview(
         "", level(columns), rows, tone=_tone, more=more, note=note, is_first=True,
         links=lambda row: Target("history", (("KEY", str(row["series_id"])),)),
     )  # fmt: skip
-    widths = fit(made, look.width - GAP).widths if look.width and not is_joined else ()
-    if sum(widths) + GAP * len(widths) > (look.width or 0):
+    if look.width and not is_joined and not fits(made, look.width):
         made = _overview(history, series, points, differing, look, is_joined=True)
         return replace(made, lead=f"configuration: {' '.join(titles)}")
     return made

@@ -13,11 +13,11 @@ from msgspec.structs import replace
 
 from tracker.profile import UNKNOWN_DEVICE
 from tracker.reports import cells
-from tracker.reports.cells import of
+from tracker.reports.cells import col, of
 from tracker.reports.commands import command, option_words
 from tracker.reports.document import WORDS, Block, Column, Document, Look, Table, Target, Trend, level, table
 from tracker.reports.rows import Row, records, table_of
-from tracker.reports.text import GAP, ROWS, fit
+from tracker.reports.text import ROWS, fits
 from tracker.results import LOG_TITLES as MEASURES
 from tracker.results import PROFILERS, Log
 from tracker.results.verdicts import CHANGED
@@ -48,31 +48,24 @@ def document(log: Log, look: Look) -> Document:
         return Document(
             title=f"{log.workload}, no version", headline=headline, next_commands=("tracker runs --state all",)
         )
-    counts = [
-        counted(len(log.tables["versions"]), "version"),
-        *([f"{len(columns)} columns"] if len(columns) > 1 else []),
-    ]
+    shared, differing = _parts(columns)
+    counts = [counted(len(log.tables["versions"]), "version"), *[f"{len(columns)} columns"] * (len(columns) > 1)]
     headline, verdict, tone = _answer(log, columns)
     words = option_words(log.options, *(["metric"] if log.options.metric != "best" else []))
     words += option_words(log.options, "baseline", "device", "last", "config", "by")
     more = [] if look.details else ["--details"]
     whole, width = _table(log, columns, look, ""), look.width or _WIDTH
     if len(columns) == 1 and len(log.tables["cells"]) > 1:
-        points = []
-        for cell in records(log.tables["cells"]):
-            word = str(cell["verdict"]) if cell["verdict"] in CHANGED else ""
-            points.append((str(cell["version"]), cell["value"], (), word, cells.TONES.get(word, "")))
-        whole = replace(whole, chart=Trend(str(columns[0]["unit"]), tuple(points)))
+        points = tuple(map(cells.trend_point, records(log.tables["cells"])))
+        whole = replace(whole, chart=Trend(str(columns[0]["unit"]), points))
     found: list[Block] = [whole]
-    widths = fit(whole, width - GAP).widths
-    if len(columns) > 1 and sum(widths) + GAP * len(widths) > width:
-        shared = _shared(columns)
-        titles = [_sentence([part for part in parts if part not in shared]) for parts in _parts(columns)]
+    if len(columns) > 1 and not fits(whole, width):
+        titles = map(_sentence, differing)
         own = [_table(log, [column], look, title) for column, title in zip(columns, titles, strict=True)]
         found = [_overview(log, columns, look), *(replace(one, is_first=False) for one in own)]
     found += [_directions(log, look)] if len(log.tables["directions"]) else []
     return Document(
-        title=": ".join(filter(None, (f"{log.workload}, {', '.join(counts)}", _sentence(_shared(columns))))),
+        title=": ".join(filter(None, (f"{log.workload}, {', '.join(counts)}", _sentence(shared)))),
         headline=headline,
         verdict=verdict,
         tone=tone,
@@ -94,22 +87,16 @@ def cell_tone(diff: float | None, higher_is_better: bool) -> str:
 
 def short_names(columns: Sequence[Row]) -> list[str]:
     """What differs between the columns, but for the unit; "" where there is only one."""
-    if len(columns) < 2:
-        return ["" for _ in columns]
-    shared = _shared(columns)
+    _, differing = _parts(columns)
     return [
-        " ".join(
-            str(MEASURES[column["measure"]]) if part.key == "unit" else part.words
-            for part in parts
-            if part.words and part not in shared
-        )
-        for column, parts in zip(columns, _parts(columns), strict=True)
+        " ".join(MEASURES[column["measure"]] if part.key == "unit" else part.words for part in parts if part.words)
+        for column, parts in zip(columns, differing, strict=True)
     ]
 
 
-def _parts(columns: Sequence[Row]) -> list[list[Part]]:
-    """What makes each of `columns`: its configuration, device, measure, profiler and scope. What is counted of a job of
-    one process is per rank and total alike, so that it goes with the others.
+def _parts(columns: Sequence[Row]) -> tuple[list[Part], list[list[Part]]]:
+    """What makes all `columns`, then what else makes each: its configuration, device, measure, profiler and scope. What
+    is counted of a job of one process is per rank and total alike, so that it goes with the others.
     """
     scopes = {str(column["scope"]) for column in columns if column["scope"]}
     only = scopes.pop() if len(scopes) == 1 else ""
@@ -125,12 +112,8 @@ def _parts(columns: Sequence[Row]) -> list[list[Part]]:
             Part("profiler", str(column["profiler"]), PROFILERS[column["profiler"]]),
             Part("counted", scope or MISSING_TEXT, scope),
         ])  # fmt: skip
-    return found
-
-
-def _shared(columns: Sequence[Row]) -> list[Part]:
-    found = _parts(columns)
-    return [part for part in found[0] if all(part in other for other in found)] if found else []
+    shared = [part for part in found[0] if all(part in other for other in found)] if found else []
+    return shared, [[part for part in parts if part not in shared] for parts in found]
 
 
 def _sentence(parts: Sequence[Part]) -> str:
@@ -203,8 +186,7 @@ def _table(log: Log, columns: Sequence[Row], look: Look, title: str) -> Table:
     versions = [row for row in records(log.tables["versions"]) if any(row["version"] in own for own in found.values())]
     shown = versions if look.details else versions[-_VERSIONS:]
     named = {row["version"] for row in shown}
-    shared = _shared(columns)
-    differing = [[part for part in parts if part not in shared and part.key != "unit"] for parts in _parts(columns)]
+    differing = [[part for part in parts if part.key != "unit"] for parts in _parts(columns)[1]]
     # where columns differ in several things, each has a line of the head
     heads = [Column("\n".join([*(printable(part.key) for part in differing[0]), "version"]), left=True)]
     rows = [[row["version"]] for row in shown]
@@ -244,8 +226,8 @@ def _columns(log: Log, column: Row, found: Sequence[Row], head: Sequence[str], l
     gap, text, against = "\n" if head else " ", _text(column, found), printable(against)
     made = [
         (Column("\n".join([*map(printable, head), name]), lambda cell: text(cell["value"])), ""),
-        (Column(f"vs{gap}{against}", of("baseline_diff", format_diff)), "baseline_diff"),
-        (Column(f"vs{gap}previous", of("previous_diff", format_diff)), "previous_diff"),
+        (col(f"vs{gap}{against}", "baseline_diff"), "baseline_diff"),
+        (col(f"vs{gap}previous", "previous_diff"), "previous_diff"),
     ]
     if any(cell["expected"] for cell in found):
         made.append((Column("gain / expected", _gain), ""))
@@ -269,8 +251,7 @@ def _overview(log: Log, columns: Sequence[Row], look: Look) -> Table:
     found: dict[int, list[Row]] = {column["column"]: [] for column in columns}
     for cell in records(log.tables["cells"]):
         found[cell["column"]].append(cell)
-    shared = _shared(columns)
-    made = [{part.key: part.value for part in parts if part not in shared} for parts in _parts(columns)]
+    made = [{part.key: part.value for part in parts} for parts in _parts(columns)[1]]
     keys = list(dict.fromkeys(key for parts in made for key in parts))
     rows = []
     for column, parts in list(zip(columns, made, strict=True))[: None if look.details else look.rows(_OPEN)]:
@@ -278,12 +259,10 @@ def _overview(log: Log, columns: Sequence[Row], look: Look) -> Table:
         name = " ".join(parts.get(key, MISSING_TEXT) for key in keys)
         rows.append(own[-1] | {"name": name, "of": column, "values": [cell["value"] for cell in own]})
     heads = [
-        Column("column", of("name", str), **WORDS),
+        col("column", "name", str, **WORDS),
         Column("versions", lambda row: cells.sparkline(row["values"][-_VERSIONS:]), left=True, drop=2),
-        Column("newest", of("version", str), left=True, drop=1),
-        Column("value", lambda row: _text(row["of"], [row])(row["value"])),
-        Column("vs baseline" if log.baseline else "vs first", of("baseline_diff", format_diff)),
-        Column("vs previous", of("previous_diff", format_diff)),
+        col("newest", "version", drop=1), Column("value", lambda row: _text(row["of"], [row])(row["value"])),
+        col("vs baseline" if log.baseline else "vs first", "baseline_diff"), col("vs previous", "previous_diff"),
         *([Column("verdict", _verdict, left=True)] if any(_verdict(own[-1]) for own in found.values()) else []),
     ]  # fmt: skip
     hidden = "" if look.details else "--details has all versions of each column"
@@ -299,8 +278,8 @@ def _directions(log: Log, look: Look) -> Table:
     names = {row["column"]: row["title"] for row in records(log.tables["columns"])}
     found = [row for row in records(log.tables["directions"]) if row["column"] in names]
     heads = [
-        Column("direction", of("direction", str), left=True), Column("versions", of("versions", str)),
-        Column("gain", of("gain", format_diff)), Column("where", lambda row: names[row["column"]], **WORDS),
+        col("direction"), Column("versions", of("versions", str)),
+        col("gain"), Column("where", lambda row: names[row["column"]], **WORDS),
     ]  # fmt: skip
     limit = None if look.details else look.rows(ROWS)
     return table_of(
@@ -319,10 +298,8 @@ def _advice(log: Log, look: Look) -> Table:
         return " ".join(filter(None, (row["device"], row["configuration"])))
 
     heads = [
-        Column("version", of("version", str), left=True), *([Column("of", where, **WORDS)] if several else []),
-        Column("", of("status", str), left=True),
-        Column("advice", lambda row: f"{row['rule']} {row['title']}", **WORDS),
-        Column("at most", of("expected_ns", format_ns)),
+        col("version"), *([Column("of", where, **WORDS)] if several else []), col("", "status", str),
+        Column("advice", lambda row: f"{row['rule']} {row['title']}", **WORDS), col("at most", "expected_ns"),
         Column("the step won", lambda row: "" if row["realised_ns"] is None else format_ns(row["realised_ns"])),
     ]  # fmt: skip
     return table_of(

@@ -17,7 +17,7 @@ from tracker.reports.text import GAP, ROWS, shorten
 from tracker.reports.views.sections import SERIES_OF_RUN, history_of
 from tracker.results import Matrix
 from tracker.results.verdicts import CHANGED
-from tracker.units import MISSING_TEXT, counted, format_diff, format_ns, printable, some_of, time_unit
+from tracker.units import MISSING_TEXT, counted, format_diff, printable, some_of
 
 _TITLES: Final = {"op": "Operators", "kernel": "Kernels", "communication": "Collectives", "module": "Modules"}
 _LABEL: Final = 16
@@ -64,9 +64,9 @@ def headline(matrix: Matrix) -> str:
     ends = [total["cells"][at]["value"] for at in (0, -1)] if total else [None]
     if total is None or None in ends or not ends[0]:
         return f"{heads[-1]} against {heads[0]}: no step time on both sides"
-    unit, change = time_unit(*ends), ends[1] / ends[0] - 1
+    change = ends[1] / ends[0] - 1
     word = "slower" if change > 0 else "faster"
-    size = f"{format_ns(ends[0], unit).split(' ')[0]} -> {format_ns(ends[1], unit)}"
+    size = cells.times(*ends)
     size += f" {'per step' if total['part'] == 'step_ns' else 'E2E'} ({cells.change(ends[1] - ends[0])})"
     is_same = format_diff(change) == "0.0 %"
     # each side is judged against the one before: of the last against the first there is no verdict
@@ -138,9 +138,8 @@ def _tables(matrix: Matrix, look: Look) -> list[Table]:
         own = [row for row in rows if (row["section"] == "overall") is is_overall]
         title = "Per step" if is_overall else f"{_TITLES[matrix.by]} by their largest movement"
         columns = (
-            Column("metric" if is_overall else "name", **NAME),
-            *(Column(whole[at], short=heads[at]) for at in shown),
-        )
+            Column("metric" if is_overall else "name", **NAME), *(Column(whole[at], short=heads[at]) for at in shown),
+        )  # fmt: skip
         lines = [("", [_name(row), *(texts[row["row"]][at] for at in shown)]) for row in own]
         tones = tuple(("", *(cells.TONES.get(row["cells"][at]["verdict"] or "", "") for at in shown)) for row in own)
         more = 0 if is_overall else int((matrix.tables["rows"]["section"] != "overall").sum()) - len(own)

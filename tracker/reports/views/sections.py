@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from tracker.reports.cells import READABLE, UNSAID, blank, group_words, number, of
+from tracker.reports.cells import READABLE, UNSAID, blank, col, group_words, number
 from tracker.reports.document import NAME, PLACE, UNDER, Column, Table, Target
 from tracker.reports.rows import Row
 from tracker.results import Selection
@@ -38,12 +38,12 @@ def _through(row: Row) -> str:
     return "" if not own or (own == row.get("op", row.get("name")) and not more) else f"{own}{more}"
 
 
-OPERATOR: Final = Column("operator", of("name"), **NAME)
-SHAPES: Final = Column("input shapes", of("input_shapes", blank), **UNDER)
+OPERATOR: Final = col("operator", "name", **NAME)
+SHAPES: Final = col("input shapes", "input_shapes", blank, **UNDER)
 ALLOCATOR: Final = Column("allocator", _through, **UNDER)
-MODULE: Final = Column("module", of("module", blank), **UNDER)
-CODE: Final = Column("code", of("code_line", blank), **PLACE)
-COLLECTIVE: Final = (Column("communication", of("kind"), **NAME), Column("group", group_words, **UNDER))
+MODULE: Final = col("module", form=blank, **UNDER)
+CODE: Final = col("code", "code_line", blank, **PLACE)
+COLLECTIVE: Final = (col("communication", "kind", **NAME), Column("group", group_words, **UNDER))
 """Columns of several tables."""
 
 

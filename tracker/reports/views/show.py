@@ -15,7 +15,7 @@ from tracker.compare.references import FILES
 from tracker.compare.summaries import by_size, summed
 from tracker.profile import NOT_LISTED, NOT_LISTED_COLLECTIVES, UNLINKED_OP
 from tracker.reports import cells
-from tracker.reports.cells import PARTS, READABLE, cell, measured, number, of, per_call, readable, share, together
+from tracker.reports.cells import PARTS, READABLE, cell, col, measured, number, of, per_call, readable, share, together
 from tracker.reports.commands import command_of, options_of, others_of
 from tracker.reports.document import (
     NAME,
@@ -31,9 +31,8 @@ from tracker.reports.document import (
     Table,
     few,
     group,
-    table,
 )  # fmt: skip
-from tracker.reports.rows import Row, names, records, table_of
+from tracker.reports.rows import Row, names, records, table_of, unit_of
 from tracker.reports.text import ROWS
 from tracker.reports.views import bottleneck, sections, tree
 from tracker.reports.views.advice import advice_table, efficiency_table
@@ -44,7 +43,6 @@ from tracker.units import (
     NS_PER_S,
     NS_PER_US,
     counted,
-    format_bytes,
     format_moment,
     format_ns,
     format_numbers,
@@ -55,39 +53,29 @@ from tracker.units import (
 )  # fmt: skip
 
 _FACTS: Final = 12
-GRAIN: Final = ("stage", "rank", "step")
+_GRAIN: Final = ("stage", "rank", "step")
 _SPAN: Final = "E2E is the device's span: from the first start to the last end of its activity"
 _RANKS_BESIDE: Final = 4  # more ranks than this are summed up as minimum, median, maximum
 _KERNEL: Final = ("name", "canonical_name", "type", "core_type", "input_shapes")
-BREAKDOWN: Final = (
-    ("duration_ns", "duration", "ns"),
-    ("e2e_ns", "E2E", "ns"),
-    ("compute_ns", "  compute", "ns"),
-    ("exposed_communication_ns", "  exposed communication", "ns"),
-    ("exposed_copy_ns", "  exposed copies", "ns"),
-    ("idle_ns", "  idle", "ns"),
-    ("communication_ns", "communication", "ns"),
-    ("overlap_ns", "  overlapped by compute", "ns"),
-    ("copy_ns", "copies", "ns"),
-    ("kernel_total_ns", "kernel time, summed", "ns"),
-    ("unlinked_kernel_total_ns", "  without a launch", "ns"),
-    ("kernel_count", "kernels", "count"),
-    ("data_loading_ns", "data loading", "ns"),
-    ("data_loading_idle_ns", "  while the device idles", "ns"),
-    ("bubble_ns", "pipeline bubble", "ns"),
-    ("preparing_ns", "preparing", "ns"),
-    ("samples_per_second", "samples per second", "count"),
-    ("peak_allocated_bytes", "peak allocated", "bytes"),
-    ("peak_reserved_bytes", "peak reserved", "bytes"),
-)
+_BREAKDOWN: Final = {
+    "duration_ns": "duration", "e2e_ns": "E2E", "compute_ns": "  compute",
+    "exposed_communication_ns": "  exposed communication", "exposed_copy_ns": "  exposed copies", "idle_ns": "  idle",
+    "communication_ns": "communication", "overlap_ns": "  overlapped by compute", "copy_ns": "copies",
+    "kernel_total_ns": "kernel time, summed", "unlinked_kernel_total_ns": "  without a launch",
+    "kernel_count": "kernels", "data_loading_ns": "data loading", "data_loading_idle_ns": "  while the device idles",
+    "bubble_ns": "pipeline bubble", "preparing_ns": "preparing", "samples_per_second": "samples per second",
+    "peak_allocated_bytes": "peak allocated", "peak_reserved_bytes": "peak reserved",
+}  # fmt: skip
+"""Row of the overall table -> its words."""
 _DEVICE_ONLY: Final = ("kernel_total_ns", "unlinked_kernel_total_ns", "kernel_count", "copy_ns", "exposed_copy_ns")
-OF_E2E: Final = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "idle_ns")
-_CALLS: Final = Column("calls", of("calls", number))
-_PER_STEP: Final = Column("per step", of("per_step_ns", format_ns))
-_TOTAL: Final = Column("total", of("total_ns", format_ns))
-_SHARE: Final = Column("share", of("share", share))
-_COMPONENT: Final = Column("component", of("component"), left=True)
-_BYTES: Final = Column("bytes", of("bytes", format_bytes))
+_OF_E2E: Final = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "idle_ns")
+_BESIDE: Final = ("data_loading_ns", "samples_per_second", "peak_allocated_bytes")
+_CALLS: Final = col("calls")
+_PER_STEP: Final = col("per step", "per_step_ns")
+_TOTAL: Final = col("total", "total_ns")
+_SHARE: Final = col("share")
+_COMPONENT: Final = col("component")
+_BYTES: Final = col("bytes")
 _OP: Final = replace(OPERATOR, cell=of("op"))
 
 
@@ -137,11 +125,9 @@ def _headline(shown: Shown) -> str:
     if step is not None:
         rows = records(shown.tables["steps"])
         ends = [row[name] for row in rows for name in ("shortest_ns", "longest_ns") if row.get(name) is not None]
-        unit = time_unit(step, *ends)
-        spread = ""
-        if len(ends) > 2 and min(ends) != max(ends):
-            spread = f" ({format_ns(min(ends), unit).split(' ')[0]} to {format_ns(max(ends), unit)})"
-        return f"{format_ns(step, unit)} per step{spread}"
+        is_spread = len(ends) > 2 and min(ends) != max(ends)
+        spread = f" ({cells.times(min(ends), max(ends), step, to='to')})" if is_spread else ""
+        return f"{format_ns(step, time_unit(step, *ends))} per step{spread}"
     known = [row["e2e_ns"] for row in ranks if row.get("e2e_ns") is not None]
     e2e = sum(known) / len(known) if known else run.get("e2e_ns")
     if e2e is None:
@@ -178,57 +164,55 @@ def _step(shown: Shown) -> Table:
     numbers: Mapping[str, Any] = shown.run.get("per_step") or {}
     e2e, step = numbers.get("e2e_ns"), shown.run.get("step_ns")
     whole = step or e2e
-    known = [(numbers[name], PARTS[name]) for name in OF_E2E if numbers.get(name)]
-    unit = time_unit(*(value for value, _ in known))
+    known = [(PARTS[name], numbers[name]) for name in _OF_E2E if numbers.get(name)]
+    unit = time_unit(*(value for _, value in known))
     if known and step and e2e and abs(step - e2e) > 0.001 * step:
-        known.append((step - e2e, PARTS["outside_ns"]))
-    rows = [("", [label, format_ns(value, unit), share(value / whole) if whole else ""]) for value, label in known]
-    bars: list[float | None] = [value / whole if whole else None for value, _ in known]
-    for name, label, kind in (
-        ("data_loading_ns", "data loading", "ns"),
-        ("samples_per_second", "samples per second", "count"),
-        ("peak_allocated_bytes", "peak memory", "bytes"),
-    ):
-        if numbers.get(name):
-            rows.append(("", [label, cell(numbers[name], kind), ""]))
-    columns = [Column("", left=True), Column(""), Column("of step" if step else "of E2E")]
-    parts = tuple(value for value, _ in known)
-    drawn = Bars(tuple(label for _, label in known), (("step" if step else "E2E", format_ns(step or e2e), parts),))
-    bars += [None] * (len(rows) - len(bars))
-    return table("", columns, rows, is_first=True, bars=tuple(bars), chart=drawn if known else None)
+        known.append((PARTS["outside_ns"], step - e2e))
+    rows = [(label, format_ns(value, unit), value / whole if whole else None) for label, value in known]
+    beside = [name for name in _BESIDE if numbers.get(name)]
+    rows += [(PARTS[name], cell(numbers[name], unit_of(name)), None) for name in beside]
+    columns = [
+        Column("", lambda row: row[0], left=True), Column("", lambda row: row[1]),
+        Column("of step" if step else "of E2E", lambda row: "" if row[2] is None else share(row[2])),
+    ]  # fmt: skip
+    labels, parts = tuple(label for label, _ in known), tuple(value for _, value in known)
+    drawn = Bars(labels, (("step" if step else "E2E", format_ns(whole), parts),)) if known else None
+    return table_of("", columns, rows, is_first=True, bars=lambda row: row[2], chart=drawn)
 
 
 def _largest(shown: Shown, look: Look) -> Table:
     """The operators with the most time, all shapes of a name together; kernels where no operator is known."""
-    own = self_time(shown)
-    found = [row for row in records(ops_by(shown, "name")) if row[own]]
-    rows = [(row["name"], row[own], row["calls"]) for row in found]
+    own, workload = _self_time(shown), shown.run.get("workload")
     word, what, kind = "operator", "self time", "op_name"
-    if not any(row["name"] not in READABLE for row in found) and len(shown.tables["kernels"]):
-        sums: dict[str, list[float]] = {}
+    sums = {row["name"]: (row[own], row["calls"]) for row in records(_ops_by(shown, "name")) if row[own]}
+    if not sums.keys() - READABLE.keys() and len(shown.tables["kernels"]):
+        word, what, kind, sums = "kernel", "time", "kernel", {}
         for row in records(shown.tables["kernels"]):
             name = row["canonical_name"] or row["name"]
             if name not in (NOT_LISTED, NOT_LISTED_COLLECTIVES) and row["total_ns"]:
-                total = sums.setdefault(name, [0.0, 0.0])
-                total[:] = total[0] + row["total_ns"], total[1] + (row["calls"] or 0)
-        rows = [(name, both[0], both[1]) for name, both in sums.items()]
-        word, what, kind = "kernel", "time", "kernel"
-    rows.sort(key=lambda row: (-row[1], row[0]))
-    whole = sum(row[1] for row in rows)
-    kept = rows[: look.rows(ROWS)]
+                time, calls = sums.get(name, (0.0, 0.0))
+                sums[name] = time + row["total_ns"], calls + (row["calls"] or 0)
+    rows = [{"name": name, "ns": time, "calls": calls} for name, (time, calls) in sums.items()]
+    rows.sort(key=lambda row: (-row["ns"], row["name"]))
+    whole, kept = sum(row["ns"] for row in rows), rows[: look.rows(ROWS)]
+    if more := rows[len(kept) :]:
+        rest = sum(row["ns"] for row in more)
+        kept.append({"name": f"{len(more):,} other {word}s", "ns": rest, "is_rest": True})
     place = own.split("_", maxsplit=1)[0] if word == "operator" else "device"
     steps = 1 if shown.options.steps else max(shown.run.get("steps") or 1, 1)
-    columns = [Column(word, **NAME), Column(f"{place} {what}"), Column("share"), Column("calls")]
-    lines = [("", [readable(name), format_ns(time), share(time / whole), number(calls)]) for name, time, calls in kept]
-    if more := rows[len(kept) :]:
-        rest = sum(row[1] for row in more)
-        lines.append(("sum", [f"{len(more):,} other {word}s", format_ns(rest), share(rest / whole), ""]))
-    note = "" if lines else sections.PRUNED if shown.is_pruned else f"no {word} has {place} {what}"
+    columns = [
+        col(word, "name", **NAME), col(f"{place} {what}", "ns"), Column("share", lambda row: share(row["ns"] / whole)),
+        Column("calls", lambda row: "" if "is_rest" in row else number(row["calls"])),
+    ]  # fmt: skip
+    note = "" if rows else sections.PRUNED if shown.is_pruned else f"no {word} has {place} {what}"
     over = f"all {steps} steps" if steps > 1 else "the capture"
     over = steps_words(shown.options.steps) if shown.options.steps else over
     ranks = f" and {shown.run['ranks']} ranks" if (shown.run.get("ranks") or 1) > 1 else ""
-    links = tuple(history_of(shown.run.get("workload"), name, ("--kind", kind)) for name, _, _ in kept)
-    return table(f"Largest {word}s, over {over}{ranks}", columns, lines, note=note, is_first=True, links=links)
+    return table_of(
+        f"Largest {word}s, over {over}{ranks}", columns, kept, note=note, is_first=True,
+        tone=lambda row: "sum" * ("is_rest" in row),
+        links=lambda row: None if "is_rest" in row else history_of(workload, row["name"], ("--kind", kind)),
+    )  # fmt: skip
 
 
 def _next(shown: Shown, look: Look) -> Iterator[str]:
@@ -248,22 +232,22 @@ def _next(shown: Shown, look: Look) -> Iterator[str]:
 
 def _table(title: str, columns: Sequence[Column], rows: Columns | list[Row], limit: int | None, **parts: Any) -> Table:
     """The first rows; where the table is split by stage, rank or step, a first column names them."""
-    of = [Column("of", _grain, left=True)] if len(rows) and set(GRAIN) & {*names(rows)} else []
+    of = [Column("of", _grain, left=True)] if len(rows) and set(_GRAIN) & {*names(rows)} else []
     return table_of(title, [*of, *columns], rows, limit, **parts)
 
 
 def _grain(row: Row) -> str:
-    return ", ".join(f"{name} {number(row[name])}" for name in GRAIN if name in row)
+    return ", ".join(f"{name} {number(row[name])}" for name in _GRAIN if name in row)
 
 
-def on_device(shown: Shown) -> bool:
+def _on_device(shown: Shown) -> bool:
     """Whether the device timeline was measured on any rank; else the host timeline stands in."""
     return "device" in shown.tables["overall"].listed("timeline")
 
 
-def self_time(shown: Shown) -> str:
+def _self_time(shown: Shown) -> str:
     """The column that orders ops: device self time, or host self time without a device."""
-    return "device_self_ns" if on_device(shown) else "host_self_ns"
+    return "device_self_ns" if _on_device(shown) else "host_self_ns"
 
 
 def overall(shown: Shown, limit: int | None) -> list[Table]:
@@ -273,30 +257,31 @@ def overall(shown: Shown, limit: int | None) -> list[Table]:
     beside = len(ranks) <= _RANKS_BESIDE
     heads = [f"rank {number(row.get('rank'))}" for row in ranks] if beside else ["minimum", "median", "maximum", "at"]
 
-    def numbers(shown_row: tuple[str, str, str]) -> list[str]:
-        name, _, unit = shown_row
+    def numbers(name: str) -> list[str]:
         values = [row.get(name) for row in ranks]
-        return [cell(value, unit, *values) for value in values] if beside else _spread(spread.get(name), unit)
+        return [cell(value, unit_of(name), *values) for value in values] if beside else _spread(name, spread.get(name))
 
-    def part(shown_row: tuple[str, str, str]) -> str:
-        value = (spread.get(shown_row[0]) or {}).get("share")
+    def part(name: str) -> str:
+        value = (spread.get(name) or {}).get("share")
         return "" if value is None else share(value)
 
-    hidden = () if on_device(shown) else _DEVICE_ONLY
-    rows = [row for row in BREAKDOWN if row[0] not in hidden and any(rank.get(row[0]) is not None for rank in ranks)]
+    hidden = () if _on_device(shown) else _DEVICE_ONLY
+    rows = [name for name in _BREAKDOWN if name not in hidden and any(rank.get(name) is not None for rank in ranks)]
     timelines = ", ".join(dict.fromkeys(str(row.get("timeline")) for row in ranks))
     what = steps_words(shown.options.steps) if shown.options.steps else "whole capture"
     title = f"Overall, {what} ({timelines} timeline, {counted(len(ranks), 'rank')})"
-    columns = [Column("metric", lambda row: row[1], **WORDS), group(map(Column, heads), numbers)]
-    columns.append(Column("share of E2E", part))
-    return [table_of(title, columns, rows, note=_SPAN if on_device(shown) else ""), _steps(shown)]
+    columns = [
+        Column("metric", lambda name: _BREAKDOWN[name], **WORDS), group(map(Column, heads), numbers),
+        Column("share of E2E", part),
+    ]  # fmt: skip
+    return [table_of(title, columns, rows, note=_SPAN if _on_device(shown) else ""), _steps(shown)]
 
 
-def _spread(row: Row | None, unit: str) -> list[str]:
+def _spread(name: str, row: Row | None) -> list[str]:
     """Minimum, median, maximum and where the maximum is."""
     if row is None:
         return [MISSING_TEXT] * 4
-    ends = [cell(row[name], unit, row["maximum"]) for name in ("minimum", "median", "maximum")]
+    ends = [cell(row[end], unit_of(name), row["maximum"]) for end in ("minimum", "median", "maximum")]
     places = [(name, row.get(f"maximum_{name}")) for name in ("rank", "step")]
     return [*ends, ", ".join(f"{name} {number(value)}" for name, value in places if value is not None)]
 
@@ -308,20 +293,20 @@ def _steps(shown: Shown) -> Table:
     summary, steps = {row["metric"]: row for row in records(shown.tables["step_summary"])}, shown.tables["steps"]
     means = bool(summary) and all(row["median"] is None for row in summary.values())
 
-    def numbers(row: Row) -> list[str]:
-        ends = [cell(row[of], row["shown_in"], row["mean"], row["maximum"]) for of in ("minimum", "mean", "maximum")]
-        return ends if means else _spread(row, row["shown_in"])
+    def numbers(name: str) -> list[str]:
+        row = summary[name]
+        if not means:
+            return _spread(name, row)
+        return [cell(row[end], unit_of(name), row["mean"], row["maximum"]) for end in ("minimum", "mean", "maximum")]
 
-    rows = [
-        summary[name] | {"label": label.strip(), "shown_in": unit}
-        for name, label, unit in BREAKDOWN
-        if name in ("duration_ns", "e2e_ns", *OF_E2E, "samples_per_second") and summary.get(name, {}).get("mean")
-    ]
+    names = ("duration_ns", "e2e_ns", *_OF_E2E, "samples_per_second")
+    rows = [name for name in names if summary.get(name, {}).get("mean")]
     heads = [Column("minimum"), Column("mean" if means else "median"), Column("maximum")]
     heads += [] if means else [Column("maximum at", left=True)]
     several = f", means of {counted(sum(steps.listed('steps')), 'step')}" if means else ""
     title = f"Steps ({counted(len(steps), 'row')} of rank and step{several})"
-    return table_of(title, [Column("metric", of("label"), **WORDS), group(heads, numbers)], rows)
+    words = Column("metric", lambda name: _BREAKDOWN[name].strip(), **WORDS)
+    return table_of(title, [words, group(heads, numbers)], rows)
 
 
 def operators(shown: Shown, limit: int | None) -> list[Table]:
@@ -330,27 +315,27 @@ def operators(shown: Shown, limit: int | None) -> list[Table]:
     `share`: of the self time of all ops. `average`, `minimum`, `maximum`: of a call, with what it calls.
     """
     times: dict[str, Column] = {}
-    for place in ("device", "host") if on_device(shown) else ("host",):
+    for place in ("device", "host") if _on_device(shown) else ("host",):
         total = Column(f"{place} total", drop=3 if times else 2)
         times |= {f"{place}_self_ns": Column(f"{place} self"), f"{place}_total_ns": total}
     columns = [OPERATOR, SHAPES, _CALLS, _PER_STEP, together("ns", times), _SHARE]
-    columns.append(per_call(self_time(shown).replace("self", "total"), 1, 4, 4))
+    columns.append(per_call(_self_time(shown).replace("self", "total"), 1, 4, 4))
     links = series_of(shown.run.get("workload"), "name")
-    return [_table("Operators", columns, ops_by(shown), limit, links=links)]
+    return [_table("Operators", columns, _ops_by(shown), limit, links=links)]
 
 
-def ops_by(shown: Shown, *keys: str) -> Columns:
+def _ops_by(shown: Shown, *keys: str) -> Columns:
     """Times, calls and share of ops under `keys` (default: name and shapes, within the grain), most self time first.
 
     A sum of nothing but missing values is missing; where self times are, totals say which op is the largest.
     """
     ops = shown.tables["ops"]
-    names = list(keys) or [*(name for name in GRAIN if name in ops), "name", "input_shapes"]
+    names = list(keys) or [*(name for name in _GRAIN if name in ops), "name", "input_shapes"]
     numbers = dict.fromkeys(
         ("calls", "host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns", "share"), "sum"
     )
     found = summed(ops, names, numbers | {"min_ns": "min", "max_ns": "max", "per_step_ns": "max"})
-    own = self_time(shown)
+    own = _self_time(shown)
     sizes = list(dict.fromkeys((own, own.replace("self", "total"), "host_self_ns", "host_total_ns")))
     return by_size(found, sizes, names)
 
@@ -363,8 +348,8 @@ def kernels(shown: Shown, limit: int | None) -> list[Table]:
         own = _told_apart(records(every.head(limit)))
         unlinked = not is_copy and bool(own) and {*every.listed("op")} == {UNLINKED_OP}
         columns = [
-            Column(first, of("own_name"), **NAME), *([] if unlinked else [Column("launched by", of("op"), **UNDER)]),
-            Column("input shapes", of("own_shapes", cells.blank), **UNDER),
+            col(first, "own_name", **NAME), *([] if unlinked else [col("launched by", "op", **UNDER)]),
+            col("input shapes", "own_shapes", cells.blank, **UNDER),
             Column("category", lambda row: row["category"], left=True, drop=2), _CALLS, _PER_STEP, _TOTAL, _SHARE,
             *([_BYTES] if is_copy else []), per_call("total_ns", 1, 1, 1),
         ]  # fmt: skip
@@ -408,14 +393,14 @@ def metrics(shown: Shown, limit: int | None) -> list[Table]:
         pipes.setdefault(key(row), []).append(row)
     kernel = [Column("kernel", lambda row: readable(row["canonical_name"] or row["name"]), **NAME), SHAPES, _CALLS]
     busiest = _table(
-        "Kernel metrics, means of a call", [*kernel, Column("core time", of("core_time_ns", format_ns))],
+        "Kernel metrics, means of a call", [*kernel, col("core time", "core_time_ns")],
         [own[0] for own in pipes.values()], limit,
         below=lambda row: ", ".join(pipe(own) for own in pipes[key(row)] if own["metric"]),
     )  # fmt: skip
     rows = records(shown.tables["kernel_metrics"])
     place = {one: at for at, one in enumerate(dict.fromkeys(map(key, rows)))}
     rows.sort(key=lambda row: (place[key(row)], _is_zero(row)))
-    kernel[2:2] = [Column("metric", of("metric"), **NAME)]
+    kernel[2:2] = [col("metric", **NAME)]
     return [busiest, _table("Kernel metrics", [*kernel, cells.measures("mean", "minimum", "maximum")], rows, limit)]
 
 
@@ -438,24 +423,19 @@ def communication(shown: Shown, limit: int | None) -> list[Table]:
 def links(shown: Shown, limit: int | None) -> list[Table]:
     """Per transport and group what all links together moved and how fast; from rank to rank; by size of packet."""
     found, every = [], records(shown.tables["link_totals"])
-    transport = Column("transport", of("transport"), left=True)
+    transport = col("transport")
     moved = [
-        _BYTES,
-        Column("transit", of("transit_ns", format_ns)),
-        Column("GB/s", of("bandwidth_gb_per_s", cells.rate)),
-    ]
+        _BYTES, col("transit", "transit_ns"), col("GB/s", "bandwidth_gb_per_s"),
+    ]  # fmt: skip
     for level, title, columns in (
         (TRANSPORT, "Communication links", [
-            transport, Column("group", cells.group_words, **WORDS), *moved,
-            Column("large packets", of("large_packet_ratio", share)),
+            transport, Column("group", cells.group_words, **WORDS), *moved, col("large packets", "large_packet_ratio"),
         ]),
         (LINK, "Links between ranks", [
-            Column("from rank", of("source_rank", number)), Column("to rank", of("target_rank", number)), transport,
-            *moved,
+            col("from rank", "source_rank"), col("to rank", "target_rank"), transport, *moved,
         ]),
         (PACKET, "Packets", [
-            transport, Column("packet size", of("packet_bytes", format_bytes)),
-            Column("packets", of("packets", number)), *moved,
+            transport, col("packet size", "packet_bytes"), col("packets"), *moved,
         ]),
     ):  # fmt: skip
         own = [row for row in every if row["level"] == level]
@@ -477,7 +457,7 @@ def memory(shown: Shown, limit: int | None) -> list[Table]:
     sizes = {"bytes": Column("bytes"), "unreleased_bytes": Column("unreleased")}
     columns = [
         _OP, SHAPES, sections.ALLOCATOR, _COMPONENT, Column("allocations", _CALLS.cell), together("bytes", sizes),
-        Column("held", of("held_ns", format_ns), drop=1),
+        col("held", "held_ns", drop=1),
     ]  # fmt: skip
     return [_table("Memory allocated by operators", columns, shown.tables["memory"], limit, chart=chart)]
 
@@ -525,7 +505,7 @@ def memory_blocks(shown: Shown, limit: int | None) -> list[Table]:
 
     rows = sorted(records(shown.tables["memory_blocks"]), key=lambda row: -(row["bytes"] or 0))
     columns = [
-        _OP, SHAPES, MODULE, Column("rank", of("rank", number), drop=1), replace(_COMPONENT, drop=2), _BYTES,
+        _OP, SHAPES, MODULE, col("rank", drop=1), replace(_COMPONENT, drop=2), _BYTES,
         Column("at", lambda row: _since(row["time_ns"], row["step"])), Column("held", held), CODE,
     ]  # fmt: skip
     return [table_of("Largest single allocations", columns, rows, limit)]
@@ -535,17 +515,14 @@ def counters(shown: Shown, limit: int | None) -> list[Table]:
     """A line per table and measurement of the profiler: over how many things, its mean where it is of one, and where
     it is largest; then every number, those that never were anything but zero last.
     """
-    source, measurement = Column("source", of("source"), left=True), Column("measurement", of("attribute"), **NAME)
+    source, measurement = col("source"), col("measurement", "attribute", **NAME)
     columns = [
-        source,
-        measurement,
-        Column("number", of("names", number)),
-        cells.measures("mean", "smallest", "largest"),
-    ]
-    columns.append(Column("largest of", of("max_name"), **NAME))
+        source, measurement, col("number", "names"), cells.measures("mean", "smallest", "largest"),
+    ]  # fmt: skip
+    columns.append(col("largest of", "max_name", **NAME))
     overview = _table("Counters of the profiler", columns, shown.tables["counter_summary"], limit)
     every = sorted(records(shown.tables["counters"]), key=_is_zero)
-    columns = [source, Column("name", of("name"), **NAME), measurement, Column("values", _CALLS.cell)]
+    columns = [source, col("name", **NAME), measurement, Column("values", _CALLS.cell)]
     return [overview, _table("All counters", [*columns, cells.measures("mean", "minimum", "maximum")], every, limit)]
 
 
@@ -558,16 +535,16 @@ SECTIONS: Final[Mapping[str, Callable[[Shown, int | None], list[Table]]]] = {
     "overall": overall, "operator": operators, "kernel": kernels, "metric": metrics, "communication": communication,
     "link": links, "memory": memory, "memory_peak": memory_peak, "memory_block": memory_blocks, "counter": counters,
     "kernel_type": _simple(
-        "Kernel types", "kernel_types", Column("kernel type", of("type"), **NAME),
-        Column("core type", of("core_type"), left=True), _CALLS, _TOTAL, _SHARE, per_call("total_ns", 1, 1, 1),
+        "Kernel types", "kernel_types", col("kernel type", "type", **NAME),
+        col("core type", "core_type"), _CALLS, _TOTAL, _SHARE, per_call("total_ns", 1, 1, 1),
     ),
     "module": _simple(
-        "Modules", "modules", Column("module", of("module"), **NAME), Column("phase", of("phase"), left=True),
+        "Modules", "modules", col("module", **NAME), col("phase"),
         Column("op calls", _CALLS.cell, drop=1), _PER_STEP,
         together("ns", {"device_self_ns": Column("device self"), "host_self_ns": Column("host self")}),
     ),
     "api": _simple(
-        "Host API calls", "api", Column("API call", of("name"), **NAME), Column("level", of("level"), left=True),
+        "Host API calls", "api", col("API call", "name", **NAME), col("level"),
         _CALLS, _PER_STEP, together("ns", {"total_ns": Column("total"), "self_ns": Column("self")}),
         per_call("total_ns", 1, 1, 1),
     ),

@@ -7,14 +7,7 @@ from typing import Final
 
 from tracker.errors import without_place
 from tracker.reports.document import Document, Lines, Look
-from tracker.results.status import (
-    FolderStatus,
-    MessageStatus,
-    ProfileStatus,
-    SpooledStatus,
-    Status,
-    WatcherStatus,
-)
+from tracker.results.status import FolderStatus, MessageStatus, ProfileStatus, SpooledStatus, Status, WatcherStatus
 from tracker.units import counted, format_age, format_bytes, format_moment, some_of
 
 _STATES: Final = ("waiting", "ready", "working", "quarantined", "ingested", "passed")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from tracker.reports.cells import number, of, pair, readable, share, together, tone
+from tracker.reports.cells import col, number, of, pair, readable, share, together, tone
 from tracker.reports.document import WORDS, Column, Flame, Look, Table
 from tracker.reports.rows import Row, records, table_of
 from tracker.reports.views import diff_tables
@@ -46,9 +46,8 @@ def of_run(shown: Shown, look: Look) -> Table:
     of_grains = Column("of", lambda row: ", ".join(f"{name} {number(row[name])}" for name in grains), left=True)
     times = {f"{place}_total_ns": Column(f"{place} total"), f"{place}_self_ns": Column(f"{place} self", drop=2)}
     columns = [
-        *([of_grains] if grains else []), Column(word, _indented, **WORDS), SHAPES,
-        Column("calls", of("calls", number)), together("ns", times), Column("share", of("share", share)),
-        Column("of step", of("step_share", share), drop=1),
+        *([of_grains] if grains else []), Column(word, _indented, **WORDS), SHAPES, col("calls"), together("ns", times),
+        col("share"), col("of step", "step_share", drop=1),
         *([Column(f"{other} total", of(f"{other}_total_ns", format_ns), drop=3)] if other else []),
     ]  # fmt: skip
     sums = (f"{place}_total_ns", f"{other}_total_ns", "share", "step_share")
@@ -74,11 +73,8 @@ def of_diff(diff: Diff, look: Look) -> Table:
         return pair(share(row.get("baseline_share")), share(row.get("candidate_share")))
 
     columns = [
-        Column(word, _indented, **WORDS),
-        SHAPES,
-        *diff_tables.sides(),
-        Column("share", shares, drop=2),
-    ]
+        Column(word, _indented, **WORDS), SHAPES, *diff_tables.sides(), Column("share", shares, drop=2),
+    ]  # fmt: skip
     columns += diff_tables.verdicts(tree)
     words = diff_tables.metric_words(diff).replace(" self", "")
     nodes = tuple((int(row["level"]), str(row["name"]), row["baseline_ns"], row["candidate_ns"]) for row in rows)
