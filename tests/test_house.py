@@ -27,7 +27,7 @@ ROOMS = {
     "tracker/hooks": (1_150, 12),
     "tracker/intake": (2_425, 14),
     "tracker/notify": (1_721, 10),
-    "tracker/page": (1_408, 6),
+    "tracker/page": (1_406, 6),
     "tracker/profile": (858, 7),
     "tracker/ranks": (934, 6),
     "tracker/readers": (15_794, 120),
