@@ -30,7 +30,7 @@ ROOMS = {
     "tracker/page": (1_406, 6),
     "tracker/profile": (858, 7),
     "tracker/ranks": (934, 6),
-    "tracker/readers": (15_794, 120),
+    "tracker/readers": (15_816, 120),
     "tracker/regressions": (3_808, 15),
     "tracker/reports": (8_155, 38),
     "tracker/results": (2_896, 15),
@@ -39,7 +39,7 @@ ROOMS = {
     "tracker/watch": (1_796, 12),
     "migrations": (499, 3),
     "scripts": (3_408, 14),
-    "tests": (49_811, 340),
+    "tests": (49_851, 340),
 }
 """Room -> lines and files of Python and SQL."""
 

@@ -40,7 +40,7 @@ def expect(done, pattern):
     assert re.fullmatch(rf"tracker: {pattern}; .{{5,}}\n", done.err), done.err
 
 
-UNKNOWN = "no reader knows this file"
+UNKNOWN = r"no reader knows this file \(.+\)"
 CUT = r"byte \d+( of the content)?: .*(ends).*"
 FILES = {
     "empty": ("a.pt.trace.json", lambda trace: b"", "the file is empty"),

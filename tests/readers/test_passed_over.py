@@ -24,7 +24,10 @@ CONTENTS = {
     "random": (bytes(range(128, 256)), NO_GZIP),
     "text": (b"Epoch 1 [ok]\n", NO_GZIP),
     "empty": (b"", "the file is empty"),
-    "json of others": (gzip.compress(b'{"layers": [1, 2]}'), "no reader knows this file"),
+    "json of others": (
+        gzip.compress(b'{"layers": [1, 2]}'),
+        "no reader knows this file (JSON that is no trace: top-level keys layers)",
+    ),
 }
 
 

@@ -49,8 +49,25 @@ def test_every_fixture_is_claimed(path):
 def test_files_of_others_are_not_claimed(tmp_path, name):
     path = tmp_path / name
     path.write_text(OTHERS[name])
-    with pytest.raises(SourceError, match=r"no reader knows this file; known formats|the file is empty"):
+    with pytest.raises(SourceError, match=r"no reader knows this file \(.+\); known formats|the file is empty"):
         readers.claim(path)
+
+
+def test_an_archive_that_no_reader_takes_is_called_one(tmp_path):
+    path = tmp_path / "profiles.zip"
+    path.write_bytes(b"PK\x03\x04" + bytes(60))
+    with pytest.raises(SourceError, match=r"no reader knows this file \(an archive, unpack it first\)"):
+        readers.claim(path)
+
+
+@pytest.mark.parametrize("before", [0, 9000])
+@pytest.mark.parametrize("header_first", [True, False])
+def test_a_pytorch_trace_with_times_as_text_is_not_ascends(tmp_path, before, header_first):
+    event = '{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": "4857093183.475", "dur": "3.1"}'
+    parts = ['"deviceProperties": []', f'"note": "{"x" * before}"', f'"traceEvents": [{event}]']
+    path = tmp_path / "a.json"
+    path.write_text("{" + ", ".join(parts if header_first else parts[::-1]) + "}")
+    assert readers.claim(path) == "torch_profiler"
 
 
 def test_a_paddle_trace_is_claimed_by_its_own_reader_alone(tmp_path):

@@ -275,7 +275,17 @@ def test_chosen_flow_category_goes_before_correlation_and_a_wrong_one_is_told(tm
     chosen = only(path, flow_category="mine").events
     assert chosen.device.correlation.tolist() == [chosen.launches.correlation[1]]
     assert only(path).events.device.correlation.tolist() == [5]
-    assert read(path, flow_category="typo").warnings == ("no flow events of category 'typo'; linked by correlation",)
+    assert read(path, flow_category="typo").warnings[0] == "no flow events of category 'typo'; linked by correlation"
+
+
+def test_a_trace_without_steps_or_without_known_work_says_so(tmp_path):
+    work, steps = [op("a", 1, 9), kernel("k", 2, 1)], [step(1, 0, 20)]
+    strange = [op("a", 1, 9, cat="cpu_task"), kernel("k", 2, 1, cat="gpu_task")]
+    traces = (work + steps, work, strange + steps)
+    marked, unmarked, unknown = (read(write(tmp_path, events)).warnings for events in traces)
+    assert marked == ()
+    assert [text.split(":")[0] for text in unmarked] == ["no ProfilerStep marks a step (prof.step())"]
+    assert [text.split(":")[0] for text in unknown] == ["no event of a known category is an operator or a kernel"]
 
 
 def test_file_name_tells_the_rank_only_where_the_trace_does_not(tmp_path):

@@ -45,6 +45,7 @@ def test_a_later_version_keeps_the_change_since_good(store):
     update(store, lines_of(store))
     one = line(board(store), "gpt")
     assert (one["new"], one["open"] > 0) == (0, True)
+    assert board(store).headline == "1 track: 1 with open regressions"
     assert (round(one["good_change"], 2), round(one["previous_change"], 2)) == (0.25, 0.0)
 
 

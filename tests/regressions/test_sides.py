@@ -154,6 +154,7 @@ def test_a_run_says_what_is_still_slower_than_before_an_older_finding(store):
         runs(store, f"v{number + 1}", changed, start=3 * number)
     judge(store)
     first, third = (show(store, f"run:{run}").notes for run in (1, 7))
+    assert third[0].startswith("op07 still "), "names of operators keep their letters"
     assert third[0].endswith("above v1 (I-1, open since v2), and 1 other finding; tracker findings lists them.")
     runs(store, "v4", start=9)
     judge(store)

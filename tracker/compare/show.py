@@ -109,7 +109,7 @@ def _open_findings(store: Store | None, side: Loaded) -> list[str]:
         return []
     with store.connect() as connection:
         said = open_findings(connection, side.run_ids[0])
-    return [said[:1].upper() + said[1:]] if said else []
+    return [said] if said else []
 
 
 def _whole_tables(side: Loaded, captures: Columns) -> Tables:

@@ -326,7 +326,7 @@ def _unknown(path: Path) -> SourceError:
     if path.suffix == ".gz" and not _is_gzip(path):
         problem = "is named .gz, but is no gzip file, and no reader knows its content"
         return SourceError(path, "", problem, remedy="copy or export it again")
-    return SourceError(path, "", "no reader knows this file", remedy=_known_formats())
+    return SourceError(path, "", f"no reader knows this file ({why(path)})", remedy=_known_formats())
 
 
 def _is_gzip(path: Path) -> bool:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from msgspec import Raw, Struct
 
 NOTHING: Final = Raw(b"")
 """A raw field that is not there."""
+
+KINETO_HEADER: Final = re.compile(
+    rb'"(?:deviceProperties|distributedInfo|baseTimeNanoseconds|(?:cupti|roctracer)_version|record_shapes)"\s*:'
+)
+"""A top-level key that only the PyTorch profiler writes beside the list of events."""
 
 
 class TraceEvent(Struct, gc=False):

@@ -56,7 +56,7 @@ class Board(Result, frozen=True, eq=False):
         counts = {name: sum(1 for count in lines.listed(name) if count) for name in ("new", "open", "suspects")}
         what = [
             f"{count} with {word}"
-            for count, word in zip(counts.values(), ("new regressions", "open ones", "suspects"), strict=True)
+            for count, word in zip(counts.values(), ("new regressions", "open regressions", "suspects"), strict=True)
             if count
         ]
         if not len(lines):

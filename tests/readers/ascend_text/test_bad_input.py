@@ -25,6 +25,14 @@ def test_a_missing_column_is_an_error_with_file_and_header(copy):
     assert "Step Id, Model ID" in text
 
 
+@pytest.mark.parametrize("name", ["kernel_details.csv", "step_trace_time.csv"])
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_a_table_that_a_spreadsheet_saved_is_an_error_with_file_and_reason(copy, name, separator):
+    (path,) = copy.rglob(name)
+    path.write_text(path.read_text().replace(",", separator))
+    assert f"{name}: row 1: its columns are not separated by commas" in error_of(copy)
+
+
 @pytest.mark.parametrize(
     ("name", "old", "new", "place", "problem"),
     [

@@ -162,6 +162,9 @@ def read_table(path: Path, options: ReadOptions) -> CsvTable:
     rows = rows_of(path, content)
     if not rows:
         raise SourceError(path, "", "the file is empty", remedy="export the profile again")
+    if len(rows[0]) == 1 and any(other in rows[0][0] for other in ";\t"):
+        problem = "its columns are not separated by commas, as a spreadsheet saves them"
+        raise SourceError(path, "row 1", problem, remedy="give the file as the profiler wrote it")
     numbered = dict(enumerate(rows[1:], start=2))
     partial = "the gzip stream ends early" if text.ended_early else ""
     if options.allow_partial and numbered and len(rows[-1]) < len(rows[0]):

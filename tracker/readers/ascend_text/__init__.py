@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Final
 from tracker.errors import SourceError
 from tracker.readers._ascend.done import still_parsed
 from tracker.readers._pause import collector_paused
-from tracker.readers._source import ReadOptions, may_be_events, read_head, suffix_of
+from tracker.readers._source import ReadOptions, first_character, may_be_events, read_head, suffix_of
+from tracker.readers._trace_event import KINETO_HEADER
 from tracker.readers.ascend_text import folders
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ _TEXT_TIME: Final = re.compile(rb'"ts"\s*:\s*"\d{1,16}\.\d')
 _NUMBER_TIME: Final = re.compile(rb'"ts"\s*:\s*\d')
 # what CANN's own msprof_*.json has not: the events of the framework
 _FRAMEWORK: Final = re.compile(rb'"cat"\s*:\s*"(?:cpu_op|python_function|enqueue|dequeue|async_npu)"')
+_OWN: Final = re.compile(rb'"(?:Ascend Hardware|CANN|Overlap Analysis|async_npu)"')
 _HEADER: Final = re.compile(rb"(?:\xef\xbb\xbf)?[^\r\n]*\bName\b[^\r\n]*\bAccelerator Core\b[^\r\n]*\bDuration")
 
 
@@ -43,10 +45,13 @@ def sniff(path: Path, head: bytes) -> bool:
         return folders.is_unparsed(path) or (output is not None and folders.has_text(output))
     if suffix_of(path) == ".csv":
         return _HEADER.match(head) is not None
-    # no other profiler writes framework events whose times are text; what is Ascend's own can stand behind all of them
+    # no other profiler writes framework events whose times are text; what is Ascend's own can stand behind all of them.
+    # Programs that rewrite a trace of PyTorch may turn its times into text, but leave its header
     if not may_be_events(head) or (_NUMBER_TIME.search(head) and not _TEXT_TIME.search(head)):
         return False
     more = read_head(path, _SNIFF_BYTES)
+    if first_character(more) == b"{" and KINETO_HEADER.search(more) and not _OWN.search(more):
+        return False
     return _FRAMEWORK.search(more) is not None and _TEXT_TIME.search(more) is not None
 
 

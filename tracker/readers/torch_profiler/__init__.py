@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from tracker.readers._source import ReadOptions, first_character, read_head
 from tracker.readers._trace import profile_of_trace
+from tracker.readers._trace_event import KINETO_HEADER
 
 if TYPE_CHECKING:
     from tracker.profile import Profile
@@ -30,9 +31,6 @@ _FOREIGN: Final = re.compile(
     rb'|"common_config"\s*:'  # Ascend profiler_info.json
 )
 _TEXT_TIME: Final = re.compile(rb'"ts"\s*:\s*"[0-9]')
-_OWN_KEY: Final = re.compile(
-    rb'"(?:deviceProperties|distributedInfo|baseTimeNanoseconds|(?:cupti|roctracer)_version|record_shapes)"\s*:'
-)
 _OWN_EVENT: Final = re.compile(
     rb'"cat"\s*:\s*"(?:cpu_op|python_function|user_annotation|gpu_user_annotation|cpu_instant_event|kernel|gpu_mem(?:cpy|set)'
     rb'|cuda_(?:runtime|driver)|xpu_runtime|mtia_\w+|privateuse1_\w+|Operator|Kernel|Runtime|Memcpy|Memset)"'
@@ -50,13 +48,12 @@ def sniff(path: Path, head: bytes) -> bool:
 
 def _is_kineto(head: bytes) -> bool | None:
     """None where `head` says neither yes nor no."""
-    is_list = first_character(head) == b"["
-    # only in Ascend's trace_view.json are times text, whether it is a bare list or stands in an object
-    if _FOREIGN.search(head) or _TEXT_TIME.search(head):
+    if _FOREIGN.search(head):
         return False
-    if _OWN_EVENT.search(head) or (not is_list and _OWN_KEY.search(head)):
+    if first_character(head) == b"{" and KINETO_HEADER.search(head):
         return True
-    return None
+    # without Kineto's header, times that are text are those of Ascend's trace_view.json, a bare list or in an object
+    return True if _OWN_EVENT.search(head) and not _TEXT_TIME.search(head) else None
 
 
 def read(path: Path, options: ReadOptions | None = None) -> Profile:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from tracker.errors import SourceError
-from tracker.profile import Capture, Source
+from tracker.profile import Capture, DeviceKind, Events, Source
 from tracker.readers._cut_steps import left_out
 from tracker.readers._event_texts import CHUNK_BYTES, EventTexts
 from tracker.readers._source import ReadOptions, SourceText
@@ -40,7 +41,7 @@ def captures_of(
     partial += left_out(step for part in parts for step in part.cut_steps)
     # the rank belongs to the first: one trace is written by one rank
     captures = tuple(_capture(part, facts, text.source(), partial, is_first=i == 0) for i, part in enumerate(parts))
-    return captures, _warnings(collector, options, partial)
+    return captures, _warnings(collector, captures, options, partial)
 
 
 def _top(text: SourceText, top_text: bytes) -> Top:
@@ -74,7 +75,13 @@ def _capture(part: Part, facts: TraceFacts, source: Source, partial: str, *, is_
     )
 
 
-def _warnings(collector: Collector, options: ReadOptions, partial: str) -> tuple[str, ...]:
+def _has_work(events: Events) -> bool:
+    return bool((events.ops.is_annotation == 0).any() or (events.device.kind == DeviceKind.KERNEL).any())
+
+
+def _warnings(
+    collector: Collector, captures: Sequence[Capture], options: ReadOptions, partial: str
+) -> tuple[str, ...]:
     warnings = []
     if partial:
         warnings.append(f"partial: {partial}")
@@ -82,4 +89,8 @@ def _warnings(collector: Collector, options: ReadOptions, partial: str) -> tuple
         warnings.append(f"{collector.skipped} events with impossible times were left out")
     if options.flow_category is not None and options.flow_category not in collector.flow_codes:
         warnings.append(f"no flow events of category '{options.flow_category}'; linked by correlation")
+    if captures and not collector.markers.rows and not partial:
+        warnings.append("no ProfilerStep marks a step (prof.step()): the whole capture is one step")
+    if captures and not any(one.events is not None and _has_work(one.events) for one in captures):
+        warnings.append("no event of a known category is an operator or a kernel: idle time is all time without copies")
     return tuple(warnings)
