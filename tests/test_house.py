@@ -32,14 +32,14 @@ ROOMS = {
     "tracker/ranks": (934, 6),
     "tracker/readers": (15_816, 120),
     "tracker/regressions": (3_808, 15),
-    "tracker/reports": (8_155, 38),
+    "tracker/reports": (8_161, 38),
     "tracker/results": (2_896, 15),
     "tracker/store": (11_867, 157),
     "tracker/timeline": (4_279, 32),
     "tracker/watch": (1_796, 12),
     "migrations": (499, 3),
     "scripts": (3_408, 14),
-    "tests": (49_851, 340),
+    "tests": (49_857, 340),
 }
 """Room -> lines and files of Python and SQL."""
 

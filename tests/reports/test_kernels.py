@@ -43,6 +43,12 @@ def test_kernels_without_shapes_of_their_own_show_those_of_the_op_that_launches_
     assert "[[8, 8]]" in text and "[[9, 9]]" in text
 
 
+def test_the_time_per_step_of_a_kernel_stands_once():
+    own = {"per_step_ns": 6.0 * MS}
+    text = table(kernel("gemm", "gemm", "", 4, **own), kernel("gemm", "gemm", "", 2, op="aten::bmm", **own))
+    assert text.count("6.00 ms") == 1
+
+
 def test_collectives_that_nothing_else_tells_apart_show_the_names_of_the_profiler():
     of_op = {"op": "HcclAllreduce", "category": "communication"}
     text = table(

@@ -341,7 +341,9 @@ def _ops_by(shown: Shown, *keys: str) -> Columns:
 
 
 def kernels(shown: Shown, limit: int | None) -> list[Table]:
-    """Kernels, then copies and memsets, with the most time; with shapes where rows look alike without."""
+    """Kernels, then copies and memsets, with the most time; with shapes where rows look alike without. The number per
+    step is that of all rows of a kernel, and stands in the first of them.
+    """
     found = []
     for title, name, first in (("Kernels", "kernels", "kernel"), ("Copies and memsets", "copies", "copy or memset")):
         every, is_copy = shown.tables[name], name == "copies"
@@ -350,7 +352,8 @@ def kernels(shown: Shown, limit: int | None) -> list[Table]:
         columns = [
             col(first, "own_name", **NAME), *([] if unlinked else [col("launched by", "op", **UNDER)]),
             col("input shapes", "own_shapes", cells.blank, **UNDER),
-            Column("category", lambda row: row["category"], left=True, drop=2), _CALLS, _PER_STEP, _TOTAL, _SHARE,
+            Column("category", lambda row: row["category"], left=True, drop=2), _CALLS,
+            replace(_PER_STEP, cell=lambda row: _PER_STEP.cell(row) if row["is_first"] else ""), _TOTAL, _SHARE,
             *([_BYTES] if is_copy else []), per_call("total_ns", 1, 1, 1),
         ]  # fmt: skip
         note = "No launch of them is in the capture, so no operator stands beside them." if unlinked else ""
@@ -361,10 +364,13 @@ def kernels(shown: Shown, limit: int | None) -> list[Table]:
 
 def _told_apart(rows: list[Row]) -> list[Row]:
     """Each kernel with the name and the shapes to show: shapes (else those of its op) where rows would look alike, the
-    profiler's own name where they still do.
+    profiler's own name where they still do; and whether it is the first row of its kernel.
     """
+    first: dict[tuple[str, ...], Row] = {}
     for row in rows:
         row["own_name"] = readable(row["canonical_name"] or row["name"])
+        series = (_grain(row), row["canonical_name"], row["input_shapes"], row["category"])
+        row["is_first"] = first.setdefault(series, row) is row
     keys = [(_grain(row), row["own_name"], row["op"]) for row in rows]
     alike = Counter(keys)
     for row, key in zip(rows, keys, strict=True):
