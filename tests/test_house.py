@@ -22,7 +22,7 @@ ROOMS = {
     "tracker/cli": (4_088, 23),
     "tracker/compare": (8_869, 57),
     "tracker/config": (843, 7),
-    "tracker/detect": (1_194, 9),
+    "tracker/detect": (1_449, 11),
     "tracker/doctor": (1_182, 9),
     "tracker/hooks": (1_150, 12),
     "tracker/intake": (2_425, 14),
@@ -31,15 +31,15 @@ ROOMS = {
     "tracker/profile": (858, 7),
     "tracker/ranks": (937, 6),
     "tracker/readers": (15_794, 120),
-    "tracker/regressions": (3_808, 15),
+    "tracker/regressions": (3_501, 15),
     "tracker/reports": (8_247, 38),
-    "tracker/results": (2_896, 15),
-    "tracker/store": (12_627, 168),
+    "tracker/results": (2_916, 15),
+    "tracker/store": (12_608, 168),
     "tracker/timeline": (4_279, 32),
     "tracker/watch": (1_800, 12),
     "migrations": (499, 3),
     "scripts": (3_408, 14),
-    "tests": (49_787, 340),
+    "tests": (49_791, 340),
 }
 """Room -> lines and files of Python and SQL."""
 

@@ -12,7 +12,8 @@ from msgspec.structs import replace
 from tracker.columns import F64, I64, Flags
 from tracker.detect import DEFAULTS, JudgedSeries, KindCode, SeriesTraits, Thresholds, Verdict, Window, judge_version
 from tracker.detect.sides import sides_of
-from tracker.regressions.track import BEGINNING, Track, newest
+from tracker.detect.track import Track, newest
+from tracker.regressions.track import BEGINNING
 from tracker.store.regressions import FindingRow
 
 UNDECIDED: Final = -1
@@ -194,18 +195,11 @@ class VersionRuns(Struct, frozen=True):
         the current one.
         """
         level = int(self.current[row]) if of is None else of
+        size = 0.0 if how == "presence" else abs(float(judged.change[row]))
         return Finding(
-            series=row,
-            sign=sign,
-            how=how,
-            first_version=first,
-            decided_version=self.version,
-            reference=self.reference(row, level),
-            reference_level=level,
-            size=0.0 if how == "presence" else abs(float(judged.change[row])),
-            contribution=float(judged.contribution[row]),
-            q=float(judged.q[row]),
-        )
+            row, sign, how, first_version=first, decided_version=self.version, reference=self.reference(row, level),
+            reference_level=level, size=size, contribution=float(judged.contribution[row]), q=float(judged.q[row]),
+        )  # fmt: skip
 
 
 class VersionResult(Struct, frozen=True):

@@ -13,17 +13,19 @@ import numpy as np
 from msgspec import Struct, field
 from sqlalchemy import Connection
 
-from tracker.detect import CHANGES, Key, KindCode, Reason, Thresholds, Verdict, judge_version
+from tracker.detect import CHANGES, Key, KindCode, Reason, Thresholds, Verdict, judge_version, traits_of
+from tracker.detect.thresholds import track_limits
+from tracker.detect.track import Track
 from tracker.errors import EXIT_FINDINGS, EXIT_OK, EXIT_TOO_LITTLE_DATA
 from tracker.regressions.hosts import OfRuns, slow_host
 from tracker.regressions.judgement import SIGNS, numbers_of, stated
-from tracker.regressions.track import Track, TrackRuns, alike, runs_of_track, track_limits, traits_of
+from tracker.regressions.track import TrackRuns, alike, runs_of_track
+from tracker.results.thresholds import Threshold
 from tracker.results.verdicts import FAIL_ON, GateResult
 from tracker.store import Store, judged, regressions
 from tracker.store.chosen import ChosenRun, chosen_runs, table_of
 from tracker.store.regressions import JudgedRow
 from tracker.store.samples.statistic import over_runs
-from tracker.store.thresholds import Threshold
 from tracker.units import counted, format_diff
 
 NUMBERS: Final = ("change", "judged_change", "q", "contribution", "detectable")
@@ -45,14 +47,15 @@ def gate_of(
     `signs`: of the findings of the step; `net`: change by the operators that were found, as a share of the step;
     `peak`: rise of peak memory, a ratio; `is_suspect`: the step may be slower; `is_decided`: it has a verdict.
     """
-    fails = {
-        "step": any(sign > 0 for sign in signs), "peak memory": peak >= limits.gate_peak,
-        "net of the operators": not signs and net >= limits.gate_net,
-    }  # fmt: skip
-    causes = fails | {"suspect": is_suspect, "runs": not is_decided}
-    cause = next((word for word, holds in causes.items() if holds), "")
-    code = EXIT_FINDINGS if cause in fails else EXIT_TOO_LITTLE_DATA if cause else EXIT_OK
-    return GateResult(code, cause, net, peak)
+    rules = (
+        (any(sign > 0 for sign in signs), "step", EXIT_FINDINGS),
+        (peak >= limits.gate_peak, "peak memory", EXIT_FINDINGS),
+        (not signs and net >= limits.gate_net, "net of the operators", EXIT_FINDINGS),
+        (is_suspect, "suspect", EXIT_TOO_LITTLE_DATA),
+        (not is_decided, "runs", EXIT_TOO_LITTLE_DATA),
+        (True, "", EXIT_OK),
+    )
+    return next(GateResult(code, cause, net, peak) for holds, cause, code in rules if holds)
 
 
 class SideVerdicts(Struct, frozen=True, eq=False):
@@ -153,13 +156,9 @@ def _stored_gates(
             one for one in rows
             if not one.excused and (word == "any" or row.version_id in (one.version_id, one.decided_version_id))
         ]  # fmt: skip
-        gates[word] = _gate(
-            track.thresholds,
-            said,
-            findings=[(one.kind, one.name, SIGNS[one.direction]) for one in counted],
-            net=sum(one.contribution for one in counted if one.is_leaf),
-            peak=0.0 if is_peak_excused else row.peak,
-        )
+        found = [(one.kind, one.name, SIGNS[one.direction]) for one in counted]
+        net = sum(one.contribution for one in counted if one.is_leaf)
+        gates[word] = _gate(track.thresholds, said, found, net=net, peak=0.0 if is_peak_excused else row.peak)
     runs = [run.run_id for run in track.runs_of(row.version_id)]
     base = [*map(int, row.base_runs.split())]
     return _with_host(gates, track.thresholds, (connection, runs), (connection, base))
@@ -232,33 +231,22 @@ def judge_sides(
     leaf, changed = traits.leaf, np.isin(own.verdict, CHANGES)
     peaks = np.expm1(own.raw_change[traits.kind == KindCode.PEAK])
     shift = float(np.expm1(window.shift[new].mean())) if window.shift.any() else None
-    gate = _gate(
-        limits,
-        said,
-        findings=[(keys[row][0], keys[row][2], int(own.sign[row])) for row in np.flatnonzero(own.sign).tolist()],
-        net=float(own.contribution[leaf & changed].sum()),
-        peak=float(np.nan_to_num(peaks).max(initial=0.0)),
-    )  # fmt: skip
+    found = [(keys[row][0], keys[row][2], int(own.sign[row])) for row in np.flatnonzero(own.sign).tolist()]
+    net, peak = float(own.contribution[leaf & changed].sum()), float(np.nan_to_num(peaks).max(initial=0.0))
+    gate = _gate(limits, said, found, net=net, peak=peak)
     with candidate_store.connect() as after, store.connect() as before:
         gates, host = _with_host(dict.fromkeys(FAIL_ON, gate), limits, (after, candidate), (before, baseline))
     return SideVerdicts(said, rows, limits, shift, gates, host)
 
 
-def _gate(
-    limits: Thresholds, said: Said, *, findings: Iterable[tuple[str, str, int]], net: float, peak: float
-) -> GateResult:
-    """`findings`: kind, name and sign of what was found."""
+def _gate(limits: Thresholds, said: Said, found: Iterable[tuple[str, str, int]], net: float, peak: float) -> GateResult:
+    """`found`: kind, name and sign of the findings."""
     steps = [key for key, own in said.items() if key[0] == "run" and key[2] in STEP and own["verdict"] is not None]
     key = min(steps, key=lambda key: (STEP.index(key[2]), key[4]), default=None)
     step, verdict, change = (key[2], said[key]["verdict"], said[key]["change"]) if key else ("", None, np.nan)
-    return gate_of(
-        limits,
-        signs=[sign for kind, name, sign in findings if kind == "run" and name == step],
-        net=net,
-        peak=peak,
-        is_suspect=verdict == Verdict.SUSPECT.name and change > 0,
-        is_decided=verdict not in (None, Verdict.TOO_FEW_RUNS.name),
-    )
+    signs = [sign for kind, name, sign in found if kind == "run" and name == step]
+    is_suspect, is_decided = verdict == "SUSPECT" and change > 0, verdict not in (None, "TOO_FEW_RUNS")
+    return gate_of(limits, signs=signs, net=net, peak=peak, is_suspect=is_suspect, is_decided=is_decided)
 
 
 def _open_in(connection: Connection, track: TrackRuns, version_id: int) -> list[Any]:
