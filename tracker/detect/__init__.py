@@ -7,19 +7,6 @@ from tracker.detect.thresholds import DEFAULTS, Thresholds, words_of_limits
 from tracker.results.verdicts import Key
 
 __all__ = [
-    "CHANGES",
-    "DEFAULTS",
-    "JudgedSeries",
-    "Key",
-    "KindCode",
-    "Reason",
-    "SeriesTraits",
-    "Thresholds",
-    "Verdict",
-    "Window",
-    "judge_version",
-    "series_of",
-    "shared_factor",
-    "traits_of",
-    "words_of_limits",
-]
+    "CHANGES", "DEFAULTS", "JudgedSeries", "Key", "KindCode", "Reason", "SeriesTraits", "Thresholds", "Verdict",
+    "Window", "judge_version", "series_of", "shared_factor", "traits_of", "words_of_limits",
+]  # fmt: skip

@@ -15,8 +15,7 @@ from tracker.detect.sides import Window, shared_factor
 from tracker.detect.thresholds import Thresholds
 from tracker.detect.track import Track
 
-Split = tuple[tuple[int, ...], tuple[int, ...]]
-"""The places of the runs of both sides."""
+Split = tuple[tuple[int, ...], tuple[int, ...]]  # the places of the runs of both sides
 
 
 class Repeats(Struct, frozen=True, eq=False):
@@ -45,9 +44,8 @@ class Repeats(Struct, frozen=True, eq=False):
         is_new = np.isin(columns, split[1])
         logs, series = self.track.logs[:, columns], self.track.series
         shift = shared_factor(logs[series.leaf], ~is_new, is_new, self.limits.least_leaves)
-        recorded = self.track.recorded[:, columns]
-        window = Window(logs, recorded, shift, self.track.step[columns])
-        return judge_version(window, series, recorded & ~is_new, is_new, ratio=ratio, limits=self.limits)
+        window = Window(logs, self.track.recorded[:, columns], shift, self.track.step[columns])
+        return judge_version(window, series, window.recorded & ~is_new, is_new, ratio=ratio, limits=self.limits)
 
 
 def random_splits(runs: int, baseline: int, candidate: int, *, most: int, seed: int) -> list[Split]:

@@ -42,25 +42,14 @@ class KindCode(IntEnum):
 
 
 _RUN_KINDS = {
-    "step": KindCode.STEP,
-    "e2e": KindCode.WHOLE,
-    "compute": KindCode.WHOLE,
-    "peak memory": KindCode.PEAK,
-    "throughput": KindCode.RATE,
-    "imbalance": KindCode.RATE,
-    "rank spread": KindCode.RATE,
-    "mean step": KindCode.PART,
-}
+    "step": KindCode.STEP, "mean step": KindCode.PART, "e2e": KindCode.WHOLE, "compute": KindCode.WHOLE,
+    "peak memory": KindCode.PEAK, "throughput": KindCode.RATE, "imbalance": KindCode.RATE, "rank spread": KindCode.RATE,
+}  # fmt: skip
 _KINDS = {
-    "op": KindCode.OPERATOR,
-    "op_name": KindCode.NAME,
-    "kernel": KindCode.KERNEL,
-    "api": KindCode.API,
-    "communication": KindCode.COMMUNICATION,
-    "memory": KindCode.MEMORY,
-    "phase": KindCode.PART,
+    "op": KindCode.OPERATOR, "op_name": KindCode.NAME, "kernel": KindCode.KERNEL, "api": KindCode.API,
+    "communication": KindCode.COMMUNICATION, "memory": KindCode.MEMORY, "phase": KindCode.PART,
     "module": KindCode.PART,
-}
+}  # fmt: skip
 
 
 class SeriesTraits(Struct, frozen=True):
@@ -136,14 +125,11 @@ def series_of(keys: Sequence[Key], *, device_timed: bool, limits: Thresholds = D
         limits.floor_part_device if device_timed else limits.floor_part_host
     )
     return SeriesTraits(
-        family=np.array([family[name] for name in families], dtype=np.int64),
-        kind=kinds,
-        part=objects([key[4] for key in keys]),
+        np.array([family[name] for name in families], dtype=np.int64), kinds, objects([key[4] for key in keys]),
         is_time=np.array([metric.endswith("_ns") for _, metric, *_ in keys], dtype=bool),
         more_is_better=np.array([metric.endswith("_per_second") for _, metric, *_ in keys], dtype=bool),
-        ratio=np.log1p(ratio),
-        floor=floor,
-    )
+        ratio=np.log1p(ratio), floor=floor,
+    )  # fmt: skip
 
 
 def traits_of(keys: Sequence[Key], rows: Sequence[Threshold], *, device_timed: bool) -> SeriesTraits:

@@ -1,4 +1,4 @@
-"""The runs and series of one track as arrays, and the window that a version is judged with."""
+"""The runs and series of one track as arrays, and those that a version is judged with."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
+from msgspec import Struct
 
 from tracker.columns import F64, I64, Flags
+from tracker.detect.judge import JudgedSeries, judge_version
 from tracker.detect.series import SeriesTraits
 from tracker.detect.sides import Window, shared_factor
 from tracker.detect.thresholds import Thresholds
@@ -84,3 +86,54 @@ def newest(chosen: Flags, count: int) -> Flags:
     """
     from_end = np.cumsum(chosen[:, ::-1], axis=1)[:, ::-1]
     return chosen & (from_end <= count)
+
+
+class VersionRuns(Struct, frozen=True):
+    """The runs that a version is judged with.
+
+    `window`: their numbers, before and new; `run_ids`, `versions` (runs,): of its columns; `new`, `looked_back`
+    (runs,): the runs of the version, and the newest 32 before it; `levels` (series, runs): the level of each run;
+    `current` (series,): the current level.
+    """
+
+    version: int
+    window: Window
+    series: SeriesTraits
+    run_ids: I64
+    versions: I64
+    new: Flags
+    looked_back: Flags
+    levels: I64
+    current: I64
+    limits: Thresholds
+
+    @property
+    def is_single(self) -> bool:
+        """Whether the version has one run."""
+        return int(self.new.sum()) == 1
+
+    @property
+    def centred(self) -> F64:
+        """The numbers without the common-mode shift, where it is taken out."""
+        return self.window.centred(self.series.shares_shift)
+
+    def level(self, of: I64) -> Flags:
+        """(series, runs): the runs in the look-back that belong to a level of each series."""
+        return np.asarray(self.looked_back & (self.levels == of[:, None]))
+
+    def judge(self, of: I64, new: Flags, opened: Flags | None = None, alpha: float | None = None) -> JudgedSeries:
+        """Judge the runs `new` (runs,) against the newest 8 runs of a level of each series."""
+        level = self.level(of)
+        base = newest(level & self.window.recorded, self.limits.window)
+        return judge_version(
+            self.window, self.series, base, new, level=level, opened=opened, alpha=alpha, limits=self.limits
+        )
+
+    def since(self, version: int) -> Flags:
+        """(runs,): the runs of this version and of those before it from `version` on."""
+        return np.asarray(self.new | (self.looked_back & (self.versions >= version)))
+
+    def reference(self, row: int, of: int) -> tuple[int, ...]:
+        """Ids of the newest 8 runs of a level of a series."""
+        level = self.looked_back & (self.levels[row] == of) & self.window.recorded[row]
+        return tuple(self.run_ids[level][-self.limits.window :].tolist())

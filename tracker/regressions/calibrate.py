@@ -82,9 +82,8 @@ def calibrate(store: Store, references: Sequence[str], *, options: CalibrateOpti
 def _repeats_named(store: Store, references: Sequence[str], options: CalibrateOptions) -> tuple[TrackRuns, TrackRuns]:
     """Return the one track of these runs (of a version: all active ones), as a whole and with these runs alone."""
     numbers = [text.removeprefix("run:") for text in references]
-    bad = [
-        text for text, number in zip(references, numbers, strict=True) if not number.isdecimal() or len(text) > _LONGEST
-    ]
+    pairs = zip(references, numbers, strict=True)
+    bad = [text for text, number in pairs if not number.isdecimal() or len(text) > _LONGEST]
     if len(references) == 1 and references[0] == numbers[0]:
         wanted = {*queries.run_ids_of_version(store, numbers[0], workload=options.workload, device=options.device)}
     elif bad or not references:
@@ -228,16 +227,13 @@ def _suspects(connection: Connection, track: TrackRuns) -> list[Row]:
 
 
 def _notes(baseline: int, window: int, track: TrackRuns, *, on_device: bool) -> tuple[str, ...]:
-    notes = []
-    if baseline < window:
-        notes.append(
-            f"{len(track.runs)} runs allow {baseline} against {_CANDIDATE}, not {window} against {_CANDIDATE}: with "
-            "fewer runs the proposals are rougher."
-        )
-    if len({run.version for run in track.runs}) > 1:
-        notes.append("The runs are of several versions: what changed between them counts as noise here.")
-    if not on_device:
-        notes.append("Timed on the host: the machine's other work is part of this noise.")
-    if track.late:
-        notes.append("The judgement is out of date, so that suspects are left out; tracker versions judge.")
-    return tuple(notes)
+    few = f"{len(track.runs)} runs allow {baseline} against {_CANDIDATE}, not {window} against {_CANDIDATE}"
+    said = {
+        f"{few}: with fewer runs the proposals are rougher.": baseline < window,
+        "The runs are of several versions: what changed between them counts as noise here.": (
+            len({run.version for run in track.runs}) > 1
+        ),
+        "Timed on the host: the machine's other work is part of this noise.": not on_device,
+        "The judgement is out of date, so that suspects are left out; tracker versions judge.": bool(track.late),
+    }
+    return tuple(note for note, holds in said.items() if holds)

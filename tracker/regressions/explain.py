@@ -57,21 +57,18 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
         host = slow_host((connection, sides[1]), (connection, sides[0])) if is_slower else ""
     row = data.keys.index(tuple(finding[name] for name in _KEY))
     base, new = (np.isin(data.run_ids, side) for side in sides)
-    window, order = data.window(
-        int(data.versions[new].min(initial=1)), np.flatnonzero(~new), np.flatnonzero(new), track.thresholds
-    )
+    first = int(data.versions[new].min(initial=1))
+    window, order = data.window(first, np.flatnonzero(~new), np.flatnonzero(new), track.thresholds)
     bases = np.tile(base[order], (len(data.keys), 1))
     own = judge_version(window, data.series, bases, new[order], limits=track.thresholds)
     back = np.argsort(order)
     centred, shift = window.centred(data.series.shares_shift)[row][back], window.shift[back]
+    facts = queries.version_facts(store, track.line, finding["version_id"])
     tables = {
         "tests": tests_of(finding, own, row, data, track),
         "runs": _runs(track, data, row, sides, centred, shift),
         "events": events_of(store, finding, track),
-        "facts": [
-            fact | {"before": fact["value_before"], "after": fact["value_after"]}
-            for fact in queries.version_facts(store, track.line, finding["version_id"])
-        ],
+        "facts": [fact | {"before": fact["value_before"], "after": fact["value_after"]} for fact in facts],
         "environment": changed_between(store, incident),
     }
     return ExplainedFinding(

@@ -59,9 +59,7 @@ def history(store: Store, *, options: HistoryOptions) -> History:
         numbers = queries.series_runs(store, ids, [run for track, _ in pairs for run in track.runs])
         cells = _cells(store, ids, numbers)
         notes: list[str] = []
-        series: list[Row] = []
-        points: list[Row] = []
-        environment: list[Row] = []
+        made: dict[str, list[Row]] = {"series": [], "points": [], "environment": []}
         for track, rows in pairs:
             with store.connect() as connection:
                 notes += notes_of(connection, track)
@@ -69,42 +67,30 @@ def history(store: Store, *, options: HistoryOptions) -> History:
                     notes += against_pinned(connection, track, cells)
                 add_levels(connection, track, [row["series_id"] for row in rows], cells)
             changed = changes(store, track)
-            environment += [
+            made["environment"] += [
                 {**track.names, "version": version, "key": key, "before": before, "after": after}
                 for version, key, before, after in changed
             ]
             said = queries.version_notes.columns(store, track.line.workload_id)
-            what = [(version, f"{key} {before or '-'} -> {after or '-'}") for version, key, before, after in changed]
-            about = {
-                number: {
-                    "commit": commit,
-                    "note": note,
-                    "environment": "; ".join(text for of, text in what if of == version),
-                }
-                for number, version, commit, note in said.rows("version_id", "version", "commit", "note")
-            }
+            about = {}
+            for number, version, commit, note in said.rows("version_id", "version", "commit", "note"):
+                words = [f"{key} {old or '-'} -> {new or '-'}" for of, key, old, new in changed if of == version]
+                about[number] = {"commit": commit, "note": note, "environment": "; ".join(words)}
             for row in rows:
-                points += _points(track, row["series_id"], cells, about)
+                made["points"] += _points(track, row["series_id"], cells, about)
                 values = [cells[row["series_id"], version]["values"] for version in track.order]
-                counts = {"versions": sum(map(bool, values)), "runs": sum(map(len, values))}
                 largest = max((value for own in values for value in own), default=0)
-                series.append(
-                    {**row, **track.names, **counts, "largest": largest, "unit": unit_of_metric(row["metric"])}
-                )
+                counts = {"versions": sum(map(bool, values)), "runs": sum(map(len, values)), "largest": largest}
+                made["series"].append({**row, **track.names, **counts, "unit": unit_of_metric(row["metric"])})
     if options.top is None:
-        series.sort(key=lambda row: (-row["largest"], row["name"], row["input_shapes"], row["part"]))
+        made["series"].sort(key=lambda row: (-row["largest"], row["name"], row["input_shapes"], row["part"]))
     runs = numbers.renamed({"per_step": "value", "calls_per_step": "calls"})
-    return History(
-        tables={
-            "series": Columns.of_rows(series, HISTORY_COLUMNS["series"]),
-            "points": Columns.of_rows(points, HISTORY_COLUMNS["points"]),
-            "runs": runs.only(HISTORY_COLUMNS["runs"]),
-            "environment": Columns.of_rows(environment, HISTORY_COLUMNS["environment"]),
-        },
-        pinned=next((track.pinned.version for track, _ in pairs if track.pinned), None),
-        options=options,
-        notes=tuple(dict.fromkeys(notes)),
-    )
+    tables = {
+        name: runs.only(columns) if name == "runs" else Columns.of_rows(made[name], columns)
+        for name, columns in HISTORY_COLUMNS.items()
+    }
+    pinned = next((track.pinned.version for track, _ in pairs if track.pinned), None)
+    return History(tables, pinned, options, tuple(dict.fromkeys(notes)))
 
 
 def notes_of(connection: Connection, track: TrackRuns) -> list[str]:
@@ -161,10 +147,8 @@ def _points(track: TrackRuns, number: int, cells: Cells, about: Mapping[int, Row
             "pinned_verdict": cell.get("pinned"), **about[version],
         }  # fmt: skip
         if "level" in cell:
-            row |= {
-                "change_point": level == version, "facts": "; ".join(cell["facts"]),
-                "gradual_change": cell.get("gradual"),
-            }  # fmt: skip
+            row |= {"change_point": level == version, "facts": "; ".join(cell["facts"])}
+            row["gradual_change"] = cell.get("gradual")
         if "level" in cell and "stated" in cell:
             stated = cell["stated"]
             against, decided = stated["level_version_id"], stated["decided"]
@@ -283,21 +267,16 @@ def named(store: Store, found: Sequence[TrackRuns], options: HistoryOptions) -> 
     if any(matching):
         return matching
     # where the key is known, the filter is named that leaves nothing of it, and not the key
-    filters = {name: getattr(options, name) for name in ("kind", "metric", "shape") if getattr(options, name)}
-    if key is not None and filters:
-        known = [row for track in found for row in series(track) if is_meant(row)]
-        for filtered, value in filters.items():
-            left = _filtered(known, HistoryOptions(**{filtered: value}))
-            if known and not left:
-                column = "input_shapes" if filtered == "shape" else filtered
-                there = list(dict.fromkeys(str(row[column]) for row in known if row[column]))
-                more = f", and {len(there) - _NAMED} more" if len(there) > _NAMED else ""
-                raise UsageError(
-                    f"no series {key!r} is left by --{filtered} {value}",
-                    remedy=f"its {filtered}s are {', '.join(there[:_NAMED])}{more}"
-                    if there else f"leave out --{filtered}",
-                )  # fmt: skip
-            known = left
+    known = [] if key is None else [row for track in found for row in series(track) if is_meant(row)]
+    for name, column in (("kind", "kind"), ("metric", "metric"), ("shape", "input_shapes")):
+        value = getattr(options, name)
+        left = _filtered(known, HistoryOptions(**{name: value}))
+        if known and not left:
+            there = list(dict.fromkeys(row[column] for row in known if row[column]))
+            more = f", and {len(there) - _NAMED} more" if len(there) > _NAMED else ""
+            remedy = f"its {name}s are {', '.join(there[:_NAMED])}{more}" if there else f"leave out --{name}"
+            raise UsageError(f"no series {key!r} is left by --{name} {value}", remedy=remedy)
+        known = left
     wanted = key or options.module or options.shape or "these options"
     close = get_close_matches(wanted, sorted({row["name"] for rows in all_of for row in rows}), n=3)
     meant = f"did you mean {' or '.join(close)}? " if close else ""

@@ -139,11 +139,10 @@ def found_rows(
         row |= {"unit": unit_of_metric(row["metric"]), "delta": delta, "share_of_change": None}
         causes.mark_cause(row)
     causes.mark_renamed(rows)
-    roll_up(rows)
-    causes.mark_new_shapes(rows)
     shown = [row for row in rows if (wanted(row) if wanted else finding_ids is not None or is_wanted(row, options))]
     causes.mark_replaced(store, rows, {row["incident_id"] for row in shown})
     roll_up(rows)
+    causes.mark_new_shapes(rows)
     return rows
 
 
@@ -263,9 +262,9 @@ def roll_up(rows: Sequence[Row]) -> None:
         found = (above.get(place(row, kind, name)) for kind in _ABOVE.get(row["kind"], ()))
         whole = next(filter(None, found), None)
         row["under"] = whole and (whole["finding_id"] or -1)
-    heads = {row["finding_id"] for row in rows if row.get("replaced") is not None}
+    heads = {row["finding_id"] for row in rows if row["replaced"] is not None}
     for row in rows:
-        of = row.get("replaced")
+        of = row["replaced"]
         if of is not None and row["under"] is None and row["finding_id"] != of["head"] and of["head"] in heads:
             row["under"] = of["head"]
     covers = Counter(row["under"] for row in rows)

@@ -17,9 +17,10 @@ from tracker.detect import CHANGES, Key, KindCode, Reason, Thresholds, Verdict, 
 from tracker.detect.thresholds import track_limits
 from tracker.detect.track import Track
 from tracker.errors import EXIT_FINDINGS, EXIT_OK, EXIT_TOO_LITTLE_DATA
-from tracker.regressions.hosts import OfRuns, slow_host
+from tracker.regressions.hosts import gates_with_host
 from tracker.regressions.judgement import SIGNS, numbers_of, stated
-from tracker.regressions.track import TrackRuns, alike, runs_of_track
+from tracker.regressions.track import TrackRuns, recordings_of, runs_of_track
+from tracker.results.recording import alike
 from tracker.results.thresholds import Threshold
 from tracker.results.verdicts import FAIL_ON, GateResult
 from tracker.store import Store, judged, regressions
@@ -35,7 +36,6 @@ Said = dict[Key, dict[str, Any]]
 """A series -> verdict (None: none), reason, and NUMBERS (nan: unknown): `change`, `judged_change`: ratios, with and
 without the common-mode shift.
 """
-_BY_TIME: Final = ("step", "net of the operators")
 
 
 def gate_of(
@@ -150,33 +150,16 @@ def _stored_gates(
     `said`: the verdicts of the version; `rows`: findings that are open in it.
     """
     is_peak_excused = any(one.excused and one.kind == "run" and one.metric.endswith("bytes") for one in rows)
+    every = [one for one in rows if not one.excused]
+    new = [one for one in every if row.version_id in (one.version_id, one.decided_version_id)]
     gates = {}
-    for word in FAIL_ON:
-        counted = [
-            one for one in rows
-            if not one.excused and (word == "any" or row.version_id in (one.version_id, one.decided_version_id))
-        ]  # fmt: skip
-        found = [(one.kind, one.name, SIGNS[one.direction]) for one in counted]
-        net = sum(one.contribution for one in counted if one.is_leaf)
+    for word, own in zip(FAIL_ON, (new, every), strict=True):
+        found = [(one.kind, one.name, SIGNS[one.direction]) for one in own]
+        net = sum(one.contribution for one in own if one.is_leaf)
         gates[word] = _gate(track.thresholds, said, found, net=net, peak=0.0 if is_peak_excused else row.peak)
     runs = [run.run_id for run in track.runs_of(row.version_id)]
     base = [*map(int, row.base_runs.split())]
-    return _with_host(gates, track.thresholds, (connection, runs), (connection, base))
-
-
-def _with_host(
-    gates: dict[str, GateResult], limits: Thresholds, candidate: OfRuns, baseline: OfRuns
-) -> tuple[dict[str, GateResult], str]:
-    """The gates, and the slow host that explains a slower candidate, looked for where one fails by its time: that fails
-    nothing until there are runs without it.
-    """
-    if not any(own.cause in _BY_TIME for own in gates.values()):
-        return gates, ""
-    host = slow_host(candidate, baseline)
-    for word, own in gates.items():
-        if host and own.cause in _BY_TIME and own.peak < limits.gate_peak:
-            gates[word] = GateResult(EXIT_TOO_LITTLE_DATA, "slow host", own.net, own.peak, host)
-    return gates, host
+    return gates_with_host(gates, track.thresholds, (connection, runs), (connection, base))
 
 
 def open_findings(connection: Connection, run_id: int) -> str:
@@ -187,10 +170,8 @@ def open_findings(connection: Connection, run_id: int) -> str:
     if track is None or version is None:
         return ""
     own = [run.run_id for run in track.runs_of(version)]
-    rows = [
-        row for row in _open_in(connection, track, version)
-        if not row.excused and SIGNS[row.direction] > 0 and row.ended_version_id is None
-    ]  # fmt: skip
+    still = (row for row in _open_in(connection, track, version) if row.ended_version_id is None and not row.excused)
+    rows = [row for row in still if SIGNS[row.direction] > 0]
     if not rows:
         return ""
     first = max(rows, key=lambda row: (row.kind == "run" and row.name in STEP, abs(row.contribution or 0.0)))
@@ -214,7 +195,7 @@ def judge_sides(
     limits = track_limits(rows)
     traits = traits_of(keys, rows, device_timed=all(run.recorded.timeline == "device" for run in runs[len(baseline) :]))
     versions = np.repeat([1, 2], [len(baseline), len(candidate)])
-    same = alike(keys, values, [run.recorded for run in runs], len(runs) - 1)
+    same = alike(keys, recordings_of(keys, values, [run.recorded for run in runs]), len(runs) - 1)
     track = Track(values, versions, traits, calls=calls, alike=same)
     new = versions == 2
     window, _ = track.window(2, np.flatnonzero(~new), np.flatnonzero(new), limits)
@@ -235,7 +216,7 @@ def judge_sides(
     net, peak = float(own.contribution[leaf & changed].sum()), float(np.nan_to_num(peaks).max(initial=0.0))
     gate = _gate(limits, said, found, net=net, peak=peak)
     with candidate_store.connect() as after, store.connect() as before:
-        gates, host = _with_host(dict.fromkeys(FAIL_ON, gate), limits, (after, candidate), (before, baseline))
+        gates, host = gates_with_host(dict.fromkeys(FAIL_ON, gate), limits, (after, candidate), (before, baseline))
     return SideVerdicts(said, rows, limits, shift, gates, host)
 
 

@@ -143,7 +143,6 @@ def _moved(store: Store, track: TrackRuns) -> tuple[list[dict[str, Any]], int]:
         for at in range(1, len(track.order) + 1):
             judge_next(reader.track(connection, track, state, at), state, at, track.thresholds)
     key_of = dict(zip(series.ids.tolist(), series.keys, strict=True))
-
     before = {one.key: one for one in stored}
     after = {
         (int(series.ids[one.series]), DIRECTIONS[one.sign], one.how, track.order[one.first_version - 1]): one

@@ -18,13 +18,13 @@ import numpy as np
 from msgspec import Struct, field
 from sqlalchemy import Connection
 
-from tracker.columns import F64, Flags
+from tracker.columns import F64
 from tracker.detect import Key, SeriesTraits, Thresholds, traits_of
 from tracker.detect.thresholds import specific, track_limits
 from tracker.detect.track import Track
 from tracker.errors import UsageError
 from tracker.results import HistoryOptions
-from tracker.results.recording import Recording, differences, remedies, rests_on
+from tracker.results.recording import Recording, alike, differences, has_shapes, remedies
 from tracker.results.thresholds import Threshold
 from tracker.store import Store, judged, queries, regressions, samples, thresholds
 from tracker.store.dimensions import digest_of
@@ -47,8 +47,6 @@ WAYS: Final = ("", SUMMARY, UNPROFILED)
 there, in this order and in that of the alphabet, stands for the step that operators are a part of.
 """
 
-_SHAPED: Final = 0.1
-"""Share of the operators of a run that have shapes where shapes were recorded: half to nearly all of them."""
 _LONGEST: Final = 18
 """Digits of the longest number that a database can have."""
 
@@ -217,7 +215,8 @@ def read_track(
     device_timed = all(stated[run].timeline == "device" for run in (runs if timed_by is None else timed_by))
     if device_timed not in known.traits:
         known.traits[device_timed] = traits_of(series.keys, of.limits, device_timed=device_timed)
-    same = alike(series.keys, values, [*stated.values()], like) if runs else None
+    recordings = recordings_of(series.keys, values, [*stated.values()])
+    same = alike(series.keys, recordings, like) if runs else None
     return Track(
         values, np.array([of.place[run.version_id] for run in runs], dtype=np.int64), known.traits[device_timed],
         calls=calls, run_ids=np.array([run.run_id for run in runs], dtype=np.int64), alike=same, ids=series.ids,
@@ -234,22 +233,6 @@ def geometric_mean(values: F64, columns: Any) -> F64:
     return np.nan_to_num(over_runs(values[:, columns]))
 
 
-def alike(keys: Sequence[Key], values: F64, runs: Sequence[Recorded], last: int) -> Flags | None:
-    """(series, runs): whether each run (a column of `values`) was recorded like the run `last`, in all that the series
-    rests on; None where all are alike.
-    """
-    recordings = recordings_of(keys, values, runs)
-    if len(set(recordings)) < 2:
-        return None
-    own = recordings[last]
-    same = {}
-    for pair in {key[:2] for key in keys}:
-        on = rests_on(*pair, own.timeline)
-        known = {one: one.sign(on) == own.sign(on) for one in set(recordings)}
-        same[pair] = np.array([known[one] for one in recordings], dtype=bool)
-    return np.array([same[key[:2]] for key in keys], dtype=bool).reshape(len(keys), len(recordings))
-
-
 def recordings_of(keys: Sequence[Key], values: F64, runs: Sequence[Recorded]) -> list[Recording]:
     """The recording of each run (a column of `values`), with what its series show."""
     kinds = np.array([key[0] for key in keys], dtype=object)
@@ -263,14 +246,6 @@ def recordings_of(keys: Sequence[Key], values: F64, runs: Sequence[Recorded]) ->
         )
         for at, run in enumerate(runs)
     ]
-
-
-def has_shapes(shaped: int, ops: int) -> bool | None:
-    """Whether operators were recorded with shapes, by how many of them have any; None without operators.
-
-    A few with shapes among many without, such as collectives that carry their sizes, are none.
-    """
-    return shaped >= ops * _SHAPED if ops else None
 
 
 def recorded_runs(connection: Connection, runs: Sequence[LineRun]) -> list[Recorded]:
