@@ -23,10 +23,10 @@ sys.path.insert(0, str(ROOT))
 
 import tracker  # noqa: E402
 from tracker.detect import DEFAULTS, KindCode, series_of  # noqa: E402
+from tracker.detect.track import Track  # noqa: E402
 from tracker.regressions.judgement import judged_row  # noqa: E402
 from tracker.regressions.lifecycle import TrackState, VersionResult, judge_next, walk  # noqa: E402
 from tracker.regressions.sides import gate_of  # noqa: E402
-from tracker.regressions.track import Track  # noqa: E402
 from tracker.store import judged  # noqa: E402
 
 SAME_CODE = ("v01", "v02", "v03", "v04", "v07", "v09", "v12")

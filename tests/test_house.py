@@ -22,7 +22,7 @@ ROOMS = {
     "tracker/cli": (4_088, 23),
     "tracker/compare": (8_869, 57),
     "tracker/config": (843, 7),
-    "tracker/detect": (1_194, 9),
+    "tracker/detect": (1_450, 11),
     "tracker/doctor": (1_182, 9),
     "tracker/hooks": (1_150, 12),
     "tracker/intake": (2_425, 14),
@@ -31,15 +31,15 @@ ROOMS = {
     "tracker/profile": (858, 7),
     "tracker/ranks": (934, 6),
     "tracker/readers": (15_816, 120),
-    "tracker/regressions": (3_808, 15),
+    "tracker/regressions": (3_390, 15),
     "tracker/reports": (8_161, 38),
-    "tracker/results": (2_896, 15),
-    "tracker/store": (11_867, 157),
+    "tracker/results": (2_947, 15),
+    "tracker/store": (11_848, 157),
     "tracker/timeline": (4_279, 32),
     "tracker/watch": (1_796, 12),
     "migrations": (499, 3),
     "scripts": (3_408, 14),
-    "tests": (49_857, 340),
+    "tests": (49_861, 340),
 }
 """Room -> lines and files of Python and SQL."""
 

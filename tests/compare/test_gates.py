@@ -12,7 +12,8 @@ from tracker.errors import UsageError
 from tracker.profile import Device
 from tracker.regressions.judgement import lines_of, update
 from tracker.results import DiffOptions
-from tracker.store.thresholds import Threshold, write
+from tracker.results.thresholds import Threshold
+from tracker.store.thresholds import write
 
 SLOW = {"op07": 1.5}
 """One of 40 ops: 1.25 % of the step."""

@@ -8,14 +8,15 @@ import pytest
 from tests.regressions.made import runs
 from tracker.detect import Verdict, Window, judge_version, series_of
 from tracker.detect.power import detectable_with
+from tracker.detect.repeats import random_splits
 from tracker.errors import UsageError
 from tracker.profile import Device
-from tracker.regressions.calibrate import calibrate, random_splits
+from tracker.regressions.calibrate import calibrate
 from tracker.regressions.judgement import lines_of, update
 from tracker.regressions.thresholds import Where, apply_calibration, set_thresholds
 from tracker.results import CALIBRATION_COLUMNS, CalibrateOptions
+from tracker.results.thresholds import Threshold
 from tracker.store import queries
-from tracker.store.thresholds import Threshold
 
 FEW = CalibrateOptions(splits=20)
 

@@ -11,9 +11,9 @@ from tests.regressions.made import runs
 from tracker.errors import UsageError
 from tracker.regressions.judgement import lines_of, update
 from tracker.results import HISTORY_COLUMNS
+from tracker.results.thresholds import Threshold
 from tracker.store import runs as edits
 from tracker.store import thresholds
-from tracker.store.thresholds import Threshold
 
 STACK = {"settings": {"with_stack": "on"}}
 

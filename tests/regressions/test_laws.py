@@ -12,9 +12,9 @@ from msgspec.structs import astuple
 
 from tests.regressions.tracks import STEP
 from tracker.detect import series_of
+from tracker.detect.track import Track
 from tracker.regressions.judgement import incidents_of
 from tracker.regressions.lifecycle import TrackState, judge_next, needed_runs, walk
-from tracker.regressions.track import Track
 
 
 @st.composite

@@ -7,13 +7,15 @@ import pytest
 
 from tests.regressions.made import runs
 from tests.regressions.test_judgement import changes, everything, story
+from tracker.detect import traits_of
+from tracker.detect.thresholds import limit_of, track_limits
 from tracker.errors import UsageError
 from tracker.profile import Device
 from tracker.regressions.judgement import lines_of, update
 from tracker.regressions.thresholds import Where, check, set_thresholds, try_thresholds, unset_thresholds
-from tracker.regressions.track import limit_of, track_limits, traits_of
+from tracker.results.thresholds import Threshold
 from tracker.store import queries
-from tracker.store.thresholds import Threshold, of_line
+from tracker.store.thresholds import of_line
 
 WHY = {"who": "ann", "when_ns": 1, "reason": "noisy"}
 STEP, COPY, ADD, ALL_REDUCE = (

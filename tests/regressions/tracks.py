@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tracker.detect import series_of
+from tracker.detect.track import Track
 from tracker.regressions.lifecycle import TrackState, walk
-from tracker.regressions.track import Track
 
 SPREAD = (1.0, 1.01, 0.99, 1.005, 0.995)
 MM = ("op", "host_self_ns", "mm", "", "")

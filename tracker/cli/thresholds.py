@@ -22,7 +22,7 @@ from tracker.units import counted, format_diff, format_moment
 
 if TYPE_CHECKING:
     from tracker.regressions.thresholds import Where
-    from tracker.store.thresholds import Threshold
+    from tracker.results.thresholds import Threshold
 
 
 _NAMES: Final = ", ".join(THRESHOLDS)
@@ -82,7 +82,7 @@ class Place(Struct, frozen=True, kw_only=True):
 
     def limits(self, values: Sequence[tuple[str, float]]) -> list[Threshold]:
         """Thresholds of these values for the series."""
-        from tracker.store.thresholds import Threshold
+        from tracker.results.thresholds import Threshold
 
         return [Threshold(name, value, self.kind or "", self.series or "") for name, value in values]
 
@@ -133,8 +133,8 @@ def set_(limits: Limits, place: Place, reason: Reason, by: By = None, db: Databa
       tracker thresholds set confirm=3 --workload gpt --device H100 --reason 'noisy cluster'
       tracker thresholds set min_ratio=0.05 min_contribution=0.2% --kind kernel --reason 'calibrated in March'
     """
+    from tracker.detect import words_of_limits
     from tracker.regressions.thresholds import overruled, set_thresholds
-    from tracker.regressions.track import words_of_limits
 
     who, now = account(by), time.time_ns()
     wanted = [replace(each, who=who, when_ns=now, reason=reason) for each in place.limits(limits)]
@@ -156,8 +156,8 @@ def try_(limits: Limits, place: Place, format: ListFormat = "text", db: Database
       tracker thresholds try min_ratio=10% --kind op --series 'aten::copy_*'
       tracker thresholds try alpha=0.01 confirm=3 --workload gpt
     """
+    from tracker.detect import words_of_limits
     from tracker.regressions.thresholds import try_thresholds
-    from tracker.regressions.track import words_of_limits
 
     wanted = place.limits(limits)
     with opened(db, read_only=True) as store:

@@ -13,7 +13,6 @@ from tracker.columns import Columns, objects
 from tracker.compare import knowing
 from tracker.compare.keys import ranks
 from tracker.profile import NOT_LISTED, NOT_LISTED_COLLECTIVES
-from tracker.regressions.track import has_shapes
 from tracker.results import ADDED, BOTH, REMOVED, UNMATCHED
 from tracker.results.recording import (
     ALLOCATIONS,
@@ -26,6 +25,7 @@ from tracker.results.recording import (
     Recording,
     differences,
     disturbing,
+    has_shapes,
     remedies,
     rests_on,
 )

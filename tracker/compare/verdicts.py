@@ -16,10 +16,10 @@ from msgspec import Struct
 from tracker.columns import Columns, objects
 from tracker.compare.operators import own_time
 from tracker.compare.refusals import INSTEAD, refused
-from tracker.detect import Key, Verdict
+from tracker.detect import Key, Verdict, traits_of, words_of_limits
 from tracker.regressions.hosts import note_of
 from tracker.regressions.sides import STEP, SideVerdicts, stored_verdicts, verdicts_of_sides
-from tracker.regressions.track import WAYS, traits_of, words_of_limits
+from tracker.regressions.track import WAYS
 from tracker.results import VERDICT_COLUMNS, DiffOptions, Judgement
 from tracker.results.verdicts import EXCUSED, INCOMPARABLE, TOO_FEW, GateResult, reason_words
 from tracker.units import counted, format_bytes, format_diff, format_numbers

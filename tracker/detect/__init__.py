@@ -1,22 +1,12 @@
 """Judging: pure functions of numbers (series x runs), without a database."""
 
 from tracker.detect.judge import CHANGES, JudgedSeries, Reason, Verdict, judge_version
-from tracker.detect.series import Key, KindCode, SeriesTraits, series_of
+from tracker.detect.series import KindCode, SeriesTraits, series_of, traits_of
 from tracker.detect.sides import Window, shared_factor
-from tracker.detect.thresholds import DEFAULTS, Thresholds
+from tracker.detect.thresholds import DEFAULTS, Thresholds, words_of_limits
+from tracker.results.verdicts import Key
 
 __all__ = [
-    "CHANGES",
-    "DEFAULTS",
-    "JudgedSeries",
-    "Key",
-    "KindCode",
-    "Reason",
-    "SeriesTraits",
-    "Thresholds",
-    "Verdict",
-    "Window",
-    "judge_version",
-    "series_of",
-    "shared_factor",
-]
+    "CHANGES", "DEFAULTS", "JudgedSeries", "Key", "KindCode", "Reason", "SeriesTraits", "Thresholds", "Verdict",
+    "Window", "judge_version", "series_of", "shared_factor", "traits_of", "words_of_limits",
+]  # fmt: skip

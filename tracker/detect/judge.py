@@ -95,17 +95,9 @@ class JudgedSeries(Struct, frozen=True):
 
 
 def judge_version(  # noqa: PLR0913 -- the runs, what is known of the series, and three choices
-    window: Window,
-    series: SeriesTraits,
-    base: Flags,
-    new: Flags,
-    *,
-    level: Flags | None = None,
-    opened: Flags | None = None,
-    ratio: float | None = None,
-    alpha: float | None = None,
-    limits: Thresholds = DEFAULTS,
-) -> JudgedSeries:
+    window: Window, series: SeriesTraits, base: Flags, new: Flags, *, level: Flags | None = None,
+    opened: Flags | None = None, ratio: float | None = None, alpha: float | None = None, limits: Thresholds = DEFAULTS,
+) -> JudgedSeries:  # fmt: skip
     """Judge the runs `new` (runs,) of every series against its `base` (series, runs): JUDGEMENT, section 4.
 
     `level` (series, runs): all runs of the level in the look-back, by which presence is exact; default: `base`.
@@ -118,21 +110,12 @@ def judge_version(  # noqa: PLR0913 -- the runs, what is known of the series, an
     tested = (sides.base_runs > 0) & (sides.new_runs > 0)
     tested &= series.of_step | (np.fmax(before, after) >= limits.tested * whole)
     se, freedom, p, q = tested_change(sides, series, tested, opened, limits)
+    nothing = np.zeros(len(q), dtype=np.int64)
     own = JudgedSeries(
-        verdict=np.zeros(len(q), dtype=np.int64),
-        reason=np.zeros(len(q), dtype=np.int64),
-        change=sides.change,
-        raw_change=sides_of(window.logs, base, new).change,
-        p=p,
-        q=q,
-        contribution=(after - before) / whole,
-        se=se,
-        freedom=freedom,
-        base_mean=sides.base_mean,
-        base_runs=sides.base_runs,
-        new_runs=sides.new_runs,
-        beyond=sides.beyond,
-    )
+        verdict=nothing, reason=nothing, change=sides.change, raw_change=sides_of(window.logs, base, new).change,
+        p=p, q=q, contribution=(after - before) / whole, se=se, freedom=freedom, base_mean=sides.base_mean,
+        base_runs=sides.base_runs, new_runs=sides.new_runs, beyond=sides.beyond,
+    )  # fmt: skip
     if ratio is not None:
         series = replace(series, ratio=np.full(len(q), np.log1p(ratio)))
     own = decided(own, series, limits.alpha if alpha is None else alpha, limits)
@@ -168,11 +151,8 @@ def decided(own: JudgedSeries, series: SeriesTraits, alpha: float, limits: Thres
         (~passes, Verdict.INCONCLUSIVE, Reason.OVERLAP),
     ]
     conditions, verdicts, reasons = zip(*cases, strict=True)
-    return replace(
-        own,
-        verdict=np.select(conditions, verdicts, Verdict.INCONCLUSIVE),
-        reason=np.select(conditions, reasons, Reason.SIGNIFICANCE),
-    )
+    verdict = np.select(conditions, verdicts, Verdict.INCONCLUSIVE)
+    return replace(own, verdict=verdict, reason=np.select(conditions, reasons, Reason.SIGNIFICANCE))
 
 
 def shares_of(window: Window, series: SeriesTraits, sides: Sides, base: Flags, new: Flags) -> tuple[F64, F64, F64]:
@@ -240,8 +220,5 @@ def without_drift(
         holds |= is_whole & (leaves * sign >= limits.explained * np.abs(found.contribution))
         holds |= exact * sign >= limits.gate_net
     drifts = moved & ~holds
-    return replace(
-        found,
-        verdict=np.where(drifts, Verdict.DRIFT, found.verdict),
-        reason=np.where(drifts, Reason.MACHINE, found.reason),
-    )
+    verdict = np.where(drifts, Verdict.DRIFT, found.verdict)
+    return replace(found, verdict=verdict, reason=np.where(drifts, Reason.MACHINE, found.reason))

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tracker.columns import F64, I64, Flags, Texts, objects
-from tracker.detect.thresholds import DEFAULTS, Thresholds
-
-Key = tuple[str, str, str, str, str]
-"""Kind, metric, canonical name, input shapes and role of a series."""
+from tracker.detect.thresholds import DEFAULTS, MIN_RATIO, OF_SERIES, Thresholds, is_limit_of, specific, track_limits
+from tracker.results.thresholds import Threshold
+from tracker.results.verdicts import Key
 
 
 class KindCode(IntEnum):
@@ -42,25 +42,14 @@ class KindCode(IntEnum):
 
 
 _RUN_KINDS = {
-    "step": KindCode.STEP,
-    "e2e": KindCode.WHOLE,
-    "compute": KindCode.WHOLE,
-    "peak memory": KindCode.PEAK,
-    "throughput": KindCode.RATE,
-    "imbalance": KindCode.RATE,
-    "rank spread": KindCode.RATE,
-    "mean step": KindCode.PART,
-}
+    "step": KindCode.STEP, "mean step": KindCode.PART, "e2e": KindCode.WHOLE, "compute": KindCode.WHOLE,
+    "peak memory": KindCode.PEAK, "throughput": KindCode.RATE, "imbalance": KindCode.RATE, "rank spread": KindCode.RATE,
+}  # fmt: skip
 _KINDS = {
-    "op": KindCode.OPERATOR,
-    "op_name": KindCode.NAME,
-    "kernel": KindCode.KERNEL,
-    "api": KindCode.API,
-    "communication": KindCode.COMMUNICATION,
-    "memory": KindCode.MEMORY,
-    "phase": KindCode.PART,
+    "op": KindCode.OPERATOR, "op_name": KindCode.NAME, "kernel": KindCode.KERNEL, "api": KindCode.API,
+    "communication": KindCode.COMMUNICATION, "memory": KindCode.MEMORY, "phase": KindCode.PART,
     "module": KindCode.PART,
-}
+}  # fmt: skip
 
 
 class SeriesTraits(Struct, frozen=True):
@@ -136,11 +125,19 @@ def series_of(keys: Sequence[Key], *, device_timed: bool, limits: Thresholds = D
         limits.floor_part_device if device_timed else limits.floor_part_host
     )
     return SeriesTraits(
-        family=np.array([family[name] for name in families], dtype=np.int64),
-        kind=kinds,
-        part=objects([key[4] for key in keys]),
+        np.array([family[name] for name in families], dtype=np.int64), kinds, objects([key[4] for key in keys]),
         is_time=np.array([metric.endswith("_ns") for _, metric, *_ in keys], dtype=bool),
         more_is_better=np.array([metric.endswith("_per_second") for _, metric, *_ in keys], dtype=bool),
-        ratio=np.log1p(ratio),
-        floor=floor,
-    )
+        ratio=np.log1p(ratio), floor=floor,
+    )  # fmt: skip
+
+
+def traits_of(keys: Sequence[Key], rows: Sequence[Threshold], *, device_timed: bool) -> SeriesTraits:
+    """What the judge must know of the series of a track, with the limits that users set."""
+    series = series_of(keys, device_timed=device_timed, limits=track_limits(rows))
+    ratio, floor = np.expm1(series.ratio), series.floor.copy()
+    for row in sorted((row for row in rows if row.name in OF_SERIES), key=specific):
+        mine = np.array([is_limit_of(row, key) for key in keys], dtype=bool)
+        (ratio if row.name == MIN_RATIO else floor)[mine] = row.value
+    is_part = np.isin(series.kind, (KindCode.STEP, KindCode.WHOLE))
+    return replace(series, ratio=np.log1p(ratio), floor=np.where(is_part, series.floor, floor))

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from collections.abc import Callable, Sequence
+from fnmatch import translate
+from functools import cache
+from re import compile
+from typing import Final
 
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tracker.results.thresholds import Threshold
+from tracker.results.verdicts import Key
 from tracker.units import counted
 
 
@@ -71,3 +80,62 @@ class Thresholds(Struct, frozen=True):
 
 
 DEFAULTS = Thresholds()
+
+MIN_RATIO: Final = "min_ratio"
+MIN_CONTRIBUTION: Final = "min_contribution"
+OF_SERIES: Final = (MIN_RATIO, MIN_CONTRIBUTION)
+"""Limits that a kind or a pattern of names may have of its own."""
+COUNTS: Final = frozenset({"confirm", "least_base", "window", "look_back"})
+"""Limits that are numbers of runs."""
+
+
+def track_limits(rows: Sequence[Threshold]) -> Thresholds:
+    """The limits of a track, of those that are the same for all of its series."""
+    own = [row for row in sorted(rows, key=specific) if row.name not in OF_SERIES]
+    found = {row.name: int(row.value) if row.name in COUNTS else row.value for row in own}
+    limits = replace(DEFAULTS, **found)
+    return replace(limits, least_new=max(limits.least_new, limits.confirm))
+
+
+def limit_of(name: str, key: Key, rows: Sequence[Threshold]) -> Threshold | None:
+    """The limit of this name that a user set and that holds for a series; None: the default holds."""
+    found = [row for row in sorted(rows, key=specific) if row.name == name and is_limit_of(row, key)]
+    return found[-1] if found else None
+
+
+def is_limit_of(row: Threshold, key: Key) -> bool:
+    """Whether a limit is one of this series."""
+    return row.kind in ("", key[0]) and (not row.pattern or like(row.pattern)(key[2]))
+
+
+def words_of_limits(rows: Sequence[Threshold]) -> str:
+    """All of them in words; "" without any."""
+    return "; ".join(words_of_limit(row) for row in sorted(rows, key=lambda row: (row.name, row.kind, row.pattern)))
+
+
+def words_of_limit(limit: Threshold) -> str:
+    """A limit that a user set, in words.
+
+    >>> words_of_limit(Threshold("min_ratio", 0.1, "op", "aten::copy_*"))
+    'min_ratio 10 % of op aten::copy_*'
+    """
+    of = " ".join(filter(None, (limit.kind, limit.pattern)))
+    value = f"{limit.value:g}" if limit.name in COUNTS | {"alpha"} else f"{limit.value * 100:g} %"
+    return f"{limit.name} {value}{f' of {of}' if of else ''}"
+
+
+def specific(row: Threshold) -> tuple[bool, int, bool, bool, bool, str]:
+    """A sort key: what comes later goes before what comes earlier."""
+    literal = sum(char not in "*?" for char in row.pattern)
+    return bool(row.pattern), literal, bool(row.kind), bool(row.configuration_id), bool(row.device_id), row.pattern
+
+
+@cache
+def like(pattern: str) -> Callable[[str], bool]:
+    """Whether a text is `pattern`, or matches it: names and shapes hold brackets, so only `*` and `?` are special.
+
+    >>> like("aten::copy_*")("aten::copy_"), like("[[2,2]]")("[[2,2]]"), like("gemm?")("gemm")
+    (True, True, False)
+    """
+    form = compile(translate(pattern.replace("[", "[[]")))
+    return lambda text: text == pattern or form.match(text) is not None

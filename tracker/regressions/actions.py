@@ -18,20 +18,18 @@ from tracker.store.regressions import Action, Word
 
 _LIST: Final = "tracker findings --state all --all lists them"
 _NONE: Final = "there are none yet: tracker runs lists what there is"
-_INCIDENT: Final = re.compile(r"(?:I-|incident:)(\d{1,18})", re.ASCII)
-_FINDING: Final = re.compile(r"\d{1,18}", re.ASCII)
+_NUMBER: Final = re.compile(r"(I-|incident:)?(\d{1,18})", re.ASCII)
 
 
 def numbers_of(targets: Sequence[str]) -> tuple[list[int], list[int]]:
     """The findings (`12`) and incidents (`I-3`) that texts name; UsageError for any other text."""
-    findings, incidents = [], []
+    findings: list[int] = []
+    incidents: list[int] = []
     for target in targets:
-        if found := _INCIDENT.fullmatch(target):
-            incidents.append(int(found[1]))
-        elif _FINDING.fullmatch(target):
-            findings.append(int(target))
-        else:
+        found = _NUMBER.fullmatch(target)
+        if found is None:
             raise UsageError(f"{target!r} is no finding", remedy="give numbers, or I-N; tracker findings lists them")
+        (incidents if found[1] else findings).append(int(found[2]))
     return findings, incidents
 
 

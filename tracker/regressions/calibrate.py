@@ -4,36 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import combinations, takewhile
-from math import comb
+from itertools import takewhile
 from typing import Any, Final
 
 import numpy as np
-from msgspec import Struct
-from numpy.typing import NDArray
 from sqlalchemy import Connection
 
-from tracker.columns import F64, I64, Columns
-from tracker.detect import CHANGES, JudgedSeries, KindCode, Thresholds, Verdict, Window, judge_version, shared_factor
+from tracker.columns import I64, Columns
+from tracker.detect import KindCode, Verdict, shared_factor
 from tracker.detect.power import detectable_with, runs_to_decide
+from tracker.detect.repeats import Repeats, false_verdicts, random_splits
+from tracker.detect.thresholds import MIN_RATIO, limit_of
+from tracker.detect.track import Track
 from tracker.errors import UsageError
 from tracker.regressions.judgement import TrackReader
 from tracker.regressions.lifecycle import judge_next
-from tracker.regressions.track import (
-    MIN_RATIO,
-    Track,
-    TrackRuns,
-    geometric_mean,
-    limit_of,
-    places,
-    read_track,
-    recorded_runs,
-)
+from tracker.regressions.track import TrackRuns, geometric_mean, places, read_track, recorded_runs
 from tracker.results import CALIBRATION_COLUMNS, SERIES_KINDS, CalibrateOptions, Calibration, HistoryOptions
 from tracker.store import Store, judged, queries
 from tracker.units import unit_of_metric
 
-Split = tuple[tuple[int, ...], tuple[int, ...]]
 Row = dict[str, Any]
 
 MIN_RUNS: Final = 6
@@ -46,37 +36,6 @@ _LONGEST: Final = 18
 _MOST_FALSE: Final = 1.0
 _LARGEST: Final = 5
 """Operators for which it is shown what is found."""
-
-
-class Repeats(Struct, frozen=True, eq=False):
-    """Runs between which nothing changed. `own`: the smallest change of the series that have a limit by name, a log,
-    nan of the others.
-    """
-
-    track: Track
-    limits: Thresholds
-    own: F64
-
-    @property
-    def kinds(self) -> NDArray[np.object_]:
-        """The kind of each series, as users name it."""
-        return np.array([key[0] for key in self.track.keys], dtype=object)
-
-    def used(self, kind: str) -> float:
-        """The smallest change of a kind that counts, but of those that have a limit by name."""
-        rows = (self.kinds == kind) & np.isnan(self.own)
-        rows = rows if rows.any() else self.kinds == kind
-        return round(float(np.expm1(np.median(self.track.series.ratio[rows]))), 9)
-
-    def judge(self, split: Split, ratio: float | None = None) -> JudgedSeries:
-        """Judge some of the runs against others. `ratio`: smallest change of all series, in place of their own."""
-        columns = np.array([*split[0], *split[1]])
-        is_new = np.isin(columns, split[1])
-        logs, series = self.track.logs[:, columns], self.track.series
-        shift = shared_factor(logs[series.leaf], ~is_new, is_new, self.limits.least_leaves)
-        recorded = self.track.recorded[:, columns]
-        window = Window(logs, recorded, shift, self.track.step[columns])
-        return judge_version(window, series, recorded & ~is_new, is_new, ratio=ratio, limits=self.limits)
 
 
 def calibrate(store: Store, references: Sequence[str], *, options: CalibrateOptions | None = None) -> Calibration:
@@ -113,62 +72,18 @@ def calibrate(store: Store, references: Sequence[str], *, options: CalibrateOpti
         "series": _noisiest(repeats, options.noisiest),
     }
     return Calibration(
-        tables={name: Columns.of_rows(rows, CALIBRATION_COLUMNS[name]) for name, rows in tables.items()},
-        **own.names,
-        versions=tuple(dict.fromkeys(run.version for run in own.runs)),
-        run_ids=tuple(run.run_id for run in own.runs),
-        baseline=baseline,
-        candidate=_CANDIDATE,
-        windows=len(windows),
-        splits=len(splits),
-        options=options,
+        tables={name: Columns.of_rows(rows, CALIBRATION_COLUMNS[name]) for name, rows in tables.items()}, **own.names,
+        versions=tuple(dict.fromkeys(run.version for run in own.runs)), run_ids=tuple(run.run_id for run in own.runs),
+        baseline=baseline, candidate=_CANDIDATE, windows=len(windows), splits=len(splits), options=options,
         notes=_notes(baseline, repeats.limits.window, own, on_device=on_device),
-    )
-
-
-def random_splits(runs: int, baseline: int, candidate: int, *, most: int, seed: int) -> list[Split]:
-    """All ways to choose the two sides among the runs; of more than `most`, that many drawn at random by `seed`."""
-    total = comb(runs, baseline) * comb(runs - baseline, candidate)
-    if total <= most:
-        return [
-            (one, other)
-            for one in combinations(range(runs), baseline)
-            for other in combinations([run for run in range(runs) if run not in one], candidate)
-        ]
-    draw = np.random.default_rng(seed)
-    drawn = [draw.permutation(runs).tolist() for _ in range(most)]
-    return [(tuple(sorted(each[:baseline])), tuple(sorted(each[baseline : baseline + candidate]))) for each in drawn]
-
-
-def false_verdicts(repeats: Repeats, split: Split, kinds: Sequence[str], ratios: Sequence[float]) -> I64:
-    """(kinds, smallest changes, 2): how many series are found to be changed, and how many are tested.
-
-    Whether a change passes its test does not depend on how small a change counts, so that one judgement serves all of
-    them. Only the step and its parts are judged for each, as what explains them depends on it. A series with a limit by
-    name has that one throughout.
-    """
-    found = repeats.judge(split, 0.0)
-    of_step = repeats.track.series.of_step
-    rows = [repeats.kinds == kind for kind in kinds]
-    size = np.where(np.isin(found.verdict, CHANGES), np.nan_to_num(np.abs(found.change), nan=np.inf), -1.0)
-    tested = ~np.isnan(found.p)
-    counts = np.zeros((len(kinds), len(ratios), 2), dtype=np.int64)
-    for at, ratio in enumerate(ratios):
-        own = size
-        if (size[of_step] >= 0).any():
-            again = np.isin(repeats.judge(split, ratio).verdict, CHANGES)
-            own = np.where(of_step & ~again, -1.0, size)
-        passing = own >= np.where(np.isnan(repeats.own), np.log1p(ratio), repeats.own)
-        counts[:, at] = [(passing[of_kind].sum(), tested[of_kind].sum()) for of_kind in rows]
-    return counts
+    )  # fmt: skip
 
 
 def _repeats_named(store: Store, references: Sequence[str], options: CalibrateOptions) -> tuple[TrackRuns, TrackRuns]:
     """Return the one track of these runs (of a version: all active ones), as a whole and with these runs alone."""
     numbers = [text.removeprefix("run:") for text in references]
-    bad = [
-        text for text, number in zip(references, numbers, strict=True) if not number.isdecimal() or len(text) > _LONGEST
-    ]
+    pairs = zip(references, numbers, strict=True)
+    bad = [text for text, number in pairs if not number.isdecimal() or len(text) > _LONGEST]
     if len(references) == 1 and references[0] == numbers[0]:
         wanted = {*queries.run_ids_of_version(store, numbers[0], workload=options.workload, device=options.device)}
     elif bad or not references:
@@ -280,16 +195,12 @@ def _power(repeats: Repeats) -> list[Row]:
     operators = np.flatnonzero(names if names.any() else series.leaf)
     size = geometric_mean(track.values[operators], slice(None))
     rows = np.array([*series.steps[:1], *operators[np.argsort(-size, kind="stable")[:_LARGEST]]], dtype=np.int64)
-    named = _naming(track, rows)
-    return [
-        one | {"runs": runs, "detectable": own}
-        for runs in RUNS
-        for one, own in zip(
-            named,
-            np.expm1(detectable_with(halves, series.family, series.ratio, runs, repeats.limits)[rows]).tolist(),
-            strict=True,
-        )
-    ]
+    found: list[Row] = []
+    for runs in RUNS:
+        least = np.expm1(detectable_with(halves, series.family, series.ratio, runs, repeats.limits)[rows]).tolist()
+        pairs = zip(_naming(track, rows), least, strict=True)
+        found += [one | {"runs": runs, "detectable": own} for one, own in pairs]
+    return found
 
 
 def _suspects(connection: Connection, track: TrackRuns) -> list[Row]:
@@ -316,16 +227,13 @@ def _suspects(connection: Connection, track: TrackRuns) -> list[Row]:
 
 
 def _notes(baseline: int, window: int, track: TrackRuns, *, on_device: bool) -> tuple[str, ...]:
-    notes = []
-    if baseline < window:
-        notes.append(
-            f"{len(track.runs)} runs allow {baseline} against {_CANDIDATE}, not {window} against {_CANDIDATE}: with "
-            "fewer runs the proposals are rougher."
-        )
-    if len({run.version for run in track.runs}) > 1:
-        notes.append("The runs are of several versions: what changed between them counts as noise here.")
-    if not on_device:
-        notes.append("Timed on the host: the machine's other work is part of this noise.")
-    if track.late:
-        notes.append("The judgement is out of date, so that suspects are left out; tracker versions judge.")
-    return tuple(notes)
+    few = f"{len(track.runs)} runs allow {baseline} against {_CANDIDATE}, not {window} against {_CANDIDATE}"
+    said = {
+        f"{few}: with fewer runs the proposals are rougher.": baseline < window,
+        "The runs are of several versions: what changed between them counts as noise here.": (
+            len({run.version for run in track.runs}) > 1
+        ),
+        "Timed on the host: the machine's other work is part of this noise.": not on_device,
+        "The judgement is out of date, so that suspects are left out; tracker versions judge.": bool(track.late),
+    }
+    return tuple(note for note, holds in said.items() if holds)

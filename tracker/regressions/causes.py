@@ -18,9 +18,6 @@ from tracker.store import Store, queries
 from tracker.units import some_of
 
 Row = dict[str, Any]
-Change = tuple[str, str, str | None, str | None]
-"""Version, key, and its values before and in it; None for nothing."""
-
 _SAME_TIME: Final = 0.10
 """By how much what came may differ from what went, to be called the same work under another name."""
 
@@ -121,7 +118,7 @@ def mark_new_shapes(rows: Sequence[Row]) -> None:
             of_shapes[row["under"]] = of_shapes.get(row["under"], 0.0) + (row["delta"] or 0.0)
     for row in rows:
         part = of_shapes.get(row["finding_id"], 0.0)
-        if row["change"] != "level" or not row["delta"] or part / row["delta"] < _NEW_SHAPES:
+        if row["change"] != "level" or row["replaced"] or not row["delta"] or part / row["delta"] < _NEW_SHAPES:
             continue
         more = (row["candidate_calls"] or 0) > (row["baseline_calls"] or 0)
         came = "more calls of new shapes" if more else "new shapes"
@@ -237,7 +234,7 @@ def as_one(row: Row) -> Row:
 
 def net_contribution(row: Row) -> float:
     """The part of the step that a finding changed; of one that stands for a replacement, net."""
-    of = row.get("replaced")
+    of = row["replaced"]
     if of is None:
         return row["contribution"] or 0.0
     return float(of["whole"]["contribution"]) if of["head"] == row["finding_id"] else 0.0
@@ -292,8 +289,9 @@ def changed_between(store: Store, incident: Row) -> list[Row]:
     ]
 
 
-def changes(store: Store, track: TrackRuns) -> list[Change]:
-    """The facts that no run of a version shares with any run of the version before.
+def changes(store: Store, track: TrackRuns) -> list[tuple[str, str, str | None, str | None]]:
+    """The facts that no run of a version shares with any run of the version before: version, key, and its values before
+    and in it.
 
     Several values of a version join with ` | `; what differs from run to run is no change of the version.
     """

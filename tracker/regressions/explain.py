@@ -12,23 +12,13 @@ from tracker.advice.versions import on_findings
 from tracker.columns import F64, Columns
 from tracker.detect import JudgedSeries, judge_version
 from tracker.detect.power import detectable_change
+from tracker.detect.thresholds import MIN_CONTRIBUTION, MIN_RATIO, OF_SERIES, limit_of, words_of_limit
+from tracker.detect.track import Track
 from tracker.errors import UsageError
-from tracker.regressions.causes import as_one, changed_between, mark_replaced
+from tracker.regressions.causes import as_one, changed_between
 from tracker.regressions.hosts import note_of, slow_host
-from tracker.regressions.inbox import found_rows, incident_of, line_of, rank_of, roll_up, share_of
-from tracker.regressions.track import (
-    MIN_CONTRIBUTION,
-    MIN_RATIO,
-    OF_SERIES,
-    Track,
-    TrackRuns,
-    limit_of,
-    named_lines,
-    read_track,
-    read_tracks,
-    settings_note,
-    words_of_limit,
-)
+from tracker.regressions.inbox import found_rows, incident_of, line_of, rank_of, share_of
+from tracker.regressions.track import TrackRuns, named_lines, read_track, read_tracks, settings_note
 from tracker.results import EXPLAIN_COLUMNS, FINDINGS_COLUMNS, ExplainedFinding
 from tracker.store import Store, queries
 from tracker.units import format_diff, format_moment, format_ns, time_unit
@@ -36,6 +26,7 @@ from tracker.units import format_diff, format_moment, format_ns, time_unit
 Row = dict[str, Any]
 
 _KEY: Final = ("kind", "metric", "name", "input_shapes", "part")
+_LIST: Final = "tracker findings --state all lists them"
 _MOST_RUNS: Final = 64
 """Runs that are read around the finding: the newest ones beside those that decided."""
 
@@ -43,17 +34,13 @@ _MOST_RUNS: Final = 64
 def explain(store: Store, finding_id: int) -> ExplainedFinding:
     """Everything about one finding. Reads only; UsageError where there is no such finding."""
     tracks = read_tracks(store, named_lines(store))
-    everything = [row for row in found_rows(store, tracks=tracks) if row["finding_id"] is not None]
+    found = found_rows(store, tracks=tracks, wanted=lambda row: row["finding_id"] == finding_id)
+    everything = [row for row in found if row["finding_id"] is not None]
     finding = next((row for row in everything if row["finding_id"] == finding_id), None)
     if finding is None:
-        there = "tracker findings --state all lists them"
-        raise UsageError(
-            f"there is no finding {finding_id}",
-            remedy=there if everything else "there are none yet: tracker runs lists what there is",
-        )
+        remedy = _LIST if everything else "there are none yet: tracker runs lists what there is"
+        raise UsageError(f"there is no finding {finding_id}", remedy=remedy)
     track = next(track for track in tracks if track.line == line_of(finding))
-    mark_replaced(store, everything, {finding["incident_id"]})
-    roll_up(everything)
     incident = incident_of([row for row in everything if row["incident_id"] == finding["incident_id"]])
     shown = as_one(finding)
     shown["share_of_change"] = share_of(shown, incident)
@@ -70,21 +57,18 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
         host = slow_host((connection, sides[1]), (connection, sides[0])) if is_slower else ""
     row = data.keys.index(tuple(finding[name] for name in _KEY))
     base, new = (np.isin(data.run_ids, side) for side in sides)
-    window, order = data.window(
-        int(data.versions[new].min(initial=1)), np.flatnonzero(~new), np.flatnonzero(new), track.thresholds
-    )
+    first = int(data.versions[new].min(initial=1))
+    window, order = data.window(first, np.flatnonzero(~new), np.flatnonzero(new), track.thresholds)
     bases = np.tile(base[order], (len(data.keys), 1))
     own = judge_version(window, data.series, bases, new[order], limits=track.thresholds)
     back = np.argsort(order)
     centred, shift = window.centred(data.series.shares_shift)[row][back], window.shift[back]
+    facts = queries.version_facts(store, track.line, finding["version_id"])
     tables = {
         "tests": tests_of(finding, own, row, data, track),
         "runs": _runs(track, data, row, sides, centred, shift),
         "events": events_of(store, finding, track),
-        "facts": [
-            fact | {"before": fact["value_before"], "after": fact["value_after"]}
-            for fact in queries.version_facts(store, track.line, finding["version_id"])
-        ],
+        "facts": [fact | {"before": fact["value_before"], "after": fact["value_after"]} for fact in facts],
         "environment": changed_between(store, incident),
     }
     return ExplainedFinding(
@@ -107,11 +91,10 @@ def _part_words(finding: Row, shown: Row) -> str:
 
 def findings_of(store: Store, incident_id: int) -> list[int]:
     """The findings of an incident that no other one covers, the step first; UsageError where there is none."""
-    own = [row for row in found_rows(store) if row["incident_id"] == incident_id]
+    rows = found_rows(store, wanted=lambda row: row["incident_id"] == incident_id)
+    own = [row for row in rows if row["incident_id"] == incident_id]
     if not own:
-        raise UsageError(f"there is no incident I-{incident_id}", remedy="tracker findings --state all lists them")
-    mark_replaced(store, own, {incident_id})
-    roll_up(own)
+        raise UsageError(f"there is no incident I-{incident_id}", remedy=_LIST)
     return [int(row["finding_id"]) for row in sorted(own, key=rank_of) if row["under"] is None]
 
 
@@ -182,12 +165,9 @@ def _runs(
     found = []
     for at, run_id in enumerate(numbers):
         side = "baseline" if run_id in sides[0] else "candidate" if run_id in sides[1] else "later" if at > last else ""
-        found.append(
-            {
-                "run_id": run_id, "version": runs[run_id].version, "side": side,
-                "started_at_ns": runs[run_id].started_at_ns, "value": data.values[row, at],
-                "calls": data.calls[row, at], "shared_factor": math.expm1(shift[at]),
-                "change": math.expm1(sign * (centred[at] - base)),
-            }
-        )  # fmt: skip
+        found.append({
+            "run_id": run_id, "version": runs[run_id].version, "side": side,
+            "started_at_ns": runs[run_id].started_at_ns, "value": data.values[row, at], "calls": data.calls[row, at],
+            "shared_factor": math.expm1(shift[at]), "change": math.expm1(sign * (centred[at] - base)),
+        })  # fmt: skip
     return found

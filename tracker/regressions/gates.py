@@ -68,20 +68,19 @@ def _row(row: Row, word: str, lines: Mapping[tuple[Any, ...], Row]) -> GatedRow:
 
 def _outcome(row: Row, word: str, line: Row) -> tuple[Outcome, str]:
     """What becomes of a finding at the gate `word`, and why."""
-    state, since = row["state"], f"since {row['version']}"
-    cause = line.get(f"gate_{word}_cause", "")
+    cause, said = line.get(f"gate_{word}_cause", ""), f"{row['state']}, since {row['version']}"
     if row["direction"] != "regression":
-        return "passed", f"better {since}"
-    if state == "suspect":
-        return "suspect", f"suspected {since}"
-    if state not in CONFIRMED_STATES:
-        return "passed", f"{state}, {since}"
+        return "passed", f"better since {row['version']}"
+    if row["state"] == "suspect":
+        return "suspect", f"suspected since {row['version']}"
+    if row["state"] not in CONFIRMED_STATES:
+        return "passed", said
     if word == "new" and not row["is_new"]:
-        return "known", f"{state}, {since}"
+        return "known", said
     is_step = row["kind"] == "run" and row["name"] in ("step", "e2e", "compute")
     is_peak = row["kind"] == "run" and row["unit"] == "bytes"
     fails = line.get(f"gate_{word}") == EXIT_FINDINGS and (
         (cause == "step" and not is_peak) or (cause == "peak memory" and is_peak)
         or (cause == "net of the operators" and row["unit"] == "ns" and not is_step)
     )  # fmt: skip
-    return ("failed" if fails else "passed"), f"{state}, {since}"
+    return ("failed" if fails else "passed"), said

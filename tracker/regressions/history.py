@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Final
 
@@ -13,23 +13,15 @@ from sqlalchemy import Connection
 
 from tracker.columns import I64, Columns
 from tracker.detect import CHANGES, DEFAULTS, Thresholds, Verdict, judge_version
+from tracker.detect.thresholds import like, words_of_limits
+from tracker.detect.track import Track, newest
 from tracker.errors import UsageError
 from tracker.regressions.causes import changes
 from tracker.regressions.lifecycle import UNDECIDED
-from tracker.regressions.track import (
-    BEGINNING,
-    Track,
-    TrackRuns,
-    geometric_mean,
-    like,
-    newest,
-    places,
-    read_track,
-    settings_note,
-    words_of_limits,
-)
+from tracker.regressions.track import BEGINNING, TrackRuns, geometric_mean, places, read_track, settings_note
 from tracker.results import HISTORY_COLUMNS, SERIES_KINDS, History, HistoryOptions
 from tracker.store import Store, judged, queries, regressions
+from tracker.store.samples.statistic import over_runs
 from tracker.units import format_bytes, size_unit, unit_of_metric
 
 _PIN: Final = "pin one: tracker versions pin LABEL --workload WORKLOAD"
@@ -67,9 +59,7 @@ def history(store: Store, *, options: HistoryOptions) -> History:
         numbers = queries.series_runs(store, ids, [run for track, _ in pairs for run in track.runs])
         cells = _cells(store, ids, numbers)
         notes: list[str] = []
-        series: list[Row] = []
-        points: list[Row] = []
-        environment: list[Row] = []
+        made: dict[str, list[Row]] = {"series": [], "points": [], "environment": []}
         for track, rows in pairs:
             with store.connect() as connection:
                 notes += notes_of(connection, track)
@@ -77,53 +67,38 @@ def history(store: Store, *, options: HistoryOptions) -> History:
                     notes += against_pinned(connection, track, cells)
                 add_levels(connection, track, [row["series_id"] for row in rows], cells)
             changed = changes(store, track)
-            environment += [
+            made["environment"] += [
                 {**track.names, "version": version, "key": key, "before": before, "after": after}
                 for version, key, before, after in changed
             ]
             said = queries.version_notes(store, track.line.workload_id)
             about = {}
             for number, version, commit, note in said.rows("version_id", "version", "commit", "note"):
-                words = [
-                    f"{key} {before or '-'} -> {after or '-'}" for of, key, before, after in changed if of == version
-                ]
+                words = [f"{key} {old or '-'} -> {new or '-'}" for of, key, old, new in changed if of == version]
                 about[number] = {"commit": commit, "note": note, "environment": "; ".join(words)}
             for row in rows:
-                points += _points(track, row["series_id"], cells, about)
+                made["points"] += _points(track, row["series_id"], cells, about)
                 values = [cells[row["series_id"], version]["values"] for version in track.order]
-                counts = {"versions": sum(map(bool, values)), "runs": sum(map(len, values))}
                 largest = max((value for own in values for value in own), default=0)
-                series.append(
-                    {**row, **track.names, **counts, "largest": largest, "unit": unit_of_metric(row["metric"])}
-                )
+                counts = {"versions": sum(map(bool, values)), "runs": sum(map(len, values)), "largest": largest}
+                made["series"].append({**row, **track.names, **counts, "unit": unit_of_metric(row["metric"])})
     if options.top is None:
-        series.sort(key=lambda row: (-row["largest"], row["name"], row["input_shapes"], row["part"]))
+        made["series"].sort(key=lambda row: (-row["largest"], row["name"], row["input_shapes"], row["part"]))
     runs = numbers.renamed({"per_step": "value", "calls_per_step": "calls"})
-    return History(
-        tables={
-            "series": Columns.of_rows(series, HISTORY_COLUMNS["series"]),
-            "points": Columns.of_rows(points, HISTORY_COLUMNS["points"]),
-            "runs": runs.only(HISTORY_COLUMNS["runs"]),
-            "environment": Columns.of_rows(environment, HISTORY_COLUMNS["environment"]),
-        },
-        pinned=next((track.pinned.version for track, _ in pairs if track.pinned), None),
-        options=options,
-        notes=tuple(dict.fromkeys(notes)),
-    )
+    tables = {
+        name: runs.only(columns) if name == "runs" else Columns.of_rows(made[name], columns)
+        for name, columns in HISTORY_COLUMNS.items()
+    }
+    pinned = next((track.pinned.version for track, _ in pairs if track.pinned), None)
+    return History(tables, pinned, options, tuple(dict.fromkeys(notes)))
 
 
 def notes_of(connection: Connection, track: TrackRuns) -> list[str]:
     """What a reader of the verdicts of a track must know: limits of users, what is out of date, other settings."""
-    notes = []
-    if track.limits:
-        notes.append(f"Judged by thresholds of your own: {words_of_limits(track.limits)}.")
-    if track.late:
-        late = ", ".join(track.labels[version] for version in track.late)
-        notes.append(
-            f"The judgement of {late} is out of date and left out; tracker versions judge brings it up to date."
-        )
-    note = settings_note(connection, track)
-    return [*notes, note] if note else notes
+    own = f"Judged by thresholds of your own: {words_of_limits(track.limits)}." if track.limits else ""
+    late = ", ".join(track.labels[version] for version in track.late)
+    left_out = f"The judgement of {late} is out of date and left out; tracker versions judge brings it up to date."
+    return [note for note in (own, left_out if late else "", settings_note(connection, track)) if note]
 
 
 def _cells(store: Store, ids: Sequence[int], numbers: Columns) -> Cells:
@@ -156,26 +131,24 @@ def add_levels(connection: Connection, track: TrackRuns, series_ids: Sequence[in
 def _points(track: TrackRuns, number: int, cells: Cells, about: Mapping[int, Row]) -> list[Row]:
     """One row per version of the track. `about`: what is said of versions."""
     label, pinned = {**track.labels, BEGINNING: ""}, track.pinned
-    reference = _mean(cells[number, pinned.version_id]["values"]) if pinned else None
+    reference = _number(cells[number, pinned.version_id]["values"]) if pinned else None
     rows, before = [], BEGINNING
     of_level: dict[int, list[float]] = defaultdict(list)
     for version, name in track.labels.items():
         cell = cells[number, version]
         values, level = cell["values"], cell.get("level", UNDECIDED)
-        value = _mean(values)
+        value = _number(values)
         is_pinned = pinned is not None and pinned.version_id == version
         row = {
             "series_id": number, "version": name, "pinned": is_pinned, "runs": len(values), "value": value,
             "minimum": min(values, default=None), "maximum": max(values, default=None),
-            "calls": _mean(cell["calls"]), "change_point": False, "facts": "",
+            "calls": _number(cell["calls"]), "change_point": False, "facts": "",
             "pinned_change": None if is_pinned else _ratio(reference, value),
             "pinned_verdict": cell.get("pinned"), **about[version],
         }  # fmt: skip
         if "level" in cell:
-            row |= {
-                "change_point": level == version, "facts": "; ".join(cell["facts"]),
-                "gradual_change": cell.get("gradual"),
-            }  # fmt: skip
+            row |= {"change_point": level == version, "facts": "; ".join(cell["facts"])}
+            row["gradual_change"] = cell.get("gradual")
         if "level" in cell and "stated" in cell:
             stated = cell["stated"]
             against, decided = stated["level_version_id"], stated["decided"]
@@ -188,7 +161,7 @@ def _points(track: TrackRuns, number: int, cells: Cells, about: Mapping[int, Row
                 # later runs decided that it belongs to a level that began meanwhile
                 row |= {
                     "level_version": label.get(level, ""),
-                    "change": _ratio(_mean(of_level[level][-DEFAULTS.window :]), value),
+                    "change": _ratio(_number(of_level[level][-DEFAULTS.window :]), value),
                     "judged_change": None, "q": None, "contribution": None,
                 }  # fmt: skip
         if level not in (UNDECIDED, before, version):
@@ -199,14 +172,10 @@ def _points(track: TrackRuns, number: int, cells: Cells, about: Mapping[int, Row
     return rows
 
 
-def _mean(values: Iterable[Any]) -> float | None:
-    """The geometric mean; of equal numbers exactly these, the smallest where one is not positive, None without any."""
-    known = np.array([value for value in values if value is not None], dtype=np.float64)
-    if not len(known):
-        return None
-    if known.min() == known.max() or known.min() <= 0:
-        return float(known.min())
-    return float(np.exp(np.log(known).mean()))
+def _number(values: Sequence[float | None]) -> float | None:
+    """The number of several runs; None where none is known."""
+    known = [value for value in values if value is not None]
+    return float(over_runs(np.array([known]))[0]) if known else None
 
 
 def _ratio(before: float | None, after: float | None) -> float | None:
@@ -272,15 +241,23 @@ def named(store: Store, found: Sequence[TrackRuns], options: HistoryOptions) -> 
         raise UsageError(
             "an op is not followed module by module", remedy="give the name of an op, or --module PATTERN alone"
         )
-    # one name is looked up; patterns, and names that are not there, take all
+    is_number = key is not None and key.isascii() and key.isdigit()
     is_pattern = key is not None and any(char in key for char in _PATTERN)
-    name = None if key is None or key.isdigit() or is_pattern else key
-    all_of = [_filtered(_series(store, track, name), options) for track in found]
+    is_named = like(options.module or key or "*")
+
+    def series(track: TrackRuns, name: str | None = None) -> list[Row]:
+        return queries.line_series(store, track.line, name).records()
+
+    def is_meant(row: Row) -> bool:
+        return row["series_id"] == int(key or 0) if is_number else is_named(row["name"])
+
+    # one name is looked up; patterns, and names that are not there, take all
+    name = None if is_number or is_pattern else key
+    all_of = [_filtered(series(track, name), options) for track in found]
     if name is not None and not any(all_of):
-        all_of = [_filtered(_series(store, track), options) for track in found]
-    is_meant = _key_test(key or "*") if options.module is None else _name_test(options.module)
+        all_of = [_filtered(series(track), options) for track in found]
     matching = [[row for row in rows if is_meant(row)] for rows in all_of]
-    if options.module is None and not _is_number(key):
+    if options.module is None and not is_number:
         # the kind that is meant where several have the name; a pattern means ops, all names as well
         order = SERIES_KINDS if key is not None else SERIES_KINDS[1:]
         order = (*SERIES_KINDS[1:], SERIES_KINDS[0]) if is_pattern else order
@@ -290,42 +267,20 @@ def named(store: Store, found: Sequence[TrackRuns], options: HistoryOptions) -> 
     if any(matching):
         return matching
     # where the key is known, the filter is named that leaves nothing of it, and not the key
-    filters = {name: getattr(options, name) for name in ("kind", "metric", "shape") if getattr(options, name)}
-    if key is not None and filters:
-        known = [row for track in found for row in _series(store, track) if is_meant(row)]
-        for filtered, value in filters.items():
-            left = _filtered(known, HistoryOptions(**{filtered: value}))
-            if known and not left:
-                column = "input_shapes" if filtered == "shape" else filtered
-                there = list(dict.fromkeys(str(row[column]) for row in known if row[column]))
-                more = f", and {len(there) - _NAMED} more" if len(there) > _NAMED else ""
-                raise UsageError(
-                    f"no series {key!r} is left by --{filtered} {value}",
-                    remedy=f"its {filtered}s are {', '.join(there[:_NAMED])}{more}"
-                    if there else f"leave out --{filtered}",
-                )  # fmt: skip
-            known = left
+    known = [] if key is None else [row for track in found for row in series(track) if is_meant(row)]
+    for name, column in (("kind", "kind"), ("metric", "metric"), ("shape", "input_shapes")):
+        value = getattr(options, name)
+        left = _filtered(known, HistoryOptions(**{name: value}))
+        if known and not left:
+            there = list(dict.fromkeys(row[column] for row in known if row[column]))
+            more = f", and {len(there) - _NAMED} more" if len(there) > _NAMED else ""
+            remedy = f"its {name}s are {', '.join(there[:_NAMED])}{more}" if there else f"leave out --{name}"
+            raise UsageError(f"no series {key!r} is left by --{name} {value}", remedy=remedy)
+        known = left
     wanted = key or options.module or options.shape or "these options"
     close = get_close_matches(wanted, sorted({row["name"] for rows in all_of for row in rows}), n=3)
     meant = f"did you mean {' or '.join(close)}? " if close else ""
     raise UsageError(f"no series is called {wanted!r}", remedy=f"{meant}tracker history '*' lists them")
-
-
-def _series(store: Store, track: TrackRuns, name: str | None = None) -> list[Row]:
-    return queries.line_series(store, track.line, name).records()
-
-
-def _is_number(key: str | None) -> bool:
-    return key is not None and key.isascii() and key.isdigit()
-
-
-def _name_test(pattern: str) -> Callable[[Row], bool]:
-    return lambda row: like(pattern)(row["name"])
-
-
-def _key_test(key: str) -> Callable[[Row], bool]:
-    """Whether a series has this number, or a name like it."""
-    return (lambda row: row["series_id"] == int(key)) if _is_number(key) else _name_test(key)
 
 
 def _filtered(series: Sequence[Row], options: HistoryOptions) -> list[Row]:
@@ -360,7 +315,7 @@ def _changed_most(store: Store, found: Sequence[TrackRuns], options: HistoryOpti
         whole = np.where(data.series.is_time & (step > 0), step, np.maximum(*families))
         known = np.flatnonzero((before + after > 0) & data.alike.all(axis=1) & (whole > 0))
         moved = dict(zip(data.ids[known].tolist(), (after - before)[known] / whole[known], strict=True))
-        rows = [row for row in _series(store, track) if row["series_id"] in moved]
+        rows = [row for row in queries.line_series(store, track.line).records() if row["series_id"] in moved]
         kinds = {row["kind"] for row in rows}
         kind = options.kind or next((kind for kind in SERIES_KINDS[1:] if kind in kinds), None)
         rows = [row for row in rows if row["kind"] == kind and options.metric in (None, row["metric"])]

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 from sqlalchemy import Connection
 
+from tracker.detect import Thresholds
 from tracker.detect.stages import TIMES, host_rows, stages_of
+from tracker.errors import EXIT_TOO_LITTLE_DATA
 from tracker.results import SLOW
+from tracker.results.verdicts import GateResult
 from tracker.store.sql import statement
 from tracker.units import counted
 
 OfRuns = tuple[Connection, Sequence[int]]
 """A database, and some of its runs."""
+_BY_TIME: Final = ("step", "net of the operators")
+"""Causes of a failing gate that a slow host explains."""
 
 
 def slow_host(candidate: OfRuns, baseline: OfRuns) -> str:
@@ -38,6 +44,21 @@ def slow_host(candidate: OfRuns, baseline: OfRuns) -> str:
 def note_of(host: str) -> str:
     """What a slow host means for a version, a sentence; "" without one."""
     return f"{host[:1].upper()}{host[1:]}: no fault of the version, runs without it decide." if host else ""
+
+
+def gates_with_host(
+    gates: dict[str, GateResult], limits: Thresholds, candidate: OfRuns, baseline: OfRuns
+) -> tuple[dict[str, GateResult], str]:
+    """The gates, and the slow host that explains a slower candidate, looked for where one fails by its time: that fails
+    nothing until there are runs without it.
+    """
+    if not any(own.cause in _BY_TIME for own in gates.values()):
+        return gates, ""
+    host = slow_host(candidate, baseline)
+    for word, own in gates.items():
+        if host and own.cause in _BY_TIME and own.peak < limits.gate_peak:
+            gates[word] = GateResult(EXIT_TOO_LITTLE_DATA, "slow host", own.net, own.peak, host)
+    return gates, host
 
 
 def _slow_hosts(connection: Connection, run_id: int) -> dict[str, float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -92,18 +92,15 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
 
 
 def found_rows(
-    store: Store,
-    options: FindingsOptions | None = None,
-    *,
-    finding_ids: Sequence[int] | None = None,
-    tracks: Sequence[TrackRuns] | None = None,
-    now_ns: int | None = None,
-) -> list[Row]:
+    store: Store, options: FindingsOptions | None = None, *, finding_ids: Sequence[int] | None = None,
+    tracks: Sequence[TrackRuns] | None = None, now_ns: int | None = None, wanted: Callable[[Row], bool] | None = None,
+) -> list[Row]:  # fmt: skip
     """All findings of the tracks that `options` name, whatever their state, then suspects of newest versions.
 
     Keys: columns of FINDINGS_COLUMNS["findings"], of sql/findings.sql, and `is_newest`: its version is the newest
     one. `finding_ids`: only these, without suspects; to come out the same, whole incidents. `tracks`: those that the
-    options name, where they were read before.
+    options name, where they were read before. `wanted`: which are shown, so that it is looked up what replaced what in
+    their incidents; None: those that the options leave, and of `finding_ids` all.
     """
     options = options or FindingsOptions()
     queries.check_filters(store, workload=options.workload, device=options.device, version=options.version)
@@ -142,11 +139,10 @@ def found_rows(
         row |= {"unit": unit_of_metric(row["metric"]), "delta": delta, "share_of_change": None}
         causes.mark_cause(row)
     causes.mark_renamed(rows)
+    shown = [row for row in rows if (wanted(row) if wanted else finding_ids is not None or is_wanted(row, options))]
+    causes.mark_replaced(store, rows, {row["incident_id"] for row in shown})
     roll_up(rows)
     causes.mark_new_shapes(rows)
-    wanted = {row["incident_id"] for row in rows if is_wanted(row, options)}
-    causes.mark_replaced(store, rows, wanted if finding_ids is None else {row["incident_id"] for row in rows})
-    roll_up(rows)
     return rows
 
 
@@ -157,14 +153,11 @@ def standing(store: Store, track: TrackRuns, gates: Mapping[str, GateResult]) ->
     newest = track.newest
     numbers = [*queries.run_level(store, [run.run_id for run in newest]).rows("name", "part", "per_step")]
     row: Row = {
-        **track.names,
-        "version": newest[0].version,
-        "version_runs": len(newest),
-        "runs": len(track.runs),
+        **track.names, "version": newest[0].version, "version_runs": len(newest), "runs": len(track.runs),
         "last_run_id": max(run.run_id for run in newest),
         "last_run_ns": max((run.started_at_ns for run in newest if run.started_at_ns is not None), default=None),
-    }
-    row |= {column: number_of(numbers, [name]) for name, column in _OF_RUN.items()}
+        **{column: number_of(numbers, [name]) for name, column in _OF_RUN.items()},
+    }  # fmt: skip
     judgement = track.judged.get(newest[0].version_id)
     before, after = (judgement.step_before_ns, judgement.step_after_ns) if judgement else (None, None)
     row |= {name: getattr(judgement, name, None) for name in ("step_verdict", "net", "peak")}
@@ -269,9 +262,9 @@ def roll_up(rows: Sequence[Row]) -> None:
         found = (above.get(place(row, kind, name)) for kind in _ABOVE.get(row["kind"], ()))
         whole = next(filter(None, found), None)
         row["under"] = whole and (whole["finding_id"] or -1)
-    heads = {row["finding_id"] for row in rows if row.get("replaced") is not None}
+    heads = {row["finding_id"] for row in rows if row["replaced"] is not None}
     for row in rows:
-        of = row.get("replaced")
+        of = row["replaced"]
         if of is not None and row["under"] is None and row["finding_id"] != of["head"] and of["head"] in heads:
             row["under"] = of["head"]
     covers = Counter(row["under"] for row in rows)
@@ -301,20 +294,15 @@ def incident_of(own: Sequence[Row]) -> Row:
     return {
         **{name: first[name] for name in ("incident_id", "workload", "configuration", "device", "version", "ordinal")},
         **{name: first[name] for name in ("good_version", "workload_id", "version_id")},
-        "direction": direction,
-        "severity": severity_of(counted, direction, before, after),
-        "is_new": any(row["is_new"] for row in own),
-        "findings": len(tops),
+        "direction": direction, "severity": severity_of(counted, direction, before, after), "causes": "",
+        "is_new": any(row["is_new"] for row in own), "findings": len(tops),
         "open": sum(row["state"] in CONFIRMED_STATES for row in tops),
         "baseline_runs": first["level_runs"] or first["baseline_runs"],
         "candidate_runs": Counter(row["candidate_runs"] for row in own).most_common(1)[0][0],
-        "baseline_step_ns": before,
-        "candidate_step_ns": after,
+        "baseline_step_ns": before, "candidate_step_ns": after,
         "step_delta_ns": None if before is None or after is None else after - before,
-        **parts,
-        "shared_factor": None if first["shared_factor"] is None else math.expm1(first["shared_factor"]),
-        "causes": "",
-    }
+        "shared_factor": None if first["shared_factor"] is None else math.expm1(first["shared_factor"]), **parts,
+    }  # fmt: skip
 
 
 def _listed(own: Sequence[Row]) -> dict[str, float]:

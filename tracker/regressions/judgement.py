@@ -21,16 +21,9 @@ from tracker.columns import F64, I64, Flags
 from tracker.detect import CHANGES, JudgedSeries, KindCode, Reason, Thresholds, Verdict
 from tracker.detect.power import detectable_change
 from tracker.detect.sides import exact_changes
+from tracker.detect.track import Track
 from tracker.regressions.lifecycle import UNDECIDED, Finding, TrackState, VersionResult, judge_next, needed_runs
-from tracker.regressions.track import (
-    BEGINNING,
-    ReadBefore,
-    Track,
-    TrackRuns,
-    geometric_mean,
-    read_track,
-    unjudged_track,
-)
+from tracker.regressions.track import BEGINNING, ReadBefore, TrackRuns, geometric_mean, read_track, unjudged_track
 from tracker.store import Store, bulk, judged, labels, regressions, samples
 from tracker.store.bulk import Column
 from tracker.store.judged import Line, LineRun

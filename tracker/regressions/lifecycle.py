@@ -9,10 +9,11 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from tracker.columns import F64, I64, Flags
-from tracker.detect import DEFAULTS, JudgedSeries, KindCode, SeriesTraits, Thresholds, Verdict, Window, judge_version
+from tracker.columns import I64, Flags
+from tracker.detect import DEFAULTS, JudgedSeries, KindCode, Thresholds, Verdict, judge_version
 from tracker.detect.sides import sides_of
-from tracker.regressions.track import BEGINNING, Track, newest
+from tracker.detect.track import Track, VersionRuns
+from tracker.regressions.track import BEGINNING
 from tracker.store.regressions import FindingRow
 
 UNDECIDED: Final = -1
@@ -138,76 +139,6 @@ class TrackState(Struct):
         return found
 
 
-class VersionRuns(Struct, frozen=True):
-    """The runs that a version is judged with.
-
-    `window`: their numbers, before and new; `run_ids`, `versions` (runs,): of its columns; `new`, `looked_back`
-    (runs,): the runs of the version, and the newest 32 before it; `levels` (series, runs): the level of each run;
-    `current` (series,): the current level.
-    """
-
-    version: int
-    window: Window
-    series: SeriesTraits
-    run_ids: I64
-    versions: I64
-    new: Flags
-    looked_back: Flags
-    levels: I64
-    current: I64
-    limits: Thresholds
-
-    @property
-    def is_single(self) -> bool:
-        """Whether the version has one run."""
-        return int(self.new.sum()) == 1
-
-    @property
-    def centred(self) -> F64:
-        """The numbers without the common-mode shift, where it is taken out."""
-        return self.window.centred(self.series.shares_shift)
-
-    def level(self, of: I64) -> Flags:
-        """(series, runs): the runs in the look-back that belong to a level of each series."""
-        return np.asarray(self.looked_back & (self.levels == of[:, None]))
-
-    def judge(self, of: I64, new: Flags, opened: Flags | None = None, alpha: float | None = None) -> JudgedSeries:
-        """Judge the runs `new` (runs,) against the newest 8 runs of a level of each series."""
-        level = self.level(of)
-        base = newest(level & self.window.recorded, self.limits.window)
-        return judge_version(
-            self.window, self.series, base, new, level=level, opened=opened, alpha=alpha, limits=self.limits
-        )
-
-    def since(self, version: int) -> Flags:
-        """(runs,): the runs of this version and of those before it from `version` on."""
-        return np.asarray(self.new | (self.looked_back & (self.versions >= version)))
-
-    def reference(self, row: int, of: int) -> tuple[int, ...]:
-        """Ids of the newest 8 runs of a level of a series."""
-        level = self.looked_back & (self.levels[row] == of) & self.window.recorded[row]
-        chosen = np.flatnonzero(level)[-self.limits.window :]
-        return tuple(self.run_ids[chosen].tolist())
-
-    def change(self, row: int, sign: int, how: str, first: int, judged: JudgedSeries, of: int | None = None) -> Finding:
-        """A change of a series that the runs of this version decide, as a finding; `of`: the level that it left, None:
-        the current one.
-        """
-        level = int(self.current[row]) if of is None else of
-        return Finding(
-            series=row,
-            sign=sign,
-            how=how,
-            first_version=first,
-            decided_version=self.version,
-            reference=self.reference(row, level),
-            reference_level=level,
-            size=0.0 if how == "presence" else abs(float(judged.change[row])),
-            contribution=float(judged.contribution[row]),
-            q=float(judged.q[row]),
-        )
-
-
 class VersionResult(Struct, frozen=True):
     """What judging a version gives. `found`: the findings that it decided."""
 
@@ -277,7 +208,7 @@ def fold(state: TrackState, now: VersionRuns, judged: JudgedSeries) -> list[Find
     for row in np.flatnonzero((free & (judged.sign != 0)) | changed).tolist():
         how = "presence" if changed[row] else "level"
         state.settle(versions[len(versions) - count[row] :], row, now.current[row], now.version)
-        decided.append(now.change(row, int(judged.sign[row]), how, now.version, judged))
+        decided.append(change_of(now, row, how, now.version, judged))
     changes = {change.series: change for change in decided}
     for row, change in changes.items():
         level[row] = change.first_version
@@ -298,6 +229,18 @@ def fold(state: TrackState, now: VersionRuns, judged: JudgedSeries) -> list[Find
     for one in found:
         one.faster = one.sign < 0 and (step or net <= -now.limits.gate_net)
     return found
+
+
+def change_of(now: VersionRuns, row: int, how: str, first: int, judged: JudgedSeries, of: int | None = None) -> Finding:
+    """A change of a series that the runs of the version decide, as a finding; `of`: the level that it left, None:
+    the current one.
+    """
+    level = int(now.current[row]) if of is None else of
+    sign, size = int(judged.sign[row]), 0.0 if how == "presence" else abs(float(judged.change[row]))
+    return Finding(
+        row, sign, how, first_version=first, decided_version=now.version, reference=now.reference(row, level),
+        reference_level=level, size=size, contribution=float(judged.contribution[row]), q=float(judged.q[row]),
+    )  # fmt: skip
 
 
 def end_findings(state: TrackState, now: VersionRuns, judged: JudgedSeries, waits: I64) -> Iterator[Finding]:
@@ -382,9 +325,9 @@ def decide_suspects(
         confirmed = bool(enough[row]) and together.sign[row] == sign[row] and sign[row] != 0
         state.settle(own, row, own[0] if confirmed else int(now.current[row]), now.version)
         if confirmed:
-            yield now.change(row, int(sign[row]), "level", own[0], together)
+            yield change_of(now, row, "level", own[0], together)
         elif not now.is_single and judged.sign[row] != 0:
-            yield now.change(row, int(judged.sign[row]), "level", now.version, judged)
+            yield change_of(now, row, "level", now.version, judged)
 
 
 def compare_returned(
@@ -400,13 +343,11 @@ def compare_returned(
     since = min(own[0].ended_version for own in returned.values())
     new = now.since(since)
     whole = judged if not now.is_single else now.judge(now.current, new)
-    lost = {
-        row for row, own in returned.items()
-        if whole.sign[row] > 0 and any(one.sign < 0 and one.faster for one in own)
-    }  # fmt: skip
+    faster = {row for row, own in returned.items() if any(one.sign < 0 and one.faster for one in own)}
+    lost = {row for row in faster if whole.sign[row] > 0}
     for row in sorted(lost):
         how = "presence" if whole.verdict[row] == Verdict.ADDED else "level"
-        yield state.begin(now.change(row, 1, how, returned[row][0].ended_version, whole))
+        yield state.begin(change_of(now, row, how, returned[row][0].ended_version, whole))
     target = now.current.copy()
     for row, own in returned.items():
         target[row] = own[0].reference_level
@@ -418,7 +359,7 @@ def compare_returned(
             first = own[0].ended_version
             state.settle([at for at in state.levels if at >= first], row, first, now.version)
             level[row] = first
-            yield state.begin(now.change(row, sign, "level", first, against, int(target[row])))
+            yield state.begin(change_of(now, row, "level", first, against, int(target[row])))
 
 
 def gradual_slowdowns(state: TrackState, now: VersionRuns, settled: Flags) -> Iterator[Finding]:
@@ -452,4 +393,4 @@ def gradual_slowdowns(state: TrackState, now: VersionRuns, settled: Flags) -> It
     )
     for row in likely.tolist():
         if own.verdict[row] == Verdict.REGRESSED:
-            yield now.change(row, 1, "gradual", now.version, own)
+            yield change_of(now, row, "gradual", now.version, own)

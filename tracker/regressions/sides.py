@@ -13,17 +13,20 @@ import numpy as np
 from msgspec import Struct, field
 from sqlalchemy import Connection
 
-from tracker.detect import CHANGES, Key, KindCode, Reason, Thresholds, Verdict, judge_version
+from tracker.detect import CHANGES, Key, KindCode, Reason, Thresholds, Verdict, judge_version, traits_of
+from tracker.detect.thresholds import track_limits
+from tracker.detect.track import Track
 from tracker.errors import EXIT_FINDINGS, EXIT_OK, EXIT_TOO_LITTLE_DATA
-from tracker.regressions.hosts import OfRuns, slow_host
+from tracker.regressions.hosts import gates_with_host
 from tracker.regressions.judgement import SIGNS, numbers_of, stated
-from tracker.regressions.track import Track, TrackRuns, alike, runs_of_track, track_limits, traits_of
+from tracker.regressions.track import TrackRuns, recordings_of, runs_of_track
+from tracker.results.recording import alike
+from tracker.results.thresholds import Threshold
 from tracker.results.verdicts import FAIL_ON, GateResult
 from tracker.store import Store, judged, regressions
 from tracker.store.chosen import ChosenRun, chosen_runs, table_of
 from tracker.store.regressions import JudgedRow
 from tracker.store.samples.statistic import over_runs
-from tracker.store.thresholds import Threshold
 from tracker.units import counted, format_diff
 
 NUMBERS: Final = ("change", "judged_change", "q", "contribution", "detectable")
@@ -33,7 +36,6 @@ Said = dict[Key, dict[str, Any]]
 """A series -> verdict (None: none), reason, and NUMBERS (nan: unknown): `change`, `judged_change`: ratios, with and
 without the common-mode shift.
 """
-_BY_TIME: Final = ("step", "net of the operators")
 
 
 def gate_of(
@@ -45,14 +47,15 @@ def gate_of(
     `signs`: of the findings of the step; `net`: change by the operators that were found, as a share of the step;
     `peak`: rise of peak memory, a ratio; `is_suspect`: the step may be slower; `is_decided`: it has a verdict.
     """
-    fails = {
-        "step": any(sign > 0 for sign in signs), "peak memory": peak >= limits.gate_peak,
-        "net of the operators": not signs and net >= limits.gate_net,
-    }  # fmt: skip
-    causes = fails | {"suspect": is_suspect, "runs": not is_decided}
-    cause = next((word for word, holds in causes.items() if holds), "")
-    code = EXIT_FINDINGS if cause in fails else EXIT_TOO_LITTLE_DATA if cause else EXIT_OK
-    return GateResult(code, cause, net, peak)
+    rules = (
+        (any(sign > 0 for sign in signs), "step", EXIT_FINDINGS),
+        (peak >= limits.gate_peak, "peak memory", EXIT_FINDINGS),
+        (not signs and net >= limits.gate_net, "net of the operators", EXIT_FINDINGS),
+        (is_suspect, "suspect", EXIT_TOO_LITTLE_DATA),
+        (not is_decided, "runs", EXIT_TOO_LITTLE_DATA),
+        (True, "", EXIT_OK),
+    )
+    return next(GateResult(code, cause, net, peak) for holds, cause, code in rules if holds)
 
 
 class SideVerdicts(Struct, frozen=True, eq=False):
@@ -147,37 +150,16 @@ def _stored_gates(
     `said`: the verdicts of the version; `rows`: findings that are open in it.
     """
     is_peak_excused = any(one.excused and one.kind == "run" and one.metric.endswith("bytes") for one in rows)
+    every = [one for one in rows if not one.excused]
+    new = [one for one in every if row.version_id in (one.version_id, one.decided_version_id)]
     gates = {}
-    for word in FAIL_ON:
-        counted = [
-            one for one in rows
-            if not one.excused and (word == "any" or row.version_id in (one.version_id, one.decided_version_id))
-        ]  # fmt: skip
-        gates[word] = _gate(
-            track.thresholds,
-            said,
-            findings=[(one.kind, one.name, SIGNS[one.direction]) for one in counted],
-            net=sum(one.contribution for one in counted if one.is_leaf),
-            peak=0.0 if is_peak_excused else row.peak,
-        )
+    for word, own in zip(FAIL_ON, (new, every), strict=True):
+        found = [(one.kind, one.name, SIGNS[one.direction]) for one in own]
+        net = sum(one.contribution for one in own if one.is_leaf)
+        gates[word] = _gate(track.thresholds, said, found, net=net, peak=0.0 if is_peak_excused else row.peak)
     runs = [run.run_id for run in track.runs_of(row.version_id)]
     base = [*map(int, row.base_runs.split())]
-    return _with_host(gates, track.thresholds, (connection, runs), (connection, base))
-
-
-def _with_host(
-    gates: dict[str, GateResult], limits: Thresholds, candidate: OfRuns, baseline: OfRuns
-) -> tuple[dict[str, GateResult], str]:
-    """The gates, and the slow host that explains a slower candidate, looked for where one fails by its time: that fails
-    nothing until there are runs without it.
-    """
-    if not any(own.cause in _BY_TIME for own in gates.values()):
-        return gates, ""
-    host = slow_host(candidate, baseline)
-    for word, own in gates.items():
-        if host and own.cause in _BY_TIME and own.peak < limits.gate_peak:
-            gates[word] = GateResult(EXIT_TOO_LITTLE_DATA, "slow host", own.net, own.peak, host)
-    return gates, host
+    return gates_with_host(gates, track.thresholds, (connection, runs), (connection, base))
 
 
 def open_findings(connection: Connection, run_id: int) -> str:
@@ -188,10 +170,8 @@ def open_findings(connection: Connection, run_id: int) -> str:
     if track is None or version is None:
         return ""
     own = [run.run_id for run in track.runs_of(version)]
-    rows = [
-        row for row in _open_in(connection, track, version)
-        if not row.excused and SIGNS[row.direction] > 0 and row.ended_version_id is None
-    ]  # fmt: skip
+    still = (row for row in _open_in(connection, track, version) if row.ended_version_id is None and not row.excused)
+    rows = [row for row in still if SIGNS[row.direction] > 0]
     if not rows:
         return ""
     first = max(rows, key=lambda row: (row.kind == "run" and row.name in STEP, abs(row.contribution or 0.0)))
@@ -215,7 +195,7 @@ def judge_sides(
     limits = track_limits(rows)
     traits = traits_of(keys, rows, device_timed=all(run.recorded.timeline == "device" for run in runs[len(baseline) :]))
     versions = np.repeat([1, 2], [len(baseline), len(candidate)])
-    same = alike(keys, values, [run.recorded for run in runs], len(runs) - 1)
+    same = alike(keys, recordings_of(keys, values, [run.recorded for run in runs]), len(runs) - 1)
     track = Track(values, versions, traits, calls=calls, alike=same)
     new = versions == 2
     window, _ = track.window(2, np.flatnonzero(~new), np.flatnonzero(new), limits)
@@ -232,33 +212,22 @@ def judge_sides(
     leaf, changed = traits.leaf, np.isin(own.verdict, CHANGES)
     peaks = np.expm1(own.raw_change[traits.kind == KindCode.PEAK])
     shift = float(np.expm1(window.shift[new].mean())) if window.shift.any() else None
-    gate = _gate(
-        limits,
-        said,
-        findings=[(keys[row][0], keys[row][2], int(own.sign[row])) for row in np.flatnonzero(own.sign).tolist()],
-        net=float(own.contribution[leaf & changed].sum()),
-        peak=float(np.nan_to_num(peaks).max(initial=0.0)),
-    )  # fmt: skip
+    found = [(keys[row][0], keys[row][2], int(own.sign[row])) for row in np.flatnonzero(own.sign).tolist()]
+    net, peak = float(own.contribution[leaf & changed].sum()), float(np.nan_to_num(peaks).max(initial=0.0))
+    gate = _gate(limits, said, found, net=net, peak=peak)
     with candidate_store.connect() as after, store.connect() as before:
-        gates, host = _with_host(dict.fromkeys(FAIL_ON, gate), limits, (after, candidate), (before, baseline))
+        gates, host = gates_with_host(dict.fromkeys(FAIL_ON, gate), limits, (after, candidate), (before, baseline))
     return SideVerdicts(said, rows, limits, shift, gates, host)
 
 
-def _gate(
-    limits: Thresholds, said: Said, *, findings: Iterable[tuple[str, str, int]], net: float, peak: float
-) -> GateResult:
-    """`findings`: kind, name and sign of what was found."""
+def _gate(limits: Thresholds, said: Said, found: Iterable[tuple[str, str, int]], net: float, peak: float) -> GateResult:
+    """`found`: kind, name and sign of the findings."""
     steps = [key for key, own in said.items() if key[0] == "run" and key[2] in STEP and own["verdict"] is not None]
     key = min(steps, key=lambda key: (STEP.index(key[2]), key[4]), default=None)
     step, verdict, change = (key[2], said[key]["verdict"], said[key]["change"]) if key else ("", None, np.nan)
-    return gate_of(
-        limits,
-        signs=[sign for kind, name, sign in findings if kind == "run" and name == step],
-        net=net,
-        peak=peak,
-        is_suspect=verdict == Verdict.SUSPECT.name and change > 0,
-        is_decided=verdict not in (None, Verdict.TOO_FEW_RUNS.name),
-    )
+    signs = [sign for kind, name, sign in found if kind == "run" and name == step]
+    is_suspect, is_decided = verdict == "SUSPECT" and change > 0, verdict not in (None, "TOO_FEW_RUNS")
+    return gate_of(limits, signs=signs, net=net, peak=peak, is_suspect=is_suspect, is_decided=is_decided)
 
 
 def _open_in(connection: Connection, track: TrackRuns, version_id: int) -> list[Any]:

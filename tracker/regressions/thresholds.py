@@ -14,16 +14,16 @@ from msgspec.structs import replace as changed
 from sqlalchemy import Connection
 
 from tracker.columns import Columns
+from tracker.detect.thresholds import COUNTS, MIN_RATIO, OF_SERIES
 from tracker.errors import UsageError, check_reason
 from tracker.regressions.judgement import DIRECTIONS, TrackReader, update
 from tracker.regressions.lifecycle import TrackState, judge_next
-from tracker.regressions.track import COUNTS, MIN_RATIO, OF_SERIES, TrackRuns, places
+from tracker.regressions.track import TrackRuns, places
 from tracker.results import THRESHOLDS, Calibration, HistoryOptions, TriedThresholds
-from tracker.results.thresholds import TRIED_COLUMNS
+from tracker.results.thresholds import EVERYWHERE, TRIED_COLUMNS, Threshold
 from tracker.store import Store, judged, regressions, thresholds
 from tracker.store.judged import Line
 from tracker.store.labels import MAX_LABEL, configuration_title
-from tracker.store.thresholds import EVERYWHERE, Threshold
 from tracker.units import device_key
 
 _series_of: Final = attrgetter("name", "kind", "pattern")
@@ -143,7 +143,6 @@ def _moved(store: Store, track: TrackRuns) -> tuple[list[dict[str, Any]], int]:
         for at in range(1, len(track.order) + 1):
             judge_next(reader.track(connection, track, state, at), state, at, track.thresholds)
     key_of = dict(zip(series.ids.tolist(), series.keys, strict=True))
-
     before = {one.key: one for one in stored}
     after = {
         (int(series.ids[one.series]), DIRECTIONS[one.sign], one.how, track.order[one.first_version - 1]): one

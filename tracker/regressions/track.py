@@ -7,26 +7,25 @@ series; then a configuration before all, a device before all. The defaults hold 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from dataclasses import replace as dataclass_replace
-from fnmatch import translate
-from functools import cache, cached_property
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import groupby
 from operator import attrgetter
-from re import compile
 from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct, field
-from msgspec.structs import replace
 from sqlalchemy import Connection
 
-from tracker.columns import F64, I64, Flags
-from tracker.detect import DEFAULTS, Key, KindCode, SeriesTraits, Thresholds, Window, series_of, shared_factor
+from tracker.columns import F64
+from tracker.detect import Key, SeriesTraits, Thresholds, traits_of
+from tracker.detect.thresholds import specific, track_limits
+from tracker.detect.track import Track
 from tracker.errors import UsageError
 from tracker.results import HistoryOptions
-from tracker.results.recording import Recording, differences, remedies, rests_on
+from tracker.results.recording import Recording, alike, differences, has_shapes, remedies
+from tracker.results.thresholds import Threshold
 from tracker.store import Store, judged, queries, regressions, samples, thresholds
 from tracker.store.dimensions import digest_of
 from tracker.store.judged import Line, LineRun, SeriesTable
@@ -35,7 +34,6 @@ from tracker.store.regressions import JudgedRow
 from tracker.store.samples import SAMPLE_RULES, SUMMARY, UNPROFILED
 from tracker.store.samples.arrays import SampleArray
 from tracker.store.samples.statistic import over_runs
-from tracker.store.thresholds import Threshold
 from tracker.units import format_numbers
 
 RULE_VERSION: Final = 6
@@ -49,15 +47,6 @@ WAYS: Final = ("", SUMMARY, UNPROFILED)
 there, in this order and in that of the alphabet, stands for the step that operators are a part of.
 """
 
-MIN_RATIO: Final = "min_ratio"
-MIN_CONTRIBUTION: Final = "min_contribution"
-OF_SERIES: Final = (MIN_RATIO, MIN_CONTRIBUTION)
-"""Limits that a kind or a pattern of names may have of its own."""
-COUNTS: Final = frozenset({"confirm", "least_base", "window", "look_back"})
-"""Limits that are numbers of runs."""
-
-_SHAPED: Final = 0.1
-"""Share of the operators of a run that have shapes where shapes were recorded: half to nearly all of them."""
 _LONGEST: Final = 18
 """Digits of the longest number that a database can have."""
 
@@ -136,7 +125,7 @@ def unjudged_track(connection: Connection, line: Line) -> TrackRuns:
     limits = thresholds.of_line(connection, line)
     of_limits = [
         (row.name, row.kind, row.pattern, row.value, bool(row.configuration_id), bool(row.device_id))
-        for row in sorted(limits, key=_specific)
+        for row in sorted(limits, key=specific)
     ]
     of_all = digest_of((SAMPLE_RULES, RULE_VERSION, *of_limits)).hex()
     stated = attrgetter("run_id", "version_id", "ranks", "recording_id", "started_at_ns")
@@ -150,7 +139,7 @@ def unjudged_track(connection: Connection, line: Line) -> TrackRuns:
 def runs_of_track(connection: Connection, line: Line, names: Mapping[str, str] | None = None) -> TrackRuns:
     """A track with its runs, and how they were judged."""
     track = unjudged_track(connection, line)
-    return dataclass_replace(track, judged=regressions.judged_rows(connection, line), names=names or {})
+    return replace(track, judged=regressions.judged_rows(connection, line), names=names or {})
 
 
 def named_lines(
@@ -195,67 +184,6 @@ def places(store: Store, options: HistoryOptions) -> list[TrackRuns]:
     return read_tracks(store, found)
 
 
-class Track:
-    """Runs and series of one workload, configuration and device.
-
-    `values`, `calls` (series, runs): numbers of the runs, nan where a run lacks the series. `versions` (runs,): the
-    place of each run's version in the order of versions, from 1, ascending. `run_ids`: their ids. `alike` (series,
-    runs): whether a run was recorded so that its number can be compared; what was not counts as not recorded. `named`:
-    ids and keys of the series, where they are of a database.
-    """
-
-    def __init__(
-        self, values: F64, versions: Sequence[int] | I64, series: SeriesTraits, *, calls: F64 | None = None,
-        run_ids: Sequence[int] | I64 | None = None, alike: Flags | None = None, named: SeriesTable | None = None,
-    ) -> None:  # fmt: skip
-        self.versions = np.asarray(versions, dtype=np.int64)
-        if (np.diff(self.versions) < 0).any():
-            raise ValueError("the runs of a track must be in the order of versions")
-        self.series = series
-        self.ids, self.keys = (np.arange(len(values)), ()) if named is None else (named.ids, named.keys)
-        self.there = np.asarray(~np.isnan(values).all(axis=1))
-        self.alike = np.ones(values.shape, dtype=bool) if alike is None else alike
-        self.values = np.where(self.alike, values, np.nan)
-        self.calls = np.full(values.shape, np.nan) if calls is None else np.where(self.alike, calls, np.nan)
-        self.run_ids = np.arange(values.shape[1]) if run_ids is None else np.asarray(run_ids, dtype=np.int64)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            logs = np.log(np.where(self.values > 0, self.values, np.nan))
-        self.logs = np.where(series.more_is_better[:, None], -logs, logs)
-
-    @cached_property
-    def recorded(self) -> Flags:
-        """(series, runs): whether a run has any series of the same family: what was not recorded is not gone."""
-        there = ~np.isnan(self.logs)
-        found = np.zeros_like(there)
-        for code in np.unique(self.series.family):
-            rows = self.series.family == code
-            found[rows] = there[rows].any(axis=0)
-        return found & self.alike
-
-    @cached_property
-    def step(self) -> F64:
-        """Duration of the step of each run (ns): its own, else end to end, else the sum of its operators."""
-        step = np.full(len(self.versions), np.nan)
-        for row in self.series.steps:
-            step = np.where(np.isnan(step), self.values[row], step)
-        total = np.nansum(self.values[self.series.leaf], axis=0)
-        return np.where(np.isnan(step) & (total > 0), total, step)
-
-    def window(self, version: int, before: I64, new: I64, limits: Thresholds) -> tuple[Window, I64]:
-        """What a version is judged with: the columns `before` and `new`, ascending, as a window, and those columns.
-
-        The common-mode shift rests on the newest 8 of the runs before the version and on its own.
-        """
-        columns = np.concatenate([before, new])
-        newest = before[self.versions[before] < version]
-        newest = newest[np.argsort(newest)][-limits.window :]
-        logs = self.logs[:, columns]
-        shift = shared_factor(
-            logs[self.series.leaf], np.isin(columns, newest), np.isin(columns, new), limits.least_leaves
-        )
-        return Window(logs, self.recorded[:, columns], shift, self.step[columns]), columns
-
-
 class ReadBefore(Struct):
     """What was read of a track before: its series, samples by run, and traits by whether it is timed on the device."""
 
@@ -287,21 +215,13 @@ def read_track(
     device_timed = all(stated[run].timeline == "device" for run in (runs if timed_by is None else timed_by))
     if device_timed not in known.traits:
         known.traits[device_timed] = traits_of(series.keys, of.limits, device_timed=device_timed)
-    same = alike(series.keys, values, [*stated.values()], like) if runs else None
+    recordings = recordings_of(series.keys, values, [*stated.values()])
+    same = alike(series.keys, recordings, like) if runs else None
     return Track(
         values, np.array([of.place[run.version_id] for run in runs], dtype=np.int64), known.traits[device_timed],
-        calls=calls, run_ids=np.array([run.run_id for run in runs], dtype=np.int64), alike=same, named=series,
+        calls=calls, run_ids=np.array([run.run_id for run in runs], dtype=np.int64), alike=same, ids=series.ids,
+        keys=series.keys,
     )  # fmt: skip
-
-
-def newest(chosen: Flags, count: int) -> Flags:
-    """The last `count` of the chosen columns of each row.
-
-    >>> newest(np.array([[True, False, True, True]]), 2).tolist()
-    [[False, False, True, True]]
-    """
-    from_end = np.cumsum(chosen[:, ::-1], axis=1)[:, ::-1]
-    return chosen & (from_end <= count)
 
 
 def geometric_mean(values: F64, columns: Any) -> F64:
@@ -311,22 +231,6 @@ def geometric_mean(values: F64, columns: Any) -> F64:
     [49831688.0, 2.0, 0.0]
     """
     return np.nan_to_num(over_runs(values[:, columns]))
-
-
-def alike(keys: Sequence[Key], values: F64, runs: Sequence[Recorded], last: int) -> Flags | None:
-    """(series, runs): whether each run (a column of `values`) was recorded like the run `last`, in all that the series
-    rests on; None where all are alike.
-    """
-    recordings = recordings_of(keys, values, runs)
-    if len(set(recordings)) < 2:
-        return None
-    own = recordings[last]
-    same = {}
-    for pair in {key[:2] for key in keys}:
-        on = rests_on(*pair, own.timeline)
-        known = {one: one.sign(on) == own.sign(on) for one in set(recordings)}
-        same[pair] = np.array([known[one] for one in recordings], dtype=bool)
-    return np.array([same[key[:2]] for key in keys], dtype=bool).reshape(len(keys), len(recordings))
 
 
 def recordings_of(keys: Sequence[Key], values: F64, runs: Sequence[Recorded]) -> list[Recording]:
@@ -342,14 +246,6 @@ def recordings_of(keys: Sequence[Key], values: F64, runs: Sequence[Recorded]) ->
         )
         for at, run in enumerate(runs)
     ]
-
-
-def has_shapes(shaped: int, ops: int) -> bool | None:
-    """Whether operators were recorded with shapes, by how many of them have any; None without operators.
-
-    A few with shapes among many without, such as collectives that carry their sizes, are none.
-    """
-    return shaped >= ops * _SHAPED if ops else None
 
 
 def recorded_runs(connection: Connection, runs: Sequence[LineRun]) -> list[Recorded]:
@@ -382,66 +278,3 @@ def settings_note(connection: Connection, track: TrackRuns) -> str:
     alike = f"only with run {format_numbers(like)}, recorded alike" if like else "with no run before it"
     what = "; ".join(one.sentence for one in differing)
     return f"{newest[0].version} is compared {alike} where the settings matter: {what}. {remedies(differing)}"
-
-
-def track_limits(rows: Sequence[Threshold]) -> Thresholds:
-    """The limits of a track, of those that are the same for all of its series."""
-    own = [row for row in sorted(rows, key=_specific) if row.name not in OF_SERIES]
-    found = {row.name: int(row.value) if row.name in COUNTS else row.value for row in own}
-    limits = replace(DEFAULTS, **found)
-    return replace(limits, least_new=max(limits.least_new, limits.confirm))
-
-
-def traits_of(keys: Sequence[Key], rows: Sequence[Threshold], *, device_timed: bool) -> SeriesTraits:
-    """What the judge must know of the series of a track, with the limits that users set."""
-    series = series_of(keys, device_timed=device_timed, limits=track_limits(rows))
-    ratio, floor = np.expm1(series.ratio), series.floor.copy()
-    for row in sorted((row for row in rows if row.name in OF_SERIES), key=_specific):
-        mine = np.array([is_limit_of(row, key) for key in keys], dtype=bool)
-        (ratio if row.name == MIN_RATIO else floor)[mine] = row.value
-    is_part = np.isin(series.kind, (KindCode.STEP, KindCode.WHOLE))
-    return replace(series, ratio=np.log1p(ratio), floor=np.where(is_part, series.floor, floor))
-
-
-def limit_of(name: str, key: Key, rows: Sequence[Threshold]) -> Threshold | None:
-    """The limit of this name that a user set and that holds for a series; None: the default holds."""
-    found = [row for row in sorted(rows, key=_specific) if row.name == name and is_limit_of(row, key)]
-    return found[-1] if found else None
-
-
-def is_limit_of(row: Threshold, key: Key) -> bool:
-    """Whether a limit is one of this series."""
-    return row.kind in ("", key[0]) and (not row.pattern or like(row.pattern)(key[2]))
-
-
-def words_of_limits(rows: Sequence[Threshold]) -> str:
-    """All of them in words; "" without any."""
-    return "; ".join(words_of_limit(row) for row in sorted(rows, key=lambda row: (row.name, row.kind, row.pattern)))
-
-
-def words_of_limit(limit: Threshold) -> str:
-    """A limit that a user set, in words.
-
-    >>> words_of_limit(Threshold("min_ratio", 0.1, "op", "aten::copy_*"))
-    'min_ratio 10 % of op aten::copy_*'
-    """
-    of = " ".join(filter(None, (limit.kind, limit.pattern)))
-    value = f"{limit.value:g}" if limit.name in COUNTS | {"alpha"} else f"{limit.value * 100:g} %"
-    return f"{limit.name} {value}{f' of {of}' if of else ''}"
-
-
-def _specific(row: Threshold) -> tuple[bool, int, bool, bool, bool, str]:
-    """A sort key: what comes later goes before what comes earlier."""
-    literal = sum(char not in "*?" for char in row.pattern)
-    return bool(row.pattern), literal, bool(row.kind), bool(row.configuration_id), bool(row.device_id), row.pattern
-
-
-@cache
-def like(pattern: str) -> Callable[[str], bool]:
-    """Whether a text is `pattern`, or matches it: names and shapes hold brackets, so only `*` and `?` are special.
-
-    >>> like("aten::copy_*")("aten::copy_"), like("[[2,2]]")("[[2,2]]"), like("gemm?")("gemm")
-    (True, True, False)
-    """
-    form = compile(translate(pattern.replace("[", "[[]")))
-    return lambda text: text == pattern or form.match(text) is not None

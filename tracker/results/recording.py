@@ -10,7 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+import numpy as np
 from msgspec import Struct
+
+from tracker.columns import Flags
+from tracker.results.verdicts import Key
 
 _OFF: Final = "off"
 _ON: Final = "on"
@@ -36,6 +40,10 @@ _TIMED_ON_HOST: Final = frozenset({
     # parts of a time line that grow and shrink with the gaps which the host leaves between kernels
     "exposed_communication_ns", "exposed_copy_ns", "exposed_ns",
 })  # fmt: skip
+
+
+_SHAPED: Final = 0.1
+"""Share of the operators of a run that have shapes where shapes were recorded: half to nearly all of them."""
 
 
 class Aspect(Struct, frozen=True):
@@ -192,6 +200,29 @@ class Difference(Struct, frozen=True):
         """`record_shapes on -> off (...)`."""
         one = self.aspect
         return f"{one.words} {self.baseline or 'none'} -> {self.candidate or 'none'} ({one.reason})"
+
+
+def alike(keys: Sequence[Key], recordings: Sequence[Recording], last: int) -> Flags | None:
+    """(series, runs): whether each run was recorded like the run at `last`, in all that the series rests on; None where
+    all are alike.
+    """
+    if len(set(recordings)) < 2:
+        return None
+    own = recordings[last]
+    same = {}
+    for pair in {key[:2] for key in keys}:
+        on = rests_on(*pair, own.timeline)
+        known = {one: one.sign(on) == own.sign(on) for one in set(recordings)}
+        same[pair] = np.array([known[one] for one in recordings], dtype=bool)
+    return np.array([same[key[:2]] for key in keys], dtype=bool).reshape(len(keys), len(recordings))
+
+
+def has_shapes(shaped: int, ops: int) -> bool | None:
+    """Whether operators were recorded with shapes, by how many of them have any; None without operators.
+
+    A few with shapes among many without, such as collectives that carry their sizes, are none.
+    """
+    return shaped >= ops * _SHAPED if ops else None
 
 
 def differences(baseline: Iterable[Recording], candidate: Iterable[Recording]) -> tuple[Difference, ...]:

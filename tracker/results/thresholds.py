@@ -45,6 +45,26 @@ THRESHOLDS: Final[Mapping[str, Bounds]] = {
 }
 """Name of a limit -> its bounds."""
 
+EVERYWHERE: Final = 0
+"""Number of a configuration or a device that stands for all of them."""
+
+
+class Threshold(Struct, frozen=True):
+    """One limit. `kind`, `pattern`: of which series, "" for all; in `pattern`, `*` stands for any characters and `?`
+    for one. `configuration_id`, `device_id`: where, EVERYWHERE for all of a workload.
+    """
+
+    name: str
+    value: float
+    kind: str = ""
+    pattern: str = ""
+    configuration_id: int = EVERYWHERE
+    device_id: int = EVERYWHERE
+    who: str = ""
+    when_ns: int = 0
+    reason: str = ""
+
+
 TRIED_COLUMNS: Final = (
     "movement", "version", "direction", "how", "kind", "metric", "name", "input_shapes", "part", "ratio",
     "contribution", "state", "configuration", "device",

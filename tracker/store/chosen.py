@@ -9,12 +9,12 @@ from msgspec import Struct
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
+from tracker.results.thresholds import Threshold
 from tracker.store import judged, samples, thresholds
 from tracker.store.judged import Line
 from tracker.store.queries.recordings import Recorded, content_of
 from tracker.store.samples import SAMPLE_RULES
 from tracker.store.sql import statement
-from tracker.store.thresholds import Threshold
 
 F64 = NDArray[np.float64]
 Key = tuple[str, str, str, str, str]

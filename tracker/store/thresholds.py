@@ -5,34 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from msgspec import Struct
 from sqlalchemy import Connection, text
 
+from tracker.results.thresholds import Threshold
 from tracker.store import bulk
 from tracker.store.judged import Line
 from tracker.store.sql import statement
 
-EVERYWHERE: Final = 0
-"""Number of a configuration or a device that stands for all of them."""
-
 _PLACE: Final = ("workload_id", "configuration_id", "device_id", "kind", "pattern", "name")
 _FORGET: Final = text(f"DELETE FROM threshold WHERE {' AND '.join(f'{name} = :{name}' for name in _PLACE)}")  # noqa: S608 names of above
-
-
-class Threshold(Struct, frozen=True):
-    """One limit. `kind`, `pattern`: of which series, "" for all; in `pattern`, `*` stands for any characters and `?`
-    for one. `configuration_id`, `device_id`: where, EVERYWHERE for all of a workload.
-    """
-
-    name: str
-    value: float
-    kind: str = ""
-    pattern: str = ""
-    configuration_id: int = EVERYWHERE
-    device_id: int = EVERYWHERE
-    who: str = ""
-    when_ns: int = 0
-    reason: str = ""
 
 
 def of_line(connection: Connection, line: Line) -> tuple[Threshold, ...]:

@@ -1,0 +1,139 @@
+"""The runs and series of one track as arrays, and those that a version is judged with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+from msgspec import Struct
+
+from tracker.columns import F64, I64, Flags
+from tracker.detect.judge import JudgedSeries, judge_version
+from tracker.detect.series import SeriesTraits
+from tracker.detect.sides import Window, shared_factor
+from tracker.detect.thresholds import Thresholds
+from tracker.results.verdicts import Key
+
+
+class Track:
+    """Runs and series of one workload, configuration and device.
+
+    `values`, `calls` (series, runs): numbers of the runs, nan where a run lacks the series. `versions` (runs,): the
+    place of each run's version in the order of versions, from 1, ascending. `run_ids`: their ids. `alike` (series,
+    runs): whether a run was recorded so that its number can be compared; what was not counts as not recorded. `ids`,
+    `keys`: of the series, where they are of a database.
+    """
+
+    def __init__(
+        self, values: F64, versions: Sequence[int] | I64, series: SeriesTraits, *, calls: F64 | None = None,
+        run_ids: Sequence[int] | I64 | None = None, alike: Flags | None = None, ids: I64 | None = None,
+        keys: Sequence[Key] = (),
+    ) -> None:  # fmt: skip
+        self.versions = np.asarray(versions, dtype=np.int64)
+        if (np.diff(self.versions) < 0).any():
+            raise ValueError("the runs of a track must be in the order of versions")
+        self.series = series
+        self.ids, self.keys = (np.arange(len(values)) if ids is None else ids), keys
+        self.there = np.asarray(~np.isnan(values).all(axis=1))
+        self.alike = np.ones(values.shape, dtype=bool) if alike is None else alike
+        self.values = np.where(self.alike, values, np.nan)
+        self.calls = np.full(values.shape, np.nan) if calls is None else np.where(self.alike, calls, np.nan)
+        self.run_ids = np.arange(values.shape[1]) if run_ids is None else np.asarray(run_ids, dtype=np.int64)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = np.log(np.where(self.values > 0, self.values, np.nan))
+        self.logs = np.where(series.more_is_better[:, None], -logs, logs)
+
+    @cached_property
+    def recorded(self) -> Flags:
+        """(series, runs): whether a run has any series of the same family: what was not recorded is not gone."""
+        there = ~np.isnan(self.logs)
+        found = np.zeros_like(there)
+        for code in np.unique(self.series.family):
+            rows = self.series.family == code
+            found[rows] = there[rows].any(axis=0)
+        return found & self.alike
+
+    @cached_property
+    def step(self) -> F64:
+        """Duration of the step of each run (ns): its own, else end to end, else the sum of its operators."""
+        step = np.full(len(self.versions), np.nan)
+        for row in self.series.steps:
+            step = np.where(np.isnan(step), self.values[row], step)
+        total = np.nansum(self.values[self.series.leaf], axis=0)
+        return np.where(np.isnan(step) & (total > 0), total, step)
+
+    def window(self, version: int, before: I64, new: I64, limits: Thresholds) -> tuple[Window, I64]:
+        """What a version is judged with: the columns `before` and `new`, ascending, as a window, and those columns.
+
+        The common-mode shift rests on the newest 8 of the runs before the version and on its own.
+        """
+        columns = np.concatenate([before, new])
+        newest = before[self.versions[before] < version]
+        newest = newest[np.argsort(newest)][-limits.window :]
+        logs = self.logs[:, columns]
+        shift = shared_factor(
+            logs[self.series.leaf], np.isin(columns, newest), np.isin(columns, new), limits.least_leaves
+        )
+        return Window(logs, self.recorded[:, columns], shift, self.step[columns]), columns
+
+
+def newest(chosen: Flags, count: int) -> Flags:
+    """The last `count` of the chosen columns of each row.
+
+    >>> newest(np.array([[True, False, True, True]]), 2).tolist()
+    [[False, False, True, True]]
+    """
+    from_end = np.cumsum(chosen[:, ::-1], axis=1)[:, ::-1]
+    return chosen & (from_end <= count)
+
+
+class VersionRuns(Struct, frozen=True):
+    """The runs that a version is judged with.
+
+    `window`: their numbers, before and new; `run_ids`, `versions` (runs,): of its columns; `new`, `looked_back`
+    (runs,): the runs of the version, and the newest 32 before it; `levels` (series, runs): the level of each run;
+    `current` (series,): the current level.
+    """
+
+    version: int
+    window: Window
+    series: SeriesTraits
+    run_ids: I64
+    versions: I64
+    new: Flags
+    looked_back: Flags
+    levels: I64
+    current: I64
+    limits: Thresholds
+
+    @property
+    def is_single(self) -> bool:
+        """Whether the version has one run."""
+        return int(self.new.sum()) == 1
+
+    @property
+    def centred(self) -> F64:
+        """The numbers without the common-mode shift, where it is taken out."""
+        return self.window.centred(self.series.shares_shift)
+
+    def level(self, of: I64) -> Flags:
+        """(series, runs): the runs in the look-back that belong to a level of each series."""
+        return np.asarray(self.looked_back & (self.levels == of[:, None]))
+
+    def judge(self, of: I64, new: Flags, opened: Flags | None = None, alpha: float | None = None) -> JudgedSeries:
+        """Judge the runs `new` (runs,) against the newest 8 runs of a level of each series."""
+        level = self.level(of)
+        base = newest(level & self.window.recorded, self.limits.window)
+        return judge_version(
+            self.window, self.series, base, new, level=level, opened=opened, alpha=alpha, limits=self.limits
+        )
+
+    def since(self, version: int) -> Flags:
+        """(runs,): the runs of this version and of those before it from `version` on."""
+        return np.asarray(self.new | (self.looked_back & (self.versions >= version)))
+
+    def reference(self, row: int, of: int) -> tuple[int, ...]:
+        """Ids of the newest 8 runs of a level of a series."""
+        level = self.looked_back & (self.levels[row] == of) & self.window.recorded[row]
+        return tuple(self.run_ids[level][-self.limits.window :].tolist())
