@@ -29,11 +29,9 @@ def detectable_change(judged: JudgedSeries, family: I64, limits: Thresholds = DE
     (t of the needed p + t of the chance of missing) x standard error: the usual normal-theory bound.
     """
     needed = passing_p(judged.p, judged.q, family, limits.alpha)
-    freedom = np.maximum(judged.freedom, 1e-9)
     known = ~np.isnan(judged.p)
-    least = np.full(len(needed), np.nan)
-    t = t_exceeded(needed[known], freedom[known]) + t_exceeded(CHANCE_OF_MISSING, freedom[known])
-    least[known] = t * judged.se[known]
+    freedom, least = np.maximum(judged.freedom, 1e-9)[known], np.full(len(needed), np.nan)
+    least[known] = (t_exceeded(needed[known], freedom) + t_exceeded(CHANCE_OF_MISSING, freedom)) * judged.se[known]
     return least
 
 

@@ -64,21 +64,23 @@ def t_above(t: F64, freedom: F64) -> F64:
 
 
 def t_exceeded(tail: F64 | float, freedom: F64) -> F64:
-    """The t that is exceeded with probability `tail`, 0 < tail <= 0.5, by bisection to 1e-9.
+    """The t that is exceeded with probability `tail`, 0 < tail <= 0.5, to 1e-9.
+
+    By Newton's method, which does not pass the root of a convex tail, from just below the normal's t (A&S 26.2.23).
 
     >>> t_exceeded(0.05, np.array([5.0, np.inf])).round(3).tolist()
     [2.015, 1.645]
     """
     tail, nu = np.broadcast_arrays(np.asarray(tail, dtype=np.float64), freedom)
-    pairs, place = np.unique(np.stack([tail.ravel(), nu.ravel()]), axis=1, return_inverse=True)
-    low, high = np.zeros(pairs.shape[1]), np.ones(pairs.shape[1])
-    while (far := t_above(high, pairs[1]) > pairs[0]).any():
-        high[far] *= 4.0
-    while (high - low > 1e-9 * np.maximum(1.0, high)).any():
-        middle = 0.5 * (low + high)
-        above = t_above(middle, pairs[1]) > pairs[0]
-        low, high = np.where(above, middle, low), np.where(above, high, middle)
-    return np.asarray(high[place.ravel()].reshape(nu.shape))
+    (p, nu), place = np.unique(np.stack([tail.ravel(), nu.ravel()]), axis=1, return_inverse=True)
+    w = np.sqrt(-2.0 * np.log(p))
+    normal = w - np.polyval([0.010328, 0.802853, 2.515517], w) / np.polyval([0.001308, 0.189269, 1.432788, 1.0], w)
+    t, step, of = np.maximum(normal - 4.5e-4, 0.0), np.full(len(p), np.inf), np.minimum(nu, _ALMOST_NORMAL)
+    front = np.asarray(_lgamma(0.5 * of + 0.5) - _lgamma(0.5 * of), dtype=np.float64) - 0.5 * np.log(of * math.pi)
+    while (step > 1e-9 * np.maximum(1.0, t)).any():
+        step = (t_above(t, nu) - p) * np.exp(0.5 * (of + 1.0) * np.log1p(t * t / of) - front)
+        t = t + step
+    return np.asarray(t[place.ravel()].reshape(tail.shape))
 
 
 def polygamma(x: F64) -> tuple[F64, F64]:
