@@ -30,7 +30,7 @@ ROOMS = {
     "tracker/page": (1_406, 6),
     "tracker/profile": (858, 7),
     "tracker/ranks": (934, 6),
-    "tracker/readers": (15_816, 120),
+    "tracker/readers": (15_814, 120),
     "tracker/regressions": (3_390, 15),
     "tracker/reports": (8_161, 38),
     "tracker/results": (2_947, 15),

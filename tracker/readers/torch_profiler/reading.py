@@ -79,9 +79,7 @@ def _has_work(events: Events) -> bool:
     return bool((events.ops.is_annotation == 0).any() or (events.device.kind == DeviceKind.KERNEL).any())
 
 
-def _warnings(
-    collector: Collector, captures: Sequence[Capture], options: ReadOptions, partial: str
-) -> tuple[str, ...]:
+def _warnings(collector: Collector, captures: Sequence[Capture], options: ReadOptions, partial: str) -> tuple[str, ...]:
     warnings = []
     if partial:
         warnings.append(f"partial: {partial}")
