@@ -311,6 +311,13 @@ def test_many_commands_are_the_first_one_on_a_first_screen(tracker, tmp_path):
     assert tracker("doctor", tmp_path, "--details").out.splitlines()[-1].count(" && ") == 2
 
 
+def test_folders_that_count_the_runs_of_a_version_are_one_version(tracker, tmp_path):
+    for number in (1, 2, 3):
+        rank(tmp_path / f"run{number}", 0, start_s=600 * number)
+    last = tracker("doctor", tmp_path).out.splitlines()[-1]
+    assert last == f"Next: tracker ingest {tmp_path} --version VERSION --workload WORKLOAD"
+
+
 def test_doctor_makes_no_database(tracker, tmp_path, monkeypatch):
     monkeypatch.setenv("TRACKER_DB", str(tmp_path / "none.db"))
     rank(tmp_path / "job", 0)

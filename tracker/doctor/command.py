@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -14,6 +15,8 @@ VERSION: Final = "VERSION"
 WORKLOAD: Final = "WORKLOAD"
 DEVICE: Final = "MODEL"
 """What stands in the command for what only the user knows."""
+_REPEAT: Final = re.compile(r"(run|rep|repeat|trial|attempt)[-_ ]?\d+", re.IGNORECASE)
+"""Names of folders that count the runs of one version."""
 
 
 def words(
@@ -66,8 +69,8 @@ def per_folder(
     """A command for each folder of a version, where folders side by side hold runs of their own: the folder's name is
     proposed as the version. () where one command takes all.
 
-    The folders are `paths`, or where one is named those in it. A run over two of them, and files that state their
-    version, need one command.
+    The folders are `paths`, or where one is named those in it. A run over two of them, files that state their version,
+    and folders that count the runs of one version need one command.
     """
     folders = [path for path in paths if path.is_dir()]
     if len(folders) == len(paths) == 1:
@@ -79,6 +82,8 @@ def per_folder(
     if len(folders) < 2 or not all(own.values()) or sum(map(len, own.values())) != len(set(readable)):
         return ()
     if len({folder.name for folder in folders}) < len(folders) or _label(captures, "version", VERSION) is None:
+        return ()
+    if all(_REPEAT.fullmatch(folder.name) for folder in folders):
         return ()
     homes = {path: folder for folder, found in own.items() for path in map(str, found)}
     if any(len({homes.get(piece.path) for piece in group}) > 1 for group in groups):
