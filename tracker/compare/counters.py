@@ -29,8 +29,8 @@ def compare(baseline: Loaded, candidate: Loaded) -> Columns:
     asked = [of_side(side, ("run",)) for side in sides if side.has_rows(queries.counters)]
     if len(asked) < len(sides) or not all(map(len, asked)):
         return join.nothing("counters")
-    told = [table.taken(~among(table["source"], REPEATED_COUNTERS)) for table in asked]
-    rows, keys = numbered(told, _KEY)
+    counted = [table.taken(~among(table["source"], REPEATED_COUNTERS)) for table in asked]
+    rows, keys = numbered(counted, _KEY)
     joined = join.matched(keys, rows, list(map(_medians, rows)))
     joined = joined.taken(joined["status"] == BOTH)
     mean0, mean1 = joined["baseline_mean"], joined["candidate_mean"]

@@ -87,8 +87,8 @@ def group_sums(side: Loaded, exposed_ns: float | None, roles: Names) -> Sums | N
     (calls,) = reduction.of_side(side, every, ["calls"])["calls"].tolist()
     found["communication_ns"] = Sum(None, calls)
     if side.side.timeline == "device":
-        told = table.known("exposed_ns").all()
-        found[AT_ONCE] = Sum(exposed_ns - sum(of_groups) if exposed_ns is not None and told else None)
+        is_known = table.known("exposed_ns").all()
+        found[AT_ONCE] = Sum(exposed_ns - sum(of_groups) if exposed_ns is not None and is_known else None)
     return found
 
 

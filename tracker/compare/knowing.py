@@ -59,8 +59,8 @@ def _with_table(side: Loaded, table: str) -> set[Rank]:
     """The ranks of `side` that have `table`."""
 
     def having() -> set[Rank]:
-        told = side.told()
-        return set(compress(_ranks(told), told.integers(table) == 1)) & set(_ranks(side.captures))
+        filled = side.filled()
+        return set(compress(_ranks(filled), filled.integers(table) == 1)) & set(_ranks(side.captures))
 
     return side.once(table, having)
 

@@ -78,8 +78,8 @@ def note(baseline: Loaded, candidate: Loaded) -> tuple[str, ...]:
 
 def _rules(side: Loaded) -> dict[tuple[int, int], str | None]:
     """(run, rank) -> the rule by which its memory is counted to ops, of the captures that have any."""
-    told = side.told()
-    having = set(compress(told.rows("run_id", "rank"), told.integers("has_memory") == 1))
+    filled = side.filled()
+    having = set(compress(filled.rows("run_id", "rank"), filled.integers("has_memory") == 1))
     return {
         (run_id, rank): json.loads(settings or "{}").get(OWNER_SETTING)
         for run_id, rank, settings in side.captures.rows("run_id", "rank", "settings")

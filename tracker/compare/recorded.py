@@ -180,7 +180,7 @@ def _recordings(side: Loaded) -> Sequence[Recording]:
     number = ranks(objects([f"{name}\0{shapes}" for name, shapes in ops.rows("name", "input_shapes")]))
     shaped, placed = ops["input_shapes"] != "", ops["module"] != ""
     of_run = ops.integers("run_id")
-    with_memory = {run_id for run_id, has in side.told().rows("run_id", knowing.MEMORY) if has}
+    with_memory = {run_id for run_id, has in side.filled().rows("run_id", knowing.MEMORY) if has}
     said = side.about(queries.recordings)
     found = []
     for run_id, one in queries.recorded_of(said.rows(*said.arrays), side.run_ids).items():

@@ -105,7 +105,7 @@ class Loaded(Struct, frozen=True, eq=False):
 
     def has_rows(self, question: queries.Question) -> bool:
         """Whether some run has rows in the table that is asked, whatever its ranks and steps."""
-        return question not in _TABLES or bool((self.told().integers(_TABLES[question]) == 1).any())
+        return question not in _TABLES or bool((self.filled().integers(_TABLES[question]) == 1).any())
 
     def about(self, question: queries.Question, **chosen: Any) -> Columns:
         """The answer to a `question` of `store.queries` about the runs of this side, with `chosen` parameters; asked
@@ -121,8 +121,8 @@ class Loaded(Struct, frozen=True, eq=False):
         """Those of these runs that have rows in the table that is asked: most have none in most tables."""
         if question not in _TABLES:
             return run_ids
-        told = self.asked.about(run_ids, (queries.filled_tables,), partial(queries.filled_tables, self.store))
-        return sorted(set(compress(told.listed("run_id"), told.integers(_TABLES[question]) == 1)))
+        filled = self.asked.about(run_ids, (queries.filled_tables,), partial(queries.filled_tables, self.store))
+        return sorted(set(compress(filled.listed("run_id"), filled.integers(_TABLES[question]) == 1)))
 
     def op_tree(self, *, by_step: bool = False) -> Columns:
         """The calling contexts of this side, inside its steps; see `queries.op_tree`."""
@@ -133,9 +133,9 @@ class Loaded(Struct, frozen=True, eq=False):
         """What was measured in the kernels of all chosen ranks, selection or not; see `queries.kernel_metrics`."""
         return self.about(queries.kernel_metrics, ranks=self.ranks)
 
-    def told(self) -> Columns:
+    def filled(self) -> Columns:
         """Which ranks have rows in which tables; see `queries.filled_tables`."""
-        return self.once("told", lambda: self.about(queries.filled_tables))
+        return self.once("filled", lambda: self.about(queries.filled_tables))
 
     def once(self, name: str, make: Callable[[], T]) -> T:
         """What `make` gives, made once for this side; who asks leaves it as it is."""

@@ -125,7 +125,7 @@ def words_of_limit(limit: Threshold) -> str:
 
 
 def specific(row: Threshold) -> tuple[bool, int, bool, bool, bool, str]:
-    """A sort key: what comes later goes before what comes earlier."""
+    """A sort key: a more specific limit sorts later, and overrides those before it."""
     literal = sum(char not in "*?" for char in row.pattern)
     return bool(row.pattern), literal, bool(row.kind), bool(row.configuration_id), bool(row.device_id), row.pattern
 

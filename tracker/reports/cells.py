@@ -103,7 +103,7 @@ def share(value: float | None) -> str:
 
 
 def percent(value: float) -> str:
-    """A quotient as somebody set it, such as a threshold.
+    """A threshold, with the digits that were given.
 
     >>> percent(0.05), percent(0.125)
     ('5 %', '12.5 %')

@@ -50,8 +50,8 @@ EVERYWHERE: Final = 0
 
 
 class Threshold(Struct, frozen=True):
-    """One limit. `kind`, `pattern`: of which series, "" for all; in `pattern`, `*` stands for any characters and `?`
-    for one. `configuration_id`, `device_id`: where, EVERYWHERE for all of a workload.
+    """One limit. `kind`, `pattern`: of the series that it is for, "" for all; in `pattern`, `*` matches any characters
+    and `?` one. `configuration_id`, `device_id`: where, EVERYWHERE for all of a workload.
     """
 
     name: str

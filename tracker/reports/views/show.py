@@ -347,7 +347,7 @@ def kernels(shown: Shown, limit: int | None) -> list[Table]:
     found = []
     for title, name, first in (("Kernels", "kernels", "kernel"), ("Copies and memsets", "copies", "copy or memset")):
         every, is_copy = shown.tables[name], name == "copies"
-        own = _told_apart(records(every.head(limit)))
+        own = _distinguished(records(every.head(limit)))
         unlinked = not is_copy and bool(own) and {*every.listed("op")} == {UNLINKED_OP}
         columns = [
             col(first, "own_name", **NAME), *([] if unlinked else [col("launched by", "op", **UNDER)]),
@@ -362,7 +362,7 @@ def kernels(shown: Shown, limit: int | None) -> list[Table]:
     return found
 
 
-def _told_apart(rows: list[Row]) -> list[Row]:
+def _distinguished(rows: list[Row]) -> list[Row]:
     """Each kernel with the name and the shapes to show: shapes (else those of its op) where rows would look alike, the
     profiler's own name where they still do; and whether it is the first row of its kernel.
     """

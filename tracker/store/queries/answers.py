@@ -103,14 +103,14 @@ def _column(name: str, values: Sequence[Any]) -> Any:
 
 def ranks_parameters(ranks: Sequence[int] | None) -> dict[str, Any]:
     """The parameters that pick `ranks`; None picks all."""
-    return {"all_ranks": int(ranks is None), "ranks": listed(ranks)}
+    return {"all_ranks": int(ranks is None), "ranks": parameter_list(ranks)}
 
 
 def steps_parameters(steps: Sequence[int] | None, in_steps: bool) -> dict[str, Any]:
     """The parameters that pick `steps`; None picks all, with `in_steps` those between markers."""
-    return {"in_steps": int(in_steps), "all_steps": int(steps is None), "steps": listed(steps)}
+    return {"in_steps": int(in_steps), "all_steps": int(steps is None), "steps": parameter_list(steps)}
 
 
-def listed(numbers: Sequence[int] | None) -> Sequence[int]:
+def parameter_list(numbers: Sequence[int] | None) -> Sequence[int]:
     """Ranks or steps as a list of a statement; None, and none, as one that none is in."""
     return whole(numbers or ()) or _NONE

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import TextClause
 
-from tracker.store.queries.answers import dtype, listed, whole
+from tracker.store.queries.answers import dtype, parameter_list, whole
 from tracker.store.sql import question
 
 SUM: Final = "CASE WHEN COUNT(d.{0}) = COUNT(*) THEN CAST(SUM(d.{0}) AS BIGINT) END"
@@ -28,7 +28,7 @@ MEAN_BY_CALLS: Final = "SUM(d.{0} * d.calls) / NULLIF(SUM(CASE WHEN d.{0} IS NOT
 MEAN_BY_BYTES: Final = (
     "COALESCE(SUM(d.{0} * d.bytes) / NULLIF(SUM(CASE WHEN d.{0} IS NOT NULL THEN d.bytes END), 0), AVG(d.{0}))"
 )
-"""Over the rows of which it is known."""
+"""Means over the rows that state it."""
 
 
 class Level(Struct, frozen=True, eq=False):
@@ -75,13 +75,13 @@ def asked(
         raise ValueError(f"no such grain: {', '.join(sorted(unknown))}")
     chosen = {"ranks": ranks is not None, "steps": steps is not None, "in_steps": in_steps}
     statement = sums(level, tuple(by), **chosen) if summed else rows(level, **chosen)
-    return statement, {"run_ids": whole(run_ids), "ranks": listed(ranks), "steps": listed(steps)}
+    return statement, {"run_ids": whole(run_ids), "ranks": parameter_list(ranks), "steps": parameter_list(steps)}
 
 
 @cache
 def sums(level: Level, by: tuple[str, ...], *, ranks: bool, steps: bool, in_steps: bool) -> TextClause:
-    """The statement that sums the rows of runs (`:run_ids`) up, for each of the grain `by`; in its answer NULL is
-    missing, where nothing is ordered also -1.
+    """The statement that sums the rows of runs (`:run_ids`) up, for each of the grain `by`. NULL is missing; of a
+    level without texts, stage -1 is, too.
 
     `ranks`, `steps`: only these (`:ranks`, `:steps`); `in_steps`: without what lies outside all steps.
     """
@@ -96,11 +96,11 @@ def sums(level: Level, by: tuple[str, ...], *, ranks: bool, steps: bool, in_step
     if not texts:
         return question(body)
     columns = {name: f"t_{name}.text" if name in texts else f"s.{name}" for name in (*groups, *level.numbers)}
-    whole = ["stage", *(name for name in level.keys if dtype(name) != "string")]
-    shown = columns | {name: f"NULLIF(s.{name}, -1)" for name in whole if name in columns}
+    numbers = ["stage", *(name for name in level.keys if dtype(name) != "string")]
+    shown = columns | {name: f"NULLIF(s.{name}, -1)" for name in numbers if name in columns}
     order = ["s.largest DESC"] * bool(level.largest) + [columns[name] for name in (*level.keys, *grain)]
     return question(
-        f"WITH summed AS (\n{body}\n)\nSELECT{_listed(shown)}\nFROM summed AS s"
+        f"WITH summed AS (\n{body}\n)\nSELECT{_columns(shown)}\nFROM summed AS s"
         + "".join(f"\nINNER JOIN detail_text AS t_{name} ON s.{name} = t_{name}.id" for name in sorted(texts))
         + f"\nORDER BY {', '.join(order)}"
     )
@@ -123,10 +123,10 @@ def _select(
     chosen = {"d.run_id IN :run_ids": True, "d.rank IN :ranks": ranks}
     chosen |= {f"{level.step} IN :steps": steps, f"{level.step} >= 0": in_steps}
     where = " AND ".join(condition for condition, is_asked in chosen.items() if is_asked)
-    return f"SELECT{_listed(columns)}\nFROM {level.table} AS d{joins}\nWHERE {where}"
+    return f"SELECT{_columns(columns)}\nFROM {level.table} AS d{joins}\nWHERE {where}"
 
 
-def _listed(columns: Mapping[str, str]) -> str:
+def _columns(columns: Mapping[str, str]) -> str:
     return ",".join(f"\n    {column} AS {name}" for name, column in columns.items())
 
 
