@@ -63,6 +63,43 @@ def test_one_slow_run_of_two_is_not_significant():
     assert (verdicts, reasons) == (["INCONCLUSIVE"], ["SIGNIFICANCE"])
 
 
+def test_one_bad_run_of_the_level_hides_nothing():
+    verdicts, _, found = judged({op("mm"): [*STEADY[:-1], 160.0, 110.0, 111.0]}, 2)
+    assert (verdicts, found.base_runs[0]) == (["REGRESSED"], 7)
+    assert np.expm1(found.change[0]) == pytest.approx(0.104, abs=0.001), "110.5 against 100.1, without the 160"
+
+
+def test_two_bad_runs_are_a_level_of_their_own():
+    verdicts, _, found = judged({op("mm"): [*STEADY[:-2], 160.0, 161.0, 110.0, 111.0]}, 2)
+    assert (verdicts, found.base_runs[0]) == (["INCONCLUSIVE"], 8)
+
+
+def test_base_run_as_slow_as_the_new_ones_counts():
+    # one of eight runs was at 112 before: 110 and 111 are nothing new
+    verdicts, reasons, _ = judged({op("mm"): [*STEADY[:-1], 112.0, 110.0, 111.0]}, 2)
+    assert (verdicts, reasons) == (["INCONCLUSIVE"], ["OVERLAP"])
+
+
+def test_two_base_runs_at_the_new_level_are_a_jump():
+    # beyond all of them by a hair
+    verdicts, reasons, _ = judged({op("mm"): [*STEADY[:-2], 109.5, 109.8, 110.0, 110.2, 110.1]}, 3)
+    assert (verdicts, reasons) == (["INCONCLUSIVE"], ["OVERLAP"])
+
+
+def test_run_of_a_slow_machine_is_left_out_of_the_step():
+    # all operators of run 7 took 40 % longer; mm is 3 times as slow in the new runs: +10 % of the step
+    rows = {key: [*row[:6], 1.4 * row[6], row[7], 100.0, 100.5] for key, row in MACHINE.items()}
+    rows[op("op00")][-2:] = [340.0, 342.0]
+    steps = [sum(column) for column in zip(*rows.values(), strict=True)]
+    verdicts, _, found = judged({**rows, STEP: steps}, 2)
+    assert (verdicts[0], verdicts[-1]) == ("REGRESSED", "REGRESSED")
+    assert (found.base_runs[0], found.base_runs[-1]) == (8, 7)
+
+
+def test_level_of_few_runs_has_no_outlier():
+    assert judged({op("mm"): [100.0, 101.0, 99.0, 100.0, 160.0, 110.0, 111.0]}, 2)[2].base_runs[0] == 5
+
+
 def test_change_of_a_small_operator_is_below_the_limit():
     # 0.01 % of the step more
     verdicts, reasons, _ = judged({op("mm"): [*STEADY, 110.0, 111.0]}, 2, step=1e5)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from tracker.columns import F64, I64, Flags
 from tracker.detect.series import KindCode, SeriesTraits
-from tracker.detect.sides import Sides, Window, presence_of, sides_of
+from tracker.detect.sides import NEAR, Sides, Window, lone_outliers, presence_of, sides_of
 from tracker.detect.statistics import discovery_rates, moderated, t_above
 from tracker.detect.thresholds import DEFAULTS, Thresholds
 
@@ -34,6 +34,11 @@ class Verdict(IntEnum):
     ADDED = 9
     REMOVED = 10
 
+
+BEYOND_NEW = 1.5
+"""Times the change that a base run must be away to be left out, where it lies in the direction of the change."""
+LEAST_JUMPS = 2
+"""Base runs at the level of the new ones from which a series jumps between both."""
 
 CHANGES = (Verdict.REGRESSED, Verdict.IMPROVED, Verdict.ADDED, Verdict.REMOVED)
 
@@ -64,7 +69,8 @@ class JudgedSeries(Struct, frozen=True):
     """One element per series. `change`: a log, positive for worse, without the common-mode shift where that is taken
     out; `raw_change`: with it; `contribution`: share of the step; `se`: standard error of the change, on `freedom`
     degrees; `base_mean`: a log, as judged; p and q are one-sided, in the direction of the change; `beyond`: 1 or -1
-    where every new run is above or below every base run; `verdict`, `reason`: codes.
+    where every new run is above or below every base run; `verdict`, `reason`: codes. `base` (series, runs): the base
+    runs that count, without outliers.
     """
 
     verdict: I64
@@ -80,6 +86,7 @@ class JudgedSeries(Struct, frozen=True):
     base_runs: I64
     new_runs: I64
     beyond: I64
+    base: Flags
 
     @property
     def sign(self) -> I64:
@@ -104,6 +111,8 @@ def judge_version(  # noqa: PLR0913 -- the runs, what is known of the series, an
     `opened` (series,): which have an open finding; their q forms a group of its own. `ratio`, `alpha`: smallest change
     and false discovery rate of all series, in place of their own.
     """
+    level = base if level is None else level
+    recorded_base, base = base, counted_base(window, series, base, new, limits)
     centred = window.centred(series.shares_shift)
     sides = sides_of(centred, base, new)
     before, after, whole = shares_of(window, series, sides, base, new)
@@ -114,18 +123,50 @@ def judge_version(  # noqa: PLR0913 -- the runs, what is known of the series, an
     own = JudgedSeries(
         verdict=nothing, reason=nothing, change=sides.change, raw_change=sides_of(window.logs, base, new).change,
         p=p, q=q, contribution=(after - before) / whole, se=se, freedom=freedom, base_mean=sides.base_mean,
-        base_runs=sides.base_runs, new_runs=sides.new_runs, beyond=sides.beyond,
+        base_runs=sides.base_runs, new_runs=sides.new_runs, base=base,
+        beyond=np.where(jumps_between(centred, recorded_base, new), 0, sides.beyond),
     )  # fmt: skip
     if ratio is not None:
         series = replace(series, ratio=np.full(len(q), np.log1p(ratio)))
     own = decided(own, series, limits.alpha if alpha is None else alpha, limits)
-    added, removed, enough = presence_of(window, base, new, base if level is None else level, limits)
+    added, removed, enough = presence_of(window, recorded_base, new, level, limits)
     for word, share, where in ((Verdict.ADDED, after, added), (Verdict.REMOVED, before, removed)):
         counts = where & ~series.of_step & (share / whole >= series.floor)
         own.verdict[counts] = np.where(enough[counts], word, Verdict.TOO_FEW_RUNS)
         own.reason[counts] = np.where(enough[counts], Reason.NONE, Reason.FEW_NEW)
         own.reason[where & ~counts] = Reason.CONTRIBUTION
     return without_drift(own, window, series, base, new, limits)
+
+
+def counted_base(window: Window, series: SeriesTraits, base: Flags, new: Flags, limits: Thresholds) -> Flags:
+    """Return the base runs (series, runs) without those that alone lie far from all others of a series.
+
+    Of the step and its parts, from which the common-mode shift is not taken, a run is left out by its shift too.
+    A run that lies where the new ones are stays: the series was there before.
+    """
+    centred = window.centred(series.shares_shift)
+    outliers = lone_outliers(centred, base, series.ratio)
+    in_base = np.any(base, axis=0, keepdims=True)
+    of_machine = lone_outliers(window.shift[None, :], in_base, np.array([np.log1p(limits.ratio)]))
+    outliers[series.of_step] |= of_machine[0] & base[series.of_step]
+    rows = np.flatnonzero(np.any(outliers, axis=1))
+    if not len(rows):
+        return base
+    sides = sides_of(centred[rows], base[rows] & ~outliers[rows], new)
+    # noisy operators have one such run by chance, and without this rule three times as many false findings
+    towards = (centred[rows] - sides.base_mean[:, None]) * np.sign(sides.change)[:, None]
+    with np.errstate(invalid="ignore"):
+        outliers[rows] &= ~((towards > 0) & (towards < BEYOND_NEW * np.abs(sides.change)[:, None]))
+    return np.asarray(base & ~outliers)
+
+
+def jumps_between(logs: F64, base: Flags, new: Flags) -> Flags:
+    """Tell the series of which at least two base runs lie within 1 % of the new ones: they jump between two levels."""
+    with np.errstate(invalid="ignore"):
+        low = np.where(new, logs, np.inf).min(axis=1, initial=np.inf) - NEAR
+        high = np.where(new, logs, -np.inf).max(axis=1, initial=-np.inf) + NEAR
+        near = base & (logs >= low[:, None]) & (logs <= high[:, None])
+    return np.asarray(near.sum(axis=1) >= LEAST_JUMPS)
 
 
 def decided(own: JudgedSeries, series: SeriesTraits, alpha: float, limits: Thresholds) -> JudgedSeries:

@@ -15,6 +15,14 @@ LEAST_EXACT = 2
 """Runs of a level from which something counts as constant in it."""
 ROUNDS = 2
 """Of the median polish."""
+LEAST_OTHERS = 5
+"""Base runs beside which one of them can be called an outlier."""
+FAR = 5.0
+"""Robust deviations of the other runs from which a run is an outlier."""
+NEAR = 0.01
+"""A base run that is as near to the new ones, a log, shows the level of the new ones."""
+_DEVIATION = 1.4826
+"""Standard deviation of a normal distribution by its median absolute deviation."""
 
 
 class Window(Struct, frozen=True):
@@ -74,6 +82,41 @@ def sides_of(logs: F64, base: Flags, new: Flags) -> Sides:
     below = np.where(there, values, -np.inf).max(axis=1) < np.where(base, values, np.inf).min(axis=1)
     beyond = np.where((runs[0] > 0) & (runs[1] > 0), above.astype(np.int64) - below, 0)
     return Sides(runs[0], runs[1], means[0], means[1], variance, freedom, beyond)
+
+
+def lone_outliers(logs: F64, base: Flags, least: F64) -> Flags:
+    """Find the base run of each series that alone lies far from all others, (series, runs).
+
+    Far is 5 robust deviations of the other runs, at least 5, and no less than `least` (series,), the smallest change
+    that counts. Where a second run is as far, the two are a level of their own and neither is an outlier.
+
+    >>> row = np.log([[100.0, 101.0, 99.0, 100.5, 99.5, 100.0, 160.0, 100.0]])
+    >>> np.flatnonzero(lone_outliers(row, np.ones(row.shape, dtype=bool), np.array([0.03]))).tolist()
+    [6]
+    """
+    found = np.zeros(base.shape, dtype=bool)
+    values = np.where(base, logs, np.nan)
+    known = ~np.isnan(values)
+    highest = np.where(known, values, -np.inf).max(axis=1, initial=-np.inf)
+    lowest = np.where(known, values, np.inf).min(axis=1, initial=np.inf)
+    # a cheap test first: most series are too steady to have an outlier
+    rows = np.flatnonzero((known.sum(axis=1) > LEAST_OTHERS) & (highest - lowest >= least))
+    if not len(rows):
+        return found
+    own = values[rows]
+    away = np.abs(own - median(own, axis=1)[:, None])
+    farthest = np.nanargmax(away, axis=1)
+    others, place = own.copy(), np.arange(len(rows))
+    others[place, farthest] = np.nan
+    centre = median(others, axis=1)
+    away = np.abs(others - centre[:, None])
+    spread = np.maximum(_DEVIATION * median(away, axis=1), np.sqrt(LEAST_VARIANCE))
+    limit = np.maximum(FAR * spread, least[rows])
+    is_far = np.abs(own[place, farthest] - centre) > limit
+    is_alone = ~(away > limit[:, None]).any(axis=1)
+    chosen = is_far & is_alone
+    found[rows[chosen], farthest[chosen]] = True
+    return found
 
 
 def shared_factor(leaves: F64, before: Flags, new: Flags, least: int = 20) -> F64:

@@ -133,7 +133,6 @@ class VersionRuns(Struct, frozen=True):
         """(runs,): the runs of this version and of those before it from `version` on."""
         return np.asarray(self.new | (self.looked_back & (self.versions >= version)))
 
-    def reference(self, row: int, of: int) -> tuple[int, ...]:
-        """Ids of the newest 8 runs of a level of a series."""
-        level = self.looked_back & (self.levels[row] == of) & self.window.recorded[row]
-        return tuple(self.run_ids[level][-self.limits.window :].tolist())
+    def reference(self, row: int, judged: JudgedSeries) -> tuple[int, ...]:
+        """Ids of the runs that a series was judged against."""
+        return tuple(self.run_ids[judged.base[row]].tolist())

@@ -238,7 +238,7 @@ def change_of(now: VersionRuns, row: int, how: str, first: int, judged: JudgedSe
     level = int(now.current[row]) if of is None else of
     sign, size = int(judged.sign[row]), 0.0 if how == "presence" else abs(float(judged.change[row]))
     return Finding(
-        row, sign, how, first_version=first, decided_version=now.version, reference=now.reference(row, level),
+        row, sign, how, first_version=first, decided_version=now.version, reference=now.reference(row, judged),
         reference_level=level, size=size, contribution=float(judged.contribution[row]), q=float(judged.q[row]),
     )  # fmt: skip
 
