@@ -119,6 +119,15 @@ def test_machine_that_slows_down_is_drift():
     assert found.raw_change[0] == pytest.approx(np.log(108.25 / 100), abs=1e-3)
 
 
+@pytest.mark.parametrize("placeholder", ["(no op)", "(unlinked)"])
+def test_drift_is_seen_in_kernels_without_operators(placeholder):
+    rows = {("kernel", "total_ns", key[2]): [*row, 108.0, 108.5] for key, row in MACHINE.items()}
+    total = [24 * value for value in [*STEADY, 108.0, 108.5]]
+    rows |= {("op", "device_self_ns", placeholder): total, STEP: total}
+    verdicts, _, _ = judged(rows, 2)
+    assert (set(verdicts[:-1]), verdicts[-1]) == ({"UNCHANGED"}, "DRIFT")
+
+
 def test_half_explained_step_regresses_in_a_fast_run():
     # machine 4 % faster, one operator twice as slow: the step is 5 % slower with and without the shift
     rows = {key: [*row, 96.0, 96.5] for key, row in MACHINE.items()}
