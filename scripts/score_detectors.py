@@ -355,7 +355,7 @@ def main() -> None:
     if "aa" in args.only:
         seeds = [None, *range(5)]
         false_alarms(runs, [(41, 1)], seeds)
-        false_alarms(runs, [(20, 2), (10, 4), (8, 5)], seeds)
+        false_alarms(runs, [(20, 2), (13, 3), (10, 4), (8, 5)], seeds)
     if "inject" in args.only:
         for ratio in (0.1, 0.2, 0.5):
             slow_downs(runs, (ratio,), 3, range(args.seeds))

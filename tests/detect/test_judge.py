@@ -80,6 +80,21 @@ def test_base_run_as_slow_as_the_new_ones_counts():
     assert (verdicts, reasons) == (["INCONCLUSIVE"], ["OVERLAP"])
 
 
+@pytest.mark.parametrize(
+    ("new", "verdict"),
+    [
+        ([110.0, 104.0], "INCONCLUSIVE"),  # 104 < 105
+        ([110.0, 104.0, 111.0], "REGRESSED"),  # one pair of 24 the wrong way round
+        ([110.0, 104.0, 104.5], "INCONCLUSIVE"),  # two pairs
+        ([110.0, 104.0, 104.5, 111.0], "REGRESSED"),  # two pairs of 32
+        ([110.0, 111.0, 112.0, 110.0, 99.5], "INCONCLUSIVE"),  # 99.5 lies among those before: six pairs of 40
+    ],
+)
+def test_the_more_runs_the_more_pairs_may_cross(new, verdict):
+    level = [100.0, 101.0, 99.0, 100.5, 99.5, 100.0, 101.0, 105.0]
+    assert judged({op("mm"): level + new}, len(new))[0] == [verdict]
+
+
 def test_two_base_runs_at_the_new_level_are_a_jump():
     # beyond all of them by a hair
     verdicts, reasons, _ = judged({op("mm"): [*STEADY[:-2], 109.5, 109.8, 110.0, 110.2, 110.1]}, 3)
@@ -135,6 +150,25 @@ def test_half_explained_step_regresses_in_a_fast_run():
     steps = [2400.0 * value / 100 for value in STEADY] + [2560.0, 2570.0]
     verdicts, _, _ = judged({**rows, STEP: steps}, 2)
     assert (verdicts[0], verdicts[-1]) == ("REGRESSED", "REGRESSED")
+
+
+def test_new_operators_decide_a_step_that_was_once_as_slow():
+    # conv is new and 15 % of the step; one of eight runs before was as slow: 2,300, 2,750, ... -> 2,700
+    rows = {key: [*row, 100.0, 100.2] for key, row in MACHINE.items()}
+    rows[op("conv")] = [np.nan] * 8 + [400.0, 402.0]
+    steps = [2300.0, 2750.0, 2310.0, 2290.0, 2300.0, 2305.0, 2310.0, 2295.0, 2690.0, 2710.0]
+    verdicts, _, found = judged({**rows, STEP: steps}, 2)
+    assert verdicts[-2:] == ["ADDED", "REGRESSED"]
+    assert (found.beyond[-1], found.base_runs[-1]) == (0, 8)
+    without = {key: row for key, row in rows.items() if key != op("conv")}
+    assert judged({**without, STEP: steps}, 2)[0][-1] == "INCONCLUSIVE", "nothing says why"
+
+
+def test_new_operators_do_not_excuse_a_faster_step():
+    rows = {key: [*row, 100.0, 100.2] for key, row in MACHINE.items()}
+    rows[op("conv")] = [np.nan] * 8 + [400.0, 402.0]
+    steps = [2700.0, 2250.0, 2710.0, 2690.0, 2700.0, 2705.0, 2710.0, 2695.0, 2290.0, 2310.0]
+    assert judged({**rows, STEP: steps}, 2)[0][-1] == "INCONCLUSIVE"
 
 
 def test_late_data_regress_the_step():

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from tracker.columns import F64, I64, Flags
 from tracker.detect.series import KindCode, SeriesTraits
-from tracker.detect.sides import NEAR, Sides, Window, lone_outliers, presence_of, sides_of
-from tracker.detect.statistics import discovery_rates, moderated, t_above
+from tracker.detect.sides import NEAR, Sides, Window, lone_outliers, mostly_beyond, presence_of, sides_of
+from tracker.detect.statistics import discovery_rates, median, moderated, t_above
 from tracker.detect.thresholds import DEFAULTS, Thresholds
 
 
@@ -69,8 +69,8 @@ class JudgedSeries(Struct, frozen=True):
     """One element per series. `change`: a log, positive for worse, without the common-mode shift where that is taken
     out; `raw_change`: with it; `contribution`: share of the step; `se`: standard error of the change, on `freedom`
     degrees; `base_mean`: a log, as judged; p and q are one-sided, in the direction of the change; `beyond`: 1 or -1
-    where every new run is above or below every base run; `verdict`, `reason`: codes. `base` (series, runs): the base
-    runs that count, without outliers.
+    where the new runs are above or below the base runs, but for a few pairs; `verdict`, `reason`: codes. `base`
+    (series, runs): the base runs that count, without outliers.
     """
 
     verdict: I64
@@ -120,14 +120,14 @@ def judge_version(  # noqa: PLR0913 -- the runs, what is known of the series, an
     tested &= series.of_step | (np.fmax(before, after) >= limits.tested * whole)
     se, freedom, p, q = tested_change(sides, series, tested, opened, limits)
     nothing = np.zeros(len(q), dtype=np.int64)
+    if ratio is not None:
+        series = replace(series, ratio=np.full(len(q), np.log1p(ratio)))
     own = JudgedSeries(
         verdict=nothing, reason=nothing, change=sides.change, raw_change=sides_of(window.logs, base, new).change,
         p=p, q=q, contribution=(after - before) / whole, se=se, freedom=freedom, base_mean=sides.base_mean,
         base_runs=sides.base_runs, new_runs=sides.new_runs, base=base,
-        beyond=np.where(jumps_between(centred, recorded_base, new), 0, sides.beyond),
+        beyond=separated(centred, series, sides, recorded_base, base, new),
     )  # fmt: skip
-    if ratio is not None:
-        series = replace(series, ratio=np.full(len(q), np.log1p(ratio)))
     own = decided(own, series, limits.alpha if alpha is None else alpha, limits)
     added, removed, enough = presence_of(window, recorded_base, new, level, limits)
     for word, share, where in ((Verdict.ADDED, after, added), (Verdict.REMOVED, before, removed)):
@@ -135,6 +135,7 @@ def judge_version(  # noqa: PLR0913 -- the runs, what is known of the series, an
         own.verdict[counts] = np.where(enough[counts], word, Verdict.TOO_FEW_RUNS)
         own.reason[counts] = np.where(enough[counts], Reason.NONE, Reason.FEW_NEW)
         own.reason[where & ~counts] = Reason.CONTRIBUTION
+    own = with_certain_causes(own, series, limits.alpha if alpha is None else alpha, limits)
     return without_drift(own, window, series, base, new, limits)
 
 
@@ -160,13 +161,21 @@ def counted_base(window: Window, series: SeriesTraits, base: Flags, new: Flags, 
     return np.asarray(base & ~outliers)
 
 
-def jumps_between(logs: F64, base: Flags, new: Flags) -> Flags:
-    """Tell the series of which at least two base runs lie within 1 % of the new ones: they jump between two levels."""
+def separated(logs: F64, series: SeriesTraits, sides: Sides, recorded: Flags, base: Flags, new: Flags) -> I64:
+    """Return 1 or -1 where the new runs lie above or below the base runs, 0 where they overlap.
+
+    A series of which two of the `recorded` base runs lie within 1 % of the median of the new ones overlaps, too: it
+    jumps between two levels.
+    """
+    beyond = sides.beyond.copy()
     with np.errstate(invalid="ignore"):
-        low = np.where(new, logs, np.inf).min(axis=1, initial=np.inf) - NEAR
-        high = np.where(new, logs, -np.inf).max(axis=1, initial=-np.inf) + NEAR
-        near = base & (logs >= low[:, None]) & (logs <= high[:, None])
-    return np.asarray(near.sum(axis=1) >= LEAST_JUMPS)
+        rows = np.flatnonzero(np.abs(sides.change) >= series.ratio)
+        own = logs[rows]
+        beyond[rows] = mostly_beyond(own, base[rows], new)
+        middle = median(np.where(new, own, np.nan), axis=1)
+        near = recorded[rows] & (np.abs(own - middle[:, None]) <= NEAR)
+    beyond[rows[near.sum(axis=1) >= LEAST_JUMPS]] = 0
+    return beyond
 
 
 def decided(own: JudgedSeries, series: SeriesTraits, alpha: float, limits: Thresholds) -> JudgedSeries:
@@ -194,6 +203,36 @@ def decided(own: JudgedSeries, series: SeriesTraits, alpha: float, limits: Thres
     conditions, verdicts, reasons = zip(*cases, strict=True)
     verdict = np.select(conditions, verdicts, Verdict.INCONCLUSIVE)
     return replace(own, verdict=verdict, reason=np.select(conditions, reasons, Reason.SIGNIFICANCE))
+
+
+def exact_share(found: JudgedSeries, series: SeriesTraits) -> float:
+    """Return how much of the step new and removed operators make up, signed: what is certain without a test."""
+    is_exact = np.isin(found.verdict, (Verdict.ADDED, Verdict.REMOVED))
+    return float(found.contribution[series.leaf & is_exact].sum())
+
+
+def is_certain(found: JudgedSeries, series: SeriesTraits, limits: Thresholds) -> Flags:
+    """Tell the series that are the step of which new and removed operators make 1 % in the direction of the change."""
+    is_whole = np.isin(series.kind, (KindCode.STEP, KindCode.WHOLE))
+    with np.errstate(invalid="ignore"):
+        return np.asarray(is_whole & (exact_share(found, series) * np.sign(found.change) >= limits.gate_net))
+
+
+def with_certain_causes(found: JudgedSeries, series: SeriesTraits, alpha: float, limits: Thresholds) -> JudgedSeries:
+    """Let the test alone decide a step with certain causes.
+
+    What made it slower is known then, so that a single base run that was as slow is no doubt.
+    """
+    with np.errstate(invalid="ignore"):
+        by_test = is_certain(found, series, limits) & (found.reason == Reason.OVERLAP) & (found.q <= alpha)
+    single = found.new_runs < limits.least_new
+    word = np.where(single, Verdict.SUSPECT, np.where(found.change > 0, Verdict.REGRESSED, Verdict.IMPROVED))
+    reason = np.where(single, Reason.FEW_NEW, Reason.NONE)
+    return replace(
+        found,
+        verdict=np.where(by_test, word, found.verdict),
+        reason=np.where(by_test, reason, found.reason),
+    )
 
 
 def shares_of(window: Window, series: SeriesTraits, sides: Sides, base: Flags, new: Flags) -> tuple[F64, F64, F64]:
@@ -252,14 +291,13 @@ def without_drift(
     holds[rows] = centred & (np.sign(sides.change) == np.sign(found.change[rows]))
     changed = np.isin(found.verdict, (*CHANGES, Verdict.SUSPECT))
     leaves = found.contribution[series.leaf & changed].sum()
-    exact = found.contribution[series.leaf & np.isin(found.verdict, (Verdict.ADDED, Verdict.REMOVED))].sum()
     waits = np.flatnonzero((series.kind == KindCode.WAIT) & changed & holds)
     leaves += found.contribution[waits[np.argmax(np.abs(found.contribution[waits]))]] if len(waits) else 0.0
     sign = np.sign(found.change)
     is_whole = np.isin(series.kind, (KindCode.STEP, KindCode.WHOLE))
     with np.errstate(invalid="ignore"):
         holds |= is_whole & (leaves * sign >= limits.explained * np.abs(found.contribution))
-        holds |= exact * sign >= limits.gate_net
+        holds |= exact_share(found, series) * sign >= limits.gate_net
     drifts = moved & ~holds
     verdict = np.where(drifts, Verdict.DRIFT, found.verdict)
     return replace(found, verdict=verdict, reason=np.where(drifts, Reason.MACHINE, found.reason))

@@ -15,6 +15,8 @@ LEAST_EXACT = 2
 """Runs of a level from which something counts as constant in it."""
 ROUNDS = 2
 """Of the median polish."""
+LEAST_DECIDING = 2
+"""New runs of which every one must lie beyond every base run."""
 LEAST_OTHERS = 5
 """Base runs beside which one of them can be called an outlier."""
 FAR = 5.0
@@ -82,6 +84,32 @@ def sides_of(logs: F64, base: Flags, new: Flags) -> Sides:
     below = np.where(there, values, -np.inf).max(axis=1) < np.where(base, values, np.inf).min(axis=1)
     beyond = np.where((runs[0] > 0) & (runs[1] > 0), above.astype(np.int64) - below, 0)
     return Sides(runs[0], runs[1], means[0], means[1], variance, freedom, beyond)
+
+
+def mostly_beyond(logs: F64, base: Flags, new: Flags) -> I64:
+    """Tell where the new runs lie on one side of the base runs: 1 or -1 where they are above or below.
+
+    Of the pairs of a new and a base run, as many as there are new runs beyond the second may be the wrong way round:
+    less than one in eight. Otherwise a version of many runs would be found less often than one of few, since the more
+    runs there are, the sooner one of them comes to lie among those of the other side.
+
+    >>> row = np.log([[100.0, 101.0, 99.0, 100.0, 105.0, 104.0, 105.5, 106.0]])
+    >>> base = np.array([[True] * 5 + [False] * 3])
+    >>> mostly_beyond(row, base, ~base[0]).tolist()
+    [1]
+    """
+    known = ~np.isnan(logs)
+    base, new = base & known, known & new
+    bases, news = base.sum(axis=1), new.sum(axis=1)
+    allowed = np.where(bases > 0, np.maximum(news - LEAST_DECIDING, 0), -1)
+    lower, upper = np.where(base, logs, np.inf), np.where(base, logs, -np.inf)
+    above, below = np.zeros((2, len(logs)), dtype=np.int64)
+    for column in np.flatnonzero(np.any(new, axis=0)).tolist():
+        value, counts = logs[:, column, None], new[:, column]
+        above += np.where(counts, (upper >= value).sum(axis=1), 0)
+        below += np.where(counts, (lower <= value).sum(axis=1), 0)
+    some = news > 0
+    return np.asarray((some & (above <= allowed)).astype(np.int64) - (some & (below <= allowed) & (above > allowed)))
 
 
 def lone_outliers(logs: F64, base: Flags, least: F64) -> Flags:

@@ -11,7 +11,7 @@ import numpy as np
 from tracker.advice.versions import on_findings
 from tracker.columns import F64, Columns, Flags
 from tracker.detect import JudgedSeries, Thresholds, Window, judge_version
-from tracker.detect.judge import counted_base
+from tracker.detect.judge import counted_base, exact_share, is_certain
 from tracker.detect.power import detectable_change
 from tracker.detect.thresholds import MIN_CONTRIBUTION, MIN_RATIO, OF_SERIES, limit_of, words_of_limit
 from tracker.detect.track import Track
@@ -153,7 +153,12 @@ def tests_of(finding: Row, own: JudgedSeries, row: int, data: Track, track: Trac
         what = "change, machine-wide drift removed" if data.series.shares_shift[row] else "change"
         passes = abs(float(own.change[row])) >= math.log1p(ratio) - 1e-9
         add("change", math.expm1(float(own.change[row])), ratio, passes, what, MIN_RATIO)
-        add("range", None, None, bool(own.beyond[row] != 0), "every run after is beyond every run before", "")
+        certain = exact_share(own, data.series)
+        if own.beyond[row] or not is_certain(own, data.series, limits)[row]:
+            meaning = "runs after are beyond the runs before: all pairs of two runs, more than 7 of 8 of more"
+            add("range", None, None, bool(own.beyond[row] != 0), meaning, "")
+        else:
+            add("certain causes", certain, limits.gate_net, True, "new and removed operators, of the step", "gate_net")
     floor = float(data.series.floor[row])
     if not data.series.of_step[row] or floor > 0:
         share = finding["contribution"]
