@@ -50,20 +50,23 @@ LARGE = 0.0012
 
 
 class Runs(Struct):
-    """Numbers and calls (series, runs) of runs, the keys of the series, and the version of each run."""
+    """Numbers, calls and lows (series, runs) of runs, the keys of the series, and the version of each run."""
 
     keys: list
     values: np.ndarray
     calls: np.ndarray
+    lows: np.ndarray
     versions: np.ndarray
 
     def track(self, versions: np.ndarray) -> Track:
         """The runs as versions of a track, numbered from 1."""
-        return Track(self.values, versions, series_of(self.keys, device_timed=False), calls=self.calls)
+        traits = series_of(self.keys, device_timed=False)
+        return Track(self.values, versions, traits, calls=self.calls, lows=self.lows)
 
-    def first(self, count: int) -> Runs:
-        """The first `count` of them."""
-        return Runs(self.keys, self.values[:, :count], self.calls[:, :count], self.versions[:count])
+    def part(self, columns: slice | np.ndarray) -> Runs:
+        """Some of them."""
+        tables = (table[:, columns] for table in (self.values, self.calls, self.lows))
+        return Runs(self.keys, *tables, self.versions[columns])
 
     def named(self, name: str, *kinds: str) -> np.ndarray:
         """Which series have this name and one of these kinds."""
@@ -85,8 +88,8 @@ def read(folder: Path, file: Path) -> dict[str, Runs]:
             for name in ("nightly", "repeats"):
                 (line,) = judged.lines(connection, workload=name)
                 runs, series = judged.runs_of(connection, line), judged.series_of(connection, line)
-                values, calls = judged.values_of(connection, [run.run_id for run in runs], series)
-                found[name] = Runs(list(map(tuple, series.keys)), values, calls, np.array([r.version for r in runs]))
+                tables = judged.values_of(connection, [run.run_id for run in runs], series)
+                found[name] = Runs(list(map(tuple, series.keys)), *tables, np.array([r.version for r in runs]))
     return found
 
 
@@ -98,11 +101,11 @@ def same_code(data: dict[str, Runs]) -> Runs:
     for day, name in enumerate(("nightly", "repeats")):
         own = data[name]
         chosen = np.isin(own.versions, SAME_CODE) if day == 0 else np.ones(len(own.versions), dtype=bool)
-        both = np.full((2, len(keys), chosen.sum()), np.nan)
-        both[:, [place[key] for key in own.keys]] = own.values[:, chosen], own.calls[:, chosen]
+        both = np.full((3, len(keys), chosen.sum()), np.nan)
+        both[:, [place[key] for key in own.keys]] = [table[:, chosen] for table in (own.values, own.calls, own.lows)]
         parts.append((both, np.full(chosen.sum(), day)))
-    values, calls = np.concatenate([both for both, _ in parts], axis=2)
-    return Runs(keys, values, calls, np.concatenate([days for _, days in parts]))
+    tables = np.concatenate([both for both, _ in parts], axis=2)
+    return Runs(keys, *tables, np.concatenate([days for _, days in parts]))
 
 
 def drawn(runs: Runs, seed: int | None) -> Runs:
@@ -111,7 +114,7 @@ def drawn(runs: Runs, seed: int | None) -> Runs:
     if seed is not None:
         draw = np.random.default_rng(seed)
         order = np.concatenate([draw.permutation(order[runs.versions == day]) for day in (0, 1)])
-    return Runs(runs.keys, runs.values[:, order], runs.calls[:, order], runs.versions[order])
+    return runs.part(order)
 
 
 def gate_code(track: Track, result: VersionResult) -> int:
@@ -152,7 +155,7 @@ def false_alarms(runs: Runs, layouts: list[tuple[int, int]], seeds: list[int | N
         order = drawn(runs, seed)
         for count, size in layouts:
             last = slice(len(order.versions) - count * size, None)
-            own = Runs(order.keys, order.values[:, last], order.calls[:, last], order.versions[last])
+            own = order.part(last)
             track, state = own.track(np.repeat(np.arange(1, count + 1), size)), TrackState(len(own.keys))
             for result in walk(track, state):
                 kinds = [(own.keys[one.series], one) for one in result.found]
@@ -175,13 +178,14 @@ def large_operators(runs: Runs, ratio: float) -> list[str]:
 
 def slowed(runs: Runs, factors: dict[str, np.ndarray]) -> Runs:
     """The runs with operators that take `factors` (runs,) of their time, and a step that is longer by as much."""
-    values = runs.values.copy()
+    values, lows = runs.values.copy(), runs.lows.copy()
     for name, factor in factors.items():
+        lows[runs.named(name, "op", "op_name")] *= factor
         more = (factor - 1.0) * values[runs.named(name, "op_name")].sum(axis=0)
         values[runs.named(name, "op", "op_name")] *= factor
         for whole in ("step", "e2e", "compute"):
             values[runs.named(whole, "run")] += more
-    return Runs(runs.keys, values, runs.calls, runs.versions)
+    return Runs(runs.keys, values, runs.calls, lows, runs.versions)
 
 
 def found_in(runs: Runs, versions: np.ndarray) -> list[Finding]:
@@ -242,7 +246,7 @@ def jumping(seeds: range) -> None:
             values = 100 * np.exp(draw.normal(0, 0.003, (30, 20 * size)))
             values[0] *= np.where(draw.random(20 * size) < 0.3, 1.3, 1.0)
             values = np.vstack([values, values.sum(axis=0)])
-            runs = Runs(keys, values, np.full(values.shape, np.nan), np.zeros(20 * size))
+            runs = Runs(keys, values, *np.full((2, *values.shape), np.nan), np.zeros(20 * size))
             told += len([one for one in found_in(runs, np.arange(20 * size) // size + 1) if one.series == 0])
             versions_judged += 20
     print(f"jumping operator: {told} findings in {versions_judged} versions", flush=True)
@@ -255,7 +259,7 @@ def kernels_only() -> None:
     draw = np.random.default_rng(1)
     values = 100 * np.exp(draw.normal(0, 0.005, (24, 7))) * np.where(np.arange(7) < 4, 1.0, 1.1)
     values = np.vstack([values, values.sum(axis=0), values.sum(axis=0)])
-    runs = Runs(keys, values, np.full(values.shape, np.nan), np.zeros(7))
+    runs = Runs(keys, values, *np.full((2, *values.shape), np.nan), np.zeros(7))
     print(f"24 kernels alone, all +10 %: {len(found_in(runs, np.array([1, 1, 1, 1, 2, 2, 2])))} findings", flush=True)
 
 
@@ -283,7 +287,7 @@ def slow_downs(runs: Runs, ratios: tuple[float, ...], size: int, seeds: range) -
             story = [slow for count, slow in parts for _ in range(count)]
             order = drawn(runs, seed)
             versions = np.repeat(np.arange(1, len(story) + 1), size)[: len(order.versions)]
-            order = order.first(len(versions))
+            order = order.part(slice(len(versions)))
             factors = {
                 name: np.array([1 + ratio if name in story[version - 1] else 1.0 for version in versions])
                 for name in chosen

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tracker.detect import Reason, Verdict, Window, judge_version, series_of, shared_factor
 from tracker.detect.power import detectable_change, runs_to_decide
@@ -14,8 +15,11 @@ from tracker.detect.sides import exact_changes
 STEADY = [100.0, 101.0, 99.0, 100.5, 99.5, 100.0, 101.0, 99.0]
 
 
-def judged(rows, new, *, device_timed=False, step=1000.0):
-    """Verdicts and reasons of rows {key: numbers}; the last `new` runs are the version, the others its level."""
+def judged(rows, new, *, device_timed=False, step=1000.0, lows=None):
+    """Verdicts and reasons of rows {key: numbers}; the last `new` runs are the version, the others its level.
+
+    `lows`: of each row the 10th percentiles over the steps.
+    """
     keys = [(kind, metric, name, "", "") for kind, metric, name in rows]
     values = np.array(list(rows.values()), dtype=float)
     series = series_of(keys, device_timed=device_timed)
@@ -26,7 +30,10 @@ def judged(rows, new, *, device_timed=False, step=1000.0):
     base = np.broadcast_to(~is_new, values.shape)
     shift = shared_factor(logs[series.leaf], ~is_new, is_new)
     steps = [np.full(runs, step), *(row for key, row in zip(keys, values, strict=True) if key[2] == "step")][-1]
-    found = judge_version(Window(logs, np.ones(values.shape, dtype=bool), shift, steps), series, base, is_new)
+    window = Window(logs, np.ones(values.shape, dtype=bool), shift, steps)
+    if lows is not None:
+        window = replace(window, lows=np.log(np.array(lows, dtype=float)), low_shift=np.zeros(runs))
+    found = judge_version(window, series, base, is_new)
     return [Verdict(code).name for code in found.verdict], [Reason(code).name for code in found.reason], found
 
 
@@ -61,6 +68,40 @@ def test_two_base_runs_are_too_few():
 def test_one_slow_run_of_two_is_not_significant():
     verdicts, reasons, _ = judged({op("mm"): [100.0, 101.0, 99.0, 300.0, 102.0]}, 2)
     assert (verdicts, reasons) == (["INCONCLUSIVE"], ["SIGNIFICANCE"])
+
+
+NOISY = [100.0, 118.0, 86.0, 108.0, 90.0, 116.0, 117.0, 89.0]
+
+
+def test_what_varied_least_is_judged():
+    # medians of 86 to 118 before and 118.5, 119 after say little; the fastest steps took 80 and now 95
+    lows = [[80.0, 80.5, 79.5, 80.2, 79.8, 80.1, 80.4, 79.7, 95.0, 95.5]]
+    row = {op("mm"): [*NOISY, 118.5, 119.0]}
+    assert judged(row, 2)[0] == ["INCONCLUSIVE"]
+    verdicts, _, found = judged(row, 2, lows=lows)
+    assert (verdicts, found.by_lows[0]) == (["REGRESSED"], True)
+    assert np.expm1(found.change[0]) == pytest.approx(0.190, abs=0.001), "95.25 / 80.02"
+    assert np.expm1(found.raw_change[0]) == pytest.approx(0.162, abs=0.001), "the median is printed, 118.75 / 102.2"
+    assert found.contribution[0] == pytest.approx(0.0165, abs=1e-4), "and makes the part of the step"
+
+
+def test_lows_alone_are_no_change():
+    # the fastest steps are slower, the medians are among those before
+    lows = [[90.0, 90.5, 89.5, 90.2, 89.8, 90.1, 90.4, 89.7, 99.0, 99.5]]
+    assert judged({op("mm"): [*NOISY, 105.0, 107.0]}, 2, lows=lows)[0] == ["INCONCLUSIVE"]
+
+
+def test_half_of_the_steps_slower_is_seen_in_the_median():
+    lows = [[90.0, 90.1, 89.9, 90.0, 90.0, 90.0, 90.0, 90.0, 90.0, 90.1]]
+    verdicts, _, found = judged({op("mm"): [*STEADY, 150.0, 151.0]}, 2, lows=lows)
+    assert (verdicts, found.by_lows[0]) == (["REGRESSED"], False)
+
+
+def test_median_is_judged_where_a_run_lacks_lows_or_the_level_is_short():
+    lows = [[90.0, 90.5, 89.5, 90.2, 89.8, 90.1, 90.4, np.nan, 99.0, 99.5]]
+    row = [*NOISY, 110.0, 112.0]
+    assert not judged({op("mm"): row}, 2, lows=lows)[2].by_lows[0]
+    assert not judged({op("mm"): row[5:]}, 2, lows=[lows[0][4:7] + lows[0][8:]])[2].by_lows[0], "3 runs of the level"
 
 
 def test_one_bad_run_of_the_level_hides_nothing():

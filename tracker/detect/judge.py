@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from tracker.columns import F64, I64, Flags
 from tracker.detect.series import KindCode, SeriesTraits
-from tracker.detect.sides import NEAR, Sides, Window, lone_outliers, mostly_beyond, presence_of, sides_of
+from tracker.detect.sides import NEAR, Sides, Window, lone_outliers, mostly_beyond, presence_of, sides_of, steadier_lows
 from tracker.detect.statistics import discovery_rates, median, moderated, t_above
 from tracker.detect.thresholds import DEFAULTS, Thresholds
 
@@ -37,6 +37,8 @@ class Verdict(IntEnum):
 
 BEYOND_NEW = 1.5
 """Times the change that a base run must be away to be left out, where it lies in the direction of the change."""
+LEAST_OF_VARIANCE = 0.6
+"""Of the variance of the medians: out of sample, the statistic that varied least varies no less."""
 LEAST_JUMPS = 2
 """Base runs at the level of the new ones from which a series jumps between both."""
 
@@ -70,7 +72,8 @@ class JudgedSeries(Struct, frozen=True):
     out; `raw_change`: with it; `contribution`: share of the step; `se`: standard error of the change, on `freedom`
     degrees; `base_mean`: a log, as judged; p and q are one-sided, in the direction of the change; `beyond`: 1 or -1
     where the new runs are above or below the base runs, but for a few pairs; `verdict`, `reason`: codes. `base`
-    (series, runs): the base runs that count, without outliers.
+    (series, runs): the base runs that count, without outliers. `logs` (series, runs): what was judged, `by_lows`: where
+    that is the 10th percentile over the steps, which varied less than the median that is printed.
     """
 
     verdict: I64
@@ -87,6 +90,8 @@ class JudgedSeries(Struct, frozen=True):
     new_runs: I64
     beyond: I64
     base: Flags
+    logs: F64
+    by_lows: Flags
 
     @property
     def sign(self) -> I64:
@@ -112,21 +117,28 @@ def judge_version(  # noqa: PLR0913 -- the runs, what is known of the series, an
     and false discovery rate of all series, in place of their own.
     """
     level = base if level is None else level
-    recorded_base, base = base, counted_base(window, series, base, new, limits)
-    centred = window.centred(series.shares_shift)
-    sides = sides_of(centred, base, new)
-    before, after, whole = shares_of(window, series, sides, base, new)
+    if ratio is not None:
+        series = replace(series, ratio=np.full(len(base), np.log1p(ratio)))
+    medians = window.centred(series.shares_shift)
+    by_lows, centred = judged_statistic(window, medians, series, base, new)
+    recorded_base, base = base, counted_base(window, centred, series, base, new, limits)
+    printed, sides = sides_of(medians, base, new), sides_of(centred, base, new)
+    beyond = separated(centred, series, sides, recorded_base, base, new)
+    if by_lows.any():
+        # it was chosen because it varied little, which is partly luck
+        sides = replace(sides, variance=np.fmax(sides.variance, LEAST_OF_VARIANCE * printed.variance))
+        agrees = mostly_beyond(medians, base, new) == np.sign(sides.change)
+        beyond = np.where(by_lows & ~agrees, 0, beyond)
+    before, after, whole = shares_of(window, series, printed, base, new)
     tested = (sides.base_runs > 0) & (sides.new_runs > 0)
     tested &= series.of_step | (np.fmax(before, after) >= limits.tested * whole)
     se, freedom, p, q = tested_change(sides, series, tested, opened, limits)
     nothing = np.zeros(len(q), dtype=np.int64)
-    if ratio is not None:
-        series = replace(series, ratio=np.full(len(q), np.log1p(ratio)))
     own = JudgedSeries(
         verdict=nothing, reason=nothing, change=sides.change, raw_change=sides_of(window.logs, base, new).change,
         p=p, q=q, contribution=(after - before) / whole, se=se, freedom=freedom, base_mean=sides.base_mean,
         base_runs=sides.base_runs, new_runs=sides.new_runs, base=base,
-        beyond=separated(centred, series, sides, recorded_base, base, new),
+        beyond=beyond, logs=centred, by_lows=by_lows,
     )  # fmt: skip
     own = decided(own, series, limits.alpha if alpha is None else alpha, limits)
     added, removed, enough = presence_of(window, recorded_base, new, level, limits)
@@ -139,13 +151,34 @@ def judge_version(  # noqa: PLR0913 -- the runs, what is known of the series, an
     return without_drift(own, window, series, base, new, limits)
 
 
-def counted_base(window: Window, series: SeriesTraits, base: Flags, new: Flags, limits: Thresholds) -> Flags:
+def judged_statistic(window: Window, medians: F64, series: SeriesTraits, base: Flags, new: Flags) -> tuple[Flags, F64]:
+    """Choose what varied less over the base runs, the median or the 10th percentile over the steps; return its logs.
+
+    Where the medians of both sides lie apart and the percentile moved by less than half as much, the median stands:
+    some of the steps got slower, and the fastest ones did not.
+    """
+    by_lows, lows = steadier_lows(window, medians, series.shares_shift, base, new)
+    rows = np.flatnonzero(by_lows)
+    if not len(rows):
+        return by_lows, medians
+    change = sides_of(medians[rows], base[rows], new).change
+    of_lows = sides_of(lows[rows], base[rows], new).change
+    apart = mostly_beyond(medians[rows], base[rows], new) != 0
+    with np.errstate(invalid="ignore"):
+        is_large = np.abs(change) >= series.ratio[rows]
+        only_some_steps = apart & is_large & (of_lows * np.sign(change) < np.abs(change) / 2)
+    by_lows[rows[only_some_steps]] = False
+    return by_lows, np.where(by_lows[:, None], lows, medians)
+
+
+def counted_base(
+    window: Window, centred: F64, series: SeriesTraits, base: Flags, new: Flags, limits: Thresholds
+) -> Flags:
     """Return the base runs (series, runs) without those that alone lie far from all others of a series.
 
     Of the step and its parts, from which the common-mode shift is not taken, a run is left out by its shift too.
     A run that lies where the new ones are stays: the series was there before.
     """
-    centred = window.centred(series.shares_shift)
     outliers = lone_outliers(centred, base, series.ratio)
     in_base = np.any(base, axis=0, keepdims=True)
     of_machine = lone_outliers(window.shift[None, :], in_base, np.array([np.log1p(limits.ratio)]))
@@ -256,9 +289,9 @@ def tested_change(
 ) -> tuple[F64, F64, F64, F64]:
     """Standard error, its degrees of freedom, p and q: a moderated t test, rates per family and direction.
 
-    The variance that a family shares is that of all its series, also of those too small to be tested.
+    The variance that a family shares is that of its tested series: small ones, which nobody is told of, vary more.
     """
-    shares = (sides.base_runs > 0) & (sides.new_runs > 0) & ~series.of_step & (series.kind != KindCode.PEAK)
+    shares = tested & ~series.of_step & (series.kind != KindCode.PEAK)
     variance, freedom = moderated(sides.variance, sides.freedom, series.family, shares, limits.least_leaves)
     with np.errstate(invalid="ignore", divide="ignore"):
         se = np.sqrt(variance * (1.0 / sides.base_runs + 1.0 / sides.new_runs))

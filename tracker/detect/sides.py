@@ -17,6 +17,8 @@ ROUNDS = 2
 """Of the median polish."""
 LEAST_DECIDING = 2
 """New runs of which every one must lie beyond every base run."""
+LEAST_TO_CHOOSE = 4
+"""Runs of a level from which a statistic is chosen by how much it varied."""
 LEAST_OTHERS = 5
 """Base runs beside which one of them can be called an outlier."""
 FAR = 5.0
@@ -32,13 +34,16 @@ class Window(Struct, frozen=True):
 
     `logs` (series, runs): natural logs of the numbers, negated where more is better, nan where a run lacks the series;
     `recorded` (series, runs): whether the run recorded such series at all; `shift` (runs,): common-mode shift, a log;
-    `step` (runs,): duration of the step (ns), nan where unknown.
+    `step` (runs,): duration of the step (ns), nan where unknown. `lows`, `low_shift`: as `logs` and `shift`, of the
+    10th percentiles over the steps; None where these are not known.
     """
 
     logs: F64
     recorded: Flags
     shift: F64
     step: F64
+    lows: F64 | None = None
+    low_shift: F64 | None = None
 
     def centred(self, moves: Flags) -> F64:
         """The logs, without the common-mode shift in the series that it `moves` (series,)."""
@@ -84,6 +89,29 @@ def sides_of(logs: F64, base: Flags, new: Flags) -> Sides:
     below = np.where(there, values, -np.inf).max(axis=1) < np.where(base, values, np.inf).min(axis=1)
     beyond = np.where((runs[0] > 0) & (runs[1] > 0), above.astype(np.int64) - below, 0)
     return Sides(runs[0], runs[1], means[0], means[1], variance, freedom, beyond)
+
+
+def steadier_lows(window: Window, centred: F64, moves: Flags, base: Flags, new: Flags) -> tuple[Flags, F64]:
+    """Tell the times of which the 10th percentile over the steps varied less than the median, and return those lows.
+
+    `centred`: the medians, without the common-mode shift; the lows have a shift of their own. It counts how they varied
+    over the base runs, at least 4. Every base and new run must have both.
+    """
+    if window.lows is None or window.low_shift is None:
+        return np.zeros(len(base), dtype=bool), centred
+    lows = window.lows - np.where(moves[:, None], window.low_shift, 0.0)
+    compared = (base | new) & ~np.isnan(centred)
+    base = base & compared
+    count = base.sum(axis=1)
+    spreads = []
+    with np.errstate(invalid="ignore", divide="ignore"):
+        for logs in (centred, lows):
+            values = np.where(base, logs, 0.0)
+            mean = values.sum(axis=1) / count
+            spreads.append(np.where(base, (values - mean[:, None]) ** 2, 0.0).sum(axis=1))
+        is_steadier = spreads[1] < spreads[0]
+    is_known = ~(compared & np.isnan(lows)).any(axis=1)
+    return moves & is_steadier & is_known & (count >= LEAST_TO_CHOOSE), lows
 
 
 def mostly_beyond(logs: F64, base: Flags, new: Flags) -> I64:

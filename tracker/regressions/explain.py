@@ -11,7 +11,7 @@ import numpy as np
 from tracker.advice.versions import on_findings
 from tracker.columns import F64, Columns, Flags
 from tracker.detect import JudgedSeries, Thresholds, Window, judge_version
-from tracker.detect.judge import counted_base, exact_share, is_certain
+from tracker.detect.judge import exact_share, is_certain
 from tracker.detect.power import detectable_change
 from tracker.detect.thresholds import MIN_CONTRIBUTION, MIN_RATIO, OF_SERIES, limit_of, words_of_limit
 from tracker.detect.track import Track
@@ -63,7 +63,7 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
     bases, outlier = _judged_base(window, data, row, base[order], new[order], track.thresholds)
     own = judge_version(window, data.series, bases, new[order], limits=track.thresholds)
     back = np.argsort(order)
-    centred, shift = window.centred(data.series.shares_shift)[row][back], window.shift[back]
+    centred, shift = own.logs[row][back], window.shift[back]
     outlier_note = "" if outlier is None else _outlier_words(track, data, row, int(order[outlier]), base)
     facts = queries.version_facts(store, track.line, finding["version_id"])
     tables = {
@@ -95,7 +95,7 @@ def _judged_base(
     for column in np.flatnonzero(~base & ~new & (np.arange(len(new)) < last_new)).tolist()[::-1]:
         tried = whole.copy()
         tried[:, column] = window.recorded[:, column]
-        counts = counted_base(window, data.series, tried, new, limits)[row]
+        counts = judge_version(window, data.series, tried, new, limits=limits).base[row]
         if np.array_equal(counts, base):
             return tried, column
     return whole, None
@@ -151,6 +151,8 @@ def tests_of(finding: Row, own: JudgedSeries, row: int, data: Track, track: Trac
     if not is_presence:
         ratio = limits.gradual_ratio if is_gradual else float(np.expm1(data.series.ratio[row]))
         what = "change, machine-wide drift removed" if data.series.shares_shift[row] else "change"
+        if own.by_lows[row]:
+            what = f"{what}, of the 10th percentile over the steps, which varied less than the median"
         passes = abs(float(own.change[row])) >= math.log1p(ratio) - 1e-9
         add("change", math.expm1(float(own.change[row])), ratio, passes, what, MIN_RATIO)
         certain = exact_share(own, data.series)
