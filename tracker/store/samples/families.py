@@ -78,6 +78,7 @@ class SeriesKey(NamedTuple):
 class RankRows(Struct, frozen=True):
     """The rows of one rank. `tables`: as in `tracker.profile.Rows`, at least the columns that are read here. `way`: see
     `way_of`. `by_owner`: whether its memory is counted to the op that a user would name, else to the allocator.
+    `has_windows`: whether its steps are windows of the device.
     """
 
     rank: int
@@ -87,6 +88,7 @@ class RankRows(Struct, frozen=True):
     steps: Sequence[StepRow]
     tables: Mapping[str, Table]
     by_owner: bool = False
+    has_windows: bool = False
 
 
 class Family(Struct, frozen=True):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, text
 
-from tracker.profile import OWNER_SETTING
+from tracker.profile import OWNER_SETTING, STEP_SETTING
 from tracker.store import bulk
 from tracker.store.bulk import Column
 from tracker.store.details import Placed
@@ -83,8 +83,10 @@ def _rank_rows(item: Placed) -> RankRows:
     stage = item.capture.parallel.get("stage")
     rows = item.rows
     way = way_of(item.capture.settings)
-    by_owner = OWNER_SETTING in item.capture.settings
-    return RankRows(item.rank, -1 if stage is None else stage, way, rows.overall, rows.steps, rows.tables, by_owner)
+    by_owner, has_windows = (name in item.capture.settings for name in (OWNER_SETTING, STEP_SETTING))
+    return RankRows(
+        item.rank, -1 if stage is None else stage, way, rows.overall, rows.steps, rows.tables, by_owner, has_windows
+    )
 
 
 def _line(connection: Connection, run_id: int) -> tuple[int, ...]:
