@@ -37,7 +37,7 @@ _TIMES: Final = (
     Metric("mean_step_ns", "Mean step", 1),
     Metric("marker_ns", "Marker of the step on the host", 1),
     Metric("slow_steps", "Slow steps (above 1.2 times the median)", 1, unit="count"),
-    Metric("e2e_ns", "E2E", in_step=True),
+    Metric("e2e_ns", "E2E"),
     Metric("compute_ns", "Computing", 1, in_step=True),
 )
 _EXPOSED: Final = Metric("exposed_communication_ns", "Exposed communication", 1, in_step=True)

@@ -120,7 +120,7 @@ def _whole_tables(side: Loaded, captures: Columns) -> Tables:
     """What no filter and no grain concerns."""
     steps, overall = _with_spread(side), summaries.with_shares(captures.without("run_id"))
     return {
-        "overall": overall,
+        "overall": overall.without("whole_ns"),
         "steps": steps,
         "rank_summary": summaries.of_ranks(overall),
         "step_summary": summaries.of_steps(steps),
@@ -144,7 +144,7 @@ def _with_spread(side: Loaded) -> Columns:
     """The steps with `shortest_ns` and `longest_ns`: of a row that is the mean of several steps NA, unless the source
     names the shortest and the longest of them.
     """
-    steps = side.steps.without("run_id")
+    steps = side.steps.without("run_id").without("whole_ns")
     alone, duration = steps.integers("steps") == 1, steps.integers("duration_ns")
     unknown = ~(alone & steps.known("duration_ns"))
     ends = [Column(np.where(unknown, 0, duration), unknown.copy()) for _ in range(2)]
