@@ -15,6 +15,7 @@ from tracker.intake import sidecar
 from tracker.intake.devices import parse_device, spelled
 from tracker.intake.sidecar import NOTHING, Sidecar
 from tracker.profile import UNKNOWN_DEVICE, Capture
+from tracker.timeline.windows import overlap_warning
 
 if TYPE_CHECKING:
     from tracker.errors import TrackerError
@@ -129,13 +130,17 @@ def unpacked_pieces(
 def pieces_of(
     profile: Profile, place: str, options: IngestOptions, *, said: Sidecar | None, warnings: Sequence[str] = ()
 ) -> list[Piece]:
-    """The captures of a profile that lies at `place`, with rows; the first one bears the warnings."""
+    """The captures of a profile that lies at `place`, with rows; the first one bears the warnings of the profile."""
     try:
         return [
             Piece(
                 _with(timeline.build(capture), said or NOTHING, options.otherwise, is_first=number == 0),
                 profile.format,
-                (*profile.warnings, *warnings) if number == 0 else (),
+                (
+                    *(profile.warnings if number == 0 else ()),
+                    *_about_markers(capture),
+                    *(warnings if number == 0 else ()),
+                ),
                 place,
                 said,
             )
@@ -143,6 +148,10 @@ def pieces_of(
         ]
     except OverflowError as error:
         raise SourceError(place, "", str(error), remedy="export the profile again") from error
+
+
+def _about_markers(capture: Capture) -> tuple[str, ...]:
+    return () if capture.events is None else tuple(filter(None, [overlap_warning(capture.events.markers)]))
 
 
 def _with(capture: Capture, said: Sidecar, otherwise: Sidecar, *, is_first: bool) -> Capture:
