@@ -1,5 +1,5 @@
-"""Steps are windows of the device: a step keeps how long the marker of the host lasts. NULL: read before there were
-windows, or of no device.
+"""Steps are windows of the device: a step keeps how long the marker of the host lasts, and how long the device waits
+for the host. NULL: read before there were windows, or of no device.
 """
 
 from __future__ import annotations
@@ -19,4 +19,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    op.get_bind().exec_driver_sql("ALTER TABLE step DROP COLUMN marker_ns")
+    for table, column in (("step", "marker_ns"), ("step", "host_idle_ns"), ("capture", "host_idle_ns")):
+        op.get_bind().exec_driver_sql(f"ALTER TABLE {table} DROP COLUMN {column}")

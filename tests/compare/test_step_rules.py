@@ -7,7 +7,6 @@ from msgspec.structs import replace
 
 from tests.factories import capture, record
 from tracker.compare import diff, show
-from tracker.profile import STEP_RULES, STEP_SETTING
 from tracker.store import Store, save_run
 
 REMEDY = "tracker ingest --again reads their files again"
@@ -15,9 +14,10 @@ REMEDY = "tracker ingest --again reads their files again"
 
 def save(store: Store, version: str, step_ns: int, *, older: bool = False, at: int = 0) -> None:
     """A run of two steps on a device, cut by the rule of today unless `older`."""
-    settings = {} if older else {STEP_SETTING: STEP_RULES}
-    one = capture(steps=2, step_ns=step_ns, settings=settings, started_at_ns=at)
-    if not older:
+    one = capture(steps=2, step_ns=step_ns, started_at_ns=at)
+    if older:
+        one = replace(one, settings={})
+    else:
         steps = tuple(replace(row, marker_ns=row.breakdown.duration_ns) for row in one.rows.steps)
         one = replace(one, rows=replace(one.rows, steps=steps))
     save_run(store, record(version, started_at_ns=at), [one], formats=["torch_profiler"])

@@ -147,6 +147,38 @@ def test_main_stream_is_that_with_most_compute():
     assert parts(made.built()) == [(0, 0, 120, 100, 0, 0, 20)]
 
 
+def test_host_is_blamed_only_where_nothing_launched_waits():
+    """Gaps of the device: 0-20 (the launch ends at 11), 60-80 (launched long before), 90-130 (launch until 121), then
+    a tail of 20 that nothing ends: 11 + 0 + 31 + 20 of 100 ns of idle time.
+    """
+    made = Made()
+    made.step(0, 0, 160)
+    launched(made, "gemm", 10, 20, 60)
+    launched(made, "gemm", 30, 80, 90)
+    launched(made, "gemm", 120, 130, 140)
+    (step,) = made.built().steps
+    assert (step.breakdown.idle_ns, step.breakdown.host_idle_ns) == (100, 62)
+
+
+def test_work_launched_later_that_waits_already_clears_the_host():
+    """Two starts of gaps: 0-1, and from 50 until the launch of any later work ends at 61: the host has 1 + 11."""
+    made = Made()
+    made.step(0, 0, 200)
+    launched(made, "gemm", 0, 1, 50)
+    launched(made, "gemm", 99, 100, 150)
+    launched(made, "gemm", 60, 150, 200, stream=8)
+    (step,) = made.built().steps
+    assert (step.breakdown.idle_ns, step.breakdown.host_idle_ns) == (51, 12)
+
+
+def test_without_launches_nobody_knows_what_the_device_waits_for():
+    made = Made()
+    made.step(0, 0, 100)
+    made.kernel("gemm", 10, 20)
+    (step,) = made.built().steps
+    assert (step.breakdown.idle_ns, step.breakdown.host_idle_ns) == (90, None)
+
+
 def test_without_compute_kernels_the_markers_are_the_windows():
     made = Made()
     made.step(0, 0, 100)
@@ -205,10 +237,13 @@ def known(rows: Rows) -> list[tuple[Any, ...]]:
 
 @given(captures())
 def test_windows_never_overlap_and_parts_add_up(made):
-    rows = known(made.built())
+    built = made.built()
+    rows = known(built)
     for _, _, step_ns, *of_step in rows:
         assert sum(of_step) == step_ns
         assert all(0 <= part <= step_ns for part in of_step)
+    for own in (row.breakdown for row in built.steps):
+        assert own.host_idle_ns is None or 0 <= own.host_idle_ns <= own.idle_ns
     in_time = sorted((start, start + step_ns) for _, start, step_ns, *_ in rows)
     assert all(before[1] <= after[0] for before, after in pairwise(in_time))
 

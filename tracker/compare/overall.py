@@ -44,6 +44,7 @@ _EXPOSED: Final = Metric("exposed_communication_ns", "Exposed communication", 1,
 _REST: Final = (
     Metric("exposed_copy_ns", "Exposed copies (memcpy, SDMA)", 1, in_step=True),
     Metric("idle_ns", "Idle time", 1, in_step=True),
+    Metric("host_idle_ns", "Idle, with nothing launched", 2, in_step=True),
     Metric("rest_ns", "Rest (of medians)", 1, in_step=True),
     Metric("idle_share", "Idle share of the step", 1, unit="ratio"),
     Metric("communication_ns", "Communication, overlapped or not", in_step=True),

@@ -59,7 +59,8 @@ _RANKS_BESIDE: Final = 4  # more ranks than this are summed up as minimum, media
 _KERNEL: Final = ("name", "canonical_name", "type", "core_type", "input_shapes")
 _BREAKDOWN: Final = {
     "duration_ns": "duration", "e2e_ns": "E2E", "compute_ns": "  compute",
-    "exposed_communication_ns": "  exposed communication", "exposed_copy_ns": "  exposed copies", "idle_ns": "  idle",
+    "exposed_communication_ns": "  exposed communication", "exposed_copy_ns": "  exposed copies",
+    "idle_ns": "  idle", "host_idle_ns": "    with nothing launched",
     "communication_ns": "communication", "overlap_ns": "  overlapped by compute", "copy_ns": "copies",
     "kernel_total_ns": "kernel time, summed", "unlinked_kernel_total_ns": "  without a launch",
     "kernel_count": "kernels", "data_loading_ns": "data loading", "data_loading_idle_ns": "  while the device idles",

@@ -294,6 +294,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "peak_reserved_bytes": "largest size that the framework's allocator had reserved",
     "data_loading_ns": "time in the data loader",
     "data_loading_idle_ns": "of that, time in which the device did nothing",
+    "host_idle_ns": "idle time in which no launched work waited: the device waits for the host",
     "bubble_ns": "pipeline bubble, where the profiler says it",
     "preparing_ns": "preparation before the step, where the profiler says it",
     "samples_per_second": "throughput, where the profiler says it",

@@ -176,3 +176,4 @@ class Capture(BreakdownColumns, CaptureKey, table=True):
     __tablename__ = "capture"
     pruned_at_ns: int | None = value()
     data_loading_idle_ns: int | None = value()
+    host_idle_ns: int | None = value()
