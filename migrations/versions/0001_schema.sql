@@ -342,10 +342,11 @@ CREATE TABLE capture (
     communication_total_ns BIGINT, copy_total_ns BIGINT, unlinked_kernel_count BIGINT,
     unlinked_kernel_total_ns BIGINT, peak_allocated_bytes BIGINT, peak_reserved_bytes BIGINT, data_loading_ns BIGINT,
     bubble_ns BIGINT, preparing_ns BIGINT, samples_per_second DOUBLE PRECISION, pruned_at_ns BIGINT,
-    data_loading_idle_ns BIGINT,
+    data_loading_idle_ns BIGINT, identity BYTEA,
     CONSTRAINT pk_capture PRIMARY KEY (run_id, rank),
     CONSTRAINT fk_capture_run_id_run FOREIGN KEY(run_id) REFERENCES run (id)
 );
+CREATE INDEX ix_capture_identity ON capture (identity);
 
 CREATE TABLE judged_version (
     workload_id BIGINT NOT NULL, configuration_id BIGINT NOT NULL, device_id BIGINT NOT NULL,

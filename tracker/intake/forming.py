@@ -10,7 +10,9 @@ from typing import Final
 from msgspec.structs import replace
 
 from tracker.errors import SourceError
+from tracker.intake.identity import leave_out_copies
 from tracker.intake.pieces import Piece
+from tracker.intake.unranked import keep_one_cycle, rank_the_unranked
 from tracker.profile import Capture
 
 
@@ -26,7 +28,10 @@ def form_runs(pieces: Sequence[Piece], *, as_run: bool = False) -> list[list[Pie
     for piece in pieces:
         # packs of two machines may hold files of one name
         files.setdefault((piece.path, *piece.paths), []).append(piece)
-    ordered = sorted(files.values(), key=lambda file: (file[0].capture.started_at_ns or 0, file[0].paths))
+    distinct = leave_out_copies(list(files.values()))
+    if not as_run:
+        distinct = rank_the_unranked(keep_one_cycle(distinct))
+    ordered = sorted(distinct, key=lambda file: (file[0].capture.started_at_ns or 0, file[0].paths))
     if as_run:
         return [_number_ranks(ordered)] if ordered else []
     groups: list[list[list[Piece]]] = []

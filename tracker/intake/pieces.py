@@ -13,6 +13,7 @@ from tracker import config, readers, timeline
 from tracker.errors import SourceError
 from tracker.intake import sidecar
 from tracker.intake.devices import parse_device, spelled
+from tracker.intake.identity import Fingerprint, fingerprint_of
 from tracker.intake.sidecar import NOTHING, Sidecar
 from tracker.profile import UNKNOWN_DEVICE, Capture
 
@@ -66,6 +67,7 @@ class Piece(Struct, frozen=True):
     `path`: the file or folder that was claimed for it, '' where only its sources are known. `said`: by its sidecar,
     None where it has none; what that adds to the capture is in there already. `asked`: by the user when it was packed,
     as by options of the ingest. `rules_version`: of the naming and category rules that its rows were made with.
+    `fingerprint`: what tells it from all other captures, whatever file holds it.
     """
 
     capture: Capture
@@ -75,6 +77,7 @@ class Piece(Struct, frozen=True):
     said: Sidecar | None = None
     asked: Sidecar = NOTHING
     rules_version: int = timeline.RULES_VERSION
+    fingerprint: Fingerprint = Fingerprint()
 
     @property
     def told(self) -> Sidecar:
@@ -129,18 +132,25 @@ def pieces_of(
 ) -> list[Piece]:
     """The captures of a profile that lies at `place`, with rows; the first one bears the warnings."""
     try:
-        return [
-            Piece(
-                _with(timeline.build(capture), said or NOTHING, options.otherwise, is_first=number == 0),
-                profile.format,
-                (*profile.warnings, *warnings) if number == 0 else (),
-                place,
-                said,
-            )
-            for number, capture in enumerate(profile.captures)
-        ]
+        captures = [timeline.build(capture) for capture in profile.captures]
     except OverflowError as error:
         raise SourceError(place, "", str(error), remedy="export the profile again") from error
+    pieces = []
+    for number, built in enumerate(captures):
+        is_first = number == 0
+        capture = _with(built, said or NOTHING, options.otherwise, is_first=is_first)
+        fingerprint = fingerprint_of(capture, profile.format)
+        pieces.append(
+            Piece(
+                replace(capture, identity=fingerprint.digest()),
+                profile.format,
+                (*profile.warnings, *warnings) if is_first else (),
+                place,
+                said,
+                fingerprint=fingerprint,
+            )
+        )
+    return pieces
 
 
 def _with(capture: Capture, said: Sidecar, otherwise: Sidecar, *, is_first: bool) -> Capture:
