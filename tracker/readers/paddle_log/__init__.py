@@ -25,7 +25,7 @@ NAME: Final = "paddle_log"
 
 # a number that is no address: `ips: 127.0.0.1` names a host
 _SAYS: Final = re.compile(
-    rb"\b(?:avg_)?(?:batch_cost|reader_cost|ips) ?: *\d+\.\d+(?![.\d])|(?<!=)={8,}+Perf Summary={8,}"
+    rb"\b(?:avg_)?(?:batch_cost|reader_cost|ips)(?: ?: *|=)\d+\.\d+(?![.\d])|(?<!=)={8,}+Perf Summary={8,}"
 )
 
 

@@ -170,7 +170,10 @@ def _step(shown: Shown) -> Table:
         known.append((PARTS["outside_ns"], step - e2e))
     rows = [(label, format_ns(value, unit), value / whole if whole else None) for label, value in known]
     beside = [name for name in _BESIDE if numbers.get(name)]
-    rows += [(PARTS[name], cell(numbers[name], unit_of(name)), None) for name in beside]
+    labels_beside = dict(PARTS)
+    if counted_in := shown.run.get("throughput_unit"):
+        labels_beside["samples_per_second"] = str(counted_in)
+    rows += [(labels_beside[name], cell(numbers[name], unit_of(name)), None) for name in beside]
     columns = [
         Column("", lambda row: row[0], left=True), Column("", lambda row: row[1]),
         Column("of step" if step else "of E2E", lambda row: "" if row[2] is None else share(row[2])),
