@@ -294,10 +294,14 @@ def test_appended_log_states_the_batch_of_its_last_training(tmp_path: Path):
 
 
 def test_steps_that_restart_without_a_pause_are_one_training(tmp_path: Path):
-    lines = [f"2026-05-28 20:{minute}:00 {interval(step, 0.1, 40.0)}" for minute, step in ((10, 10), (11, 20), (12, 10))]
+    lines = [
+        f"2026-05-28 20:{minute}:00 {interval(step, 0.1, 40.0)}" for minute, step in ((10, 10), (11, 20), (12, 10))
+    ]
     assert len(read(log(tmp_path, *lines)).rows.steps) == 3  # a new epoch
 
 
 def test_steps_that_restart_after_a_pause_are_two_trainings(tmp_path: Path):
-    lines = [f"2026-05-28 20:{minute}:00 {interval(step, 0.1, 40.0)}" for minute, step in ((10, 10), (11, 20), (45, 10))]
+    lines = [
+        f"2026-05-28 20:{minute}:00 {interval(step, 0.1, 40.0)}" for minute, step in ((10, 10), (11, 20), (45, 10))
+    ]
     assert len(read(log(tmp_path, *lines)).rows.steps) == 1

@@ -72,9 +72,7 @@ def _run_level(rows: RankRows) -> Measured:
     step = list(RUN_LEVEL).index("step")
     table[-1, 0] = mean_over_steps(table[step : step + 1], weights)[0]
     found = [*((field, name) for name, field in RUN_LEVEL.items()), MEAN_STEP]
-    keys = [
-        SeriesKey(RUN, metric, name, rows.unit if metric == THROUGHPUT else "", rows.way) for metric, name in found
-    ]
+    keys = [SeriesKey(RUN, metric, name, rows.unit if metric == THROUGHPUT else "", rows.way) for metric, name in found]
     return _kept(keys, table, None, weights)
 
 
