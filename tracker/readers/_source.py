@@ -58,6 +58,9 @@ def open_source(path: Path) -> BinaryIO:
         raise SourceError(path, "", f"cannot be opened: {error.strerror or error}") from error
 
 
+_MARK: Final = b"?"
+
+
 def no_file(path: Path) -> SourceError:
     """The error for what stands where a file should."""
     # such as that of <(zcat a.json.gz), which can be read once only
@@ -173,13 +176,16 @@ class SourceText:
     """The UTF-8 content of one file, block by block: counted, limited, checked and hashed on the way.
 
     Iterate once, to the end; then `source()` describes the file. `ended_early` is True where a gzip stream was cut and
-    `options.allow_partial` lets that pass.
+    `options.allow_partial` lets that pass. `replaces_bytes`: whether bytes that are no UTF-8 stand as `?` each, of which
+    `replaced_bytes` counts how many there are; else they are an error.
     """
 
     def __init__(self, path: Path, options: ReadOptions, block_bytes: int = BLOCK_BYTES) -> None:
         self.path = path
         self.ended_early = False
         self.bytes_read = 0
+        self.replaces_bytes = False
+        self.replaced_bytes = 0
         self._options = options
         self._block_bytes = block_bytes
         self._digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
@@ -189,6 +195,7 @@ class SourceText:
         from concurrent.futures import ThreadPoolExecutor
 
         decoder = codecs.getincrementaldecoder("utf-8")()
+        held = b""  # the first bytes of a character whose last ones are in the next block
         # hashing takes a third as long as decoding and needs no lock of Python's: it runs beside it
         with open_source(self.path) as file, ThreadPoolExecutor(1, "digest") as beside:
             hashed = beside.submit(self._digest.update, b"")
@@ -196,14 +203,21 @@ class SourceText:
             file.seek(0)
             try:
                 for block in content_blocks(self.path, file, self._block_bytes):
-                    self._check_text(block, decoder)
+                    if self.replaces_bytes:
+                        text, held = self._replaced(held + block)
+                    else:
+                        self._check_text(block, decoder)
+                        text = block
                     hashed.result()
                     hashed = beside.submit(self._digest.update, block)
                     self.bytes_read += len(block)
                     self._check_size()
                     if self._options.progress:
                         self._options.progress(file.tell(), self._bytes_on_disk)
-                    yield block
+                    yield text
+                if held:
+                    self.replaced_bytes += len(held)
+                    yield _MARK * len(held)
             except EOFError as error:
                 self._accept_early_end(error)
 
@@ -224,6 +238,27 @@ class SourceText:
                 raise SourceError(self.path, "byte 0", "the text is UTF-16", remedy=SAVE_AS_UTF_8) from error
             place = f"byte {self.bytes_read - pending + error.start}"
             raise SourceError(self.path, place, "not UTF-8 text", remedy=SAVE_AS_UTF_8) from error
+
+    def _replaced(self, block: bytes) -> tuple[bytes, bytes]:
+        """Return a block with `?` for each byte that is no UTF-8, and its last bytes where they are half a character."""
+        if block.isascii():
+            return block, b""
+        if self.bytes_read == 0 and block.startswith(UTF_16):
+            raise SourceError(self.path, "byte 0", "the text is UTF-16", remedy=SAVE_AS_UTF_8)
+        parts: list[bytes] = []
+        start = 0
+        while True:
+            try:
+                block[start:].decode("utf-8")
+            except UnicodeDecodeError as error:
+                bad, behind = start + error.start, start + error.end
+                if behind == len(block) and error.reason == "unexpected end of data":
+                    return b"".join([*parts, block[start:bad]]), block[bad:]
+                parts += [block[start:bad], _MARK * (behind - bad)]
+                self.replaced_bytes += behind - bad
+                start = behind
+            else:
+                return b"".join([*parts, block[start:]]), b""
 
     def _check_size(self) -> None:
         if self.bytes_read > self._options.max_bytes:

@@ -41,7 +41,7 @@ def captures_of(
     partial += left_out(step for part in parts for step in part.cut_steps)
     # the rank belongs to the first: one trace is written by one rank
     captures = tuple(_capture(part, facts, text.source(), partial, is_first=i == 0) for i, part in enumerate(parts))
-    return captures, (*_warnings(collector, captures, options, partial), *notes)
+    return captures, (*_warnings(collector, captures, options, partial), *chunks.notes, *notes)
 
 
 def _top(text: SourceText, top_text: bytes) -> Top:

@@ -40,7 +40,7 @@ Lane = tuple[int | str | None, int | str | None]
 class Trace:
     """All events of one trace, of one file or several, as columns. Lanes are `(pid, tid)`, in order of first sight.
 
-    `left_open`: names of the files without the `]` behind their last event.
+    `left_open`: names of the files without the `]` behind their last event. `notes`: what to know of their text.
     """
 
     decode: Callable[[bytes], list[Any]] = staticmethod(EVENTS.decode)
@@ -55,6 +55,7 @@ class Trace:
         self.plane_lanes: set[int] = set()
         self.skipped = 0
         self.left_open: list[str] = []
+        self.notes: list[str] = []
         span = {"start_ns": np.int64, "end_ns": np.int64, "lane": np.int32, "name": np.int32}
         texts = dict.fromkeys(("input_shapes", "input_types", "module", "call_stack"), np.int32)
         self.ops = Growing(**span, **texts, sequence=np.int64, is_backward=np.int8, is_annotation=np.int8)
@@ -99,6 +100,7 @@ class Trace:
             self.add(chunk)
         if chunks.is_open:
             self.left_open.append(path.name)
+        self.notes += [f"{path.name}: {note}" for note in chunks.notes]
         return text.source(), "the gzip stream ends early" if text.ended_early else chunks.partial
 
     # -- chunk by chunk
