@@ -7,6 +7,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
@@ -127,16 +128,46 @@ def source_of(path: Path, options: ReadOptions) -> Source:
 
 def content_blocks(path: Path, file: BinaryIO, size: int = BLOCK_BYTES) -> Iterator[bytes]:
     """The content in blocks of at most `size` bytes; EOFError behind the last byte of a gzip stream that was cut."""
-    start = file.read(2)
+    start = file.read(len(GZIP_MAGIC))
     file.seek(0)
     if start == GZIP_MAGIC:
-        yield from _gunzip(path, file, size)
+        yield from _gunzip_again(path, _gunzip(path, file, size), size)
     else:
         while block := file.read(size):
             yield block
 
 
-def _gunzip(path: Path, file: BinaryIO, size: int) -> Iterator[bytes]:
+def _gunzip_again(path: Path, blocks: Iterator[bytes], size: int) -> Iterator[bytes]:
+    """Unpack what was compressed twice, as by a script that compresses what the profiler has compressed already."""
+    head = b""
+    while len(head) < len(GZIP_MAGIC):
+        block = next(blocks, None)
+        if block is None:
+            break
+        head += block
+    rest = chain([head], blocks) if head else blocks
+    yield from _gunzip(path, _Blocks(rest), size) if head.startswith(GZIP_MAGIC) else rest
+
+
+class _Blocks:
+    """The bytes of some blocks as a file to read from."""
+
+    def __init__(self, blocks: Iterator[bytes]) -> None:
+        self._blocks = blocks
+        self._read = 0
+
+    def read(self, _size: int) -> bytes:
+        """Return the next block, whatever its size; b"" behind the last one."""
+        block = next(self._blocks, b"")
+        self._read += len(block)
+        return block
+
+    def tell(self) -> int:
+        """Return how many bytes were read."""
+        return self._read
+
+
+def _gunzip(path: Path, file: BinaryIO | _Blocks, size: int) -> Iterator[bytes]:
     from isal import igzip_lib
 
     damaged = cast("type[Exception]", igzip_lib.IsalError)  # isal's stubs take it for an instance
@@ -163,7 +194,7 @@ def _gunzip(path: Path, file: BinaryIO, size: int) -> Iterator[bytes]:
             yield block
 
 
-def _behind_zeros(rest: bytes, file: BinaryIO, size: int) -> bytes:
+def _behind_zeros(rest: bytes, file: BinaryIO | _Blocks, size: int) -> bytes:
     """What is left of `rest` and the blocks behind it from the first byte that is not zero; b"" at the end."""
     while not (found := rest.lstrip(b"\0")):
         rest = file.read(size)

@@ -35,7 +35,10 @@ _NUMBER_TIME: Final = re.compile(rb'"ts"\s*:\s*\d')
 # what CANN's own msprof_*.json has not: the events of the framework
 _FRAMEWORK: Final = re.compile(rb'"cat"\s*:\s*"(?:cpu_op|python_function|enqueue|dequeue|async_npu)"')
 _OWN: Final = re.compile(rb'"(?:Ascend Hardware|CANN|Overlap Analysis|async_npu)"')
-_HEADER: Final = re.compile(rb"(?:\xef\xbb\xbf)?[^\r\n]*\bName\b[^\r\n]*\bAccelerator Core\b[^\r\n]*\bDuration")
+# a table with Op Name is that of CANN
+_HEADER: Final = re.compile(
+    rb"(?![^\r\n]*\bOp ?Name\b)(?=[^\r\n]*\bName\b)(?=[^\r\n]*\bAccelerator Core\b)(?=[^\r\n]*\bDuration)", re.IGNORECASE
+)
 
 
 def sniff(path: Path, head: bytes) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 
 from tracker.errors import SourceError
 from tracker.profile import MISSING, LaunchLevel, Source, Strings
+from tracker.readers._ascend import mindspore
 from tracker.readers._ascend.counters import CounterRows
 from tracker.readers._ascend.levels import LEVELS
 from tracker.readers._ascend.shapes import op_shapes_text, op_types_text
@@ -77,6 +78,7 @@ class Trace:
             "python_function": self._add_frame,
             "enqueue": self._add_queue,
             "dequeue": self._add_queue,
+            mindspore.CATEGORY: self._add_mindspore,
         }
         self._known: dict[tuple[str, object], int] = {}
         self._path = Path()
@@ -183,6 +185,14 @@ class Trace:
             _int(args.forward_thread, 0) > 0 and sequence >= 0,
             is_annotation,
         ))  # fmt: skip
+
+    def _add_mindspore(self, span: tuple[int, ...], args: Args, event: Event, rows: dict[str, list[Any]]) -> None:
+        found = mindspore.host_name(event.name or "")
+        if marker := MARKER.fullmatch(found.name):
+            rows.setdefault("markers", []).append((*span[:3], int(marker.group(1))))
+            return
+        name, module = self.strings.code(found.name), self.strings.code(found.module)
+        rows.setdefault("ops", []).append((*span[:3], name, 0, 0, module, 0, -1, False, not found.is_operator))
 
     def _code(self, kind: str, value: object, translate: Callable[[str], str]) -> int:
         """The code of a translated text; each distinct text is translated once."""
