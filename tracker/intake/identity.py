@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -11,7 +12,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tracker.profile import Capture
+from tracker.profile import Capture, Rows
 
 if TYPE_CHECKING:
     from tracker.intake.pieces import Piece
@@ -26,17 +27,20 @@ class Fingerprint(Struct, frozen=True):
 
     `process`: who ran and when it began. `steps`: number, start and duration of each. `sums`: how many events of each
     kind there are, and how long they took together. A capture without an absolute start has no process.
+    `collectives`: how often the ranks exchanged what, which is equal in all ranks of one job.
     """
 
     process: tuple[str, ...] = ()
     steps: tuple[tuple[int, int, int | None], ...] = ()
     sums: tuple[int, ...] = ()
+    collectives: tuple[tuple[str, int], ...] = ()
 
     def digest(self) -> bytes:
         """Return what stands for all of it; b"" where the process is not known."""
         if not self.process:
             return b""
-        return hashlib.blake2b(msgspec.msgpack.encode(self), digest_size=_DIGEST_BYTES).digest()
+        content = msgspec.msgpack.encode((self.process, self.steps, self.sums))
+        return hashlib.blake2b(content, digest_size=_DIGEST_BYTES).digest()
 
     def begins(self, other: Fingerprint) -> bool:
         """Whether this is the first part of `other`: of the same process, and its steps are the first of those."""
@@ -57,7 +61,15 @@ def fingerprint_of(capture: Capture, format: str) -> Fingerprint:
             values = np.asarray(rows.tables.get(table, {}).get(column, ()), dtype=np.int64)
             sums.append(int(values.sum(dtype=np.uint64)))
     steps = tuple((row.step, row.start_ns, row.breakdown.duration_ns) for row in rows.steps)
-    return Fingerprint(tuple(map(str, place)), steps, tuple(sums))
+    return Fingerprint(tuple(map(str, place)), steps, tuple(sums), _collectives_of(rows))
+
+
+def _collectives_of(rows: Rows) -> tuple[tuple[str, int], ...]:
+    table = rows.tables.get("communication", {})
+    calls: Counter[str] = Counter()
+    for kind, count in zip(table.get("kind", ()), table.get("calls", ()), strict=True):
+        calls[str(kind)] += int(count)
+    return tuple(sorted(calls.items()))
 
 
 def leave_out_copies(files: Sequence[list[Piece]]) -> list[list[Piece]]:
