@@ -26,7 +26,7 @@ class Fingerprint(Struct, frozen=True):
     """What tells a capture from all others, whatever file holds it.
 
     `process`: who ran and when it began. `steps`: number, start and duration of each. `sums`: how many events of each
-    kind there are, and how long they took together. A capture without an absolute start has no process.
+    kind there are, how long they took together, and what they are called. A capture without an absolute start has no process.
     `collectives`: how often the ranks exchanged what, which is equal in all ranks of one job.
     """
 
@@ -60,8 +60,16 @@ def fingerprint_of(capture: Capture, format: str) -> Fingerprint:
         for table, column in columns.items():
             values = np.asarray(rows.tables.get(table, {}).get(column, ()), dtype=np.int64)
             sums.append(int(values.sum(dtype=np.uint64)))
+    sums.append(_number_of_names(rows))
     steps = tuple((row.step, row.start_ns, row.breakdown.duration_ns) for row in rows.steps)
     return Fingerprint(tuple(map(str, place)), steps, tuple(sums), _collectives_of(rows))
+
+
+def _number_of_names(rows: Rows) -> int:
+    """Return a number that stands for the names of all operators and kernels, as the source wrote them."""
+    names = sorted({*rows.tables.get("op_key", {}).get("name", ()), *rows.tables.get("kernel_key", {}).get("name", ())})
+    content = msgspec.msgpack.encode([name.encode("utf-8", "surrogatepass") for name in names])
+    return int.from_bytes(hashlib.blake2b(content, digest_size=7).digest(), "big")
 
 
 def _collectives_of(rows: Rows) -> tuple[tuple[str, int], ...]:

@@ -6,24 +6,18 @@ verdict out of one run.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from tracker.errors import SourceError
 from tracker.intake.pieces import Piece
+from tracker.profile.numbered_names import Differing, differing_numbers, rank_by_parallelism, skeleton_of
 from tracker.units import ranges
 
-_NUMBER: Final = re.compile(r"\d+")
-_RANK_WORD: Final = re.compile(r"(?:rank|tp|dp|pp|ep|cp|gpu|npu|device|card|worker|proc(?:ess)?)$", re.IGNORECASE)
-_REPEAT_WORD: Final = re.compile(
-    r"(?:run|repeat|rep|iter(?:ation)?|trial|try|seed|attempt|exp(?:eriment)?|sample|test|v(?:ersion)?)$", re.IGNORECASE
-)
-_BETWEEN: Final = re.compile(r"[\W_]*$")
 _LARGEST_RANK: Final = 1 << 20
 _LISTED: Final = 10
 _WITHOUT_PROFILER: Final = ("off", "summary")
@@ -33,15 +27,6 @@ HOW_TO_PART: Final = (
 )
 
 File = list[Piece]
-
-
-class _Names(Struct, frozen=True):
-    """How the names of some files differ. `columns`: of each number that differs, its value in each name; `words`: the
-    word before each of them.
-    """
-
-    columns: tuple[tuple[str, ...], ...]
-    words: tuple[str, ...]
 
 
 def rank_the_unranked(files: Sequence[File]) -> list[File]:
@@ -59,7 +44,16 @@ def rank_the_unranked(files: Sequence[File]) -> list[File]:
                 continue
             for place, file in _with_ranks(group, ranks):
                 ranked[files.index(place)] = file
-    return ranked
+    return [_with_rank_of_name(file) for file in ranked]
+
+
+def _with_rank_of_name(file: File) -> File:
+    """Return a file with the rank that its name states, if it states none itself."""
+    first = file[0]
+    rank = rank_by_parallelism(Path(first.place).name)
+    if rank is None or any(piece.capture.rank is not None for piece in file):
+        return file
+    return [replace(first, capture=replace(first.capture, rank=rank)), *file[1:]]
 
 
 def keep_one_cycle(files: Sequence[File]) -> list[File]:
@@ -106,7 +100,7 @@ def _families(files: Sequence[File], *, ranked: bool = False) -> Iterator[list[F
         path = Path(piece.place)
         key = (
             path.parent,
-            _NUMBER.sub("#", path.name),
+            skeleton_of(path.name),
             piece.format,
             capture.device,
             capture.world_size,
@@ -142,15 +136,8 @@ def _at_one_time(family: Sequence[File]) -> Iterator[list[File]]:
         yield group
 
 
-def _names(files: Sequence[File]) -> _Names:
-    texts = [Path(file[0].place).name for file in files]
-    columns, words = [], []
-    for matches in zip(*(_NUMBER.finditer(text) for text in texts), strict=True):
-        values = tuple(match.group() for match in matches)
-        if len(set(values)) > 1:
-            columns.append(values)
-            words.append(_BETWEEN.sub("", texts[0][: matches[0].start()]))
-    return _Names(tuple(columns), tuple(words))
+def _names(files: Sequence[File]) -> Differing:
+    return differing_numbers([Path(file[0].place).name for file in files])
 
 
 def _ranks_of(group: Sequence[File]) -> list[int]:
@@ -161,23 +148,21 @@ def _ranks_of(group: Sequence[File]) -> list[int]:
     names = _names(group)
     ordinals = [file[0].capture.device_ordinal for file in group]
     on_other_devices = None not in ordinals and len(set(ordinals)) == len(group)
-    word = names.words[0] if len(names.columns) == 1 else ""
-    says_repeat = len(names.columns) == 1 and _REPEAT_WORD.search(word) is not None
-    if says_repeat and not on_other_devices:
+    if names.is_of_repeats and not on_other_devices:
         return []
     numbers = [int(text) for text in names.columns[0]] if len(names.columns) == 1 else []
-    is_one_column = bool(numbers) and len(set(numbers)) == len(group) and not says_repeat
+    is_one_column = bool(numbers) and len(set(numbers)) == len(group) and not names.is_of_repeats
     together = max(_window(file)[0] for file in group) <= min(_window(file)[1] for file in group)
-    if not together or not (is_one_column or (on_other_devices and not says_repeat)):
+    if not together or not (is_one_column or (on_other_devices and not names.is_of_repeats)):
         raise _open_question(group, names, together=together)
-    if is_one_column and _RANK_WORD.search(word) and max(numbers) < _LARGEST_RANK:
+    if is_one_column and names.is_of_ranks and max(numbers) < _LARGEST_RANK:
         return numbers
     order = sorted(numbers) if is_one_column else sorted(ordinal for ordinal in ordinals if ordinal is not None)
     values = numbers if is_one_column else ordinals
     return [order.index(value) for value in values if value is not None]
 
 
-def _open_question(group: Sequence[File], names: _Names, *, together: bool) -> SourceError:
+def _open_question(group: Sequence[File], names: Differing, *, together: bool) -> SourceError:
     first, second = (Path(file[0].place) for file in group[:2])
     count = len(names.columns)
     how = f"and their names differ in {count} numbers" if count > 1 else "and their names differ in one number"
@@ -202,14 +187,14 @@ def _with_ranks(group: Sequence[File], ranks: Sequence[int]) -> Iterator[tuple[F
 def _cycles(family: Sequence[File]) -> list[File]:
     """Return the files of a family that are cycles of one process, in order of time; [] where they are not."""
     names = _names(family)
-    if len(names.columns) != 1 or _REPEAT_WORD.search(names.words[0]):
+    if len(names.columns) != 1 or names.is_of_repeats:
         return []
     processes = {file[0].capture.process for file in family if file[0].capture.process}
     hosts = {file[0].capture.host for file in family}
     if len(processes) > 1 or len(hosts) > 1:
         return []
     ordered = sorted(family, key=_window)
-    for before, after in zip(ordered, ordered[1:], strict=False):
+    for before, after in pairwise(ordered):
         if _window(after)[0] <= _window(before)[1]:
             return []
         last = max((step for step, _, _ in before[0].fingerprint.steps), default=0)
