@@ -69,7 +69,7 @@ def test_counters_of_another_process_are_no_rank(tmp_path: Path, compiled: bool)
         (capture,), warnings = read_events(tmp_path, [*work(1, 0, 0, 30), *counters])
     assert capture.events is not None
     assert len(capture.events.launches) == 1
-    assert warnings == ("process 77 runs no operator and launches nothing, so it is no rank: 400 events left out",)
+    assert warnings == ("process 77 runs no operator and launches nothing, so it is no rank: 400 events are left out",)
 
 
 def test_calls_of_a_driver_process_are_host_calls(tmp_path: Path):
@@ -114,7 +114,10 @@ def test_waits_of_mtia_are_no_work_and_its_requests_are_copies(tmp_path: Path):
     (capture,), _ = read_events(tmp_path, [traces.op("aten::mm", 0, 50), *events])
     assert capture.events is not None
     device = capture.events.device
-    kinds = [(capture.events.strings[name], kind) for name, kind in zip(device.name.tolist(), device.kind.tolist())]
+    kinds = [
+        (capture.events.strings[name], kind)
+        for name, kind in zip(device.name.tolist(), device.kind.tolist(), strict=True)
+    ]
     assert kinds == [("pe_exe", 0), ("dma_request", 2)]
 
 

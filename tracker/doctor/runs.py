@@ -77,9 +77,7 @@ def _reason(own: Files, groups: Sequence[Files], files: Files) -> str:
     return "; ".join(parts) or "nothing else to form a run with"
 
 
-def notes(
-    runs: Sequence[RunFormed], groups: Sequence[Sequence[Piece]], pieces: Sequence[Piece]
-) -> Iterator[str]:
+def notes(runs: Sequence[RunFormed], groups: Sequence[Sequence[Piece]], pieces: Sequence[Piece]) -> Iterator[str]:
     """What a user should know before an ingest: ranks that are missing or there twice, files without a rank.
 
     `groups` as `form_runs` made them of `pieces`.

@@ -16,7 +16,6 @@ from tracker.intake.unranked import keep_one_cycle, rank_the_unranked
 from tracker.profile import Capture
 from tracker.units import NS_PER_S
 
-
 CLOCKS_APART_NS: Final = 60 * NS_PER_S
 """So far apart the clocks of the hosts of one job may be."""
 

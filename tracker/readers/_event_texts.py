@@ -334,9 +334,7 @@ class EventTexts(Generic[Events]):
             events = self._try_events(self._buffer[start : boundary.end("end")])
             if events is not None:
                 text = b"[" + self._buffer[: boundary.end("end")] + b"]"
-                self._mended_chunk = self._take(
-                    Chunk(text, events, self._offset - 1), boundary.end(), after_comma=True
-                )
+                self._mended_chunk = self._take(Chunk(text, events, self._offset - 1), boundary.end(), after_comma=True)
                 self._has_moved = True
                 return True
         return self._step_over_event(error, start, at, more=more)

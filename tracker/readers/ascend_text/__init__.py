@@ -37,7 +37,8 @@ _FRAMEWORK: Final = re.compile(rb'"cat"\s*:\s*"(?:cpu_op|python_function|enqueue
 _OWN: Final = re.compile(rb'"(?:Ascend Hardware|CANN|Overlap Analysis|async_npu)"')
 # a table with Op Name is that of CANN
 _HEADER: Final = re.compile(
-    rb"(?![^\r\n]*\bOp ?Name\b)(?=[^\r\n]*\bName\b)(?=[^\r\n]*\bAccelerator Core\b)(?=[^\r\n]*\bDuration)", re.IGNORECASE
+    rb"(?![^\r\n]*\bOp ?Name\b)(?=[^\r\n]*\bName\b)(?=[^\r\n]*\bAccelerator Core\b)(?=[^\r\n]*\bDuration)",
+    re.IGNORECASE,
 )
 
 

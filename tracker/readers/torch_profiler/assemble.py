@@ -168,10 +168,9 @@ class _Assembly:
         for pid in sorted(idle, key=str):
             threads = [thread for thread, (other, _) in enumerate(self.thread_keys) if other == pid]
             calls = int(np.isin(self.launches["thread"], threads).sum())
-            what = "host calls of the first process" if pid in calling else "left out"
-            self.notes.append(
-                f"process {pid} runs no operator and launches nothing, so it is no rank: {counted(calls, 'event')} {what}"
-            )
+            what = "are host calls of the first process" if pid in calling else "are left out"
+            events = counted(calls, "event")
+            self.notes.append(f"process {pid} runs no operator and launches nothing, so it is no rank: {events} {what}")
         return dict.fromkeys(calling, 0)
 
     def _leave_out_waits(self) -> None:

@@ -68,7 +68,7 @@ class TraceFacts(Struct, frozen=True):
         return Device(vendor, name.removeprefix(f"{vendor} ").strip())
 
     def _vendor(self, name: str) -> str:
-        """Return who makes a device, by its name or by the libraries of its maker; other makers write traces as well."""
+        """Return who makes a device, by its name or by the libraries of its maker; many makers write such traces."""
         if self.is_amd or _AMD.search(name):
             return "AMD"
         if _INTEL.search(name):

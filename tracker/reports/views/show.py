@@ -55,6 +55,8 @@ from tracker.units import (
 _FACTS: Final = 12
 _GRAIN: Final = ("stage", "rank", "step")
 _SPAN: Final = "E2E is the device's span: from the first start to the last end of its activity"
+_FAR_AWAY: Final = 10
+"""A step that took so many times as long as others does not choose their unit."""
 _RANKS_BESIDE: Final = 4  # more ranks than this are summed up as minimum, median, maximum
 _KERNEL: Final = ("name", "canonical_name", "type", "core_type", "input_shapes")
 _BREAKDOWN: Final = {
@@ -126,8 +128,9 @@ def _headline(shown: Shown) -> str:
         rows = records(shown.tables["steps"])
         ends = [row[name] for row in rows for name in ("shortest_ns", "longest_ns") if row.get(name) is not None]
         is_spread = len(ends) > 2 and min(ends) != max(ends)
-        spread = f" ({cells.times(min(ends), max(ends), step, to='to')})" if is_spread else ""
-        return f"{format_ns(step, time_unit(step, *ends))} per step{spread}"
+        spread = f" ({cells.times(min(ends), max(ends), to='to')})" if is_spread else ""
+        unit = time_unit(step, *(end for end in ends if end < step * _FAR_AWAY))
+        return f"{format_ns(step, unit)} per step{spread}"
     known = [row["e2e_ns"] for row in ranks if row.get("e2e_ns") is not None]
     e2e = sum(known) / len(known) if known else run.get("e2e_ns")
     if e2e is None:
