@@ -205,9 +205,7 @@ def test_log_that_grew_since_it_was_ingested_is_named(memory_store: Store, tmp_p
     path.write_text("\n".join(lines[:2]) + "\n")
     ingest(memory_store, [path], version="v1", workload="toy")
     path.write_text("\n".join(lines) + "\n")
-    with pytest.raises(
-        UsageError, match=r"train.log is the log of run 1 with 2 more steps; to replace it: tracker runs"
-    ):
+    with pytest.raises(UsageError, match=r"train.log is the log of run 1 with 2 more steps; to replace it"):
         ingest(memory_store, [path], version="v1", workload="toy")
     path.write_text("\n".join(lines[:1]) + "\n")
     (result,) = ingest(memory_store, [path], version="v1", workload="toy")

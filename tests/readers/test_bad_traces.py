@@ -51,7 +51,7 @@ def event(**times):
         (b"\xff\xfe{}", "byte 0: the text is UTF-16; save it as UTF-8"),
         (
             '{"traceEvents": [{"ph": "X"}]}\n"ph": "X"}]}',
-            "byte 29: behind the end of the trace stands a part of another one",
+            "byte 29: behind the end of the trace stands a part of another",
         ),
         ("[1]", "byte 1: not an event of a trace: Expected `object`, got `int`"),
         ('[{"ph": "X"}, "a", {}]', "byte 14: not an event of a trace: Expected `object`, got `str`"),

@@ -51,7 +51,7 @@ DIALECTS = {
         (None, 20, 1, 800.0, "images/s"),
     ),
     "PaddleSeg 2021": (
-        "2021-01-12 10:00:00 [INFO]\t[TRAIN] epoch=1, iter=20/140, loss=2.1, batch_cost=0.0200, reader_cost=0.001 | ETA",
+        "2021-01-12 10:00:00 [INFO]\t[TRAIN] epoch=1, iter=20/140, batch_cost=0.0200, reader_cost=0.001 | ETA",
         (20, 20, 1, None, ""),
     ),
     "avg_ips": ("epoch: 0, batch_cost: 20 ms, avg_ips: 800.0 images/s", (None, 20, None, 800.0, "images/s")),

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from tests.readers import traces
-from tests.readers.helpers import decoding
-from tracker.profile import Capture, Device
+from tests.readers.helpers import decoding, texts
+from tracker.profile import Capture, Device, DeviceKind
 from tracker.readers.torch_profiler import native, read
 
 BOTH = [
@@ -114,11 +114,8 @@ def test_waits_of_mtia_are_no_work_and_its_requests_are_copies(tmp_path: Path):
     (capture,), _ = read_events(tmp_path, [traces.op("aten::mm", 0, 50), *events])
     assert capture.events is not None
     device = capture.events.device
-    kinds = [
-        (capture.events.strings[name], kind)
-        for name, kind in zip(device.name.tolist(), device.kind.tolist(), strict=True)
-    ]
-    assert kinds == [("pe_exe", 0), ("dma_request", 2)]
+    assert texts(capture.events, device.name) == ["pe_exe", "dma_request"]
+    assert device.kind.tolist() == [DeviceKind.KERNEL, DeviceKind.COPY]
 
 
 def allocation(ts: int, device: int, total: int) -> dict:

@@ -116,8 +116,8 @@ def _with_clocks(group: Sequence[Piece]) -> list[Piece]:
             continue
         apart = abs((a.started_at_ns or 0) - (b.started_at_ns or 0))
         note = (
-            f"the clocks of {a.host} and {b.host} are {apart / NS_PER_S:.1f} s apart: their ranks are one run, since they "
-            "count the same steps and exchanged the same"
+            f"the clocks of {a.host} and {b.host} are {apart / NS_PER_S:.1f} s apart: their ranks are one run, since "
+            "they count the same steps and exchanged the same"
         )
         return [replace(first, warnings=(*first.warnings, note)), *group[1:]]
     return list(group)

@@ -26,8 +26,8 @@ class Fingerprint(Struct, frozen=True):
     """What tells a capture from all others, whatever file holds it.
 
     `process`: who ran and when it began. `steps`: number, start and duration of each. `sums`: how many events of each
-    kind there are, how long they took together, and what they are called. A capture without an absolute start has no process.
-    `collectives`: how often the ranks exchanged what, which is equal in all ranks of one job.
+    kind there are, how long they took together, and what they are called. A capture without an absolute start has no
+    process. `collectives`: how often the ranks exchanged what, which is equal in all ranks of one job.
     """
 
     process: tuple[str, ...] = ()

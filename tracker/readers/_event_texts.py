@@ -365,10 +365,11 @@ class EventTexts(Generic[Events]):
         candidate = next(boundaries, None)
         while candidate is not None:
             following = next(boundaries, None)
+            end = -1
             if following is not None:
                 end = following.end("end")
-            else:
-                end = -1 if more else self._end_of_list(candidate.end())
+            elif not more:
+                end = self._end_of_list(candidate.end())
             if end >= 0 and _IS_EVENT.search(self._buffer, candidate.end(), end):
                 return candidate.end("end"), candidate.end()
             candidate = following

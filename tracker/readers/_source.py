@@ -207,8 +207,8 @@ class SourceText:
     """The UTF-8 content of one file, block by block: counted, limited, checked and hashed on the way.
 
     Iterate once, to the end; then `source()` describes the file. `ended_early` is True where a gzip stream was cut and
-    `options.allow_partial` lets that pass. `replaces_bytes`: whether bytes that are no UTF-8 stand as `?` each, of which
-    `replaced_bytes` counts how many there are; else they are an error.
+    `options.allow_partial` lets that pass. `replaces_bytes`: whether bytes that are no UTF-8 stand as `?` each, which
+    `replaced_bytes` counts; else they are an error.
     """
 
     def __init__(self, path: Path, options: ReadOptions, block_bytes: int = BLOCK_BYTES) -> None:
@@ -271,7 +271,7 @@ class SourceText:
             raise SourceError(self.path, place, "not UTF-8 text", remedy=SAVE_AS_UTF_8) from error
 
     def _replaced(self, block: bytes) -> tuple[bytes, bytes]:
-        """Return a block with `?` for each byte that is no UTF-8, and its last bytes where they are half a character."""
+        """Return a block with `?` for each byte that is no UTF-8, and the start of a character at its end."""
         if block.isascii():
             return block, b""
         if self.bytes_read == 0 and block.startswith(UTF_16):

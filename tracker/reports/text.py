@@ -5,7 +5,6 @@ the reader wants it.
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
@@ -210,10 +209,8 @@ def fit(table: Table, width: int) -> Fitted:
     for row in cells:
         line = []
         for at, size in zip(beside, widths, strict=True):
-            text, below = (
-                differing.get(at, {}).get(row[at], row[at]),
-                [one for one in under if at == main and row[one] not in ("", MISSING_TEXT)],
-            )
+            text = differing.get(at, {}).get(row[at], row[at])
+            below = [one for one in under if at == main and row[one] not in ("", MISSING_TEXT)]
             own = _sentence(text, size) if columns[at].sentence else [shortened(text, columns[at], size)]
             line.append((*own, *(" " * GAP + shortened(row[one], columns[one], size - GAP) for one in below)))
         rows.append(tuple(line))
@@ -272,11 +269,18 @@ def _differing_parts(texts: Sequence[str], width: int) -> dict[str, str]:
     for group in alike.values():
         if len(group) < 2:
             continue
-        start = len(os.path.commonprefix(group))
-        end = len(os.path.commonprefix([text[: start - 1 : -1] if start else text[::-1] for text in group]))
+        start = _shared_start(group)
+        end = _shared_start([text[start:][::-1] for text in group])
         for text in group:
             found[text] = shorten_around(text, start, len(text) - end, width)
     return found
+
+
+def _shared_start(texts: Sequence[str]) -> int:
+    """Return how many characters at the start all texts share."""
+    first, last = min(texts), max(texts)
+    pairs = zip(first, last, strict=False)
+    return next((at for at, (one, other) in enumerate(pairs) if one != other), min(len(first), len(last)))
 
 
 def shorten_around(text: str, start: int, end: int, width: int) -> str:
