@@ -36,7 +36,8 @@ class IngestOptions(Struct, frozen=True):
     the runs of many ingests at once. `keep_going`: profiles that cannot be read are left out and named in the result.
     `places`: what a layout of folders says of the profiles at or below a path; what lies beside a profile goes before
     it. With places, a path without any profile is not recognised, and no error. `as_stored`: a profile that is in the
-    database keeps the labels that it has there, whatever is said of it now.
+    database keeps the labels that it has there, whatever is said of it now. `again`: what is in the database is read
+    anew and takes its place.
     """
 
     commit: str | None = None
@@ -59,6 +60,7 @@ class IngestOptions(Struct, frozen=True):
     keep_going: bool = False
     places: Mapping[Path, Sidecar] = field(default_factory=dict)
     as_stored: bool = False
+    again: bool = False
 
 
 class Piece(Struct, frozen=True):

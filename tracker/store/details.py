@@ -148,6 +148,7 @@ def _load_steps(connection: Connection, item: Placed) -> None:
         Column("step", "int", [row.step for row in steps]),
         Column("start_ns", "int", [row.start_ns for row in steps]),
         Column("steps", "int", [row.steps if row.steps > 1 else None for row in steps]),
+        Column("marker_ns", "int", [row.marker_ns for row in steps]),
     ]
     for name in Breakdown.__struct_fields__:
         kind: bulk.Kind = "text" if name == "timeline" else "int"

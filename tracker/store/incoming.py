@@ -50,7 +50,9 @@ class Incoming(Struct, frozen=True):
     run_ids: frozenset[int] = field(default_factory=frozenset)
     """Runs that already hold other captures of the same group."""
     pruned: Sequence[details.Placed] = ()
-    """Captures that are in, without their details."""
+    """Captures that are in, and whose details are written anew: they were dropped, or their files were read again."""
+    again: bool = False
+    """Whether captures that are in take the place of what is stored of them."""
     beside: Mapping[str, Set[str]] = field(default_factory=dict)
     """Key of a configuration -> the values that the runs of the same call and workload have."""
 
@@ -65,7 +67,9 @@ class Incoming(Struct, frozen=True):
         return self.world_size if self.world_size is not None else self.expected
 
 
-def incoming_of(record: RunRecord, captures: Sequence[Capture], formats: Sequence[str]) -> Incoming:
+def incoming_of(
+    record: RunRecord, captures: Sequence[Capture], formats: Sequence[str], *, again: bool = False
+) -> Incoming:
     """One run of a batch. What is wrong with it is told here: before there is a database, where there is none yet."""
     if not captures or any(capture.rows is None for capture in captures):
         raise ValueError("a run is saved from captures with rows")
@@ -86,7 +90,8 @@ def incoming_of(record: RunRecord, captures: Sequence[Capture], formats: Sequenc
     if len(formats) == 1:
         formats = list(formats) * len(captures)
     expected = None if sizes else record.ranks_expected
-    return Incoming(record, captures, formats, sizes.pop() if len(sizes) == 1 else None, expected, window_of(captures))
+    size = sizes.pop() if len(sizes) == 1 else None
+    return Incoming(record, captures, formats, size, expected, window_of(captures), again=again)
 
 
 def rank_of(capture: Capture) -> int:
@@ -125,7 +130,7 @@ def without_known(connection: Connection, incoming: Incoming) -> Incoming:
             fresh.append((capture, format))
         elif not all(inside):
             raise _half_known(capture, run_of)
-        elif (place := (run_of[capture.sources[0].digest], rank_of(capture))) in bare:
+        elif (place := (run_of[capture.sources[0].digest], rank_of(capture))) in bare or incoming.again:
             pruned.append(details.Placed(*place, capture))
     captures = [capture for capture, _ in fresh]
     return replace(

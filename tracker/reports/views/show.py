@@ -165,12 +165,11 @@ def _blocks(shown: Shown, look: Look) -> Iterator[Block]:
 def _step(shown: Shown) -> Table:
     """The parts of a step, or of the capture without step markers, with their share; memory below."""
     numbers: Mapping[str, Any] = shown.run.get("per_step") or {}
-    e2e, step = numbers.get("e2e_ns"), shown.run.get("step_ns")
-    whole = step or e2e
+    step = shown.run.get("step_ns")
+    # the parts of a run that an earlier step definition cut can be longer than its step
+    whole = max(step or 0, numbers.get("whole_ns") or 0) or None
     known = [(PARTS[name], numbers[name]) for name in _OF_E2E if numbers.get(name)]
     unit = time_unit(*(value for _, value in known))
-    if known and step and e2e and abs(step - e2e) > 0.001 * step:
-        known.append((PARTS["outside_ns"], step - e2e))
     rows = [(label, format_ns(value, unit), value / whole if whole else None) for label, value in known]
     beside = [name for name in _BESIDE if numbers.get(name)]
     labels_beside = dict(PARTS)
@@ -278,7 +277,7 @@ def overall(shown: Shown, limit: int | None) -> list[Table]:
     title = f"Overall, {what} ({timelines} timeline, {counted(len(ranks), 'rank')})"
     columns = [
         Column("metric", lambda name: _BREAKDOWN[name], **WORDS), group(map(Column, heads), numbers),
-        Column("share of E2E", part),
+        Column("share", part),
     ]  # fmt: skip
     return [table_of(title, columns, rows, note=_SPAN if _on_device(shown) else ""), _steps(shown)]
 

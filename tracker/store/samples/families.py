@@ -90,6 +90,7 @@ class RankRows(Struct, frozen=True):
     """The rows of one rank. `tables`: as in `tracker.profile.Rows`, at least the columns that are read here. `way`: see
     `way_of`. `by_owner`: whether its memory is counted to the op that a user would name, else to the allocator.
     `unit`: of its throughput, "" where the source does not say it.
+    `has_windows`: whether its steps are windows of the device.
     """
 
     rank: int
@@ -100,6 +101,7 @@ class RankRows(Struct, frozen=True):
     tables: Mapping[str, Table]
     by_owner: bool = False
     unit: str = ""
+    has_windows: bool = False
 
 
 class Family(Struct, frozen=True):

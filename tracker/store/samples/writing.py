@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, text
 
-from tracker.profile import OWNER_SETTING
+from tracker.profile import OWNER_SETTING, STEP_SETTING
 from tracker.store import bulk
 from tracker.store.bulk import Column
 from tracker.store.details import Placed
@@ -83,7 +83,7 @@ def _rank_rows(item: Placed) -> RankRows:
     stage = item.capture.parallel.get("stage")
     rows = item.rows
     way = way_of(item.capture.settings)
-    by_owner = OWNER_SETTING in item.capture.settings
+    settings = item.capture.settings
     return RankRows(
         item.rank,
         -1 if stage is None else stage,
@@ -91,8 +91,9 @@ def _rank_rows(item: Placed) -> RankRows:
         rows.overall,
         rows.steps,
         rows.tables,
-        by_owner,
-        unit_of(item.capture.settings),
+        by_owner=OWNER_SETTING in settings,
+        unit=unit_of(settings),
+        has_windows=STEP_SETTING in settings,
     )
 
 
