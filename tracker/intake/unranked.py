@@ -172,16 +172,18 @@ def _open_question(group: Sequence[File], names: Differing, *, together: bool) -
 
 
 def _with_ranks(group: Sequence[File], ranks: Sequence[int]) -> Iterator[tuple[File, File]]:
-    """Yield each file as it was, and with its rank; the first one says why."""
-    names = [Path(file[0].place).name for file in group]
+    """Yield each file as it was, and with its rank; that of the lowest rank says why."""
+    order = sorted(range(len(group)), key=lambda place: ranks[place])
+    names = [Path(group[place][0].place).name for place in order]
     note = (
         f"{len(group)} files such as {names[0]} and {names[1]} name no rank, ran at the same time, and differ in "
         f"number or device: ranks {ranges(sorted(ranks), _LISTED)} of one run"
     )
-    for number, (file, rank) in enumerate(zip(group, ranks, strict=True)):
-        first = file[0]
-        warnings = (*first.warnings, note) if number == 0 else first.warnings
-        yield file, [replace(first, capture=replace(first.capture, rank=rank), warnings=warnings), *file[1:]]
+    for place in order:
+        first, *others = group[place]
+        warnings = (*first.warnings, note) if place == order[0] else first.warnings
+        capture = replace(first.capture, rank=ranks[place])
+        yield group[place], [replace(first, capture=capture, warnings=warnings), *others]
 
 
 def _cycles(family: Sequence[File]) -> list[File]:

@@ -2,7 +2,8 @@
 
 `*_ascend_pt`, `*_ascend_ms`, `ASCEND_PROFILER_OUTPUT`, or one of the two main files alone. Kernels are those of
 kernel_details.csv; the op that launched one is found by the async_npu arrow of trace_view.json that ends where the
-kernel starts.
+kernel starts. An operator that MindSpore calls `Kernel::KernelLaunch::Default/network-Net/fc-Dense/MatMul-op12` is
+MatMul in the module Default/network-Net/fc-Dense.
 """
 
 from __future__ import annotations

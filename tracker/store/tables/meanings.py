@@ -267,6 +267,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     # the breakdown
     "timeline": "device, or host where there is no device activity",
     "start_ns": "start, from the first event of the capture",
+    "marker_ns": "duration of the host's marker of the step, where the step is a window of the device",
     "duration_ns": "duration of the step marker, or span of the capture",
     "e2e_ns": "last end - first start of device activity = compute + exposed communication + exposed copy + idle time",
     "compute_ns": "time in which at least one compute kernel ran",
