@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.timeline.made_events import Made
 from tracker.profile import STEP_RULES, STEP_SETTING, DeviceEvents, Rows
 from tracker.timeline import build
+from tracker.timeline.windows import overlap_warning
 
 
 def parts(rows: Rows) -> list[tuple[Any, ...]]:
@@ -121,10 +122,20 @@ def test_overlapping_markers_have_disjoint_windows(first, second):
     made.step(1, *second)
     launched(made, "gemm", 10, 20, 50)
     launched(made, "gemm", 70, 80, 90)
+    assert overlap_warning(made.events().markers) == ""  # within a microsecond
     rows = parts(made.built())
     assert rows[0] == (0, 0, 60, 30, 0, 0, 30)
     assert rows[1][:2] == (1, 60)
     assert rows[1][2] == second[1] - 60
+
+
+def test_overlapping_markers_are_said():
+    made = Made()
+    made.step(0, 0, 100_000)
+    made.step(1, 60_000, 90_000)
+    made.step(2, 100_000, 200_000)
+    sentence = overlap_warning(made.events().markers)
+    assert sentence == "1 step marker overlap the next one: a step ends where the next one begins"
 
 
 def test_main_stream_is_that_with_most_compute():

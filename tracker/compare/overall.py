@@ -38,7 +38,7 @@ _TIMES: Final = (
     Metric("mean_step_ns", "Mean step", 1),
     Metric("marker_ns", "Marker of the step on the host", 1),
     Metric("slow_steps", "Slow steps (above 1.2 times the median)", 1, unit="count"),
-    Metric("e2e_ns", "E2E", in_step=True),
+    Metric("e2e_ns", "E2E"),
     Metric("compute_ns", "Computing", 1, in_step=True),
 )
 _EXPOSED: Final = Metric("exposed_communication_ns", "Exposed communication", 1, in_step=True)
@@ -46,7 +46,7 @@ _REST: Final = (
     Metric("exposed_copy_ns", "Exposed copies (memcpy, SDMA)", 1, in_step=True),
     Metric("idle_ns", "Idle time", 1, in_step=True),
     Metric("rest_ns", "Rest (of medians)", 1, in_step=True),
-    Metric("idle_share", "Idle time, share of the step", 1, unit="ratio"),
+    Metric("idle_share", "Idle share of the step", 1, unit="ratio"),
     Metric("communication_ns", "Communication, overlapped or not", in_step=True),
     Metric("overlap_ns", "Communication overlapped with computing", 1, in_step=True),
     Metric("copy_ns", "Copies, overlapped or not", in_step=True),

@@ -23,7 +23,7 @@ from tracker.compare.metrics import kind_of
 from tracker.compare.module_times import module_times
 from tracker.compare.notes import left_out, warnings
 from tracker.compare.operators import own_time, with_host_spread
-from tracker.compare.outside import note_on_outside_work
+from tracker.compare.outside import note_on_outside_work, note_on_steps_without_time
 from tracker.compare.overall import step_numbers, throughput_units
 from tracker.compare.per_step import of_rows, with_number
 from tracker.compare.references import named, needs_store
@@ -92,6 +92,7 @@ def show(store: Store | None, reference: str, *, options: ShowOptions | None = N
                 *left_out((side,)),
                 *warnings((side,)),
                 *note_on_outside_work(side),
+                *note_on_steps_without_time(side),
                 *note_on_slow_steps(side),
                 *note_on_blocks(side, set(side.captures.rows("run_id", "rank"))),
                 *notes_of_groups((side,)),
@@ -120,7 +121,7 @@ def _whole_tables(side: Loaded, captures: Columns) -> Tables:
     """What no filter and no grain concerns."""
     steps, overall = _with_spread(side), summaries.with_shares(captures.without("run_id"))
     return {
-        "overall": overall,
+        "overall": overall.without("whole_ns"),
         "steps": steps,
         "rank_summary": summaries.of_ranks(overall),
         "step_summary": summaries.of_steps(steps),
@@ -144,7 +145,7 @@ def _with_spread(side: Loaded) -> Columns:
     """The steps with `shortest_ns` and `longest_ns`: of a row that is the mean of several steps NA, unless the source
     names the shortest and the longest of them.
     """
-    steps = side.steps.without("run_id")
+    steps = side.steps.without("run_id").without("whole_ns")
     alone, duration = steps.integers("steps") == 1, steps.integers("duration_ns")
     unknown = ~(alone & steps.known("duration_ns"))
     ends = [Column(np.where(unknown, 0, duration), unknown.copy()) for _ in range(2)]

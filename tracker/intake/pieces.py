@@ -16,6 +16,7 @@ from tracker.intake.devices import parse_device, spelled
 from tracker.intake.identity import Fingerprint, fingerprint_of
 from tracker.intake.sidecar import NOTHING, Sidecar
 from tracker.profile import UNKNOWN_DEVICE, Capture
+from tracker.timeline.windows import overlap_warning
 
 if TYPE_CHECKING:
     from tracker.errors import TrackerError
@@ -132,13 +133,13 @@ def unpacked_pieces(
 def pieces_of(
     profile: Profile, place: str, options: IngestOptions, *, said: Sidecar | None, warnings: Sequence[str] = ()
 ) -> list[Piece]:
-    """The captures of a profile that lies at `place`, with rows; the first one bears the warnings."""
+    """The captures of a profile that lies at `place`, with rows; the first one bears the warnings of the profile."""
     try:
         captures = [timeline.build(capture) for capture in profile.captures]
     except OverflowError as error:
         raise SourceError(place, "", str(error), remedy="export the profile again") from error
     pieces = []
-    for number, built in enumerate(captures):
+    for number, (read, built) in enumerate(zip(profile.captures, captures, strict=True)):
         is_first = number == 0
         capture = _with(built, said or NOTHING, options.otherwise, is_first=is_first)
         fingerprint = fingerprint_of(capture, profile.format)
@@ -146,13 +147,21 @@ def pieces_of(
             Piece(
                 replace(capture, identity=fingerprint.digest()),
                 profile.format,
-                (*profile.warnings, *warnings) if is_first else (),
+                (
+                    *(profile.warnings if is_first else ()),
+                    *_about_markers(read),
+                    *(warnings if is_first else ()),
+                ),
                 place,
                 said,
                 fingerprint=fingerprint,
             )
         )
     return pieces
+
+
+def _about_markers(capture: Capture) -> tuple[str, ...]:
+    return () if capture.events is None else tuple(filter(None, [overlap_warning(capture.events.markers)]))
 
 
 def _with(capture: Capture, said: Sidecar, otherwise: Sidecar, *, is_first: bool) -> Capture:

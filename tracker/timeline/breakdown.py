@@ -257,9 +257,9 @@ def _stated_parts(joined: Joined, chosen: Chosen) -> dict[str, Any]:
 def _without_copies(joined: Joined, chosen: Chosen, found: Breakdown) -> dict[str, Any]:
     """Return what takes the place of sums that need copies, which the source does not list.
 
-    A source without a host has no markers of its own: the profiler's table of steps is the one source of a step and
-    its parts. Beside a host, idle time is what compute and communication leave of the window, where the profiler states
-    free time in the same sense; else it is not known.
+    A source without a host has no markers of its own: where the profiler's table of steps has all of them, it is the
+    one source of a step and its parts. Else idle time is what compute and communication leave of the window, where the
+    profiler states free time in the same sense; else it is not known.
     """
     times = joined.events.extras.step_times
     all_stated = bool(np.isin(joined.step[chosen.device], times.step[chosen.stated]).all())
@@ -270,10 +270,18 @@ def _without_copies(joined: Joined, chosen: Chosen, found: Breakdown) -> dict[st
     busy_ns = (found.compute_ns or 0) + (found.exposed_communication_ns or 0)
     if not chosen.is_step:
         return unknown | {"idle_ns": idle_ns, "e2e_ns": busy_ns + idle_ns}
-    stated = _stated_parts(joined, chosen)
-    if stated["duration_ns"] is not None and not joined.has_host:
-        return unknown | stated
+    if not joined.has_host and _states_all_steps(joined):
+        return unknown | _stated_parts(joined, chosen)
     return unknown | {"idle_ns": chosen.spans.total_ns - busy_ns}
+
+
+def _states_all_steps(joined: Joined) -> bool:
+    """Return whether the profiler states compute, exposed communication and idle time of each step of the capture."""
+    times = joined.events.extras.step_times
+    whole = np.ones(len(times), dtype=bool)
+    for name in ("compute_ns", "exposed_communication_ns", "idle_ns"):
+        whole &= getattr(times, name) != MISSING
+    return bool(np.isin(joined.steps, times.step[whole]).all())
 
 
 def _whole_sum(values: I64) -> int | None:

@@ -267,9 +267,12 @@ MEANINGS: Final[Mapping[str, str]] = {
     # the breakdown
     "timeline": "device, or host where there is no device activity",
     "start_ns": "start, from the first event of the capture",
-    "marker_ns": "duration of the host's marker of the step, where the step is a window of the device",
-    "duration_ns": "duration of the step marker, or span of the capture",
-    "e2e_ns": "last end - first start of device activity = compute + exposed communication + exposed copy + idle time",
+    "marker_ns": "how long the host's marker of the step lasts, where the step is a window of the device",
+    "capture.duration_ns": "span of the capture",
+    "step.duration_ns": "the step: compute + exposed communication + exposed copy + idle time",
+    "capture.e2e_ns": "last end - first start of device activity = compute + exposed communication + exposed copy + "
+    "idle time",
+    "step.e2e_ns": "last end - first start of the device activity that the step launched",
     "compute_ns": "time in which at least one compute kernel ran",
     "communication_ns": "time in which at least one collective ran",
     "overlap_ns": "time in which both ran",
