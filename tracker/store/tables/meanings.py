@@ -142,6 +142,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "settings": "the profiler's own settings (JSON)",
     "quality": "ok or partial",
     "quality_reason": "why it is partial",
+    "identity": "what is equal in every file that holds this capture; NULL where its start is not known",
     "pruned_at_ns": "when its details were dropped, ns since 1970 UTC; NULL: they are here",
     "sample_rules": "version of the rules that its samples were made with; NULL: none were made yet",
     # series, samples and what is judged from them
