@@ -356,6 +356,8 @@ def _host_idle(joined: Joined) -> Spans | None:
     start_ns = device.start_ns[works][order]
     earliest_ns = np.minimum.accumulate(launched_ns[works][order][::-1])[::-1]
     busy = union(device.start_ns, device.end_ns)
+    if not len(busy):
+        return _one_span(joined.first_ns, joined.last_ns)
     gap_start = np.concatenate([np.minimum(busy.start_ns[:1], joined.first_ns), busy.end_ns])
     gap_end = np.append(busy.start_ns, max(joined.last_ns, int(busy.end_ns[-1])))
     first = np.searchsorted(start_ns, busy.start_ns, side="left")
