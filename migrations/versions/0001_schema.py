@@ -1,10 +1,10 @@
-"""All tables. Until the first release this migration is changed in place, together with 0001_schema.sql."""
+"""All tables, as they were first. A later migration changes them: databases made by this one exist."""
 
 from __future__ import annotations
 
 from alembic import op
 
-from tracker.store import schema
+from tracker.store import partitions, schema
 from tracker.store.tables import metadata
 
 revision = "0001"
@@ -14,7 +14,8 @@ depends_on = None
 
 
 def upgrade() -> None:
-    schema.make_tables(op.get_bind())
+    schema.run_statements(op.get_bind(), revision)
+    partitions.ensure(op.get_bind(), 0)
 
 
 def downgrade() -> None:

@@ -15,7 +15,6 @@ from tracker.store import Store, save_run
 NO_LOADING = "data loading (the source does not say when a step waits for its data)"
 NO_IDLE = "when the device idles in data loading (all of data loading counts)"
 NO_DEVICE = "device utilisation (there is no device activity in the capture)"
-QUEUED = "device utilisation (the device did more than the steps launched, and nobody says in which step)"
 NO_SPAN = "device utilisation (the source does not say how long the device worked)"
 
 
@@ -123,40 +122,9 @@ def test_several_runs_count_by_their_geometric_mean(store: Store):
     assert (after.device_utilisation, after.bound) == (0.4, "host")
 
 
-def test_a_device_that_outlasts_its_last_step_is_not_busy_for_longer_than_that(store: Store):
-    """The host has queued two steps of 100 in 20; the device then works 180 of 190."""
-    steps = [device(90, step_ns=10, e2e_ns=95), device(90, step_ns=10, e2e_ns=190, number=1)]
-    assert of(store, steps).device_utilisation == 180 / 200
-
-
-def queued_before(steps, *, outside_ns: int, e2e_ns: int = 1050):
-    """A capture in which the device works for `outside_ns` more than its steps launched, but for 50 of its time."""
-    busy = [row.breakdown.e2e_ns - row.breakdown.idle_ns for row in steps]
-    own = [
-        replace(row, breakdown=replace(row.breakdown, kernel_total_ns=ns)) for row, ns in zip(steps, busy, strict=True)
-    ]
-    whole = device(e2e_ns - 50, e2e_ns=e2e_ns).breakdown
-    whole = replace(whole, duration_ns=10**9, kernel_total_ns=sum(busy) + outside_ns)
-    one = capture()
-    return replace(one, rows=replace(one.rows, overall=whole, steps=tuple(own)))
-
-
-def test_where_the_queue_was_filled_before_the_step_the_whole_capture_is_measured(store: Store):
-    """The step launched 680 of what the device does in its 1000; 300 more were queued before: it is 1000 of 1050 busy,
-    and not a third idle for want of a faster host.
-    """
-    one = queued_before([device(680, 0)], outside_ns=300)
-    save_run(store, record(), [one], formats=["torch_profiler"])
-    found = show(store, "v1").bottleneck
-    assert (found.bound, found.device_utilisation, found.utilisation_of) == ("device", 1000 / 1050, "capture_e2e_ns")
-    assert (found.data_loading_share, found.missing) == (0.0, ())
-
-
-def test_a_kernel_or_two_outside_the_steps_change_nothing(store: Store):
-    one = queued_before([device(680)], outside_ns=6)
-    save_run(store, record(), [one], formats=["torch_profiler"])
-    found = show(store, "v1").bottleneck
-    assert (found.device_utilisation, found.utilisation_of) == (0.68, "step_ns")
+def test_utilisation_of_a_run_without_windows_stays_below_one(store: Store):
+    """Read before steps were windows: markers of 10 ns on the host, in whose work the device is busy for 90 of 95."""
+    assert of(store, [device(90, step_ns=10, e2e_ns=95)]).device_utilisation == 90 / 95
 
 
 def test_what_of_a_capture_lies_outside_of_its_steps_is_known(store: Store):
@@ -180,14 +148,6 @@ def test_a_step_in_which_the_device_did_nothing_is_not_outside_of_the_steps(stor
 def test_steps_that_hold_all_of_the_device_leave_nothing_outside(store: Store):
     assert of(store, [device(900), device(900, number=1)], [device(500)]).outside_steps_share == 0.0
     assert of(store, [StepRow(0, 0, breakdown(duration_ns=1000))], runs="v2").outside_steps_share is None
-
-
-def test_a_step_of_such_a_capture_says_nothing_of_the_device(store: Store):
-    one = queued_before([device(680), device(700, number=1)], outside_ns=300)
-    save_run(store, record(), [one], formats=["torch_profiler"])
-    found = show(store, "v1", options=ShowOptions(steps=(1,))).bottleneck
-    assert (found.bound, found.device_utilisation) == (None, None)
-    assert found.missing == (NO_LOADING, QUEUED)
 
 
 def test_without_markers_the_device_is_measured_by_its_own_span(store: Store):

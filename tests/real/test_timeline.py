@@ -164,7 +164,7 @@ def device_class(event: Event) -> str:
     return "communication" if event["name"].lower().removeprefix("void ").startswith(("nccl", "rccl")) else "compute"
 
 
-def parts(spans: list[tuple[int, int, str]], e2e: int) -> dict[str, int]:
+def parts(spans: list[tuple[int, int, str]], whole: int) -> dict[str, int]:
     time = lengths(spans)
 
     def share(wanted: str, without: frozenset[str] = frozenset()) -> int:
@@ -177,15 +177,51 @@ def parts(spans: list[tuple[int, int, str]], e2e: int) -> dict[str, int]:
         "exposed_communication_ns": share("communication", frozenset(["compute"])),
         "copy_ns": share("copy"),
         "exposed_copy_ns": share("copy", frozenset(["compute", "communication"])),
-        "e2e_ns": e2e,
-        "idle_ns": e2e - sum(time.values()),
+        "idle_ns": whole - sum(time.values()),
     }
 
 
-def device_parts(events: list[Event]) -> dict[str, int]:
-    spans = [(e["start"], e["end"], device_class(e)) for e in events]
-    e2e = max(e["end"] for e in events) - min(e["start"] for e in events) if events else 0
-    return parts(spans, e2e)
+def device_span(events: list[Event]) -> int:
+    return max(e["end"] for e in events) - min(e["start"] for e in events) if events else 0
+
+
+def device_parts(events: list[Event], window: tuple[int, int]) -> dict[str, int]:
+    """What runs in the window, whoever launched it."""
+    spans = []
+    for event in events:
+        start, end = max(event["start"], window[0]), min(event["end"], window[1])
+        if start < end:
+            spans.append((start, end, device_class(event)))
+    return parts(spans, window[1] - window[0])
+
+
+def windows(events: list[Event], pairs: list[tuple[Event, Event | None]]) -> dict[str, tuple[int, int]]:
+    """Name of a marker -> when its step runs on the device, marker by marker and kernel by kernel."""
+    busy: Counter[Any] = Counter()
+    first: dict[Any, int] = {}
+    for event, launch in pairs:
+        if event["cat"] in KERNELS and device_class(event) == "compute":
+            busy[event["tid"]] += event["end"] - event["start"]
+        if launch is not None:
+            first[event["tid"]] = min(first.get(event["tid"], event["start"]), event["start"])
+    main = max(busy, key=lambda stream: busy[stream], default=None)
+
+    def launched(event: Event, launch: Event | None) -> float:
+        if launch is not None:
+            return launch["start"]
+        return event["start"] if event["start"] >= first.get(event["tid"], event["start"]) else float("-inf")
+
+    def finished(moment: int) -> float:
+        kernels = [pair for pair in pairs if pair[0]["tid"] == main and pair[0]["cat"] in KERNELS]
+        return max((e["end"] for e, launch in kernels if launched(e, launch) < moment), default=float("-inf"))
+
+    marked = sorted(markers(events), key=lambda marker: marker["start"])
+    found = {}
+    for place, marker in enumerate(marked):
+        following = marked[place + 1]["start"] if place + 1 < len(marked) else marker["end"]
+        start = max(marker["start"], finished(marker["start"]))
+        found[marker["name"]] = (int(start), int(max(marker["end"], finished(following))))
+    return found
 
 
 def host_class(op: Event, names_around: list[str]) -> str:
@@ -239,17 +275,24 @@ def test_breakdown_agrees_with_the_slow_way(trace):
     pairs = linked(events)
     steps = step_of(events, pairs)
     assert rows.overall.duration_ns == window[1] - window[0]
+    of_step = windows(events, pairs)
     for step in (None, *(row.step for row in rows.steps)):
         found = rows.overall if step is None else next(row.breakdown for row in rows.steps if row.step == step)
         own = [pair for pair, at in zip(pairs, steps, strict=True) if step in (None, at)]
-        span = window
-        for marker in markers(events):
-            if step is not None and marker["name"] == f"ProfilerStep#{step}":
-                span = marker["start"], marker["end"]
-        expected = device_parts([event for event, _ in own]) if pairs else host_parts(events, span)
+        launched = [event for event, _ in own]
+        span = of_step.get(f"ProfilerStep#{step}", window)
+        if not pairs:
+            expected = host_parts(events, span)
+        elif f"ProfilerStep#{step}" in of_step:
+            expected = device_parts([event for event, _ in pairs], span)
+        else:
+            # the parts of a capture add up to the time from the first to the last work of the device
+            ends = min(event["start"] for event in launched), max(event["end"] for event in launched)
+            expected = device_parts(launched, ends)
         assert {key: getattr(found, key) for key in expected} == expected
         kernels = [(event, launch) for event, launch in own if event["cat"] in KERNELS]
         assert found.duration_ns == span[1] - span[0]
+        assert found.e2e_ns == (device_span(launched) if pairs else span[1] - span[0])
         assert found.kernel_count == len(kernels)
         assert found.kernel_total_ns == sum(event["end"] - event["start"] for event, _ in kernels)
         assert found.unlinked_kernel_total_ns == sum(e["end"] - e["start"] for e, launch in kernels if launch is None)

@@ -49,26 +49,17 @@ def test_communication_is_left_out_where_there_is_none():
     assert "communication" not in words(replace(bottleneck("device", None, 0.99), communication_share=0.0))
 
 
-def test_a_capture_that_holds_more_than_its_steps_launched_is_named():
-    found = replace(bottleneck("device", None, 0.919), utilisation_of="capture_e2e_ns")
-    assert words(found).startswith(
-        "device bound: the device works 91.9 % of the capture's E2E, which holds work that no step launched "
-        "(above 90 %)."
-    )
-
-
 @pytest.mark.parametrize(
-    ("share", "of", "sentence"),
+    ("share", "sentence"),
     [
-        (0.47, "step_ns", " This leaves out 47.0 % of the capture's E2E, which lies outside of the steps."),
-        (0.05, "step_ns", " This leaves out 5.0 % of the capture's E2E, which lies outside of the steps."),
-        (0.049, "step_ns", ""),
-        (None, "step_ns", ""),
-        (0.47, "capture_e2e_ns", ""),  # it speaks of the whole capture
+        (0.47, " This leaves out 47.0 % of the capture's E2E, which lies outside of the steps."),
+        (0.05, " This leaves out 5.0 % of the capture's E2E, which lies outside of the steps."),
+        (0.049, ""),
+        (None, ""),
     ],
 )
-def test_time_outside_the_steps_is_stated_where_it_matters(share, of, sentence):
-    found = replace(bottleneck("device", None, 0.99), utilisation_of=of, outside_steps_share=share)
+def test_time_outside_the_steps_is_stated_where_it_matters(share, sentence):
+    found = replace(bottleneck("device", None, 0.99), outside_steps_share=share)
     assert f").{sentence} Missing: data loading" in words(found)
 
 

@@ -67,7 +67,7 @@ def test_diff_is_empty_without_a_baseline(book):
 
 def test_overall_has_shares_units_and_good_news_is_not_red(book):
     by_name = {row["Name"].value: row for row in rows(book["OverallMetrics"])}
-    assert by_name["idle_ns"]["Baseline Share of E2E"].value == 0.082
+    assert by_name["idle_ns"]["Baseline Share of Step"].value == 0.1
     assert by_name["peak_reserved_bytes"]["Unit"].value == "MiB"
     assert by_name["peak_reserved_bytes"]["Candidate"].value == 4096
     assert by_name["overlap_ns"]["DIFF Filter"].value == "better"

@@ -24,7 +24,7 @@ def test_titles_say_which_columns_are_whose():
     titles = {cell.value.split(":")[0]: cell.column for cell in sheet[1] if cell.value}
     heads = {cell.value: cell.column for cell in sheet[2]}
     assert titles == {"Baseline v41": heads["Baseline"], "Candidate v42": heads["Candidate"]}
-    assert [heads[name] - heads["Baseline"] for name in ("Baseline Share of E2E", "Baseline Number")] == [1, 2]
+    assert [heads[name] - heads["Baseline"] for name in ("Baseline Share of Step", "Baseline Number")] == [1, 2]
     assert fill(sheet.cell(1, heads["Baseline"])) != fill(sheet.cell(1, heads["Candidate"]))
 
 

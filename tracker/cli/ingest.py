@@ -87,8 +87,10 @@ def ingest(
     again: Annotated[
         bool,
         Option(
-            "With --spooled: also profiles that failed recently or were given up. Default: retry after 1 minute, then "
-            "after twice as long each time, at most a day, 20 times."
+            "Read the files of stored runs again where an earlier version of tracker measured steps or named kernels "
+            "otherwise, so that old and new runs are compared again; --version and --workload choose runs. With "
+            "--spooled: also profiles that failed recently or were given up. Default: read PATH; retry a queued "
+            "profile after 1 minute, then after twice as long each time, at most a day, 20 times."
         ),
     ] = False,
     db: Database = None,
@@ -119,7 +121,13 @@ def ingest(
             )
         return ingest_spooled(settings, paths, again, intake.Sidecar(version=version, workload=workload))
     if again:
-        raise UsageError("--again needs --spooled", remedy="leave it out: a profile that is named is always read")
+        if paths or any(given.values()) or as_run or keep_going or layout or dask:
+            raise UsageError(
+                "--again reads the files of stored runs, under the labels that they have",
+                remedy="leave out PATH and all other options except --version, --workload and how to read",
+            )
+        options = intake.IngestOptions(**asdict(replace(reading, max_bytes=settings.max_bytes)))
+        return read_stored_again(settings, version, workload, options)
     if not paths:
         raise UsageError("no profile is named", remedy="give its path, or --spooled for what jobs queued")
     # what takes long begins first: much is imported before a database can be queried
@@ -197,6 +205,27 @@ def _store_runs(
     for line in failed:
         note(f"not read: {line}")
     if failed:
+        raise typer.Exit(EXIT_COULD_NOT_RUN)
+
+
+def read_stored_again(settings: Settings, version: str | None, workload: str | None, options: IngestOptions) -> None:
+    """Read the files of stored runs again that an earlier version of tracker read; print what came of each.
+
+    Exit code 2 where a run stays as it is, because its files are gone or changed.
+    """
+    with opened(settings) as store, progress(of_bytes=True) as report:
+        options = replace(options, on_progress=report)
+        done = intake.ingest_again(store, version=version, workload=workload, options=options)
+        lines = run_lines(store, done.results)
+    for text in warnings_of(done.results):
+        note(f"warning: {text}")
+    for run_id, why in done.left.items():
+        note(f"run {run_id} stays as it is: {why}")
+    parts = [f"{counted(len(done.results), 'run')} read again"]
+    parts += [f"{len(done.left)} left"] if done.left else []
+    parts += [f"{done.up_to_date} up to date"] if done.up_to_date else []
+    emit("\n".join([*lines, f"{', '.join(parts)}."]))
+    if done.left:
         raise typer.Exit(EXIT_COULD_NOT_RUN)
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tracker.compare import knowing
 from tracker.compare.keys import places
 from tracker.compare.overall import step_numbers
 from tracker.profile import median
@@ -40,37 +39,29 @@ _NO_STEP: Final = "the step time"
 _NO_DEVICE: Final = "device utilisation (there is no device activity in the capture)"
 _NO_IDLE: Final = "when the device idles in data loading (all of data loading counts)"
 _NO_SPAN: Final = "device utilisation (the source does not say how long the device worked)"
-_QUEUED: Final = "device utilisation (the device did more than the steps launched, and nobody says in which step)"
-_STRAY: Final = 0.01
-"""Kernel time outside all steps beyond this share of the whole is work that the steps' own numbers lack."""
 _SAID_BY: Final = "device_summary"
 """Source of the counters in which Paddle says `GPU Utilization = current process GPU time / elapsed time`."""
 
 
 def bottleneck(side: Loaded) -> Bottleneck:
     """The bottleneck of a side; `Bottleneck` defines its numbers."""
-    queued = side.has_markers and _outside_share(side) > _STRAY
     times = _times(side)
     loading, idle = (_share(side, name, "step_ns") for name in ("data_loading_ns", "data_loading_idle_ns"))
     gain = loading if idle is None else idle
-    utilisation = _of_captures(side) if queued else _utilisation(side, times)
+    utilisation = _utilisation(side, times)
     missing = []
     if loading is None:
         missing.append(_NO_STEP if not side.steps.known("duration_ns").any() else _NO_LOADING)
     elif idle is None and loading > 0:
         missing.append(_NO_IDLE)
-    if utilisation is None and queued:
-        missing.append(_QUEUED)
-    elif utilisation is None:
+    if utilisation is None:
         traced = side.captures.known("kernel_count").any()  # a log knows of no device, and not that there is none
         missing.append(_NO_DEVICE if traced and (side.captures["timeline"] == "host").all() else _NO_SPAN)
     of = "step_ns" if side.has_markers or not side.steps.known("e2e_ns").any() else "e2e_ns"
-    of = "capture_e2e_ns" if queued else of
-    outside = _outside_steps(side, times)
-    exposed = _exposed(side, of)
+    exposed = _share(side, "exposed_communication_ns", "whole_ns")
     return Bottleneck(
         _bound(gain, exposed, utilisation),
-        loading, utilisation, gain, tuple(missing), THRESHOLDS, of, outside, exposed,
+        loading, utilisation, gain, tuple(missing), THRESHOLDS, of, _outside_steps(side, times), exposed,
     )  # fmt: skip
 
 
@@ -91,16 +82,6 @@ def _bound(gain: float | None, exposed: float | None, utilisation: float | None)
     return "device" if utilisation > THRESHOLDS["device_bound_above"] else "mixed"
 
 
-def _exposed(side: Loaded, of: str) -> float | None:
-    """Exposed communication as a share of what the utilisation is a share of."""
-    if of != "capture_e2e_ns":
-        return _share(side, "exposed_communication_ns", of)
-    if side.is_part:
-        return None
-    runs, (ranks, exposed, whole), _ = _known(side.captures, "rank", "exposed_communication_ns", "e2e_ns")
-    return _number(side, runs, ranks, exposed, whole)
-
-
 def _share(side: Loaded, part: str, whole: str) -> float | None:
     """Of the numbers that the overall table shows."""
     numbers = step_numbers(side)
@@ -110,31 +91,18 @@ def _share(side: Loaded, part: str, whole: str) -> float | None:
 def _utilisation(side: Loaded, times: _Times) -> float | None:
     """Of what the rows of steps know; else the mean of what the profiler says of its devices."""
     runs, ranks, busy, lasting, steps = times
-    if not len(runs):
-        return _said(side)
-    found = _number(side, runs, ranks, busy, lasting, steps)
-    return None if found is None else min(found, 1.0)
+    return _number(side, runs, ranks, busy, lasting, steps) if len(runs) else _said(side)
 
 
 def _times(side: Loaded) -> _Times:
-    """Of the rows of steps that know it: run, rank, how long the device worked, how long the steps lasted, in ns, and
-    how many steps it is.
-
-    The device may outlast its last step: that time counts as well, or a single step with a full queue would be busy for
-    longer than it lasts. Without markers the steps last as long as the device.
+    """Return of the rows of steps that know it: run, rank, how long the device worked, how long the steps lasted, in
+    ns, and how many steps it is.
     """
     of_device = side.steps.taken(side.steps["timeline"] == "device")
-    runs, (duration, e2e, free, rank, step), steps = _known(
-        of_device, "duration_ns", "e2e_ns", "idle_ns", "rank", "step"
-    )
-    busy = (e2e - free) * steps
-    if not side.has_markers:
-        return runs, rank, busy, e2e * steps, steps
-    place, first = places([runs, rank])
-    latest = step[first]
-    np.maximum.at(latest, place, step)
-    lasting = duration * steps + np.where(step == latest[place], np.maximum(e2e - duration, 0), 0)
-    return runs, rank, busy, lasting, steps
+    runs, (duration, whole, idle, rank), steps = _known(of_device, "duration_ns", "whole_ns", "idle_ns", "rank")
+    # a run read before steps were windows has parts that are shorter or longer than its step
+    lasting = np.maximum(duration, whole) if side.has_markers else whole
+    return runs, rank, (whole - idle) * steps, lasting * steps, steps
 
 
 def _outside_steps(side: Loaded, times: _Times) -> float | None:
@@ -157,33 +125,6 @@ def _outside_steps(side: Loaded, times: _Times) -> float | None:
     return _number(side, runs[known], ranks[known], np.maximum(outside, 0)[known], e2e[known])
 
 
-def _of_captures(side: Loaded) -> float | None:
-    """Of all that the captures hold, inside steps and outside; None for a part of their steps."""
-    if side.is_part:
-        return None
-    own = side.captures.taken(side.captures["timeline"] == "device")
-    runs, (ranks, e2e, free), _ = _known(own, "rank", "e2e_ns", "idle_ns")
-    return _number(side, runs, ranks, e2e - free, e2e)
-
-
-def _outside_share(side: Loaded) -> float:
-    """How much of the kernel time of the captures lies outside their steps, 0.0 where nobody knows.
-
-    The device may do it during a step all the same: a queue that was filled before the capture, or before the step.
-    """
-    steps = side.steps
-    if side.is_part:
-        steps = knowing.of_captures(queries.steps(side.store, side.run_ids), side.captures)
-    inside: dict[tuple[int, int], int] = {}
-    for run_id, rank, ns, count in steps.rows("run_id", "rank", "kernel_total_ns", "steps"):
-        if ns is not None:
-            inside[run_id, rank] = inside.get((run_id, rank), 0) + ns * count
-    wholes = side.captures.rows("run_id", "rank", "kernel_total_ns")
-    known = [(ns, inside[run, rank]) for run, rank, ns in wholes if ns is not None and (run, rank) in inside]
-    total = sum(whole for whole, _ in known)
-    return sum(whole - own for whole, own in known) / total if total else 0.0
-
-
 def _said(side: Loaded) -> float | None:
     if side.is_part or not (side.captures["timeline"] == "device").any():  # it says so of all steps together
         return None
@@ -203,9 +144,7 @@ def _known(rows: Columns, *columns: str) -> tuple[I64, list[I64], I64]:
 
 
 def _number(side: Loaded, runs: I64, ranks: I64, part: I64, whole: I64, steps: I64 | None = None) -> float | None:
-    """`part` / `whole`: over the steps of each rank, then over ranks and runs as every number. A rank whose device
-    does more in a step than that lasts, since its queue runs behind, has one quotient of all its steps.
-    """
+    """`part` / `whole`: over the steps of each rank, then over ranks and runs as every number."""
     stages = {(run, rank): stage for run, rank, stage in side.captures.rows("run_id", "rank", "stage")}
     place, first = places([runs, ranks])
     found: dict[int, dict[int, float]] = {}
@@ -213,10 +152,8 @@ def _number(side: Loaded, runs: I64, ranks: I64, part: I64, whole: I64, steps: I
         own = np.flatnonzero((place == at) & (whole > 0))
         if not len(own):
             continue
-        quotients = part[own] / whole[own]
-        quotient = part[own].sum() / whole[own].sum()
-        if steps is not None and (quotients <= 1).all():
-            (quotient,) = over_steps(quotients[None, :], steps[own].astype(np.float64))
+        weights = np.ones(len(own)) if steps is None else steps[own].astype(np.float64)
+        (quotient,) = over_steps((part[own] / whole[own])[None, :], weights)
         found.setdefault(int(runs[row]), {})[int(ranks[row])] = float(quotient)
     of_runs = [
         over_ranks(np.array([[*own.values()]]), np.array([stages[run, rank] for rank in own], dtype=np.int64))[0]

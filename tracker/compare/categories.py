@@ -182,9 +182,9 @@ def category_metrics(sides: Sequence[Sums]) -> list[Metric]:
     for name, title in _TITLES.items():
         if name not in found:
             continue
-        rows.append(Metric(name, title, 2, in_e2e=True))
+        rows.append(Metric(name, title, 2, in_step=True))
         rows += [
-            Metric(f"{name}:{core}", f"{title} ({core})", 3, in_e2e=True)
+            Metric(f"{name}:{core}", f"{title} ({core})", 3, in_step=True)
             for core in ("cube", "vector")
             if name in _BY_CORE and f"{name}:{core}" in found
         ]

@@ -90,8 +90,8 @@ def _waits_for_data(overall: Columns, parts: Sequence[Part], delta_ns: float | N
     loading = dict(overall.rows("metric", "delta")).get("data_loading_ns") or 0.0
     if not delta_ns or loading * delta_ns <= 0 or abs(loading) < abs(delta_ns) / 2:
         return ""
-    idle = [part for part in parts if part.name in ("idle_ns", "outside_ns") and part.delta_ns * loading > 0]
-    return max(idle, key=lambda part: abs(part.delta_ns)).name if idle else ""
+    idle = next((part for part in parts if part.name == "idle_ns"), None)
+    return idle.name if idle is not None and idle.delta_ns * loading > 0 else ""
 
 
 def _with_share(row: Contribution, delta_ns: float | None) -> Contribution:

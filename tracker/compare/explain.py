@@ -202,17 +202,6 @@ def _parts(
         return tuple(parts)
     if not any(name in before and name in after for name, _ in _PARTS):
         return _parts_of_log(before, after, metric)
-    outside0, outside1 = (numbers[metric] - numbers.get("e2e_ns", numbers[metric]) for numbers in (before, after))
-    if metric == "step_ns" and (outside0 or outside1):
-        parts.append(
-            Part(
-                "outside_ns",
-                "Step beyond E2E (below 0: the device outlasts the step)",
-                outside0,
-                outside1,
-                outside1 - outside0,
-            )
-        )
     rest = fsum([after[metric], -before[metric], *(-part.delta_ns for part in parts)])
     if abs(rest) > ROUNDING * after[metric]:
         known = all(name in own for name in ("compute_ns", "idle_ns") for own in (before, after))

@@ -77,7 +77,7 @@ def fused_metrics(found: Iterable[str]) -> list[Metric]:
     rows = []
     keys = {key for key in found if key.startswith(_PREFIX) and key not in _CORES}
     for key in sorted(key for key in keys if not key.endswith((_COMPUTING, _REST))):
-        rows.append(Metric(key, key.removeprefix(_PREFIX), 3, in_e2e=True))
-        rows.append(Metric(f"{key}{_COMPUTING}", "Computing", 4, in_e2e=True))
-        rows.append(Metric(f"{key}{_REST}", "Communication (all but computing)", 4, in_e2e=True))
+        rows.append(Metric(key, key.removeprefix(_PREFIX), 3, in_step=True))
+        rows.append(Metric(f"{key}{_COMPUTING}", "Computing", 4, in_step=True))
+        rows.append(Metric(f"{key}{_REST}", "Communication (all but computing)", 4, in_step=True))
     return rows

@@ -172,11 +172,11 @@ def _parts(sides: Sequence[Sums], group: str) -> list[Metric]:
     of_all = ", hidden or not" if hidden else ""
     in_part = " (of calls hidden in part: in proportion)" if any(ns(side, _IN_PROPORTION) for side in sides) else ""
     return [
-        Metric(f"{_WAIT}:{group}", f"Wait{in_part}", 3, in_e2e=True),
-        Metric(f"{_SYNCHRONIZATION}:{group}", f"Synchronization{of_all}", 4, in_e2e=not hidden),
-        Metric(f"{_TRANSMIT}:{group}", "All but wait" if stated else "Transmit (all but wait)", 3, in_e2e=True),
-        Metric(f"{_TRANSIT}:{group}", f"Transit{of_all}", 4, in_e2e=not hidden),
-        Metric(f"{_IDLE}:{group}", f"Idle{of_all}", 4, in_e2e=not hidden),
+        Metric(f"{_WAIT}:{group}", f"Wait{in_part}", 3, in_step=True),
+        Metric(f"{_SYNCHRONIZATION}:{group}", f"Synchronization{of_all}", 4, in_step=not hidden),
+        Metric(f"{_TRANSMIT}:{group}", "All but wait" if stated else "Transmit (all but wait)", 3, in_step=True),
+        Metric(f"{_TRANSIT}:{group}", f"Transit{of_all}", 4, in_step=not hidden),
+        Metric(f"{_IDLE}:{group}", f"Idle{of_all}", 4, in_step=not hidden),
     ]
 
 
@@ -190,9 +190,9 @@ def group_metrics(sides: Sequence[Sums]) -> list[Metric]:
                 size[group] = max(size.get(group, 0.0), found.ns or 0.0)
     rows = []
     for group in sorted(size, key=lambda group: (-size[group], group)):
-        rows.append(Metric(f"{EXPOSED}:{group}", group, 2, in_e2e=True))
+        rows.append(Metric(f"{EXPOSED}:{group}", group, 2, in_step=True))
         rows += _parts(sides, group)
     if any(side[AT_ONCE].ns for side in sides if AT_ONCE in side):
         title = "Rest (collectives at the same time count twice above; medians do not add up)"
-        rows.append(Metric(AT_ONCE, title, 2, in_e2e=True))
+        rows.append(Metric(AT_ONCE, title, 2, in_step=True))
     return rows

@@ -14,7 +14,7 @@ class Metric(Struct, frozen=True):
     title: str
     level: int = 0
     unit: str = "ns"
-    in_e2e: bool = False
+    in_step: bool = False
 
 
 class Sum(Struct, frozen=True):

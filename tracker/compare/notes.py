@@ -10,7 +10,9 @@ from tracker.compare.categories import is_split
 from tracker.compare.group_pairs import roles_by_size
 from tracker.compare.groups import group_splits
 from tracker.compare.headline import short_labels
+from tracker.compare.outside import note_on_outside_work, note_on_steps_without_time
 from tracker.compare.slow_steps import note_on_slow_steps
+from tracker.compare.step_rules import note_on_older_steps
 from tracker.profile import NO_STEP
 from tracker.results import BOTH, REPEATED_COUNTERS
 from tracker.store import queries
@@ -45,7 +47,13 @@ def notes(baseline: Loaded, candidate: Loaded, operators: Operators, options: Di
     found += [*notes_of_difference(*splits), *notes_of_groups(sides)]
     found += _paired_collectives(others.pairing_of(baseline, candidate, options))
     found += [*_idle_entries(baseline, candidate, operators, options), *left_out(sides), *warnings(sides)]
-    return (*found, *_by_side(sides, note_on_slow_steps))
+    return (
+        *_by_side(sides, note_on_older_steps),
+        *found,
+        *_by_side(sides, note_on_outside_work),
+        *_by_side(sides, note_on_steps_without_time),
+        *_by_side(sides, note_on_slow_steps),
+    )
 
 
 def _by_side(sides: Sequence[Loaded], sentences: Callable[[Loaded], Iterable[str]]) -> list[str]:

@@ -15,8 +15,10 @@ from tracker.compare.categories import category_metrics, category_sums, is_split
 from tracker.compare.group_pairs import roles_by_size
 from tracker.compare.groups import group_metrics, group_splits, group_sums, with_absent, without_other_splits
 from tracker.compare.metric import Metric, Sum, Sums
+from tracker.compare.outside import kernel_time_outside_steps
 from tracker.compare.peaks import component_peaks, peak_metrics
 from tracker.compare.slow_steps import slow_steps
+from tracker.store import queries
 from tracker.store.samples.statistic import over_ranks, over_runs
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
 
 PARTS: Final = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "idle_ns")
-"""What the E2E time of a step consists of."""
+"""What a step consists of."""
 ROUNDING: Final = 1e-9
 """Part of a time below which a rest is none of medians."""
 _PEAKS: Final = ("peak_allocated_bytes", "peak_reserved_bytes")
@@ -34,19 +36,21 @@ _NOTHING: Final = Sum(None)
 _TIMES: Final = (
     Metric("step_ns", "Step time"),
     Metric("mean_step_ns", "Mean step", 1),
+    Metric("marker_ns", "Marker of the step on the host", 1),
     Metric("slow_steps", "Slow steps (above 1.2 times the median)", 1, unit="count"),
-    Metric("e2e_ns", "E2E", in_e2e=True),
-    Metric("compute_ns", "Computing", 1, in_e2e=True),
+    Metric("e2e_ns", "E2E"),
+    Metric("compute_ns", "Computing", 1, in_step=True),
 )
-_EXPOSED: Final = Metric("exposed_communication_ns", "Exposed communication", 1, in_e2e=True)
+_EXPOSED: Final = Metric("exposed_communication_ns", "Exposed communication", 1, in_step=True)
 _REST: Final = (
-    Metric("exposed_copy_ns", "Exposed copies (memcpy, SDMA)", 1, in_e2e=True),
-    Metric("idle_ns", "Idle time", 1, in_e2e=True),
-    Metric("rest_ns", "Rest (of medians)", 1, in_e2e=True),
-    Metric("idle_share", "Idle time, share of E2E", 1, unit="ratio"),
-    Metric("communication_ns", "Communication, overlapped or not", in_e2e=True),
-    Metric("overlap_ns", "Communication overlapped with computing", 1, in_e2e=True),
-    Metric("copy_ns", "Copies, overlapped or not", in_e2e=True),
+    Metric("exposed_copy_ns", "Exposed copies (memcpy, SDMA)", 1, in_step=True),
+    Metric("idle_ns", "Idle time", 1, in_step=True),
+    Metric("host_idle_ns", "Idle, with nothing launched", 2, in_step=True),
+    Metric("rest_ns", "Rest (of medians)", 1, in_step=True),
+    Metric("idle_share", "Idle share of the step", 1, unit="ratio"),
+    Metric("communication_ns", "Communication, overlapped or not", in_step=True),
+    Metric("overlap_ns", "Communication overlapped with computing", 1, in_step=True),
+    Metric("copy_ns", "Copies, overlapped or not", in_step=True),
     Metric("operator_ns", "Operator time (sum of compute kernels)"),
     Metric("operator_cube_ns", "Operator time of cube work", 1),
     Metric("operator_vector_ns", "Operator time of vector work", 1),
@@ -75,6 +79,9 @@ def compare(baseline: Loaded, candidate: Loaded) -> Columns:
     sides = (baseline, candidate)
     peaks = [component_peaks(side) for side in sides]
     numbers = [{**step_numbers(side), **of_side} for side, of_side in zip(sides, peaks, strict=True)]
+    if has_other_units(baseline, candidate):
+        for of_side in numbers:
+            of_side.pop("samples_per_second", None)
     split = [is_split(side) for side in sides]
     kernels = [category_sums(side, by_rules=other is True) for side, other in zip(sides, reversed(split), strict=True)]
     named = list(zip(sides, roles_by_size(*sides), strict=True))
@@ -98,8 +105,8 @@ def compare(baseline: Loaded, candidate: Loaded) -> Columns:
     rows = [_row(metric, numbers, found) for metric in metrics]
     values = {row["metric"]: (row["baseline_value"], row["candidate_value"]) for row in rows}
     idle = {name for name in ("rest_ns", "slow_steps") if not any(values[name])}
-    if values["mean_step_ns"] == values["step_ns"]:
-        idle.add("mean_step_ns")
+    # what says the same as the step is no row of its own
+    idle |= {name for name in ("mean_step_ns", "marker_ns") if values[name] == values["step_ns"]}
     known = [row for row in rows if values[row["metric"]] != (None, None) and row["metric"] not in idle]
     columns: dict[str, Any] = {name: objects([row[name] for row in known]) for name in ("metric", "title", "unit")}
     columns["level"] = np.array([row["level"] for row in known], dtype=np.int64)
@@ -115,17 +122,17 @@ def compare(baseline: Loaded, candidate: Loaded) -> Columns:
 def step_numbers(side: Loaded) -> dict[str, float]:
     """Each number of the breakdown, by its name; peaks: the largest of a run. Each is of the ranks that report it.
 
-    `step_ns` is the marker's duration (without markers the span of the capture), `rest_ns` what the medians of the
-    parts lack to sum to the E2E time. Keys are left out where the source does not say.
+    `step_ns` is the step (without markers the span of the capture), `whole_ns` what its parts add up to, `rest_ns` what
+    the medians of the parts lack to sum to it. Keys are left out where the source does not say.
     """
     found = {name: float(over_runs(np.array([values]))[0]) for name, values in run_numbers(side).items()}
-    if found.get("e2e_ns") and "idle_ns" in found:
-        found["idle_share"] = found["idle_ns"] / found["e2e_ns"]
+    if found.get("whole_ns") and "idle_ns" in found:
+        found["idle_share"] = found["idle_ns"] / found["whole_ns"]
     if "slow_steps" in found:  # no time: a run without any counts
         found["slow_steps"] = fmean(run_numbers(side)["slow_steps"])
-    if {"e2e_ns", "compute_ns", "idle_ns"} <= found.keys():
-        rest = fsum([found["e2e_ns"], *(-found[name] for name in PARTS if name in found)])
-        found["rest_ns"] = rest if abs(rest) > ROUNDING * found["e2e_ns"] else 0.0
+    if {"whole_ns", "compute_ns", "idle_ns"} <= found.keys():
+        rest = fsum([found["whole_ns"], *(-found[name] for name in PARTS if name in found)])
+        found["rest_ns"] = rest if abs(rest) > ROUNDING * found["whole_ns"] else 0.0
     return found
 
 
@@ -137,7 +144,21 @@ def run_numbers(side: Loaded) -> dict[str, list[float]]:
 def runs(baseline: Loaded, candidate: Loaded) -> dict[str, Runs]:
     """The numbers of single runs, of the metrics that both sides have."""
     before, after = run_numbers(baseline), run_numbers(candidate)
-    return {name: (tuple(before[name]), tuple(after[name])) for name in before if name in after}
+    other_units = has_other_units(baseline, candidate)
+    shared = [name for name in before if name in after and not (other_units and name == "samples_per_second")]
+    return {name: (tuple(before[name]), tuple(after[name])) for name in shared}
+
+
+def throughput_units(side: Loaded) -> set[str]:
+    """Return the units in which the captures of a side count their throughput."""
+    known = (queries.settings_of(text).get("throughput_unit", "") for text in set(side.captures.listed("settings")))
+    return {unit for unit in known if unit}
+
+
+def has_other_units(baseline: Loaded, candidate: Loaded) -> bool:
+    """Whether the two sides count their throughput in other things: images of one are no tokens of the other."""
+    before, after = throughput_units(baseline), throughput_units(candidate)
+    return before != after and bool(before) and bool(after)
 
 
 def _run_numbers(side: Loaded) -> dict[str, list[float]]:
@@ -150,7 +171,7 @@ def _run_numbers(side: Loaded) -> dict[str, list[float]]:
     numbers["samples_per_second"] = np.where(np.isnan(rates), _rates_of_captures(side), rates)
     numbers |= _peaks(side)
     if side.chosen_steps is None:
-        outside = _outside_steps(side)
+        outside = kernel_time_outside_steps(side)
         numbers["outside_steps_kernel_total_ns"] = np.array([outside.get(run_id, np.nan) for run_id in side.run_ids])
     known = {name: values[~np.isnan(values)].tolist() for name, values in numbers.items()}
     return {name: values for name, values in known.items() if values}
@@ -176,28 +197,6 @@ def _peaks(side: Loaded) -> dict[str, F64]:
     return found
 
 
-def _outside_steps(side: Loaded) -> dict[int, float]:
-    """Kernel time that belongs to no step (queued before the capture, or between steps), mean per rank of each run; of
-    the ranks that know both the whole and all their steps.
-    """
-    inside: dict[tuple[int, int], list[tuple[Any, int]]] = {}
-    columns = ("run_id", "rank", "kernel_total_ns", "steps")
-    for run_id, rank, ns, steps in side.steps.rows(*columns):
-        inside.setdefault((run_id, rank), []).append((ns, steps))
-    found: dict[int, list[tuple[int, int]]] = {}
-    for run_id, rank, whole in side.captures.rows(*columns[:3]):
-        own = inside.get((run_id, rank))
-        if own and whole is not None and not any(ns is None for ns, _ in own):
-            # the mean of many steps is rounded to whole ns: what that leaves over is nothing outside
-            rounding = sum(steps for _, steps in own if steps > 1)
-            found.setdefault(run_id, []).append((whole - sum(ns * steps for ns, steps in own), rounding))
-    sums = {run_id: [sum(part) for part in zip(*ranks, strict=True)] for run_id, ranks in found.items()}
-    return {
-        run_id: 0.0 if abs(outside) <= rounding else outside / len(found[run_id])
-        for run_id, (outside, rounding) in sums.items()
-    }
-
-
 def _row(metric: Metric, numbers: Sequence[Mapping[str, float]], found: Sequence[Sums]) -> dict[str, object]:
     row: dict[str, object] = {
         "metric": metric.name,
@@ -207,8 +206,8 @@ def _row(metric: Metric, numbers: Sequence[Mapping[str, float]], found: Sequence
     }
     for side, of_steps, summed in zip(("baseline", "candidate"), numbers, found, strict=True):
         of_row = summed.get(metric.name, _NOTHING)
-        value, whole = of_steps.get(metric.name, of_row.ns), of_steps.get("e2e_ns")
+        value, whole = of_steps.get(metric.name, of_row.ns), of_steps.get("whole_ns")
         row[f"{side}_value"] = value
-        row[f"{side}_share"] = value / whole if metric.in_e2e and value is not None and whole else None
+        row[f"{side}_share"] = value / whole if metric.in_step and value is not None and whole else None
         row[f"{side}_calls"] = of_row.calls
     return row

@@ -23,11 +23,13 @@ from tracker.compare.metrics import kind_of
 from tracker.compare.module_times import module_times
 from tracker.compare.notes import left_out, warnings
 from tracker.compare.operators import own_time, with_host_spread
-from tracker.compare.overall import step_numbers
+from tracker.compare.outside import note_on_outside_work, note_on_steps_without_time
+from tracker.compare.overall import step_numbers, throughput_units
 from tracker.compare.per_step import of_rows, with_number
 from tracker.compare.references import named, needs_store
 from tracker.compare.sides import load_all
 from tracker.compare.slow_steps import note_on_slow_steps
+from tracker.compare.step_rules import note_on_older_steps
 from tracker.compare.summaries import with_share
 from tracker.config.places import user_path
 from tracker.errors import UsageError
@@ -85,9 +87,12 @@ def show(store: Store | None, reference: str, *, options: ShowOptions | None = N
             bottleneck=bottleneck(side),
             tree_table=levels.of_run(side, options) if options.tree else None,
             notes=(
+                *note_on_older_steps(side),
                 *_open_findings(store, side),
                 *left_out((side,)),
                 *warnings((side,)),
+                *note_on_outside_work(side),
+                *note_on_steps_without_time(side),
                 *note_on_slow_steps(side),
                 *note_on_blocks(side, set(side.captures.rows("run_id", "rank"))),
                 *notes_of_groups((side,)),
@@ -114,9 +119,9 @@ def _open_findings(store: Store | None, side: Loaded) -> list[str]:
 
 def _whole_tables(side: Loaded, captures: Columns) -> Tables:
     """What no filter and no grain concerns."""
-    steps, overall = _with_spread(side), summaries.with_e2e_shares(captures.without("run_id"))
+    steps, overall = _with_spread(side), summaries.with_shares(captures.without("run_id"))
     return {
-        "overall": overall,
+        "overall": overall.without("whole_ns"),
         "steps": steps,
         "rank_summary": summaries.of_ranks(overall),
         "step_summary": summaries.of_steps(steps),
@@ -140,7 +145,7 @@ def _with_spread(side: Loaded) -> Columns:
     """The steps with `shortest_ns` and `longest_ns`: of a row that is the mean of several steps NA, unless the source
     names the shortest and the longest of them.
     """
-    steps = side.steps.without("run_id")
+    steps = side.steps.without("run_id").without("whole_ns")
     alone, duration = steps.integers("steps") == 1, steps.integers("duration_ns")
     unknown = ~(alone & steps.known("duration_ns"))
     ends = [Column(np.where(unknown, 0, duration), unknown.copy()) for _ in range(2)]
@@ -183,10 +188,14 @@ def _check_filters(side: Loaded, options: ShowOptions) -> None:
 
 
 def _tables(side: Loaded, options: ShowOptions, by: Sequence[str]) -> Tables:
-    """What passes the filters, in step markers or not."""
+    """What passes the filters. Sums over steps hold what the steps launched; what lies outside of them is a row of its
+    own in a table by step, and memory is that of the whole capture.
+    """
+    in_steps = side.has_markers and "step" not in by
+    of_memory = (queries.memory, queries.memory_allocators)
 
     def asked(question: queries.Question) -> Columns:
-        table = side.ask(question, by=by, in_steps=False)
+        table = side.ask(question, by=by, in_steps=in_steps and question not in of_memory)
         return (with_number(side, table, question) if question in _NUMBERED else table).without("run_id")
 
     def passing(table: Columns, *patterns: tuple[str, str | None]) -> Columns:
@@ -207,7 +216,7 @@ def _tables(side: Loaded, options: ShowOptions, by: Sequence[str]) -> Tables:
     ops = passing(with_share(with_host_spread(side, asked(queries.ops)), own_time(side)), *of_op("name"))
     ops = _large(ops, ["host_self_ns", "device_self_ns"], least)
     communication = passing(asked(queries.communication), ("kind", options.kind), ("group_role", options.group))
-    allocated = [passing(asked(question), *of_op("op")) for question in (queries.memory, queries.memory_allocators)]
+    allocated = [passing(asked(question), *of_op("op")) for question in of_memory]
     modules = of_rows(
         side, module_times(ops, options.grains), side.ask(queries.ops), ("module", "phase"), own_time(side)
     )
@@ -220,7 +229,7 @@ def _tables(side: Loaded, options: ShowOptions, by: Sequence[str]) -> Tables:
         "api": _large(asked(queries.api), ["total_ns"], least),
         "modules": modules,
         "kernel_metrics": _kernel_metrics(side, options, kernels),
-        "communication_links": links.of_side(side, options, by, in_steps=False).without("run_id"),
+        "communication_links": links.of_side(side, options, by, in_steps=in_steps).without("run_id"),
         "counters": counters.of_side(side, by).without("run_id"),
         "kernel_types": _kernel_types(kernels, every),
         "memory_peak": passing(with_share(_owners(side), "bytes", ("rank", "component")), *of_op("op")),
@@ -296,6 +305,8 @@ def _times(side: Loaded, captures: Columns) -> dict[str, Any]:
     numbers = step_numbers(side)
     times: dict[str, Any] = {name: numbers.get(name) for name in ("step_ns", "mean_step_ns")}
     times["per_step"] = dict(numbers)
+    if len(units := throughput_units(side)) == 1:
+        times["throughput_unit"] = units.pop()
     if side.chosen_steps is not None:
         known = [ns for ns in captures.listed("e2e_ns") if ns is not None]
         times["e2e_ns"] = int(fmean(known)) if known else None

@@ -20,6 +20,7 @@ from tracker.compare import knowing
 from tracker.compare.asked import Asked, Named
 from tracker.compare.reduction import GRAIN
 from tracker.compare.references import FILES, SIDES, exists, is_path
+from tracker.compare.step_rules import leave_out_older_steps
 from tracker.config.places import user_path
 from tracker.errors import UsageError
 from tracker.results import Selection, Side
@@ -193,7 +194,7 @@ def load(
     if not left and not or_pruned:
         raise UsageError(f"{reference}: {warnings[0]}", remedy="tracker findings has what it showed")
     loaded = _loaded(store, reference, (run_ids if or_pruned else left, rank), options, steps, asked)
-    return replace(loaded, warnings=warnings)
+    return replace(loaded, warnings=(*warnings, *loaded.warnings))
 
 
 def _of_one_format(formats: Mapping[int, str]) -> tuple[tuple[int, ...], str]:
@@ -289,6 +290,7 @@ def _loaded(
     captures, ranks = _chosen(captures, label, (rank,) if rank is not None else options.ranks, options.stage)
     steps = asked.about(run_ids, "steps", partial(queries.steps, store))
     steps = knowing.of_captures(steps, captures)
+    steps, warnings = leave_out_older_steps(captures, steps)
     has_markers, is_part = _has_markers(captures, steps), False
     if chosen:
         _require_steps(label, captures, steps, chosen)
@@ -310,6 +312,7 @@ def _loaded(
         chosen_steps=chosen_steps or None,
         is_part=is_part,
         has_markers=has_markers,
+        warnings=warnings,
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from msgspec import Struct
 
-from tracker.store.samples.statistic import mean_over_steps, over_ranks, over_steps
+from tracker.store.samples.statistic import mean_over_steps, over_ranks, over_steps, without_filling
 from tracker.units import counted, format_ns
 
 if TYPE_CHECKING:
@@ -22,7 +22,8 @@ _MATTERS: Final = 0.01
 
 class SlowSteps(Struct, frozen=True, eq=False):
     """Of each run of a side: the number of slow steps of the rank with most, how many times the median the slowest one
-    took, the mean step and the step; nan where no step has a time.
+    took, the mean step (without a first one that holds the filling of the queue) and the step; nan where no step has a
+    time.
     """
 
     count: F64
@@ -35,15 +36,18 @@ def slow_steps(side: Loaded) -> SlowSteps:
     """The slow steps of each run, in the order of `side.run_ids`."""
     run, rank = (side.steps.integers(name) for name in ("run_id", "rank"))
     durations, weights = side.steps.reals("duration_ns"), side.steps.reals("steps")
+    starts, markers = side.steps.reals("start_ns"), side.steps.reals("marker_ns")
     found = np.full((4, len(side.run_ids)), np.nan)
     for at, run_id in enumerate(side.run_ids):
         ranks = {number: stage for own, number, stage in side.captures.rows("run_id", "rank", "stage") if own == run_id}
         of_ranks = []
         for number in ranks:
             own = np.flatnonzero((run == run_id) & (rank == number) & ~np.isnan(durations))
+            own = own[np.argsort(starts[own], kind="stable")]
             times, weight = durations[own][None, :], weights[own]
             if len(own) and times.any():
-                step, mean = over_steps(times, weight)[0], mean_over_steps(times, weight)[0]
+                lasting = without_filling(times[0], markers[own])[None, :]
+                step, mean = over_steps(times, weight)[0], mean_over_steps(lasting, weight)[0]
                 ratio = times[0] / step
                 of_ranks.append((float(weight[ratio > SLOW].sum()), float(ratio.max()), float(mean), float(step)))
             else:

@@ -26,8 +26,8 @@ from tracker.units import NS_PER_US
 if TYPE_CHECKING:
     from tracker.columns import F64
 
-E2E_PARTS: Final = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "idle_ns")
-"""What the E2E time of a rank or a step consists of."""
+PARTS: Final = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "idle_ns")
+"""What the time of a rank or a step consists of."""
 _METRICS: Final = tuple(name for name in Breakdown.__struct_fields__ if name != "timeline")
 _KERNEL: Final = ("name", "canonical_name", "type", "core_type", "input_shapes")
 _BUSIEST: Final = 3
@@ -94,25 +94,25 @@ def with_share(table: Columns, value: str, by: Sequence[str] = ()) -> Columns:
     return table.having(share=numbers / np.where(sums != 0, sums, np.nan))
 
 
-def with_e2e_shares(overall: Columns) -> Columns:
-    """The rows of ranks with the share of each part in the E2E time of the rank."""
-    e2e = overall.reals("e2e_ns")
-    whole = np.where(e2e != 0, e2e, np.nan)
-    return overall.having(**{name.replace("_ns", "_share"): overall.reals(name) / whole for name in E2E_PARTS})
+def with_shares(overall: Columns) -> Columns:
+    """Add the share of each part in what the parts of a rank add up to."""
+    sums = overall.reals("whole_ns")
+    whole = np.where(sums != 0, sums, np.nan)
+    return overall.having(**{name.replace("_ns", "_share"): overall.reals(name) / whole for name in PARTS})
 
 
 def of_ranks(overall: Columns) -> Columns:
-    """`rank_summary`: how the numbers of the whole capture differ between ranks, and the share of each part in the E2E
-    time of all ranks.
+    """`rank_summary`: how the numbers of the whole capture differ between ranks, and the share of each part in what the
+    parts of all ranks add up to.
     """
-    e2e = overall.reals("e2e_ns")
+    whole = overall.reals("whole_ns")
     rows = []
     for metric in (name for name in _METRICS if name in overall):
         numbers = overall.reals(metric)
         row = _spread(metric, numbers, np.ones(len(numbers)), overall)
-        both = ~np.isnan(numbers) & (e2e > 0)
-        if row and metric in E2E_PARTS and both.any():
-            row["share"] = float(numbers[both].sum() / e2e[both].sum())
+        both = ~np.isnan(numbers) & (whole > 0)
+        if row and metric in PARTS and both.any():
+            row["share"] = float(numbers[both].sum() / whole[both].sum())
         rows += [row] if row else []
     return _table("rank_summary", rows)
 

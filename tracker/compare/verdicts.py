@@ -21,6 +21,7 @@ from tracker.regressions.hosts import note_of
 from tracker.regressions.sides import STEP, SideVerdicts, stored_verdicts, verdicts_of_sides
 from tracker.regressions.track import WAYS
 from tracker.results import VERDICT_COLUMNS, DiffOptions, Judgement
+from tracker.results.recording import STEP as STEP_CUT
 from tracker.results.verdicts import EXCUSED, INCOMPARABLE, TOO_FEW, GateResult, reason_words
 from tracker.units import counted, format_bytes, format_diff, format_numbers
 
@@ -80,9 +81,15 @@ class Judged(Struct, frozen=True, eq=False):
         found = self.filled(table, _SERIES[name](self, table))
         if name != "overall" or self.recorded is None or not self.recorded.found:
             return found
-        why = [self.recorded.why_not(_RUN, FIELD_OF.get(metric, metric)) for metric in table["metric"]]
-        words = zip(found.listed("verdict"), found.listed("reason"), why, strict=True)
-        return found.having(reason=objects([own if word or own else other or None for word, own, other in words]))
+        verdicts, reasons = [], []
+        for metric, verdict, reason in found.rows("metric", "verdict", "reason"):
+            field = FIELD_OF.get(metric, metric)
+            # a stored verdict rests on runs whose steps were cut alike: it says nothing of these two numbers
+            stands = all(one.aspect.disturbs != {STEP_CUT} for one in self.recorded.of(_RUN, field))
+            verdicts.append(verdict if stands else None)
+            has_words = stands and (verdict or reason)
+            reasons.append(reason if has_words else self.recorded.why_not(_RUN, field) or None)
+        return found.having(verdict=objects(verdicts), reason=objects(reasons))
 
     def filled(self, table: Columns, keys: Sequence[Key]) -> Columns:
         """The rows with their VERDICT_COLUMNS filled from the series `keys`, one per row; NO_SERIES for none, and a row

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tracker.columns import F64
 
 PARTS: Final = ("compute_ns", "exposed_copy_ns", "data_loading_ns")
-TIMES: Final = ("rank", "step", "duration_ns", "e2e_ns", "exposed_communication_ns", *PARTS)
+TIMES: Final = ("rank", "step", "duration_ns", "whole_ns", "exposed_communication_ns", *PARTS)
 """What is read of each step."""
 _UNEVEN: Final = 1.10
 """Largest own time of a stage by its median from which on the work moves around between the ranks."""
@@ -58,10 +58,10 @@ def stages_of(captures: Iterable[tuple[int, int | None]], steps: Iterable[tuple[
     and stage, None or -1 for none; `steps`: TIMES of each.
     """
     times: dict[int, dict[int, Row]] = {}
-    for rank, step, duration, e2e, exposed, *parts in steps:
-        if exposed is not None and (duration or e2e):
-            # markers of the host can be closer together than the work of the device
-            own = max(duration or 0, e2e or 0) - exposed
+    for rank, step, duration, whole, exposed, *parts in steps:
+        if exposed is not None and (duration or whole):
+            # of a run read before steps were windows, the marker can be shorter than the work of the device
+            own = max(duration or 0, whole or 0) - exposed
             times.setdefault(rank, {})[step] = {"own": own, **dict(zip(PARTS, parts, strict=True))}
     found: dict[int, list[int]] = {}
     for rank, stage in captures:

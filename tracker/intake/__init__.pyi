@@ -5,11 +5,12 @@ from .forming import form_runs, formats_beside, why_apart
 from .ingesting import IngestResult, Read, ingest, ingest_of_job
 from .packing import SUFFIX, Pack, is_pack, pack
 from .pieces import IngestOptions, Piece, read_pieces
+from .rereading import Reread, ingest_again
 from .sidecar import Sidecar
 from .spooled import Spooled, Waiting, take_spooled, waiting
 
 __all__ = [
-    "SUFFIX", "Cut", "IngestOptions", "IngestResult", "Pack", "Piece", "Read", "Sidecar", "Spooled", "Waiting", "ahead",
-    "cut", "form_runs", "formats_beside", "ingest", "ingest_of_job", "is_pack", "pack", "parse_device", "read_pieces",
-    "take_spooled", "traces_of", "waiting", "why_apart",
+    "SUFFIX", "Cut", "IngestOptions", "IngestResult", "Pack", "Piece", "Read", "Reread", "Sidecar", "Spooled",
+    "Waiting", "ahead", "cut", "form_runs", "formats_beside", "ingest", "ingest_again", "ingest_of_job", "is_pack",
+    "pack", "parse_device", "read_pieces", "take_spooled", "traces_of", "waiting", "why_apart",
 ]  # fmt: skip

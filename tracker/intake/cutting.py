@@ -127,8 +127,8 @@ def traces_of(sources: Iterable[tuple[Any, ...]]) -> Mapping[int, TraceFile]:
 
 
 def span_of(profile: Profile, step: int) -> Span | None:
-    """Where `step` is in a trace: its markers, and the work that it left on a device behind them. Without markers the
-    trace is one step.
+    """Return where `step` is in a trace: its markers, the work that it left on a device behind them, and all that the
+    device does while it works on the step. Without markers the trace is one step.
     """
     events = [capture.events for capture in profile.captures if capture.events is not None]
     marked = [one for one in events if (one.markers.step == step).any()]
@@ -136,8 +136,14 @@ def span_of(profile: Profile, step: int) -> Span | None:
         return Span() if step == ONLY_STEP and not any(len(one.markers) for one in events) else None
     start = min(int(one.markers.start_ns[one.markers.step == step].min()) for one in marked)
     end = max(int(one.markers.end_ns[one.markers.step == step].max()) for one in marked)
-    launched = np.concatenate([one.device.start_ns[join(one).step == step] for one in marked])
-    also = np.unique(launched[(launched < start) | (launched >= end)]).tolist()
+    times = []
+    for one in marked:
+        joined, begun_ns = join(one), one.device.start_ns
+        runs = joined.windows.spans_of(step)
+        first_ns, last_ns = (runs.start_ns[0], runs.end_ns[-1]) if len(runs) else (start, end)
+        times.append(begun_ns[(joined.step == step) | ((begun_ns >= first_ns) & (begun_ns < last_ns))])
+    begun = np.concatenate(times)
+    also = np.unique(begun[(begun < start) | (begun >= end)]).tolist()
     # Paddle cuts times to whole us
     return Span(start, end, also, step, NS_PER_US if profile.format == "paddle_trace" else 0)
 

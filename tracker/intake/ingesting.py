@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tracker.readers import NotRecognised
     from tracker.store import RunRecord, SavedRun, Store
 
-    SaveRuns = Callable[[Store, Sequence[tuple[RunRecord, Sequence[Capture], Sequence[str]]]], list[SavedRun]]
+    SaveRuns = Callable[..., list[SavedRun]]
 
 
 class IngestResult(Struct, frozen=True):
@@ -119,7 +119,7 @@ def ingest(
     contradictions.refuse_copies(runs)
     if not store.is_made:  # else only the store knows which runs are in already, and say no more what a version is
         contradictions.refuse_commits(runs)
-    done = save_runs(store, batch)
+    done = save_runs(store, batch, again=options.again)
     if options.judge:
         # also what was in already: whoever brought it may have been killed before it was judged
         judge_runs(store, [saved.run_id for saved in done])

@@ -10,13 +10,17 @@ from numpy.typing import NDArray
 
 
 class Breakdown(Struct, frozen=True):
-    """Where the time of one rank went, for one step or the whole capture; DESIGN section 4 defines each number.
+    """Where the time of one rank went, for one step or the whole capture.
 
-    compute + exposed communication + exposed copy + free = e2e, to the ns. `timeline` is `device` or `host`.
+    Compute + exposed communication + exposed copies + idle time are `duration_ns` of a step with markers, and `e2e_ns`
+    of a capture, to the ns. `timeline` is `device` or `host`.
+    `e2e_ns`: from the first start to the last end of the device events that the step launched, or that the capture has.
     `data_loading_idle_ns`: the part of data_loading_ns in which the device does nothing: what a faster loader could
     win. None where the work of the device is not known.
-    `duration_ns`: the marker's duration, or the span of the capture; of a step that device tasks alone name the span of
-    its work on the device. None: the source does not say.
+    `host_idle_ns`: the part of idle_ns in which no launched work waits, so that the device waits for the host. None
+    where launches are not known.
+    `duration_ns`: the window of the step (`timeline.windows`), or the span of the capture; of a step that device tasks
+    alone name what the profiler states of it, else the span of its work on the device. None: the source does not say.
     `kernel_*` count compute and communication kernels, no copies; `unlinked_*` those without a launch.
     """
 
@@ -44,10 +48,13 @@ class Breakdown(Struct, frozen=True):
     preparing_ns: int | None = None
     samples_per_second: float | None = None
     data_loading_idle_ns: int | None = None
+    host_idle_ns: int | None = None
 
 
 class StepRow(Struct, frozen=True):
     """One step of one rank; `start_ns` counts from the first event of the capture.
+
+    `marker_ns`: how long the host's marker of the step lasts, where the step is a window of the device; else None.
 
     `steps` above 1: the source knows only sums over so many steps. Then the row stands for all of them: its breakdown
     is their mean, and the rows of the tables with its number are sums over them, as in any step they are over its
@@ -58,6 +65,7 @@ class StepRow(Struct, frozen=True):
     start_ns: int
     breakdown: Breakdown
     steps: int = 1
+    marker_ns: int | None = None
 
 
 Column = NDArray[Any] | list[str]

@@ -35,6 +35,15 @@ OWNER_SETTING: Final = "memory_owners"
 innermost op, its allocator: memory is compared by the allocator unless both sides state the same.
 """
 
+STEP_RULES: Final = "2"
+"""What a step is (`timeline.windows`) has a version, which goes up with every change of the rule."""
+STEP_SETTING: Final = "step_rules"
+"""The setting of a capture that holds the STEP_RULES of its steps on a device. In one that states none a step is what
+the host marked, and its parts are those of the work that it launched: neither is compared with windows.
+"""
+RULE_SETTINGS: Final = frozenset({OWNER_SETTING, STEP_SETTING})
+"""Settings of a capture that tell by which rules of tracker it was read: no settings of the profiler."""
+
 STEP_SPREAD: Final = ("model_summary", "ProfileStep")
 """Source and name of the counter that says mean, shortest and longest of steps (ms) whose row is their mean alone."""
 MODULE_CALLS: Final = "module"

@@ -51,7 +51,7 @@ def rank_rows(
 
 def _medians(side: Loaded) -> dict[int, Row]:
     """Of each rank the median over its steps of what a step holds, and how many steps there are."""
-    names = ("duration_ns", "e2e_ns", *_SUMMED)
+    names = ("duration_ns", "whole_ns", *_SUMMED)
     values: dict[int, list[list[Any]]] = {}
     for rank, *numbers in side.steps.rows("rank", "steps", *names):
         values.setdefault(rank, []).append(numbers)
@@ -61,7 +61,7 @@ def _medians(side: Loaded) -> dict[int, Row]:
         stated = [[value for value in column if value is not None] for column in columns]
         row: Row = {"steps": sum(counts)}
         row |= {name: float(median(own)) if own else None for name, own in zip(names, stated, strict=True)}
-        row["step_ns"] = row["duration_ns"] if row["duration_ns"] is not None else row["e2e_ns"]
+        row["step_ns"] = row["duration_ns"] if row["duration_ns"] is not None else row["whole_ns"]
         row["profiler_bubble_ns"] = row.pop("bubble_ns")
         found[rank] = row
     return found

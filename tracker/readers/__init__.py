@@ -361,6 +361,11 @@ def _instead(path: Path) -> Path | None:
     return next((other for ask in asked if ask is not None and (other := ask(path)) is not None), None)
 
 
+def capture_of(file: Path) -> Path:
+    """Return what is ingested to read `file`: the folder of the capture that it is a part of, else the file itself."""
+    return _capture_around(file) or file
+
+
 def _capture_around(file: Path) -> Path | None:
     """The outermost of the next folders around `file` that is a capture as a whole, None where none is."""
     around = [folder for folder in file.absolute().parents[:_LEVELS_OF_A_CAPTURE] if len(_look(folder, NAMES).claims)]

@@ -23,10 +23,10 @@ from tracker.units import format_diff, format_numbers
 if TYPE_CHECKING:
     from tracker.columns import Columns
 
-_TITLES: Final = {"idle_ns": "Free (scheduling)", "idle_share": "Free, share of E2E"}
+_TITLES: Final = {"idle_ns": "Free (scheduling)", "idle_share": "Free, share of Step"}
 """Titles that the layout of this workbook fixes; everywhere else this is idle time."""
-_SMALL_OF_E2E: Final = 0.001
-"""A change of a part of a step below this share of E2E is small, however large it is beside the part."""
+_SMALL_OF_STEP: Final = 0.001
+"""A change of a part of a step below this share of the step is small, however large it is beside the part."""
 _TASKS: Final = (
     "Tasks of one collective run on several planes (and links) at the same time: their rows sum up all of them, and do "
     "not add up to the time of the collective."
@@ -255,7 +255,8 @@ def _overall(book: Book, diff: Diff) -> None:
         return f"{'    ' * int(row['level'] or 0)}{name}"
 
     rows = records(diff.tables["overall"])
-    e2e = next((row["baseline_value"] for row in rows if row["metric"] == "e2e_ns"), None)
+    of_baseline = {row["metric"]: row["baseline_value"] for row in rows}
+    step_ns = of_baseline.get("step_ns") or of_baseline.get("e2e_ns")
     fields = [
         field("Metric", title, 48), field("Unit", lambda row: shown_in(row)[1], 8),
     ]  # fmt: skip
@@ -264,24 +265,24 @@ def _overall(book: Book, diff: Diff) -> None:
         titles.append(Title(shorten(f"{side} {what.label}: {what.device}", 44), prefix, len(fields), 3))
         fields += [
             field(side, take(f"{prefix}_value"), kind="ms"),
-            field(f"{side} Share of E2E", f"{prefix}_share"),
+            field(f"{side} Share of Step", f"{prefix}_share"),
             field(f"{side} Number", f"{prefix}_calls"),
         ]
     fields += [
         field("Delta", take("delta"), kind="ms"),
         field("DIFF", "diff", 12),
-        field("DIFF Filter", lambda row: _overall_verdict(row, e2e), 13, "filter"),
+        field("DIFF Filter", lambda row: _overall_verdict(row, step_ns), 13, "filter"),
         field("Name", "metric", 28),
     ]
     own = _fields(diff, fields, diff.tables["overall"])
     book.sheet("OverallMetrics", own, rows, tone=lambda row: "" if row["level"] else "main", above=titles, fixed=1)
 
 
-def _overall_verdict(row: Row, e2e_ns: float | None) -> tuple[str | None, bool]:
+def _overall_verdict(row: Row, step_ns: float | None) -> tuple[str | None, bool]:
     delta = cost(row)
     if delta is None:
         return ("same" if row["delta"] == 0 else None), False
-    if row["unit"] == "ns" and delta and e2e_ns and abs(delta) < _SMALL_OF_E2E * e2e_ns:
+    if row["unit"] == "ns" and delta and step_ns and abs(delta) < _SMALL_OF_STEP * step_ns:
         return "small", False
     return verdict(row, delta)
 
@@ -293,7 +294,7 @@ _NOTES: Final = (
     "Light blue rows sum up an operator; the rows below list its kernels, tasks or components.",
     "DIFF = (candidate - baseline) / baseline; empty without a baseline.",
     "DIFF Filter: worse, better, same (DIFF shows as 0.0 %), ADDED, REMOVED; red where the candidate needs more.",
-    "DIFF Filter small, never red: a change below 1 %; in OverallMetrics also one of a time below 0.1 % of E2E.",
+    "DIFF Filter small, never red: a change below 1 %; in OverallMetrics also one of a time below 0.1 % of the step.",
     "Verdict: by one number per run, without machine-wide drift; q: false discovery rate.",
     "1 KiB = 1024 bytes, 1 MiB = 1024 KiB. An empty cell: the source does not say.",
 )

@@ -55,8 +55,7 @@ class Bottleneck(Struct, frozen=True):
     `overall`; device_utilisation and those of captures are quotients of each step or capture, reduced as every number
     over steps, ranks and runs; None where the source does not say, and then `missing` says what
     is missing. `thresholds`: name -> quotient.
-    `utilisation_of`: what device_utilisation is a share of: `step_ns`, `e2e_ns`, or `capture_e2e_ns` where the device
-    did more than the steps launched (its queue was filled before), so that their own numbers would make it look idle.
+    `utilisation_of`: what device_utilisation is a share of: `step_ns`, or `e2e_ns` in a capture without step markers.
     `outside_steps_share`: of the capture's E2E, how much lies in none of its steps; None where only some steps were
     asked for, and where the source does not say.
     """
@@ -263,7 +262,9 @@ class Diff(Result, frozen=True, eq=False):
 
     - environment: what differs, kind (device, configuration, fact, host, setting, ...), key, baseline, candidate (text)
     - overall: metric, title, level (0 main, 1, 2 below), unit (ns, bytes, count, ratio), values and delta in that unit,
-      share of E2E, calls (kernels of a row that sums kernels, collectives of a row that sums collectives, else NA).
+      share of the step (of E2E
+      without step markers), calls (kernels of a row that sums kernels, collectives of a row that sums collectives,
+      else NA).
       Metrics: step_ns, e2e_ns, compute_ns (below it a row per category, `matmul:cube` and `matmul:vector` where
       the profiler tells them apart, `mc2:NAME` per kernel and below it `mc2:NAME:computing`,
       `mc2:NAME:communication`), operator_ns (plain sum of compute kernels; below it

@@ -14,6 +14,7 @@ import numpy as np
 from msgspec import Struct
 
 from tracker.columns import Flags
+from tracker.profile import STEP_SETTING
 from tracker.results.verdicts import Key
 
 _OFF: Final = "off"
@@ -26,9 +27,10 @@ API_NAMES: Final = "host API calls"
 MODULES: Final = "modules"
 ALLOCATIONS: Final = "allocations"
 RATE: Final = "numbers of the whole run"
+STEP: Final = "when a step begins and ends"
 """What a measure rests on: the words of `Aspect.disturbs`."""
 
-_EVERYTHING: Final = frozenset({SHAPES_IN_KEY, HOST_TIME, NAMES, API_NAMES, MODULES, ALLOCATIONS, RATE})
+_EVERYTHING: Final = frozenset({SHAPES_IN_KEY, HOST_TIME, NAMES, API_NAMES, MODULES, ALLOCATIONS, RATE, STEP})
 _NAMED: Final = frozenset({"op", "op_name", "module", "phase", "kernel", "communication", "memory"})
 _OF_KIND: Final = {
     "op": {SHAPES_IN_KEY}, "memory": {SHAPES_IN_KEY, ALLOCATIONS}, "module": {MODULES}, "api": {API_NAMES},
@@ -36,11 +38,19 @@ _OF_KIND: Final = {
 }  # fmt: skip
 _TIMED_ON_HOST: Final = frozenset({
     "host_self_ns", "duration_ns", "mean_step_ns", "e2e_ns", "idle_ns", "data_loading_ns", "data_loading_idle_ns",
-    "samples_per_second",
+    "host_idle_ns", "samples_per_second",
     # parts of a time line that grow and shrink with the gaps which the host leaves between kernels
     "exposed_communication_ns", "exposed_copy_ns", "exposed_ns",
 })  # fmt: skip
 
+_IN_WINDOWS: Final = frozenset({
+    "duration_ns", "mean_step_ns", "compute_ns", "exposed_communication_ns", "exposed_copy_ns", "idle_ns",
+    "data_loading_ns", "data_loading_idle_ns", "host_idle_ns",
+})  # fmt: skip
+"""Metrics of a run that are measured between the beginning and the end of a step."""
+
+HOST_MARKERS: Final = "markers of the host"
+DEVICE_WINDOWS: Final = "windows of the device"
 
 _SHAPED: Final = 0.1
 """Share of the operators of a run that have shapes where shapes were recorded: half to nearly all of them."""
@@ -73,6 +83,11 @@ ASPECTS: Final = (
         "steps", "step markers", _EVERYTHING,
         "without step markers a number is per capture instead of per step",
         "call prof.step() after each step (schedule) in both",
+    ),
+    Aspect(
+        "windows", "step definition", frozenset({STEP}),
+        "a step was what the host marked, and is now when the device works on it",
+        "ingest the older runs again (tracker ingest --again)",
     ),
     Aspect(
         "level", "profiler level", _EVERYTHING,
@@ -122,6 +137,7 @@ class Recording(Struct, frozen=True, order=True):
     reader: str = ""
     timeline: str = ""
     steps: str = ""
+    windows: str = HOST_MARKERS
     level: str = ""
     schema: str = ""
     rules: str = ""
@@ -161,8 +177,9 @@ def recording_of(
     # without a profiler's trace each number is per step, whatever there was to mark
     steps = "" if any(one.get("profiler") in ("off", "summary") for one in chosen) else text("steps")
     shapes = switch("record_shapes") if has_shapes is None else _ON if has_shapes else _OFF
+    windows = DEVICE_WINDOWS if any(one.get(STEP_SETTING) for one in chosen) else HOST_MARKERS
     return Recording(
-        text("format"), text("timeline"), steps, " | ".join(sorted(levels - {""})), text("schema"),
+        text("format"), text("timeline"), steps, windows, " | ".join(sorted(levels - {""})), text("schema"),
         text("rules"), shapes, switch("with_stack"), switch("profile_memory", seen=has_memory),
         _ON if has_modules else _OFF,
     )  # fmt: skip
@@ -177,13 +194,16 @@ def rests_on(kind: str, metric: str, timeline: str) -> frozenset[str]:
 
     >>> sorted(rests_on("op", "device_self_ns", "device")), sorted(rests_on("kernel", "total_ns", "device"))
     (['keys with input shapes', 'names of operators and kernels'], ['names of operators and kernels'])
-    >>> sorted(rests_on("run", "compute_ns", "host")), sorted(rests_on("run", "duration_ns", "device"))
-    (['numbers of the whole run', 'times of the host'], ['numbers of the whole run', 'times of the host'])
+    >>> sorted(rests_on("run", "compute_ns", "device"))
+    ['numbers of the whole run', 'when a step begins and ends']
+    >>> sorted(rests_on("run", "e2e_ns", "device"))
+    ['numbers of the whole run', 'times of the host']
     """
     is_timed_on_host = kind == "api" or metric in _TIMED_ON_HOST
     if timeline != "device" and metric != "device_self_ns":
         is_timed_on_host = True
     found = {NAMES} if kind in _NAMED else set()
+    found |= {STEP} if kind == "run" and metric in _IN_WINDOWS else set()
     found |= {HOST_TIME} if is_timed_on_host and not metric.endswith("bytes") else set()
     return frozenset(found | _OF_KIND.get(kind, set()))
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from tracker.errors import UsageError
-from tracker.profile import Capture, Device, Source
+from tracker.profile import Capture, Device, Source, StepRow
 from tracker.store import details, labels
 from tracker.store.bulk import clean
 from tracker.store.sql import statement
@@ -50,7 +50,9 @@ class Incoming(Struct, frozen=True):
     run_ids: frozenset[int] = field(default_factory=frozenset)
     """Runs that already hold other captures of the same group."""
     pruned: Sequence[details.Placed] = ()
-    """Captures that are in, without their details."""
+    """Captures that are in, and whose details are written anew: they were dropped, or their files were read again."""
+    again: bool = False
+    """Whether captures that are in take the place of what is stored of them."""
     beside: Mapping[str, Set[str]] = field(default_factory=dict)
     """Key of a configuration -> the values that the runs of the same call and workload have."""
 
@@ -65,7 +67,9 @@ class Incoming(Struct, frozen=True):
         return self.world_size if self.world_size is not None else self.expected
 
 
-def incoming_of(record: RunRecord, captures: Sequence[Capture], formats: Sequence[str]) -> Incoming:
+def incoming_of(
+    record: RunRecord, captures: Sequence[Capture], formats: Sequence[str], *, again: bool = False
+) -> Incoming:
     """One run of a batch. What is wrong with it is told here: before there is a database, where there is none yet."""
     if not captures or any(capture.rows is None for capture in captures):
         raise ValueError("a run is saved from captures with rows")
@@ -86,7 +90,8 @@ def incoming_of(record: RunRecord, captures: Sequence[Capture], formats: Sequenc
     if len(formats) == 1:
         formats = list(formats) * len(captures)
     expected = None if sizes else record.ranks_expected
-    return Incoming(record, captures, formats, sizes.pop() if len(sizes) == 1 else None, expected, window_of(captures))
+    size = sizes.pop() if len(sizes) == 1 else None
+    return Incoming(record, captures, formats, size, expected, window_of(captures), again=again)
 
 
 def rank_of(capture: Capture) -> int:
@@ -112,15 +117,20 @@ def without_known(connection: Connection, incoming: Incoming) -> Incoming:
     for row in known:
         _check_label(row, sources[bytes(row.digest)], incoming.record)
         run_of[bytes(row.digest)] = row.run_id
+    same = _captures_in_other_files(connection, incoming)
+    same |= _logs_that_grew(connection, incoming, run_of)
     bare = bare_ranks(connection, set(run_of.values()))
     fresh, pruned = [], []
     for capture, format in zip(incoming.captures, incoming.formats, strict=True):
         inside = [source.digest in run_of for source in capture.sources]
-        if not any(inside):
+        if not any(inside) and capture.identity in same:
+            held = same[capture.identity]
+            run_of |= {source.digest: held for source in capture.sources}
+        elif not any(inside):
             fresh.append((capture, format))
         elif not all(inside):
             raise _half_known(capture, run_of)
-        elif (place := (run_of[capture.sources[0].digest], rank_of(capture))) in bare:
+        elif (place := (run_of[capture.sources[0].digest], rank_of(capture))) in bare or incoming.again:
             pruned.append(details.Placed(*place, capture))
     captures = [capture for capture, _ in fresh]
     return replace(
@@ -131,6 +141,55 @@ def without_known(connection: Connection, incoming: Incoming) -> Incoming:
         run_ids=frozenset(run_of.values()),
         pruned=pruned,
     )
+
+
+def _captures_in_other_files(connection: Connection, incoming: Incoming) -> dict[bytes, int]:
+    """Return the run of each capture that is in, although none of its files may be: exported again, for example."""
+    captures = {capture.identity: capture for capture in incoming.captures if capture.identity}
+    if not captures:
+        return {}
+    found: dict[bytes, int] = {}
+    for row in connection.execute(statement("known_captures"), {"digests": sorted(captures)}).all():
+        capture = captures[bytes(row.digest)]
+        if capture.sources:
+            _check_label(row, capture.sources[0], incoming.record)
+        found[bytes(row.digest)] = row.run_id
+    return found
+
+
+def _logs_that_grew(connection: Connection, incoming: Incoming, run_of: Mapping[bytes, int]) -> dict[bytes, int]:
+    """Return the run of each log of which more is in already; a UsageError where less of it is in.
+
+    A log that is read while it is still written holds the first steps of what it holds later.
+    """
+    found: dict[bytes, int] = {}
+    for capture in incoming.captures:
+        is_log = capture.settings.get("profiler") == "off" and capture.identity and capture.rows is not None
+        if not is_log or any(source.digest in run_of for source in capture.sources):
+            continue
+        where = {"workload": clean(incoming.record.workload), "started_at_ns": capture.started_at_ns}
+        stored: dict[int, list[tuple[int, int, int | None]]] = {}
+        labels_of: dict[int, Any] = {}
+        for row in connection.execute(statement("begun_captures"), where).all():
+            stored.setdefault(row.run_id, []).append((row.step, row.start_ns, row.duration_ns))
+            labels_of[row.run_id] = row
+        steps = [(row.step, row.start_ns, row.breakdown.duration_ns) for row in _steps_of(capture)]
+        for run_id, others in stored.items():
+            shorter = min(len(steps), len(others))
+            if not shorter or len(steps) == len(others) or steps[:shorter] != others[:shorter]:
+                continue
+            _check_label(labels_of[run_id], capture.sources[0], incoming.record)
+            if len(steps) > len(others):
+                raise UsageError(
+                    f"{capture.sources[0].path} is the log of run {run_id} with {len(steps) - len(others)} more steps",
+                    remedy=f"to replace it: tracker runs delete {run_id} --purge --reason replaced, then ingest again",
+                )
+            found[capture.identity] = run_id
+    return found
+
+
+def _steps_of(capture: Capture) -> Sequence[StepRow]:
+    return () if capture.rows is None else capture.rows.steps
 
 
 def bare_ranks(connection: Connection, run_ids: Set[int]) -> set[tuple[int, int]]:

@@ -8,8 +8,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import Connection, text
 
+from tracker.errors import UsageError
 from tracker.profile import Capture, Device
-from tracker.store import details, labels, recordings
+from tracker.store import details, labels, partitions, recordings
 from tracker.store.calls import splitting
 from tracker.store.connect import Store
 from tracker.store.failures import Raced
@@ -17,6 +18,8 @@ from tracker.store.homes import Home, place
 from tracker.store.incoming import Incoming, RunRecord, incoming_of, without_known
 from tracker.store.samples import refresh
 from tracker.store.sql import statement
+
+_NEW_RULES = text("UPDATE run SET rules_version = :rules_version WHERE id = :run_id")
 
 
 class SavedRun(Struct, frozen=True):
@@ -46,13 +49,17 @@ def save_run(store: Store, record: RunRecord, captures: Sequence[Capture], *, fo
     return save_runs(store, [(record, captures, formats)])[0]
 
 
-def save_runs(store: Store, batch: Sequence[tuple[RunRecord, Sequence[Capture], Sequence[str]]]) -> list[SavedRun]:
+def save_runs(
+    store: Store, batch: Sequence[tuple[RunRecord, Sequence[Capture], Sequence[str]]], *, again: bool = False
+) -> list[SavedRun]:
     """Save runs, all in one transaction: (record, captures with `rows`, their formats) each.
 
-    Captures whose files are in already change nothing; under another version or workload, or in a deleted run, they
-    are a UsageError that names the command to solve it. Captures with new ranks join a run of the same workload,
-    configuration, version, device, world size and job (where both are known) whose capture window overlaps theirs;
-    otherwise they are a new run. Where files state no world size, the number of ranks that the user expects stands in.
+    Captures whose files are in already change nothing, unless `again`: then they take the place of what is stored of
+    them, the run keeps its number and what people said of it, and a file that is not in is a UsageError. Under another
+    version or workload, or in a deleted run, they are a UsageError that names the command to solve it. Captures with
+    new ranks join a run of the same workload, configuration, version, device, world size and job (where both are
+    known) whose capture window overlaps theirs; otherwise they are a new run. Where files state no world size, the
+    number of ranks that the user expects stands in.
     """
     values: dict[tuple[str, str], set[str]] = {}
     for record, _, _ in batch:
@@ -60,7 +67,7 @@ def save_runs(store: Store, batch: Sequence[tuple[RunRecord, Sequence[Capture], 
             values.setdefault((record.workload, key), set()).add(value)
     runs = [
         replace(
-            incoming_of(record, captures, formats),
+            incoming_of(record, captures, formats, again=again),
             beside={key: values[record.workload, key] for key in record.configuration},
         )
         for record, captures, formats in batch
@@ -73,10 +80,15 @@ def _save_all(connection: Connection, runs: Sequence[Incoming]) -> list[SavedRun
     to_load: list[details.Placed] = []
     for incoming in runs:
         fresh = without_known(connection, incoming)
+        if incoming.again and fresh.captures:
+            raise _changed(fresh.captures[0])
         _make_room(connection, fresh.pruned)
         to_load += fresh.pruned
         if not fresh.captures:
             homes.append(Home(min(fresh.run_ids), "restored" if fresh.pruned else "already"))
+            if incoming.again:
+                values = {"run_id": min(fresh.run_ids), "rules_version": incoming.record.rules_version}
+                connection.execute(_NEW_RULES, values)
             continue
         home = place(connection, fresh, {(item.run_id, item.rank) for item in to_load})
         homes.append(home)
@@ -95,6 +107,14 @@ def _save_all(connection: Connection, runs: Sequence[Incoming]) -> list[SavedRun
     refresh(connection, came.keys(), to_load)
     recordings.refresh(connection, came)
     return [_saved(connection, home) for home in homes]
+
+
+def _changed(capture: Capture) -> UsageError:
+    path = capture.sources[0].path
+    return UsageError(
+        f"{path} has another content than when it was ingested",
+        remedy="put the file back, or ingest the new one as a run of its own",
+    )
 
 
 def _saved(connection: Connection, home: Home) -> SavedRun:
@@ -117,7 +137,8 @@ def _saved(connection: Connection, home: Home) -> SavedRun:
 def _make_room(connection: Connection, pruned: Sequence[details.Placed]) -> None:
     """Forget what is left of captures that come in whole again."""
     for item in pruned:
-        for table in ("step", "capture"):
+        # what is written anew; of a pruned capture only the first and the last of them have rows
+        for table in (*partitions.DETAIL_TABLES, "capture"):
             values = {"run_id": item.run_id, "rank": item.rank}
             # the names are those above
             connection.execute(text(f"DELETE FROM {table} WHERE run_id = :run_id AND rank = :rank"), values)  # noqa: S608

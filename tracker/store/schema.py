@@ -1,7 +1,7 @@
 """The state of the tables: which migration a database is at, and bringing it to the newest.
 
 Alembic and SQLModel are imported only to upgrade and to check: a database at SCHEMA_HEAD needs neither, and a new one
-is made by the statements of the first migration, without them.
+is made by the statements of all migrations, without them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tracker.errors import FIRST_INGEST, HOW_TO_INSTALL, NewerStoreError, StoreE
 if TYPE_CHECKING:
     from alembic.config import Config
 
-SCHEMA_HEAD: Final = "0001"
+SCHEMA_HEAD: Final = "0002"
 """The newest migration, as its file is numbered."""
 
 ADVISORY_LOCK: Final = 0x7472_6163_6B65_72  # "tracker"
@@ -102,13 +102,14 @@ def still_known(connection: Connection, name: str) -> None:
         refuse_newer(str(found), name)
 
 
-def statements(dialect: str) -> list[str]:
-    """The statements of the first migration, which make all tables.
+def statements(dialect: str, number: str) -> list[str]:
+    """Return the statements of migration `number`, `0001` or later.
 
-    `0001_schema.sql` is written for Postgres. On SQLite its types have other names, and a line that ends with the
+    Its file `NUMBER_*.sql` is written for Postgres. On SQLite its types have other names, and a line that ends with the
     comment `-- sqlite` or `-- postgresql` is for that database alone.
     """
-    lines = (migrations_folder() / "versions" / "0001_schema.sql").read_text(encoding="utf-8").splitlines()
+    (path,) = (migrations_folder() / "versions").glob(f"{number}_*.sql")
+    lines = path.read_text(encoding="utf-8").splitlines()
     other = "sqlite" if dialect == "postgresql" else "postgresql"
     own = "\n".join(line.removesuffix(f" -- {dialect}") for line in lines if not line.endswith(f" -- {other}"))
     if dialect == "sqlite":
@@ -117,12 +118,18 @@ def statements(dialect: str) -> list[str]:
     return [statement.strip() for statement in own.split(";") if statement.strip()]
 
 
+def run_statements(connection: Connection, number: str) -> None:
+    """Run the statements of migration `number` inside the open transaction of `connection`."""
+    for statement in statements(connection.dialect.name, number):
+        connection.exec_driver_sql(statement)
+
+
 def make_tables(connection: Connection) -> None:
-    """Run the first migration inside the open transaction of `connection`."""
+    """Run all migrations up to SCHEMA_HEAD inside the open transaction of `connection`."""
     from tracker.store import partitions
 
-    for statement in statements(connection.dialect.name):
-        connection.exec_driver_sql(statement)
+    for number in range(1, int(SCHEMA_HEAD) + 1):
+        run_statements(connection, f"{number:04}")
     # so that an ingest by a role that owns no table can write the first runs
     partitions.ensure(connection, 0)
 

@@ -12,7 +12,18 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from tracker.profile import MISSING, OWNER_RULES, OWNER_SETTING, ROW_COLUMNS, Capture, Events, Rows, Table
+from tracker.profile import (
+    MISSING,
+    OWNER_RULES,
+    OWNER_SETTING,
+    ROW_COLUMNS,
+    STEP_RULES,
+    STEP_SETTING,
+    Capture,
+    Events,
+    Rows,
+    Table,
+)
 from tracker.timeline import stacks
 from tracker.timeline.api import api_table
 from tracker.timeline.breakdown import breakdowns
@@ -50,6 +61,8 @@ def build(capture: Capture) -> Capture:
     settings = dict(capture.settings)
     if len(capture.events.allocations):
         settings[OWNER_SETTING] = OWNER_RULES
+    if len(capture.events.markers) and len(capture.events.device):
+        settings[STEP_SETTING] = STEP_RULES
     started_ns = None if capture.started_at_ns is None else capture.started_at_ns - capture.clock_zero_ns
     return replace(capture, rows=rows_of(capture.events, started_ns), events=None, settings=settings)
 

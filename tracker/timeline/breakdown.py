@@ -11,10 +11,12 @@ from msgspec.structs import replace
 
 from tracker.profile import I64, MISSING, PHASES, Breakdown, StepRow, each_once
 from tracker.timeline.aggregate import distinct, rows_by_value
-from tracker.timeline.intervals import Spans, clip, intersect, join, subtract, union
+from tracker.timeline.intervals import Spans, intersect, join, subtract, union
 from tracker.timeline.joined import Joined, Work
 from tracker.timeline.keys import own_phases
 from tracker.timeline.memory_course import Course, framework_course
+from tracker.timeline.steps import ONLY_STEP
+from tracker.timeline.windows import first_linked_start
 
 # torch.distributed's dispatcher ops, its record of a call, and the backends' own events
 _HANDS_OVER = re.compile(r"c10d::|record_param_comms$|(?:nccl|rccl|gloo|mpi|ucc|xccl|hccl):")
@@ -40,6 +42,12 @@ _OF_COPIES: Final = ("e2e_ns", "copy_ns", "exposed_copy_ns", "idle_ns", "copy_to
 the device did, and is no idle time.
 """
 
+_OF_WINDOW: Final = (
+    "duration_ns", "compute_ns", "communication_ns", "overlap_ns", "exposed_communication_ns", "copy_ns",
+    "exposed_copy_ns", "idle_ns", "data_loading_ns", "data_loading_idle_ns", "host_idle_ns",
+)  # fmt: skip
+"""What is measured in the windows of a step."""
+
 _OF_STEPS: Final = ("compute_ns", "communication_ns", "overlap_ns", "exposed_communication_ns", "idle_ns")
 """What the profiler says of a step itself."""
 
@@ -53,59 +61,68 @@ class Unions(Struct, frozen=True):
 
 
 class Chosen(Struct, frozen=True):
-    """What one breakdown is about: rows of device events, of moments of the allocator and of what the profiler says of
-    steps, and the window on the host's clock.
+    """What one breakdown is about. `device`, `moments`, `stated`: rows of device events, of moments of the allocator
+    and of `step_times`; `spans`: when it runs. `is_step`: a step with markers, whose parts add up to its windows; else
+    the whole capture, whose parts add up to the time from the first to the last work of the device.
     """
 
     device: I64
     moments: I64
-    said: I64
-    window: tuple[int, int]
+    stated: I64
+    spans: Spans
+    is_step: bool
 
 
 class Whole(Struct, frozen=True):
-    """Made once per capture: the unions that stand in without a device, the waits for the data loader, the part of them
-    in which the device did nothing (None where its work is not known), and the course of the framework's memory.
+    """Made once per capture: the work of the device, or what stands in for it on the host; the waits for the data
+    loader, the part of them in which the device did nothing (None where its work is not known), when the device waits
+    for the host (None where launches are not known), and the course of the framework's memory.
     """
 
-    unions: Unions | None
+    unions: Unions
     data_loading: Spans | None
     idle_loading: Spans | None
+    host_idle: Spans | None
     memory: Course
 
 
 def breakdowns(joined: Joined) -> tuple[Breakdown, tuple[StepRow, ...]]:
-    """The breakdown of the whole capture, with all that lies outside of the steps, and one row per step.
+    """Return the breakdown of the whole capture, with all that lies outside of the steps, and one row per step.
 
     A capture without markers is one step.
     """
-    markers, said = joined.events.markers, joined.events.extras.step_times
+    stated = joined.events.extras.step_times
     course = framework_course(joined.events)
     loading = _data_loading(joined)
-    host = None if joined.on_device else host_unions(joined)
-    whole = Whole(host, loading, _idle_loading(joined, loading), course)
-    window = joined.first_ns, joined.last_ns
-    everything = Chosen(np.arange(len(joined.step)), np.arange(len(course.step)), np.arange(len(said)), window)
+    every_event = np.arange(len(joined.step))
+    unions = device_unions(joined, every_event) if joined.on_device else host_unions(joined)
+    whole = Whole(unions, loading, _idle_loading(joined, loading), _host_idle(joined), course)
+    capture = _one_span(joined.first_ns, joined.last_ns)
+    everything = Chosen(every_event, np.arange(len(course.step)), np.arange(len(stated)), capture, is_step=False)
+    overall = _breakdown(joined, whole, everything)
+    if not len(joined.events.markers):
+        # the rows of the one step of a capture are all rows
+        return overall, (StepRow(ONLY_STEP, 0, overall),)
     device_rows, moments = rows_by_value(joined.step), rows_by_value(course.step)
     none = np.zeros(0, dtype=np.int64)
+    has_marker = joined.windows.are_of_device and joined.has_host
     rows = []
     for step in joined.steps:
-        window = window_of(joined, step)
-        own_said = np.flatnonzero(said.step == step) if len(markers) else everything.said
-        chosen = Chosen(device_rows.get(step, none), moments.get(step, none), own_said, window)
-        rows.append(StepRow(step, window[0] - joined.first_ns, _breakdown(joined, whole, chosen)))
-    return _breakdown(joined, whole, everything), tuple(rows)
+        chosen = Chosen(
+            device=device_rows.get(step, none),
+            moments=moments.get(step, none),
+            stated=np.flatnonzero(stated.step == step),
+            spans=joined.windows.spans_of(step),
+            is_step=True,
+        )
+        start_ns = joined.windows.start_of(step) - joined.first_ns
+        marker_ns = joined.windows.marker_of(step) if has_marker else None
+        rows.append(StepRow(step, start_ns, _breakdown(joined, whole, chosen), marker_ns=marker_ns))
+    return overall, tuple(rows)
 
 
-def window_of(joined: Joined, step: int) -> tuple[int, int]:
-    """When a step runs on the host's clock: from the start of its markers to their end; the whole capture outside all
-    steps, and where there are no markers.
-    """
-    markers = joined.events.markers
-    own = markers.step == step
-    if not own.any():
-        return joined.first_ns, joined.last_ns
-    return int(markers.start_ns[own].min()), int(markers.end_ns[own].max())
+def _one_span(start_ns: int, end_ns: int) -> Spans:
+    return Spans(np.array([start_ns], dtype=np.int64), np.array([end_ns], dtype=np.int64))
 
 
 def device_unions(joined: Joined, rows: I64) -> Unions:
@@ -159,37 +176,34 @@ def host_collectives(joined: Joined) -> I64:
     return np.flatnonzero(is_collective & ~joined.tree.lies_in_equal(is_collective.astype(np.int64)))
 
 
-def _unions_and_e2e(joined: Joined, whole: Whole, chosen: Chosen) -> tuple[Unions, int]:
-    """The unions of the chosen device events and their end-to-end time; of the host's window where it stands in."""
-    device, rows, window = joined.events.device, chosen.device, chosen.window
-    if whole.unions is None:
-        e2e_ns = int(device.end_ns[rows].max() - device.start_ns[rows].min()) if len(rows) else 0
-        return device_unions(joined, rows), e2e_ns
-    compute, communication = clip(whole.unions.compute, *window), clip(whole.unions.communication, *window)
-    return Unions(compute, communication, whole.unions.copy), window[1] - window[0]
-
-
 def _breakdown(joined: Joined, whole: Whole, chosen: Chosen) -> Breakdown:
-    device, rows, window = joined.events.device, chosen.device, chosen.window
+    device, rows, spans = joined.events.device, chosen.device, chosen.spans
     duration = device.end_ns[rows] - device.start_ns[rows]
-    unions, e2e_ns = _unions_and_e2e(joined, whole, chosen)
-    busy = join(unions.compute, unions.communication)
-    overlap_ns = intersect(unions.compute, unions.communication).total_ns
-    exposed_copy_ns = subtract(unions.copy, busy).total_ns
+    unions = whole.unions
+    # the few spans of a step come first: what they do not touch costs nothing
+    compute, communication = intersect(spans, unions.compute), intersect(spans, unions.communication)
+    copy = intersect(spans, unions.copy)
+    busy = join(compute, communication)
+    overlap_ns = intersect(compute, communication).total_ns
+    exposed_copy_ns = subtract(copy, busy).total_ns
+    e2e_ns = spans.total_ns
+    if joined.on_device:
+        e2e_ns = int(device.end_ns[rows].max() - device.start_ns[rows].min()) if len(rows) else 0
+    of_parts_ns = spans.total_ns if chosen.is_step else e2e_ns
     kernels = joined.is_kernel[rows]
     unlinked = kernels & (joined.launch[rows] < 0)
     totals = {work: int(duration[joined.work[rows] == work].sum()) for work in Work}
     found = Breakdown(
         timeline="device" if joined.on_device else "host",
-        duration_ns=window[1] - window[0],
+        duration_ns=spans.total_ns,
         e2e_ns=e2e_ns,
-        compute_ns=unions.compute.total_ns,
-        communication_ns=unions.communication.total_ns,
+        compute_ns=compute.total_ns,
+        communication_ns=communication.total_ns,
         overlap_ns=overlap_ns,
-        exposed_communication_ns=unions.communication.total_ns - overlap_ns,
-        copy_ns=unions.copy.total_ns,
+        exposed_communication_ns=communication.total_ns - overlap_ns,
+        copy_ns=copy.total_ns,
         exposed_copy_ns=exposed_copy_ns,
-        idle_ns=e2e_ns - busy.total_ns - exposed_copy_ns,
+        idle_ns=of_parts_ns - busy.total_ns - exposed_copy_ns,
         kernel_count=int(kernels.sum()),
         kernel_total_ns=int(duration[kernels].sum()),
         compute_total_ns=totals[Work.COMPUTE],
@@ -199,50 +213,78 @@ def _breakdown(joined: Joined, whole: Whole, chosen: Chosen) -> Breakdown:
         unlinked_kernel_total_ns=int(duration[unlinked].sum()),
         peak_allocated_bytes=_largest(whole.memory.allocated_bytes[chosen.moments]),
         peak_reserved_bytes=_largest(whole.memory.reserved_bytes[chosen.moments]),
-        data_loading_ns=None if whole.data_loading is None else clip(whole.data_loading, *window).total_ns,
-        data_loading_idle_ns=None if whole.idle_loading is None else clip(whole.idle_loading, *window).total_ns,
-        bubble_ns=_sum(joined.events.extras.step_times.bubble_ns[chosen.said]),
-        preparing_ns=_sum(joined.events.extras.step_times.preparing_ns[chosen.said]),
+        data_loading_ns=None if whole.data_loading is None else intersect(spans, whole.data_loading).total_ns,
+        data_loading_idle_ns=None if whole.idle_loading is None else intersect(spans, whole.idle_loading).total_ns,
+        host_idle_ns=None if whole.host_idle is None else intersect(spans, whole.host_idle).total_ns,
+        bubble_ns=_sum(joined.events.extras.step_times.bubble_ns[chosen.stated]),
+        preparing_ns=_sum(joined.events.extras.step_times.preparing_ns[chosen.stated]),
     )
+    if chosen.is_step and not len(spans):
+        # the device ran past the whole marker with earlier work, and launched nothing here: no time is this step's own
+        return replace(found, **dict.fromkeys(_OF_WINDOW))
     return replace(found, **_instead(joined, chosen, found))
 
 
 def _instead(joined: Joined, chosen: Chosen, found: Breakdown) -> dict[str, Any]:
-    """What takes the place of the sums over events that the source does not have: None, or what the profiler itself
-    says of the steps `chosen.said`, summed.
+    """Return what takes the place of the sums over events that the source does not have: None, or what the profiler
+    itself states of the steps `chosen.stated`, summed.
 
-    End-to-end time is then the sum of the steps', compute + exposed communication + idle time, and so is the duration
-    where kernels are unknown.
+    Where it states a step, its time is the sum of compute, exposed communication and idle time.
     """
-    extras, said = joined.events.extras, chosen.said
+    extras = joined.events.extras
     if extras.no_kernels and joined.on_device:
         return dict.fromkeys(_OF_KERNELS)
     if extras.no_collectives:
         return dict.fromkeys(_OF_COLLECTIVES)
-    if not extras.only_collectives:
-        return _without_copies(joined, chosen, found) if extras.no_copies and joined.on_device else {}
-    unknown: dict[str, Any] = dict.fromkeys(_NOT_OF_COLLECTIVES)
-    if not joined.on_device:
-        unknown |= {"timeline": "device", "communication_ns": None, "communication_total_ns": None}
-    told = {name: _whole_sum(getattr(extras.step_times, name)[said]) for name in _OF_STEPS}
-    parts = [told[name] for name in ("compute_ns", "exposed_communication_ns", "idle_ns")]
+    if extras.only_collectives:
+        unknown: dict[str, Any] = dict.fromkeys(_NOT_OF_COLLECTIVES)
+        if not joined.on_device:
+            unknown |= {"timeline": "device", "communication_ns": None, "communication_total_ns": None}
+        return unknown | _stated_parts(joined, chosen)
+    if extras.no_copies and joined.on_device:
+        return _without_copies(joined, chosen, found)
+    return {}
+
+
+def _stated_parts(joined: Joined, chosen: Chosen) -> dict[str, Any]:
+    """Return the parts that the profiler states of all chosen steps, and their sum as the time of the step."""
+    times = joined.events.extras.step_times
+    sums = {name: _whole_sum(getattr(times, name)[chosen.stated]) for name in _OF_STEPS}
+    stated: dict[str, Any] = {name: value for name, value in sums.items() if value is not None}
+    parts = [sums[name] for name in ("compute_ns", "exposed_communication_ns", "idle_ns")]
     known = [part for part in parts if part is not None]
-    e2e_ns = sum(known) if len(known) == len(parts) else None
-    told = {name: value for name, value in told.items() if value is not None}
-    return {**unknown, **told, "e2e_ns": e2e_ns, "duration_ns": e2e_ns}
+    step_ns = sum(known) if len(known) == len(parts) else None
+    return {**stated, "e2e_ns": step_ns, "duration_ns": step_ns}
 
 
 def _without_copies(joined: Joined, chosen: Chosen, found: Breakdown) -> dict[str, Any]:
-    """What takes the place of sums that need copies. The free time that the profiler says of all steps in which there
-    are events stands in for that of the events, and with it the end-to-end time.
+    """Return what takes the place of sums that need copies, which the source does not list.
+
+    A source without a host has no markers of its own: where the profiler's table of steps has all of them, it is the
+    one source of a step and its parts. Else idle time is what compute and communication leave of the window, where the
+    profiler states free time in the same sense; else it is not known.
     """
     times = joined.events.extras.step_times
-    all_said = bool(np.isin(joined.step[chosen.device], times.step[chosen.said]).all())
-    idle_ns = _whole_sum(times.idle_ns[chosen.said]) if all_said else None
+    all_stated = bool(np.isin(joined.step[chosen.device], times.step[chosen.stated]).all())
+    idle_ns = _whole_sum(times.idle_ns[chosen.stated]) if all_stated else None
+    unknown: dict[str, Any] = dict.fromkeys(_OF_COPIES)
     if idle_ns is None:
-        return dict.fromkeys(_OF_COPIES)
-    e2e_ns = (found.compute_ns or 0) + (found.exposed_communication_ns or 0) + idle_ns
-    return dict.fromkeys(_OF_COPIES) | {"idle_ns": idle_ns, "e2e_ns": e2e_ns}
+        return unknown
+    busy_ns = (found.compute_ns or 0) + (found.exposed_communication_ns or 0)
+    if not chosen.is_step:
+        return unknown | {"idle_ns": idle_ns, "e2e_ns": busy_ns + idle_ns}
+    if not joined.has_host and _states_all_steps(joined):
+        return unknown | _stated_parts(joined, chosen)
+    return unknown | {"idle_ns": chosen.spans.total_ns - busy_ns}
+
+
+def _states_all_steps(joined: Joined) -> bool:
+    """Return whether the profiler states compute, exposed communication and idle time of each step of the capture."""
+    times = joined.events.extras.step_times
+    whole = np.ones(len(times), dtype=bool)
+    for name in ("compute_ns", "exposed_communication_ns", "idle_ns"):
+        whole &= getattr(times, name) != MISSING
+    return bool(np.isin(joined.steps, times.step[whole]).all())
 
 
 def _whole_sum(values: I64) -> int | None:
@@ -291,3 +333,33 @@ def _idle_loading(joined: Joined, loading: Spans | None) -> Spans | None:
     opened_ns = np.concatenate([np.minimum(busy.start_ns[:1], begun_ns), busy.end_ns[:-1]])
     first = np.searchsorted(device.start_ns[works][order], busy.start_ns, side="left")
     return intersect(loading, union(opened_ns, np.clip(launched_ns[works][order][first], opened_ns, busy.start_ns)))
+
+
+def _host_idle(joined: Joined) -> Spans | None:
+    """Return when the device does nothing and no launched work waits for it; None where launches are not known.
+
+    A device event depends only on what was launched before it: while launched work waits, the host is not to blame. So
+    of each gap in the work of the device the host's part ends where the earliest launch call of any later event ends.
+    What nothing ends is the host's as a whole.
+    """
+    extras, device = joined.events.extras, joined.events.device
+    unknown = extras.no_kernels or extras.no_copies or extras.no_collectives or extras.only_collectives
+    linked = joined.launch >= 0
+    if unknown or not linked.any():
+        return None
+    launched_ns = device.start_ns.copy()
+    launched_ns[linked] = joined.events.launches.end_ns[joined.launch[linked]]
+    # an event before the first linked one of its stream waited in the queue before the capture
+    launched_ns[~linked & (device.start_ns < first_linked_start(device, linked))] = np.iinfo(np.int64).min
+    works = device.end_ns > device.start_ns
+    order = np.argsort(device.start_ns[works], kind="stable")
+    start_ns = device.start_ns[works][order]
+    earliest_ns = np.minimum.accumulate(launched_ns[works][order][::-1])[::-1]
+    busy = union(device.start_ns, device.end_ns)
+    if not len(busy):
+        return _one_span(joined.first_ns, joined.last_ns)
+    gap_start = np.concatenate([np.minimum(busy.start_ns[:1], joined.first_ns), busy.end_ns])
+    gap_end = np.append(busy.start_ns, max(joined.last_ns, int(busy.end_ns[-1])))
+    first = np.searchsorted(start_ns, busy.start_ns, side="left")
+    launched_by = np.append(earliest_ns[first], gap_end[-1])
+    return union(gap_start, np.clip(launched_by, gap_start, gap_end))

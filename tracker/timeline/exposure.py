@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from tracker.profile import I64, MISSING
 from tracker.timeline.aggregate import rows_by_value
-from tracker.timeline.breakdown import device_unions, host_unions, window_of
-from tracker.timeline.intervals import Spans, intersect, outside_ns, subtract, union
+from tracker.timeline.breakdown import device_unions, host_unions
+from tracker.timeline.intervals import Spans, intersect, outside_ns, union
 from tracker.timeline.joined import Joined
 from tracker.timeline.wait_tasks import Waits
 
@@ -33,10 +33,10 @@ class Exposure(Struct, frozen=True):
 def exposure_of(joined: Joined, calls: CallSpans, waits: Waits, step_of_row: I64) -> Exposure:
     """Columns `exposed_ns` and `exposed_wait_ns` of `communication`, given the step of each row.
 
-    exposed: the calls of the row run and no compute of the same step does. exposed wait: of that, the time in the
-    waiting tasks of the calls; where a profiler names no tasks, what it says of a call that is exposed as a whole and
-    runs beside no other call of the row; MISSING where that does not tell it, and both where nothing is known of
-    compute. Never more than exposed.
+    exposed: the calls of the row run and no compute does, whichever step launched it. exposed wait: of that, the time
+    in the waiting tasks of the calls; where a profiler names no tasks, what it says of a call that is exposed as a
+    whole and runs beside no other call of the row; MISSING where that does not tell it, and both where nothing is known
+    of compute. Never more than exposed.
     """
     of_spans = np.full(len(calls.row), MISSING, dtype=np.int64)
     if joined.events.extras.only_collectives:
@@ -45,20 +45,34 @@ def exposure_of(joined: Joined, calls: CallSpans, waits: Waits, step_of_row: I64
     exposed = np.zeros(len(step_of_row), dtype=np.int64)
     waited = np.full(len(step_of_row), MISSING, dtype=np.int64)
     spans_of_row = rows_by_value(calls.row)
-    device_rows = rows_by_value(joined.step)
-    host = None if joined.on_device else host_unions(joined)
+    unions = device_unions(joined, np.arange(len(joined.step))) if joined.on_device else host_unions(joined)
+    idle_of_compute = _outside(unions.compute)
     for step, rows in rows_by_value(step_of_row).items():
-        unions, inside = host or device_unions(joined, device_rows[step]), calls
-        if host:  # as its breakdown, a step on the host ends with its marker, whatever runs on
-            start_ns, end_ns = (time.clip(*window_of(joined, step)) for time in (calls.start_ns, calls.end_ns))
-            inside = replace(calls, start_ns=start_ns, end_ns=end_ns)
+        inside = calls if joined.on_device else _cut_to_step(joined, calls, step)
         for row in rows.tolist():
             own = spans_of_row[row]
             of_spans[own] = outside_ns(inside.start_ns[own], inside.end_ns[own], unions.compute)
-            bare = subtract(union(inside.start_ns[own], inside.end_ns[own]), unions.compute)
+            bare = intersect(union(inside.start_ns[own], inside.end_ns[own]), idle_of_compute)
             exposed[row] = bare.total_ns
             waited[row] = _waited_ns(calls, own, bare, waits)
     return Exposure({"exposed_ns": exposed, "exposed_wait_ns": waited}, of_spans)
+
+
+def _outside(spans: Spans) -> Spans:
+    """Return all time that lies in none of `spans`."""
+    ends = np.iinfo(np.int64)
+    gap_start = np.concatenate((np.array([ends.min], dtype=np.int64), spans.end_ns))
+    gap_end = np.concatenate((spans.start_ns, np.array([ends.max], dtype=np.int64)))
+    return Spans(gap_start, gap_end)
+
+
+def _cut_to_step(joined: Joined, calls: CallSpans, step: int) -> CallSpans:
+    """Return the calls cut at the ends of a step on the host: like its breakdown it ends with its marker."""
+    spans = joined.windows.spans_of(step)
+    if not len(spans):
+        return calls
+    start_ns, end_ns = (time.clip(spans.start_ns[0], spans.end_ns[-1]) for time in (calls.start_ns, calls.end_ns))
+    return replace(calls, start_ns=start_ns, end_ns=end_ns)
 
 
 def _waited_ns(calls: CallSpans, own: I64, bare: Spans, waits: Waits) -> int:

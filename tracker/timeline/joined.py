@@ -19,6 +19,7 @@ from tracker.timeline.nesting import NONE
 from tracker.timeline.other_threads import WaitingRanges, with_waiting
 from tracker.timeline.steps import ONLY_STEP, steps_at, steps_of_device
 from tracker.timeline.tree import Tree, grow
+from tracker.timeline.windows import Windows, cut_windows, launch_times
 
 
 class Work(IntEnum):
@@ -35,8 +36,9 @@ class Joined(Struct, frozen=True):
     first; -1).
 
     Per device event: `launch` (row of its launch, -1), `op` (op at work around the launch, -1), `op_key` (pseudo-ops
-    included), `step`, `work`. `steps`: the step numbers of the capture, in order of time. `first_ns`, `last_ns`: first
-    start and last end of all that happened, Python frames aside. `other_threads_ns`: as in `Rows`.
+    included), `step` (which launched it), `work`. `windows`: when each step runs. `steps`: the step numbers of the
+    capture, in order of time. `first_ns`, `last_ns`: first start and last end of all that happened, Python frames
+    aside. `other_threads_ns`: as in `Rows`.
     """
 
     events: Events
@@ -51,6 +53,7 @@ class Joined(Struct, frozen=True):
     op_key: I64
     step: I64
     work: NDArray[np.int64]
+    windows: Windows
     first_ns: int
     last_ns: int
     other_threads_ns: int
@@ -69,9 +72,19 @@ class Joined(Struct, frozen=True):
         return len(self.events.device) > 0
 
     @property
+    def has_host(self) -> bool:
+        """Whether anything is known of the host: operators, calls of the runtime or Python frames."""
+        events = self.events
+        return len(events.ops) > 0 or len(events.launches) > 0 or len(events.frames) > 0
+
+    @property
     def is_kernel(self) -> NDArray[np.bool_]:
         """Per device event: a kernel, no copy and no memset."""
-        return np.isin(self.events.device.kind, (DeviceKind.KERNEL, DeviceKind.COMMUNICATION))
+        return _are_kernels(self.events.device)
+
+
+def _are_kernels(device: DeviceEvents) -> NDArray[np.bool_]:
+    return np.isin(device.kind, (DeviceKind.KERNEL, DeviceKind.COMMUNICATION))
 
 
 def join(events: Events) -> Joined:
@@ -88,10 +101,14 @@ def join(events: Events) -> Joined:
     op = with_waiting(op, events, launch, waiting)
     op_key = np.where(linked, keys.no_op, keys.unlinked)
     op_key[op >= 0] = keys.of_op[op[op >= 0]]
-    launched_ns = np.zeros(len(device), dtype=np.int64)
-    launched_ns[linked] = events.launches.start_ns[launch[linked]]
+    call_ns = np.zeros(len(device), dtype=np.int64)
+    call_ns[linked] = events.launches.start_ns[launch[linked]]
     collective_op = tree.passed_down(np.where(ops.collective >= 0, np.arange(len(ops)), NONE), unset=NONE)
     library_op = _library_ops(events, tree)
+    work = _work(events, op, collective_op, library_op)
+    launched_ns = launch_times(events.markers, device, call_ns, linked)
+    communicates = work == Work.COMMUNICATION
+    windows = cut_windows(events.markers, device, launched_ns, _are_kernels(device), communicates)
     first_ns, last_ns = _bounds(events)
     return Joined(
         events=events,
@@ -104,8 +121,9 @@ def join(events: Events) -> Joined:
         launch=launch,
         op=op,
         op_key=op_key,
-        step=steps_of_device(events.markers, device, launched_ns, linked),
-        work=_work(events, op, collective_op, library_op),
+        step=steps_of_device(events.markers, device, call_ns, linked),
+        work=work,
+        windows=windows,
         first_ns=first_ns,
         last_ns=last_ns,
         other_threads_ns=waiting.launched_beside(op, events, launch),

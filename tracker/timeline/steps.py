@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from tracker.profile import I64, MISSING, NO_STEP, DeviceEvents, Markers
 from tracker.timeline import tree
+from tracker.timeline.windows import first_linked_start
 
 ONLY_STEP = 0
 """The number of the one step of a capture without markers."""
@@ -36,17 +37,8 @@ def steps_of_device(markers: Markers, device: DeviceEvents, launched_ns: I64, li
     if len(markers) == 0:
         return np.full(len(device), ONLY_STEP, dtype=np.int64)
     step = steps_at(markers, np.where(linked, launched_ns, device.start_ns))
-    queued = device.start_ns < _first_linked_start(device, linked)
+    queued = device.start_ns < first_linked_start(device, linked)
     own = np.where(np.isin(device.step, markers.step), device.step, NO_STEP)
     says = device.step != MISSING
     unlinked_step = np.where(says, own, np.where(queued, NO_STEP, step))
     return np.where(linked, step, unlinked_step)
-
-
-def _first_linked_start(device: DeviceEvents, linked: NDArray[np.bool_]) -> I64:
-    """Per event the start of the first linked event of its stream; the smallest int64 where the stream has none."""
-    _, stream = np.unique(device.stream, return_inverse=True)
-    first = np.full(int(stream.max(initial=-1)) + 1, np.iinfo(np.int64).max)
-    np.minimum.at(first, stream[linked], device.start_ns[linked])
-    first[first == np.iinfo(np.int64).max] = np.iinfo(np.int64).min
-    return first[stream]

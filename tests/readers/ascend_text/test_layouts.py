@@ -133,8 +133,8 @@ def steps_of(path):
 
 
 def test_without_a_trace_the_step_is_the_one_that_the_kernels_name(copy):
-    # from MatMulV2_1 at 100.001 us to the end of the collective at 499.999 us
-    assert steps_of(without_trace(copy)) == {7: (399_998, 3)}
+    # Computing 60 + Communication 300 + Free 40 us of step_trace_time.csv, not the span of the work on the device
+    assert steps_of(without_trace(copy)) == {7: (400_000, 3)}
 
 
 def test_without_a_trace_two_step_ids_are_two_steps_as_long_as_their_work_on_the_device(copy):
@@ -145,7 +145,8 @@ def test_without_a_trace_two_step_ids_are_two_steps_as_long_as_their_work_on_the
 
 def test_steps_that_overlap_on_the_device_keep_the_kernels_that_name_them(copy):
     edited(without_trace(copy), "kernel_details.csv", "7,4294967295,12,", "8,4294967295,12,")
-    assert steps_of(copy) == {7: (399_998, 2), 8: (10_000, 1)}
+    # step 8 begins at 160 us, and ends step 7, whose work began at 100.001 us
+    assert steps_of(copy) == {7: (59_999, 2), 8: (10_000, 1)}
 
 
 def test_where_no_kernel_names_a_step_the_only_one_of_step_trace_time_is_it(copy):

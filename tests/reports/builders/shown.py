@@ -58,9 +58,13 @@ def of_all(tables):
     """The tables with their shares and summaries, as `show` makes them."""
     shares = {"ops": "device_self_ns", "kernels": "total_ns", "copies": "total_ns", "kernel_types": "total_ns"}
     found = {**tables, **{name: summaries.with_share(tables[name], time) for name, time in shares.items()}}
-    found["overall"] = summaries.with_e2e_shares(tables["overall"])
+    overall = tables["overall"]
+    if len(overall):
+        overall = summaries.with_shares(overall.having(whole_ns=overall["e2e_ns"]))
+        found["overall"] = overall.without("whole_ns")
     found["memory_peak"] = summaries.with_share(tables["memory_peak"], "bytes", ("rank", "component"))
-    return found | {name: make(found[source]) for name, (make, source) in SUMMARIES.items()}
+    whole = found | {"overall": overall}
+    return found | {name: make(whole[source]) for name, (make, source) in SUMMARIES.items()}
 
 
 def shown(**changes):
@@ -70,7 +74,9 @@ def shown(**changes):
     frames = {
         "overall": [breakdown(0, quality="ok", quality_reason=""),
                     breakdown(1, idle_ns=8 * MS + 1, quality="partial", quality_reason="the file ends at 40 ms")],
-        "steps": [breakdown(rank, steps=1, step=step, e2e_ns=(40 + step) * MS) for rank in (0, 1) for step in (0, 1)],
+        # in a step 60 + 10 + 2 + 18 = 90 ms
+        "steps": [breakdown(rank, steps=1, step=step, e2e_ns=(40 + step) * MS, idle_ns=18 * MS, marker_ns=30 * MS)
+                  for rank in (0, 1) for step in (0, 1)],
         "ops": [
             {"name": "aten::mm", "input_shapes": "[[64, 512], [512, 512]]", "input_types": "float",
              "module": "ResNet_0/Linear_3", "phase": "forward", "calls": 40, "host_total_ns": 2 * MS,
@@ -165,8 +171,8 @@ def shown(**changes):
         "configuration": "batch=64", "state": "excluded", "state_reason": "bad host",
         "started_at_ns": 1736413971558972912, "ranks": 2, "ranks_expected": 2, "world_size": 2, "steps": 4,
         "format": "torch_profiler", "e2e_ns": 80.0 * MS, "step_ns": 90.0 * MS, "tags": "nightly",
-        "per_step": {"step_ns": 90.0 * MS, "e2e_ns": 80.0 * MS, "compute_ns": 60.0 * MS, "idle_ns": 8.0 * MS,
-                     "exposed_communication_ns": 10.0 * MS, "exposed_copy_ns": 2.0 * MS,
+        "per_step": {"step_ns": 90.0 * MS, "e2e_ns": 80.0 * MS, "whole_ns": 90.0 * MS, "compute_ns": 60.0 * MS,
+                     "idle_ns": 18.0 * MS, "exposed_communication_ns": 10.0 * MS, "exposed_copy_ns": 2.0 * MS,
                      "peak_allocated_bytes": 1 << 30},
         "paths": "r0.json.gz",
     }  # fmt: skip

@@ -309,15 +309,17 @@ def _missing(read: _Read, layout: Layout, events: Events) -> Iterator[str]:
         yield f"partial: {read.partial}"
     if read.trace is not None and read.trace.skipped:
         yield f"{read.trace.skipped} events with impossible times were left out"
+    if read.trace is not None:
+        yield from read.trace.notes
     if read.trace is not None and read.trace.left_open:
         yield "trace_view.json was never closed: its last ] is missing, all events before it are whole"
+    states_free = bool((read.steps.idle_ns != MISSING).any())
     if folders.TRACE not in layout.files:
-        yield (
-            "no trace_view.json: no ops, kernels without the op that launched them, steps as long as the device works"
-        )
+        steps = "as step_trace_time.csv states them" if states_free else "as long as the device works"
+        yield f"no trace_view.json: no ops, kernels without the op that launched them, steps {steps}"
     if events.extras.no_copies and not read.only_collectives:
-        own = "idle time is that of step_trace_time.csv (Free), which counts copies as idle"
-        free = own if (read.steps.idle_ns != MISSING).any() else "E2E and idle time are unknown as well"
+        own = "idle time counts them, as Free of step_trace_time.csv does"
+        free = own if states_free else "E2E and idle time are unknown as well"
         yield f"kernel_details.csv lists no copies and memsets, so these are unknown; {free}"
     if read.kernels is None and not read.partial:
         yield "no kernel_details.csv: kernels by trace_view.json, without types, shapes and metrics"

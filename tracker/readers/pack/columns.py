@@ -20,10 +20,12 @@ _DTYPES: Final = {"text": "<u4", "float": "<f8"}
 _INTEGER: Final = "<i8"
 _SURROGATES: Final = "surrogatepass"  # JSON may hold halves of pairs, and so may names
 _FLOATS_OF_A_STEP: Final = frozenset({"samples_per_second"})
-_OWN_OF_A_STEP: Final = ("step", "start_ns", "steps")
+_OWN_OF_A_STEP: Final = ("step", "start_ns", "steps", "marker_ns")
+_LATER: Final = frozenset({"marker_ns", "host_idle_ns"})
+"""Columns that packs of an earlier version lack: all of them are missing there."""
 
 BREAKDOWNS: Final = {
-    **dict.fromkeys(_OWN_OF_A_STEP, "int"),
+    **dict.fromkeys(_OWN_OF_A_STEP, "ns"),
     **{
         name: "text" if name == "timeline" else "float" if name in _FLOATS_OF_A_STEP else "ns"
         for name in Breakdown.__struct_fields__
@@ -43,6 +45,7 @@ def packed_table(kinds: Mapping[str, str], table: Table, pool: Strings) -> dict[
 
 def unpacked_table(kinds: Mapping[str, str], packed: Mapping[str, bytes], pool: Sequence[str]) -> dict[str, Column]:
     """The columns of a table; a BadColumn where there are others, or they have not one length."""
+    kinds = {name: kind for name, kind in kinds.items() if name in packed or name not in _LATER}
     if packed.keys() != kinds.keys():
         raise BadColumn(f"has the columns {_listed(packed)} and not {_listed(kinds)}")
     table = {name: _unpacked(name, kind, packed[name], pool) for name, kind in kinds.items()}
@@ -59,11 +62,13 @@ def packed_breakdowns(rows: Rows, pool: Strings) -> dict[str, bytes]:
 
 def unpacked_breakdowns(table: Mapping[str, Column]) -> tuple[Breakdown, tuple[StepRow, ...]]:
     """The breakdown of the capture and its steps, from the columns of BREAKDOWNS, which have at least one row."""
-    columns = (_known(table[name]) for name in Breakdown.__struct_fields__)
+    unknown = [None] * len(table["step"])
+    columns = (_known(table[name]) if name in table else unknown for name in Breakdown.__struct_fields__)
     breakdowns = [Breakdown(*values) for values in zip(*columns, strict=True)]
-    numbers = zip(*(np.asarray(table[name]).tolist() for name in _OWN_OF_A_STEP), strict=True)
+    own = [_known(table[name]) if name in table else unknown for name in _OWN_OF_A_STEP]
     rows = [
-        StepRow(step, start_ns, part, steps) for part, (step, start_ns, steps) in zip(breakdowns, numbers, strict=True)
+        StepRow(step, start_ns, part, steps, marker_ns)
+        for part, step, start_ns, steps, marker_ns in zip(breakdowns, *own, strict=True)
     ]
     return breakdowns[0], tuple(rows[1:])
 
@@ -92,7 +97,10 @@ def unpacked_texts(pool: TextPool) -> list[str]:
 
 
 def _steps_table(rows: Sequence[StepRow]) -> Table:
-    table: dict[str, Column] = {name: np.array([getattr(row, name) for row in rows]) for name in _OWN_OF_A_STEP}
+    table: dict[str, Column] = {}
+    for name in _OWN_OF_A_STEP:
+        own = [getattr(row, name) for row in rows]
+        table[name] = np.array([MISSING if value is None else value for value in own])
     for name, kind in BREAKDOWNS.items():
         if name in _OWN_OF_A_STEP:
             continue

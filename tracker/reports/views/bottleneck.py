@@ -15,7 +15,6 @@ _CLASSES: Final = {
 _WHOLES: Final = {
     "step_ns": "the step time",
     "e2e_ns": "E2E",
-    "capture_e2e_ns": "the capture's E2E, which holds work that no step launched",
 }
 """What the utilisation is a share of."""
 _WORTH_SAYING: Final = 0.05
@@ -42,7 +41,7 @@ def sentence(found: Bottleneck) -> str:
     parts = _parts(found)
     text = short(found) + (f": {'; '.join(parts)}" if parts else "")
     outside = found.outside_steps_share
-    if parts and outside is not None and outside >= _WORTH_SAYING and found.utilisation_of != "capture_e2e_ns":
+    if parts and outside is not None and outside >= _WORTH_SAYING:
         text += f". This leaves out {share(outside)} of the capture's E2E, which lies outside of the steps"
     if found.missing:
         text += f". Missing: {', '.join(found.missing)}"

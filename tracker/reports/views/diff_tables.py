@@ -93,7 +93,7 @@ def overall(diff: Diff, limit: int | None) -> list[Table]:
 
     columns = [
         Column("metric", lambda row: "  " * int(row["level"] or 0) + str(row["title"] or row["metric"]), **WORDS),
-        group(_HEADS, numbers), Column("share of E2E", shares, drop=1),
+        group(_HEADS, numbers), Column("share of step", shares, drop=1),
         *[Column("calls", _calls, drop=2)] * counted, *verdicts(rows),
     ]  # fmt: skip
     return [

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tracker.columns import Column, Columns, objects
-from tracker.profile import NO_OP, UNLINKED_OP
+from tracker.profile import NO_OP, RULE_SETTINGS, UNLINKED_OP
 from tracker.store.bulk import LARGEST, as_keys
 from tracker.store.connect import Store
 from tracker.store.queries.answers import answer, answer_of_runs, rows, whole
@@ -136,13 +136,13 @@ def sources(store: Store, run_ids: Sequence[int]) -> Columns:
 
 
 def settings_of(text: str) -> dict[str, str]:
-    """The profiler's settings that `captures` gives as JSON.
+    """Return the profiler's settings that `captures` gives as JSON, without what tracker adds on its own rules.
 
-    >>> settings_of('{"record_shapes": "1"}')
+    >>> settings_of('{"record_shapes": "1", "step_rules": "2"}')
     {'record_shapes': '1'}
     """
     found: dict[str, str] = json.loads(text)
-    return found
+    return {key: value for key, value in found.items() if key not in RULE_SETTINGS}
 
 
 def _with_texts(store: Store, parameters: dict[str, Any], known: Columns | None = None) -> Columns:

@@ -15,13 +15,14 @@ from tracker.store.samples.families import (
     PEAK,
     RUN,
     RUN_LEVEL,
+    THROUGHPUT,
     WHOLE_CAPTURE,
     Family,
     RankRows,
     SeriesKey,
     families,
 )
-from tracker.store.samples.statistic import mean_over_steps, over_steps, sums_per_step
+from tracker.store.samples.statistic import mean_over_steps, over_steps, sums_per_step, without_filling
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -62,16 +63,26 @@ def _run_level(rows: RankRows) -> Measured:
     """The series of the rank as a whole: step time, what it consists of, memory, throughput."""
     weights = np.array([row.steps for row in rows.steps] or [1], dtype=np.float64)
     table = np.full((len(RUN_LEVEL) + 1, len(weights)), np.nan)
-    for at, field in enumerate(RUN_LEVEL.values()):
+    for at, (name, field) in enumerate(RUN_LEVEL.items()):
+        if name == "e2e" and rows.has_windows:
+            # from the first to the last work that a step launched: no part of a step that is a window of the device
+            continue
         values = [getattr(row.breakdown, field) for row in rows.steps]
         whole = getattr(rows.overall, field)
         if field in WHOLE_CAPTURE and (all(value is None for value in values) or (field == PEAK and whole is not None)):
             values = [whole]
         table[at, : len(values)] = [np.nan if value is None else value for value in values]
     step = list(RUN_LEVEL).index("step")
-    table[-1, 0] = mean_over_steps(table[step : step + 1], weights)[0]
+    in_time = sorted(range(len(rows.steps)), key=lambda at: rows.steps[at].start_ns)
+    if in_time:
+        markers = [rows.steps[at].marker_ns for at in in_time]
+        times = without_filling(table[step, in_time], np.array(markers, dtype=np.float64))
+        table[-1, 0] = mean_over_steps(times[None, :], weights[in_time])[0]
+    else:
+        table[-1, 0] = table[step, 0]
     found = [*((field, name) for name, field in RUN_LEVEL.items()), MEAN_STEP]
-    return _kept([SeriesKey(RUN, *key, part=rows.way) for key in found], table, None, weights)
+    keys = [SeriesKey(RUN, metric, name, rows.unit if metric == THROUGHPUT else "", rows.way) for metric, name in found]
+    return _kept(keys, table, None, weights)
 
 
 def _summed(family: Family, steps: Sequence[StepRow]) -> Iterator[Measured]:

@@ -45,6 +45,19 @@ def over_steps(table: F64, weights: F64) -> F64:
     return np.where(middle == 0, mean_over_steps(table, weights), middle)
 
 
+def without_filling(times: F64, markers: F64) -> F64:
+    """Return the times of the steps of a rank, in order of time, the first one nan where it holds the filling of the
+    queue: its window is not the marker of the host, so that the device ran on behind it. `markers`: nan where a step is
+    no window of the device.
+
+    >>> without_filling(np.array([30.0, 20.0]), np.array([5.0, 5.0])).tolist()
+    [nan, 20.0]
+    """
+    if len(times) < 2 or np.isnan(markers[0]) or times[0] == markers[0]:
+        return times
+    return np.append(np.nan, times[1:])
+
+
 def mean_over_steps(table: F64, weights: F64) -> F64:
     """The mean of each row of (rows, steps) over the known steps; nan where none is known. `weights`: as above."""
     weight = np.where(np.isnan(table), 0.0, weights)

@@ -9,8 +9,8 @@ from typing import Any, Final
 import numpy as np
 from sqlalchemy import Connection
 
-from tracker.profile import MISSING, OWNER_SETTING, Breakdown, StepRow, Table
-from tracker.store.samples.families import RankRows, way_of
+from tracker.profile import MISSING, OWNER_SETTING, STEP_SETTING, Breakdown, StepRow, Table
+from tracker.store.samples.families import RankRows, unit_of, way_of
 from tracker.store.sql import statement
 
 _QUESTIONS: Final[Mapping[str, str]] = {
@@ -31,7 +31,8 @@ def ranks_of(connection: Connection, run_id: int, *, but: Set[int] = frozenset()
         return []
     steps: dict[int, list[StepRow]] = {}
     for row in _rows(connection, "steps", run_ids=[run_id]):
-        steps.setdefault(row.rank, []).append(StepRow(row.step, row.start_ns, _breakdown(row), row.steps))
+        step = StepRow(row.step, row.start_ns, _breakdown(row), row.steps, row.marker_ns)
+        steps.setdefault(row.rank, []).append(step)
     wanted = {row.rank for row in captures}
     dimensions, places = _dimensions(connection, run_id)
     tables = {name: _by_rank(connection, name, run_id, wanted, places) for name in _QUESTIONS}
@@ -44,6 +45,8 @@ def ranks_of(connection: Connection, run_id: int, *, but: Set[int] = frozenset()
             steps.get(row.rank, []),
             dimensions | {name: found[row.rank] for name, found in tables.items() if row.rank in found},
             OWNER_SETTING in json.loads(row.settings),
+            unit_of(json.loads(row.settings)),
+            STEP_SETTING in json.loads(row.settings),
         )
         for row in captures
     ]

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, text
 
-from tracker.profile import OWNER_SETTING
+from tracker.profile import OWNER_SETTING, STEP_SETTING
 from tracker.store import bulk
 from tracker.store.bulk import Column
 from tracker.store.details import Placed
 from tracker.store.dimensions import Dimension, ids
 from tracker.store.samples.arrays import keep_array
-from tracker.store.samples.families import RankRows, SeriesKey, way_of
+from tracker.store.samples.families import RankRows, SeriesKey, unit_of, way_of
 from tracker.store.samples.measured import STATISTICS, measure
 from tracker.store.samples.ranks import Samples, combine
 from tracker.store.samples.stored import ranks_of
@@ -83,8 +83,18 @@ def _rank_rows(item: Placed) -> RankRows:
     stage = item.capture.parallel.get("stage")
     rows = item.rows
     way = way_of(item.capture.settings)
-    by_owner = OWNER_SETTING in item.capture.settings
-    return RankRows(item.rank, -1 if stage is None else stage, way, rows.overall, rows.steps, rows.tables, by_owner)
+    settings = item.capture.settings
+    return RankRows(
+        item.rank,
+        -1 if stage is None else stage,
+        way,
+        rows.overall,
+        rows.steps,
+        rows.tables,
+        by_owner=OWNER_SETTING in settings,
+        unit=unit_of(settings),
+        has_windows=STEP_SETTING in settings,
+    )
 
 
 def _line(connection: Connection, run_id: int) -> tuple[int, ...]:

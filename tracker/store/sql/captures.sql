@@ -2,7 +2,8 @@
 -- Parameters: run_ids (list)
 -- Columns: run_id, rank; stage: of the pipeline, NULL: none; host, device_ordinal; settings: the profiler's, JSON;
 --   quality (ok, partial), quality_reason; steps: between markers, or summed up by the source;
---   the fields of tracker.profile.Breakdown
+--   the fields of tracker.profile.Breakdown; whole_ns: what compute, exposed communication, exposed copies and idle
+--   time add up to
 SELECT
     c.run_id,
     c.rank,
@@ -20,6 +21,11 @@ SELECT
     c.timeline,
     c.duration_ns,
     c.e2e_ns,
+    COALESCE(
+        c.compute_ns + c.exposed_communication_ns + COALESCE(c.exposed_copy_ns, 0) + c.idle_ns,
+        c.e2e_ns,
+        c.duration_ns
+    ) AS whole_ns,
     c.compute_ns,
     c.communication_ns,
     c.overlap_ns,
@@ -38,6 +44,7 @@ SELECT
     c.peak_reserved_bytes,
     c.data_loading_ns,
     c.data_loading_idle_ns,
+    c.host_idle_ns,
     c.bubble_ns,
     c.preparing_ns,
     c.samples_per_second

@@ -1,7 +1,8 @@
 -- Where did the time of each step go? One row per run, rank and step.
 -- Parameters: run_ids (list)
 -- Columns: run_id, rank, step; start_ns: since the first event of the capture; steps: how many the row is the mean of;
---   the fields of tracker.profile.Breakdown
+--   marker_ns: of the host, where the step is a window of the device; the fields of tracker.profile.Breakdown;
+--   whole_ns: what compute, exposed communication, exposed copies and idle time add up to
 SELECT
     s.run_id,
     s.rank,
@@ -9,8 +10,15 @@ SELECT
     s.start_ns,
     COALESCE(s.steps, 1) AS steps,
     s.timeline,
+    s.marker_ns,
     s.duration_ns,
     s.e2e_ns,
+    COALESCE(
+        s.compute_ns + s.exposed_communication_ns + COALESCE(s.exposed_copy_ns, 0) + s.idle_ns,
+        CASE WHEN s.marker_ns IS NOT NULL THEN s.duration_ns END,
+        s.e2e_ns,
+        s.duration_ns
+    ) AS whole_ns,
     s.compute_ns,
     s.communication_ns,
     s.overlap_ns,
@@ -29,6 +37,7 @@ SELECT
     s.peak_reserved_bytes,
     s.data_loading_ns,
     s.data_loading_idle_ns,
+    s.host_idle_ns,
     s.bubble_ns,
     s.preparing_ns,
     s.samples_per_second

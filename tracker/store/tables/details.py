@@ -36,6 +36,8 @@ class Step(BreakdownColumns, StepKey, table=True):
     __table_args__ = DETAIL
     steps: int | None = value()
     data_loading_idle_ns: int | None = value()
+    marker_ns: int | None = value()
+    host_idle_ns: int | None = value()
 
 
 class Op(Base, table=True):

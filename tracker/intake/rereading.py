@@ -1,0 +1,79 @@
+"""Stored runs, read again from their files, where a number has got another meaning since they were read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tracker import readers
+from tracker.errors import SourceError, UsageError
+from tracker.intake.ingesting import IngestResult, ingest, judge_runs
+from tracker.intake.pieces import IngestOptions
+from tracker.results.recording import HOST_MARKERS
+from tracker.timeline import RULES_VERSION
+
+if TYPE_CHECKING:
+    from tracker.store import Store
+
+
+class Reread(Struct, frozen=True):
+    """What became of the runs that were read by an earlier version: `results` of those that were read again, and for
+    each of the others the reason why it stays as it is. `up_to_date`: how many runs needed nothing.
+    """
+
+    results: tuple[IngestResult, ...]
+    left: dict[int, str]
+    up_to_date: int
+
+
+def ingest_again(
+    store: Store, *, version: str | None = None, workload: str | None = None, options: IngestOptions | None = None
+) -> Reread:
+    """Read the files of stored runs again where the run was read by an earlier step definition or naming rules.
+
+    version, workload: only runs of these. A run keeps its number, labels, notes and findings; its rows and samples are
+    made anew, in a transaction of its own, and then the versions are judged again. A run whose files are gone, changed
+    or can no longer be read stays as it is.
+    """
+    from tracker.store import queries
+
+    runs = queries.runs(store, workload=workload, version=version)
+    labels = {run_id: (of_version, of) for run_id, of_version, of in runs.rows("run_id", "version", "workload")}
+    outdated = _outdated(store, dict(runs.rows("run_id", "rules_version")))
+    files: dict[int, list[Path]] = {}
+    for run_id, path in queries.sources(store, outdated).rows("run_id", "path"):
+        files.setdefault(run_id, []).append(Path(path))
+    given = replace(options or IngestOptions(), again=True, judge=False)
+    results: list[IngestResult] = []
+    left: dict[int, str] = {}
+    for run_id in outdated:
+        gone = [path for path in files.get(run_id, []) if not path.is_file()]
+        if gone or run_id not in files:
+            left[run_id] = f"{gone[0]} is gone" if gone else "no file of it is known"
+            continue
+        places = list(dict.fromkeys(readers.capture_of(path) for path in files[run_id]))
+        of_version, of_workload = labels[run_id]
+        try:
+            results += ingest(store, places, version=of_version, workload=of_workload, options=given)
+        except (SourceError, UsageError) as error:
+            left[run_id] = str(error)
+    judge_runs(store, [one.run_id for one in results])
+    return Reread(tuple(results), left, len(runs) - len(outdated))
+
+
+def _outdated(store: Store, rules: dict[int, int | None]) -> list[int]:
+    """Return the runs that were read by earlier rules, in order. rules: run -> version of its naming rules."""
+    from tracker.store.queries.recordings import recorded
+
+    with store.connect() as connection:
+        recordings = recorded(connection, rules)
+    found = []
+    for run_id in sorted(rules):
+        recording = recordings[run_id].recording
+        has_steps_of_device = recording.timeline == "device" and recording.steps == "marked"
+        if rules[run_id] != RULES_VERSION or (has_steps_of_device and recording.windows == HOST_MARKERS):
+            found.append(run_id)
+    return found
