@@ -50,11 +50,11 @@ def test_a_copy_inside_a_collective_on_a_stream_of_collectives_belongs_to_the_co
     made = Made()
     gather = made.collective("all_gather", bytes=1000)
     made.annotation("nccl:all_gather", 0, 50, collective=gather)
-    for correlation in range(3):
+    for correlation in (1, 2, 3):
         made.launch(10 + correlation, correlation)
-    made.kernel("ncclDevKernel_AllGather_RING_LL", 100, 110, 0, stream=20)
-    made.copy(110, 115, 1, stream=20)
-    made.copy(110, 117, 2, stream=7)
+    made.kernel("ncclDevKernel_AllGather_RING_LL", 100, 110, 1, stream=20)
+    made.copy(110, 115, 2, stream=20)
+    made.copy(110, 117, 3, stream=7)
     rows = made.built()
     assert (rows.overall.communication_ns, rows.overall.copy_ns) == (15, 7)
     assert (rows.overall.kernel_count, rows.overall.kernel_total_ns) == (1, 10)

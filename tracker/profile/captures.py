@@ -70,6 +70,15 @@ class Capture(Struct, frozen=True):
     """UTC of the time 0 of the clock of `events`, where `started_at_ns` is known."""
 
 
+class Incomplete(Struct, frozen=True, order=True):
+    """What of a capture may not be judged. `forbids`: LOST_DEVICE and so on; `names`: of operators, kernels and modules
+    whose times are not to be trusted.
+    """
+
+    forbids: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+
+
 class Profile(Struct, frozen=True):
     """What one claimed file or folder holds: the reader's name, and a capture per process and device.
 

@@ -347,6 +347,7 @@ class Extras(Struct, frozen=True):
     beyond `step_times`. `no_collectives`: there were collectives, of which the source has lost all.
     `no_kernels`: the source knows copies and memsets of the device, and nothing of kernels. `no_copies`: the other way
     round. `waiting_threads`: ranges are of their thread alone, also where it waits for another one that does the work.
+    `served_elsewhere`: correlations of the device events of the process that ran on its other devices.
     """
 
     block_num: I64 = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
@@ -367,6 +368,7 @@ class Extras(Struct, frozen=True):
     no_kernels: bool = False
     no_copies: bool = False
     waiting_threads: bool = False
+    served_elsewhere: I64 = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
 
 class Events(Struct, frozen=True):

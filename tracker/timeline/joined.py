@@ -109,7 +109,7 @@ def join(events: Events) -> Joined:
     launched_ns = launch_times(events.markers, device, call_ns, linked)
     communicates = work == Work.COMMUNICATION
     windows = cut_windows(events.markers, device, launched_ns, _are_kernels(device), communicates)
-    first_ns, last_ns = _bounds(events)
+    first_ns, last_ns = bounds_of(events)
     return Joined(
         events=events,
         tree=tree,
@@ -181,7 +181,7 @@ def _says_communication(events: Events, op: I64, library_op: I64) -> NDArray[np.
     return found
 
 
-def _bounds(events: Events) -> tuple[int, int]:
+def bounds_of(events: Events) -> tuple[int, int]:
     """First start and last end; (0, 0) for a capture in which nothing happened.
 
     Python frames are left out: they reach back to the start of the process, with or without work. So do calls of the

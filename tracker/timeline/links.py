@@ -10,11 +10,13 @@ from tracker.timeline.tree import Tree
 
 # CANN's layers call on threads of their own, in no op; an arrow knows the op
 _LEVELS = (
-    (LaunchLevel.RUNTIME, LaunchLevel.DRIVER),
-    (LaunchLevel.FLOW,),
-    (LaunchLevel.NODE, LaunchLevel.HCCL, LaunchLevel.ACL, LaunchLevel.MODEL),
+    ((LaunchLevel.RUNTIME, LaunchLevel.DRIVER), 1),
+    ((LaunchLevel.FLOW,), 0),
+    ((LaunchLevel.NODE, LaunchLevel.HCCL, LaunchLevel.ACL, LaunchLevel.MODEL), 0),
 )
-"""Levels of launches, those that go before the others first."""
+"""Levels of launches, those that go before the others first, and the smallest correlation of each. Of calls 0 is none:
+ROCm writes it where it knows no launch. Arrows and the calls of CANN are numbered by readers.
+"""
 
 
 def launches_of(events: Events) -> I64:
@@ -29,8 +31,9 @@ def launches_of(events: Events) -> I64:
     if len(launches) == 0:
         return np.full(len(events.device), NONE, dtype=np.int64)
     found = np.full(len(events.device), NONE, dtype=np.int64)
-    for levels in _LEVELS:
-        matching = _match(events, np.flatnonzero(np.isin(launches.level, levels) & (launches.correlation >= 0)))
+    for levels, smallest in _LEVELS:
+        is_candidate = np.isin(launches.level, levels) & (launches.correlation >= smallest)
+        matching = _match(events, np.flatnonzero(is_candidate))
         found = np.where(found >= 0, found, matching)
     return found
 
