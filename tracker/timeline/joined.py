@@ -13,7 +13,7 @@ from tracker.timeline.aggregate import distinct, group_by
 from tracker.timeline.categories import category_of_op
 from tracker.timeline.collective_names import OpSays, is_communication, op_says
 from tracker.timeline.keys import OpKeys, op_keys, phases_of
-from tracker.timeline.links import launches_of, launching_ops, working_ops
+from tracker.timeline.links import launches_of, launching_ops, ops_by_external_id, working_ops
 from tracker.timeline.modules import modules_of
 from tracker.timeline.nesting import NONE
 from tracker.timeline.other_threads import WaitingRanges, with_waiting
@@ -97,16 +97,21 @@ def join(events: Events) -> Joined:
     phase = phases_of(events, tree, module, waiting.around(ops.thread, ops.start_ns))
     keys = op_keys(events, module, module_texts, phase)
     linked = launch >= 0
-    op = working_ops(events, tree, launching_ops(tree, events.launches, launch))
+    op = launching_ops(tree, events.launches, launch)
+    op = ops_by_external_id(events, tree, launch, op)
+    op = working_ops(events, tree, op)
     op = with_waiting(op, events, launch, waiting)
     op_key = np.where(linked, keys.no_op, keys.unlinked)
     op_key[op >= 0] = keys.of_op[op[op >= 0]]
     call_ns = np.zeros(len(device), dtype=np.int64)
     call_ns[linked] = events.launches.start_ns[launch[linked]]
+    # an op that a device event names by an id launched it, whenever that was
+    is_placed = linked | (op >= 0)
+    call_ns[is_placed & ~linked] = ops.start_ns[op[is_placed & ~linked]]
     collective_op = tree.passed_down(np.where(ops.collective >= 0, np.arange(len(ops)), NONE), unset=NONE)
     library_op = _library_ops(events, tree)
     work = _work(events, op, collective_op, library_op)
-    launched_ns = launch_times(events.markers, device, call_ns, linked)
+    launched_ns = launch_times(events.markers, device, call_ns, is_placed)
     communicates = work == Work.COMMUNICATION
     windows = cut_windows(events.markers, device, launched_ns, _are_kernels(device), communicates)
     first_ns, last_ns = bounds_of(events)
@@ -121,7 +126,7 @@ def join(events: Events) -> Joined:
         launch=launch,
         op=op,
         op_key=op_key,
-        step=steps_of_device(events.markers, device, call_ns, linked),
+        step=steps_of_device(events.markers, device, call_ns, is_placed),
         work=work,
         windows=windows,
         first_ns=first_ns,
