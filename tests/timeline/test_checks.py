@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
+from msgspec.structs import replace
 
-from tests.timeline.made_events import Made
+from tests.timeline.made_events import Made, by_op
 from tracker.profile import INCOMPLETE_SETTING, LOST_DEVICE, LOST_OWNERS, Capture, LaunchLevel
 from tracker.results.recording import incomplete_of
 from tracker.timeline import build
@@ -239,3 +241,67 @@ def test_table_of_kernels_that_was_cut_leaves_out_its_steps():
         "was cut"
     )
     assert (steps_of(capture), forbidden(capture)) == ([1], (LOST_DEVICE,))
+
+
+def test_child_that_ends_one_us_behind_its_parent_is_a_child():
+    """linear runs from 10 to 160 us, addmm in it from 11 to 161 us: 1 us of linear is its own."""
+    made = Made()
+    made.op("aten::linear", 10 * US, 160 * US)
+    made.op("aten::addmm", 11 * US, 161 * US)
+    made.op("aten::copy_", 20 * US, 161 * US)
+    rows = made.built()
+    assert by_op(rows, "host_self_ns") == {"aten::linear": 1 * US, "aten::addmm": 9 * US, "aten::copy_": 140 * US}
+
+
+def test_op_behind_another_is_no_child_of_it():
+    made = Made()
+    made.op("aten::linear", 10 * US, 20 * US)
+    made.op("aten::addmm", 19 * US, 21 * US)
+    assert by_op(made.built(), "host_self_ns") == {"aten::linear": 10 * US, "aten::addmm": 2 * US}
+
+
+def test_finer_clock_does_not_bend_what_crosses():
+    made = Made()
+    made.op("aten::linear", 10 * US + 1, 160 * US)
+    made.op("aten::addmm", 11 * US, 161 * US)
+    assert by_op(made.built(), "host_self_ns") == {"aten::linear": 150 * US - 1, "aten::addmm": 150 * US}
+
+
+def named_by_ids(calls: list[tuple[int, int]]) -> dict[str, int]:
+    """Device time of aten::matmul (id 2, 100 to 200 us) and aten::mm in it (id 4, 120 to 190 us). `calls`: when each
+    kernel of 5 us is launched, 0 for no launch, and the id that it names.
+    """
+    made = Made()
+    made.op("aten::matmul", 100 * US, 200 * US)
+    made.op("aten::mm", 120 * US, 190 * US)
+    for correlation, (call_us, _) in enumerate(calls, start=1):
+        if call_us:
+            made.launch(call_us * US, correlation)
+        made.kernel("k", (200 + 10 * correlation) * US, (205 + 10 * correlation) * US, correlation)
+    ids = np.array([named for _, named in calls], dtype=np.int64)
+    rows = made.built(op_external=np.array([2, 4]), device_external=ids)
+    return by_op(rows, "device_self_ns")
+
+
+def test_external_id_decides_at_the_edge_of_an_operator():
+    found = named_by_ids([(120, 4), (120, 2), (190, 4), (190, 2)])
+    assert found == {"aten::matmul": 10 * US, "aten::mm": 10 * US}
+
+
+def test_external_id_names_the_operator_of_a_kernel_without_launch():
+    assert named_by_ids([(0, 4)]) == {"aten::mm": 5 * US, "aten::matmul": 0}
+
+
+def test_launch_in_the_middle_of_an_operator_is_its_own_whatever_the_id():
+    assert named_by_ids([(150, 2)]) == {"aten::mm": 5 * US, "aten::matmul": 0}
+
+
+def test_second_device_of_a_process_lost_nothing_of_the_first():
+    made = Made()
+    made.launch(10, 1)
+    made.launch(20, 2)
+    made.kernel("k", 30, 40, 1)
+    capture = made.capture()
+    assert capture.events is not None
+    extras = replace(capture.events.extras, served_elsewhere=np.array([2]))
+    assert build(replace(capture, events=replace(capture.events, extras=extras))).quality == "ok"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Final
 
 import numpy as np
 from msgspec import Struct
@@ -13,13 +14,17 @@ from tracker.timeline.aggregate import distinct, group_by
 from tracker.timeline.categories import category_of_op
 from tracker.timeline.collective_names import OpSays, is_communication, op_says
 from tracker.timeline.keys import OpKeys, op_keys, phases_of
-from tracker.timeline.links import launches_of, launching_ops, ops_by_external_id, working_ops
+from tracker.timeline.links import has_whole_microseconds, launches_of, launching_ops, ops_by_external_id, working_ops
 from tracker.timeline.modules import modules_of
 from tracker.timeline.nesting import NONE
 from tracker.timeline.other_threads import WaitingRanges, with_waiting
 from tracker.timeline.steps import ONLY_STEP, steps_at, steps_of_device
 from tracker.timeline.tree import Tree, grow
 from tracker.timeline.windows import Windows, cut_windows, launch_times
+
+_ONE_US: Final = 1_000
+_MOST_CHAINED: Final = 4
+"""Ops in each other that each outlast the one around them."""
 
 
 class Work(IntEnum):
@@ -90,7 +95,7 @@ def _are_kernels(device: DeviceEvents) -> NDArray[np.bool_]:
 def join(events: Events) -> Joined:
     """Relates the events of one rank to each other."""
     ops, device = events.ops, events.device
-    tree = grow(ops.thread, ops.start_ns, ops.end_ns)
+    tree = grow(ops.thread, ops.start_ns, nesting_ends(events))
     module, module_texts = modules_of(events, tree)
     launch = launches_of(events)
     waiting = WaitingRanges(events, launch)
@@ -133,6 +138,31 @@ def join(events: Events) -> Joined:
         last_ns=last_ns,
         other_threads_ns=waiting.launched_beside(op, events, launch),
     )
+
+
+def nesting_ends(events: Events) -> I64:
+    """Return the end of each op by which it nests: that of the op around it, where it ends 1 us behind that.
+
+    A clock of whole microseconds cuts off start and duration each for itself, so that a child may outlast its parent.
+    """
+    ops = events.ops
+    if len(ops) < 2 or not has_whole_microseconds(events):
+        return ops.end_ns
+    end_ns = ops.end_ns.copy()
+    for _ in range(_MOST_CHAINED):
+        order = np.lexsort((ops.start_ns, end_ns, ops.thread))
+        # one number per thread and end; equal ones in order of their start
+        low, span = int(end_ns.min()) - _ONE_US, int(np.ptp(end_ns)) + 2 * _ONE_US
+        key = ops.thread.astype(np.int64) * span + (end_ns - low)
+        place = np.searchsorted(key[order], key - _ONE_US)
+        around = order[np.minimum(place, len(order) - 1)]
+        begins_before = ops.start_ns[around] < ops.start_ns
+        lies_in = ops.start_ns + _ONE_US < end_ns[around]
+        outlasts = (key[around] == key - _ONE_US) & begins_before & lies_in
+        if not outlasts.any():
+            break
+        end_ns[outlasts] -= _ONE_US
+    return end_ns
 
 
 def _library_ops(events: Events, tree: Tree) -> I64:
