@@ -294,3 +294,26 @@ def test_where_copies_are_unknown_the_idle_time_that_the_profiler_says_of_all_st
         made.step_times(number, idle=15)
     found = without_copies(made)
     assert (found.compute_ns, found.idle_ns, found.e2e_ns) == (50, idle, e2e)
+
+
+def test_gloo_beside_kernels_is_communication_of_the_host():
+    """A kernel from 10 to 30, gloo from 20 to 60: 40 of communication, of which compute hides 10."""
+    made = Made()
+    gloo = made.collective("all_reduce", bytes=1000)
+    made.annotation("gloo:all_reduce", 20, 60, thread=1, collective=gloo)
+    made.launch(5, 1)
+    made.kernel("gemm", 10, 30, 1)
+    rows = made.built()
+    assert parts(rows.overall) == {
+        "compute": 20,
+        "communication": 40,
+        "overlap": 10,
+        "exposed_communication": 30,
+        "copy": 0,
+        "exposed_copy": 0,
+        "idle": 0,
+        "e2e": 50,
+    }
+    columns = ("kind", "calls", "bytes", "total_ns", "exposed_ns")
+    assert records(rows.tables["communication"], *columns) == [("all_reduce", 1, 1000, 40, 30)]
+    assert rows.overall.communication_total_ns == 40
