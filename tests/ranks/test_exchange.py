@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from tests.factories import EPOCH_NS, record
 from tests.store.test_call_splits import EARLY, FORMATS, LATE, MS, rank
@@ -59,6 +60,16 @@ def test_clocks_an_hour_ahead_make_nobody_late(store):
     save_run(store, record(), [EARLY, ahead], formats=FORMATS)
     late = [row["late_ns"] / MS for row in cluster(store, "run:1").tables["calls"].records()]
     assert late == [30, 5]
+
+
+def test_captures_without_a_date_have_no_last_rank(store):
+    """Each capture counts from its own first event: who came last is not known, and a sentence says so."""
+    undated = [replace(one, started_at_ns=None, ended_at_ns=None) for one in (EARLY, LATE)]
+    save_run(store, record(), undated, formats=FORMATS)
+    found = cluster(store, "run:1")
+    assert [(row["last_rank"], row["late_ns"]) for row in found.tables["calls"].records()] == [(None, None)] * 2
+    assert {row["late_calls"] for row in found.tables["ranks"].records()} == {None}
+    assert any(one.startswith("Who came last: the captures of rank 0,1 name no date") for one in found.missing)
 
 
 def test_sends_of_a_pipeline_are_its_bubble(store):

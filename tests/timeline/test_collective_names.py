@@ -150,11 +150,11 @@ def test_kernels_of_one_library_op_are_one_call():
     made = Made()
     made.op("symm_mem::multimem_all_reduce_", 0, 50)
     made.op("aten::mm", 60, 90)
-    for correlation, start in enumerate((10, 20, 70)):
+    for correlation, start in enumerate((10, 20, 70), start=1):
         made.launch(start, correlation)
-    made.kernel("void (anonymous namespace)::multimem_all_reduce_kernel<c10::BFloat16, 16>(int)", 100, 130, 0)
-    made.kernel("barrier_kernel", 130, 140, 1)
-    made.kernel("ampere_sgemm_128x64_nn", 135, 160, 2)
+    made.kernel("void (anonymous namespace)::multimem_all_reduce_kernel<c10::BFloat16, 16>(int)", 100, 130, 1)
+    made.kernel("barrier_kernel", 130, 140, 2)
+    made.kernel("ampere_sgemm_128x64_nn", 135, 160, 3)
     rows = made.built()
     overall = rows.overall
     assert (overall.communication_ns, overall.compute_ns, overall.exposed_communication_ns) == (40, 25, 35)

@@ -187,8 +187,8 @@ def test_calling_contexts_keep_their_number_in_every_step_and_thread():
     for offset, thread in ((0, 0), (200, 1)):
         made.op("outer", offset, offset + 50, thread)
         made.op("inner", offset + 10, offset + 20, thread)
-        made.launch(offset + 15, offset, thread=thread)
-        made.kernel("k", offset + 60, offset + 65, offset)
+        made.launch(offset + 15, offset + 1, thread=thread)
+        made.kernel("k", offset + 60, offset + 65, offset + 1)
     made.op("inner", 300, 301)
     made.kernel("queued", 1, 3)
     rows = made.built()

@@ -50,11 +50,11 @@ def test_a_copy_inside_a_collective_on_a_stream_of_collectives_belongs_to_the_co
     made = Made()
     gather = made.collective("all_gather", bytes=1000)
     made.annotation("nccl:all_gather", 0, 50, collective=gather)
-    for correlation in range(3):
+    for correlation in (1, 2, 3):
         made.launch(10 + correlation, correlation)
-    made.kernel("ncclDevKernel_AllGather_RING_LL", 100, 110, 0, stream=20)
-    made.copy(110, 115, 1, stream=20)
-    made.copy(110, 117, 2, stream=7)
+    made.kernel("ncclDevKernel_AllGather_RING_LL", 100, 110, 1, stream=20)
+    made.copy(110, 115, 2, stream=20)
+    made.copy(110, 117, 3, stream=7)
     rows = made.built()
     assert (rows.overall.communication_ns, rows.overall.copy_ns) == (15, 7)
     assert (rows.overall.kernel_count, rows.overall.kernel_total_ns) == (1, 10)
@@ -294,3 +294,26 @@ def test_where_copies_are_unknown_the_idle_time_that_the_profiler_says_of_all_st
         made.step_times(number, idle=15)
     found = without_copies(made)
     assert (found.compute_ns, found.idle_ns, found.e2e_ns) == (50, idle, e2e)
+
+
+def test_gloo_beside_kernels_is_communication_of_the_host():
+    """A kernel from 10 to 30, gloo from 20 to 60: 40 of communication, of which compute hides 10."""
+    made = Made()
+    gloo = made.collective("all_reduce", bytes=1000)
+    made.annotation("gloo:all_reduce", 20, 60, thread=1, collective=gloo)
+    made.launch(5, 1)
+    made.kernel("gemm", 10, 30, 1)
+    rows = made.built()
+    assert parts(rows.overall) == {
+        "compute": 20,
+        "communication": 40,
+        "overlap": 10,
+        "exposed_communication": 30,
+        "copy": 0,
+        "exposed_copy": 0,
+        "idle": 0,
+        "e2e": 50,
+    }
+    columns = ("kind", "calls", "bytes", "total_ns", "exposed_ns")
+    assert records(rows.tables["communication"], *columns) == [("all_reduce", 1, 1000, 40, 30)]
+    assert rows.overall.communication_total_ns == 40

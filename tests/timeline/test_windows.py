@@ -242,7 +242,7 @@ def test_windows_never_overlap_and_parts_add_up(made):
     for _, _, step_ns, *of_step in rows:
         assert sum(of_step) == step_ns
         assert all(0 <= part <= step_ns for part in of_step)
-    for own in (row.breakdown for row in built.steps):
+    for own in (built.overall, *(row.breakdown for row in built.steps)):
         assert own.host_idle_ns is None or 0 <= own.host_idle_ns <= own.idle_ns
     in_time = sorted((start, start + step_ns) for _, start, step_ns, *_ in rows)
     assert all(before[1] <= after[0] for before, after in pairwise(in_time))

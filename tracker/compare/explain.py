@@ -15,6 +15,7 @@ from tracker.columns import Columns, objects
 from tracker.compare import reduction
 from tracker.compare.contributions import contributions
 from tracker.compare.headline import Total, headline
+from tracker.compare.incomplete import remarks_on_incomplete_captures
 from tracker.compare.keys import among, numbered, places, ranks
 from tracker.compare.metrics import op_reasons
 from tracker.compare.overall import ROUNDING, run_numbers, step_numbers
@@ -79,7 +80,17 @@ def explain(
     parts = _parts(baseline, candidate, before, after, metric)
     ranges = (total_range(baseline, metric), total_range(candidate, metric))
     total = Total(metric, total0, total1, ranges)
-    found = headline(baseline, candidate, total, parts, judged, recorded, forced=options.force)
+    incomplete = remarks_on_incomplete_captures((baseline, candidate))
+    found = headline(
+        baseline,
+        candidate,
+        total,
+        parts,
+        judged,
+        recorded,
+        forced=options.force,
+        is_incomplete=bool(incomplete),
+    )
     cancelling = delta is not None and (loss - gain) > 0 and abs(delta) < _CANCELLING_SHARE * (loss - gain)
     return Explanation(
         total_metric=metric,
@@ -97,7 +108,7 @@ def explain(
         renames=renames,
         headline=found.text,
         verdict=found.verdict,
-        remarks=found.remarks,
+        remarks=(*incomplete, *found.remarks),
         contributions=contributions(
             (baseline, candidate), {**tables, "ops": ops}, parts, delta, renames, findings, judged
         ),

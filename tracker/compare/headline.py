@@ -60,8 +60,11 @@ def headline(
     recorded: Recorded,
     *,
     forced: bool,
+    is_incomplete: bool = False,
 ) -> Headline:
-    """How much slower or faster the candidate is; `forced`: in numbers of what cannot be compared, too."""
+    """How much slower or faster the candidate is; `forced`: in numbers of what cannot be compared, too;
+    `is_incomplete`: a capture of a side lost records.
+    """
     metric = total.metric
     a, b = _labels(baseline, candidate)
     incomparable = judged.judgement.refusal == INCOMPARABLE
@@ -86,6 +89,8 @@ def headline(
     if metric == "e2e_ns" and _are_windows(change, before, parts):
         return Headline(f"{b} against {a}: {whole}", remarks=(_of_windows(before, parts),))
     row = judged.of_total(metric)
+    if row is None and is_incomplete:
+        return Headline(f"{b} against {a}: {whole}")
     if row is None:
         verdict, phrase, remarks = None, _unjudged(change), _noise(baseline, candidate, change, total.ranges)
     else:

@@ -65,6 +65,8 @@ class Reason(IntEnum):
     """In some runs of a side only."""
     SETTINGS = 9
     """The runs before were recorded with other settings of the profiler."""
+    INCOMPLETE = 10
+    """The profiler lost records that the series rests on, so that a side has no run."""
 
 
 class JudgedSeries(Struct, frozen=True):

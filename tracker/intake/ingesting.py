@@ -19,7 +19,7 @@ from tracker.intake.forming import form_runs, formats_beside
 from tracker.intake.pieces import IngestOptions, Piece
 from tracker.intake.records import HOW_TO_LABEL, date_of, device_of, record_of
 from tracker.intake.sidecar import NOTHING, Sidecar, agreed, over
-from tracker.profile import Capture
+from tracker.profile import INCOMPLETE_SETTING, Capture
 from tracker.readers import not_recognised_line
 
 if TYPE_CHECKING:
@@ -306,8 +306,20 @@ def _result(group: Sequence[Piece], record: RunRecord, saved: SavedRun, options:
         formats=tuple(dict.fromkeys(piece.format for piece in group)),
         warnings=tuple(dict.fromkeys(warnings)),
         restored=saved.restored,
-        captures=tuple(Read(piece.capture.rank or 0, piece.place, (*piece.warnings, *open_device)) for piece in group),
+        captures=tuple(
+            Read(
+                piece.capture.rank or 0,
+                piece.place,
+                (*piece.warnings, *open_device, *incomplete_reason(piece.capture)),
+            )
+            for piece in group
+        ),
     )
+
+
+def incomplete_reason(capture: Capture) -> tuple[str, ...]:
+    """Return what the checks of a capture found, where they found anything."""
+    return (f"partial: {capture.quality_reason}",) if INCOMPLETE_SETTING in capture.settings else ()
 
 
 def _how_to_join(run_id: int, beside: int) -> str:

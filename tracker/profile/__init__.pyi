@@ -1,5 +1,5 @@
 from .arrays import each_once, known_medians, median, quantiles
-from .captures import CPU, UNKNOWN_DEVICE, Capture, Device, Digest, Packed, Profile, Source
+from .captures import CPU, UNKNOWN_DEVICE, Capture, Device, Digest, Incomplete, Packed, Profile, Source
 from .events import (
     F64,
     I8,
@@ -43,6 +43,11 @@ from .rows import (
 )
 from .words import (
     BEFORE_CAPTURE,
+    INCOMPLETE_SETTING,
+    LOST_DEVICE,
+    LOST_HOST,
+    LOST_OWNERS,
+    LOST_PARTS,
     MAX_BLOCKS,
     MISSING,
     MODULE_CALLS,
@@ -71,6 +76,11 @@ __all__ = [
     "I8",
     "I32",
     "I64",
+    "INCOMPLETE_SETTING",
+    "LOST_DEVICE",
+    "LOST_HOST",
+    "LOST_OWNERS",
+    "LOST_PARTS",
     "MAX_BLOCKS",
     "MISSING",
     "MODULE_CALLS",
@@ -109,6 +119,7 @@ __all__ = [
     "Extras",
     "Frames",
     "HostOps",
+    "Incomplete",
     "KernelMetrics",
     "LaunchLevel",
     "Launches",

@@ -74,6 +74,15 @@ class Capture(Struct, frozen=True):
     """What is equal in every file that holds this capture; empty where its start is not known."""
 
 
+class Incomplete(Struct, frozen=True, order=True):
+    """What of a capture may not be judged. `forbids`: LOST_DEVICE and so on; `names`: of operators, kernels and modules
+    whose times are not to be trusted.
+    """
+
+    forbids: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+
+
 class Profile(Struct, frozen=True):
     """What one claimed file or folder holds: the reader's name, and a capture per process and device.
 

@@ -41,8 +41,15 @@ STEP_SETTING: Final = "step_rules"
 """The setting of a capture that holds the STEP_RULES of its steps on a device. In one that states none a step is what
 the host marked, and its parts are those of the work that it launched: neither is compared with windows.
 """
-RULE_SETTINGS: Final = frozenset({OWNER_SETTING, STEP_SETTING})
-"""Settings of a capture that tell by which rules of tracker it was read: no settings of the profiler."""
+INCOMPLETE_SETTING: Final = "incomplete"
+"""The setting of a capture that holds what of it is not judged, as the JSON of an `Incomplete` (`timeline.checks`)."""
+LOST_DEVICE: Final = "work of the device"
+LOST_HOST: Final = "times of the host"
+LOST_OWNERS: Final = "operators of kernels"
+LOST_PARTS: Final = "parts of a step"
+"""What may not be judged of a capture: the words of `Incomplete.forbids`."""
+RULE_SETTINGS: Final = frozenset({OWNER_SETTING, STEP_SETTING, INCOMPLETE_SETTING})
+"""Settings of a capture that tell how tracker read it: no settings of the profiler."""
 
 STEP_SPREAD: Final = ("model_summary", "ProfileStep")
 """Source and name of the counter that says mean, shortest and longest of steps (ms) whose row is their mean alone."""

@@ -139,7 +139,8 @@ def _total(values: Any) -> int | None:
 def call_rows(found: RunCalls) -> tuple[list[Row], dict[int, int]]:
     """The longest calls of complete groups, with the rank that came last; and how often each rank did.
 
-    Starts are compared on one clock: that of the first member, where the clocks of hosts differ.
+    Starts are compared on one clock: that of the first member, where the clocks of hosts differ. Captures without a
+    date have no common clock: which of their ranks came last is not known.
     """
     rows: list[Row] = []
     late: dict[int, int] = {}
@@ -152,7 +153,8 @@ def call_rows(found: RunCalls) -> tuple[list[Row], dict[int, int]]:
         ]
         starts, elapse = (np.stack([column[at] for column in columns]) for at in (0, 1))
         last = starts.argmax(axis=0)
-        is_alone = (starts == starts.max(axis=0)).sum(axis=0) == 1
+        has_clock = found.without_clock.isdisjoint(matched.ranks)
+        is_alone = has_clock & ((starts == starts.max(axis=0)).sum(axis=0) == 1)
         for place in last[is_alone].tolist():
             late[matched.ranks[place]] = late.get(matched.ranks[place], 0) + 1
         first, places = matched.ranks[0], matched.places[0]
@@ -168,7 +170,7 @@ def call_rows(found: RunCalls) -> tuple[list[Row], dict[int, int]]:
                     "bytes": None if calls.bytes[place] == MISSING else int(calls.bytes[place]),
                     "elapse_ns": int(elapse[:, at].max()), "transit_ns": int(elapse[:, at].min()),
                     "last_rank": int(matched.ranks[int(last[at])]) if is_alone[at] else None,
-                    "late_ns": int(starts[:, at].max() - starts[:, at].min()),
+                    "late_ns": int(starts[:, at].max() - starts[:, at].min()) if has_clock else None,
                 }
             )  # fmt: skip
     rows.sort(key=lambda row: (-row["elapse_ns"], row["ranks"], row["kind"], row["order"]))

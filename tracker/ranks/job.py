@@ -102,8 +102,9 @@ def _cluster(side: Loaded, reference: str, options: ClusterOptions) -> Cluster:
     calls = exchange.calls_of(side)
     longest, late = exchange.call_rows(calls)
     rows = own_time.rank_rows(side, stages, work, exchange.of_ranks(roles))
+    has_clock = bool(calls.matched) and not calls.without_clock
     for row in rows:
-        row["late_calls"] = late.get(row["rank"], 0) if calls.matched else None
+        row["late_calls"] = late.get(row["rank"], 0) if has_clock else None
     pipeline = own_time.pipeline_row(stages, microbatches, source)
     tables = {
         "ranks": sorted(rows, key=lambda row: (row.get("verdict") is None, -(row.get("own_ratio") or 0), row["rank"])),

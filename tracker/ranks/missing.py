@@ -62,6 +62,11 @@ def _sentences(
         yield f"{len(captured)} of {world} ranks are {how}: a rank is compared with those alone."
     if len(captured) > 1:
         yield from _of_several(side, stages, tables, format)
+    if calls.matched and calls.without_clock:
+        yield (
+            f"Who came last: the captures of rank {format_numbers(sorted(calls.without_clock))} name no date, so that "
+            "the ranks have no common clock. Record traces with baseTimeNanoseconds or epoch timestamps."
+        )
     yield from _groups(calls)
     if len(stages) < 2 and any(row["role"] == "pp" for row in tables["roles"]):
         yield "Stages: nothing says which rank is in which stage; all ranks are compared with each other."

@@ -385,7 +385,12 @@ def stated(data: Track, own: JudgedSeries) -> tuple[Flags, I64]:
     said |= data.series.of_step & (own.verdict != Verdict.ABSENT)
     settings = (own.base_runs == 0) & (own.new_runs > 0) & ~data.alike.all(axis=1)
     said |= settings & data.series.leaf
-    return said, np.where(settings & (own.reason == Reason.FEW_BASE), Reason.SETTINGS, own.reason)
+    reasons = np.where(settings & (own.reason == Reason.FEW_BASE), Reason.SETTINGS, own.reason)
+    # a side without any run, where one of its runs lost what the series rests on
+    lacks_side = (own.base_runs == 0) != (own.new_runs == 0)
+    lost = lacks_side & data.incomplete.any(axis=1)
+    said |= lost & data.series.leaf
+    return said, np.where(lost & (own.verdict == Verdict.TOO_FEW_RUNS), Reason.INCOMPLETE, reasons)
 
 
 def numbers_of(data: Track, own: JudgedSeries, limits: Thresholds) -> dict[str, F64]:

@@ -20,7 +20,7 @@ from tracker.errors import EXIT_FINDINGS, EXIT_OK, EXIT_TOO_LITTLE_DATA
 from tracker.regressions.hosts import gates_with_host
 from tracker.regressions.judgement import SIGNS, numbers_of, stated
 from tracker.regressions.track import TrackRuns, recordings_of, runs_of_track
-from tracker.results.recording import alike
+from tracker.results.recording import alike, incomplete_cells
 from tracker.results.thresholds import Threshold
 from tracker.results.verdicts import FAIL_ON, GateResult
 from tracker.store import Store, judged, regressions
@@ -40,18 +40,20 @@ without the common-mode shift.
 
 def gate_of(
     limits: Thresholds, *, signs: Sequence[int] = (), net: float = 0.0, peak: float = 0.0, is_suspect: bool = False,
-    is_decided: bool = False,
+    is_decided: bool = False, is_incomplete: bool = False,
 ) -> GateResult:  # fmt: skip
     """The exit code, by the first rule that holds, and what gave it: JUDGEMENT, section 7.
 
     `signs`: of the findings of the step; `net`: change by the operators that were found, as a share of the step;
-    `peak`: rise of peak memory, a ratio; `is_suspect`: the step may be slower; `is_decided`: it has a verdict.
+    `peak`: rise of peak memory, a ratio; `is_suspect`: the step may be slower; `is_decided`: it has a verdict;
+    `is_incomplete`: it has none, since records were lost.
     """
     rules = (
         (any(sign > 0 for sign in signs), "step", EXIT_FINDINGS),
         (peak >= limits.gate_peak, "peak memory", EXIT_FINDINGS),
         (not signs and net >= limits.gate_net, "net of the operators", EXIT_FINDINGS),
         (is_suspect, "suspect", EXIT_TOO_LITTLE_DATA),
+        (is_incomplete, "incomplete", EXIT_TOO_LITTLE_DATA),
         (not is_decided, "runs", EXIT_TOO_LITTLE_DATA),
         (True, "", EXIT_OK),
     )
@@ -195,8 +197,9 @@ def judge_sides(
     limits = track_limits(rows)
     traits = traits_of(keys, rows, device_timed=all(run.recorded.timeline == "device" for run in runs[len(baseline) :]))
     versions = np.repeat([1, 2], [len(baseline), len(candidate)])
-    same = alike(keys, recordings_of(keys, values, [run.recorded for run in runs]), len(runs) - 1)
-    track = Track(values, versions, traits, calls=calls, alike=same, lows=lows)
+    recordings = recordings_of(keys, values, [run.recorded for run in runs])
+    same, lost = alike(keys, recordings, len(runs) - 1), incomplete_cells(keys, recordings)
+    track = Track(values, versions, traits, calls=calls, alike=same, incomplete=lost, lows=lows)
     new = versions == 2
     window, _ = track.window(2, np.flatnonzero(~new), np.flatnonzero(new), limits)
     own = judge_version(window, traits, window.recorded & ~new, new, limits=limits)
@@ -205,7 +208,7 @@ def judge_sides(
     numbers = numbers_of(track, own, limits)
     said: Said = {}
     for row, key in enumerate(keys):
-        is_judged = has_words[row] and reasons[row] != Reason.SETTINGS
+        is_judged = has_words[row] and reasons[row] not in (Reason.SETTINGS, Reason.INCOMPLETE)
         said[key] = {name: numbers[name].item(row) if is_judged else np.nan for name in NUMBERS}
         said[key]["verdict"] = Verdict(int(own.verdict[row])).name if is_judged else None
         said[key]["reason"] = Reason(int(reasons[row])).name if has_words[row] else None
@@ -227,7 +230,11 @@ def _gate(limits: Thresholds, said: Said, found: Iterable[tuple[str, str, int]],
     step, verdict, change = (key[2], said[key]["verdict"], said[key]["change"]) if key else ("", None, np.nan)
     signs = [sign for kind, name, sign in found if kind == "run" and name == step]
     is_suspect, is_decided = verdict == "SUSPECT" and change > 0, verdict not in (None, "TOO_FEW_RUNS")
-    return gate_of(limits, signs=signs, net=net, peak=peak, is_suspect=is_suspect, is_decided=is_decided)
+    reasons = {own["reason"] for key, own in said.items() if key[0] == "run" and key[2] in STEP}
+    return gate_of(
+        limits, signs=signs, net=net, peak=peak, is_suspect=is_suspect, is_decided=is_decided,
+        is_incomplete=not is_decided and "INCOMPLETE" in reasons,
+    )  # fmt: skip
 
 
 def _open_in(connection: Connection, track: TrackRuns, version_id: int) -> list[Any]:

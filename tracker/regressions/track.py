@@ -24,7 +24,7 @@ from tracker.detect.thresholds import specific, track_limits
 from tracker.detect.track import Track
 from tracker.errors import UsageError
 from tracker.results import HistoryOptions
-from tracker.results.recording import Recording, alike, differences, has_shapes, remedies
+from tracker.results.recording import Recording, alike, differences, has_shapes, incomplete_cells, remedies
 from tracker.results.thresholds import Threshold
 from tracker.store import Store, judged, queries, regressions, samples, thresholds
 from tracker.store.dimensions import digest_of
@@ -217,10 +217,11 @@ def read_track(
         known.traits[device_timed] = traits_of(series.keys, of.limits, device_timed=device_timed)
     recordings = recordings_of(series.keys, values, [*stated.values()])
     same = alike(series.keys, recordings, like) if runs else None
+    lost = incomplete_cells(series.keys, recordings)
     return Track(
         values, np.array([of.place[run.version_id] for run in runs], dtype=np.int64), known.traits[device_timed],
-        calls=calls, run_ids=np.array([run.run_id for run in runs], dtype=np.int64), alike=same, ids=series.ids,
-        keys=series.keys, lows=lows,
+        calls=calls, run_ids=np.array([run.run_id for run in runs], dtype=np.int64), alike=same, incomplete=lost,
+        ids=series.ids, keys=series.keys, lows=lows,
     )  # fmt: skip
 
 

@@ -10,11 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+import msgspec
 import numpy as np
 from msgspec import Struct
 
 from tracker.columns import Flags
-from tracker.profile import STEP_SETTING
+from tracker.profile import (
+    INCOMPLETE_SETTING,
+    LOST_DEVICE,
+    LOST_HOST,
+    LOST_OWNERS,
+    LOST_PARTS,
+    STEP_SETTING,
+    Incomplete,
+)
 from tracker.results.verdicts import Key
 
 _OFF: Final = "off"
@@ -49,8 +58,16 @@ _IN_WINDOWS: Final = frozenset({
 })  # fmt: skip
 """Metrics of a run that are measured between the beginning and the end of a step."""
 
+_WHOLE_STEP: Final = frozenset({"duration_ns", "mean_step_ns", "e2e_ns"})
+
 HOST_MARKERS: Final = "markers of the host"
 DEVICE_WINDOWS: Final = "windows of the device"
+
+_RECORDS: Final = {
+    **dict.fromkeys(("op", "op_name", "module", "phase"), frozenset({LOST_DEVICE, LOST_HOST, LOST_OWNERS})),
+    **dict.fromkeys(("kernel", "communication"), frozenset({LOST_DEVICE})),
+}
+"""Kind of a series timed on the device -> which records it rests on."""
 
 _SHAPED: Final = 0.1
 """Share of the operators of a run that have shapes where shapes were recorded: half to nearly all of them."""
@@ -145,6 +162,14 @@ class Recording(Struct, frozen=True, order=True):
     stack: str = _OFF
     memory: str = _OFF
     modules: str = _OFF
+    incomplete: Incomplete = Incomplete()
+
+    def lacks(self, key: Key) -> bool:
+        """Return whether records were lost, or times are impossible, on which this series rests."""
+        kind, metric, name = key[:3]
+        if name in self.incomplete.names and kind in _RECORDS and metric != "host_self_ns":
+            return True
+        return not records_of(kind, metric).isdisjoint(self.incomplete.forbids)
 
     def sign(self, rests_on: frozenset[str]) -> tuple[str, ...]:
         """What must be equal for a measure that rests on these words to be comparable."""
@@ -178,11 +203,23 @@ def recording_of(
     steps = "" if any(one.get("profiler") in ("off", "summary") for one in chosen) else text("steps")
     shapes = switch("record_shapes") if has_shapes is None else _ON if has_shapes else _OFF
     windows = DEVICE_WINDOWS if any(one.get(STEP_SETTING) for one in chosen) else HOST_MARKERS
+    forbids: set[str] = set()
+    names: set[str] = set()
+    for incomplete in map(incomplete_of, chosen):
+        if incomplete is not None:
+            forbids |= set(incomplete.forbids)
+            names |= set(incomplete.names)
     return Recording(
         text("format"), text("timeline"), steps, windows, " | ".join(sorted(levels - {""})), text("schema"),
         text("rules"), shapes, switch("with_stack"), switch("profile_memory", seen=has_memory),
-        _ON if has_modules else _OFF,
+        _ON if has_modules else _OFF, Incomplete(tuple(sorted(forbids)), tuple(sorted(names))),
     )  # fmt: skip
+
+
+def incomplete_of(settings: Mapping[str, str]) -> Incomplete | None:
+    """Return what may not be judged of a capture, by its settings; None where no check found anything."""
+    content = settings.get(INCOMPLETE_SETTING)
+    return None if content is None else msgspec.json.decode(content, type=Incomplete)
 
 
 def _is_on(value: str) -> bool:
@@ -206,6 +243,22 @@ def rests_on(kind: str, metric: str, timeline: str) -> frozenset[str]:
     found |= {STEP} if kind == "run" and metric in _IN_WINDOWS else set()
     found |= {HOST_TIME} if is_timed_on_host and not metric.endswith("bytes") else set()
     return frozenset(found | _OF_KIND.get(kind, set()))
+
+
+def records_of(kind: str, metric: str) -> frozenset[str]:
+    """Return which records of a capture a series rests on: words of `Incomplete.forbids`.
+
+    >>> sorted(records_of("kernel", "total_ns")), sorted(records_of("run", "duration_ns"))
+    (['work of the device'], ['times of the host', 'work of the device'])
+    """
+    if metric == "samples_per_second":
+        return frozenset()
+    if kind == "api" or metric == "host_self_ns" or metric.endswith("bytes"):
+        return frozenset({LOST_HOST})
+    if kind == "run":
+        whole_step = {LOST_DEVICE, LOST_HOST}
+        return frozenset(whole_step if metric in _WHOLE_STEP else {*whole_step, LOST_PARTS})
+    return _RECORDS.get(kind, frozenset())
 
 
 class Difference(Struct, frozen=True):
@@ -235,6 +288,14 @@ def alike(keys: Sequence[Key], recordings: Sequence[Recording], last: int) -> Fl
         known = {one: one.sign(on) == own.sign(on) for one in set(recordings)}
         same[pair] = np.array([known[one] for one in recordings], dtype=bool)
     return np.array([same[key[:2]] for key in keys], dtype=bool).reshape(len(keys), len(recordings))
+
+
+def incomplete_cells(keys: Sequence[Key], recordings: Sequence[Recording]) -> Flags | None:
+    """Return (series, runs): whether the records of a run that a series rests on are incomplete; None for nowhere."""
+    if not any(one.incomplete != Incomplete() for one in recordings):
+        return None
+    known = {one: [one.lacks(key) for key in keys] for one in set(recordings)}
+    return np.array([known[one] for one in recordings], dtype=bool).reshape(len(recordings), len(keys)).T
 
 
 def has_shapes(shaped: int, ops: int) -> bool | None:

@@ -27,6 +27,7 @@ REASONS: Final[Mapping[str, str]] = {
     "MACHINE": "it moved with the machine",
     "PRESENCE": "only in some runs of a side",
     "SETTINGS": "the baseline runs were recorded with other settings",
+    "INCOMPLETE": "incomplete: the profiler lost records that it rests on",
 }
 """Code of a reason -> why a verdict is no change, in words."""
 

@@ -24,14 +24,15 @@ from tracker.profile import (
     Rows,
     Table,
 )
-from tracker.timeline import stacks
+from tracker.timeline import checks, stacks
 from tracker.timeline.api import api_table
 from tracker.timeline.breakdown import breakdowns
 from tracker.timeline.categories import CATEGORIES
+from tracker.timeline.checks import Checked, Defect
 from tracker.timeline.communication import communication_tables
 from tracker.timeline.contexts import context_work, op_tree_table
 from tracker.timeline.counters import counter_table
-from tracker.timeline.joined import Joined, join
+from tracker.timeline.joined import Joined, bounds_of, join
 from tracker.timeline.kernels import kernel_tables
 from tracker.timeline.memory import blocks_of, largest_table, memory_tables
 from tracker.timeline.memory_course import memory_curve
@@ -63,8 +64,21 @@ def build(capture: Capture) -> Capture:
         settings[OWNER_SETTING] = OWNER_RULES
     if len(capture.events.markers) and len(capture.events.device):
         settings[STEP_SETTING] = STEP_RULES
+    checked = checks.check_times(capture.events)
+    if checked.defects or checked.cut.any():
+        capture = _with_bounds(capture, checked.events)
     started_ns = None if capture.started_at_ns is None else capture.started_at_ns - capture.clock_zero_ns
-    return replace(capture, rows=rows_of(capture.events, started_ns), events=None, settings=settings)
+    rows, defects = _rows_and_defects(checked, started_ns)
+    return checks.describe(replace(capture, rows=rows, events=None, settings=settings), defects)
+
+
+def _with_bounds(capture: Capture, events: Events) -> Capture:
+    """The capture from the first to the last of these events, where its clock is known."""
+    if capture.started_at_ns is None:
+        return capture
+    first_ns, last_ns = bounds_of(events)
+    zero_ns = capture.clock_zero_ns
+    return replace(capture, started_at_ns=zero_ns + first_ns, ended_at_ns=zero_ns + last_ns)
 
 
 def _sums_of_events(events: Events) -> Iterator[float]:
@@ -103,9 +117,19 @@ def rows_of(events: Events, started_ns: int | None = None) -> Rows:
 
     Equal spans on one thread are the exception: of those the earlier row is the outer one.
     """
+    return _rows_and_defects(checks.check_times(events), started_ns)[0]
+
+
+def _rows_and_defects(checked: Checked, started_ns: int | None) -> tuple[Rows, tuple[Defect, ...]]:
+    """The rows of one rank as far as its records reach, and what the checks found of them."""
+    events = checked.events
     with ExitStack() as stack:
         called_from = stacks.begin(events, stack)
         joined = join(events)
+        lost = checks.check_join(joined, checked)
+        if lost.steps:
+            events = checks.leave_out_steps(events, lost.steps)
+            joined = join(events)
         kernels = kernel_tables(joined)
         communication = communication_tables(joined)
         calls, groups = communication.pop("collective_calls"), communication.pop("groups")
@@ -129,7 +153,8 @@ def rows_of(events: Events, started_ns: int | None = None) -> Rows:
         tables["memory_peak"] = peak_table(joined, blocks, called_from())
         tables["memory_block"] = largest_table(joined, blocks, called_from())
     kept = {name: tables[name] for name in ROW_COLUMNS}
-    return Rows(overall, steps, kept, {**calls, "start_ns": begun_ns}, groups, joined.other_threads_ns)
+    rows = Rows(overall, steps, kept, {**calls, "start_ns": begun_ns}, groups, joined.other_threads_ns)
+    return rows, (*checked.defects, *lost.defects)
 
 
 def _op_key_table(joined: Joined) -> Table:

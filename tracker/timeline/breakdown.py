@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from tracker.profile import I64, MISSING, PHASES, Breakdown, StepRow, each_once
 from tracker.timeline.aggregate import distinct, rows_by_value
@@ -20,6 +21,8 @@ from tracker.timeline.windows import first_linked_start
 
 # torch.distributed's dispatcher ops, its record of a call, and the backends' own events
 _HANDS_OVER = re.compile(r"c10d::|record_param_comms$|(?:nccl|rccl|gloo|mpi|ucc|xccl|hccl):")
+
+_HOST_LIBRARIES: Final = ("gloo:", "mpi:")
 
 _NOT_OF_COLLECTIVES: Final = (
     "duration_ns", "e2e_ns", "compute_ns", "overlap_ns", "exposed_communication_ns", "copy_ns", "exposed_copy_ns",
@@ -76,7 +79,8 @@ class Chosen(Struct, frozen=True):
 class Whole(Struct, frozen=True):
     """Made once per capture: the work of the device, or what stands in for it on the host; the waits for the data
     loader, the part of them in which the device did nothing (None where its work is not known), when the device waits
-    for the host (None where launches are not known), and the course of the framework's memory.
+    for the host (None where launches are not known), and the course of the framework's memory. `host_calls`: of
+    collectives by the host beside a device.
     """
 
     unions: Unions
@@ -84,6 +88,7 @@ class Whole(Struct, frozen=True):
     idle_loading: Spans | None
     host_idle: Spans | None
     memory: Course
+    host_calls: Spans
 
 
 def breakdowns(joined: Joined) -> tuple[Breakdown, tuple[StepRow, ...]]:
@@ -96,7 +101,9 @@ def breakdowns(joined: Joined) -> tuple[Breakdown, tuple[StepRow, ...]]:
     loading = _data_loading(joined)
     every_event = np.arange(len(joined.step))
     unions = device_unions(joined, every_event) if joined.on_device else host_unions(joined)
-    whole = Whole(unions, loading, _idle_loading(joined, loading), _host_idle(joined), course)
+    whole = Whole(
+        unions, loading, _idle_loading(joined, loading), _host_idle(joined), course, host_calls=_host_calls(joined)
+    )
     capture = _one_span(joined.first_ns, joined.last_ns)
     everything = Chosen(every_event, np.arange(len(course.step)), np.arange(len(stated)), capture, is_step=False)
     overall = _breakdown(joined, whole, everything)
@@ -121,19 +128,28 @@ def breakdowns(joined: Joined) -> tuple[Breakdown, tuple[StepRow, ...]]:
     return overall, tuple(rows)
 
 
+def _host_calls(joined: Joined) -> Spans:
+    """Return the spans of collectives by the host where there is a device; each of them, not merged."""
+    ops = joined.events.ops
+    rows = host_collectives(joined) if joined.on_device else np.zeros(0, dtype=np.int64)
+    return Spans(ops.start_ns[rows], ops.end_ns[rows])
+
+
 def _one_span(start_ns: int, end_ns: int) -> Spans:
     return Spans(np.array([start_ns], dtype=np.int64), np.array([end_ns], dtype=np.int64))
 
 
 def device_unions(joined: Joined, rows: I64) -> Unions:
-    """The unions over the given device events, on all streams."""
+    """The unions over the given device events, on all streams, with collectives by the host."""
     device = joined.events.device
-    return Unions(
-        *(
-            union(device.start_ns[own], device.end_ns[own])
-            for own in (rows[joined.work[rows] == work] for work in (Work.COMPUTE, Work.COMMUNICATION, Work.COPY))
-        )
+    compute, communication, copy = (
+        union(device.start_ns[own], device.end_ns[own])
+        for own in (rows[joined.work[rows] == work] for work in (Work.COMPUTE, Work.COMMUNICATION, Work.COPY))
     )
+    calls = _host_calls(joined)
+    if len(calls):
+        communication = join(communication, union(calls.start_ns, calls.end_ns))
+    return Unions(compute, communication, copy)
 
 
 def host_unions(joined: Joined) -> Unions:
@@ -166,14 +182,25 @@ def host_collectives(joined: Joined) -> I64:
     """Rows of the ops that stand for a collective call on the host: annotations if any, the outermost of nested ones.
 
     The annotation spans the call on the backend's thread; the op that issued it on the caller's thread is the same
-    call.
+    call. Beside a device only those of libraries that communicate on the host: the others are device events.
     """
     ops = joined.events.ops
     is_collective = ops.collective >= 0
+    if joined.on_device:
+        is_collective &= _of_host_libraries(joined)
     annotated = is_collective & (ops.is_annotation == 1)
     if annotated.any():
         is_collective = annotated
     return np.flatnonzero(is_collective & ~joined.tree.lies_in_equal(is_collective.astype(np.int64)))
+
+
+def _of_host_libraries(joined: Joined) -> NDArray[np.bool_]:
+    """Return which ops are calls of a library that moves tensors by the host, by their names."""
+    texts = joined.events.strings.texts
+    by_code = np.zeros(len(texts), dtype=bool)
+    for code in distinct(joined.events.ops.name):
+        by_code[code] = texts[code].startswith(_HOST_LIBRARIES)
+    return by_code[joined.events.ops.name]
 
 
 def _breakdown(joined: Joined, whole: Whole, chosen: Chosen) -> Breakdown:
@@ -188,11 +215,13 @@ def _breakdown(joined: Joined, whole: Whole, chosen: Chosen) -> Breakdown:
     exposed_copy_ns = subtract(copy, busy).total_ns
     e2e_ns = spans.total_ns
     if joined.on_device:
-        e2e_ns = int(device.end_ns[rows].max() - device.start_ns[rows].min()) if len(rows) else 0
+        e2e_ns = _span_of_work(joined, whole, chosen)
     of_parts_ns = spans.total_ns if chosen.is_step else e2e_ns
     kernels = joined.is_kernel[rows]
     unlinked = kernels & (joined.launch[rows] < 0)
     totals = {work: int(duration[joined.work[rows] == work].sum()) for work in Work}
+    if len(whole.host_calls):
+        totals[Work.COMMUNICATION] += _inside_ns(whole.host_calls, spans)
     found = Breakdown(
         timeline="device" if joined.on_device else "host",
         duration_ns=spans.total_ns,
@@ -215,7 +244,7 @@ def _breakdown(joined: Joined, whole: Whole, chosen: Chosen) -> Breakdown:
         peak_reserved_bytes=_largest(whole.memory.reserved_bytes[chosen.moments]),
         data_loading_ns=None if whole.data_loading is None else intersect(spans, whole.data_loading).total_ns,
         data_loading_idle_ns=None if whole.idle_loading is None else intersect(spans, whole.idle_loading).total_ns,
-        host_idle_ns=None if whole.host_idle is None else intersect(spans, whole.host_idle).total_ns,
+        host_idle_ns=_host_idle_ns(joined, whole, chosen, join(busy, copy)),
         bubble_ns=_sum(joined.events.extras.step_times.bubble_ns[chosen.stated]),
         preparing_ns=_sum(joined.events.extras.step_times.preparing_ns[chosen.stated]),
     )
@@ -223,6 +252,36 @@ def _breakdown(joined: Joined, whole: Whole, chosen: Chosen) -> Breakdown:
         # the device ran past the whole marker with earlier work, and launched nothing here: no time is this step's own
         return replace(found, **dict.fromkeys(_OF_WINDOW))
     return replace(found, **_instead(joined, chosen, found))
+
+
+def _host_idle_ns(joined: Joined, whole: Whole, chosen: Chosen, busy: Spans) -> int | None:
+    """Return the part of the idle time in which nothing that was launched waits; None where launches are not known."""
+    if whole.host_idle is None:
+        return None
+    spans, device, rows = chosen.spans, joined.events.device, chosen.device
+    if not chosen.is_step and len(rows):
+        # the idle time of a capture is that between the first and the last work of the device
+        spans = _one_span(int(device.start_ns[rows].min()), int(device.end_ns[rows].max()))
+    return subtract(intersect(spans, whole.host_idle), busy).total_ns
+
+
+def _span_of_work(joined: Joined, whole: Whole, chosen: Chosen) -> int:
+    """Return the time from the first to the last work that was launched: of the device, and of collectives by the
+    host.
+    """
+    device, calls = joined.events.device, whole.host_calls
+    starts, ends = device.start_ns[chosen.device], device.end_ns[chosen.device]
+    if len(calls) and not chosen.is_step:
+        starts, ends = np.append(starts, calls.start_ns), np.append(ends, calls.end_ns)
+    return int(ends.max() - starts.min()) if len(starts) else 0
+
+
+def _inside_ns(calls: Spans, spans: Spans) -> int:
+    """Return how long the calls run inside of these spans, each call for itself."""
+    return sum(
+        intersect(spans, _one_span(start_ns, end_ns)).total_ns
+        for start_ns, end_ns in zip(calls.start_ns.tolist(), calls.end_ns.tolist(), strict=True)
+    )
 
 
 def _instead(joined: Joined, chosen: Chosen, found: Breakdown) -> dict[str, Any]:

@@ -99,7 +99,9 @@ def communication_tables(joined: Joined) -> dict[str, Table]:
     """Tables `communication`, `communication_task` and `communication_link`; `collective_calls` and `groups` (see
     `Rows`), with the times of calls on the source's clock.
     """
-    tasks = _device_tasks(joined) if joined.on_device else _host_tasks(joined)
+    tasks = _host_tasks(joined)
+    if joined.on_device:
+        tasks = _one_behind_the_other(_device_tasks(joined), tasks)
     columns = _kind_columns(tasks)
     of_task = group_by(tasks.step, *(column[tasks.of_kind] for column in columns))
     of_call = group_by(of_task.group, tasks.call)
@@ -264,6 +266,21 @@ def _host_tasks(joined: Joined) -> Tasks:
     step = steps_at(events.markers, ops.start_ns[rows])
     told = np.where(inner >= 0, inner, outer)
     return Tasks(ops.start_ns[rows], ops.end_ns[rows], step, names, np.arange(len(rows)), said.group, calls, told)
+
+
+def _one_behind_the_other(first: Tasks, second: Tasks) -> Tasks:
+    if not len(second.call):
+        return first
+    return Tasks(
+        start_ns=np.append(first.start_ns, second.start_ns),
+        end_ns=np.append(first.end_ns, second.end_ns),
+        step=np.append(first.step, second.step),
+        name=[*first.name, *second.name],
+        call=np.append(first.call, second.call + first.call.max(initial=-1) + 1),
+        of_kind=np.append(first.of_kind, second.of_kind + len(first.calls)),
+        calls=[*first.calls, *second.calls],
+        collective=np.append(first.collective, second.collective),
+    )
 
 
 def _call(joined: Joined, sources: tuple[int, ...], name: str, library_op: str = "") -> Call:

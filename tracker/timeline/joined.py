@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Final
 
 import numpy as np
 from msgspec import Struct
@@ -13,13 +14,17 @@ from tracker.timeline.aggregate import distinct, group_by
 from tracker.timeline.categories import category_of_op
 from tracker.timeline.collective_names import OpSays, is_communication, op_says
 from tracker.timeline.keys import OpKeys, op_keys, phases_of
-from tracker.timeline.links import launches_of, launching_ops, working_ops
+from tracker.timeline.links import has_whole_microseconds, launches_of, launching_ops, ops_by_external_id, working_ops
 from tracker.timeline.modules import modules_of
 from tracker.timeline.nesting import NONE
 from tracker.timeline.other_threads import WaitingRanges, with_waiting
 from tracker.timeline.steps import ONLY_STEP, steps_at, steps_of_device
 from tracker.timeline.tree import Tree, grow
 from tracker.timeline.windows import Windows, cut_windows, launch_times
+
+_ONE_US: Final = 1_000
+_MOST_CHAINED: Final = 4
+"""Ops in each other that each outlast the one around them."""
 
 
 class Work(IntEnum):
@@ -90,26 +95,31 @@ def _are_kernels(device: DeviceEvents) -> NDArray[np.bool_]:
 def join(events: Events) -> Joined:
     """Relates the events of one rank to each other."""
     ops, device = events.ops, events.device
-    tree = grow(ops.thread, ops.start_ns, ops.end_ns)
+    tree = grow(ops.thread, ops.start_ns, nesting_ends(events))
     module, module_texts = modules_of(events, tree)
     launch = launches_of(events)
     waiting = WaitingRanges(events, launch)
     phase = phases_of(events, tree, module, waiting.around(ops.thread, ops.start_ns))
     keys = op_keys(events, module, module_texts, phase)
     linked = launch >= 0
-    op = working_ops(events, tree, launching_ops(tree, events.launches, launch))
+    op = launching_ops(tree, events.launches, launch)
+    op = ops_by_external_id(events, tree, launch, op)
+    op = working_ops(events, tree, op)
     op = with_waiting(op, events, launch, waiting)
     op_key = np.where(linked, keys.no_op, keys.unlinked)
     op_key[op >= 0] = keys.of_op[op[op >= 0]]
     call_ns = np.zeros(len(device), dtype=np.int64)
     call_ns[linked] = events.launches.start_ns[launch[linked]]
+    # an op that a device event names by an id launched it, whenever that was
+    is_placed = linked | (op >= 0)
+    call_ns[is_placed & ~linked] = ops.start_ns[op[is_placed & ~linked]]
     collective_op = tree.passed_down(np.where(ops.collective >= 0, np.arange(len(ops)), NONE), unset=NONE)
     library_op = _library_ops(events, tree)
     work = _work(events, op, collective_op, library_op)
-    launched_ns = launch_times(events.markers, device, call_ns, linked)
+    launched_ns = launch_times(events.markers, device, call_ns, is_placed)
     communicates = work == Work.COMMUNICATION
     windows = cut_windows(events.markers, device, launched_ns, _are_kernels(device), communicates)
-    first_ns, last_ns = _bounds(events)
+    first_ns, last_ns = bounds_of(events)
     return Joined(
         events=events,
         tree=tree,
@@ -121,13 +131,38 @@ def join(events: Events) -> Joined:
         launch=launch,
         op=op,
         op_key=op_key,
-        step=steps_of_device(events.markers, device, call_ns, linked),
+        step=steps_of_device(events.markers, device, call_ns, is_placed),
         work=work,
         windows=windows,
         first_ns=first_ns,
         last_ns=last_ns,
         other_threads_ns=waiting.launched_beside(op, events, launch),
     )
+
+
+def nesting_ends(events: Events) -> I64:
+    """Return the end of each op by which it nests: that of the op around it, where it ends 1 us behind that.
+
+    A clock of whole microseconds cuts off start and duration each for itself, so that a child may outlast its parent.
+    """
+    ops = events.ops
+    if len(ops) < 2 or not has_whole_microseconds(events):
+        return ops.end_ns
+    end_ns = ops.end_ns.copy()
+    for _ in range(_MOST_CHAINED):
+        order = np.lexsort((ops.start_ns, end_ns, ops.thread))
+        # one number per thread and end; equal ones in order of their start
+        low, span = int(end_ns.min()) - _ONE_US, int(np.ptp(end_ns)) + 2 * _ONE_US
+        key = ops.thread.astype(np.int64) * span + (end_ns - low)
+        place = np.searchsorted(key[order], key - _ONE_US)
+        around = order[np.minimum(place, len(order) - 1)]
+        begins_before = ops.start_ns[around] < ops.start_ns
+        lies_in = ops.start_ns + _ONE_US < end_ns[around]
+        outlasts = (key[around] == key - _ONE_US) & begins_before & lies_in
+        if not outlasts.any():
+            break
+        end_ns[outlasts] -= _ONE_US
+    return end_ns
 
 
 def _library_ops(events: Events, tree: Tree) -> I64:
@@ -181,7 +216,7 @@ def _says_communication(events: Events, op: I64, library_op: I64) -> NDArray[np.
     return found
 
 
-def _bounds(events: Events) -> tuple[int, int]:
+def bounds_of(events: Events) -> tuple[int, int]:
     """First start and last end; (0, 0) for a capture in which nothing happened.
 
     Python frames are left out: they reach back to the start of the process, with or without work. So do calls of the

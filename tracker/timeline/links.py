@@ -10,11 +10,13 @@ from tracker.timeline.tree import Tree
 
 # CANN's layers call on threads of their own, in no op; an arrow knows the op
 _LEVELS = (
-    (LaunchLevel.RUNTIME, LaunchLevel.DRIVER),
-    (LaunchLevel.FLOW,),
-    (LaunchLevel.NODE, LaunchLevel.HCCL, LaunchLevel.ACL, LaunchLevel.MODEL),
+    ((LaunchLevel.RUNTIME, LaunchLevel.DRIVER), 1),
+    ((LaunchLevel.FLOW,), 0),
+    ((LaunchLevel.NODE, LaunchLevel.HCCL, LaunchLevel.ACL, LaunchLevel.MODEL), 0),
 )
-"""Levels of launches, those that go before the others first."""
+"""Levels of launches, those that go before the others first, and the smallest correlation of each. Of calls 0 is none:
+ROCm writes it where it knows no launch. Arrows and the calls of CANN are numbered by readers.
+"""
 
 
 def launches_of(events: Events) -> I64:
@@ -29,8 +31,9 @@ def launches_of(events: Events) -> I64:
     if len(launches) == 0:
         return np.full(len(events.device), NONE, dtype=np.int64)
     found = np.full(len(events.device), NONE, dtype=np.int64)
-    for levels in _LEVELS:
-        matching = _match(events, np.flatnonzero(np.isin(launches.level, levels) & (launches.correlation >= 0)))
+    for levels, smallest in _LEVELS:
+        is_candidate = np.isin(launches.level, levels) & (launches.correlation >= smallest)
+        matching = _match(events, np.flatnonzero(is_candidate))
         found = np.where(found >= 0, found, matching)
     return found
 
@@ -42,6 +45,57 @@ def launching_ops(tree: Tree, launches: Launches, launch: I64) -> I64:
     used, back = np.unique(launch[linked], return_inverse=True)
     op[linked] = tree.innermost(launches.thread[used], launches.start_ns[used])[back]
     return op
+
+
+def ops_by_external_id(events: Events, tree: Tree, launch: I64, op: I64) -> I64:
+    """Return `op`, where a device event without a launch has the op that it names by its external id, and a launch at
+    the edge of an op that op which it names: on clocks of whole microseconds both may be meant.
+    """
+    extras, ops, launches = events.extras, events.ops, events.launches
+    if not len(extras.device_external) or not len(ops):
+        return op
+    named = extras.device_external >= 0
+    linked = launch >= 0
+    call_ns = np.zeros(len(op), dtype=np.int64)
+    call_ns[linked] = launches.start_ns[launch[linked]]
+    at_start = linked & (op >= 0) & (ops.start_ns[np.maximum(op, 0)] == call_ns)
+    # only such clocks let calls and ops end in one moment
+    at_end = linked if has_whole_microseconds(events) else np.zeros(len(op), dtype=bool)
+    rows = np.flatnonzero(named & (~linked | at_start | at_end))
+    ids, op_of_id = _ops_by_id(events)
+    if not len(rows) or not len(ids):
+        return op
+    place = np.minimum(np.searchsorted(ids, extras.device_external[rows]), len(ids) - 1)
+    is_known = ids[place] == extras.device_external[rows]
+    rows, by_id = rows[is_known], op_of_id[place[is_known]]
+    time_ns, is_linked = call_ns[rows], linked[rows]
+    same_thread = ops.thread[by_id] == launches.thread[np.maximum(launch[rows], 0)] if len(launches) else ~is_linked
+    around = same_thread & (ops.start_ns[by_id] <= time_ns) & (time_ns <= ops.end_ns[by_id])
+    is_tie = around & (at_start[rows] | (time_ns == ops.end_ns[by_id]))
+    chosen = ~is_linked | is_tie
+    found = op.copy()
+    found[rows[chosen]] = by_id[chosen]
+    return found
+
+
+def _ops_by_id(events: Events) -> tuple[I64, I64]:
+    """Return the external ids that one op has, ascending, and that op; an annotation only where no operator has it."""
+    external, annotation = events.extras.op_external, events.ops.is_annotation
+    rows = np.flatnonzero(external >= 0)
+    rows = rows[np.lexsort((annotation[rows], external[rows]))]
+    ids, kind = external[rows], annotation[rows]
+    is_first = np.ones(len(rows), dtype=bool)
+    is_first[1:] = ids[1:] != ids[:-1]
+    is_alone = np.ones(len(rows), dtype=bool)
+    is_alone[:-1] = (ids[1:] != ids[:-1]) | (kind[1:] != kind[:-1])
+    chosen = is_first & is_alone
+    return ids[chosen], rows[chosen]
+
+
+def has_whole_microseconds(events: Events) -> bool:
+    """Return whether the clock of the host counts whole microseconds."""
+    ops = events.ops
+    return bool((ops.start_ns % 1000 == 0).all() and (ops.end_ns % 1000 == 0).all())
 
 
 def working_ops(events: Events, tree: Tree, op: I64) -> I64:

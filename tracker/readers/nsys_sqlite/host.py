@@ -28,8 +28,9 @@ def launches_of(spans: Spans, names: Names) -> Arrays:
     """All CUDA calls: `start_ns`, `end_ns`, `thread` (globalTid), `process`, `name`, `level`, `correlation` (-1: none),
     `starts_work`.
     """
-    tables = [spans.read(table, ("globalTid",), ("correlationId", "nameId|name")) for table in CALLS]
+    tables = [spans.read(table, ("globalTid",), ("correlationId", "nameId|name", "returnValue")) for table in CALLS]
     calls = joined(tables)
+    failed = (calls["returnValue"] != 0) & (calls["returnValue"] != MISSING)
     code = names.codes(calls["nameId"], api_name)
     texts = {number: names.strings[number] for number in np.unique(code).tolist()}
     level = {number: int(api_level(text)) for number, text in texts.items()}
@@ -41,7 +42,8 @@ def launches_of(spans: Spans, names: Names) -> Arrays:
         "process": process_of(calls["globalTid"]),
         "name": code,
         "level": np.array([level[number] for number in code.tolist()], dtype=np.int8),
-        "correlation": np.where(calls["correlationId"] > 0, calls["correlationId"], -1),
+        # a call that failed launches nothing
+        "correlation": np.where((calls["correlationId"] > 0) & ~failed, calls["correlationId"], -1),
         "starts_work": np.array([starts[number] for number in code.tolist()], dtype=bool),
     }
 

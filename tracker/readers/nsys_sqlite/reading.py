@@ -203,6 +203,7 @@ def _events(export: _Export, process: int, ordinal: int | None, *, is_first: boo
             counters=metrics_of(export.db, gpu, export.strings),
             no_kernels=export.no_kernels,
             waiting_threads=True,
+            served_elsewhere=export.work["correlation"][of_process & (export.work["ordinal"] != ordinal)],
         ),
     )
     return events, tuple(f"process {pid_of(process)}: {text}" for text in host.warnings)

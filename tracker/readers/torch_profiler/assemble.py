@@ -348,9 +348,11 @@ class _Assembly:
         renumber[threads] = np.arange(len(threads), dtype=np.int32)
         for table in host.values():
             table["thread"] = renumber[table["thread"]]
-        mine = self.device["process"] == process
+        of_process = self.device["process"] == process
+        mine = of_process
         if ordinal is not None:
-            mine &= self.device["ordinal"] == ordinal
+            mine = of_process & (self.device["ordinal"] == ordinal)
+        op_external = host["ops"].pop("external")
         marked = self.markers["process"] == process
         events = Events(
             strings=self.strings,
@@ -369,7 +371,12 @@ class _Assembly:
                 process=np.zeros(int(marked.sum()), dtype=np.int32),
             ),
             host_is_primary=is_first,
-            extras=Extras(process_groups=self.groups),
+            extras=Extras(
+                process_groups=self.groups,
+                served_elsewhere=self.device["correlation"][of_process & ~mine],
+                op_external=op_external,
+                device_external=self.device["external"][mine],
+            ),
         )
         spans = [(getattr(table, a), getattr(table, b)) for name, a, b in _TIMES for table in [getattr(events, name)]]
         spans = [(starts, ends) for starts, ends in spans if len(starts)]

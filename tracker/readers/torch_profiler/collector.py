@@ -49,10 +49,11 @@ class Collector:
         self.kernel_calls: list[tuple[int, Args]] = []
         spans = {"start_ns": np.int64, "end_ns": np.int64, "thread": np.int32, "name": np.int32}
         texts = dict.fromkeys(("input_shapes", "input_types", "module", "call_stack"), np.int32)
-        self.ops = Growing(**spans, **texts, sequence=np.int64, is_backward=np.int8, is_annotation=np.int8)
+        flags = {"is_backward": np.int8, "is_annotation": np.int8}
+        self.ops = Growing(**spans, **texts, sequence=np.int64, external=np.int64, **flags)
         self.frames = Growing(**spans, is_module=np.int8)
         self.launches = Growing(**spans, level=np.int8, correlation=np.int64)
-        numbers = dict.fromkeys(("stream", "ordinal", "correlation", "bytes"), np.int64)
+        numbers = dict.fromkeys(("stream", "ordinal", "correlation", "bytes", "external"), np.int64)
         self.device = Growing(**spans, **numbers, kind=np.int8)
         memory = ("bytes", "address", "device_type", "device_id", "total_allocated", "total_reserved")
         self.memory = Growing(time_ns=np.int64, thread=np.int32, **dict.fromkeys(memory, np.int64))
@@ -254,6 +255,7 @@ class Collector:
             call_stack=texts.stacks(args),
             sequence=sequence,
             is_backward=(forward > 0) & (sequence >= 0),
+            external=_external_ids(args),
             is_annotation=np.full(len(bucket), True) if kind == ANNOTATIONS else (says & OpNames.ANNOTATION) > 0,
         )
 
@@ -268,6 +270,7 @@ class Collector:
             ordinal=int_column([_ordinal(event, a) for event, a in zip(bucket, args, strict=True)], MISSING),
             correlation=_correlations(args),
             bytes=int_column([a.bytes for a in args], MISSING),
+            external=_external_ids(args),
             kind=np.full(len(bucket), KIND[kind], dtype=np.int8),
         )
 
@@ -339,6 +342,12 @@ def _correlations(args: Sequence[Args]) -> I64:
     """-1 for none; ids are never negative, and numbers above 2**62 are left free for the arrows of `flows`."""
     ids = int_column([a.correlation for a in args], -1)
     return np.where((ids < 0) | (ids > 1 << 62), -1, ids)
+
+
+def _external_ids(args: Sequence[Args]) -> I64:
+    """Return the id of the op that each event names, -1 for none; old traces write it in small letters."""
+    ids = int_column([a.old_external if a.external is None else a.external for a in args], -1)
+    return np.maximum(ids, -1)
 
 
 def _stream(event: AnyEvent, args: Args) -> int:

@@ -166,6 +166,7 @@ class Records:
             call_stack=self._stacks.of(table["call_stack"]),
             sequence=sequence,
             is_backward=(_numbers(table, 1, 0) > 0) & (sequence >= 0),
+            external=_numbers(table, 2, -1, least=0),
             is_annotation=np.full(len(table), True) if kind == ANNOTATIONS else (says & OpNames.ANNOTATION) > 0,
         )
 
@@ -179,6 +180,7 @@ class Records:
             ordinal=_numbers(table, 2, self._ordinals.of(table["lane"])),
             correlation=_numbers(table, 0, -1, least=0),
             bytes=_numbers(table, 3, MISSING),
+            external=_numbers(table, 4, -1, least=0),
             kind=np.full(len(table), KIND[kind], dtype=np.int8),
         )
 

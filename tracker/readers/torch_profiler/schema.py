@@ -25,6 +25,8 @@ class Args(Struct, gc=False):
     types: Raw = field(default=NOTHING, name="Input type")
     sequence: Any = field(default=None, name="Sequence number")
     forward_thread: Any = field(default=None, name="Fwd thread id")
+    external: Any = field(default=None, name="External id")
+    old_external: Any = field(default=None, name="external id")
     call_stack: Any = field(default=None, name="Call stack")
     module: Any = field(default=None, name="Module Hierarchy")
     allocated: Any = field(default=None, name="Bytes")

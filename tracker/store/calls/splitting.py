@@ -51,7 +51,8 @@ class _Rank(Struct, frozen=True, eq=False):
     """The calls of a rank, on the clock of its host where that shows a date, and what each of them is.
 
     `kind`: of the row of `communication`; `data_type`: number of its text; `members`: number of the ranks of its group,
-    -1 where they cannot be told. `exposed_ns`: of each row.
+    -1 where they cannot be told. `exposed_ns`: of each row. `has_clock`: its times have a date; else they count from
+    its own first event.
     """
 
     rank: int
@@ -61,6 +62,7 @@ class _Rank(Struct, frozen=True, eq=False):
     data_type: I64
     members: I64
     exposed_ns: Mapping[int, int | None]
+    has_clock: bool
 
     def of_kinds(self, kinds: Set[str]) -> NDArray[np.bool_]:
         """Which calls are of these kinds."""
@@ -94,7 +96,8 @@ class Matched(Struct, frozen=True, eq=False):
 
 class RunCalls(Struct, frozen=True, eq=False):
     """All collective calls of a run. `groups`: by number; `calls`, `kinds`, `transit_ns` (MISSING without partners): by
-    rank, one place per call, starts on the clock of the host; `matched`: of the complete groups.
+    rank, one place per call, starts on the clock of the host; `matched`: of the complete groups; `without_clock`: ranks
+    whose captures name no date.
     """
 
     groups: Mapping[int, Group]
@@ -102,6 +105,7 @@ class RunCalls(Struct, frozen=True, eq=False):
     kinds: Mapping[int, NDArray[np.object_]]
     transit_ns: Mapping[int, I64]
     matched: tuple[Matched, ...]
+    without_clock: frozenset[int] = frozenset()
 
 
 def collectives(connection: Connection, run_id: int) -> RunCalls:
@@ -125,6 +129,7 @@ def collectives(connection: Connection, run_id: int) -> RunCalls:
         {rank: own.kind for rank, own in ranks.items()},
         {rank: split.transit_ns for rank, split in splits.items()},
         tuple(matched),
+        frozenset(rank for rank, own in ranks.items() if not own.has_clock),
     )
 
 
@@ -227,6 +232,7 @@ class _Loaded:
             np.array([of.data_type_id for of in rows], dtype=np.int64)[at],
             np.array([self._of_group.get(group, -1) for group in calls.group.tolist()], dtype=np.int64),
             {of.ordinal: of.exposed_ns for of in rows},
+            row.started_at_ns is not None,
         )
 
 

@@ -9,7 +9,7 @@ SELECT
     s.name,
     s.input_shapes,
     s.part,
-    CASE WHEN d.reason <> 'SETTINGS' THEN COALESCE(d.decided, d.verdict) END AS verdict,
+    CASE WHEN d.reason NOT IN ('SETTINGS', 'INCOMPLETE') THEN COALESCE(d.decided, d.verdict) END AS verdict,
     d.reason,
     d.change,
     d.judged_change,

@@ -6,7 +6,7 @@
 
 enum { /* numbers of args */
     CORRELATION, STREAM, DEVICE, BYTES, SEQUENCE, FORWARD_THREAD,
-    ALLOCATED, ADDRESS, DEVICE_TYPE, DEVICE_ID, TOTAL_ALLOCATED, TOTAL_RESERVED, NUMBERS
+    EXTERNAL, ALLOCATED, ADDRESS, DEVICE_TYPE, DEVICE_ID, TOTAL_ALLOCATED, TOTAL_RESERVED, NUMBERS
 };
 
 enum { DIMS, OLD_DIMS, TYPES, MODULE, CALL_STACK, SPANS }; /* texts of args, and what is kept as it stands there */
@@ -43,7 +43,11 @@ static inline int number_of(const char *key, uint32_t length) {
     case 5: return IS("bytes") ? BYTES : IS("Bytes") ? ALLOCATED : -1;
     case 6: return IS("stream") ? STREAM : IS("device") ? DEVICE : -1;
     case 9: return IS("Device Id") ? DEVICE_ID : -1;
-    case 11: return IS("correlation") ? CORRELATION : IS("Device Type") ? DEVICE_TYPE : -1;
+    case 11:
+        return IS("correlation")   ? CORRELATION
+               : IS("Device Type") ? DEVICE_TYPE
+               : IS("External id") || IS("external id") ? EXTERNAL
+                                                        : -1;
     case 13: return IS("Fwd thread id") ? FORWARD_THREAD : -1;
     case 14: return IS("Total Reserved") ? TOTAL_RESERVED : -1;
     case 15: return IS("Sequence number") ? SEQUENCE : IS("Total Allocated") ? TOTAL_ALLOCATED : -1;
