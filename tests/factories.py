@@ -177,6 +177,7 @@ def capture(
     ended_at_ns: int | None = None,
     stage: int | None = None,
     settings: Mapping[str, str] | None = None,
+    quality_reason: str = "",
     **of_rows: Any,
 ) -> Capture:
     """One rank; `of_rows` as in `rows`. Its file has a digest of its own unless `digest` names one."""
@@ -195,6 +196,8 @@ def capture(
         sources=(Source(path or f"rank{rank}.pt.trace.json", 1000, digest),),
         settings={**_rules_of(of_rows), **(settings or {})},
         rows=made,
+        quality="partial" if quality_reason else "ok",
+        quality_reason=quality_reason,
         parallel={} if stage is None else {"stage": stage},
     )
 

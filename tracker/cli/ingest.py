@@ -449,7 +449,7 @@ def meaning(store: Store, results: Sequence[IngestResult], before: Collection[in
 def _step_changes(store: Store, results: Sequence[IngestResult]) -> list[str]:
     """`v08 (3 runs) is 30.5 % slower than v01.`, a sentence per track and newest version of these runs."""
     from tracker.regressions import judgement
-    from tracker.regressions.track import named_lines, read_tracks
+    from tracker.regressions.track import lost_records, named_lines, read_tracks
     from tracker.results.verdicts import GLOSSES
 
     added = {result.run_id for result in results}
@@ -475,7 +475,10 @@ def _step_changes(store: Store, results: Sequence[IngestResult]) -> list[str]:
             who = who if len(lines) == 1 else track.labels[version]  # once for all configurations
             sentences.append(f"{who} is the first version of {track.names['workload']}.")
         elif not (first and last):
-            sentences.append(f"{who} is not compared with {base} yet: too few runs{needed and ', '}{needed}.")
+            why = f"too few runs{needed and ', '}{needed}"
+            if not needed and lost_records(store, track.runs_of(version)):
+                why = "the profiler lost records of its runs"
+            sentences.append(f"{who} is not compared with {base} yet: {why}.")
         elif verdict in ("REGRESSED", "IMPROVED"):
             change = last / first - 1
             sentences.append(f"{who} is {abs(change):.1%} {'slower' if change > 0 else 'faster'} than {base}."

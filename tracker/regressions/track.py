@@ -256,6 +256,13 @@ def recorded_runs(connection: Connection, runs: Sequence[LineRun]) -> list[Recor
     return [nothing if run.recording_id is None else said[run.recording_id] for run in runs]
 
 
+def lost_records(store: Store, runs: Sequence[LineRun]) -> bool:
+    """Return whether the step of none of these runs may be judged, since records of it were lost."""
+    with store.connect() as connection:
+        stated = recorded_runs(connection, runs)
+    return all(run.recording.lacks(("run", "duration_ns", "step", "", "")) for run in stated)
+
+
 def settings_note(connection: Connection, track: TrackRuns) -> str:
     """Why the newest version of a track is compared with none, or only with some, of the runs that it looks back on;
     "" where all were recorded alike. What captures say counts, and what series show, where these are not the same.
