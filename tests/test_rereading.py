@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import text
 
 from tracker import intake
+from tracker.errors import UsageError
 from tracker.store import Store, health, queries, recordings
 
 
@@ -82,5 +83,6 @@ def test_file_with_another_content_is_no_stand_in(older: Store, tmp_path: Path):
 
 
 def test_only_the_named_version_is_read_again(older: Store):
-    done = intake.ingest_again(older, version="v2")
-    assert (done.results, done.left, done.up_to_date) == ((), {}, 0)
+    with pytest.raises(UsageError, match="there is no run of version 'v2'"):
+        intake.ingest_again(older, version="v2")
+    assert [one.run_id for one in intake.ingest_again(older, version="v1").results] == [1, 2]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 from tests.timeline.made_events import Made
 from tracker.profile import STEP_RULES, STEP_SETTING, DeviceEvents, Rows
 from tracker.timeline import build
+from tracker.timeline.joined import join
 from tracker.timeline.windows import overlap_warning
 
 
@@ -78,7 +78,7 @@ def test_everything_in_a_window_is_of_its_step():
     assert [row.breakdown.kernel_count for row in rows.steps] == [2, 1], "kernels stay with the step that launched them"
 
 
-def test_kernels_queued_before_the_first_step_end_before_its_window():
+def test_window_begins_when_the_queue_before_it_is_done():
     made = Made()
     made.step(0, 0, 100)
     made.kernel("of the warm-up", -10, 40)
@@ -138,6 +138,16 @@ def test_overlapping_markers_are_said():
     assert sentence == "1 step marker overlap the next one: a step ends where the next one begins"
 
 
+def test_evaluation_between_two_steps_is_in_no_step():
+    made = Made()
+    made.step(0, 0, 100)
+    made.step(1, 1000, 1100)
+    launched(made, "gemm", 10, 20, 80)
+    launched(made, "evaluation", 900, 910, 1020)
+    launched(made, "gemm", 1010, 1030, 1080)
+    assert parts(made.built()) == [(0, 0, 100, 60, 0, 0, 40), (1, 1020, 80, 50, 0, 0, 30)]
+
+
 def test_main_stream_is_that_with_most_compute():
     """Collectives of stream 9 take longer and run on, but the step ends where stream 7 has finished it."""
     made = Made()
@@ -147,7 +157,7 @@ def test_main_stream_is_that_with_most_compute():
     assert parts(made.built()) == [(0, 0, 120, 100, 0, 0, 20)]
 
 
-def test_host_is_blamed_only_where_nothing_launched_waits():
+def test_idle_time_is_the_hosts_where_nothing_launched_waits():
     """Gaps of the device: 0-20 (the launch ends at 11), 60-80 (launched long before), 90-130 (launch until 121), then
     a tail of 20 that nothing ends: 11 + 0 + 31 + 20 of 100 ns of idle time.
     """
@@ -160,7 +170,7 @@ def test_host_is_blamed_only_where_nothing_launched_waits():
     assert (step.breakdown.idle_ns, step.breakdown.host_idle_ns) == (100, 62)
 
 
-def test_work_launched_later_that_waits_already_clears_the_host():
+def test_any_later_work_that_waits_ends_the_hosts_part():
     """Two starts of gaps: 0-1, and from 50 until the launch of any later work ends at 61: the host has 1 + 11."""
     made = Made()
     made.step(0, 0, 200)
@@ -171,7 +181,7 @@ def test_work_launched_later_that_waits_already_clears_the_host():
     assert (step.breakdown.idle_ns, step.breakdown.host_idle_ns) == (51, 12)
 
 
-def test_without_launches_nobody_knows_what_the_device_waits_for():
+def test_without_launches_idle_time_has_no_cause():
     made = Made()
     made.step(0, 0, 100)
     made.kernel("gemm", 10, 20)
@@ -196,7 +206,7 @@ def test_capture_says_by_which_rule_its_steps_were_cut():
     assert STEP_SETTING not in build(host.capture()).settings, "on the host a step is what it was"
 
 
-def test_table_of_the_profiler_is_the_one_source_of_a_step_without_a_host():
+def test_stated_steps_are_the_one_source_without_a_host():
     """kernel_details.csv and step_trace_time.csv alone: Computing 80 + Communication 5 + Free 115, not the span 90."""
     made = Made()
     made.step(7, 100, 190)
@@ -219,7 +229,7 @@ def captures(draw: Any) -> Made:
     made = Made()
     for step in range(draw(st.integers(1, 4))):
         start = draw(MOMENT)
-        made.step(step, start, start + draw(st.integers(0, 20)))
+        made.step(draw(st.sampled_from((step, 0))), start, start + draw(st.integers(0, 20)))
     for correlation in range(draw(st.integers(0, 8))):
         start = draw(MOMENT)
         if draw(st.integers(0, 3)):
@@ -244,8 +254,9 @@ def test_windows_never_overlap_and_parts_add_up(made):
         assert all(0 <= part <= step_ns for part in of_step)
     for own in (built.overall, *(row.breakdown for row in built.steps)):
         assert own.host_idle_ns is None or 0 <= own.host_idle_ns <= own.idle_ns
-    in_time = sorted((start, start + step_ns) for _, start, step_ns, *_ in rows)
-    assert all(before[1] <= after[0] for before, after in pairwise(in_time))
+    windows = join(made.events()).windows
+    assert (windows.start_ns <= windows.end_ns).all()
+    assert all(end <= start for end, start in zip(windows.end_ns[:-1], windows.start_ns[1:], strict=True))
 
 
 @given(captures(), st.integers(-1000, 10**18))

@@ -124,7 +124,7 @@ def ingest(
         if paths or any(given.values()) or as_run or keep_going or layout or dask:
             raise UsageError(
                 "--again reads the files of stored runs, under the labels that they have",
-                remedy="leave out PATH and all other options except --version, --workload and how to read",
+                remedy="leave out PATH; --version and --workload choose runs",
             )
         options = intake.IngestOptions(**asdict(replace(reading, max_bytes=settings.max_bytes)))
         return read_stored_again(settings, version, workload, options)

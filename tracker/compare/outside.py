@@ -40,19 +40,19 @@ def note_on_outside_work(side: Loaded) -> tuple[str, ...]:
     run_id = max(times, key=lambda number: (times[number], -number))
     of_run = f" of run:{run_id}" if len(side.run_ids) > 1 else ""
     return (
-        f"{format_ns(times[run_id])} of device work{of_run} were launched outside all steps: in no table of steps, and "
-        "a part of a step only where they run in it.",
+        f"{format_ns(times[run_id])} of device work{of_run} was launched outside all steps: it is in no table of "
+        "steps, and counts as a part of a step only while it runs in one.",
     )
 
 
 def note_on_steps_without_time(side: Loaded) -> tuple[str, ...]:
-    """Return a sentence where the device worked on earlier steps during a whole step that launched nothing."""
+    """Return a sentence where the device worked on earlier steps until a step, which launched no kernel, was over."""
     has_marker = side.steps.known("marker_ns")
     count = int((has_marker & ~side.steps.known("duration_ns")).sum())
     if not count:
         return ()
     return (
-        f"{counted(count, 'step')} launched nothing while the device worked on earlier ones: no time of their own.",
+        f"{counted(count, 'step')} launched no kernel while the device worked on earlier ones: no time of their own.",
     )
 
 

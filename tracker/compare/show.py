@@ -188,10 +188,8 @@ def _check_filters(side: Loaded, options: ShowOptions) -> None:
 
 
 def _tables(side: Loaded, options: ShowOptions, by: Sequence[str]) -> Tables:
-    """What passes the filters. Sums over steps hold what the steps launched; what lies outside of them is a row of its
-    own in a table by step, and memory is that of the whole capture.
-    """
-    in_steps = side.has_markers and "step" not in by
+    """What passes the filters: what the steps launched, but for memory, which is that of the whole capture."""
+    in_steps = side.has_markers
     of_memory = (queries.memory, queries.memory_allocators)
 
     def asked(question: queries.Question) -> Columns:

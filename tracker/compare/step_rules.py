@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tracker.columns import Column
-from tracker.profile import STEP_SETTING
+from tracker.profile import STEP_RULES, STEP_SETTING
 from tracker.units import format_numbers
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def leave_out_older_steps(captures: Columns, steps: Columns) -> tuple[Columns, t
     """Return `steps` without the times of runs that an earlier rule cut, where other runs of the side follow the rule
     of today, and a sentence that says so. Runs that all follow one rule stay as they are.
     """
-    older = _older_runs(captures)
+    older = _older_runs(captures, steps)
     if not older or len(older) == len(set(captures.listed("run_id"))):
         return steps, ()
     is_older = np.isin(steps.integers("run_id"), sorted(older))
@@ -40,7 +40,7 @@ def leave_out_older_steps(captures: Columns, steps: Columns) -> tuple[Columns, t
 
 def note_on_older_steps(side: Loaded) -> tuple[str, ...]:
     """Return a sentence where all runs of the side were cut by the earlier rule: their parts are not of the step."""
-    older = _older_runs(side.captures) if side.has_markers else set()
+    older = _older_runs(side.captures, side.steps)
     if len(older) < len(side.run_ids):
         return ()
     return (
@@ -49,13 +49,15 @@ def note_on_older_steps(side: Loaded) -> tuple[str, ...]:
     )
 
 
-def _older_runs(captures: Columns) -> set[int]:
-    """Return the runs on a device of which no capture states the rule of today."""
+def _older_runs(captures: Columns, steps: Columns) -> set[int]:
+    """Return the runs on a device with step markers of which no capture states the rule of today."""
+    # a capture without markers is one step, 0
+    is_marked = {run_id for run_id, step in steps.rows("run_id", "step") if step != 0}
     on_device, current = set(), set()
     for run_id, timeline, settings in captures.rows("run_id", "timeline", "settings"):
-        if timeline == "device":
+        if timeline == "device" and run_id in is_marked:
             on_device.add(run_id)
-        if STEP_SETTING in json.loads(settings or "{}"):
+        if json.loads(settings or "{}").get(STEP_SETTING) == STEP_RULES:
             current.add(run_id)
     return on_device - current
 

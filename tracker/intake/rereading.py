@@ -41,6 +41,9 @@ def ingest_again(
     from tracker.store import queries
 
     runs = queries.runs(store, workload=workload, version=version)
+    if not len(runs) and (version is not None or workload is not None):
+        names = " of ".join(filter(None, [version and f"version {version!r}", workload and f"workload {workload!r}"]))
+        raise UsageError(f"there is no run of {names}", remedy="tracker versions lists them")
     labels = {run_id: (of_version, of) for run_id, of_version, of in runs.rows("run_id", "version", "workload")}
     outdated = _outdated(store, dict(runs.rows("run_id", "rules_version")))
     files: dict[int, list[Path]] = {}
@@ -49,18 +52,21 @@ def ingest_again(
     given = replace(options or IngestOptions(), again=True, judge=False)
     results: list[IngestResult] = []
     left: dict[int, str] = {}
-    for run_id in outdated:
-        gone = [path for path in files.get(run_id, []) if not path.is_file()]
-        if gone or run_id not in files:
-            left[run_id] = f"{gone[0]} is gone" if gone else "no file of it is known"
-            continue
-        places = list(dict.fromkeys(readers.capture_of(path) for path in files[run_id]))
-        of_version, of_workload = labels[run_id]
-        try:
-            results += ingest(store, places, version=of_version, workload=of_workload, options=given)
-        except (SourceError, UsageError) as error:
-            left[run_id] = str(error)
-    judge_runs(store, [one.run_id for one in results])
+    try:
+        for run_id in outdated:
+            gone = [path for path in files.get(run_id, []) if not path.is_file()]
+            if gone or run_id not in files:
+                left[run_id] = f"{gone[0]} is gone" if gone else "no file of it is known"
+                continue
+            places = list(dict.fromkeys(readers.capture_of(path) for path in files[run_id]))
+            of_version, of_workload = labels[run_id]
+            try:
+                results += ingest(store, places, version=of_version, workload=of_workload, options=given)
+            except (SourceError, UsageError) as error:
+                left[run_id] = str(error)
+    finally:
+        # also where it is interrupted: what was read again is not outdated any more, and would stay unjudged
+        judge_runs(store, [one.run_id for one in results])
     return Reread(tuple(results), left, len(runs) - len(outdated))
 
 

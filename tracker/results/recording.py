@@ -21,6 +21,7 @@ from tracker.profile import (
     LOST_HOST,
     LOST_OWNERS,
     LOST_PARTS,
+    STEP_RULES,
     STEP_SETTING,
     Incomplete,
 )
@@ -202,7 +203,7 @@ def recording_of(
     # without a profiler's trace each number is per step, whatever there was to mark
     steps = "" if any(one.get("profiler") in ("off", "summary") for one in chosen) else text("steps")
     shapes = switch("record_shapes") if has_shapes is None else _ON if has_shapes else _OFF
-    windows = DEVICE_WINDOWS if any(one.get(STEP_SETTING) for one in chosen) else HOST_MARKERS
+    windows = DEVICE_WINDOWS if any(one.get(STEP_SETTING) == STEP_RULES for one in chosen) else HOST_MARKERS
     forbids: set[str] = set()
     names: set[str] = set()
     for incomplete in map(incomplete_of, chosen):

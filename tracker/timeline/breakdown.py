@@ -248,10 +248,11 @@ def _breakdown(joined: Joined, whole: Whole, chosen: Chosen) -> Breakdown:
         bubble_ns=_sum(joined.events.extras.step_times.bubble_ns[chosen.stated]),
         preparing_ns=_sum(joined.events.extras.step_times.preparing_ns[chosen.stated]),
     )
+    known = replace(found, **_instead(joined, chosen, found))
     if chosen.is_step and not len(spans):
-        # the device ran past the whole marker with earlier work, and launched nothing here: no time is this step's own
-        return replace(found, **dict.fromkeys(_OF_WINDOW))
-    return replace(found, **_instead(joined, chosen, found))
+        # the device ran past the whole marker with earlier work, and nothing here was launched on its main stream
+        return replace(known, **dict.fromkeys(_OF_WINDOW))
+    return known
 
 
 def _host_idle_ns(joined: Joined, whole: Whole, chosen: Chosen, busy: Spans) -> int | None:

@@ -23,6 +23,7 @@ from tracker.timeline.intervals import Spans
 from tracker.units import NS_PER_US, counted
 
 _BEFORE_ALL = np.iinfo(np.int64).min
+"""A moment before all others: launched before the capture; and of a device that has finished nothing yet."""
 
 
 class Windows(Struct, frozen=True):
@@ -81,20 +82,16 @@ def cut_windows(
     step, start_ns, end_ns = markers.step[order], markers.start_ns[order], markers.end_ns[order]
     marker_ns = end_ns - start_ns
     next_start_ns = np.append(start_ns[1:], np.iinfo(np.int64).max)
-    # markers that overlap or nest: the one that starts last decides, as for operators
+    # of markers that overlap the earlier one ends where the later one begins. Where one nests in another, the time of
+    # the outer one behind it is in no window
     end_ns = np.minimum(end_ns, next_start_ns)
     on_main = _find_main_stream(device, is_kernel, communicates)
     if not on_main.any():
         return Windows(step, start_ns, end_ns, marker_ns, are_of_device=False)
-    launched_before = np.append(start_ns, end_ns[-1:])
-    finished_ns = _finish_times(launched_before, launched_ns[on_main], device.end_ns[on_main])
-    return Windows(
-        step,
-        np.maximum(start_ns, finished_ns[:-1]),
-        np.maximum(end_ns, finished_ns[1:]),
-        marker_ns,
-        are_of_device=True,
-    )
+    # work that is launched between two markers, as an evaluation is, delays the next step and lengthens none
+    before_ns = _finish_times(start_ns, launched_ns[on_main], device.end_ns[on_main])
+    after_ns = _finish_times(end_ns, launched_ns[on_main], device.end_ns[on_main])
+    return Windows(step, np.maximum(start_ns, before_ns), np.maximum(end_ns, after_ns), marker_ns, are_of_device=True)
 
 
 def launch_times(markers: Markers, device: DeviceEvents, call_ns: I64, linked: NDArray[np.bool_]) -> I64:
@@ -102,12 +99,12 @@ def launch_times(markers: Markers, device: DeviceEvents, call_ns: I64, linked: N
 
     call_ns: start of the launch call of each event, which counts where `linked` is set.
 
-    An event without a launch that states its step was launched when that step began. One that starts before the first
-    linked event of its stream was queued before the capture. Any other was launched at its own start.
+    An event without a launch that states its step was launched when that step first began. One that starts before the
+    first linked event of its stream was queued before the capture. Any other was launched at its own start.
     """
     is_queued = device.start_ns < first_linked_start(device, linked)
     found = np.where(is_queued, _BEFORE_ALL, device.start_ns)
-    order = np.argsort(markers.step, kind="stable")
+    order = np.lexsort((markers.start_ns, markers.step))
     place = np.minimum(np.searchsorted(markers.step[order], device.step), max(len(order) - 1, 0))
     if len(order):
         marker = order[place]
@@ -121,6 +118,7 @@ def first_linked_start(device: DeviceEvents, linked: NDArray[np.bool_]) -> I64:
     _, stream = np.unique(device.stream, return_inverse=True)
     first = np.full(int(stream.max(initial=-1)) + 1, np.iinfo(np.int64).max)
     np.minimum.at(first, stream[linked], device.start_ns[linked])
+    # a stream without linked events has no queue that anything is known of
     first[first == np.iinfo(np.int64).max] = _BEFORE_ALL
     return first[stream]
 
@@ -141,7 +139,7 @@ def _find_main_stream(
 
 
 def _finish_times(before_ns: I64, launched_ns: I64, end_ns: I64) -> I64:
-    """Return for each moment the end of the last event launched before it; the smallest int64 where there is none."""
+    """Return for each moment the latest end of all events launched before it; the smallest int64 where none is."""
     order = np.argsort(launched_ns, kind="stable")
     latest_end_ns = np.maximum.accumulate(end_ns[order])
     launched = np.searchsorted(launched_ns[order], before_ns, side="left")

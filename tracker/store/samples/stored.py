@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from sqlalchemy import Connection
 
-from tracker.profile import MISSING, OWNER_SETTING, STEP_SETTING, Breakdown, StepRow, Table
+from tracker.profile import MISSING, OWNER_SETTING, STEP_RULES, STEP_SETTING, Breakdown, StepRow, Table
 from tracker.store.samples.families import RankRows, unit_of, way_of
 from tracker.store.sql import statement
 
@@ -46,7 +46,7 @@ def ranks_of(connection: Connection, run_id: int, *, but: Set[int] = frozenset()
             dimensions | {name: found[row.rank] for name, found in tables.items() if row.rank in found},
             OWNER_SETTING in json.loads(row.settings),
             unit_of(json.loads(row.settings)),
-            STEP_SETTING in json.loads(row.settings),
+            json.loads(row.settings).get(STEP_SETTING) == STEP_RULES,
         )
         for row in captures
     ]

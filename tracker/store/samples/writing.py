@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, text
 
-from tracker.profile import OWNER_SETTING, STEP_SETTING
+from tracker.profile import OWNER_SETTING, STEP_RULES, STEP_SETTING
 from tracker.store import bulk
 from tracker.store.bulk import Column
 from tracker.store.details import Placed
@@ -93,7 +93,7 @@ def _rank_rows(item: Placed) -> RankRows:
         rows.tables,
         by_owner=OWNER_SETTING in settings,
         unit=unit_of(settings),
-        has_windows=STEP_SETTING in settings,
+        has_windows=settings.get(STEP_SETTING) == STEP_RULES,
     )
 
 
