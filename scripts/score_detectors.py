@@ -23,9 +23,12 @@ sys.path.insert(0, str(ROOT))
 
 import tracker  # noqa: E402
 from tracker.detect import DEFAULTS, KindCode, series_of  # noqa: E402
+from tracker.detect.power import detectable_with  # noqa: E402
+from tracker.detect.repeats import Repeats  # noqa: E402
 from tracker.detect.track import Track  # noqa: E402
+from tracker.profile import NO_OP  # noqa: E402
 from tracker.regressions.judgement import judged_row  # noqa: E402
-from tracker.regressions.lifecycle import TrackState, VersionResult, judge_next, walk  # noqa: E402
+from tracker.regressions.lifecycle import Finding, TrackState, VersionResult, judge_next, walk  # noqa: E402
 from tracker.regressions.sides import gate_of  # noqa: E402
 from tracker.store import judged  # noqa: E402
 
@@ -40,21 +43,30 @@ LABELS = {
 }
 """MANIFEST.md of the captures; a minus is faster or gone."""
 FAILING = ("v05", "v08", "v10", "v11")
+CREEPING = ("gradual", "late")
+"""How findings came about that are dated by a course of many runs."""
 LARGE = 0.0012
 """Change of the step from which an injected change counts."""
 
 
 class Runs(Struct):
-    """Numbers and calls (series, runs) of runs, the keys of the series, and the version of each run."""
+    """Numbers, calls and lows (series, runs) of runs, the keys of the series, and the version of each run."""
 
     keys: list
     values: np.ndarray
     calls: np.ndarray
+    lows: np.ndarray
     versions: np.ndarray
 
     def track(self, versions: np.ndarray) -> Track:
         """The runs as versions of a track, numbered from 1."""
-        return Track(self.values, versions, series_of(self.keys, device_timed=False), calls=self.calls)
+        traits = series_of(self.keys, device_timed=False)
+        return Track(self.values, versions, traits, calls=self.calls, lows=self.lows)
+
+    def part(self, columns: slice | np.ndarray) -> Runs:
+        """Some of them."""
+        tables = (table[:, columns] for table in (self.values, self.calls, self.lows))
+        return Runs(self.keys, *tables, self.versions[columns])
 
     def named(self, name: str, *kinds: str) -> np.ndarray:
         """Which series have this name and one of these kinds."""
@@ -76,8 +88,8 @@ def read(folder: Path, file: Path) -> dict[str, Runs]:
             for name in ("nightly", "repeats"):
                 (line,) = judged.lines(connection, workload=name)
                 runs, series = judged.runs_of(connection, line), judged.series_of(connection, line)
-                values, calls = judged.values_of(connection, [run.run_id for run in runs], series)
-                found[name] = Runs(list(map(tuple, series.keys)), values, calls, np.array([r.version for r in runs]))
+                tables = judged.values_of(connection, [run.run_id for run in runs], series)
+                found[name] = Runs(list(map(tuple, series.keys)), *tables, np.array([r.version for r in runs]))
     return found
 
 
@@ -89,11 +101,11 @@ def same_code(data: dict[str, Runs]) -> Runs:
     for day, name in enumerate(("nightly", "repeats")):
         own = data[name]
         chosen = np.isin(own.versions, SAME_CODE) if day == 0 else np.ones(len(own.versions), dtype=bool)
-        both = np.full((2, len(keys), chosen.sum()), np.nan)
-        both[:, [place[key] for key in own.keys]] = own.values[:, chosen], own.calls[:, chosen]
+        both = np.full((3, len(keys), chosen.sum()), np.nan)
+        both[:, [place[key] for key in own.keys]] = [table[:, chosen] for table in (own.values, own.calls, own.lows)]
         parts.append((both, np.full(chosen.sum(), day)))
-    values, calls = np.concatenate([both for both, _ in parts], axis=2)
-    return Runs(keys, values, calls, np.concatenate([days for _, days in parts]))
+    tables = np.concatenate([both for both, _ in parts], axis=2)
+    return Runs(keys, *tables, np.concatenate([days for _, days in parts]))
 
 
 def drawn(runs: Runs, seed: int | None) -> Runs:
@@ -102,7 +114,7 @@ def drawn(runs: Runs, seed: int | None) -> Runs:
     if seed is not None:
         draw = np.random.default_rng(seed)
         order = np.concatenate([draw.permutation(order[runs.versions == day]) for day in (0, 1)])
-    return Runs(runs.keys, runs.values[:, order], runs.calls[:, order], runs.versions[order])
+    return runs.part(order)
 
 
 def gate_code(track: Track, result: VersionResult) -> int:
@@ -143,7 +155,7 @@ def false_alarms(runs: Runs, layouts: list[tuple[int, int]], seeds: list[int | N
         order = drawn(runs, seed)
         for count, size in layouts:
             last = slice(len(order.versions) - count * size, None)
-            own = Runs(order.keys, order.values[:, last], order.calls[:, last], order.versions[last])
+            own = order.part(last)
             track, state = own.track(np.repeat(np.arange(1, count + 1), size)), TrackState(len(own.keys))
             for result in walk(track, state):
                 kinds = [(own.keys[one.series], one) for one in result.found]
@@ -157,37 +169,133 @@ def false_alarms(runs: Runs, layouts: list[tuple[int, int]], seeds: list[int | N
     )
 
 
+def large_operators(runs: Runs, ratio: float) -> list[str]:
+    """Names of the operators whose change by `ratio` is large enough to count in the step."""
+    step = runs.values[runs.named("step", "run"), 0][0]
+    pairs = zip(runs.keys, runs.values[:, 0], strict=True)
+    return sorted(key[2] for key, value in pairs if key[0] == "op_name" and value * ratio >= LARGE * step)
+
+
+def slowed(runs: Runs, factors: dict[str, np.ndarray]) -> Runs:
+    """The runs with operators that take `factors` (runs,) of their time, and a step that is longer by as much."""
+    values, lows = runs.values.copy(), runs.lows.copy()
+    for name, factor in factors.items():
+        lows[runs.named(name, "op", "op_name")] *= factor
+        more = (factor - 1.0) * values[runs.named(name, "op_name")].sum(axis=0)
+        values[runs.named(name, "op", "op_name")] *= factor
+        for whole in ("step", "e2e", "compute"):
+            values[runs.named(whole, "run")] += more
+    return Runs(runs.keys, values, runs.calls, lows, runs.versions)
+
+
+def found_in(runs: Runs, versions: np.ndarray) -> list[Finding]:
+    """The findings of these runs as versions of a track."""
+    state = TrackState(len(runs.keys))
+    list(walk(runs.track(versions), state))
+    return [one for one in state.findings if one.state != "withdrawn"]
+
+
+def lasting(runs: Runs, size: int, seeds: range, ratio: float = 0.1, bad: float = 1.0) -> None:
+    """Four operators are slower from the middle on. `bad`: factor of the last run before."""
+    injected, right, wrong = 0, 0, set()
+    for seed in seeds:
+        chosen = np.random.default_rng(seed).permutation(large_operators(runs, ratio))[:4].tolist()
+        order = drawn(runs, seed)
+        versions = np.arange(len(order.versions)) // size + 1
+        first = int(versions[-1]) // 2 + 1
+        factor = np.where(versions >= first, 1.0 + ratio, 1.0)
+        factor[np.flatnonzero(versions < first)[-1]] = bad
+        own = [one for one in found_in(slowed(order, dict.fromkeys(chosen, factor)), versions) if one.sign > 0]
+        names = [(one, order.keys[one.series]) for one in own]
+        hits = {key[2] for one, key in names if abs(one.first_version - first) <= 1}
+        injected, right = injected + len(chosen), right + len(hits & set(chosen))
+        wrong |= {(seed, key[2]) for _, key in names if key[0] in ("op", "op_name") and key[2] not in chosen}
+    words = f", one bad run x{bad:g} before" if bad != 1.0 else ""
+    print(
+        f"lasting +{ratio:.0%}{words}, {size} runs a version: {right} of {injected} found, {len(wrong)} false",
+        flush=True,
+    )
+
+
+def creep(runs: Runs, seeds: range) -> None:
+    """Four operators get slower by 2 % a version from the fourth of 13 on, and none."""
+    injected = right = 0
+    wrong, quiet = set(), set()
+    for seed in seeds:
+        chosen = np.random.default_rng(seed).permutation(large_operators(runs, 0.1))[:4].tolist()
+        order = drawn(runs, seed)
+        versions = np.arange(len(order.versions)) // 3 + 1
+        factor = 1.02 ** np.maximum(versions - 3, 0)
+        for factors, false in ((dict.fromkeys(chosen, factor), wrong), ({}, quiet)):
+            own = [one for one in found_in(slowed(order, factors), versions) if one.sign > 0 and one.how in CREEPING]
+            names = {order.keys[one.series][2] for one in own}
+            false |= {(seed, name) for name in names - set(factors)}
+            right += len(names & set(factors))
+        injected += len(chosen)
+    print(f"creep: {right} of {injected} found, {len(wrong)} false beside them, {len(quiet)} without", flush=True)
+
+
+def jumping(seeds: range) -> None:
+    """An operator jumps by chance between two levels that are 30 % apart, in a step of 30 steady ones."""
+    keys = [("op", "host_self_ns", f"op{number:02}", "", "") for number in range(30)]
+    keys.append(("run", "duration_ns", "step", "", ""))
+    told = versions_judged = 0
+    for size in (1, 2, 3):
+        for seed in seeds:
+            draw = np.random.default_rng(seed)
+            values = 100 * np.exp(draw.normal(0, 0.003, (30, 20 * size)))
+            values[0] *= np.where(draw.random(20 * size) < 0.3, 1.3, 1.0)
+            values = np.vstack([values, values.sum(axis=0)])
+            runs = Runs(keys, values, *np.full((2, *values.shape), np.nan), np.zeros(20 * size))
+            told += len([one for one in found_in(runs, np.arange(20 * size) // size + 1) if one.series == 0])
+            versions_judged += 20
+    print(f"jumping operator: {told} findings in {versions_judged} versions", flush=True)
+
+
+def kernels_only() -> None:
+    """24 kernels without operators, all 10 % slower in the second version."""
+    keys = [("kernel", "total_ns", f"kernel{number:02}", "", "") for number in range(24)]
+    keys += [("op", "device_self_ns", NO_OP, "", ""), ("run", "duration_ns", "step", "", "")]
+    draw = np.random.default_rng(1)
+    values = 100 * np.exp(draw.normal(0, 0.005, (24, 7))) * np.where(np.arange(7) < 4, 1.0, 1.1)
+    values = np.vstack([values, values.sum(axis=0), values.sum(axis=0)])
+    runs = Runs(keys, values, *np.full((2, *values.shape), np.nan), np.zeros(7))
+    print(f"24 kernels alone, all +10 %: {len(found_in(runs, np.array([1, 1, 1, 1, 2, 2, 2])))} findings", flush=True)
+
+
+def by_runs(runs: Runs) -> None:
+    """The smallest change that versions of so many runs show, median of the large operators, as `calibrate` says it."""
+    track = runs.track(np.repeat([1, 2], [len(runs.versions) - 8, 8]))
+    now = Repeats(track, DEFAULTS, np.full(len(runs.keys), np.nan))
+    found = now.judge((tuple(range(8)), tuple(range(8, 16))))
+    large = [row for row, key in enumerate(runs.keys) if key[0] == "op_name" and key[2] in large_operators(runs, 0.1)]
+    least = [
+        float(np.nanmedian(np.expm1(detectable_with(found, track.series.family, track.series.ratio, count)[large])))
+        for count in (2, 3, 4, 5, 8)
+    ]
+    print("calibrate, 2, 3, 4, 5, 8 runs: " + ", ".join(f"+{one:.1%}" for one in least), flush=True)
+
+
 def slow_downs(runs: Runs, ratios: tuple[float, ...], size: int, seeds: range) -> None:
     """Twice, four operators get slower, stay so for two versions or four runs, and are as before."""
     injected = found = right = wrong = ended = recovered = 0
     quiet, held = -(-9 // size), max(2, -(-4 // size))
-    steps = [runs.named(name, "run") for name in ("step", "e2e", "compute")]
     for ratio in ratios:
-        first, step = runs.values[:, 0], runs.values[steps[0], 0][0]
-        large = [
-            key[2] for key, value in zip(runs.keys, first, strict=True)
-            if key[0] == "op_name" and value * ratio >= LARGE * step
-        ]  # fmt: skip
         for seed in seeds:
-            chosen = np.random.default_rng(seed).permutation(sorted(large))[:8].tolist()
+            chosen = np.random.default_rng(seed).permutation(large_operators(runs, ratio))[:8].tolist()
             parts = [(quiet, ()), (held, chosen[:4]), (quiet, ()), (held, chosen[4:]), (held, ())]
             story = [slow for count, slow in parts for _ in range(count)]
             order = drawn(runs, seed)
             versions = np.repeat(np.arange(1, len(story) + 1), size)[: len(order.versions)]
-            values = order.values[:, : len(versions)].copy()
-            for column, version in enumerate(versions):
-                for name in story[version - 1]:
-                    more = ratio * values[runs.named(name, "op_name"), column].sum()
-                    values[runs.named(name, "op", "op_name"), column] *= 1 + ratio
-                    for row in steps:
-                        values[row, column] += more
-            track = Runs(runs.keys, values, order.calls[:, : len(versions)], versions).track(versions)
-            state = TrackState(len(runs.keys))
-            list(walk(track, state))
+            order = order.part(slice(len(versions)))
+            factors = {
+                name: np.array([1 + ratio if name in story[version - 1] else 1.0 for version in versions])
+                for name in chosen
+            }
             kinds = ("op", "op_name")
             called = {}
-            for one in state.findings:
-                if runs.keys[one.series][0] in kinds and one.how != "gradual":
+            for one in found_in(slowed(order, factors), versions):
+                if runs.keys[one.series][0] in kinds and one.how not in CREEPING:
                     called.setdefault((one.first_version, runs.keys[one.series][2], one.sign), []).append(one)
             for begins, ends, slow in (
                 (quiet + 1, quiet + held + 1, chosen[:4]), (2 * quiet + held + 1, 2 * quiet + 2 * held + 1, chosen[4:])
@@ -241,7 +349,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="folder of the shared captures")
     parser.add_argument("--store", type=Path, help="SQLite file for the ingested captures")
     parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--only", default="night aa inject one speed")
+    parser.add_argument("--only", default="night aa inject one lasting creep made calibrate speed")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         data = read(args.folder, args.store or Path(folder) / "runs.db")
@@ -251,12 +359,23 @@ def main() -> None:
     if "aa" in args.only:
         seeds = [None, *range(5)]
         false_alarms(runs, [(41, 1)], seeds)
-        false_alarms(runs, [(20, 2), (10, 4), (8, 5)], seeds)
+        false_alarms(runs, [(20, 2), (13, 3), (10, 4), (8, 5)], seeds)
     if "inject" in args.only:
         for ratio in (0.1, 0.2, 0.5):
             slow_downs(runs, (ratio,), 3, range(args.seeds))
     if "one" in args.only:
         slow_downs(runs, (0.2, 0.5), 1, range(args.seeds // 2))
+    if "lasting" in args.only:
+        lasting(runs, 1, range(30))
+        lasting(runs, 3, range(36))
+        lasting(runs, 3, range(36), 0.2, bad=1.5)
+    if "creep" in args.only:
+        creep(runs, range(36))
+    if "made" in args.only:
+        jumping(range(30))
+        kernels_only()
+    if "calibrate" in args.only:
+        by_runs(runs)
     if "speed" in args.only:
         for line in [*speed(), *speed(5000)]:
             print(line)

@@ -19,6 +19,8 @@ from tracker.profile import (
     OWNER_RULES,
     OWNER_SETTING,
     ROW_COLUMNS,
+    STEP_RULES,
+    STEP_SETTING,
     Breakdown,
     Capture,
     Device,
@@ -155,6 +157,14 @@ def rows(
     )
 
 
+def _rules_of(of_rows: Mapping[str, Any]) -> dict[str, str]:
+    """The rules by which tracker reads such a capture today: one with several steps has markers."""
+    rules = {OWNER_SETTING: OWNER_RULES} if of_rows.get("memory") else {}
+    if of_rows.get("steps", 1) != 1:
+        rules[STEP_SETTING] = STEP_RULES
+    return rules
+
+
 def capture(
     rank: int | None = 0,
     *,
@@ -184,7 +194,7 @@ def capture(
         started_at_ns=started_at_ns,
         ended_at_ns=ended_at_ns,
         sources=(Source(path or f"rank{rank}.pt.trace.json", 1000, digest),),
-        settings={**({OWNER_SETTING: OWNER_RULES} if of_rows.get("memory") else {}), **(settings or {})},
+        settings={**_rules_of(of_rows), **(settings or {})},
         rows=made,
         quality="partial" if quality_reason else "ok",
         quality_reason=quality_reason,

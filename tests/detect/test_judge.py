@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tracker.detect import Reason, Verdict, Window, judge_version, series_of, shared_factor
 from tracker.detect.power import detectable_change, runs_to_decide
@@ -14,8 +15,11 @@ from tracker.detect.sides import exact_changes
 STEADY = [100.0, 101.0, 99.0, 100.5, 99.5, 100.0, 101.0, 99.0]
 
 
-def judged(rows, new, *, device_timed=False, step=1000.0):
-    """Verdicts and reasons of rows {key: numbers}; the last `new` runs are the version, the others its level."""
+def judged(rows, new, *, device_timed=False, step=1000.0, lows=None):
+    """Verdicts and reasons of rows {key: numbers}; the last `new` runs are the version, the others its level.
+
+    `lows`: of each row the 10th percentiles over the steps.
+    """
     keys = [(kind, metric, name, "", "") for kind, metric, name in rows]
     values = np.array(list(rows.values()), dtype=float)
     series = series_of(keys, device_timed=device_timed)
@@ -26,7 +30,10 @@ def judged(rows, new, *, device_timed=False, step=1000.0):
     base = np.broadcast_to(~is_new, values.shape)
     shift = shared_factor(logs[series.leaf], ~is_new, is_new)
     steps = [np.full(runs, step), *(row for key, row in zip(keys, values, strict=True) if key[2] == "step")][-1]
-    found = judge_version(Window(logs, np.ones(values.shape, dtype=bool), shift, steps), series, base, is_new)
+    window = Window(logs, np.ones(values.shape, dtype=bool), shift, steps)
+    if lows is not None:
+        window = replace(window, lows=np.log(np.array(lows, dtype=float)), low_shift=np.zeros(runs))
+    found = judge_version(window, series, base, is_new)
     return [Verdict(code).name for code in found.verdict], [Reason(code).name for code in found.reason], found
 
 
@@ -63,6 +70,92 @@ def test_one_slow_run_of_two_is_not_significant():
     assert (verdicts, reasons) == (["INCONCLUSIVE"], ["SIGNIFICANCE"])
 
 
+NOISY = [100.0, 118.0, 86.0, 108.0, 90.0, 116.0, 117.0, 89.0]
+
+
+def test_what_varied_least_is_judged():
+    # medians of 86 to 118 before and 118.5, 119 after say little; the fastest steps took 80 and now 95
+    lows = [[80.0, 80.5, 79.5, 80.2, 79.8, 80.1, 80.4, 79.7, 95.0, 95.5]]
+    row = {op("mm"): [*NOISY, 118.5, 119.0]}
+    assert judged(row, 2)[0] == ["INCONCLUSIVE"]
+    verdicts, _, found = judged(row, 2, lows=lows)
+    assert (verdicts, found.by_lows[0]) == (["REGRESSED"], True)
+    assert np.expm1(found.change[0]) == pytest.approx(0.190, abs=0.001), "95.25 / 80.02"
+    assert np.expm1(found.raw_change[0]) == pytest.approx(0.162, abs=0.001), "the median is printed, 118.75 / 102.2"
+    assert found.contribution[0] == pytest.approx(0.0165, abs=1e-4), "and makes the part of the step"
+
+
+def test_lows_alone_are_no_change():
+    # the fastest steps are slower, the medians are among those before
+    lows = [[90.0, 90.5, 89.5, 90.2, 89.8, 90.1, 90.4, 89.7, 99.0, 99.5]]
+    assert judged({op("mm"): [*NOISY, 105.0, 107.0]}, 2, lows=lows)[0] == ["INCONCLUSIVE"]
+
+
+def test_half_of_the_steps_slower_is_seen_in_the_median():
+    lows = [[90.0, 90.1, 89.9, 90.0, 90.0, 90.0, 90.0, 90.0, 90.0, 90.1]]
+    verdicts, _, found = judged({op("mm"): [*STEADY, 150.0, 151.0]}, 2, lows=lows)
+    assert (verdicts, found.by_lows[0]) == (["REGRESSED"], False)
+
+
+def test_median_is_judged_where_a_run_lacks_lows_or_the_level_is_short():
+    lows = [[90.0, 90.5, 89.5, 90.2, 89.8, 90.1, 90.4, np.nan, 99.0, 99.5]]
+    row = [*NOISY, 110.0, 112.0]
+    assert not judged({op("mm"): row}, 2, lows=lows)[2].by_lows[0]
+    assert not judged({op("mm"): row[5:]}, 2, lows=[lows[0][4:7] + lows[0][8:]])[2].by_lows[0], "3 runs of the level"
+
+
+def test_one_bad_run_of_the_level_hides_nothing():
+    verdicts, _, found = judged({op("mm"): [*STEADY[:-1], 160.0, 110.0, 111.0]}, 2)
+    assert (verdicts, found.base_runs[0]) == (["REGRESSED"], 7)
+    assert np.expm1(found.change[0]) == pytest.approx(0.104, abs=0.001), "110.5 against 100.1, without the 160"
+
+
+def test_two_bad_runs_are_a_level_of_their_own():
+    verdicts, _, found = judged({op("mm"): [*STEADY[:-2], 160.0, 161.0, 110.0, 111.0]}, 2)
+    assert (verdicts, found.base_runs[0]) == (["INCONCLUSIVE"], 8)
+
+
+def test_base_run_as_slow_as_the_new_ones_counts():
+    # one of eight runs was at 112 before: 110 and 111 are nothing new
+    verdicts, reasons, _ = judged({op("mm"): [*STEADY[:-1], 112.0, 110.0, 111.0]}, 2)
+    assert (verdicts, reasons) == (["INCONCLUSIVE"], ["OVERLAP"])
+
+
+@pytest.mark.parametrize(
+    ("new", "verdict"),
+    [
+        ([110.0, 104.0], "INCONCLUSIVE"),  # 104 < 105
+        ([110.0, 104.0, 111.0], "REGRESSED"),  # one pair of 24 the wrong way round
+        ([110.0, 104.0, 104.5], "INCONCLUSIVE"),  # two pairs
+        ([110.0, 104.0, 104.5, 111.0], "REGRESSED"),  # two pairs of 32
+        ([110.0, 111.0, 112.0, 110.0, 99.5], "INCONCLUSIVE"),  # 99.5 lies among those before: six pairs of 40
+    ],
+)
+def test_the_more_runs_the_more_pairs_may_cross(new, verdict):
+    level = [100.0, 101.0, 99.0, 100.5, 99.5, 100.0, 101.0, 105.0]
+    assert judged({op("mm"): level + new}, len(new))[0] == [verdict]
+
+
+def test_two_base_runs_at_the_new_level_are_a_jump():
+    # beyond all of them by a hair
+    verdicts, reasons, _ = judged({op("mm"): [*STEADY[:-2], 109.5, 109.8, 110.0, 110.2, 110.1]}, 3)
+    assert (verdicts, reasons) == (["INCONCLUSIVE"], ["OVERLAP"])
+
+
+def test_run_of_a_slow_machine_is_left_out_of_the_step():
+    # all operators of run 7 took 40 % longer; mm is 3 times as slow in the new runs: +10 % of the step
+    rows = {key: [*row[:6], 1.4 * row[6], row[7], 100.0, 100.5] for key, row in MACHINE.items()}
+    rows[op("op00")][-2:] = [340.0, 342.0]
+    steps = [sum(column) for column in zip(*rows.values(), strict=True)]
+    verdicts, _, found = judged({**rows, STEP: steps}, 2)
+    assert (verdicts[0], verdicts[-1]) == ("REGRESSED", "REGRESSED")
+    assert (found.base_runs[0], found.base_runs[-1]) == (8, 7)
+
+
+def test_level_of_few_runs_has_no_outlier():
+    assert judged({op("mm"): [100.0, 101.0, 99.0, 100.0, 160.0, 110.0, 111.0]}, 2)[2].base_runs[0] == 5
+
+
 def test_change_of_a_small_operator_is_below_the_limit():
     # 0.01 % of the step more
     verdicts, reasons, _ = judged({op("mm"): [*STEADY, 110.0, 111.0]}, 2, step=1e5)
@@ -82,6 +175,15 @@ def test_machine_that_slows_down_is_drift():
     assert found.raw_change[0] == pytest.approx(np.log(108.25 / 100), abs=1e-3)
 
 
+@pytest.mark.parametrize("placeholder", ["(no op)", "(unlinked)"])
+def test_drift_is_seen_in_kernels_without_operators(placeholder):
+    rows = {("kernel", "total_ns", key[2]): [*row, 108.0, 108.5] for key, row in MACHINE.items()}
+    total = [24 * value for value in [*STEADY, 108.0, 108.5]]
+    rows |= {("op", "device_self_ns", placeholder): total, STEP: total}
+    verdicts, _, _ = judged(rows, 2)
+    assert (set(verdicts[:-1]), verdicts[-1]) == ({"UNCHANGED"}, "DRIFT")
+
+
 def test_half_explained_step_regresses_in_a_fast_run():
     # machine 4 % faster, one operator twice as slow: the step is 5 % slower with and without the shift
     rows = {key: [*row, 96.0, 96.5] for key, row in MACHINE.items()}
@@ -89,6 +191,25 @@ def test_half_explained_step_regresses_in_a_fast_run():
     steps = [2400.0 * value / 100 for value in STEADY] + [2560.0, 2570.0]
     verdicts, _, _ = judged({**rows, STEP: steps}, 2)
     assert (verdicts[0], verdicts[-1]) == ("REGRESSED", "REGRESSED")
+
+
+def test_new_operators_decide_a_step_that_was_once_as_slow():
+    # conv is new and 15 % of the step; one of eight runs before was as slow: 2,300, 2,750, ... -> 2,700
+    rows = {key: [*row, 100.0, 100.2] for key, row in MACHINE.items()}
+    rows[op("conv")] = [np.nan] * 8 + [400.0, 402.0]
+    steps = [2300.0, 2750.0, 2310.0, 2290.0, 2300.0, 2305.0, 2310.0, 2295.0, 2690.0, 2710.0]
+    verdicts, _, found = judged({**rows, STEP: steps}, 2)
+    assert verdicts[-2:] == ["ADDED", "REGRESSED"]
+    assert (found.beyond[-1], found.base_runs[-1]) == (0, 8)
+    without = {key: row for key, row in rows.items() if key != op("conv")}
+    assert judged({**without, STEP: steps}, 2)[0][-1] == "INCONCLUSIVE", "nothing says why"
+
+
+def test_new_operators_do_not_excuse_a_faster_step():
+    rows = {key: [*row, 100.0, 100.2] for key, row in MACHINE.items()}
+    rows[op("conv")] = [np.nan] * 8 + [400.0, 402.0]
+    steps = [2700.0, 2250.0, 2710.0, 2690.0, 2700.0, 2705.0, 2710.0, 2695.0, 2290.0, 2310.0]
+    assert judged({**rows, STEP: steps}, 2)[0][-1] == "INCONCLUSIVE"
 
 
 def test_late_data_regress_the_step():

@@ -41,10 +41,25 @@ def to_ns(value: Any) -> int:
     return int((Decimal(value) * 1000).to_integral_value())
 
 
+def counters(events: list[dict]) -> list[dict]:
+    """Calls that take no time, of processes that run nothing, beside processes that run operators."""
+    slices = [event for event in events if event.get("ph") == "X"]
+    ops = {event["pid"] for event in slices if event.get("cat") in OPS}
+    if not ops:
+        return []
+    running = ops | {event["pid"] for event in slices if event.get("cat") == "python_function"}
+    calls = [event for event in slices if event.get("cat") in LAUNCHES and event["pid"] not in running]
+    return [event for event in calls if to_ns(event["dur"]) == 0]
+
+
 def totals(text: str) -> Totals:
     trace = json.loads(text, parse_float=Decimal)
     result = Totals()
-    for event in trace["traceEvents"] if isinstance(trace, dict) else trace:
+    events = trace["traceEvents"] if isinstance(trace, dict) else trace
+    left_out = counters(events)
+    for event in events:
+        if any(event is other for other in left_out):
+            continue
         if event.get("ph") == "X":
             _add_slice(result, event)
         elif event.get("ph") == "i" and event.get("name") == "[memory]":

@@ -49,7 +49,10 @@ def event(**times):
         ('{"traceEvents": []}', "the trace holds no events"),
         ("Epoch 1: loss 0.3 [ok]", "byte 0: not JSON"),
         (b"\xff\xfe{}", "byte 0: the text is UTF-16; save it as UTF-8"),
-        (b'{"traceEvents": [{"ph": "X", "name": "\xff"}]}', "byte 38: not UTF-8 text"),
+        (
+            '{"traceEvents": [{"ph": "X"}]}\n"ph": "X"}]}',
+            "byte 29: behind the end of the trace stands a part of another",
+        ),
         ("[1]", "byte 1: not an event of a trace: Expected `object`, got `int`"),
         ('[{"ph": "X"}, "a", {}]', "byte 14: not an event of a trace: Expected `object`, got `str`"),
         ('[{"args": {}}, {"args": "x"}]', "byte 15: not an event of a trace"),

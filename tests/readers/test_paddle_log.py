@@ -5,12 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tracker import readers
 from tracker.errors import SourceError
 from tracker.profile import CPU, UNKNOWN_DEVICE, Capture, Device
 from tracker.readers import paddle_log
-from tracker.readers.paddle_log.lines import Speed, speed_of
+from tracker.readers._source import ReadOptions, SourceText
+from tracker.readers.paddle_log.lines import Speed, clock_of, speed_of
+from tracker.readers.paddle_log.reading import capture_of
 
 DIALECTS = {
     "timer": ("iter 5:  reader_cost: 0.001 s batch_cost: 0.020 s ips: 800.0 images/s", (5, 20, 1, 800.0, "images/s")),
@@ -47,6 +50,10 @@ DIALECTS = {
         "ips: 800.0 images/s",
         (None, 20, 1, 800.0, "images/s"),
     ),
+    "PaddleSeg 2021": (
+        "2021-01-12 10:00:00 [INFO]\t[TRAIN] epoch=1, iter=20/140, batch_cost=0.0200, reader_cost=0.001 | ETA",
+        (20, 20, 1, None, ""),
+    ),
     "avg_ips": ("epoch: 0, batch_cost: 20 ms, avg_ips: 800.0 images/s", (None, 20, None, 800.0, "images/s")),
 }
 
@@ -55,7 +62,9 @@ DIALECTS = {
 def test_every_dialect_says_step_time_reader_time_and_throughput(dialect: str):
     line, (step, step_ms, loading_ms, throughput, unit) = DIALECTS[dialect]
     loading = None if loading_ms is None else loading_ms * 1_000_000
-    assert speed_of(line) == Speed(step, step_ms * 1_000_000, loading, throughput, unit)
+    speed = speed_of(line)
+    assert speed is not None
+    assert replace(speed, epoch=None) == Speed(step, step_ms * 1_000_000, loading, throughput, unit)
 
 
 @pytest.mark.parametrize(
@@ -260,3 +269,39 @@ def test_throughput_of_the_whole_log_is_its_samples_by_its_time(tmp_path: Path):
     rows = read(log(tmp_path, interval(10, 3.0, 10.0), interval(20, 1.0, 50.0))).rows
     assert rows is not None
     assert rows.overall.samples_per_second == 20.0  # 80 samples in 4 s; the mean of the rates would be 30
+
+
+def dated(day: int, epoch: int, step: int, batch_s: float) -> str:
+    return (
+        f"[2026/05/{day} 20:26:{step:02}] ppcls INFO: [Train][Epoch {epoch}/2][Iter: {step}/40]lr: 0.1, "
+        f"batch_cost: {batch_s}s, reader_cost: 0.001, ips: 10.0 samples/s"
+    )
+
+
+def test_appended_log_counts_its_last_training(tmp_path: Path):
+    first = [dated(28, epoch, step, 0.1) for epoch in (1, 2) for step in (0, 10, 20)]
+    second = [dated(29, 1, step, 0.2) for step in (0, 10)]
+    capture, warnings = capture_of(SourceText(log(tmp_path, *first, *second), ReadOptions()))
+    assert capture.rows is not None
+    assert [row.breakdown.duration_ns for row in capture.rows.steps] == [200_000_000, 200_000_000]
+    assert capture.started_at_ns == clock_of("2026/05/29 20:26:00")
+    assert warnings == ("the log holds 2 trainings, one appended to the other; the last one counts",)
+
+
+def test_appended_log_states_the_batch_of_its_last_training(tmp_path: Path):
+    lines = ["batch_size: 16", dated(28, 1, 10, 0.1), "batch_size: 32", dated(29, 1, 0, 0.2)]
+    assert read(log(tmp_path, *lines)).configuration["batch_size"] == "32"
+
+
+def test_steps_that_restart_without_a_pause_are_one_training(tmp_path: Path):
+    lines = [
+        f"2026-05-28 20:{minute}:00 {interval(step, 0.1, 40.0)}" for minute, step in ((10, 10), (11, 20), (12, 10))
+    ]
+    assert len(read(log(tmp_path, *lines)).rows.steps) == 3  # a new epoch
+
+
+def test_steps_that_restart_after_a_pause_are_two_trainings(tmp_path: Path):
+    lines = [
+        f"2026-05-28 20:{minute}:00 {interval(step, 0.1, 40.0)}" for minute, step in ((10, 10), (11, 20), (45, 10))
+    ]
+    assert len(read(log(tmp_path, *lines)).rows.steps) == 1

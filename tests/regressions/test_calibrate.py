@@ -11,7 +11,7 @@ from tracker.detect.power import detectable_with
 from tracker.detect.repeats import random_splits
 from tracker.errors import UsageError
 from tracker.profile import Device
-from tracker.regressions.calibrate import calibrate
+from tracker.regressions.calibrate import RUNS, calibrate
 from tracker.regressions.judgement import lines_of, update
 from tracker.regressions.thresholds import Where, apply_calibration, set_thresholds
 from tracker.results import CALIBRATION_COLUMNS, CalibrateOptions
@@ -79,14 +79,14 @@ def test_suspects_of_the_newest_version_need_more_runs(store):
 
 @pytest.mark.parametrize("count", [2, 3, 5, 8])
 def test_detectable_change_is_found_in_four_of_five_cases(count):
-    """Forty quiet operators, of which one is slower by what is said to be detectable, 200 times."""
-    keys = [("op", "device_self_ns", f"op{at:02}", "", "") for at in range(40)]
+    """24 quiet operators, of which one is slower by what is said to be detectable, 200 times."""
+    keys = [("op", "device_self_ns", f"op{at:02}", "", "") for at in range(24)]
     series = series_of(keys, device_timed=True)
     draw = np.random.default_rng(1)
     is_new = np.arange(8 + count) >= 8
 
     def judged(slower):
-        logs = np.log(1e6) + draw.normal(0, 0.02, (40, 8 + count))
+        logs = np.log(1e6) + draw.normal(0, 0.02, (24, 8 + count))
         logs[7, is_new] += slower
         step = np.exp(logs).sum(axis=0)
         window = Window(logs, np.ones(logs.shape, dtype=bool), np.zeros(8 + count), step)
@@ -95,6 +95,19 @@ def test_detectable_change_is_found_in_four_of_five_cases(count):
     least = float(np.median([detectable_with(judged(0.0), series.family, series.ratio, count)[7] for _ in range(5)]))
     hits = sum(judged(least).verdict[7] == Verdict.REGRESSED for _ in range(200))
     assert 0.65 <= hits / 200 <= 0.95
+
+
+@pytest.mark.parametrize("kind", ["op", "run"])
+def test_more_runs_never_show_less(kind):
+    keys = [(kind, "device_self_ns", f"op{at:02}", "", "") for at in range(24)]
+    keys = [("run", "duration_ns", name, "", "") for name in ("step", "e2e", "compute")] if kind == "run" else keys
+    series = series_of(keys, device_timed=True)
+    logs = np.log(1e6) + np.random.default_rng(3).normal(0, 0.02, (len(keys), 16))
+    is_new = np.arange(16) >= 8
+    window = Window(logs, np.ones(logs.shape, dtype=bool), np.zeros(16), np.full(16, 1e7))
+    found = judge_version(window, series, np.broadcast_to(~is_new, logs.shape), is_new)
+    shown = [detectable_with(found, series.family, series.ratio, count) for count in RUNS]
+    assert (np.diff(shown, axis=0) <= 0).all()
 
 
 def test_runs_that_are_no_repeats_are_refused(store):

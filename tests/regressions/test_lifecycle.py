@@ -103,7 +103,7 @@ def test_regression_of_an_operator_that_goes_has_vanished():
 
 
 def test_slow_creep_is_a_gradual_slowdown():
-    levels = [100 * 1.015**version for version in range(9)]
+    levels = [100 * 1.014**version for version in range(9)]
     assert of_mm(*levels)[0][:3] == (1, "gradual", 8)
 
 

@@ -236,3 +236,13 @@ def test_hostile_names_are_inert_on_a_terminal(name):
         assert "\x1b" not in text and "\u202e" not in text and "\t" not in text
         assert not any(line.startswith("::") for line in text.splitlines())
         assert max(map(cell_len, text.splitlines())) < 200
+
+
+def test_long_names_show_the_part_that_differs():
+    names = [f"network-TrainOneStep/network-Llama/layers-CellList/{i}-Decode/attention-Attn/MatMul" for i in (3, 12)]
+    made = table("", [Column("operator", left=True, elastic=True)], [("", [name]) for name in names])
+    assert [row[0][0] for row in fit(made, 24).rows] == ["…-CellList/3-Decode/att…", "…-CellList/12-Decode/at…"]
+
+
+def test_bar_of_a_part_above_the_whole_has_the_length_of_the_whole():
+    assert bar(2.4, 8) == bar(1.0, 8)

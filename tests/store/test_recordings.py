@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from sqlalchemy import text
 
 from tests.factories import EPOCH_NS, capture, record, save
+from tracker.profile import STEP_RULES, STEP_SETTING
 from tracker.store import health, pruning, save_run
 from tracker.store.queries.recordings import Recorded, recorded
 
@@ -50,7 +51,7 @@ def test_a_rank_that_joins_adds_what_it_says(store):
     assert saved.joined
     found = of_run(store, 1)
     assert (found.said["steps"], found.said["format"]) == (("marked",), ("nsys_sqlite", "torch_profiler"))
-    assert sorted(found.settings, key=len) == [{}, STACK]
+    assert sorted(found.settings, key=len) == [{}, {**STACK, STEP_SETTING: STEP_RULES}]
     assert health.check(store) == []
 
 

@@ -24,7 +24,7 @@ def stored(connection, run_id):
 
 
 def same(one, other):
-    for name in ("series_ids", "values", "calls"):
+    for name in ("series_ids", "values", "calls", "lows"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
 
 
@@ -35,19 +35,27 @@ def assert_up_to_date(store, run_ids):
 
 
 def test_an_array_packs_to_bytes_and_back():
-    array = SampleArray(np.array([3, 4, 900]), np.array([1.5, 0.1, 2**53 + 2]), np.array([1.0, np.nan, 0.25]))
+    array = SampleArray(
+        np.array([3, 4, 900]), np.array([1.5, 0.1, 2**53 + 2]), np.array([1.0, np.nan, 0.25]), np.ones(3)
+    )
     same(unpacked(packed(array)), array)
-    nothing = SampleArray(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0))
+    nothing = SampleArray(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0), np.zeros(0))
     same(unpacked(packed(nothing)), nothing)
 
 
 def test_the_format_of_the_bytes_is_the_one_that_databases_hold():
-    array = SampleArray(np.array([5, 7]), np.array([0.5, 10.0]), np.array([2.0, 3.0]))
-    assert zlib.decompress(packed(array)) == struct.pack("<2q2d2d", 5, 2, 0.5, 10.0, 2.0, 3.0)
+    array = SampleArray(np.array([5, 7]), np.array([0.5, 10.0]), np.array([2.0, 3.0]), np.array([0.4, 9.0]))
+    assert zlib.decompress(packed(array)) == b"\x01" + struct.pack("<2q6d", 5, 2, 0.5, 10.0, 2.0, 3.0, 0.4, 9.0)
+
+
+def test_arrays_of_before_there_were_lows_are_read():
+    array = unpacked(zlib.compress(struct.pack("<2q4d", 5, 2, 0.5, 10.0, 2.0, 3.0)))
+    assert (array.series_ids.tolist(), array.values.tolist(), array.calls.tolist()) == ([5, 7], [0.5, 10.0], [2.0, 3.0])
+    assert np.isnan(array.lows).all()
 
 
 def test_damaged_bytes_are_told():
-    array = SampleArray(np.array([5, 7]), np.array([0.5, 10.0]), np.array([2.0, 3.0]))
+    array = SampleArray(np.array([5, 7]), np.array([0.5, 10.0]), np.array([2.0, 3.0]), np.array([0.4, 9.0]))
     for damaged in (b"", b"none", packed(array)[:-3], zlib.compress(struct.pack("<2q2d", 5, 2, 0.5, 10.0))):
         with pytest.raises(ValueError, match=r"these bytes are no samples|differ in number"):
             unpacked(damaged)
@@ -97,10 +105,11 @@ def test_values_of_runs_are_those_of_the_table_sample(store, run_ids):
     with store.connect() as connection:
         (line,) = judged.lines(connection)
         series = judged.series_of(connection, line)
-        values, calls = judged.values_of(connection, run_ids, series)
-        rows = connection.execute(text("SELECT run_id, series_id, value, calls FROM sample")).all()
-    slow = {(row.run_id, row.series_id): (row.value, np.nan if row.calls is None else row.calls) for row in rows}
+        values, calls, lows = judged.values_of(connection, run_ids, series)
+        rows = connection.execute(text("SELECT run_id, series_id, value, calls, p10 FROM sample")).all()
+    slow = {(row.run_id, row.series_id): np.array([row.value, row.calls, row.p10], dtype=float) for row in rows}
     for column, run_id in enumerate(run_ids):
         for place, series_id in enumerate(series.ids.tolist()):
-            expected = slow.get((run_id, series_id), (np.nan, np.nan))
-            np.testing.assert_array_equal((values[place, column], calls[place, column]), expected)
+            expected = slow.get((run_id, series_id), np.full(3, np.nan))
+            found = [table[place, column] for table in (values, calls, lows)]
+            np.testing.assert_array_equal(found, expected)

@@ -174,7 +174,6 @@ def test_the_run_as_a_whole_has_series_too(store):
         metric               name        per_step  share
         compute_ns           compute     100    0.1
         duration_ns          step        1000   1
-        e2e_ns               e2e         500    0.5
         idle_ns              idle_time   400    0.4
         mean_step_ns         mean_step   1000   1
         peak_allocated_bytes peak_memory 64     -

@@ -288,9 +288,49 @@ def test_ranks_of_a_job_of_unknown_size_join_where_both_are_expected_to_be_as_ma
 )
 def test_ranks_of_a_job_of_unknown_size_are_runs_of_their_own_otherwise(store, of_record, of_capture):
     save_run(store, record(ranks_expected=2), [capture(0)], formats=FORMATS)
-    made = capture(**{"rank": 1, **of_capture})
+    made = capture(**{"rank": 1, "path": "other.pt.trace.json", **of_capture})
     saved = save_run(store, record(**of_record), [made], formats=FORMATS)
     assert (how(saved), saved.beside) == (CREATED, None if of_capture else 1)
+
+
+def test_ranks_whose_names_differ_in_one_number_join(store):
+    first = save_run(store, record(), [capture(0, path="job/TP-0.json")], formats=FORMATS)
+    joined = save_run(store, record(), [capture(1, path="job/TP-1.json")], formats=FORMATS)
+    assert (how(joined), joined.run_id, joined.ranks) == (JOINED, first.run_id, (0, 1))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("job/TP-0.json", "elsewhere/TP-1.json"),
+        ("job/TP-0-DP-0.json", "job/TP-1-DP-1.json"),
+        ("job/run0.json", "job/run1.json"),
+        ("job/a0.json", "job/b1.json"),
+    ],
+)
+def test_ranks_with_other_names_do_not_join(store, one, other):
+    save_run(store, record(), [capture(0, path=one)], formats=FORMATS)
+    assert how(save_run(store, record(), [capture(1, path=other)], formats=FORMATS)) == CREATED
+
+
+def test_files_that_name_no_rank_and_differ_in_one_number_are_refused(store):
+    save_run(store, record(), [capture(0, path="job/trace_0.json")], formats=FORMATS)
+    with pytest.raises(UsageError, match=r"differs from it in one number: .* ingest the files of both in one call"):
+        save_run(store, record(), [capture(0, path="job/trace_1.json")], formats=FORMATS)
+
+
+def test_repeats_by_name_are_runs_of_their_own(store):
+    save_run(store, record(), [capture(0, path="job/run0.json")], formats=FORMATS)
+    assert how(save_run(store, record(), [capture(0, path="job/run1.json")], formats=FORMATS)) == CREATED
+
+
+def test_capture_in_another_file_is_already_in(store):
+    same = {"identity": b"x" * 32}
+    first = save_run(store, record(), [replace(capture(0), **same)], formats=FORMATS)
+    again = save_run(store, record(), [replace(capture(0, path="again.json"), **same)], formats=FORMATS)
+    assert (how(again), again.run_id) == (ALREADY, first.run_id)
+    with pytest.raises(UsageError, match=r"already in as run 1, version 'v1'"):
+        save_run(store, record("v2"), [replace(capture(0), **same)], formats=FORMATS)
 
 
 def test_a_run_of_a_job_of_known_size_is_beside_none(store):

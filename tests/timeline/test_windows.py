@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.timeline.made_events import Made
 from tracker.profile import STEP_RULES, STEP_SETTING, DeviceEvents, Rows
 from tracker.timeline import build
+from tracker.timeline.windows import overlap_warning
 
 
 def parts(rows: Rows) -> list[tuple[Any, ...]]:
@@ -121,10 +122,20 @@ def test_overlapping_markers_have_disjoint_windows(first, second):
     made.step(1, *second)
     launched(made, "gemm", 10, 20, 50)
     launched(made, "gemm", 70, 80, 90)
+    assert overlap_warning(made.events().markers) == ""  # within a microsecond
     rows = parts(made.built())
     assert rows[0] == (0, 0, 60, 30, 0, 0, 30)
     assert rows[1][:2] == (1, 60)
     assert rows[1][2] == second[1] - 60
+
+
+def test_overlapping_markers_are_said():
+    made = Made()
+    made.step(0, 0, 100_000)
+    made.step(1, 60_000, 90_000)
+    made.step(2, 100_000, 200_000)
+    sentence = overlap_warning(made.events().markers)
+    assert sentence == "1 step marker overlap the next one: a step ends where the next one begins"
 
 
 def test_main_stream_is_that_with_most_compute():
@@ -134,6 +145,38 @@ def test_main_stream_is_that_with_most_compute():
     launched(made, "gemm", 10, 20, 120, stream=7)
     launched(made, "ncclDevKernel_AllReduce_Sum_f32", 20, 30, 400, stream=9)
     assert parts(made.built()) == [(0, 0, 120, 100, 0, 0, 20)]
+
+
+def test_host_is_blamed_only_where_nothing_launched_waits():
+    """Gaps of the device: 0-20 (the launch ends at 11), 60-80 (launched long before), 90-130 (launch until 121), then
+    a tail of 20 that nothing ends: 11 + 0 + 31 + 20 of 100 ns of idle time.
+    """
+    made = Made()
+    made.step(0, 0, 160)
+    launched(made, "gemm", 10, 20, 60)
+    launched(made, "gemm", 30, 80, 90)
+    launched(made, "gemm", 120, 130, 140)
+    (step,) = made.built().steps
+    assert (step.breakdown.idle_ns, step.breakdown.host_idle_ns) == (100, 62)
+
+
+def test_work_launched_later_that_waits_already_clears_the_host():
+    """Two starts of gaps: 0-1, and from 50 until the launch of any later work ends at 61: the host has 1 + 11."""
+    made = Made()
+    made.step(0, 0, 200)
+    launched(made, "gemm", 0, 1, 50)
+    launched(made, "gemm", 99, 100, 150)
+    launched(made, "gemm", 60, 150, 200, stream=8)
+    (step,) = made.built().steps
+    assert (step.breakdown.idle_ns, step.breakdown.host_idle_ns) == (51, 12)
+
+
+def test_without_launches_nobody_knows_what_the_device_waits_for():
+    made = Made()
+    made.step(0, 0, 100)
+    made.kernel("gemm", 10, 20)
+    (step,) = made.built().steps
+    assert (step.breakdown.idle_ns, step.breakdown.host_idle_ns) == (90, None)
 
 
 def test_without_compute_kernels_the_markers_are_the_windows():
@@ -194,10 +237,13 @@ def known(rows: Rows) -> list[tuple[Any, ...]]:
 
 @given(captures())
 def test_windows_never_overlap_and_parts_add_up(made):
-    rows = known(made.built())
+    built = made.built()
+    rows = known(built)
     for _, _, step_ns, *of_step in rows:
         assert sum(of_step) == step_ns
         assert all(0 <= part <= step_ns for part in of_step)
+    for own in (built.overall, *(row.breakdown for row in built.steps)):
+        assert own.host_idle_ns is None or 0 <= own.host_idle_ns <= own.idle_ns
     in_time = sorted((start, start + step_ns) for _, start, step_ns, *_ in rows)
     assert all(before[1] <= after[0] for before, after in pairwise(in_time))
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 _TIMES: Final = (
     "duration_ns", "whole_ns", "compute_ns", "exposed_communication_ns", "exposed_copy_ns", "idle_ns",
-    "data_loading_ns", "data_loading_idle_ns", "peak_allocated_bytes", "peak_reserved_bytes",
+    "host_idle_ns", "data_loading_ns", "data_loading_idle_ns", "peak_allocated_bytes", "peak_reserved_bytes",
 )  # fmt: skip
 _MICROBATCHES: Final = ("microbatches", "num_microbatches", "num_micro_batches", "micro_batches")
 _NO_WORK: Final = ("communication", "memset", NOT_LISTED, NOT_LISTED_COLLECTIVES)
@@ -335,13 +335,18 @@ class Evidence:
 
     @cached_property
     def idle_ns(self) -> dict[int, float]:
-        """Of each studied rank the time per step in which the device does nothing, data loading aside; on a host
-        nothing idles that is known.
+        """Of each studied rank the time per step in which the device waits for the host, data loading aside: of idle
+        time that in which nothing was launched, all of it where launches are not known. On a host nothing idles that is
+        known.
         """
         if not self.is_device or self.main_range:
             return {}
         known = {rank: self.ranks[rank] for rank in self.studied if self.ranks[rank]["idle_ns"] is not None}
-        return {rank: max(0.0, row["idle_ns"] - (row["data_loading_idle_ns"] or 0.0)) for rank, row in known.items()}
+        found = {}
+        for rank, row in known.items():
+            waits_for_host = row["idle_ns"] if row["host_idle_ns"] is None else row["host_idle_ns"]
+            found[rank] = max(0.0, waits_for_host - (row["data_loading_idle_ns"] or 0.0))
+        return found
 
 
 def _by_rank(rows: Sequence[Row]) -> dict[int, list[Row]]:

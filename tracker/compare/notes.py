@@ -10,7 +10,7 @@ from tracker.compare.categories import is_split
 from tracker.compare.group_pairs import roles_by_size
 from tracker.compare.groups import group_splits
 from tracker.compare.headline import short_labels
-from tracker.compare.outside import note_on_outside_work
+from tracker.compare.outside import note_on_outside_work, note_on_steps_without_time
 from tracker.compare.slow_steps import note_on_slow_steps
 from tracker.compare.step_rules import note_on_older_steps
 from tracker.profile import NO_STEP
@@ -51,6 +51,7 @@ def notes(baseline: Loaded, candidate: Loaded, operators: Operators, options: Di
         *_by_side(sides, note_on_older_steps),
         *found,
         *_by_side(sides, note_on_outside_work),
+        *_by_side(sides, note_on_steps_without_time),
         *_by_side(sides, note_on_slow_steps),
     )
 

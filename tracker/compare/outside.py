@@ -1,10 +1,12 @@
-"""Work of the device that no step launched: before the first marker, after the last one, or between two."""
+"""Work of the device that no step launched: before the first marker, after the last one, or between two; and steps
+without work.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tracker.units import format_ns
+from tracker.units import counted, format_ns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,6 +42,17 @@ def note_on_outside_work(side: Loaded) -> tuple[str, ...]:
     return (
         f"{format_ns(times[run_id])} of device work{of_run} were launched outside all steps: in no table of steps, and "
         "a part of a step only where they run in it.",
+    )
+
+
+def note_on_steps_without_time(side: Loaded) -> tuple[str, ...]:
+    """Return a sentence where the device worked on earlier steps during a whole step that launched nothing."""
+    has_marker = side.steps.known("marker_ns")
+    count = int((has_marker & ~side.steps.known("duration_ns")).sum())
+    if not count:
+        return ()
+    return (
+        f"{counted(count, 'step')} launched nothing while the device worked on earlier ones: no time of their own.",
     )
 
 

@@ -18,6 +18,7 @@ from tracker.compare.metric import Metric, Sum, Sums
 from tracker.compare.outside import kernel_time_outside_steps
 from tracker.compare.peaks import component_peaks, peak_metrics
 from tracker.compare.slow_steps import slow_steps
+from tracker.store import queries
 from tracker.store.samples.statistic import over_ranks, over_runs
 
 if TYPE_CHECKING:
@@ -44,8 +45,9 @@ _EXPOSED: Final = Metric("exposed_communication_ns", "Exposed communication", 1,
 _REST: Final = (
     Metric("exposed_copy_ns", "Exposed copies (memcpy, SDMA)", 1, in_step=True),
     Metric("idle_ns", "Idle time", 1, in_step=True),
+    Metric("host_idle_ns", "Idle, with nothing launched", 2, in_step=True),
     Metric("rest_ns", "Rest (of medians)", 1, in_step=True),
-    Metric("idle_share", "Idle time, share of the step", 1, unit="ratio"),
+    Metric("idle_share", "Idle share of the step", 1, unit="ratio"),
     Metric("communication_ns", "Communication, overlapped or not", in_step=True),
     Metric("overlap_ns", "Communication overlapped with computing", 1, in_step=True),
     Metric("copy_ns", "Copies, overlapped or not", in_step=True),
@@ -77,6 +79,9 @@ def compare(baseline: Loaded, candidate: Loaded) -> Columns:
     sides = (baseline, candidate)
     peaks = [component_peaks(side) for side in sides]
     numbers = [{**step_numbers(side), **of_side} for side, of_side in zip(sides, peaks, strict=True)]
+    if has_other_units(baseline, candidate):
+        for of_side in numbers:
+            of_side.pop("samples_per_second", None)
     split = [is_split(side) for side in sides]
     kernels = [category_sums(side, by_rules=other is True) for side, other in zip(sides, reversed(split), strict=True)]
     named = list(zip(sides, roles_by_size(*sides), strict=True))
@@ -139,7 +144,21 @@ def run_numbers(side: Loaded) -> dict[str, list[float]]:
 def runs(baseline: Loaded, candidate: Loaded) -> dict[str, Runs]:
     """The numbers of single runs, of the metrics that both sides have."""
     before, after = run_numbers(baseline), run_numbers(candidate)
-    return {name: (tuple(before[name]), tuple(after[name])) for name in before if name in after}
+    other_units = has_other_units(baseline, candidate)
+    shared = [name for name in before if name in after and not (other_units and name == "samples_per_second")]
+    return {name: (tuple(before[name]), tuple(after[name])) for name in shared}
+
+
+def throughput_units(side: Loaded) -> set[str]:
+    """Return the units in which the captures of a side count their throughput."""
+    known = (queries.settings_of(text).get("throughput_unit", "") for text in set(side.captures.listed("settings")))
+    return {unit for unit in known if unit}
+
+
+def has_other_units(baseline: Loaded, candidate: Loaded) -> bool:
+    """Whether the two sides count their throughput in other things: images of one are no tokens of the other."""
+    before, after = throughput_units(baseline), throughput_units(candidate)
+    return before != after and bool(before) and bool(after)
 
 
 def _run_numbers(side: Loaded) -> dict[str, list[float]]:

@@ -23,8 +23,8 @@ from tracker.compare.metrics import kind_of
 from tracker.compare.module_times import module_times
 from tracker.compare.notes import left_out, warnings
 from tracker.compare.operators import own_time, with_host_spread
-from tracker.compare.outside import note_on_outside_work
-from tracker.compare.overall import step_numbers
+from tracker.compare.outside import note_on_outside_work, note_on_steps_without_time
+from tracker.compare.overall import step_numbers, throughput_units
 from tracker.compare.per_step import of_rows, with_number
 from tracker.compare.references import named, needs_store
 from tracker.compare.sides import load_all
@@ -92,6 +92,7 @@ def show(store: Store | None, reference: str, *, options: ShowOptions | None = N
                 *left_out((side,)),
                 *warnings((side,)),
                 *note_on_outside_work(side),
+                *note_on_steps_without_time(side),
                 *note_on_slow_steps(side),
                 *note_on_blocks(side, set(side.captures.rows("run_id", "rank"))),
                 *notes_of_groups((side,)),
@@ -304,6 +305,8 @@ def _times(side: Loaded, captures: Columns) -> dict[str, Any]:
     numbers = step_numbers(side)
     times: dict[str, Any] = {name: numbers.get(name) for name in ("step_ns", "mean_step_ns")}
     times["per_step"] = dict(numbers)
+    if len(units := throughput_units(side)) == 1:
+        times["throughput_unit"] = units.pop()
     if side.chosen_steps is not None:
         known = [ns for ns in captures.listed("e2e_ns") if ns is not None]
         times["e2e_ns"] = int(fmean(known)) if known else None

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _OF_STEPS: Final = (
     "duration_ns", "marker_ns", "whole_ns", "compute_ns", "communication_ns", "overlap_ns", "exposed_communication_ns",
     "copy_ns", "exposed_copy_ns", "idle_ns", "data_loading_ns", "data_loading_idle_ns",
+    "host_idle_ns",
 )  # fmt: skip
 """Numbers of a step that depend on when it begins and ends."""
 _REMEDY: Final = "tracker ingest --again reads their files again"

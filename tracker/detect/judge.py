@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from tracker.columns import F64, I64, Flags
 from tracker.detect.series import KindCode, SeriesTraits
-from tracker.detect.sides import Sides, Window, presence_of, sides_of
-from tracker.detect.statistics import discovery_rates, moderated, t_above
+from tracker.detect.sides import NEAR, Sides, Window, lone_outliers, mostly_beyond, presence_of, sides_of, steadier_lows
+from tracker.detect.statistics import discovery_rates, median, moderated, t_above
 from tracker.detect.thresholds import DEFAULTS, Thresholds
 
 
@@ -34,6 +34,13 @@ class Verdict(IntEnum):
     ADDED = 9
     REMOVED = 10
 
+
+BEYOND_NEW = 1.5
+"""Times the change that a base run must be away to be left out, where it lies in the direction of the change."""
+LEAST_OF_VARIANCE = 0.6
+"""Of the variance of the medians: out of sample, the statistic that varied least varies no less."""
+LEAST_JUMPS = 2
+"""Base runs at the level of the new ones from which a series jumps between both."""
 
 CHANGES = (Verdict.REGRESSED, Verdict.IMPROVED, Verdict.ADDED, Verdict.REMOVED)
 
@@ -66,7 +73,9 @@ class JudgedSeries(Struct, frozen=True):
     """One element per series. `change`: a log, positive for worse, without the common-mode shift where that is taken
     out; `raw_change`: with it; `contribution`: share of the step; `se`: standard error of the change, on `freedom`
     degrees; `base_mean`: a log, as judged; p and q are one-sided, in the direction of the change; `beyond`: 1 or -1
-    where every new run is above or below every base run; `verdict`, `reason`: codes.
+    where the new runs are above or below the base runs, but for a few pairs; `verdict`, `reason`: codes. `base`
+    (series, runs): the base runs that count, without outliers. `logs` (series, runs): what was judged, `by_lows`: where
+    that is the 10th percentile over the steps, which varied less than the median that is printed.
     """
 
     verdict: I64
@@ -82,6 +91,9 @@ class JudgedSeries(Struct, frozen=True):
     base_runs: I64
     new_runs: I64
     beyond: I64
+    base: Flags
+    logs: F64
+    by_lows: Flags
 
     @property
     def sign(self) -> I64:
@@ -106,9 +118,20 @@ def judge_version(  # noqa: PLR0913 -- the runs, what is known of the series, an
     `opened` (series,): which have an open finding; their q forms a group of its own. `ratio`, `alpha`: smallest change
     and false discovery rate of all series, in place of their own.
     """
-    centred = window.centred(series.shares_shift)
-    sides = sides_of(centred, base, new)
-    before, after, whole = shares_of(window, series, sides, base, new)
+    level = base if level is None else level
+    if ratio is not None:
+        series = replace(series, ratio=np.full(len(base), np.log1p(ratio)))
+    medians = window.centred(series.shares_shift)
+    by_lows, centred = judged_statistic(window, medians, series, base, new)
+    recorded_base, base = base, counted_base(window, centred, series, base, new, limits)
+    printed, sides = sides_of(medians, base, new), sides_of(centred, base, new)
+    beyond = separated(centred, series, sides, recorded_base, base, new)
+    if by_lows.any():
+        # it was chosen because it varied little, which is partly luck
+        sides = replace(sides, variance=np.fmax(sides.variance, LEAST_OF_VARIANCE * printed.variance))
+        agrees = mostly_beyond(medians, base, new) == np.sign(sides.change)
+        beyond = np.where(by_lows & ~agrees, 0, beyond)
+    before, after, whole = shares_of(window, series, printed, base, new)
     tested = (sides.base_runs > 0) & (sides.new_runs > 0)
     tested &= series.of_step | (np.fmax(before, after) >= limits.tested * whole)
     se, freedom, p, q = tested_change(sides, series, tested, opened, limits)
@@ -116,18 +139,78 @@ def judge_version(  # noqa: PLR0913 -- the runs, what is known of the series, an
     own = JudgedSeries(
         verdict=nothing, reason=nothing, change=sides.change, raw_change=sides_of(window.logs, base, new).change,
         p=p, q=q, contribution=(after - before) / whole, se=se, freedom=freedom, base_mean=sides.base_mean,
-        base_runs=sides.base_runs, new_runs=sides.new_runs, beyond=sides.beyond,
+        base_runs=sides.base_runs, new_runs=sides.new_runs, base=base,
+        beyond=beyond, logs=centred, by_lows=by_lows,
     )  # fmt: skip
-    if ratio is not None:
-        series = replace(series, ratio=np.full(len(q), np.log1p(ratio)))
     own = decided(own, series, limits.alpha if alpha is None else alpha, limits)
-    added, removed, enough = presence_of(window, base, new, base if level is None else level, limits)
+    added, removed, enough = presence_of(window, recorded_base, new, level, limits)
     for word, share, where in ((Verdict.ADDED, after, added), (Verdict.REMOVED, before, removed)):
         counts = where & ~series.of_step & (share / whole >= series.floor)
         own.verdict[counts] = np.where(enough[counts], word, Verdict.TOO_FEW_RUNS)
         own.reason[counts] = np.where(enough[counts], Reason.NONE, Reason.FEW_NEW)
         own.reason[where & ~counts] = Reason.CONTRIBUTION
+    own = with_certain_causes(own, series, limits.alpha if alpha is None else alpha, limits)
     return without_drift(own, window, series, base, new, limits)
+
+
+def judged_statistic(window: Window, medians: F64, series: SeriesTraits, base: Flags, new: Flags) -> tuple[Flags, F64]:
+    """Choose what varied less over the base runs, the median or the 10th percentile over the steps; return its logs.
+
+    Where the medians of both sides lie apart and the percentile moved by less than half as much, the median stands:
+    some of the steps got slower, and the fastest ones did not.
+    """
+    by_lows, lows = steadier_lows(window, medians, series.shares_shift, base, new)
+    rows = np.flatnonzero(by_lows)
+    if not len(rows):
+        return by_lows, medians
+    change = sides_of(medians[rows], base[rows], new).change
+    of_lows = sides_of(lows[rows], base[rows], new).change
+    apart = mostly_beyond(medians[rows], base[rows], new) != 0
+    with np.errstate(invalid="ignore"):
+        is_large = np.abs(change) >= series.ratio[rows]
+        only_some_steps = apart & is_large & (of_lows * np.sign(change) < np.abs(change) / 2)
+    by_lows[rows[only_some_steps]] = False
+    return by_lows, np.where(by_lows[:, None], lows, medians)
+
+
+def counted_base(
+    window: Window, centred: F64, series: SeriesTraits, base: Flags, new: Flags, limits: Thresholds
+) -> Flags:
+    """Return the base runs (series, runs) without those that alone lie far from all others of a series.
+
+    Of the step and its parts, from which the common-mode shift is not taken, a run is left out by its shift too.
+    A run that lies where the new ones are stays: the series was there before.
+    """
+    outliers = lone_outliers(centred, base, series.ratio)
+    in_base = np.any(base, axis=0, keepdims=True)
+    of_machine = lone_outliers(window.shift[None, :], in_base, np.array([np.log1p(limits.ratio)]))
+    outliers[series.of_step] |= of_machine[0] & base[series.of_step]
+    rows = np.flatnonzero(np.any(outliers, axis=1))
+    if not len(rows):
+        return base
+    sides = sides_of(centred[rows], base[rows] & ~outliers[rows], new)
+    # noisy operators have one such run by chance, and without this rule three times as many false findings
+    towards = (centred[rows] - sides.base_mean[:, None]) * np.sign(sides.change)[:, None]
+    with np.errstate(invalid="ignore"):
+        outliers[rows] &= ~((towards > 0) & (towards < BEYOND_NEW * np.abs(sides.change)[:, None]))
+    return np.asarray(base & ~outliers)
+
+
+def separated(logs: F64, series: SeriesTraits, sides: Sides, recorded: Flags, base: Flags, new: Flags) -> I64:
+    """Return 1 or -1 where the new runs lie above or below the base runs, 0 where they overlap.
+
+    A series of which two of the `recorded` base runs lie within 1 % of the median of the new ones overlaps, too: it
+    jumps between two levels.
+    """
+    beyond = sides.beyond.copy()
+    with np.errstate(invalid="ignore"):
+        rows = np.flatnonzero(np.abs(sides.change) >= series.ratio)
+        own = logs[rows]
+        beyond[rows] = mostly_beyond(own, base[rows], new)
+        middle = median(np.where(new, own, np.nan), axis=1)
+        near = recorded[rows] & (np.abs(own - middle[:, None]) <= NEAR)
+    beyond[rows[near.sum(axis=1) >= LEAST_JUMPS]] = 0
+    return beyond
 
 
 def decided(own: JudgedSeries, series: SeriesTraits, alpha: float, limits: Thresholds) -> JudgedSeries:
@@ -157,6 +240,36 @@ def decided(own: JudgedSeries, series: SeriesTraits, alpha: float, limits: Thres
     return replace(own, verdict=verdict, reason=np.select(conditions, reasons, Reason.SIGNIFICANCE))
 
 
+def exact_share(found: JudgedSeries, series: SeriesTraits) -> float:
+    """Return how much of the step new and removed operators make up, signed: what is certain without a test."""
+    is_exact = np.isin(found.verdict, (Verdict.ADDED, Verdict.REMOVED))
+    return float(found.contribution[series.leaf & is_exact].sum())
+
+
+def is_certain(found: JudgedSeries, series: SeriesTraits, limits: Thresholds) -> Flags:
+    """Tell the series that are the step of which new and removed operators make 1 % in the direction of the change."""
+    is_whole = np.isin(series.kind, (KindCode.STEP, KindCode.WHOLE))
+    with np.errstate(invalid="ignore"):
+        return np.asarray(is_whole & (exact_share(found, series) * np.sign(found.change) >= limits.gate_net))
+
+
+def with_certain_causes(found: JudgedSeries, series: SeriesTraits, alpha: float, limits: Thresholds) -> JudgedSeries:
+    """Let the test alone decide a step with certain causes.
+
+    What made it slower is known then, so that a single base run that was as slow is no doubt.
+    """
+    with np.errstate(invalid="ignore"):
+        by_test = is_certain(found, series, limits) & (found.reason == Reason.OVERLAP) & (found.q <= alpha)
+    single = found.new_runs < limits.least_new
+    word = np.where(single, Verdict.SUSPECT, np.where(found.change > 0, Verdict.REGRESSED, Verdict.IMPROVED))
+    reason = np.where(single, Reason.FEW_NEW, Reason.NONE)
+    return replace(
+        found,
+        verdict=np.where(by_test, word, found.verdict),
+        reason=np.where(by_test, reason, found.reason),
+    )
+
+
 def shares_of(window: Window, series: SeriesTraits, sides: Sides, base: Flags, new: Flags) -> tuple[F64, F64, F64]:
     """The number of each series before and after (0 where absent), and the whole that it is a share of.
 
@@ -178,9 +291,9 @@ def tested_change(
 ) -> tuple[F64, F64, F64, F64]:
     """Standard error, its degrees of freedom, p and q: a moderated t test, rates per family and direction.
 
-    The variance that a family shares is that of all its series, also of those too small to be tested.
+    The variance that a family shares is that of its tested series: small ones, which nobody is told of, vary more.
     """
-    shares = (sides.base_runs > 0) & (sides.new_runs > 0) & ~series.of_step & (series.kind != KindCode.PEAK)
+    shares = tested & ~series.of_step & (series.kind != KindCode.PEAK)
     variance, freedom = moderated(sides.variance, sides.freedom, series.family, shares, limits.least_leaves)
     with np.errstate(invalid="ignore", divide="ignore"):
         se = np.sqrt(variance * (1.0 / sides.base_runs + 1.0 / sides.new_runs))
@@ -213,14 +326,13 @@ def without_drift(
     holds[rows] = centred & (np.sign(sides.change) == np.sign(found.change[rows]))
     changed = np.isin(found.verdict, (*CHANGES, Verdict.SUSPECT))
     leaves = found.contribution[series.leaf & changed].sum()
-    exact = found.contribution[series.leaf & np.isin(found.verdict, (Verdict.ADDED, Verdict.REMOVED))].sum()
     waits = np.flatnonzero((series.kind == KindCode.WAIT) & changed & holds)
     leaves += found.contribution[waits[np.argmax(np.abs(found.contribution[waits]))]] if len(waits) else 0.0
     sign = np.sign(found.change)
     is_whole = np.isin(series.kind, (KindCode.STEP, KindCode.WHOLE))
     with np.errstate(invalid="ignore"):
         holds |= is_whole & (leaves * sign >= limits.explained * np.abs(found.contribution))
-        holds |= exact * sign >= limits.gate_net
+        holds |= exact_share(found, series) * sign >= limits.gate_net
     drifts = moved & ~holds
     verdict = np.where(drifts, Verdict.DRIFT, found.verdict)
     return replace(found, verdict=verdict, reason=np.where(drifts, Reason.MACHINE, found.reason))

@@ -9,10 +9,12 @@ from msgspec.structs import replace
 
 from tracker.columns import F64, I64
 from tracker.detect.judge import JudgedSeries
+from tracker.detect.sides import LEAST_DECIDING
 from tracker.detect.statistics import t_above, t_exceeded
 from tracker.detect.thresholds import DEFAULTS, Thresholds
 
 CHANCE_OF_MISSING = 0.2
+_DRAWS = 20_000
 
 
 def passing_p(p: F64, q: F64, family: I64, alpha: float) -> F64:
@@ -39,7 +41,7 @@ def detectable_with(judged: JudgedSeries, family: I64, ratio: F64, runs: int, li
     """The smallest change of each series (a log) that a version of `runs` runs shows in four of five cases, against a
     full window, where runs vary like those that were judged; nan where untested, or where so few runs decide nothing.
 
-    By the test, and so that all runs lie beyond those before, and the change beyond `ratio` (logs), the smallest one
+    By the test, and so that the runs lie beyond those before, and the change beyond `ratio` (logs), the smallest one
     that counts.
     """
     if runs < limits.least_new:
@@ -57,21 +59,19 @@ def detectable_with(judged: JudgedSeries, family: I64, ratio: F64, runs: int, li
 
 @cache
 def separation(base: int, new: int) -> float:
-    """How far apart two normal samples must be, in their deviations, to overlap in one case of five at most.
+    """Return how far apart two normal samples must be, in their deviations, to overlap in one case of five at most.
 
-    >>> round(separation(1, 1), 3), round(separation(8, 3), 1)
-    (1.19, 3.1)
+    From 20,000 drawn pairs of samples. They overlap where `sides.mostly_beyond` says so.
+
+    >>> round(separation(1, 1), 1), round(separation(8, 2), 1), round(separation(8, 8), 1)
+    (1.2, 2.8, 2.2)
     """
-    x = np.linspace(-9.0, 9.0, 1801)
-    above = t_above(x, np.array(np.inf))
-    smallest = -np.diff(above**new)  # of the new runs: how probably it is in each bin
-    middle = 0.5 * (x[1:] + x[:-1])
-    low, high = 0.0, 20.0
-    while high - low > 1e-4:
-        distance = 0.5 * (low + high)
-        below = (1.0 - t_above(middle + distance, np.array(np.inf))) ** base
-        low, high = (distance, high) if (smallest * below).sum() < 1.0 - CHANCE_OF_MISSING else (low, distance)
-    return high
+    draw = np.random.default_rng(0)
+    bases, news = draw.standard_normal((_DRAWS, base, 1)), draw.standard_normal((_DRAWS, 1, new))
+    gaps = (bases - news).reshape(_DRAWS, -1)
+    wrong_pairs = max(new - LEAST_DECIDING, 0)
+    needed = np.partition(gaps, -1 - wrong_pairs, axis=1)[:, -1 - wrong_pairs]
+    return float(np.quantile(needed, 1.0 - CHANCE_OF_MISSING))
 
 
 def runs_to_decide(judged: JudgedSeries, family: I64, limits: Thresholds = DEFAULTS, most: int = 16) -> I64:

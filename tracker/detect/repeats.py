@@ -11,7 +11,6 @@ from msgspec import Struct
 
 from tracker.columns import F64, I64, Texts, objects
 from tracker.detect.judge import CHANGES, JudgedSeries, judge_version
-from tracker.detect.sides import Window, shared_factor
 from tracker.detect.thresholds import Thresholds
 from tracker.detect.track import Track
 
@@ -42,10 +41,9 @@ class Repeats(Struct, frozen=True, eq=False):
         """Judge some of the runs against others. `ratio`: smallest change of all series, in place of their own."""
         columns = np.array([*split[0], *split[1]])
         is_new = np.isin(columns, split[1])
-        logs, series = self.track.logs[:, columns], self.track.series
-        shift = shared_factor(logs[series.leaf], ~is_new, is_new, self.limits.least_leaves)
-        window = Window(logs, self.track.recorded[:, columns], shift, self.track.step[columns])
-        return judge_version(window, series, window.recorded & ~is_new, is_new, ratio=ratio, limits=self.limits)
+        window = self.track.part(columns, ~is_new, is_new, self.limits)
+        base = window.recorded & ~is_new
+        return judge_version(window, self.track.series, base, is_new, ratio=ratio, limits=self.limits)
 
 
 def random_splits(runs: int, baseline: int, candidate: int, *, most: int, seed: int) -> list[Split]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import IntEnum
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct
@@ -12,8 +12,12 @@ from msgspec.structs import replace
 
 from tracker.columns import F64, I64, Flags, Texts, objects
 from tracker.detect.thresholds import DEFAULTS, MIN_RATIO, OF_SERIES, Thresholds, is_limit_of, specific, track_limits
+from tracker.profile import NO_OP, NOT_LISTED, UNLINKED_OP
 from tracker.results.thresholds import Threshold
 from tracker.results.verdicts import Key
+
+NO_OPERATORS: Final = frozenset({NO_OP, UNLINKED_OP, NOT_LISTED})
+"""Names of rows that stand for device work without an operator."""
 
 
 class KindCode(IntEnum):
@@ -97,8 +101,8 @@ class SeriesTraits(Struct, frozen=True):
 def series_of(keys: Sequence[Key], *, device_timed: bool, limits: Thresholds = DEFAULTS) -> SeriesTraits:
     """Describe the series of a track by their keys, with the default limits of their kinds.
 
-    Leaves are operators, timed on the device where any is, else kernels. Peak memory is a family of its own; the
-    step and all of its parts are one.
+    Leaves are operators, timed on the device where any is, else kernels; what was launched outside any operator is
+    no operator. Peak memory is a family of its own; the step and all of its parts are one.
 
     >>> found = series_of([("op", "host_self_ns", "mm", "", ""), ("run", "duration_ns", "step", "", "")],
     ...                   device_timed=False)
@@ -106,7 +110,11 @@ def series_of(keys: Sequence[Key], *, device_timed: bool, limits: Thresholds = D
     ([True, False], [0.001, 0.0])
     """
     leaves = [(kind != "op", "device" not in metric, metric) for kind, metric, *_ in keys]
-    of_leaf = min((rank for rank, key in zip(leaves, keys, strict=True) if key[0] in ("op", "kernel")), default=None)
+    # a placeholder that stands for all kernels would be the one operator, and the machine could not be told from it
+    could_be = [key[0] in ("op", "kernel") and key[2] not in NO_OPERATORS for key in keys]
+    of_leaf = min((rank for rank, is_one in zip(leaves, could_be, strict=True) if is_one), default=None)
+    if of_leaf is None:
+        of_leaf = min((rank for rank, key in zip(leaves, keys, strict=True) if key[0] == "op"), default=None)
     codes, families = [], []
     for (kind, metric, name, *_), rank in zip(keys, leaves, strict=True):
         code = _RUN_KINDS.get(name, KindCode.WAIT) if kind == "run" else _KINDS[kind]

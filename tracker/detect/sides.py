@@ -15,6 +15,18 @@ LEAST_EXACT = 2
 """Runs of a level from which something counts as constant in it."""
 ROUNDS = 2
 """Of the median polish."""
+LEAST_DECIDING = 2
+"""New runs of which every one must lie beyond every base run."""
+LEAST_TO_CHOOSE = 4
+"""Runs of a level from which a statistic is chosen by how much it varied."""
+LEAST_OTHERS = 5
+"""Base runs beside which one of them can be called an outlier."""
+FAR = 5.0
+"""Robust deviations of the other runs from which a run is an outlier."""
+NEAR = 0.01
+"""A base run that is as near to the new ones, a log, shows the level of the new ones."""
+_DEVIATION = 1.4826
+"""Standard deviation of a normal distribution by its median absolute deviation."""
 
 
 class Window(Struct, frozen=True):
@@ -22,13 +34,16 @@ class Window(Struct, frozen=True):
 
     `logs` (series, runs): natural logs of the numbers, negated where more is better, nan where a run lacks the series;
     `recorded` (series, runs): whether the run recorded such series at all; `shift` (runs,): common-mode shift, a log;
-    `step` (runs,): duration of the step (ns), nan where unknown.
+    `step` (runs,): duration of the step (ns), nan where unknown. `lows`, `low_shift`: as `logs` and `shift`, of the
+    10th percentiles over the steps; None where these are not known.
     """
 
     logs: F64
     recorded: Flags
     shift: F64
     step: F64
+    lows: F64 | None = None
+    low_shift: F64 | None = None
 
     def centred(self, moves: Flags) -> F64:
         """The logs, without the common-mode shift in the series that it `moves` (series,)."""
@@ -74,6 +89,90 @@ def sides_of(logs: F64, base: Flags, new: Flags) -> Sides:
     below = np.where(there, values, -np.inf).max(axis=1) < np.where(base, values, np.inf).min(axis=1)
     beyond = np.where((runs[0] > 0) & (runs[1] > 0), above.astype(np.int64) - below, 0)
     return Sides(runs[0], runs[1], means[0], means[1], variance, freedom, beyond)
+
+
+def steadier_lows(window: Window, centred: F64, moves: Flags, base: Flags, new: Flags) -> tuple[Flags, F64]:
+    """Tell the times of which the 10th percentile over the steps varied less than the median, and return those lows.
+
+    `centred`: the medians, without the common-mode shift; the lows have a shift of their own. It counts how they varied
+    over the base runs, at least 4. Every base and new run must have both.
+    """
+    if window.lows is None or window.low_shift is None:
+        return np.zeros(len(base), dtype=bool), centred
+    lows = window.lows - np.where(moves[:, None], window.low_shift, 0.0)
+    compared = (base | new) & ~np.isnan(centred)
+    base = base & compared
+    count = base.sum(axis=1)
+    spreads = []
+    with np.errstate(invalid="ignore", divide="ignore"):
+        for logs in (centred, lows):
+            values = np.where(base, logs, 0.0)
+            mean = values.sum(axis=1) / count
+            spreads.append(np.where(base, (values - mean[:, None]) ** 2, 0.0).sum(axis=1))
+        is_steadier = spreads[1] < spreads[0]
+    is_known = ~(compared & np.isnan(lows)).any(axis=1)
+    return moves & is_steadier & is_known & (count >= LEAST_TO_CHOOSE), lows
+
+
+def mostly_beyond(logs: F64, base: Flags, new: Flags) -> I64:
+    """Tell where the new runs lie on one side of the base runs: 1 or -1 where they are above or below.
+
+    Of the pairs of a new and a base run, as many as there are new runs beyond the second may be the wrong way round:
+    less than one in eight. Otherwise a version of many runs would be found less often than one of few, since the more
+    runs there are, the sooner one of them comes to lie among those of the other side.
+
+    >>> row = np.log([[100.0, 101.0, 99.0, 100.0, 105.0, 104.0, 105.5, 106.0]])
+    >>> base = np.array([[True] * 5 + [False] * 3])
+    >>> mostly_beyond(row, base, ~base[0]).tolist()
+    [1]
+    """
+    known = ~np.isnan(logs)
+    base, new = base & known, known & new
+    bases, news = base.sum(axis=1), new.sum(axis=1)
+    allowed = np.where(bases > 0, np.maximum(news - LEAST_DECIDING, 0), -1)
+    lower, upper = np.where(base, logs, np.inf), np.where(base, logs, -np.inf)
+    above, below = np.zeros((2, len(logs)), dtype=np.int64)
+    for column in np.flatnonzero(np.any(new, axis=0)).tolist():
+        value, counts = logs[:, column, None], new[:, column]
+        above += np.where(counts, (upper >= value).sum(axis=1), 0)
+        below += np.where(counts, (lower <= value).sum(axis=1), 0)
+    some = news > 0
+    return np.asarray((some & (above <= allowed)).astype(np.int64) - (some & (below <= allowed) & (above > allowed)))
+
+
+def lone_outliers(logs: F64, base: Flags, least: F64) -> Flags:
+    """Find the base run of each series that alone lies far from all others, (series, runs).
+
+    Far is 5 robust deviations of the other runs, at least 5, and no less than `least` (series,), the smallest change
+    that counts. Where a second run is as far, the two are a level of their own and neither is an outlier.
+
+    >>> row = np.log([[100.0, 101.0, 99.0, 100.5, 99.5, 100.0, 160.0, 100.0]])
+    >>> np.flatnonzero(lone_outliers(row, np.ones(row.shape, dtype=bool), np.array([0.03]))).tolist()
+    [6]
+    """
+    found = np.zeros(base.shape, dtype=bool)
+    values = np.where(base, logs, np.nan)
+    known = ~np.isnan(values)
+    highest = np.where(known, values, -np.inf).max(axis=1, initial=-np.inf)
+    lowest = np.where(known, values, np.inf).min(axis=1, initial=np.inf)
+    # a cheap test first: most series are too steady to have an outlier
+    rows = np.flatnonzero((known.sum(axis=1) > LEAST_OTHERS) & (highest - lowest >= least))
+    if not len(rows):
+        return found
+    own = values[rows]
+    away = np.abs(own - median(own, axis=1)[:, None])
+    farthest = np.nanargmax(away, axis=1)
+    others, place = own.copy(), np.arange(len(rows))
+    others[place, farthest] = np.nan
+    centre = median(others, axis=1)
+    away = np.abs(others - centre[:, None])
+    spread = np.maximum(_DEVIATION * median(away, axis=1), np.sqrt(LEAST_VARIANCE))
+    limit = np.maximum(FAR * spread, least[rows])
+    is_far = np.abs(own[place, farthest] - centre) > limit
+    is_alone = ~(away > limit[:, None]).any(axis=1)
+    chosen = is_far & is_alone
+    found[rows[chosen], farthest[chosen]] = True
+    return found
 
 
 def shared_factor(leaves: F64, before: Flags, new: Flags, least: int = 20) -> F64:

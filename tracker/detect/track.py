@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tracker.columns import F64, I64, Flags
 from tracker.detect.judge import JudgedSeries, judge_version
@@ -19,8 +20,9 @@ from tracker.results.verdicts import Key
 class Track:
     """Runs and series of one workload, configuration and device.
 
-    `values`, `calls` (series, runs): numbers of the runs, nan where a run lacks the series. `versions` (runs,): the
-    place of each run's version in the order of versions, from 1, ascending. `run_ids`: their ids. `alike` (series,
+    `values`, `calls`, `lows` (series, runs): the numbers of the runs that are printed, their calls, and the 10th
+    percentiles over their steps; nan where a run lacks the series. `versions` (runs,): the place of each run's
+    version in the order of versions, from 1, ascending. `run_ids`: their ids. `alike` (series,
     runs): whether a run was recorded so that its number can be compared; what was not counts as not recorded, and so
     does what is `incomplete` (series, runs), since it rests on records that were lost. `ids`, `keys`: of the series,
     where they are of a database.
@@ -29,7 +31,7 @@ class Track:
     def __init__(  # noqa: PLR0913 -- numbers of the runs, and what is known of each
         self, values: F64, versions: Sequence[int] | I64, series: SeriesTraits, *, calls: F64 | None = None,
         run_ids: Sequence[int] | I64 | None = None, alike: Flags | None = None, incomplete: Flags | None = None,
-        ids: I64 | None = None, keys: Sequence[Key] = (),
+        ids: I64 | None = None, keys: Sequence[Key] = (), lows: F64 | None = None,
     ) -> None:  # fmt: skip
         self.versions = np.asarray(versions, dtype=np.int64)
         if (np.diff(self.versions) < 0).any():
@@ -43,9 +45,14 @@ class Track:
         self.values = np.where(self.alike, values, np.nan)
         self.calls = np.full(values.shape, np.nan) if calls is None else np.where(self.alike, calls, np.nan)
         self.run_ids = np.arange(values.shape[1]) if run_ids is None else np.asarray(run_ids, dtype=np.int64)
+        self.logs = self._logs(self.values)
+        self.lows = None if lows is None else self._logs(np.where(self.alike, lows, np.nan))
+
+    def _logs(self, numbers: F64) -> F64:
+        """The natural logs, negated where more is better; nan for what is not above 0."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            logs = np.log(np.where(self.values > 0, self.values, np.nan))
-        self.logs = np.where(series.more_is_better[:, None], -logs, logs)
+            logs = np.log(np.where(numbers > 0, numbers, np.nan))
+        return np.where(self.series.more_is_better[:, None], -logs, logs)
 
     @cached_property
     def recorded(self) -> Flags:
@@ -74,11 +81,21 @@ class Track:
         columns = np.concatenate([before, new])
         newest = before[self.versions[before] < version]
         newest = newest[np.argsort(newest)][-limits.window :]
+        return self.part(columns, np.isin(columns, newest), np.isin(columns, new), limits), columns
+
+    def part(self, columns: I64, before: Flags, new: Flags, limits: Thresholds) -> Window:
+        """These runs as a window. `before`, `new` (columns,): on which of them the common-mode shift rests."""
+        leaf = self.series.leaf
+
+        def shift_of(logs: F64) -> F64:
+            return shared_factor(logs[leaf], before, new, limits.least_leaves)
+
         logs = self.logs[:, columns]
-        shift = shared_factor(
-            logs[self.series.leaf], np.isin(columns, newest), np.isin(columns, new), limits.least_leaves
-        )
-        return Window(logs, self.recorded[:, columns], shift, self.step[columns]), columns
+        window = Window(logs, self.recorded[:, columns], shift_of(logs), self.step[columns])
+        if self.lows is None:
+            return window
+        lows = self.lows[:, columns]
+        return replace(window, lows=lows, low_shift=shift_of(lows))
 
 
 def newest(chosen: Flags, count: int) -> Flags:
@@ -136,7 +153,6 @@ class VersionRuns(Struct, frozen=True):
         """(runs,): the runs of this version and of those before it from `version` on."""
         return np.asarray(self.new | (self.looked_back & (self.versions >= version)))
 
-    def reference(self, row: int, of: int) -> tuple[int, ...]:
-        """Ids of the newest 8 runs of a level of a series."""
-        level = self.looked_back & (self.levels[row] == of) & self.window.recorded[row]
-        return tuple(self.run_ids[level][-self.limits.window :].tolist())
+    def reference(self, row: int, judged: JudgedSeries) -> tuple[int, ...]:
+        """Ids of the runs that a series was judged against."""
+        return tuple(self.run_ids[judged.base[row]].tolist())

@@ -95,7 +95,7 @@ def examine(paths: Sequence[Path], options: IngestOptions | None = None) -> Find
             *book.copies,
             *book.misnamed.values(),
             *filter(None, [formats_beside(book.pieces)]),
-            *runs.notes(formed, book.pieces),
+            *runs.notes(formed, groups, book.pieces),
             *sidecars.notes(groups, book.sidecars, book.broken),
         ),
         command=command.words(paths, book.readable, book.broken, labelled, options),

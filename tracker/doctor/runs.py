@@ -13,7 +13,7 @@ from tracker.units import counted, ranges
 
 _RANGES: Final = 10  # of ranks that a sentence names
 
-Files = dict[tuple[str, ...], list[Piece]]
+Files = dict[str, list[Piece]]
 
 
 def formed(
@@ -22,9 +22,9 @@ def formed(
     """`groups` as `form_runs` made them of `pieces`; `captures` are what was found in these."""
     files = _by_file(pieces)
     leads = [_by_file(group) for group in groups]
-    steps = {capture.paths: capture.steps for capture in captures}
+    steps = {capture.paths[0]: capture.steps for capture in captures}
     return tuple(
-        _run(group, _reason(lead, leads, files), max(steps[paths] for paths in lead))
+        _run(group, _reason(lead, leads, files), max(steps[path] for path in lead))
         for group, lead in zip(groups, leads, strict=True)
     )
 
@@ -32,7 +32,8 @@ def formed(
 def _by_file(pieces: Sequence[Piece]) -> Files:
     files: Files = {}
     for piece in pieces:
-        files.setdefault(piece.paths, []).append(piece)
+        # the first file is that of the capture itself; others may stand for it, as cycles of its process do
+        files.setdefault(piece.paths[0], []).append(piece)
     return files
 
 
@@ -76,8 +77,11 @@ def _reason(own: Files, groups: Sequence[Files], files: Files) -> str:
     return "; ".join(parts) or "nothing else to form a run with"
 
 
-def notes(runs: Sequence[RunFormed], pieces: Sequence[Piece]) -> Iterator[str]:
-    """What a user should know before an ingest: ranks that are missing or there twice, files without a rank."""
+def notes(runs: Sequence[RunFormed], groups: Sequence[Sequence[Piece]], pieces: Sequence[Piece]) -> Iterator[str]:
+    """What a user should know before an ingest: ranks that are missing or there twice, files without a rank.
+
+    `groups` as `form_runs` made them of `pieces`.
+    """
     for run in runs:
         if run.missing_ranks:
             found = [rank for rank in run.ranks if rank < (run.world_size or 0)]
@@ -88,14 +92,24 @@ def notes(runs: Sequence[RunFormed], pieces: Sequence[Piece]) -> Iterator[str]:
                 "--expect-ranks"
             )
     files = list(_by_file(pieces).values())
+    yield from _forming(groups, pieces)
     yield from _twice(files)
     yield from _labels(files)
-    nameless = _at_once([file[0] for file in files if file[0].capture.rank is None])
+    alone = {group[0].paths[0] for group in groups if len(_by_file(group)) == 1}
+    nameless = _at_once([file[0] for file in files if file[0].capture.rank is None and file[0].paths[0] in alone])
     if nameless:
         yield (
             f"{counted(nameless, 'file')} that ran at the same time name no rank, so each is a run of its own; where "
             "they are ranks of one job, ingest them with --as-run"
         )
+
+
+def _forming(groups: Sequence[Sequence[Piece]], pieces: Sequence[Piece]) -> Iterator[str]:
+    """Yield what `form_runs` says of the runs that it made, beside what the readers warn of."""
+    of_readers = {warning for piece in pieces for warning in piece.warnings}
+    for group in groups:
+        for piece in group:
+            yield from (warning for warning in piece.warnings if warning not in of_readers)
 
 
 def _labels(files: Sequence[Sequence[Piece]]) -> Iterator[str]:

@@ -17,17 +17,18 @@ def refuse_copies(runs: Iterable[tuple[RunRecord, Sequence[Piece]]]) -> None:
     capture are copies.
     """
     first: dict[bytes, tuple[RunRecord, str]] = {}
+    same: dict[bytes, tuple[RunRecord, str]] = {}
     for record, pieces in runs:
         for piece in pieces:
+            if piece.capture.identity:
+                other, path = same.setdefault(piece.capture.identity, (record, piece.place))
+                if _label(other) != _label(record):
+                    raise _two_labels(f"{path} and {piece.place} hold the same capture", other, record)
             copies = [source for source in piece.capture.sources if source.digest in first]
             for source in copies:
                 other, path = first[source.digest]
                 if _label(other) != _label(record):
-                    one, another = (f"version {run.version!r} of workload {run.workload!r}" for run in (other, record))
-                    raise UsageError(
-                        f"{path} and {source.path} are the same file, and come in as {one} and as {another}",
-                        remedy="leave one of them out, or label both alike",
-                    )
+                    raise _two_labels(f"{path} and {source.path} are the same file", other, record)
             if 0 < len(copies) < len(piece.capture.sources):
                 raise UsageError(
                     f"{first[copies[0].digest][1]} and {copies[0].path} are the same file, of captures that differ in "
@@ -37,6 +38,13 @@ def refuse_copies(runs: Iterable[tuple[RunRecord, Sequence[Piece]]]) -> None:
         for piece in pieces:
             for source in piece.capture.sources:
                 first.setdefault(source.digest, (record, source.path))
+
+
+def _two_labels(what: str, one: RunRecord, other: RunRecord) -> UsageError:
+    first, second = (f"version {run.version!r} of workload {run.workload!r}" for run in (one, other))
+    return UsageError(
+        f"{what}, and come in as {first} and as {second}", remedy="leave one of them out, or label both alike"
+    )
 
 
 def _label(record: RunRecord) -> tuple[str, str]:

@@ -10,8 +10,14 @@ from typing import Final
 from msgspec.structs import replace
 
 from tracker.errors import SourceError
+from tracker.intake.identity import leave_out_copies
 from tracker.intake.pieces import Piece
+from tracker.intake.unranked import keep_one_cycle, rank_the_unranked
 from tracker.profile import Capture
+from tracker.units import NS_PER_S
+
+CLOCKS_APART_NS: Final = 60 * NS_PER_S
+"""So far apart the clocks of the hosts of one job may be."""
 
 
 def form_runs(pieces: Sequence[Piece], *, as_run: bool = False) -> list[list[Piece]]:
@@ -26,17 +32,23 @@ def form_runs(pieces: Sequence[Piece], *, as_run: bool = False) -> list[list[Pie
     for piece in pieces:
         # packs of two machines may hold files of one name
         files.setdefault((piece.path, *piece.paths), []).append(piece)
-    ordered = sorted(files.values(), key=lambda file: (file[0].capture.started_at_ns or 0, file[0].paths))
+    distinct = leave_out_copies(list(files.values()))
+    if not as_run:
+        distinct = rank_the_unranked(keep_one_cycle(distinct))
+    ordered = sorted(distinct, key=lambda file: (file[0].capture.started_at_ns or 0, file[0].paths))
     if as_run:
         return [_number_ranks(ordered)] if ordered else []
     groups: list[list[list[Piece]]] = []
     for file in ordered:
-        home = next((group for group in groups if all(_belong_together(member, file) for member in group)), None)
+        homes = [group for group in groups if all(_belong_together(member, file) for member in group)]
+        # what ran at the same time on one clock goes before what a clock may be wrong about
+        homes.sort(key=lambda group: not all(_windows_overlap(member[0].capture, file[0].capture) for member in group))
+        home = homes[0] if homes else None
         if home is None:
             groups.append([file])
         else:
             home.append(file)
-    return [_number_ranks(group) for group in groups]
+    return [_with_clocks(_number_ranks(group)) for group in groups]
 
 
 def _known_ranks(file: Sequence[Piece]) -> list[int]:
@@ -62,7 +74,7 @@ def why_apart(one: Sequence[Piece], other: Sequence[Piece]) -> str | None:
         "other labels": a.labels != b.labels or _contradict(a.configuration, b.configuration),
         "another world size": a.world_size != b.world_size,
         "another device": a.device != b.device,
-        "not at the same time": not _windows_overlap(a, b),
+        "not at the same time": not (_windows_overlap(a, b) or _are_on_other_clocks(one[0], other[0])),
     }
     return next((why for why, holds in apart.items() if holds), None)
 
@@ -72,12 +84,43 @@ def _contradict(a: Mapping[str, str], b: Mapping[str, str]) -> bool:
     return any(b.get(key, value) != value for key, value in a.items())
 
 
-def _windows_overlap(a: Capture, b: Capture) -> bool:
-    """Whether the captures ran at the same time; a clock that is not absolute contradicts nothing."""
+def _windows_overlap(a: Capture, b: Capture, apart_ns: int = 0) -> bool:
+    """Whether the captures ran at the same time, or at most `apart_ns` apart; a clock that is not absolute contradicts
+    nothing.
+    """
     starts, ends = (a.started_at_ns, b.started_at_ns), (a.ended_at_ns, b.ended_at_ns)
     if starts[0] is None or starts[1] is None or ends[0] is None or ends[1] is None:
         return True
-    return starts[0] <= ends[1] and starts[1] <= ends[0]
+    return starts[0] <= ends[1] + apart_ns and starts[1] <= ends[0] + apart_ns
+
+
+def _are_on_other_clocks(one: Piece, other: Piece) -> bool:
+    """Whether two captures that seem to follow each other are of one job, on hosts whose clocks differ.
+
+    They are where they count the same steps, and exchanged the same as often.
+    """
+    a, b = one.capture, other.capture
+    if not a.host or not b.host or a.host == b.host or not _windows_overlap(a, b, CLOCKS_APART_NS):
+        return False
+    steps = [tuple(number for number, _, _ in piece.fingerprint.steps) for piece in (one, other)]
+    collectives = one.fingerprint.collectives
+    return bool(collectives) and collectives == other.fingerprint.collectives and steps[0] == steps[1]
+
+
+def _with_clocks(group: Sequence[Piece]) -> list[Piece]:
+    """Return the captures of a run; the first one says where the clocks of their hosts differ."""
+    first = group[0]
+    for piece in group[1:]:
+        a, b = first.capture, piece.capture
+        if _windows_overlap(a, b):
+            continue
+        apart = abs((a.started_at_ns or 0) - (b.started_at_ns or 0))
+        note = (
+            f"the clocks of {a.host} and {b.host} are {apart / NS_PER_S:.1f} s apart: their ranks are one run, since "
+            "they count the same steps and exchanged the same"
+        )
+        return [replace(first, warnings=(*first.warnings, note)), *group[1:]]
+    return list(group)
 
 
 def _number_ranks(files: Sequence[Sequence[Piece]]) -> list[Piece]:

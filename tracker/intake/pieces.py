@@ -13,8 +13,10 @@ from tracker import config, readers, timeline
 from tracker.errors import SourceError
 from tracker.intake import sidecar
 from tracker.intake.devices import parse_device, spelled
+from tracker.intake.identity import Fingerprint, fingerprint_of
 from tracker.intake.sidecar import NOTHING, Sidecar
 from tracker.profile import UNKNOWN_DEVICE, Capture
+from tracker.timeline.windows import overlap_warning
 
 if TYPE_CHECKING:
     from tracker.errors import TrackerError
@@ -68,6 +70,7 @@ class Piece(Struct, frozen=True):
     `path`: the file or folder that was claimed for it, '' where only its sources are known. `said`: by its sidecar,
     None where it has none; what that adds to the capture is in there already. `asked`: by the user when it was packed,
     as by options of the ingest. `rules_version`: of the naming and category rules that its rows were made with.
+    `fingerprint`: what tells it from all other captures, whatever file holds it.
     """
 
     capture: Capture
@@ -77,6 +80,7 @@ class Piece(Struct, frozen=True):
     said: Sidecar | None = None
     asked: Sidecar = NOTHING
     rules_version: int = timeline.RULES_VERSION
+    fingerprint: Fingerprint = Fingerprint()
 
     @property
     def told(self) -> Sidecar:
@@ -129,20 +133,35 @@ def unpacked_pieces(
 def pieces_of(
     profile: Profile, place: str, options: IngestOptions, *, said: Sidecar | None, warnings: Sequence[str] = ()
 ) -> list[Piece]:
-    """The captures of a profile that lies at `place`, with rows; the first one bears the warnings."""
+    """The captures of a profile that lies at `place`, with rows; the first one bears the warnings of the profile."""
     try:
-        return [
-            Piece(
-                _with(timeline.build(capture), said or NOTHING, options.otherwise, is_first=number == 0),
-                profile.format,
-                (*profile.warnings, *warnings) if number == 0 else (),
-                place,
-                said,
-            )
-            for number, capture in enumerate(profile.captures)
-        ]
+        captures = [timeline.build(capture) for capture in profile.captures]
     except OverflowError as error:
         raise SourceError(place, "", str(error), remedy="export the profile again") from error
+    pieces = []
+    for number, (read, built) in enumerate(zip(profile.captures, captures, strict=True)):
+        is_first = number == 0
+        capture = _with(built, said or NOTHING, options.otherwise, is_first=is_first)
+        fingerprint = fingerprint_of(capture, profile.format)
+        pieces.append(
+            Piece(
+                replace(capture, identity=fingerprint.digest()),
+                profile.format,
+                (
+                    *(profile.warnings if is_first else ()),
+                    *_about_markers(read),
+                    *(warnings if is_first else ()),
+                ),
+                place,
+                said,
+                fingerprint=fingerprint,
+            )
+        )
+    return pieces
+
+
+def _about_markers(capture: Capture) -> tuple[str, ...]:
+    return () if capture.events is None else tuple(filter(None, [overlap_warning(capture.events.markers)]))
 
 
 def _with(capture: Capture, said: Sidecar, otherwise: Sidecar, *, is_first: bool) -> Capture:

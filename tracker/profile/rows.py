@@ -17,6 +17,8 @@ class Breakdown(Struct, frozen=True):
     `e2e_ns`: from the first start to the last end of the device events that the step launched, or that the capture has.
     `data_loading_idle_ns`: the part of data_loading_ns in which the device does nothing: what a faster loader could
     win. None where the work of the device is not known.
+    `host_idle_ns`: the part of idle_ns in which no launched work waits, so that the device waits for the host. None
+    where launches are not known.
     `duration_ns`: the window of the step (`timeline.windows`), or the span of the capture; of a step that device tasks
     alone name what the profiler states of it, else the span of its work on the device. None: the source does not say.
     `kernel_*` count compute and communication kernels, no copies; `unlinked_*` those without a launch.
@@ -46,6 +48,7 @@ class Breakdown(Struct, frozen=True):
     preparing_ns: int | None = None
     samples_per_second: float | None = None
     data_loading_idle_ns: int | None = None
+    host_idle_ns: int | None = None
 
 
 class StepRow(Struct, frozen=True):

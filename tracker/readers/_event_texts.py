@@ -15,7 +15,9 @@ import msgspec
 from msgspec import Struct
 
 from tracker.errors import SourceError
+from tracker.readers._broken_text import BOUNDARY, LIST_END, mend_event
 from tracker.readers._source import BOM, SourceText
+from tracker.units import counted
 
 CHUNK_BYTES: Final = 1 << 20
 MAX_EVENT_BYTES: Final = 64 << 20
@@ -27,10 +29,15 @@ _TOKEN_OR_COMMA: Final = re.compile(_TOKEN.pattern + rb"|,", re.DOTALL)
 _KEY_END: Final = re.compile(rb"\s*:\s*")
 _BYTE: Final = re.compile(r"\(byte (\d+)\)")
 _EVENT: Final = re.compile(r" - at `\$\[(\d+)\]\.?(.*)`")
+# what every event has, and hardly any object in its args
+_IS_EVENT: Final = re.compile(rb'"ph"\s*:\s*"\w"')
+_TRIED_BOUNDARIES: Final = 64
+_NEAR: Final = 256
 _BLANKS: Final = b" \t\r\n"
 _KEY: Final = b'"traceEvents"'
 LAST_COMMA: Final = "malformed JSON: a comma without an event behind it"
 EXPORT_AGAIN: Final = "export the trace again"
+ONE_FILE_EACH: Final = "two processes wrote this file: give each a file of its own, and export again"
 ALLOW_PARTIAL: Final = "export the trace again, or read what is there with --allow-partial"
 
 Events = TypeVar("Events")
@@ -83,6 +90,27 @@ class EventTexts(Generic[Events]):
         self._offset = 0  # byte of the content at which the buffer starts
         self._after_comma = False
         self._closed = False
+        source.replaces_bytes = True
+        self._mended = 0  # events whose text was broken, and means one thing only
+        self._lost = 0  # events whose text was broken
+        self._first_broken: SourceError | None = None
+        self._malformed_at = -1  # byte of the content at which the JSON that was tried last is malformed
+        self._found_events = False
+        self._mended_chunk: Chunk[Events] | None = None
+        self._has_moved = False
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the reader of the events should know of the text that they had; only behind the last of them."""
+        notes = []
+        if self._first_broken is not None:
+            how = [f"{self._mended} mended"] if self._mended else []
+            how += [f"{self._lost} left out"] if self._lost else []
+            broken = counted(self._mended + self._lost, "event")
+            notes.append(f"broken text in {broken}: {', '.join(how)} (the first at {self._first_broken.place})")
+        if self._source.replaced_bytes:
+            notes.append(f"{counted(self._source.replaced_bytes, 'byte')} that are no UTF-8 stand as ?")
+        return tuple(notes)
 
     @property
     def has_all(self) -> bool:
@@ -94,12 +122,23 @@ class EventTexts(Generic[Events]):
         want = self._chunk_bytes
         while True:
             more = self._fill(want)
-            chunk = self._next_chunk()
+            try:
+                chunk = self._next_chunk()
+            except SourceError as error:
+                if not self._steps_over(error, more=more):
+                    raise
+                chunk = self._mended_chunk
+                if chunk is None:
+                    want = self._chunk_bytes if self._has_moved else self._grow(want)
+                    continue
             if chunk is not None:
                 want = self._chunk_bytes
+                self._found_events = True
                 yield chunk
             if self._closed:
                 self._read_tail(head)
+                if self._first_broken is not None and not self._found_events:
+                    raise self._first_broken
                 return
             if chunk is not None:
                 continue
@@ -275,6 +314,97 @@ class EventTexts(Generic[Events]):
         self._offset += size
         self._after_comma = after_comma
 
+    # -- events whose text is broken
+
+    def _steps_over(self, error: SourceError, *, more: bool) -> bool:
+        """Whether the reading can go on behind `error`: what is malformed is the text of one event.
+
+        `_mended_chunk` has the events in front of it, or the mended one, if any; `_has_moved`: something was taken out
+        of the buffer, else it must grow.
+        """
+        self._mended_chunk, self._has_moved = None, False
+        at = self._malformed_at - self._offset
+        if self._malformed_at < 0 or at < 0 or self._is_between_events(at):
+            return False
+        self._malformed_at = -1
+        self._closed = False
+        start = len(self._buffer) - len(self._buffer.lstrip(_BLANKS))
+        boundaries = list(BOUNDARY.finditer(self._buffer, start, min(len(self._buffer), at + 1)))
+        for boundary in reversed(boundaries[-_TRIED_BOUNDARIES:]):
+            events = self._try_events(self._buffer[start : boundary.end("end")])
+            if events is not None:
+                text = b"[" + self._buffer[: boundary.end("end")] + b"]"
+                self._mended_chunk = self._take(Chunk(text, events, self._offset - 1), boundary.end(), after_comma=True)
+                self._has_moved = True
+                return True
+        return self._step_over_event(error, start, at, more=more)
+
+    def _step_over_event(self, error: SourceError, start: int, at: int, *, more: bool) -> bool:
+        """Mend or leave out the event at `start` of the buffer, whose text is malformed at `at`."""
+        end, behind = self._end_of_broken_event(at, more=more)
+        if end < 0:
+            return more  # the rest of the event is not in the buffer yet
+        self._first_broken = self._first_broken or error
+        mended = mend_event(self._buffer[start:end])
+        events = None if mended is None else self._try_events(mended)
+        self._has_moved = True
+        if events is None or mended is None:
+            self._lost += 1
+        else:
+            self._mended += 1
+            self._mended_chunk = Chunk(b"[" + mended + b"]", events, self._offset + start - 1)
+        self._consume(behind, after_comma=False)
+        return True
+
+    def _end_of_broken_event(self, at: int, *, more: bool) -> tuple[int, int]:
+        """Return where the event ends that is malformed at `at`, and where the next begins; (-1, -1) for not yet.
+
+        The next one is the first behind it that is an event: lists of objects in `args` look alike.
+        """
+        boundaries = BOUNDARY.finditer(self._buffer, max(0, at - 1))
+        candidate = next(boundaries, None)
+        while candidate is not None:
+            following = next(boundaries, None)
+            end = -1
+            if following is not None:
+                end = following.end("end")
+            elif not more:
+                end = self._end_of_list(candidate.end())
+            if end >= 0 and _IS_EVENT.search(self._buffer, candidate.end(), end):
+                return candidate.end("end"), candidate.end()
+            candidate = following
+        if more:
+            return -1, -1
+        end = self._end_of_list(at)
+        return end, end
+
+    def _end_of_list(self, start: int) -> int:
+        """Return where the last event ends, from `start` on in a buffer that holds the rest of the trace; -1: nowhere.
+
+        Lists of objects in `args` end alike, but only behind the list of events stands the rest of a trace.
+        """
+        for last in LIST_END.finditer(self._buffer, start):
+            rest = self._buffer[last.end() :]
+            if rest.strip(_BLANKS) == b"]":
+                return last.end("end")
+            try:
+                msgspec.json.decode(b'{"": [' + rest, type=msgspec.Raw)
+            except (msgspec.DecodeError, RecursionError):
+                continue
+            return last.end("end")
+        return -1
+
+    def _try_events(self, text: bytes) -> Events | None:
+        try:
+            return self._decode(b"[" + text + b"]")
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return None
+
+    def _is_between_events(self, at: int) -> bool:
+        """Whether what is malformed lies between two events: then none of them is to blame."""
+        before = self._buffer[max(0, at - _NEAR) : at].rstrip(_BLANKS)
+        return before.endswith(b"}") and self._buffer[at : at + 1] in (b"{", b"")
+
     def _check_malformed(self) -> None:
         """Tells broken JSON from JSON that only goes on behind the buffer."""
         try:
@@ -317,6 +447,8 @@ class EventTexts(Generic[Events]):
             msgspec.json.decode(whole, type=msgspec.Raw)
         except msgspec.DecodeError as error:
             if place := _BYTE.search(str(error)):
+                if _IS_EVENT.search(self._buffer):
+                    self._fail(self._offset, "behind the end of the trace stands a part of another one", ONE_FILE_EACH)
                 in_head = int(place.group(1)) <= len(head)
                 self._malformed(error, whole, 0 if in_head else self._offset - len(head) - 2)
             self._truncated("the trace ends behind its events")
@@ -332,6 +464,8 @@ class EventTexts(Generic[Events]):
         place = _BYTE.search(problem)
         event = _EVENT.search(problem)
         position = int(place.group(1)) if place else find_event(text, int(event.group(1))) if event else 0
+        if place and text[:1] == b"[":
+            self._malformed_at = offset + position
         word = re.match(rb"-?(?:NaN|Inf\w*)", text[position:])
         if word:
             problem = f"{word.group().decode()} is no JSON number"

@@ -31,6 +31,7 @@ _NAMES: Final = tuple(
 )
 """What files with such names hold, whatever stands in them."""
 
+_LEGACY: Final = re.compile(rb'"pid"\s*:\s*"(?:CPU|CUDA|GPU) functions"')
 _LOGS: Final = frozenset((".log", ".txt", ".out", ".err", ""))
 _SOURCES: Final = frozenset((".py", ".sh", ".md", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".log", ".txt", ".out"))
 _TOKEN: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]', re.DOTALL)
@@ -92,6 +93,8 @@ def _by_name(path: Path) -> str:
 def _of_json(path: Path, head: bytes) -> str:
     """What JSON holds that is no profile: its top-level keys, as far as they stand in the first of it."""
     if first_character(head) == b"[":
+        if _LEGACY.search(head):
+            return "an export of torch.autograd.profiler, which names no kinds of events; use torch.profiler"
         return "JSON that is no trace: a list"
     keys = list(dict.fromkeys(_top_keys(read_head(path, _KEYS_BYTES))))
     if "traceEvents" in keys:

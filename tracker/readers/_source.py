@@ -7,6 +7,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
@@ -56,6 +57,9 @@ def open_source(path: Path) -> BinaryIO:
         return path.open("rb")
     except OSError as error:
         raise SourceError(path, "", f"cannot be opened: {error.strerror or error}") from error
+
+
+_MARK: Final = b"?"
 
 
 def no_file(path: Path) -> SourceError:
@@ -124,16 +128,46 @@ def source_of(path: Path, options: ReadOptions) -> Source:
 
 def content_blocks(path: Path, file: BinaryIO, size: int = BLOCK_BYTES) -> Iterator[bytes]:
     """The content in blocks of at most `size` bytes; EOFError behind the last byte of a gzip stream that was cut."""
-    start = file.read(2)
+    start = file.read(len(GZIP_MAGIC))
     file.seek(0)
     if start == GZIP_MAGIC:
-        yield from _gunzip(path, file, size)
+        yield from _gunzip_again(path, _gunzip(path, file, size), size)
     else:
         while block := file.read(size):
             yield block
 
 
-def _gunzip(path: Path, file: BinaryIO, size: int) -> Iterator[bytes]:
+def _gunzip_again(path: Path, blocks: Iterator[bytes], size: int) -> Iterator[bytes]:
+    """Unpack what was compressed twice, as by a script that compresses what the profiler has compressed already."""
+    head = b""
+    while len(head) < len(GZIP_MAGIC):
+        block = next(blocks, None)
+        if block is None:
+            break
+        head += block
+    rest = chain([head], blocks) if head else blocks
+    yield from _gunzip(path, _Blocks(rest), size) if head.startswith(GZIP_MAGIC) else rest
+
+
+class _Blocks:
+    """The bytes of some blocks as a file to read from."""
+
+    def __init__(self, blocks: Iterator[bytes]) -> None:
+        self._blocks = blocks
+        self._read = 0
+
+    def read(self, _size: int) -> bytes:
+        """Return the next block, whatever its size; b"" behind the last one."""
+        block = next(self._blocks, b"")
+        self._read += len(block)
+        return block
+
+    def tell(self) -> int:
+        """Return how many bytes were read."""
+        return self._read
+
+
+def _gunzip(path: Path, file: BinaryIO | _Blocks, size: int) -> Iterator[bytes]:
     from isal import igzip_lib
 
     damaged = cast("type[Exception]", igzip_lib.IsalError)  # isal's stubs take it for an instance
@@ -160,7 +194,7 @@ def _gunzip(path: Path, file: BinaryIO, size: int) -> Iterator[bytes]:
             yield block
 
 
-def _behind_zeros(rest: bytes, file: BinaryIO, size: int) -> bytes:
+def _behind_zeros(rest: bytes, file: BinaryIO | _Blocks, size: int) -> bytes:
     """What is left of `rest` and the blocks behind it from the first byte that is not zero; b"" at the end."""
     while not (found := rest.lstrip(b"\0")):
         rest = file.read(size)
@@ -173,13 +207,16 @@ class SourceText:
     """The UTF-8 content of one file, block by block: counted, limited, checked and hashed on the way.
 
     Iterate once, to the end; then `source()` describes the file. `ended_early` is True where a gzip stream was cut and
-    `options.allow_partial` lets that pass.
+    `options.allow_partial` lets that pass. `replaces_bytes`: whether bytes that are no UTF-8 stand as `?` each, which
+    `replaced_bytes` counts; else they are an error.
     """
 
     def __init__(self, path: Path, options: ReadOptions, block_bytes: int = BLOCK_BYTES) -> None:
         self.path = path
         self.ended_early = False
         self.bytes_read = 0
+        self.replaces_bytes = False
+        self.replaced_bytes = 0
         self._options = options
         self._block_bytes = block_bytes
         self._digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
@@ -189,6 +226,7 @@ class SourceText:
         from concurrent.futures import ThreadPoolExecutor
 
         decoder = codecs.getincrementaldecoder("utf-8")()
+        held = b""  # the first bytes of a character whose last ones are in the next block
         # hashing takes a third as long as decoding and needs no lock of Python's: it runs beside it
         with open_source(self.path) as file, ThreadPoolExecutor(1, "digest") as beside:
             hashed = beside.submit(self._digest.update, b"")
@@ -196,14 +234,21 @@ class SourceText:
             file.seek(0)
             try:
                 for block in content_blocks(self.path, file, self._block_bytes):
-                    self._check_text(block, decoder)
+                    if self.replaces_bytes:
+                        text, held = self._replaced(held + block)
+                    else:
+                        self._check_text(block, decoder)
+                        text = block
                     hashed.result()
                     hashed = beside.submit(self._digest.update, block)
                     self.bytes_read += len(block)
                     self._check_size()
                     if self._options.progress:
                         self._options.progress(file.tell(), self._bytes_on_disk)
-                    yield block
+                    yield text
+                if held:
+                    self.replaced_bytes += len(held)
+                    yield _MARK * len(held)
             except EOFError as error:
                 self._accept_early_end(error)
 
@@ -224,6 +269,27 @@ class SourceText:
                 raise SourceError(self.path, "byte 0", "the text is UTF-16", remedy=SAVE_AS_UTF_8) from error
             place = f"byte {self.bytes_read - pending + error.start}"
             raise SourceError(self.path, place, "not UTF-8 text", remedy=SAVE_AS_UTF_8) from error
+
+    def _replaced(self, block: bytes) -> tuple[bytes, bytes]:
+        """Return a block with `?` for each byte that is no UTF-8, and the start of a character at its end."""
+        if block.isascii():
+            return block, b""
+        if self.bytes_read == 0 and block.startswith(UTF_16):
+            raise SourceError(self.path, "byte 0", "the text is UTF-16", remedy=SAVE_AS_UTF_8)
+        parts: list[bytes] = []
+        start = 0
+        while True:
+            try:
+                block[start:].decode("utf-8")
+            except UnicodeDecodeError as error:
+                bad, behind = start + error.start, start + error.end
+                if behind == len(block) and error.reason == "unexpected end of data":
+                    return b"".join([*parts, block[start:bad]]), block[bad:]
+                parts += [block[start:bad], _MARK * (behind - bad)]
+                self.replaced_bytes += behind - bad
+                start = behind
+            else:
+                return b"".join([*parts, block[start:]]), b""
 
     def _check_size(self) -> None:
         if self.bytes_read > self._options.max_bytes:

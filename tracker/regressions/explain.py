@@ -9,8 +9,9 @@ from typing import Any, Final
 import numpy as np
 
 from tracker.advice.versions import on_findings
-from tracker.columns import F64, Columns
-from tracker.detect import JudgedSeries, judge_version
+from tracker.columns import F64, Columns, Flags
+from tracker.detect import JudgedSeries, Thresholds, Window, judge_version
+from tracker.detect.judge import exact_share, is_certain
 from tracker.detect.power import detectable_change
 from tracker.detect.thresholds import MIN_CONTRIBUTION, MIN_RATIO, OF_SERIES, limit_of, words_of_limit
 from tracker.detect.track import Track
@@ -18,7 +19,7 @@ from tracker.errors import UsageError
 from tracker.regressions.causes import as_one, changed_between
 from tracker.regressions.hosts import note_of, slow_host
 from tracker.regressions.inbox import found_rows, incident_of, line_of, rank_of, share_of
-from tracker.regressions.track import TrackRuns, named_lines, read_track, read_tracks, settings_note
+from tracker.regressions.track import TrackRuns, geometric_mean, named_lines, read_track, read_tracks, settings_note
 from tracker.results import EXPLAIN_COLUMNS, FINDINGS_COLUMNS, ExplainedFinding
 from tracker.store import Store, queries
 from tracker.units import format_diff, format_moment, format_ns, time_unit
@@ -59,10 +60,11 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
     base, new = (np.isin(data.run_ids, side) for side in sides)
     first = int(data.versions[new].min(initial=1))
     window, order = data.window(first, np.flatnonzero(~new), np.flatnonzero(new), track.thresholds)
-    bases = np.tile(base[order], (len(data.keys), 1))
+    bases, outlier = _judged_base(window, data, row, base[order], new[order], track.thresholds)
     own = judge_version(window, data.series, bases, new[order], limits=track.thresholds)
     back = np.argsort(order)
-    centred, shift = window.centred(data.series.shares_shift)[row][back], window.shift[back]
+    centred, shift = own.logs[row][back], window.shift[back]
+    outlier_note = "" if outlier is None else _outlier_words(track, data, row, int(order[outlier]), base)
     facts = queries.version_facts(store, track.line, finding["version_id"])
     tables = {
         "tests": tests_of(finding, own, row, data, track),
@@ -74,8 +76,40 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
     return ExplainedFinding(
         finding={name: shown[name] for name in FINDINGS_COLUMNS["findings"]},
         tables={name: Columns.of_rows(rows, EXPLAIN_COLUMNS[name]) for name, rows in tables.items()},
-        notes=tuple(filter(None, (_part_words(finding, shown), sentence, note_of(host)))),
+        notes=tuple(filter(None, (_part_words(finding, shown), outlier_note, sentence, note_of(host)))),
         advice=on_findings(store, [shown], *sides) if is_slower and not host else (),
+    )
+
+
+def _judged_base(
+    window: Window, data: Track, row: int, base: Flags, new: Flags, limits: Thresholds
+) -> tuple[Flags, int | None]:
+    """Return the base runs (series, runs) that the judge was given, and the column of the one that it left out.
+
+    A finding keeps only the runs that counted. Its baseline was a full window, unless the level had no more runs.
+    """
+    whole = np.tile(base, (len(data.keys), 1))
+    if not base.any() or base.sum() >= limits.window:
+        return whole, None
+    last_new = int(np.flatnonzero(new)[0]) if new.any() else len(new)
+    for column in np.flatnonzero(~base & ~new & (np.arange(len(new)) < last_new)).tolist()[::-1]:
+        tried = whole.copy()
+        tried[:, column] = window.recorded[:, column]
+        counts = judge_version(window, data.series, tried, new, limits=limits).base[row]
+        if np.array_equal(counts, base):
+            return tried, column
+    return whole, None
+
+
+def _outlier_words(track: TrackRuns, data: Track, row: int, column: int, base: Flags) -> str:
+    """Name the run that is left out of the baseline, and how far off it is."""
+    run_id = int(data.run_ids[column])
+    version = next(run.version for run in track.runs if run.run_id == run_id)
+    usual = geometric_mean(data.values[row : row + 1], base)[0]
+    off = format_diff(float(data.values[row, column] / usual - 1.0))
+    return (
+        f"Run {run_id} of {version} is left out of the baseline: {off} against its other runs. "
+        f"tracker runs exclude {run_id} takes it out of all verdicts."
     )
 
 
@@ -117,9 +151,16 @@ def tests_of(finding: Row, own: JudgedSeries, row: int, data: Track, track: Trac
     if not is_presence:
         ratio = limits.gradual_ratio if is_gradual else float(np.expm1(data.series.ratio[row]))
         what = "change, machine-wide drift removed" if data.series.shares_shift[row] else "change"
+        if own.by_lows[row]:
+            what = f"{what}, of the 10th percentile over the steps, which varied less than the median"
         passes = abs(float(own.change[row])) >= math.log1p(ratio) - 1e-9
         add("change", math.expm1(float(own.change[row])), ratio, passes, what, MIN_RATIO)
-        add("range", None, None, bool(own.beyond[row] != 0), "every run after is beyond every run before", "")
+        certain = exact_share(own, data.series)
+        if own.beyond[row] or not is_certain(own, data.series, limits)[row]:
+            meaning = "runs after are beyond the runs before: all pairs of two runs, more than 7 of 8 of more"
+            add("range", None, None, bool(own.beyond[row] != 0), meaning, "")
+        else:
+            add("certain causes", certain, limits.gate_net, True, "new and removed operators, of the step", "gate_net")
     floor = float(data.series.floor[row])
     if not data.series.of_step[row] or floor > 0:
         share = finding["contribution"]

@@ -284,7 +284,7 @@ def step_reference(data: Track, result: VersionResult) -> tuple[int, tuple[int, 
     """
     now = result.now
     row = next((row for row in data.series.steps if result.judged.new_runs[row] > 0), 0)
-    return row, now.reference(row, int(now.current[row])) if len(now.current) else ()
+    return row, now.reference(row, result.judged) if len(now.current) else ()
 
 
 def incidents_of(data: Track, state: TrackState, result: VersionResult, order: Sequence[int]) -> Iterator[IncidentRow]:

@@ -238,7 +238,7 @@ def change_of(now: VersionRuns, row: int, how: str, first: int, judged: JudgedSe
     level = int(now.current[row]) if of is None else of
     sign, size = int(judged.sign[row]), 0.0 if how == "presence" else abs(float(judged.change[row]))
     return Finding(
-        row, sign, how, first_version=first, decided_version=now.version, reference=now.reference(row, level),
+        row, sign, how, first_version=first, decided_version=now.version, reference=now.reference(row, judged),
         reference_level=level, size=size, contribution=float(judged.contribution[row]), q=float(judged.q[row]),
     )  # fmt: skip
 
@@ -249,7 +249,7 @@ def end_findings(state: TrackState, now: VersionRuns, judged: JudgedSeries, wait
     A finding is back if it lies above its reference by less than the limit, a quarter of its size, or two standard
     errors (at most half of its size); in a version of one run only if the version before was back too.
     """
-    single, centred = now.is_single, now.centred
+    single, centred = now.is_single, judged.logs
     versions, count, _ = state.pending()
     there = ~np.isnan(centred) & now.window.recorded
     for one in state.open:
@@ -311,7 +311,7 @@ def decide_suspects(
             together = now.judge(now.current, since, alpha=now.limits.alpha_suspect)
             # the first of the runs belongs to the old level unless it is nearer to the others than to the base
             columns = np.flatnonzero(now.new | now.looked_back)[-needed:]
-            rise = sign[:, None] * (now.centred[:, columns] - together.base_mean[:, None])
+            rise = sign[:, None] * (together.logs[:, columns] - together.base_mean[:, None])
             with np.errstate(invalid="ignore"):
                 late = enough & ~(rise[:, 0] >= 0.5 * rise[:, 1:].mean(axis=1))
             enough &= ~late

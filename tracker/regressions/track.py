@@ -206,11 +206,11 @@ def read_track(
     """
     known = known or ReadBefore()
     series = known.series_of(connection, of.line)
-    values, calls = judged.values_of(connection, [run.run_id for run in runs], series, known.arrays)
+    values, calls, lows = judged.values_of(connection, [run.run_id for run in runs], series, known.arrays)
     if present:
         rows = np.flatnonzero(~np.isnan(values).all(axis=1))
         series = SeriesTable(series.ids[rows], [series.keys[row] for row in rows.tolist()])
-        values, calls = values[rows], calls[rows]
+        values, calls, lows = values[rows], calls[rows], lows[rows]
     stated = dict(zip(runs, recorded_runs(connection, runs), strict=True))
     device_timed = all(stated[run].timeline == "device" for run in (runs if timed_by is None else timed_by))
     if device_timed not in known.traits:
@@ -221,7 +221,7 @@ def read_track(
     return Track(
         values, np.array([of.place[run.version_id] for run in runs], dtype=np.int64), known.traits[device_timed],
         calls=calls, run_ids=np.array([run.run_id for run in runs], dtype=np.int64), alike=same, incomplete=lost,
-        ids=series.ids, keys=series.keys,
+        ids=series.ids, keys=series.keys, lows=lows,
     )  # fmt: skip
 
 
@@ -276,7 +276,7 @@ def settings_note(connection: Connection, track: TrackRuns) -> str:
     if all(one == stated[0] for one in stated) and np.array_equal(ids[0], ids[-1]):
         return ""  # the texts of all series take longer to read than the rest
     series = judged.series_of(connection, track.line)
-    values, _ = judged.values_of(connection, [run.run_id for run in (*before, *newest)], series)
+    values, *_ = judged.values_of(connection, [run.run_id for run in (*before, *newest)], series)
     found = recordings_of(series.keys, values, stated)
     earlier, own = found[: len(before)], found[len(before) :]
     differing = differences([one for one in earlier if one not in own][-1:], own)

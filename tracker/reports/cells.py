@@ -140,13 +140,21 @@ def change(delta_ns: float | None) -> str:
     return signed(format_ns(delta_ns), delta_ns)
 
 
+_LEAST_SHOWN: Final = 100
+"""A hundredth of a unit is the least that is shown of it."""
+
+
 def times(before_ns: float | None, after_ns: float | None, *beside: float | None, to: str = "->") -> str:
     """Two times in the unit that suits them and the values beside them, named once.
 
-    >>> times(94_810_000, 123_700_000)
-    '94.81 -> 123.70 ms'
+    Where that unit would make nothing of the smaller one, each has its own.
+
+    >>> times(94_810_000, 123_700_000), times(918_000, 17_456_898_000, to="to")
+    ('94.81 -> 123.70 ms', '918.00 us to 17.46 s')
     """
     unit = time_unit(before_ns, after_ns, *beside)
+    if any(value_ns and abs(value_ns) < unit[0] / _LEAST_SHOWN for value_ns in (before_ns, after_ns)):
+        return f"{format_ns(before_ns)} {to} {format_ns(after_ns)}"
     return f"{format_ns(before_ns, unit).split(' ')[0]} {to} {format_ns(after_ns, unit)}"
 
 

@@ -155,12 +155,13 @@ class _Page:
 def bar(part: float, width: int) -> str:
     """A bar whose length is the size of `part` of `width`, to an eighth of a character; none for nan, not known.
 
-    >>> bar(0.5, 8), bar(-1.0, 4), bar(0.01, 8), bar(math.nan, 8)
-    ('████', '████', '▏', '')
+    >>> bar(0.5, 8), bar(-1.0, 4), bar(0.01, 8), bar(math.nan, 8), bar(1e5, 4)
+    ('████', '████', '▏', '', '████')
     """
     if math.isnan(part):
         return ""
-    eighths = max(1, round(abs(part) * width * 8))
+    # a part of a step may be longer than the step, a bar never than its column
+    eighths = max(1, round(min(abs(part), 1.0) * width * 8))
     return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
 
 
@@ -199,11 +200,17 @@ def fit(table: Table, width: int) -> Fitted:
             break
     else:
         raise AssertionError("the last plan always fits")
+    differing = {
+        at: _differing_parts([row[at] for row in cells], size)
+        for at, size in zip(beside, widths, strict=True)
+        if columns[at].elastic and not columns[at].sentence
+    }
     rows = []
     for row in cells:
         line = []
         for at, size in zip(beside, widths, strict=True):
-            text, below = row[at], [one for one in under if at == main and row[one] not in ("", MISSING_TEXT)]
+            text = differing.get(at, {}).get(row[at], row[at])
+            below = [one for one in under if at == main and row[one] not in ("", MISSING_TEXT)]
             own = _sentence(text, size) if columns[at].sentence else [shortened(text, columns[at], size)]
             line.append((*own, *(" " * GAP + shortened(row[one], columns[one], size - GAP) for one in below)))
         rows.append(tuple(line))
@@ -250,6 +257,48 @@ def shorten(text: str, width: int) -> str:
         return "…"[:width]
     head = set_cell_size(text, width // 2)
     return f"{head}…{_end(text, width - 1 - cell_len(head))}"
+
+
+def _differing_parts(texts: Sequence[str], width: int) -> dict[str, str]:
+    """Return each text that would look like another one in `width` cells -> the part of it in which they differ."""
+    alike: dict[str, list[str]] = {}
+    for text in dict.fromkeys(texts):
+        if cell_len(text) > width:
+            alike.setdefault(shorten(text, width), []).append(text)
+    found = {}
+    for group in alike.values():
+        if len(group) < 2:
+            continue
+        start = _shared_start(group)
+        end = _shared_start([text[start:][::-1] for text in group])
+        for text in group:
+            found[text] = shorten_around(text, start, len(text) - end, width)
+    return found
+
+
+def _shared_start(texts: Sequence[str]) -> int:
+    """Return how many characters at the start all texts share."""
+    first, last = min(texts), max(texts)
+    pairs = zip(first, last, strict=False)
+    return next((at for at, (one, other) in enumerate(pairs) if one != other), min(len(first), len(last)))
+
+
+def shorten_around(text: str, start: int, end: int, width: int) -> str:
+    """Return what stands in `text` from `start` to `end`, in whole words, and as much around it as `width` cells allow.
+
+    >>> shorten_around("network/layers/0-Decode/attention", 15, 16, 12)
+    '…ers/0-Deco…'
+    """
+    while start > 0 and text[start - 1].isalnum():
+        start -= 1
+    while end < len(text) and text[end : end + 1].isalnum():
+        end += 1
+    room = max(0, width - 2 - (end - start))
+    left = min(start, room // 2)
+    right = min(len(text) - end, room - left)
+    first, last = start - left, end + right
+    shown = f"{'…' if first else ''}{text[first:last]}{'…' if last < len(text) else ''}"
+    return shorten(shown, width)
 
 
 def _shorten_place(text: str, width: int) -> str:

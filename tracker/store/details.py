@@ -112,7 +112,7 @@ def _table(table: str, item: Placed, known: _Ids) -> list[Column]:
 
 def _load_captures(connection: Connection, placed: Sequence[Placed]) -> None:
     own = ("run_id", "rank", "host", "device_ordinal", *_PARALLEL, "settings", "quality", "quality_reason")
-    names = (*own, "started_at_ns", "ended_at_ns", *Breakdown.__struct_fields__)
+    names = (*own, "started_at_ns", "ended_at_ns", "identity", *Breakdown.__struct_fields__)
     rows = []
     for item in placed:
         capture = item.capture
@@ -129,6 +129,7 @@ def _load_captures(connection: Connection, placed: Sequence[Placed]) -> None:
                 clean(capture.quality_reason),
                 capture.started_at_ns,
                 capture.ended_at_ns,
+                capture.identity or None,
                 *_breakdown_values(item.rows.overall),
             )
         )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
+from pathlib import Path
 from typing import Any, Final, Literal
 
 from msgspec import Struct
 from sqlalchemy import Connection, text
 
 from tracker.errors import UsageError
+from tracker.profile.numbered_names import differing_numbers, skeleton_of
 from tracker.store import configurations, facts, labels
 from tracker.store.bulk import clean, insert
 from tracker.store.failures import Raced
@@ -60,6 +62,8 @@ def place(connection: Connection, incoming: Incoming, placed: Set[tuple[int, int
         labels.lock(connection, "run", *where.values())
         run_id = _run_to_join(incoming, _joinable(connection, incoming, where, placed))
     if run_id is None:
+        run_id = _sibling_run(connection, incoming, where)
+    if run_id is None:
         if incoming.world_size is None:
             beside = _overlapping(incoming, _joinable(connection, incoming, where, placed))
         home = Home(_add_run(connection, incoming, where), "created", beside, configuration.note)
@@ -70,6 +74,48 @@ def place(connection: Connection, incoming: Incoming, placed: Set[tuple[int, int
     facts.add(connection, home.run_id, record.facts, record.tags)
     _add_sources(connection, home.run_id, incoming)
     return home
+
+
+def _sibling_run(connection: Connection, incoming: Incoming, where: Mapping[str, int]) -> int | None:
+    """Return the run with the other ranks of the job, where only the names of the files say that they are such.
+
+    They are where they lie in one folder, differ in one number and ran at the same time. A UsageError where the run has
+    these ranks already: then nobody has said which rank each file is.
+    """
+    if incoming.job_size is not None or incoming.window is None or _are_logs(incoming):
+        return None
+    labels.lock(connection, "run", *where.values())
+    start_ns, end_ns = incoming.window
+    span = {"start_ns": start_ns, "end_ns": end_ns, "job_id": incoming.record.facts.get("job_id")}
+    ranks: dict[int, set[int]] = {}
+    siblings: dict[int, tuple[str, str]] = {}
+    for row in connection.execute(statement("sources_at_once"), {**where, **span}).all():
+        ranks.setdefault(row.run_id, set()).add(row.rank)
+        for source in (source for capture in incoming.captures for source in capture.sources):
+            if _is_sibling(source.path, row.path):
+                siblings.setdefault(row.run_id, (source.path, row.path))
+    for run_id, (path, other) in siblings.items():
+        if not ranks[run_id] & set(incoming.ranks):
+            return run_id
+        undo = f"tracker runs delete {run_id} --purge --reason joined, then ingest the files of both in one call"
+        raise UsageError(
+            f"{path} ran at the same time as {Path(other).name} of run {run_id}, names no rank, and differs from it in "
+            "one number: they seem to be ranks of one job",
+            remedy=f"{undo}; where they are runs of their own, write a job_id into NAME.tracker.json beside each",
+        )
+    return None
+
+
+def _are_logs(incoming: Incoming) -> bool:
+    return any(capture.settings.get("profiler") in ("off", "summary") for capture in incoming.captures)
+
+
+def _is_sibling(path: str, other: str) -> bool:
+    one, two = Path(path), Path(other)
+    if one.parent != two.parent or one.name == two.name or skeleton_of(one.name) != skeleton_of(two.name):
+        return False
+    names = differing_numbers([one.name, two.name])
+    return len(names.columns) == 1 and not names.is_of_repeats
 
 
 def _joinable(

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from tracker.errors import UsageError
-from tracker.profile import Capture, Device, Source
+from tracker.profile import Capture, Device, Source, StepRow
 from tracker.store import details, labels
 from tracker.store.bulk import clean
 from tracker.store.sql import statement
@@ -117,11 +117,16 @@ def without_known(connection: Connection, incoming: Incoming) -> Incoming:
     for row in known:
         _check_label(row, sources[bytes(row.digest)], incoming.record)
         run_of[bytes(row.digest)] = row.run_id
+    same = _captures_in_other_files(connection, incoming)
+    same |= _logs_that_grew(connection, incoming, run_of)
     bare = bare_ranks(connection, set(run_of.values()))
     fresh, pruned = [], []
     for capture, format in zip(incoming.captures, incoming.formats, strict=True):
         inside = [source.digest in run_of for source in capture.sources]
-        if not any(inside):
+        if not any(inside) and capture.identity in same:
+            held = same[capture.identity]
+            run_of |= {source.digest: held for source in capture.sources}
+        elif not any(inside):
             fresh.append((capture, format))
         elif not all(inside):
             raise _half_known(capture, run_of)
@@ -136,6 +141,55 @@ def without_known(connection: Connection, incoming: Incoming) -> Incoming:
         run_ids=frozenset(run_of.values()),
         pruned=pruned,
     )
+
+
+def _captures_in_other_files(connection: Connection, incoming: Incoming) -> dict[bytes, int]:
+    """Return the run of each capture that is in, although none of its files may be: exported again, for example."""
+    captures = {capture.identity: capture for capture in incoming.captures if capture.identity}
+    if not captures:
+        return {}
+    found: dict[bytes, int] = {}
+    for row in connection.execute(statement("known_captures"), {"digests": sorted(captures)}).all():
+        capture = captures[bytes(row.digest)]
+        if capture.sources:
+            _check_label(row, capture.sources[0], incoming.record)
+        found[bytes(row.digest)] = row.run_id
+    return found
+
+
+def _logs_that_grew(connection: Connection, incoming: Incoming, run_of: Mapping[bytes, int]) -> dict[bytes, int]:
+    """Return the run of each log of which more is in already; a UsageError where less of it is in.
+
+    A log that is read while it is still written holds the first steps of what it holds later.
+    """
+    found: dict[bytes, int] = {}
+    for capture in incoming.captures:
+        is_log = capture.settings.get("profiler") == "off" and capture.identity and capture.rows is not None
+        if not is_log or any(source.digest in run_of for source in capture.sources):
+            continue
+        where = {"workload": clean(incoming.record.workload), "started_at_ns": capture.started_at_ns}
+        stored: dict[int, list[tuple[int, int, int | None]]] = {}
+        labels_of: dict[int, Any] = {}
+        for row in connection.execute(statement("begun_captures"), where).all():
+            stored.setdefault(row.run_id, []).append((row.step, row.start_ns, row.duration_ns))
+            labels_of[row.run_id] = row
+        steps = [(row.step, row.start_ns, row.breakdown.duration_ns) for row in _steps_of(capture)]
+        for run_id, others in stored.items():
+            shorter = min(len(steps), len(others))
+            if not shorter or len(steps) == len(others) or steps[:shorter] != others[:shorter]:
+                continue
+            _check_label(labels_of[run_id], capture.sources[0], incoming.record)
+            if len(steps) > len(others):
+                raise UsageError(
+                    f"{capture.sources[0].path} is the log of run {run_id} with {len(steps) - len(others)} more steps",
+                    remedy=f"to replace it: tracker runs delete {run_id} --purge --reason replaced, then ingest again",
+                )
+            found[capture.identity] = run_id
+    return found
+
+
+def _steps_of(capture: Capture) -> Sequence[StepRow]:
+    return () if capture.rows is None else capture.rows.steps
 
 
 def bare_ranks(connection: Connection, run_ids: Set[int]) -> set[tuple[int, int]]:

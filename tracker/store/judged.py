@@ -99,12 +99,13 @@ def values_of(
     run_ids: Sequence[int],
     series: SeriesTable,
     known: dict[int, SampleArray] | None = None,
-) -> tuple[F64, F64]:
-    """What is judged, and calls, of these runs: (series, runs) arrays, each run together in memory; nan where it has no
-    such series. One that is not in `series` is left out: it came since that was read, and who brought it judges next.
+) -> tuple[F64, F64, F64]:
+    """What is printed, calls, and the 10th percentile over the steps, of these runs: (series, runs) arrays, each run
+    together in memory; nan where it has no such series. One that is not in `series` is left out: it came since that
+    was read, and who brought it judges next.
     `known`: samples that were read before, to which these are added.
     """
-    values, calls = np.empty((2, len(run_ids), len(series.ids)))
+    values, calls, lows = np.empty((3, len(run_ids), len(series.ids)))
     arrays = {} if known is None else known
     arrays.update(samples.arrays_of(connection, [run_id for run_id in run_ids if run_id not in arrays]))
     ids = places = np.zeros(0, dtype=np.int64)
@@ -112,8 +113,9 @@ def values_of(
         own = arrays[run_id]
         if at == 0 or not np.array_equal(own.series_ids, ids):  # nearly always those of the run before
             ids, places = own.series_ids, places_in(series.ids, own.series_ids)
-        values[at], calls[at] = (np.append(numbers, np.nan)[places] for numbers in (own.values, own.calls))
-    return values.T, calls.T
+        for table, numbers in ((values, own.values), (calls, own.calls), (lows, own.lows)):
+            table[at] = np.append(numbers, np.nan)[places]
+    return values.T, calls.T, lows.T
 
 
 def places_in(ids: NDArray[np.int64], own: NDArray[np.int64]) -> NDArray[np.int64]:

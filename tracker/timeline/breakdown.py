@@ -17,6 +17,7 @@ from tracker.timeline.joined import Joined, Work
 from tracker.timeline.keys import own_phases
 from tracker.timeline.memory_course import Course, framework_course
 from tracker.timeline.steps import ONLY_STEP
+from tracker.timeline.windows import first_linked_start
 
 # torch.distributed's dispatcher ops, its record of a call, and the backends' own events
 _HANDS_OVER = re.compile(r"c10d::|record_param_comms$|(?:nccl|rccl|gloo|mpi|ucc|xccl|hccl):")
@@ -46,7 +47,7 @@ the device did, and is no idle time.
 
 _OF_WINDOW: Final = (
     "duration_ns", "compute_ns", "communication_ns", "overlap_ns", "exposed_communication_ns", "copy_ns",
-    "exposed_copy_ns", "idle_ns", "data_loading_ns", "data_loading_idle_ns",
+    "exposed_copy_ns", "idle_ns", "data_loading_ns", "data_loading_idle_ns", "host_idle_ns",
 )  # fmt: skip
 """What is measured in the windows of a step."""
 
@@ -77,13 +78,15 @@ class Chosen(Struct, frozen=True):
 
 class Whole(Struct, frozen=True):
     """Made once per capture: the work of the device, or what stands in for it on the host; the waits for the data
-    loader, the part of them in which the device did nothing (None where its work is not known), and the course of the
-    framework's memory. `host_calls`: of collectives by the host beside a device.
+    loader, the part of them in which the device did nothing (None where its work is not known), when the device waits
+    for the host (None where launches are not known), and the course of the framework's memory. `host_calls`: of
+    collectives by the host beside a device.
     """
 
     unions: Unions
     data_loading: Spans | None
     idle_loading: Spans | None
+    host_idle: Spans | None
     memory: Course
     host_calls: Spans
 
@@ -98,7 +101,9 @@ def breakdowns(joined: Joined) -> tuple[Breakdown, tuple[StepRow, ...]]:
     loading = _data_loading(joined)
     every_event = np.arange(len(joined.step))
     unions = device_unions(joined, every_event) if joined.on_device else host_unions(joined)
-    whole = Whole(unions, loading, _idle_loading(joined, loading), course, _host_calls(joined))
+    whole = Whole(
+        unions, loading, _idle_loading(joined, loading), _host_idle(joined), course, host_calls=_host_calls(joined)
+    )
     capture = _one_span(joined.first_ns, joined.last_ns)
     everything = Chosen(every_event, np.arange(len(course.step)), np.arange(len(stated)), capture, is_step=False)
     overall = _breakdown(joined, whole, everything)
@@ -239,6 +244,7 @@ def _breakdown(joined: Joined, whole: Whole, chosen: Chosen) -> Breakdown:
         peak_reserved_bytes=_largest(whole.memory.reserved_bytes[chosen.moments]),
         data_loading_ns=None if whole.data_loading is None else intersect(spans, whole.data_loading).total_ns,
         data_loading_idle_ns=None if whole.idle_loading is None else intersect(spans, whole.idle_loading).total_ns,
+        host_idle_ns=_host_idle_ns(joined, whole, chosen, join(busy, copy)),
         bubble_ns=_sum(joined.events.extras.step_times.bubble_ns[chosen.stated]),
         preparing_ns=_sum(joined.events.extras.step_times.preparing_ns[chosen.stated]),
     )
@@ -246,6 +252,17 @@ def _breakdown(joined: Joined, whole: Whole, chosen: Chosen) -> Breakdown:
         # the device ran past the whole marker with earlier work, and launched nothing here: no time is this step's own
         return replace(found, **dict.fromkeys(_OF_WINDOW))
     return replace(found, **_instead(joined, chosen, found))
+
+
+def _host_idle_ns(joined: Joined, whole: Whole, chosen: Chosen, busy: Spans) -> int | None:
+    """Return the part of the idle time in which nothing that was launched waits; None where launches are not known."""
+    if whole.host_idle is None:
+        return None
+    spans, device, rows = chosen.spans, joined.events.device, chosen.device
+    if not chosen.is_step and len(rows):
+        # the idle time of a capture is that between the first and the last work of the device
+        spans = _one_span(int(device.start_ns[rows].min()), int(device.end_ns[rows].max()))
+    return subtract(intersect(spans, whole.host_idle), busy).total_ns
 
 
 def _span_of_work(joined: Joined, whole: Whole, chosen: Chosen) -> int:
@@ -375,3 +392,33 @@ def _idle_loading(joined: Joined, loading: Spans | None) -> Spans | None:
     opened_ns = np.concatenate([np.minimum(busy.start_ns[:1], begun_ns), busy.end_ns[:-1]])
     first = np.searchsorted(device.start_ns[works][order], busy.start_ns, side="left")
     return intersect(loading, union(opened_ns, np.clip(launched_ns[works][order][first], opened_ns, busy.start_ns)))
+
+
+def _host_idle(joined: Joined) -> Spans | None:
+    """Return when the device does nothing and no launched work waits for it; None where launches are not known.
+
+    A device event depends only on what was launched before it: while launched work waits, the host is not to blame. So
+    of each gap in the work of the device the host's part ends where the earliest launch call of any later event ends.
+    What nothing ends is the host's as a whole.
+    """
+    extras, device = joined.events.extras, joined.events.device
+    unknown = extras.no_kernels or extras.no_copies or extras.no_collectives or extras.only_collectives
+    linked = joined.launch >= 0
+    if unknown or not linked.any():
+        return None
+    launched_ns = device.start_ns.copy()
+    launched_ns[linked] = joined.events.launches.end_ns[joined.launch[linked]]
+    # an event before the first linked one of its stream waited in the queue before the capture
+    launched_ns[~linked & (device.start_ns < first_linked_start(device, linked))] = np.iinfo(np.int64).min
+    works = device.end_ns > device.start_ns
+    order = np.argsort(device.start_ns[works], kind="stable")
+    start_ns = device.start_ns[works][order]
+    earliest_ns = np.minimum.accumulate(launched_ns[works][order][::-1])[::-1]
+    busy = union(device.start_ns, device.end_ns)
+    if not len(busy):
+        return _one_span(joined.first_ns, joined.last_ns)
+    gap_start = np.concatenate([np.minimum(busy.start_ns[:1], joined.first_ns), busy.end_ns])
+    gap_end = np.append(busy.start_ns, max(joined.last_ns, int(busy.end_ns[-1])))
+    first = np.searchsorted(start_ns, busy.start_ns, side="left")
+    launched_by = np.append(earliest_ns[first], gap_end[-1])
+    return union(gap_start, np.clip(launched_by, gap_start, gap_end))

@@ -52,6 +52,8 @@ _ENGINE_OP: Final = re.compile(
 
 _LIBRARY_KERNEL: Final = re.compile(
     r"(?<![a-z0-9_])(?:nccl|rccl|msccl|hcom_|oneccl|nvshmem|rocshmem|__nvshmem|ishmem)"
+    # those of other makers: mcclDevKernel_SendRecv, xcclAllReduce, cncl_kernel
+    r"|(?<![a-z0-9_])(?:[a-z]{1,2}ccl|cncl)(?:_|dev|kernel|all|reduce|broadcast|gather|scatter|send|recv)"
     r"|(?<![a-z0-9_])(?:intranode|internode)(?:_ll)?::(?:\w{1,32}::)?(?:cached_|notify_|combine|dispatch)"
     r"|deep_?ep::(?:\w{1,32}::)?(?:intranode|internode)|(?<![a-z0-9_])(?:hybrid_ep|pplx)::|symmetric_memory::|userbuffers"
 )
@@ -123,6 +125,8 @@ def is_communication(name: str, *, says: OpSays = OpSays.NOTHING) -> bool:
     """Whether a kernel of this name moves data between devices or waits for them; `says`: of the op that launched it.
 
     >>> is_communication("ncclDevKernel_AllReduce_Sum_f32_RING_LL"), is_communication("ampere_sgemm_128x64_nn")
+    (True, False)
+    >>> is_communication("mcclDevKernel_SendRecv(mcclDevComm*)"), is_communication("cclear_kernel")
     (True, False)
     >>> is_communication("void (anonymous namespace)::multimem_all_reduce_kernel<c10::BFloat16, 16>(unsigned long)")
     True

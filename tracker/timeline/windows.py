@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from tracker.profile import I64, MISSING, NO_STEP, DeviceEvents, Markers
 from tracker.timeline.intervals import Spans
+from tracker.units import NS_PER_US, counted
 
 _BEFORE_ALL = np.iinfo(np.int64).min
 
@@ -49,6 +50,18 @@ class Windows(Struct, frozen=True):
     def marker_of(self, step: int) -> int:
         """Return how long the markers of a step last together, in ns."""
         return int(self.marker_ns[self.step == step].sum())
+
+
+def overlap_warning(markers: Markers) -> str:
+    """Return a sentence where markers overlap or nest, else ''."""
+    order = np.lexsort((-markers.end_ns, markers.start_ns))
+    ends_late = markers.end_ns[order][:-1] > markers.start_ns[order][1:]
+    # clocks of whole microseconds let neighbours overlap by one
+    overlap_ns = (markers.end_ns[order][:-1] - markers.start_ns[order][1:])[ends_late]
+    count = int((overlap_ns > NS_PER_US).sum())
+    if not count:
+        return ""
+    return f"{counted(count, 'step marker')} overlap the next one: a step ends where the next one begins"
 
 
 def cut_windows(

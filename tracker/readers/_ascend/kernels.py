@@ -11,6 +11,7 @@ from msgspec import Struct
 from tracker.errors import SourceError
 from tracker.profile import I8, I32, I64, MISSING, DeviceKind, KernelMetrics, Strings
 from tracker.readers._ascend.csv_tables import NOTHING, SKIP_OR_EXPORT, CsvTable
+from tracker.readers._ascend.mindspore import kernel_name
 from tracker.readers._ascend.shapes import formats_text, shapes_text, types_text
 from tracker.readers._ascend.spellings import KERNEL_COLUMNS, column_of
 from tracker.readers._ascend.stacks import split_stack
@@ -123,8 +124,8 @@ def _check(table: CsvTable, start: I64, duration: I64) -> None:
 
 
 def _bare_name(cell: str) -> str:
-    """The name without the call stack that MindSpore glues to it."""
-    return split_stack(_said(cell))[0]
+    """The name without the call stack and the operator that MindSpore glues to it."""
+    return kernel_name(split_stack(_said(cell))[0])
 
 
 def _said(cell: str) -> str:

@@ -2,7 +2,8 @@
 
 `*_ascend_pt`, `*_ascend_ms`, `ASCEND_PROFILER_OUTPUT`, or one of the two main files alone. Kernels are those of
 kernel_details.csv; the op that launched one is found by the async_npu arrow of trace_view.json that ends where the
-kernel starts.
+kernel starts. An operator that MindSpore calls `Kernel::KernelLaunch::Default/network-Net/fc-Dense/MatMul-op12` is
+MatMul in the module Default/network-Net/fc-Dense.
 """
 
 from __future__ import annotations
@@ -35,7 +36,11 @@ _NUMBER_TIME: Final = re.compile(rb'"ts"\s*:\s*\d')
 # what CANN's own msprof_*.json has not: the events of the framework
 _FRAMEWORK: Final = re.compile(rb'"cat"\s*:\s*"(?:cpu_op|python_function|enqueue|dequeue|async_npu)"')
 _OWN: Final = re.compile(rb'"(?:Ascend Hardware|CANN|Overlap Analysis|async_npu)"')
-_HEADER: Final = re.compile(rb"(?:\xef\xbb\xbf)?[^\r\n]*\bName\b[^\r\n]*\bAccelerator Core\b[^\r\n]*\bDuration")
+# a table with Op Name is that of CANN
+_HEADER: Final = re.compile(
+    rb"(?![^\r\n]*\bOp ?Name\b)(?=[^\r\n]*\bName\b)(?=[^\r\n]*\bAccelerator Core\b)(?=[^\r\n]*\bDuration)",
+    re.IGNORECASE,
+)
 
 
 def sniff(path: Path, head: bytes) -> bool:

@@ -343,6 +343,8 @@ def _missing(read: _Read, layout: Layout, events: Events) -> Iterator[str]:
         yield f"partial: {read.partial}"
     if read.trace is not None and read.trace.skipped:
         yield f"{read.trace.skipped} events with impossible times were left out"
+    if read.trace is not None:
+        yield from read.trace.notes
     if read.trace is not None and read.trace.left_open:
         yield "trace_view.json was never closed: its last ] is missing, all events before it are whole"
     states_free = bool((read.steps.idle_ns != MISSING).any())

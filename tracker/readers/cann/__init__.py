@@ -26,8 +26,9 @@ NAME: Final = "cann"
 _SNIFF_BYTES: Final = 1 << 18
 NAMED: Final = re.compile(r"msprof(?!_tx)\w*\.json(?:\.gz)?", re.IGNORECASE)
 _PROCESS: Final = re.compile(rb'"name"\s*:\s*"(?:Ascend Hardware|CANN|Overlap Analysis|HCCL|Communication|AscendCL)"')
+# as the titles are read: in any order, case and spelling of _ascend/spellings.py
 _HEADER: Final = re.compile(
-    rb"(?:\xef\xbb\xbf)?[^\r\n]*\bOp Name\b[^\r\n]*\bTask Start Time\b[^\r\n]*\bTask Duration\b"
+    rb"(?=[^\r\n]*\bOp ?Name\b)(?=[^\r\n]*\b(?:Task ?)?Start ?Time\b)(?=[^\r\n]*\b(?:Task ?)?Duration\b)", re.IGNORECASE
 )
 
 

@@ -242,6 +242,7 @@ def _missing(read: _Read, events: Events, *, is_dated: bool) -> Iterator[str]:
         yield f"partial: {read.timeline.partial}"
     if read.timeline and read.timeline.trace.skipped:
         yield f"{read.timeline.trace.skipped} events with impossible times were left out"
+    yield from read.timeline.trace.notes if read.timeline else ()
     for name in read.timeline.trace.left_open if read.timeline else ():
         yield f"{name} was never closed: its last ] is missing, all events before it are whole"
     if read.timeline is None:

@@ -21,7 +21,7 @@ _INTEGER: Final = "<i8"
 _SURROGATES: Final = "surrogatepass"  # JSON may hold halves of pairs, and so may names
 _FLOATS_OF_A_STEP: Final = frozenset({"samples_per_second"})
 _OWN_OF_A_STEP: Final = ("step", "start_ns", "steps", "marker_ns")
-_LATER: Final = frozenset({"marker_ns"})
+_LATER: Final = frozenset({"marker_ns", "host_idle_ns"})
 """Columns that packs of an earlier version lack: all of them are missing there."""
 
 BREAKDOWNS: Final = {
@@ -62,9 +62,9 @@ def packed_breakdowns(rows: Rows, pool: Strings) -> dict[str, bytes]:
 
 def unpacked_breakdowns(table: Mapping[str, Column]) -> tuple[Breakdown, tuple[StepRow, ...]]:
     """The breakdown of the capture and its steps, from the columns of BREAKDOWNS, which have at least one row."""
-    columns = (_known(table[name]) for name in Breakdown.__struct_fields__)
+    unknown = [None] * len(table["step"])
+    columns = (_known(table[name]) if name in table else unknown for name in Breakdown.__struct_fields__)
     breakdowns = [Breakdown(*values) for values in zip(*columns, strict=True)]
-    unknown = [None] * len(breakdowns)
     own = [_known(table[name]) if name in table else unknown for name in _OWN_OF_A_STEP]
     rows = [
         StepRow(step, start_ns, part, steps, marker_ns)

@@ -2,7 +2,8 @@
 
 What `Profiler(timer_only=True)` prints, and the benchmark logs of PaddleClas, PaddleSeg, PaddleDetection, PaddleNLP and
 of its Transformer, plain or coloured, since 2020. One log is one capture; each of its lines is a step row, the first
-one, in which the model warms up, included. The number of a log is the median of its lines.
+one, in which the model warms up, included. The number of a log is the median of its lines. Of several trainings that
+were appended to one log the last one counts. The unit of a throughput is part of its series.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ NAME: Final = "paddle_log"
 
 # a number that is no address: `ips: 127.0.0.1` names a host
 _SAYS: Final = re.compile(
-    rb"\b(?:avg_)?(?:batch_cost|reader_cost|ips) ?: *\d+\.\d+(?![.\d])|(?<!=)={8,}+Perf Summary={8,}"
+    rb"\b(?:avg_)?(?:batch_cost|reader_cost|ips)(?: ?: *|=)\d+\.\d+(?![.\d])|(?<!=)={8,}+Perf Summary={8,}"
 )
 
 

@@ -13,13 +13,16 @@ from tracker.readers._times import MAX_NS
 from tracker.units import NS_PER_S, NS_PER_US
 
 _NUMBER: Final = r"(\d{1,12}(?:\.\d{1,12})?)(?![.\d])"
+# `batch_cost: 0.37`; `batch_cost=0.37`: PaddleSeg until 2021
+_IS: Final = r"(?: ?: *|=)"
 # reader_cost (Paddle's timer, PaddleClas, PaddleSeg), avg_reader_cost (PaddleNLP), data_cost (PaddleDetection)
-_READER: Final = re.compile(rf"\b(?:avg_)?(?:reader|data)_cost ?: *{_NUMBER} *(ms|us|s)?")
+_READER: Final = re.compile(rf"\b(?:avg_)?(?:reader|data)_cost{_IS}{_NUMBER} *(ms|us|s)?")
 # elapse: PaddleClas before 2021
-_BATCH: Final = re.compile(rf"\b(?:(?:avg_)?batch_cost|elapse) ?: *{_NUMBER} *(ms|us|s)?")
-_SPEED: Final = re.compile(rf"\b(?:avg_|average_)?speed ?: *{_NUMBER} *steps?/s")
-_IPS: Final = re.compile(rf"\b(?:avg_)?ips ?: *{_NUMBER} *(?:([A-Za-z]+)/s)?")
-_STEP: Final = re.compile(r"\b(?:step_idx|step|iter)s?:? *(\d{1,12})")
+_BATCH: Final = re.compile(rf"\b(?:(?:avg_)?batch_cost|elapse){_IS}{_NUMBER} *(ms|us|s)?")
+_SPEED: Final = re.compile(rf"\b(?:avg_|average_)?speed{_IS}{_NUMBER} *steps?/s")
+_IPS: Final = re.compile(rf"\b(?:avg_)?ips{_IS}{_NUMBER} *(?:([A-Za-z]+)/s)?")
+_STEP: Final = re.compile(r"\b(?:step_idx|step|iter)s?(?::? *|=)(\d{1,12})", re.IGNORECASE)
+_EPOCH: Final = re.compile(r"\bepoch(?::? *|=)\[?(\d{1,9})", re.IGNORECASE)
 _LARGEST: Final = 1e9
 _SLOWEST: Final = 1e-6
 """Steps per second; whatever is printed as less is nothing."""
@@ -42,7 +45,7 @@ _OF_ONE_RANK: Final = re.compile(
 class Speed(Struct, frozen=True):
     """One logged interval: the mean time of a step and of its wait for data in ns, and the throughput with its unit.
 
-    None for what the line does not say; `unit` like `images/s`. `step`: the number that the line gives.
+    None for what the line does not say; `unit` like `images/s`. `step`, `epoch`: the numbers that the line gives.
     """
 
     step: int | None
@@ -50,6 +53,7 @@ class Speed(Struct, frozen=True):
     loading_ns: int | None
     throughput: float | None
     unit: str
+    epoch: int | None = None
 
 
 class Spread(Struct, frozen=True):
@@ -66,9 +70,9 @@ def speed_of(line: str) -> Speed | None:
     """The interval that a line reports; None for any other line, and for the sums at the end of an epoch.
 
     >>> speed_of("iter 5:  reader_cost: 0.00038 s batch_cost: 0.02462 s ips: 649.757 images/s")
-    Speed(step=5, step_ns=24620000, loading_ns=380000, throughput=649.757, unit='images/s')
+    Speed(step=5, step_ns=24620000, loading_ns=380000, throughput=649.757, unit='images/s', epoch=None)
     >>> speed_of("global step 20, epoch: 0, batch: 19, loss: 11.2, speed: 2.00 step/s, ips :63.96 sequences/s")
-    Speed(step=20, step_ns=500000000, loading_ns=None, throughput=63.96, unit='sequences/s')
+    Speed(step=20, step_ns=500000000, loading_ns=None, throughput=63.96, unit='sequences/s', epoch=0)
     """
     if _END.search(line):
         return None
@@ -82,13 +86,14 @@ def speed_of(line: str) -> Speed | None:
     says_throughput = ips is not None and (ips[2] is not None or step_ns is not None)
     if step_ns is None and not says_throughput:
         return None
-    reader, step = _READER.search(line), _STEP.search(line)
+    reader, step, epoch = _READER.search(line), _STEP.search(line), _EPOCH.search(line)
     return Speed(
         int(step[1]) if step else None,
         step_ns,
         _ns(reader) if reader else None,
         float(ips[1]) if ips is not None and says_throughput else None,
         f"{ips[2]}/s" if ips is not None and ips[2] else "",
+        int(epoch[1]) if epoch else None,
     )
 
 

@@ -21,7 +21,13 @@ from tracker.units import NS_PER_S
 _UNITS: Final = re.compile(r"Time Unit: *(?P<time>\w+), *IPS Unit: *(?P<ips>[\w/]+)")
 _RATIO: Final = re.compile(r"Reader Ratio: *(\d{1,9}(?:\.\d{1,9})?) ?%")
 _STEPS_PER_SECOND: Final = ("steps/s", "step/s")
+_PAUSE_NS: Final = 600 * NS_PER_S
+"""Where lines do not number their epoch, only a pause this long tells a new training from a new epoch."""
 TIME_ZONE: Final = "not stated; times are taken as UTC"
+
+
+_Reported = tuple[Speed, int | None, bool]
+"""A speed, the last clock before it, and whether its throughput is surely that of one process."""
 
 
 class _Log(Struct):
@@ -29,9 +35,12 @@ class _Log(Struct):
 
     `of_one_rank`: whether each throughput is surely that of one process. `ranks`: whose lines report a speed, where
     prefixes name the ranks; the speeds are those of the first one, since each rank reports the same steps.
+    `trainings`: how many begin in it, of which the last one counts. `said_since`: what lines say behind the last speed.
     """
 
     said: Said = field(default_factory=Said)
+    said_since: Said = field(default_factory=Said)
+    trainings: int = 1
     speeds: list[Speed] = field(default_factory=list)
     of_one_rank: bool = True
     spreads: list[Spread] = field(default_factory=list)
@@ -44,12 +53,15 @@ class _Log(Struct):
         """Reads all lines, each with the rank that its prefix names."""
         units = ("s", "")
         clock = None
-        reported: dict[int | None, list[tuple[Speed, int | None, bool]]] = {}
+        reported: dict[int | None, list[_Reported]] = {}
         for rank, line in lines:
             now = clock_of(line)
             clock = clock if now is None else now
             speed = speed_of(line)
             if speed is not None:
+                if rank in reported and _begins_anew(reported[rank][-1], speed, clock):
+                    self._forget_training(reported)
+                self.said_since = Said()
                 is_of_one = speed.throughput is None or counts_one_rank(line)
                 reported.setdefault(rank, []).append((speed, clock, is_of_one))
             elif spread := spread_of(line, units):
@@ -60,9 +72,18 @@ class _Log(Struct):
                 self.reader_ratio = float(match[1])
             else:
                 self.said.take(line)
+                self.said_since.take(line)
         self._take_speeds(reported)
 
-    def _take_speeds(self, reported: Mapping[int | None, Sequence[tuple[Speed, int | None, bool]]]) -> None:
+    def _forget_training(self, reported: dict[int | None, list[_Reported]]) -> None:
+        """Begin again with another training in the same file: launchers open a log to append to it."""
+        reported.clear()
+        self.trainings += 1
+        self.spreads, self.reader_ratio = [], None
+        if self.said_since.values or self.said_since.stated.values:
+            self.said = self.said_since
+
+    def _take_speeds(self, reported: Mapping[int | None, Sequence[_Reported]]) -> None:
         """The speeds of the first rank, with their clocks; those of lines without a prefix where no line has one."""
         self.ranks = tuple(sorted(rank for rank in reported if rank is not None))
         chosen = reported.get(self.ranks[0] if self.ranks else None, ())
@@ -70,6 +91,21 @@ class _Log(Struct):
         self.of_one_rank = all(is_of_one for _, _, is_of_one in chosen)
         if chosen:
             self.started_ns, self.ended_ns = chosen[0][1], chosen[-1][1]
+
+
+def _begins_anew(last: _Reported, speed: Speed, clock: int | None) -> bool:
+    """Whether a line is of another training than the line before of the same rank.
+
+    Steps and epochs of one training only rise, but for steps that are counted from 0 in each epoch.
+    """
+    before, clock_before, _ = last
+    if before.epoch is not None and speed.epoch is not None:
+        if speed.epoch != before.epoch:
+            return speed.epoch < before.epoch
+        return None not in (before.step, speed.step) and (speed.step or 0) < (before.step or 0)
+    if before.step is None or speed.step is None or speed.step >= before.step:
+        return False
+    return clock is not None and clock_before is not None and clock - clock_before > _PAUSE_NS
 
 
 def capture_of(text: SourceText) -> tuple[Capture, tuple[str, ...]]:
@@ -212,6 +248,8 @@ def _tables(log: _Log) -> dict[str, Any]:
 def _warnings(log: _Log) -> Iterator[str]:
     if not log.speeds:
         yield "only the Perf Summary: its means stand for one step, their number is not stated"
+    if log.trainings > 1:
+        yield f"the log holds {log.trainings} trainings, one appended to the other; the last one counts"
     if len(log.ranks) > 1:
         yield f"{len(log.ranks)} ranks report the speed; the steps are those of rank {log.ranks[0]}"
     if len({speed.unit for speed in log.speeds if speed.throughput is not None}) > 1:

@@ -82,7 +82,7 @@ def captures_of(
     warnings = [f"partial: {partial}"] if partial else []
     if collector.skipped:
         warnings.append(f"{collector.skipped} events with impossible times were left out")
-    return tuple(_captures(collector, trace, top, text, partial)), tuple(warnings)
+    return tuple(_captures(collector, trace, top, text, partial)), (*warnings, *chunks.notes)
 
 
 class _Trace(Struct, frozen=True):

@@ -2,6 +2,14 @@
 
 Of NVIDIA, AMD and CPU runs. A trace is an object with `traceEvents`, or in the earliest exports the bare list of
 events. One capture per host process and device.
+
+A process that runs no operator and launches nothing is no rank: its calls are host calls of the first process, its
+counters are left out. Ranks that were merged into one trace are captures of their own where their processes are called
+`[TP00] 4100`. Memory belongs to the device that the allocator names. Of other makers than NVIDIA, AMD and Intel the
+vendor is `unknown`; `<vendor>_runtime` and `<vendor>_driver` are host calls. Without ProfilerStep, annotations of
+engines (`execute_...`, `step[...]`, `iteration 3`, `batch 3`) are the steps, where they repeat and do not overlap.
+Numbers of steps that stand there twice are counted on. An event whose text is broken is mended or left out, and
+counted.
 """
 
 from __future__ import annotations

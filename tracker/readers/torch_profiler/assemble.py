@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -10,6 +11,7 @@ from msgspec import Struct
 
 from tracker.profile import (
     I32,
+    I64,
     MISSING,
     NO_STEP,
     Allocations,
@@ -30,12 +32,18 @@ from tracker.readers._growing import Array
 from tracker.readers.torch_profiler.collectives import call_of_args
 from tracker.readers.torch_profiler.collector import Collector
 from tracker.readers.torch_profiler.cut import is_whole
+from tracker.readers.torch_profiler.engine_steps import steps_of_engine
 from tracker.readers.torch_profiler.facts import TraceFacts
 from tracker.readers.torch_profiler.flows import link_by_flow
+from tracker.readers.torch_profiler.kinds import REQUESTS_OF_COPIES, WAITS
 from tracker.readers.torch_profiler.op_collectives import calls_of_ops
+from tracker.units import counted
 
 Table = dict[str, Array]
 _ON_CPU: Final = 0  # c10::DeviceType::CPU; anything else is a device (CUDA 1, HIP 6, PrivateUse1 20)
+# [TP00] 4100, [rank 3] 4100: what scripts make of the processes and devices of the traces that they merge
+_MERGED: Final = re.compile(r"\[(?P<label>[^\]]{1,64})\] ?.{1,64}")
+_ONE_NUMBER: Final = re.compile(r"\D{0,32}(\d{1,6})")
 _TIMES: Final = (("ops", "start_ns", "end_ns"), ("frames", "start_ns", "end_ns"), ("launches", "start_ns", "end_ns"),
                  ("device", "start_ns", "end_ns"), ("allocations", "time_ns", "time_ns"),
                  ("markers", "start_ns", "end_ns"))  # fmt: skip
@@ -45,6 +53,8 @@ class Part(Struct, frozen=True):
     """One capture's share: its events, its device (None: host only), whether a device is in use, and its time span.
 
     `cut_steps`: the steps of a trace that ends early which are not wholly in it, and have no marker therefore.
+    `rank`: the rank that the name of the process states, where several ranks were merged into one trace; `process`: the
+    process as the trace calls it.
     """
 
     events: Events
@@ -53,10 +63,17 @@ class Part(Struct, frozen=True):
     start_ns: int
     end_ns: int
     cut_steps: tuple[int, ...] = ()
+    rank: int | None = None
+    process: str = ""
 
 
-def parts_of(collector: Collector, facts: TraceFacts, flow_category: str | None, *, is_cut: bool = False) -> list[Part]:
-    """The captures of a trace, the host process with most events first, devices in order of their ordinal.
+def parts_of(
+    collector: Collector, facts: TraceFacts, flow_category: str | None, *, is_cut: bool = False
+) -> tuple[list[Part], list[str]]:
+    """Return the captures of a trace, and what its reader should know of how they were told from each other.
+
+    The host process with most events comes first, or those of merged ranks in order of these; devices in order of their
+    ordinal.
 
     Empty when the trace holds no event that we know. `is_cut`: it ends in the middle of its events; then only the steps
     that are wholly in it are steps. Where none is, one marker without a number says that nothing belongs to a step.
@@ -64,7 +81,7 @@ def parts_of(collector: Collector, facts: TraceFacts, flow_category: str | None,
     assembly = _Assembly(collector, facts, flow_category)
     if is_cut:
         assembly.leave_out_cut_steps(expects_device=bool(facts.device_names))
-    return list(assembly.parts())
+    return list(assembly.parts()), assembly.notes
 
 
 class _Assembly:
@@ -81,7 +98,11 @@ class _Assembly:
         self.memory = dict(collector.memory.done())
         self.markers = dict(collector.markers.done())
         self.cut: tuple[int, ...] = ()
+        self.notes: list[str] = []
+        self.rows_of_device: I64 | None = None
+        self._leave_out_waits()
         self.process_of = self._number_processes()
+        self._take_steps_of_engine()
         self._place_markers()
         self._place_frames()
         chosen = collector.flow_codes.get(flow_category) if flow_category is not None else None
@@ -107,29 +128,118 @@ class _Assembly:
         for pid, number in zip(pids, rows.tolist() if count else [], strict=True):
             if number:
                 events[pid] = events.get(pid, 0) + number
-        order = sorted(events, key=lambda pid: (-events[pid], str(pid)))
+        idle = self._processes_that_run_nothing(pids, events)
+        order = sorted(events.keys() - idle, key=lambda pid: (-events[pid], str(pid)))
+        labels = {pid: label_of_merged(pid) for pid in order}
+        # ranks that were merged into one trace are what their names say, whichever has most events
+        self.labels = sorted({label for label in labels.values() if label})
+        if self.labels:
+            order.sort(key=lambda pid: labels[pid])
+        self.pids = order
         index = {pid: i for i, pid in enumerate(order)}
+        index |= self._host_calls_of_others(idle)
         self.process_count = max(1, len(order))
         return np.array([index.get(pid, -1) for pid in pids], dtype=np.int32)
 
-    def _place_markers(self) -> None:
-        """Gives each marker its process and keeps the outermost of one number.
+    def _processes_that_run_nothing(self, pids: list[Any], events: dict[Any, int]) -> set[Any]:
+        """Return the processes that are no ranks, since they run no operators and launch nothing: counters, drivers.
 
-        Markers of a process without ops (edited traces, a profiler in another process) belong to the first process that
-        has none of its own.
+        A trace of only such processes keeps them.
+        """
+        threads_that_run = {
+            int(thread)
+            for table in (self.ops, self.markers, self.frames, self.memory)
+            for thread in each_once(table["thread"]).tolist()
+        }
+        correlations = self.device["correlation"]
+        launched = np.isin(self.launches["correlation"], correlations[correlations >= 0])
+        threads_that_run |= set(each_once(self.launches["thread"][launched]).tolist())
+        active = {pids[thread] for thread in threads_that_run}
+        return events.keys() - active if events.keys() & active else set()
+
+    def _host_calls_of_others(self, idle: set[Any]) -> dict[Any, int]:
+        """Return the processes of calls that take time on the host although their process is no rank, with process 0.
+
+        What takes no time is a counter, and is left out.
+        """
+        takes_time = self.launches["end_ns"] > self.launches["start_ns"]
+        callers = set(each_once(self.launches["thread"][takes_time]).tolist())
+        calling = {pid for pid in idle if any(self.thread_keys[thread][0] == pid for thread in callers)}
+        for pid in sorted(idle, key=str):
+            threads = [thread for thread, (other, _) in enumerate(self.thread_keys) if other == pid]
+            calls = int(np.isin(self.launches["thread"], threads).sum())
+            what = "are host calls of the first process" if pid in calling else "are left out"
+            events = counted(calls, "event")
+            self.notes.append(f"process {pid} runs no operator and launches nothing, so it is no rank: {events} {what}")
+        return dict.fromkeys(calling, 0)
+
+    def _leave_out_waits(self) -> None:
+        """Take the events away in which a device only waits, and make copies of those that move data."""
+        texts = self.strings.texts
+        names = {code for code in each_once(self.device["name"]).tolist() if texts[code] in WAITS}
+        copies = {code for code in each_once(self.device["name"]).tolist() if texts[code] in REQUESTS_OF_COPIES}
+        if copies:
+            is_copy = np.isin(self.device["name"], list(copies))
+            self.device["kind"] = np.where(is_copy, DeviceKind.COPY, self.device["kind"]).astype(np.int8)
+        if names:
+            works = ~np.isin(self.device["name"], list(names))
+            self.rows_of_device = np.cumsum(works) - 1
+            self.device = {name: column[works] for name, column in self.device.items()}
+
+    def _take_steps_of_engine(self) -> None:
+        """Make steps of the annotations of an inference engine or a loop, where no ProfilerStep marks any."""
+        if len(self.markers["step"]):
+            return
+        found = steps_of_engine(self.ops, self.strings)
+        if found is None:
+            return
+        rows, numbers, name = found
+        kept = {column: self.ops[column][rows] for column in ("start_ns", "end_ns", "thread", "name")}
+        self.markers = kept | {"step": numbers}
+        self.notes.append(f"no ProfilerStep marks a step: the {len(rows)} annotations such as {name} do")
+
+    def _place_markers(self) -> None:
+        """Gives each marker its process, and keeps the outermost of those of one number that overlap.
+
+        Those of one number that do not overlap are steps of two cycles, which are numbered on. Markers of a process
+        without ops (edited traces, a profiler in another process) belong to the first process that has none of its own.
         """
         process = self.process_of[self.markers["thread"]]
         if len(process) and (process < 0).any():
             without = [p for p in range(self.process_count) if not (process == p).any()]
             process = np.where(process < 0, without[0] if without else 0, process)
         length = self.markers["end_ns"] - self.markers["start_ns"]
-        order = np.lexsort((self.markers["start_ns"], -length, self.markers["step"], process))
-        key = np.stack([process[order], self.markers["step"][order]])
-        first = np.ones(len(order), dtype=bool)
-        first[1:] = (key[:, 1:] != key[:, :-1]).any(axis=0)
-        kept = order[first]
-        kept = kept[np.argsort(self.markers["start_ns"][kept], kind="stable")]
-        self.markers = {name: column[kept] for name, column in self.markers.items()} | {"process": process[kept]}
+        order = np.lexsort((-length, self.markers["start_ns"], self.markers["step"], process))
+        ends: dict[tuple[int, int], int] = {}
+        kept = []
+        for row in order.tolist():
+            key = int(process[row]), int(self.markers["step"][row])
+            if key not in ends or int(self.markers["start_ns"][row]) >= ends[key]:
+                kept.append(row)
+                ends[key] = int(self.markers["end_ns"][row])
+            elif length[row] > length[kept[-1]]:
+                # it began later and lasts longer than the one that it overlaps
+                kept[-1] = row
+                ends[key] = int(self.markers["end_ns"][row])
+        kept.sort(key=lambda row: int(self.markers["start_ns"][row]))
+        chosen = np.array(kept, dtype=np.int64)
+        markers = {name: column[chosen] for name, column in self.markers.items()} | {"process": process[chosen]}
+        if len(ends) < len(kept):
+            markers["step"] = self._number_cycles(markers)
+        self.markers = markers
+
+    def _number_cycles(self, markers: Table) -> Array:
+        """Return the numbers of steps, in each process counted on where they begin again."""
+        steps = markers["step"].copy()
+        for process in each_once(markers["process"]).tolist():
+            added = highest = 0
+            for row in np.flatnonzero(markers["process"] == process).tolist():
+                if highest and int(steps[row]) + added <= highest:
+                    added = highest + 1 - int(steps[row])
+                steps[row] += added
+                highest = max(highest, int(steps[row]))
+        self.notes.append("numbers of steps stand there twice, as in cycles of one schedule: they are counted on")
+        return steps
 
     def leave_out_cut_steps(self, *, expects_device: bool) -> None:
         """Takes away the markers of steps that are not wholly in the file. `expects_device`: the trace names one."""
@@ -173,6 +283,8 @@ class _Assembly:
         count = len(self.device["start_ns"])
         if self.process_count == 1:
             return np.zeros(count, dtype=np.int32)
+        if self.labels:
+            return self._device_processes_by_label()
         launcher = self.process_of[self.launches["thread"]]
         known = self.launches["correlation"] >= 0
         owns = np.stack(
@@ -190,13 +302,23 @@ class _Assembly:
             owner[here & ~single] = votes.argmax() if votes.any() else launches.argmax()
         return owner.astype(np.int32)
 
+    def _device_processes_by_label(self) -> I32:
+        """Host process of each device event of merged ranks: the one whose name has the label of its lane.
+
+        Each rank numbers its launches by itself, so that a correlation says nothing of another rank.
+        """
+        process_of_label = {label_of_merged(pid): number for number, pid in reversed(list(enumerate(self.pids)))}
+        lanes = [process_of_label.get(label_of_merged(pid), 0) for pid, _ in self.thread_keys]
+        return np.array(lanes, dtype=np.int32)[self.device["thread"]]
+
     def _resolve_collectives(self, collector: Collector, facts: TraceFacts) -> None:
         calls = CallTable()
         self.ops["collective"] = np.full(len(self.ops["start_ns"]), -1, dtype=np.int32)
         for row, call in calls_of_ops(collector.op_calls, self.ops, facts.groups):
             self.ops["collective"][row] = calls.index(call)
         self.device["collective"] = np.full(len(self.device["start_ns"]), -1, dtype=np.int32)
-        for row, args in collector.kernel_calls:
+        for number, args in collector.kernel_calls:
+            row = number if self.rows_of_device is None else int(self.rows_of_device[number])
             kernel_call = call_of_args(args, facts.groups)
             if kernel_call is not None:
                 self.device["collective"][row] = calls.index(kernel_call)
@@ -263,19 +385,38 @@ class _Assembly:
         uses_device = len(events.device) > 0 or len(events.launches) > 0 or bool(events.allocations.on_device.any())
         start_ns = min(int(starts.min()) for starts, _ in spans)
         end_ns = max(int(ends.max()) for _, ends in spans)
-        return Part(events, _known(ordinal), uses_device, start_ns, end_ns, self.cut)
+        pid = self.pids[process] if process < len(self.pids) else ""
+        rank = self._rank_of_label(label_of_merged(pid)) if is_first else None
+        return Part(events, _known(ordinal), uses_device, start_ns, end_ns, self.cut, rank, str(pid))
+
+    def _rank_of_label(self, label: str) -> int | None:
+        """Return the rank of a merged trace: the one number of its label, or its place where labels have several."""
+        if label not in self.labels:
+            return None
+        numbers = [_ONE_NUMBER.fullmatch(other) for other in self.labels]
+        ranks = [int(match[1]) for match in numbers if match]
+        if len(set(ranks)) < len(self.labels):
+            ranks = list(range(len(self.labels)))
+        return ranks[self.labels.index(label)]
 
     def _of_process(self, table: Table, process: int) -> Table:
         mine = self.process_of[table["thread"]] == process
         return dict(table) if mine.all() else {name: column[mine] for name, column in table.items()}
 
     def _memory_of(self, memory: Table, ordinal: int | None, ordinals: list[int], *, is_first: bool) -> Table:
-        """The allocations of one of several devices of a process; host memory and unknown devices go with the first."""
-        if len(ordinals) < 2:
-            return memory
+        """The allocations of one device of a process; host memory and unknown devices go with the first.
+
+        What was allocated on a device that runs nothing belongs to none of the captures. Where no allocation is on a
+        device that runs something, profiler and allocator number the devices in two ways: one device is that one.
+        """
         on_device = memory["device_type"] != _ON_CPU
-        elsewhere = on_device & np.isin(memory["device_id"], [o for o in ordinals if o != ordinal])
-        mine = ~elsewhere if is_first else on_device & (memory["device_id"] == ordinal)
+        named = on_device & (memory["device_id"] != MISSING)
+        numbers = each_once(memory["device_id"][named])
+        if ordinal is None or ordinal == MISSING or (len(numbers) == 1 and not np.isin(numbers, ordinals).any()):
+            return memory if is_first else {name: column[:0] for name, column in memory.items()}
+        mine = named & (memory["device_id"] == ordinal)
+        if is_first:
+            mine |= ~named
         return {name: column[mine] for name, column in memory.items()}
 
     def _allocations(self, memory: Table) -> Allocations:
@@ -294,6 +435,16 @@ class _Assembly:
 
     def _thread_name(self, thread: int) -> str:
         return self.thread_names.get(thread) or f"thread {self.thread_keys[thread][1]}"
+
+
+def label_of_merged(pid: object) -> str:
+    """Return the label that a script which merges traces puts in front of the number of a process.
+
+    >>> label_of_merged("[TP00] 4100"), label_of_merged(4100), label_of_merged("python")
+    ('TP00', '', '')
+    """
+    match = _MERGED.fullmatch(pid) if isinstance(pid, str) else None
+    return match["label"] if match else ""
 
 
 def _known(ordinal: int | None) -> int | None:

@@ -18,7 +18,8 @@ from tracker.readers._collectives import Call, kind_of, role_of
 from tracker.readers.torch_profiler.schema import Args, plain
 
 RECORD: Final = "record_param_comms"
-_ANNOTATION: Final = re.compile(r"(?:nccl|rccl|gloo|ucc|mpi|xccl|hccl):(.+)")
+# the libraries of all makers: nccl, rccl, xccl, hccl, mccl, cncl, ...
+_ANNOTATION: Final = re.compile(r"(?:[a-z]{1,2}ccl|cncl|gloo|ucc|mpi):(.+)")
 
 # at::ScalarType names (kernel args) and TypeMeta names (Input type) -> name, bytes of one element
 _DATA_TYPES: Final[Mapping[str, tuple[str, int]]] = {

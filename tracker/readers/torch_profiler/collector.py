@@ -24,7 +24,7 @@ from tracker.readers.torch_profiler.kinds import (
     LEVEL,
     MEMORY,
     OPS,
-    SLICES,
+    bucket_of,
     stream_of,
 )
 from tracker.readers.torch_profiler.op_texts import OpNames, Texts
@@ -117,13 +117,16 @@ class Collector:
 
     def _sort(self, events: Sequence[AnyEvent]) -> list[Bucket]:
         buckets: list[Bucket] = [[] for _ in range(10)]
-        put: dict[str | None, Any] = {category: buckets[kind].append for category, kind in SLICES.items()}
+        put: dict[str | None, Any] = {}
         memory = buckets[MEMORY].append
         flow = buckets[FLOWS].append
         for event in events:
             phase = event.ph
             if phase == "X":
-                take = put.get(event.cat)
+                if event.cat not in put:
+                    bucket = bucket_of(event.cat)
+                    put[event.cat] = None if bucket is None else buckets[bucket].append
+                take = put[event.cat]
                 if take is not None:
                     take(event)
             elif phase in ("i", "I"):

@@ -25,6 +25,12 @@ _RANK_IN_NAME: Final = re.compile(r"rank[-_]?(\d{1,9})", re.IGNORECASE)
 _SHORT: Final = re.compile(r"[\w.,:+/ -]{1,80}")
 _AMD: Final = re.compile(r"\b(?:AMD|Instinct|Radeon)\b", re.IGNORECASE)
 _INTEL: Final = re.compile(r"\bIntel\b", re.IGNORECASE)
+_NVIDIA: Final = re.compile(
+    r"\b(?:NVIDIA|Tesla|GeForce|Quadro|RTX|GTX|TITAN|GRID|Orin|Xavier|Jetson|"
+    r"[AHBVPLTK]\d{1,3}[A-Z]{0,2}|G[HB]\d{3}|MX\d{3})\b",
+    re.IGNORECASE,
+)
+_UNKNOWN_VENDOR: Final = "unknown"
 _UNIX_US: Final = 10**15
 """Times above this (2001-09-09) are taken for UTC where the trace has no base time."""
 
@@ -42,6 +48,7 @@ class TraceFacts(Struct, frozen=True):
     configuration: Mapping[str, str]
     device_names: Mapping[int, str]
     is_amd: bool = field(default=False)
+    is_nvidia: bool = field(default=False)
 
     def device(self, ordinal: int | None, *, in_use: bool) -> Device:
         """The device `ordinal`: cpu when none is in use, unknown when the trace does not name it.
@@ -57,8 +64,16 @@ class TraceFacts(Struct, frozen=True):
             name = names.pop()
         if not name:
             return UNKNOWN_DEVICE
-        vendor = "AMD" if self.is_amd or _AMD.search(name) else "Intel" if _INTEL.search(name) else "NVIDIA"
+        vendor = self._vendor(name)
         return Device(vendor, name.removeprefix(f"{vendor} ").strip())
+
+    def _vendor(self, name: str) -> str:
+        """Return who makes a device, by its name or by the libraries of its maker; many makers write such traces."""
+        if self.is_amd or _AMD.search(name):
+            return "AMD"
+        if _INTEL.search(name):
+            return "Intel"
+        return "NVIDIA" if self.is_nvidia or _NVIDIA.search(name) else _UNKNOWN_VENDOR
 
     def utc_ns(self, time_ns: int) -> int | None:
         """UTC of an event time, None where the trace's clock is not absolute."""
@@ -86,6 +101,7 @@ def facts_of(top: Top, path: Path) -> TraceFacts:
         configuration=configuration_of_groups((group.role, group.size) for group in groups.values()),
         device_names=_device_names(top.deviceProperties),
         is_amd=any(v is not None for v in (top.roctracer_version, top.hip_runtime_version, top.hip_driver_version)),
+        is_nvidia=any(v is not None for v in (top.cupti_version, top.cuda_runtime_version, top.cuda_driver_version)),
     )
 
 

@@ -17,13 +17,7 @@ SLICES: Final[Mapping[str, int]] = {
     "python_function": FRAMES,
     "cuda_runtime": RUNTIME,
     "Runtime": RUNTIME,
-    "xpu_runtime": RUNTIME,
-    "mtia_runtime": RUNTIME,
-    "privateuse1_runtime": RUNTIME,
-    "glow_runtime": RUNTIME,
     "cuda_driver": DRIVER,
-    "xpu_driver": DRIVER,
-    "privateuse1_driver": DRIVER,
     "kernel": KERNELS,
     "Kernel": KERNELS,
     "mtia_ccp_events": KERNELS,
@@ -32,11 +26,32 @@ SLICES: Final[Mapping[str, int]] = {
     "gpu_memset": MEMSETS,
     "Memset": MEMSETS,
 }
+ENDS_OF_VENDORS: Final[Mapping[str, int]] = {"_runtime": RUNTIME, "_driver": DRIVER}
+"""How the category of host calls ends that a back end of any vendor writes: `musa_runtime`, `xpu_driver`."""
 FLOW_CATEGORIES: Final = frozenset(("async", "async_cpu_to_gpu", "async_gpu", "ac2g", "async_npu"))
 KIND: Final = {KERNELS: DeviceKind.KERNEL, COPIES: DeviceKind.COPY, MEMSETS: DeviceKind.MEMSET}
 LEVEL: Final = {RUNTIME: LaunchLevel.RUNTIME, DRIVER: LaunchLevel.DRIVER}
 
+WAITS: Final = frozenset(("event_wait", "event_record"))
+"""Events on the lanes of MTIA in which the device does nothing."""
+REQUESTS_OF_COPIES: Final = frozenset(("dma_request",))
+"""Events on the lanes of MTIA that move data."""
+
 _STREAM: Final = re.compile(r"\d{1,18}$")
+
+
+def bucket_of(category: str | None) -> int | None:
+    """Return the bucket of the slices of a category, None for those that we do not take.
+
+    >>> bucket_of("cpu_op") == OPS, bucket_of("musa_runtime") == RUNTIME, bucket_of("_runtime"), bucket_of(None)
+    (True, True, None, None)
+    """
+    if category is None or category in SLICES:
+        return None if category is None else SLICES[category]
+    for end, bucket in ENDS_OF_VENDORS.items():
+        if category.endswith(end) and len(category) > len(end):
+            return bucket
+    return None
 
 
 def stream_of(said: object) -> int:

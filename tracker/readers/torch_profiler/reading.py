@@ -37,11 +37,11 @@ def captures_of(
     collector.release()
     facts = facts_of(_top(text, chunks.top_text), text.path)
     partial = "the gzip stream ends early" if text.ended_early else chunks.partial
-    parts = parts_of(collector, facts, options.flow_category, is_cut=bool(partial) and not chunks.has_all)
+    parts, notes = parts_of(collector, facts, options.flow_category, is_cut=bool(partial) and not chunks.has_all)
     partial += left_out(step for part in parts for step in part.cut_steps)
     # the rank belongs to the first: one trace is written by one rank
     captures = tuple(_capture(part, facts, text.source(), partial, is_first=i == 0) for i, part in enumerate(parts))
-    return captures, _warnings(collector, captures, options, partial)
+    return captures, (*_warnings(collector, captures, options, partial), *chunks.notes, *notes)
 
 
 def _top(text: SourceText, top_text: bytes) -> Top:
@@ -57,7 +57,7 @@ def _top(text: SourceText, top_text: bytes) -> Top:
 def _capture(part: Part, facts: TraceFacts, source: Source, partial: str, *, is_first: bool) -> Capture:
     started_at_ns = facts.utc_ns(part.start_ns)
     return Capture(
-        rank=facts.rank if is_first else None,
+        rank=part.rank if part.rank is not None else facts.rank if is_first else None,
         world_size=facts.world_size,
         host=facts.host,
         device=facts.device(part.ordinal, in_use=part.uses_device),
@@ -71,6 +71,7 @@ def _capture(part: Part, facts: TraceFacts, source: Source, partial: str, *, is_
         quality_reason=partial,
         events=part.events,
         configuration=facts.configuration,
+        process=part.process,
         clock_zero_ns=0 if started_at_ns is None else started_at_ns - part.start_ns,
     )
 
@@ -87,7 +88,8 @@ def _warnings(collector: Collector, captures: Sequence[Capture], options: ReadOp
         warnings.append(f"{collector.skipped} events with impossible times were left out")
     if options.flow_category is not None and options.flow_category not in collector.flow_codes:
         warnings.append(f"no flow events of category '{options.flow_category}'; linked by correlation")
-    if captures and not collector.markers.rows and not partial:
+    has_steps = any(one.events is not None and len(one.events.markers) for one in captures)
+    if captures and not has_steps and not partial:
         warnings.append("no ProfilerStep marks a step (prof.step()): the whole capture is one step")
     if captures and not any(one.events is not None and _has_work(one.events) for one in captures):
         warnings.append("no event of a known category is an operator or a kernel: idle time is all time without copies")

@@ -55,11 +55,14 @@ from tracker.units import (
 _FACTS: Final = 12
 _GRAIN: Final = ("stage", "rank", "step")
 _SPAN: Final = "E2E is the device's span: from the first start to the last end of its activity"
+_FAR_AWAY: Final = 10
+"""A step that took so many times as long as others does not choose their unit."""
 _RANKS_BESIDE: Final = 4  # more ranks than this are summed up as minimum, median, maximum
 _KERNEL: Final = ("name", "canonical_name", "type", "core_type", "input_shapes")
 _BREAKDOWN: Final = {
     "duration_ns": "duration", "e2e_ns": "E2E", "compute_ns": "  compute",
-    "exposed_communication_ns": "  exposed communication", "exposed_copy_ns": "  exposed copies", "idle_ns": "  idle",
+    "exposed_communication_ns": "  exposed communication", "exposed_copy_ns": "  exposed copies",
+    "idle_ns": "  idle", "host_idle_ns": "    with nothing launched",
     "communication_ns": "communication", "overlap_ns": "  overlapped by compute", "copy_ns": "copies",
     "kernel_total_ns": "kernel time, summed", "unlinked_kernel_total_ns": "  without a launch",
     "kernel_count": "kernels", "data_loading_ns": "data loading", "data_loading_idle_ns": "  while the device idles",
@@ -126,8 +129,9 @@ def _headline(shown: Shown) -> str:
         rows = records(shown.tables["steps"])
         ends = [row[name] for row in rows for name in ("shortest_ns", "longest_ns") if row.get(name) is not None]
         is_spread = len(ends) > 2 and min(ends) != max(ends)
-        spread = f" ({cells.times(min(ends), max(ends), step, to='to')})" if is_spread else ""
-        return f"{format_ns(step, time_unit(step, *ends))} per step{spread}"
+        spread = f" ({cells.times(min(ends), max(ends), to='to')})" if is_spread else ""
+        unit = time_unit(step, *(end for end in ends if end < step * _FAR_AWAY))
+        return f"{format_ns(step, unit)} per step{spread}"
     known = [row["e2e_ns"] for row in ranks if row.get("e2e_ns") is not None]
     e2e = sum(known) / len(known) if known else run.get("e2e_ns")
     if e2e is None:
@@ -169,7 +173,10 @@ def _step(shown: Shown) -> Table:
     unit = time_unit(*(value for _, value in known))
     rows = [(label, format_ns(value, unit), value / whole if whole else None) for label, value in known]
     beside = [name for name in _BESIDE if numbers.get(name)]
-    rows += [(PARTS[name], cell(numbers[name], unit_of(name)), None) for name in beside]
+    labels_beside = dict(PARTS)
+    if counted_in := shown.run.get("throughput_unit"):
+        labels_beside["samples_per_second"] = str(counted_in)
+    rows += [(labels_beside[name], cell(numbers[name], unit_of(name)), None) for name in beside]
     columns = [
         Column("", lambda row: row[0], left=True), Column("", lambda row: row[1]),
         Column("of step" if step else "of E2E", lambda row: "" if row[2] is None else share(row[2])),

@@ -1,10 +1,11 @@
 from .arrays import SampleArray, arrays_of
-from .measured import CALLS, VALUE
+from .measured import CALLS, P10, VALUE
 from .words import SAMPLE_RULES, SUMMARY, UNPROFILED
 from .writing import refresh, samples_of
 
 __all__ = [
     "CALLS",
+    "P10",
     "SAMPLE_RULES",
     "SUMMARY",
     "UNPROFILED",

@@ -24,18 +24,21 @@ from tracker.store.sql import statement
 _FORGET: Final = text("DELETE FROM sample_array WHERE run_id = :run_id")
 _REPLACE: Final = text("UPDATE sample_array SET numbers = :numbers WHERE run_id = :run_id")
 HOW_TO_REPAIR: Final = "tracker db check --repair makes them again"
+_WITH_LOWS: Final = b"\x01"
+"""The first byte of an array that holds lows: all other lengths are multiples of 8."""
 _RUNS_PER_QUESTION: Final = 100
 """One array can hold a megabyte."""
 
 
 class SampleArray(Struct, frozen=True, eq=False):
-    """The samples of a run: its `series_ids` ascending, and for each the value that is judged and the calls per step,
-    nan where they are not counted.
+    """The samples of a run: its `series_ids` ascending, and for each the value that is printed, the calls per step (nan
+    where they are not counted), and the 10th percentile over the steps (nan where it is not known).
     """
 
     series_ids: NDArray[np.int64]
     values: NDArray[np.float64]
     calls: NDArray[np.float64]
+    lows: NDArray[np.float64]
 
 
 def keep_array(connection: Connection, run_id: int) -> None:
@@ -83,17 +86,17 @@ def repair_array(connection: Connection, run_id: int) -> bool:
 def array_of_rows(connection: Connection, run_id: int) -> SampleArray:
     """The same of one run, from its rows."""
     rows = bulk.fetch(connection.execute(statement("run_values"), {"run_id": run_id}))
-    series_ids, values, calls = zip(*rows, strict=True) if rows else ((), (), ())
-    return SampleArray(np.array(series_ids, dtype=np.int64), _reals(values), _reals(calls))
+    series_ids, values, calls, lows = zip(*rows, strict=True) if rows else ((), (), (), ())
+    return SampleArray(np.array(series_ids, dtype=np.int64), _reals(values), _reals(calls), _reals(lows))
 
 
 def packed(array: SampleArray) -> bytes:
-    """zlib of the steps from one series to the next, the values and the calls: 8 bytes each,
-    the lowest first.
+    """zlib of a mark, then the steps from one series to the next, values, calls and lows: 8 bytes each, the lowest
+    first.
     """
     steps = np.diff(array.series_ids, prepend=0).astype("<i8")
-    parts = (steps, array.values.astype("<f8"), array.calls.astype("<f8"))
-    return zlib.compress(b"".join(part.tobytes() for part in parts))
+    parts = (steps, *(numbers.astype("<f8") for numbers in (array.values, array.calls, array.lows)))
+    return zlib.compress(_WITH_LOWS + b"".join(part.tobytes() for part in parts))
 
 
 def unpacked(numbers: bytes) -> SampleArray:
@@ -102,12 +105,16 @@ def unpacked(numbers: bytes) -> SampleArray:
         plain = zlib.decompress(numbers)
     except zlib.error as error:
         raise ValueError("these bytes are no samples") from error
-    count, rest = divmod(len(plain), 24)
+    # without the mark they are of a program that kept no lows
+    has_lows = len(plain) % 8 == len(_WITH_LOWS)
+    start, columns = (len(_WITH_LOWS), 4) if has_lows else (0, 3)
+    count, rest = divmod(len(plain) - start, 8 * columns)
     if rest:
         raise ValueError("series, values and calls differ in number")
-    steps = np.frombuffer(plain, dtype="<i8", count=count)
-    values, calls = np.frombuffer(plain, dtype="<f8", offset=8 * count).reshape(2, count)
-    return SampleArray(np.cumsum(steps), values, calls)
+    steps = np.frombuffer(plain, dtype="<i8", offset=start, count=count)
+    table = np.frombuffer(plain, dtype="<f8", offset=start + 8 * count).reshape(columns - 1, count)
+    lows = table[2] if has_lows else np.full(count, np.nan)
+    return SampleArray(np.cumsum(steps), table[0], table[1], lows)
 
 
 def _reals(numbers: Sequence[Any]) -> NDArray[np.float64]:

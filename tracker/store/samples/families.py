@@ -11,7 +11,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracker.profile import MISSING, Breakdown, StepRow, Table
-from tracker.store.bulk import cleaned
+from tracker.store.bulk import clean, cleaned
 from tracker.store.samples.words import SUMMARY, UNPROFILED
 from tracker.units import format_bytes
 
@@ -21,6 +21,7 @@ T = TypeVar("T")
 DEVICE_OWN: Final = "device_self_ns"
 HOST_OWN: Final = "host_self_ns"
 RUN: Final = "run"
+THROUGHPUT: Final = "samples_per_second"
 
 RUN_LEVEL: Final[Mapping[str, str]] = {
     "step": "duration_ns",
@@ -31,7 +32,7 @@ RUN_LEVEL: Final[Mapping[str, str]] = {
     "idle time": "idle_ns",
     "data loading": "data_loading_ns",
     "peak memory": "peak_allocated_bytes",
-    "throughput": "samples_per_second",
+    "throughput": THROUGHPUT,
 }
 """Name of a run-level series -> the field of a breakdown that it follows."""
 
@@ -44,7 +45,7 @@ BALANCE: Final = {"imbalance_ratio": "imbalance", "rank_spread_ratio": "rank spr
 PEAK: Final = "peak_allocated_bytes"
 """No median: the largest of the whole capture and of all ranks."""
 
-WHOLE_CAPTURE: Final = frozenset({PEAK, "samples_per_second"})
+WHOLE_CAPTURE: Final = frozenset({PEAK, THROUGHPUT})
 """Fields that the whole capture may know where its steps do not."""
 
 _WAYS: Final[Mapping[str, str]] = {"off": UNPROFILED, "summary": SUMMARY}
@@ -61,11 +62,21 @@ def way_of(settings: Mapping[str, str]) -> str:
     return _WAYS.get(settings.get("profiler", ""), "")
 
 
+def unit_of(settings: Mapping[str, str]) -> str:
+    """Return the unit of the throughput, from the settings of a capture; "" where the source does not say it.
+
+    >>> unit_of({"throughput_unit": "images/s"}), unit_of({})
+    ('images/s', '')
+    """
+    return clean(settings.get("throughput_unit", ""))
+
+
 class SeriesKey(NamedTuple):
     """What tells a series from the others of its workload, configuration and device. `kind`, `metric`: its family.
 
     `part`: of a collective the role of its group and its size class, of an API call its level, of a module its phase,
-    of a whole run how it was measured (`way_of`). Texts are clean (see `bulk.clean`).
+    of a whole run how it was measured (`way_of`). `input_shapes`: of a throughput its unit, since images per second
+    are no tokens per second. Texts are clean (see `bulk.clean`).
     """
 
     kind: str
@@ -78,6 +89,7 @@ class SeriesKey(NamedTuple):
 class RankRows(Struct, frozen=True):
     """The rows of one rank. `tables`: as in `tracker.profile.Rows`, at least the columns that are read here. `way`: see
     `way_of`. `by_owner`: whether its memory is counted to the op that a user would name, else to the allocator.
+    `unit`: of its throughput, "" where the source does not say it.
     `has_windows`: whether its steps are windows of the device.
     """
 
@@ -88,6 +100,7 @@ class RankRows(Struct, frozen=True):
     steps: Sequence[StepRow]
     tables: Mapping[str, Table]
     by_owner: bool = False
+    unit: str = ""
     has_windows: bool = False
 
 

@@ -15,6 +15,7 @@ from tracker.store.samples.families import (
     PEAK,
     RUN,
     RUN_LEVEL,
+    THROUGHPUT,
     WHOLE_CAPTURE,
     Family,
     RankRows,
@@ -80,7 +81,8 @@ def _run_level(rows: RankRows) -> Measured:
     else:
         table[-1, 0] = table[step, 0]
     found = [*((field, name) for name, field in RUN_LEVEL.items()), MEAN_STEP]
-    return _kept([SeriesKey(RUN, *key, part=rows.way) for key in found], table, None, weights)
+    keys = [SeriesKey(RUN, metric, name, rows.unit if metric == THROUGHPUT else "", rows.way) for metric, name in found]
+    return _kept(keys, table, None, weights)
 
 
 def _summed(family: Family, steps: Sequence[StepRow]) -> Iterator[Measured]:

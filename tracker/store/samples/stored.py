@@ -10,7 +10,7 @@ import numpy as np
 from sqlalchemy import Connection
 
 from tracker.profile import MISSING, OWNER_SETTING, STEP_SETTING, Breakdown, StepRow, Table
-from tracker.store.samples.families import RankRows, way_of
+from tracker.store.samples.families import RankRows, unit_of, way_of
 from tracker.store.sql import statement
 
 _QUESTIONS: Final[Mapping[str, str]] = {
@@ -45,6 +45,7 @@ def ranks_of(connection: Connection, run_id: int, *, but: Set[int] = frozenset()
             steps.get(row.rank, []),
             dimensions | {name: found[row.rank] for name, found in tables.items() if row.rank in found},
             OWNER_SETTING in json.loads(row.settings),
+            unit_of(json.loads(row.settings)),
             STEP_SETTING in json.loads(row.settings),
         )
         for row in captures

@@ -15,7 +15,7 @@ from tracker.store.bulk import Column
 from tracker.store.details import Placed
 from tracker.store.dimensions import Dimension, ids
 from tracker.store.samples.arrays import keep_array
-from tracker.store.samples.families import RankRows, SeriesKey, way_of
+from tracker.store.samples.families import RankRows, SeriesKey, unit_of, way_of
 from tracker.store.samples.measured import STATISTICS, measure
 from tracker.store.samples.ranks import Samples, combine
 from tracker.store.samples.stored import ranks_of
@@ -83,9 +83,17 @@ def _rank_rows(item: Placed) -> RankRows:
     stage = item.capture.parallel.get("stage")
     rows = item.rows
     way = way_of(item.capture.settings)
-    by_owner, has_windows = (name in item.capture.settings for name in (OWNER_SETTING, STEP_SETTING))
+    settings = item.capture.settings
     return RankRows(
-        item.rank, -1 if stage is None else stage, way, rows.overall, rows.steps, rows.tables, by_owner, has_windows
+        item.rank,
+        -1 if stage is None else stage,
+        way,
+        rows.overall,
+        rows.steps,
+        rows.tables,
+        by_owner=OWNER_SETTING in settings,
+        unit=unit_of(settings),
+        has_windows=STEP_SETTING in settings,
     )
 
 

@@ -44,6 +44,7 @@ SELECT
     c.peak_reserved_bytes,
     c.data_loading_ns,
     c.data_loading_idle_ns,
+    c.host_idle_ns,
     c.bubble_ns,
     c.preparing_ns,
     c.samples_per_second

@@ -37,6 +37,7 @@ SELECT
     s.peak_reserved_bytes,
     s.data_loading_ns,
     s.data_loading_idle_ns,
+    s.host_idle_ns,
     s.bubble_ns,
     s.preparing_ns,
     s.samples_per_second

@@ -78,6 +78,11 @@ def digest() -> Any:
     return Field(sa_type=LargeBinary, nullable=False)
 
 
+def known_digest() -> Any:
+    """Bytes that stand for a thing where it is known, NULL where it is not."""
+    return Field(default=None, sa_type=LargeBinary, nullable=True)
+
+
 def packed() -> Any:
     """Numbers of many rows as bytes."""
     return Field(sa_type=LargeBinary, nullable=False)

@@ -37,6 +37,7 @@ class Step(BreakdownColumns, StepKey, table=True):
     steps: int | None = value()
     data_loading_idle_ns: int | None = value()
     marker_ns: int | None = value()
+    host_idle_ns: int | None = value()
 
 
 class Op(Base, table=True):

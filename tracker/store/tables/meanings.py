@@ -142,6 +142,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "settings": "the profiler's own settings (JSON)",
     "quality": "ok or partial",
     "quality_reason": "why it is partial",
+    "identity": "what is equal in every file that holds this capture; NULL where its start is not known",
     "pruned_at_ns": "when its details were dropped, ns since 1970 UTC; NULL: they are here",
     "sample_rules": "version of the rules that its samples were made with; NULL: none were made yet",
     # series, samples and what is judged from them
@@ -294,6 +295,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "peak_reserved_bytes": "largest size that the framework's allocator had reserved",
     "data_loading_ns": "time in the data loader",
     "data_loading_idle_ns": "of that, time in which the device did nothing",
+    "host_idle_ns": "idle time in which no launched work waited: the device waits for the host",
     "bubble_ns": "pipeline bubble, where the profiler says it",
     "preparing_ns": "preparation before the step, where the profiler says it",
     "samples_per_second": "throughput, where the profiler says it",

@@ -13,6 +13,7 @@ from tracker.store.tables.base import (
     BreakdownColumns,
     digest,
     key,
+    known_digest,
     row_id,
     text_key,
     text_value,
@@ -174,5 +175,8 @@ class Capture(BreakdownColumns, CaptureKey, table=True):
     """One rank of a run: its place, the profiler's settings (JSON), and the breakdown of the whole capture."""
 
     __tablename__ = "capture"
+    __table_args__ = (Index(None, "identity"),)
     pruned_at_ns: int | None = value()
     data_loading_idle_ns: int | None = value()
+    host_idle_ns: int | None = value()
+    identity: Binary | None = known_digest()

@@ -11,6 +11,7 @@ import numpy as np
 
 from tracker.errors import SourceError
 from tracker.profile import MISSING, LaunchLevel, Source, Strings
+from tracker.readers._ascend import mindspore
 from tracker.readers._ascend.counters import CounterRows
 from tracker.readers._ascend.levels import LEVELS
 from tracker.readers._ascend.shapes import op_shapes_text, op_types_text
@@ -40,7 +41,7 @@ Lane = tuple[int | str | None, int | str | None]
 class Trace:
     """All events of one trace, of one file or several, as columns. Lanes are `(pid, tid)`, in order of first sight.
 
-    `left_open`: names of the files without the `]` behind their last event.
+    `left_open`: names of the files without the `]` behind their last event. `notes`: what to know of their text.
     """
 
     decode: Callable[[bytes], list[Any]] = staticmethod(EVENTS.decode)
@@ -55,6 +56,7 @@ class Trace:
         self.plane_lanes: set[int] = set()
         self.skipped = 0
         self.left_open: list[str] = []
+        self.notes: list[str] = []
         span = {"start_ns": np.int64, "end_ns": np.int64, "lane": np.int32, "name": np.int32}
         texts = dict.fromkeys(("input_shapes", "input_types", "module", "call_stack"), np.int32)
         self.ops = Growing(**span, **texts, sequence=np.int64, is_backward=np.int8, is_annotation=np.int8)
@@ -76,6 +78,7 @@ class Trace:
             "python_function": self._add_frame,
             "enqueue": self._add_queue,
             "dequeue": self._add_queue,
+            mindspore.CATEGORY: self._add_mindspore,
         }
         self._known: dict[tuple[str, object], int] = {}
         self._path = Path()
@@ -99,6 +102,7 @@ class Trace:
             self.add(chunk)
         if chunks.is_open:
             self.left_open.append(path.name)
+        self.notes += [f"{path.name}: {note}" for note in chunks.notes]
         return text.source(), "the gzip stream ends early" if text.ended_early else chunks.partial
 
     # -- chunk by chunk
@@ -181,6 +185,14 @@ class Trace:
             _int(args.forward_thread, 0) > 0 and sequence >= 0,
             is_annotation,
         ))  # fmt: skip
+
+    def _add_mindspore(self, span: tuple[int, ...], args: Args, event: Event, rows: dict[str, list[Any]]) -> None:
+        found = mindspore.host_name(event.name or "")
+        if marker := MARKER.fullmatch(found.name):
+            rows.setdefault("markers", []).append((*span[:3], int(marker.group(1))))
+            return
+        name, module = self.strings.code(found.name), self.strings.code(found.module)
+        rows.setdefault("ops", []).append((*span[:3], name, 0, 0, module, 0, -1, False, not found.is_operator))
 
     def _code(self, kind: str, value: object, translate: Callable[[str], str]) -> int:
         """The code of a translated text; each distinct text is translated once."""

@@ -70,6 +70,18 @@ static int category_of(const Reader *self, const Span *span, const int32_t *of) 
     return known < 0 ? -1 : of[known];
 }
 
+static inline int ends_with(const Span *span, const char *word, uint32_t length) {
+    return span->length > length && !memcmp(span->start + span->length - length, word, length);
+}
+
+/* The bucket of a slice. The calls of a back end of any vendor: musa_runtime, xpu_driver. */
+static int bucket_of_slice(const Reader *self, const Span *category) {
+    int bucket = category_of(self, category, self->bucket_of);
+    if (bucket >= 0 || !category->start)
+        return bucket;
+    return ends_with(category, "_runtime", 8) ? RUNTIME : ends_with(category, "_driver", 7) ? DRIVER : -1;
+}
+
 /* The bucket of an event; -1: none; -2: msgspec has to say. */
 static int bucket_of(const Reader *self, const Event *event, int32_t *category) {
     const Span *phase = &event->phase;
@@ -81,7 +93,7 @@ static int bucket_of(const Reader *self, const Event *event, int32_t *category) 
     if (phase->length != 1)
         return -1;
     switch (*phase->start) {
-    case 'X': return category_of(self, &event->category, self->bucket_of);
+    case 'X': return bucket_of_slice(self, &event->category);
     case 's':
     case 'f': *category = category_of(self, &event->category, self->flow_of); return *category < 0 ? -1 : FLOWS;
     case 'i':

@@ -1,1 +1,0 @@
-ALTER TABLE step ADD COLUMN marker_ns BIGINT;

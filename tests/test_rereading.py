@@ -1,0 +1,86 @@
+"""`tracker ingest --again`: stored runs are read again from their files where they were read by earlier rules."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from tracker import intake
+from tracker.store import Store, health, queries, recordings
+
+
+def trace(path: Path, kernel_us: int) -> Path:
+    """The host marks and launches two steps in 20 us; the device needs `kernel_us` for each."""
+    events = []
+    for step in range(2):
+        start = 1000 + 10 * step
+        own = {"ph": "X", "pid": 1, "tid": 1}
+        events += [
+            {**own, "cat": "user_annotation", "name": f"ProfilerStep#{step}", "ts": start, "dur": 10},
+            {**own, "cat": "cpu_op", "name": "aten::mm", "ts": start + 1, "dur": 5, "args": {"External id": step + 1}},
+            {**own, "cat": "cuda_runtime", "name": "cudaLaunchKernel", "ts": start + 2, "dur": 1,
+             "args": {"correlation": step + 1, "External id": step + 1}},
+            {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 1005 + kernel_us * step,
+             "dur": kernel_us, "args": {"correlation": step + 1, "device": 0, "stream": 7, "External id": step + 1}},
+        ]  # fmt: skip
+    device = {"id": 0, "name": "NVIDIA H100", "computeMajor": 9}
+    content = {"schemaVersion": 1, "deviceProperties": [device], "traceEvents": events}
+    path.write_bytes(gzip.compress(json.dumps(content).encode()))
+    return path
+
+
+@pytest.fixture
+def older(store: Store, tmp_path: Path) -> Store:
+    """Two runs of v1 as an earlier version of tracker stored them: their steps are the markers, 10 us each."""
+    for name, kernel_us in (("a", 100), ("b", 200)):
+        intake.ingest(store, [trace(tmp_path / f"{name}.pt.trace.json.gz", kernel_us)], version="v1", workload="w")
+    with store.begin() as connection:
+        connection.execute(text("UPDATE capture SET settings = '{}'"))
+        connection.execute(text("UPDATE step SET duration_ns = 10000, marker_ns = NULL"))
+        recordings.refresh(connection, [1, 2])
+    return store
+
+
+def steps_of(store: Store) -> list[tuple[int, int]]:
+    runs = queries.runs(store).listed("run_id")
+    return sorted(queries.steps(store, runs).rows("run_id", "duration_ns"))
+
+
+def test_runs_are_read_again_under_their_numbers(older: Store):
+    """Windows of 105 and 100 us, of 205 and 200 us: the first ones hold the launch of the first kernel."""
+    done = intake.ingest_again(older)
+    assert [one.run_id for one in done.results] == [1, 2]
+    assert (done.left, done.up_to_date) == ({}, 0)
+    assert steps_of(older) == [(1, 100_000), (1, 105_000), (2, 200_000), (2, 205_000)]
+    assert dict(queries.runs(older).rows("run_id", "version")) == {1: "v1", 2: "v1"}
+    assert health.check(older) == []
+
+
+def test_second_time_changes_nothing(older: Store):
+    intake.ingest_again(older)
+    done = intake.ingest_again(older)
+    assert (done.results, done.left, done.up_to_date) == ((), {}, 2)
+
+
+def test_run_without_its_file_stays_as_it_is(older: Store, tmp_path: Path):
+    (tmp_path / "a.pt.trace.json.gz").unlink()
+    done = intake.ingest_again(older)
+    assert [one.run_id for one in done.results] == [2]
+    assert done.left == {1: f"{tmp_path}/a.pt.trace.json.gz is gone"}
+    assert steps_of(older) == [(1, 10_000), (1, 10_000), (2, 200_000), (2, 205_000)]
+
+
+def test_file_with_another_content_is_no_stand_in(older: Store, tmp_path: Path):
+    trace(tmp_path / "b.pt.trace.json.gz", 300)
+    done = intake.ingest_again(older)
+    assert "b.pt.trace.json.gz has another content than when it was ingested" in done.left[2]
+    assert steps_of(older)[2:] == [(2, 10_000), (2, 10_000)]
+
+
+def test_only_the_named_version_is_read_again(older: Store):
+    done = intake.ingest_again(older, version="v2")
+    assert (done.results, done.left, done.up_to_date) == ((), {}, 0)
