@@ -148,6 +148,17 @@ def rule_table() -> str:
     )
 
 
+def check_table() -> str:
+    """Return the checks of a capture: what each counts, what it forbids, and what to record instead."""
+    from tracker.timeline.checks import CHECKS
+
+    lines = ["| check | counts | not judged | record |", "|---|---|---|---|"]
+    for name, check in CHECKS.items():
+        forbids = ", ".join(check.forbids) or "what it names"
+        lines.append(f"| {name} | {check.counts} ({check.sources}) | {forbids} | {check.remedy} |")
+    return "\n".join(lines)
+
+
 def device_table() -> str:
     """The devices whose peaks are known."""
     from tracker.advice.devices import devices
@@ -327,6 +338,7 @@ SECTIONS: Mapping[str, Callable[[], str]] = {
     "devices": device_table,
     "slurm": partial(example, "slurm_epilog.sh", "sh"),
     "github": partial(example, "github.yml", "yaml"),
+    "checks": check_table,
     "gitlab": partial(example, "gitlab.yml", "yaml"),
 }
 

@@ -184,6 +184,16 @@ def test_kernel_that_outlasts_the_next_of_its_stream_is_cut():
     assert incomplete.names == ("aten::add", "add")
 
 
+def test_two_impossible_kernels_in_a_row_are_both_cut():
+    made = Made()
+    made.kernel("add", 0, 900 * US)
+    made.kernel("add", 20 * US, 910 * US)
+    made.kernel("mul", 50 * US, 60 * US)
+    capture = build(made.capture())
+    assert capture.rows is not None
+    assert capture.rows.overall.kernel_total_ns == (20 + 30 + 10) * US
+
+
 @pytest.mark.parametrize("overrun_us", [13, 50])
 def test_small_overlap_of_one_stream_is_real(overrun_us):
     made = Made()

@@ -274,13 +274,17 @@ def possible_ends(device: DeviceEvents) -> I64:
     order = np.lexsort((device.end_ns, device.start_ns, device.stream))
     stream, start_ns, end_ns = device.stream[order], device.start_ns[order], device.end_ns[order]
     correlation = device.correlation[order]
-    overruns = (stream[1:] == stream[:-1]) & (end_ns[:-1] > end_ns[1:] + OVERRUN_NS)
     # the next one was launched later: a stream runs in the order of launches, and kernels of one graph may overlap
-    overruns &= (correlation[1:] > correlation[:-1]) | (correlation[1:] <= 0)
-    if not overruns.any():
+    is_next = (stream[1:] == stream[:-1]) & ((correlation[1:] > correlation[:-1]) | (correlation[1:] <= 0))
+    is_cut = False
+    # one that is cut may end before what runs ahead of it
+    while (overruns := is_next & (end_ns[:-1] > end_ns[1:] + OVERRUN_NS)).any():
+        end_ns[:-1][overruns] = start_ns[1:][overruns]
+        is_cut = True
+    if not is_cut:
         return device.end_ns
-    ends_ns = device.end_ns.copy()
-    ends_ns[order[:-1][overruns]] = start_ns[1:][overruns]
+    ends_ns = np.empty_like(end_ns)
+    ends_ns[order] = end_ns
     return ends_ns
 
 

@@ -261,3 +261,17 @@ def test_without_a_trace_memory_is_that_of_the_ops_that_operator_memory_names(co
 def test_with_a_trace_memory_is_that_of_the_ops_around_it(events):
     said = [events.strings[code] for code in events.extras.allocation_op.tolist()]
     assert said[:2] == ["aten::mm", "cann::Mm"]
+
+
+def test_trace_relative_to_its_start_is_put_on_the_clock_of_its_tables(copy):
+    """The same capture, its trace without the date: the same steps, the same start, and one warning."""
+    in_table = '"Task Type": "AI_CORE", "Physic Stream Id": 2, "Task Id": '
+    edited(copy, "trace_view.json", f"{in_table}1,", f"{in_table}11,")
+    dated, steps = capture(copy), steps_of(copy)
+    trace = copy / "ASCEND_PROFILER_OUTPUT" / "trace_view.json"
+    trace.write_text(trace.read_text().replace('"ts": "1700000000000', '"ts": "'))
+    read = profile(copy)
+    assert steps_of(copy) == steps
+    # the table writes the start of a task 1 ns later than the trace
+    assert read.captures[0].started_at_ns == dated.started_at_ns + 1
+    assert [text for text in read.warnings if "counts from its own start" in text]

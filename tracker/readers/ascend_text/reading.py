@@ -30,6 +30,7 @@ from tracker.profile import (
 )
 from tracker.readers._ascend.api_calls import api_totals_of
 from tracker.readers._ascend.chips import UNKNOWN, chip_beside, chip_of
+from tracker.readers._ascend.clocks import APART_NS, clock_ahead_ns
 from tracker.readers._ascend.communication import CommunicationOp, MatrixTotal, read_communication, read_matrix
 from tracker.readers._ascend.counters import CounterRows, add_pipeline_summary, step_times_of
 from tracker.readers._ascend.csv_tables import ALLOW_PARTIAL, CsvTable, read_table
@@ -90,6 +91,7 @@ class _Read(Struct):
     statistic: CsvTable | None = None
     api: ApiTotals = field(default_factory=lambda: empty(ApiTotals))
     metrics: Any = None
+    clock_ahead_ns: int = 0
 
 
 def profile_of(name: str, layout: Layout, options: ReadOptions) -> Profile:
@@ -101,6 +103,7 @@ def profile_of(name: str, layout: Layout, options: ReadOptions) -> Profile:
     _read_tables(read, layout, options, counters)
     _check_complete(read, layout, options)
     _take_collectives(read)
+    _put_on_one_clock(read)
     events = _events(read, counters)
     if not any(len(getattr(events, table)) for table in ("ops", "device", "allocations", "frames", "launches")):
         raise SourceError(layout.root, "", "the capture holds no events", remedy="profile at least one step")
@@ -220,6 +223,36 @@ def _ordinal(cells: Iterable[str] | None) -> int | None:
     return found.pop() if len(found) == 1 else None
 
 
+def _put_on_one_clock(read: _Read) -> None:
+    """Move the tables to the clock of the trace, where that counts from its own start and they have dates."""
+    if read.kernels is None or read.trace is None or _starts_near(read):
+        return
+    ahead_ns = clock_ahead_ns(read.kernels, read.tasks)
+    if not ahead_ns:
+        return
+    read.clock_ahead_ns = ahead_ns
+    read.kernels = replace(
+        read.kernels, start_ns=read.kernels.start_ns - ahead_ns, end_ns=read.kernels.end_ns - ahead_ns
+    )
+    read.ops = [replace(op, start_ns=op.start_ns - ahead_ns) for op in read.ops]
+    read.points = replace(read.points, time_ns=read.points.time_ns - ahead_ns)
+    if read.blocks is not None:
+        read.blocks = replace(read.blocks, time_ns=read.blocks.time_ns - ahead_ns)
+    read.warnings.append(
+        "trace_view.json counts from its own start, kernel_details.csv has dates: tasks are matched by stream and "
+        "task, and the dates are those of the table"
+    )
+
+
+def _starts_near(read: _Read) -> bool:
+    """Return whether the tasks of trace and table begin on one day: two clocks are further apart."""
+    starts = read.tasks.tasks["start_ns"]
+    assert read.kernels is not None
+    if not len(starts) or not len(read.kernels):
+        return True
+    return abs(int(read.kernels.start_ns.min()) - int(starts.min())) < APART_NS
+
+
 # -- events
 
 
@@ -284,8 +317,9 @@ def _capture(read: _Read, layout: Layout, events: Events) -> Capture:
         host=next((host for host in hosts if host), ""),
         device=Device(VENDOR, read.chip),
         device_ordinal=read.ordinal,
-        started_at_ns=min((int(column.min()) for column in times), default=None),
-        ended_at_ns=max((int(column.max()) for column in times), default=None),
+        started_at_ns=None if not times else read.clock_ahead_ns + min(int(column.min()) for column in times),
+        ended_at_ns=None if not times else read.clock_ahead_ns + max(int(column.max()) for column in times),
+        clock_zero_ns=read.clock_ahead_ns,
         sources=sources_of(read.sources, {folders.TRACE, folders.TRACE + folders.GZIPPED, folders.KERNELS}),
         settings=metadata.settings,
         facts=metadata.facts,

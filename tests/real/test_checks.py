@@ -1,0 +1,94 @@
+"""The checks of captures: silent on the untouched ones, and a line for whatever was taken from them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from tests.real import data
+from tracker import readers
+from tracker.profile import INCOMPLETE_SETTING, Capture, DeviceEvents, DeviceKind, Events
+from tracker.readers import ReadOptions
+from tracker.timeline import build
+from tracker.timeline.checks import launching_calls
+from tracker.timeline.links import launches_of
+
+EVERY = ("pytorch", "nsys", "ascend", "cann", "paddle")
+LAUNCHED = ("pytorch/two_ranks_nccl/rank-0.pt.trace.json.gz", "pytorch/h100_vs_mi300/mi300")
+SECONDS = 10**9
+
+
+def captures_below(name: str) -> list[Capture]:
+    found = readers.search(data.path(name), None, keep_going=True).found
+    return [one for item in found for one in readers.read(item, ReadOptions()).captures if one.events is not None]
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_untouched_captures_have_no_line(name):
+    for capture in captures_below(name):
+        assert INCOMPLETE_SETTING not in build(capture).settings
+
+
+def changed(events: Events, rows: np.ndarray, **columns: Any) -> Events:
+    """The events with other values in some rows of the device, or without these rows (no `columns`)."""
+    device = events.device
+    if columns:
+        values = {name: getattr(device, name).copy() for name in columns}
+        for name, value in columns.items():
+            values[name][rows] = value if np.isscalar(value) else value[rows]
+        return replace(events, device=replace(device, **values))
+    kept = np.ones(len(device), dtype=bool)
+    kept[rows] = False
+    left = DeviceEvents(**{name: getattr(device, name)[kept] for name in device.__struct_fields__})
+    extras = replace(events.extras, device_external=events.extras.device_external[kept])
+    return replace(events, device=left, extras=extras)
+
+
+def launched_kernels(events: Events) -> np.ndarray:
+    """Rows of the kernels that a launch call of their own started."""
+    launch, streams = launches_of(events), events.device.stream.tolist()
+    is_own = (launch >= 0) & launching_calls(events)[np.maximum(launch, 0)]
+    # the last event of a stream may take as long as it says
+    last_ns = {stream: events.device.start_ns[events.device.stream == stream].max() for stream in set(streams)}
+    is_last = events.device.start_ns >= np.array([last_ns[stream] for stream in streams])
+    return np.flatnonzero(is_own & ~is_last & (events.device.kind == DeviceKind.KERNEL))
+
+
+def parts_fit(capture: Capture) -> None:
+    """No part of a step is outside of its whole."""
+    assert capture.rows is not None
+    for row in capture.rows.steps:
+        own = row.breakdown
+        if own.duration_ns is None:
+            continue
+        for part in (own.compute_ns, own.communication_ns, own.copy_ns, own.idle_ns):
+            assert part is None or 0 <= part <= own.duration_ns
+    assert capture.rows.overall.duration_ns is not None
+    assert capture.rows.overall.duration_ns < 3600 * SECONDS
+
+
+@pytest.mark.parametrize("name", LAUNCHED)
+@pytest.mark.parametrize("seed", range(4))
+def test_records_that_are_taken_away_or_bent_are_said(name, seed):
+    """Of 1 to 20 kernels: dropped, at time 0, years away, or 100 ms long. Whatever is not said changes nothing."""
+    random = np.random.default_rng(seed)
+    for capture in captures_below(name):
+        assert capture.events is not None
+        events = capture.events
+        kernels = launched_kernels(events)
+        rows = random.choice(kernels, size=min(len(kernels), int(random.integers(1, 20))), replace=False)
+        year_ns = 365 * 24 * 3600 * SECONDS
+        far_ns, long_ns = events.device.start_ns + year_ns, events.device.start_ns + SECONDS // 10
+        bent = {
+            "dropped": changed(events, rows),
+            "zero": changed(events, rows, start_ns=0, end_ns=0),
+            "far": changed(events, rows, start_ns=far_ns, end_ns=events.device.end_ns + year_ns),
+            "long": changed(events, rows, end_ns=long_ns),
+        }
+        for how, other in bent.items():
+            found = build(replace(capture, events=other))
+            parts_fit(found)
+            assert INCOMPLETE_SETTING in found.settings, (how, capture.sources[0].path)
