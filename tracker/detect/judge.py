@@ -163,10 +163,10 @@ def judged_statistic(window: Window, medians: F64, series: SeriesTraits, base: F
         return by_lows, medians
     change = sides_of(medians[rows], base[rows], new).change
     of_lows = sides_of(lows[rows], base[rows], new).change
-    apart = mostly_beyond(medians[rows], base[rows], new) != 0
+    do_not_overlap = mostly_beyond(medians[rows], base[rows], new) != 0
     with np.errstate(invalid="ignore"):
         is_large = np.abs(change) >= series.ratio[rows]
-        only_some_steps = apart & is_large & (of_lows * np.sign(change) < np.abs(change) / 2)
+        only_some_steps = do_not_overlap & is_large & (of_lows * np.sign(change) < np.abs(change) / 2)
     by_lows[rows[only_some_steps]] = False
     return by_lows, np.where(by_lows[:, None], lows, medians)
 
