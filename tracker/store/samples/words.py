@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-SAMPLE_RULES: Final = 5
+SAMPLE_RULES: Final = 6
 """Goes up with every change that can change a sample; stored with the run, so that older ones are made again."""
 
 SUMMARY: Final = "summary"
