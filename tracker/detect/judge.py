@@ -65,6 +65,8 @@ class Reason(IntEnum):
     """In some runs of a side only."""
     SETTINGS = 9
     """The runs before were recorded with other settings of the profiler."""
+    INCOMPLETE = 10
+    """The profiler lost records that the series rests on, so that a side has no run."""
 
 
 class JudgedSeries(Struct, frozen=True):
@@ -154,7 +156,7 @@ def judge_version(  # noqa: PLR0913 -- the runs, what is known of the series, an
 def judged_statistic(window: Window, medians: F64, series: SeriesTraits, base: Flags, new: Flags) -> tuple[Flags, F64]:
     """Choose what varied less over the base runs, the median or the 10th percentile over the steps; return its logs.
 
-    Where the medians of both sides lie apart and the percentile moved by less than half as much, the median stands:
+    Where the medians of both sides differ and the percentile moved by less than half as much, the median stands:
     some of the steps got slower, and the fastest ones did not.
     """
     by_lows, lows = steadier_lows(window, medians, series.shares_shift, base, new)
@@ -163,10 +165,10 @@ def judged_statistic(window: Window, medians: F64, series: SeriesTraits, base: F
         return by_lows, medians
     change = sides_of(medians[rows], base[rows], new).change
     of_lows = sides_of(lows[rows], base[rows], new).change
-    do_not_overlap = mostly_beyond(medians[rows], base[rows], new) != 0
+    differs = mostly_beyond(medians[rows], base[rows], new) != 0
     with np.errstate(invalid="ignore"):
         is_large = np.abs(change) >= series.ratio[rows]
-        only_some_steps = do_not_overlap & is_large & (of_lows * np.sign(change) < np.abs(change) / 2)
+        only_some_steps = differs & is_large & (of_lows * np.sign(change) < np.abs(change) / 2)
     by_lows[rows[only_some_steps]] = False
     return by_lows, np.where(by_lows[:, None], lows, medians)
 
