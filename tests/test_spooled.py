@@ -34,7 +34,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def labelled(folder: Path, seed: int = 0, **said) -> Path:
-    profile = trace(folder, f"{seed}.pt.trace.json", seed=seed)
+    profile = trace(folder, f"run{seed}.pt.trace.json", seed=seed)
     beside(profile, version="v1", workload="w", **said)
     return profile
 
@@ -118,7 +118,7 @@ def failing(monkeypatch, error: BaseException, *names: str) -> None:
 def test_a_fault_of_tracker_in_one_profile_keeps_no_other_out(store, tmp_path, folder, monkeypatch, error, said):
     add(folder, labelled(tmp_path, 1))
     add(folder, labelled(tmp_path, 2), now_ns=2)
-    failing(monkeypatch, error, "1.pt.trace.json")
+    failing(monkeypatch, error, "run1.pt.trace.json")
     failed, came = take_spooled(store, folder)
     assert (failed.error, failed.attempts, came.run_ids) == (said, 1, (1,))
     assert [left.why for left in waiting(folder)] == [said]
@@ -170,7 +170,7 @@ def test_who_asks_can_stop_between_two_entries(store, tmp_path, folder):
         return len(begun) < 3
 
     assert len(take_spooled(store, folder, begins=begins)) == 2
-    assert begun == [f"{number}.pt.trace.json" for number in range(3)]
+    assert begun == [f"run{number}.pt.trace.json" for number in range(3)]
     assert len(waiting(folder)) == 1
 
 

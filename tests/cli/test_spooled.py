@@ -112,7 +112,8 @@ def test_what_failed_is_not_tried_again_at_once_unless_somebody_says_so(tracker,
     assert "attempt 2 of 20" in tracker("ingest", "--spooled", "--again").err
     refused = tracker("ingest", tmp_path / "gone", "--again")
     assert (refused.code, refused.err) == (
-        2, "tracker: --again needs --spooled; leave it out: a profile that is named is always read\n",
+        2, "tracker: --again reads the files of stored runs, under the labels that they have; leave out PATH; "
+        "--version and --workload choose runs\n",
     )  # fmt: skip
 
 

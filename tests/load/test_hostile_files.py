@@ -133,6 +133,8 @@ def test_impossible_time_in_a_torch_trace(limited, tmp_path, field, value):
     path.write_text(path.read_text().replace(f'"{field}": {123 if field == "ts" else 456}', f'"{field}": {value}'))
     if (field, value) == ("ts", "-1"):  # the clock of a trace may start anywhere
         assert limited.taken(path, "SELECT SUM(calls) FROM op") == [(2,)]
+    elif (field, value) == ("ts", "NaN"):  # broken text, as profilers write it: one event is lost, counted
+        assert limited.taken(path, "SELECT SUM(calls) FROM op") == [(1,)]
     else:
         said = limited.refused(path)
         assert "aten::add" in said or "out of range" in said or "NaN" in said
@@ -180,7 +182,7 @@ def test_name_of_ten_megabytes(limited, tmp_path):
 def test_name_that_is_no_utf_8(limited, tmp_path):
     path = torch(tmp_path)
     path.write_bytes(path.read_bytes().replace(b"aten::mm", b"aten::\xff\xfe"))
-    assert "not UTF-8 text" in limited.refused(path)
+    assert limited.taken(path, "SELECT SUM(calls) FROM op") == [(1,)]
 
 
 def test_correlation_that_stands_twice_links_every_kernel_to_the_launch_of_its_device_order(limited, tmp_path):
