@@ -135,7 +135,7 @@ def test_overlapping_markers_are_said():
     made.step(1, 60_000, 90_000)
     made.step(2, 100_000, 200_000)
     sentence = overlap_warning(made.events().markers)
-    assert sentence == "1 step marker overlap the next one: a step ends where the next one begins"
+    assert sentence == "1 step marker overlaps the next one: a step ends where the next one begins"
 
 
 def test_evaluation_between_two_steps_is_in_no_step():

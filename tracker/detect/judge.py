@@ -247,7 +247,7 @@ def exact_share(found: JudgedSeries, series: SeriesTraits) -> float:
 
 
 def is_certain(found: JudgedSeries, series: SeriesTraits, limits: Thresholds) -> Flags:
-    """Tell the series that are the step of which new and removed operators make 1 % in the direction of the change."""
+    """Return which series are the step of which new and removed operators make 1 % in the direction of the change."""
     is_whole = np.isin(series.kind, (KindCode.STEP, KindCode.WHOLE))
     with np.errstate(invalid="ignore"):
         return np.asarray(is_whole & (exact_share(found, series) * np.sign(found.change) >= limits.gate_net))
@@ -291,7 +291,7 @@ def tested_change(
 ) -> tuple[F64, F64, F64, F64]:
     """Standard error, its degrees of freedom, p and q: a moderated t test, rates per family and direction.
 
-    The variance that a family shares is that of its tested series: small ones, which nobody is told of, vary more.
+    The variance that a family shares is that of its tested series: small ones, which are no findings, vary more.
     """
     shares = tested & ~series.of_step & (series.kind != KindCode.PEAK)
     variance, freedom = moderated(sides.variance, sides.freedom, series.family, shares, limits.least_leaves)

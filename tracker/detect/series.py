@@ -110,7 +110,7 @@ def series_of(keys: Sequence[Key], *, device_timed: bool, limits: Thresholds = D
     ([True, False], [0.001, 0.0])
     """
     leaves = [(kind != "op", "device" not in metric, metric) for kind, metric, *_ in keys]
-    # a placeholder that stands for all kernels would be the one operator, and the machine could not be told from it
+    # a placeholder that stands for all kernels would be the one operator, and its change that of the machine
     could_be = [key[0] in ("op", "kernel") and key[2] not in NO_OPERATORS for key in keys]
     of_leaf = min((rank for rank, is_one in zip(leaves, could_be, strict=True) if is_one), default=None)
     if of_leaf is None:

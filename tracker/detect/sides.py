@@ -92,7 +92,7 @@ def sides_of(logs: F64, base: Flags, new: Flags) -> Sides:
 
 
 def steadier_lows(window: Window, centred: F64, moves: Flags, base: Flags, new: Flags) -> tuple[Flags, F64]:
-    """Tell the times of which the 10th percentile over the steps varied less than the median, and return those lows.
+    """Return the times of which the 10th percentile over the steps varied less than the median, and return those lows.
 
     `centred`: the medians, without the common-mode shift; the lows have a shift of their own. It counts how they varied
     over the base runs, at least 4. Every base and new run must have both.
@@ -115,7 +115,7 @@ def steadier_lows(window: Window, centred: F64, moves: Flags, base: Flags, new: 
 
 
 def mostly_beyond(logs: F64, base: Flags, new: Flags) -> I64:
-    """Tell where the new runs lie on one side of the base runs: 1 or -1 where they are above or below.
+    """Return where the new runs lie on one side of the base runs: 1 or -1 where they are above or below.
 
     Of the pairs of a new and a base run, as many as there are new runs beyond the second may be the wrong way round:
     less than one in eight. Otherwise a version of many runs would be found less often than one of few, since the more

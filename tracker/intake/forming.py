@@ -41,7 +41,7 @@ def form_runs(pieces: Sequence[Piece], *, as_run: bool = False) -> list[list[Pie
     groups: list[list[list[Piece]]] = []
     for file in ordered:
         homes = [group for group in groups if all(_belong_together(member, file) for member in group)]
-        # what ran at the same time on one clock goes before what a clock may be wrong about
+        # what ran at the same time on one clock counts before what a clock may be wrong about
         homes.sort(key=lambda group: not all(_windows_overlap(member[0].capture, file[0].capture) for member in group))
         home = homes[0] if homes else None
         if home is None:

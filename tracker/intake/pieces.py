@@ -37,8 +37,8 @@ class IngestOptions(Struct, frozen=True):
     the runs of many ingests at once. `keep_going`: profiles that cannot be read are left out and named in the result.
     `places`: what a layout of folders says of the profiles at or below a path; what lies beside a profile goes before
     it. With places, a path without any profile is not recognised, and no error. `as_stored`: a profile that is in the
-    database keeps the labels that it has there, whatever is said of it now. `again`: what is in the database is read
-    anew and takes its place.
+    database keeps the labels that it has there, whatever its labels are now. `again`: what is in the database is read
+    again and replaced.
     """
 
     commit: str | None = None

@@ -35,7 +35,7 @@ def ingest_again(
     """Read the files of stored runs again where the run was read by an earlier step definition or naming rules.
 
     version, workload: only runs of these. A run keeps its number, labels, notes and findings; its rows and samples are
-    made anew, in a transaction of its own, and then the versions are judged again. A run whose files are gone, changed
+    made again, in a transaction of its own, and then the versions are judged again. A run whose files are gone, changed
     or can no longer be read stays as it is.
     """
     from tracker.store import queries

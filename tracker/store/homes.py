@@ -80,7 +80,7 @@ def _sibling_run(connection: Connection, incoming: Incoming, where: Mapping[str,
     """Return the run with the other ranks of the job, where only the names of the files say that they are such.
 
     They are where they lie in one folder, differ in one number and ran at the same time. A UsageError where the run has
-    these ranks already: then nobody has said which rank each file is.
+    these ranks already: then no source states which rank each file is.
     """
     if incoming.job_size is not None or incoming.window is None or _are_logs(incoming):
         return None

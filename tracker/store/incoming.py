@@ -50,7 +50,7 @@ class Incoming(Struct, frozen=True):
     run_ids: frozenset[int] = field(default_factory=frozenset)
     """Runs that already hold other captures of the same group."""
     pruned: Sequence[details.Placed] = ()
-    """Captures that are in, and whose details are written anew: they were dropped, or their files were read again."""
+    """Captures that are in, and whose details are written again: they were dropped, or their files were read again."""
     again: bool = False
     """Whether captures that are in take the place of what is stored of them."""
     beside: Mapping[str, Set[str]] = field(default_factory=dict)

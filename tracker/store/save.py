@@ -137,7 +137,7 @@ def _saved(connection: Connection, home: Home) -> SavedRun:
 def _make_room(connection: Connection, pruned: Sequence[details.Placed]) -> None:
     """Forget what is left of captures that come in whole again."""
     for item in pruned:
-        # what is written anew; of a pruned capture only the first and the last of them have rows
+        # what is written again; of a pruned capture only the first and the last of them have rows
         for table in (*partitions.DETAIL_TABLES, "capture"):
             values = {"run_id": item.run_id, "rank": item.rank}
             # the names are those above

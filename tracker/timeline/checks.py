@@ -42,6 +42,7 @@ from tracker.timeline.intervals import union
 from tracker.timeline.joined import Joined, Work
 from tracker.timeline.names import canonical_name
 from tracker.timeline.steps import steps_at
+from tracker.units import ranges
 
 Flags = NDArray[np.bool_]
 
@@ -483,15 +484,8 @@ def _step_words(steps: Sequence[int]) -> str:
     >>> _step_words([3]), _step_words([3, 4, 5, 9])
     ('step 3 is', 'steps 3-5, 9 are')
     """
-    ordered = sorted(steps)
-    runs: list[list[int]] = []
-    for step in ordered:
-        if runs and step == runs[-1][1] + 1:
-            runs[-1][1] = step
-        else:
-            runs.append([step, step])
-    words = ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
-    return f"step {words} is" if len(ordered) == 1 else f"steps {words} are"
+    words = ranges(sorted(steps))
+    return f"step {words} is" if len(steps) == 1 else f"steps {words} are"
 
 
 def _check_operators(joined: Joined) -> Lost:

@@ -62,7 +62,8 @@ def overlap_warning(markers: Markers) -> str:
     count = int((overlap_ns > NS_PER_US).sum())
     if not count:
         return ""
-    return f"{counted(count, 'step marker')} overlap the next one: a step ends where the next one begins"
+    overlap = "overlaps" if count == 1 else "overlap"
+    return f"{counted(count, 'step marker')} {overlap} the next one: a step ends where the next one begins"
 
 
 def cut_windows(

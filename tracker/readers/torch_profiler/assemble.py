@@ -70,7 +70,7 @@ class Part(Struct, frozen=True):
 def parts_of(
     collector: Collector, facts: TraceFacts, flow_category: str | None, *, is_cut: bool = False
 ) -> tuple[list[Part], list[str]]:
-    """Return the captures of a trace, and what its reader should know of how they were told from each other.
+    """Return the captures of a trace, and what its reader should know of how they were separated from each other.
 
     The host process with most events comes first, or those of merged ranks in order of these; devices in order of their
     ordinal.

@@ -51,7 +51,7 @@ class _Rank(Struct, frozen=True, eq=False):
     """The calls of a rank, on the clock of its host where that shows a date, and what each of them is.
 
     `kind`: of the row of `communication`; `data_type`: number of its text; `members`: number of the ranks of its group,
-    -1 where they cannot be told. `exposed_ns`: of each row. `has_clock`: its times have a date; else they count from
+    -1 where they are not known. `exposed_ns`: of each row. `has_clock`: its times have a date; else they count from
     its own first event.
     """
 
