@@ -31,6 +31,14 @@ def test_the_parts_of_a_step_have_their_share_of_it():
     assert cells_of(text, "idle")[:3] == ["idle", "18.00 ms", "20.0 %"]
 
 
+def test_by_step_each_step_is_a_row_of_its_parts():
+    """Rank 0, step 0: 60 + 10 + 2 + 18 = 90 ms, of which the host marked 30."""
+    text = render(builders.shown(options=ShowOptions(by=("step",))), "text", width=140)
+    row = cells_of(text, "rank 0, step 0")
+    assert row[:4] == ["rank 0, step 0", "90.00 ms", "30.00 ms", "60.00 ms"]
+    assert "Each step" not in render(builders.shown(), "text", width=140)
+
+
 def test_operators_are_summed_over_shapes_and_the_others_together():
     ops = builders.shown().ops.head(1)
     rows = [("aten::a", "[[1]]", 6), ("aten::b", "[[1]]", 4), ("aten::b", "[[2]]", 4), ("aten::c", "", 2)]

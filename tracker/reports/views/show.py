@@ -71,7 +71,7 @@ _BREAKDOWN: Final = {
 }  # fmt: skip
 """Row of the overall table -> its words."""
 _DEVICE_ONLY: Final = ("kernel_total_ns", "unlinked_kernel_total_ns", "kernel_count", "copy_ns", "exposed_copy_ns")
-_OF_E2E: Final = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "idle_ns")
+_PARTS: Final = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "idle_ns")
 _BESIDE: Final = ("data_loading_ns", "samples_per_second", "peak_allocated_bytes")
 _CALLS: Final = col("calls")
 _PER_STEP: Final = col("per step", "per_step_ns")
@@ -149,6 +149,8 @@ def _blocks(shown: Shown, look: Look) -> Iterator[Block]:
     parts = _step(shown)
     if parts.rows:
         yield parts
+    if "step" in shown.options.grains:
+        yield _each_step(shown, look.rows(ROWS))
     yield _largest(shown, look)
     for section in look.sections():
         found = SECTIONS[section](shown, limit)
@@ -164,26 +166,51 @@ def _blocks(shown: Shown, look: Look) -> Iterator[Block]:
 
 
 def _step(shown: Shown) -> Table:
-    """The parts of a step, or of the capture without step markers, with their share; memory below."""
+    """Show the parts of a step, or of the capture without step markers, with their share; memory below."""
     numbers: Mapping[str, Any] = shown.run.get("per_step") or {}
-    step = shown.run.get("step_ns")
+    step_ns = shown.run.get("step_ns")
     # the parts of a run that an earlier step definition cut can be longer than its step
-    whole = max(step or 0, numbers.get("whole_ns") or 0) or None
-    known = [(PARTS[name], numbers[name]) for name in _OF_E2E if numbers.get(name)]
-    unit = time_unit(*(value for _, value in known))
-    rows = [(label, format_ns(value, unit), value / whole if whole else None) for label, value in known]
-    beside = [name for name in _BESIDE if numbers.get(name)]
-    labels_beside = dict(PARTS)
-    if counted_in := shown.run.get("throughput_unit"):
-        labels_beside["samples_per_second"] = str(counted_in)
-    rows += [(labels_beside[name], cell(numbers[name], unit_of(name)), None) for name in beside]
+    whole_ns = max(step_ns or 0, numbers.get("whole_ns") or 0)
+    parts = {name: numbers[name] for name in _PARTS if numbers.get(name)}
+    unit = time_unit(*parts.values())
+    rows: list[Row] = []
+    for name, value in parts.items():
+        part = value / whole_ns if whole_ns else None
+        rows.append({"label": PARTS[name], "text": format_ns(value, unit), "share": part})
+    for name in _BESIDE:
+        if numbers.get(name):
+            rows.append(
+                {"label": _label_beside(shown, name), "text": cell(numbers[name], unit_of(name)), "share": None}
+            )
+    word = "step" if step_ns else "E2E"
     columns = [
-        Column("", lambda row: row[0], left=True), Column("", lambda row: row[1]),
-        Column("of step" if step else "of E2E", lambda row: "" if row[2] is None else share(row[2])),
-    ]  # fmt: skip
-    labels, parts = tuple(label for label, _ in known), tuple(value for _, value in known)
-    drawn = Bars(labels, (("step" if step else "E2E", format_ns(whole), parts),)) if known else None
-    return table_of("", columns, rows, is_first=True, bars=lambda row: row[2], chart=drawn)
+        Column("", lambda row: row["label"], left=True),
+        Column("", lambda row: row["text"]),
+        Column(f"of {word}", lambda row: "" if row["share"] is None else share(row["share"])),
+    ]
+    chart = None
+    if parts:
+        labels = tuple(PARTS[name] for name in parts)
+        chart = Bars(labels, ((word, format_ns(whole_ns or None), tuple(parts.values())),))
+    return table_of("", columns, rows, is_first=True, bars=lambda row: row["share"], chart=chart)
+
+
+def _label_beside(shown: Shown, name: str) -> str:
+    """Return the words of a number that is no part of a step; a throughput is named by what the log counts."""
+    if name == "samples_per_second" and shown.run.get("throughput_unit"):
+        return str(shown.run["throughput_unit"])
+    return PARTS[name]
+
+
+def _each_step(shown: Shown, limit: int | None) -> Table:
+    """Show one row per rank and step with its parts, in order."""
+    rows = records(shown.tables["steps"])
+    with_values = [name for name in ("marker_ns", *_PARTS) if any(row.get(name) for row in rows)]
+    columns = [Column("step", _grain, left=True), col("time", "duration_ns")]
+    for name in with_values:
+        title = "host marker" if name == "marker_ns" else PARTS[name]
+        columns.append(col(title, name, drop=1 if name == "marker_ns" else 2))
+    return table_of("Each step", columns, rows, limit, is_first=True)
 
 
 def _largest(shown: Shown, look: Look) -> Table:
@@ -305,7 +332,7 @@ def _steps(shown: Shown) -> Table:
             return _spread(name, row)
         return [cell(row[end], unit_of(name), row["mean"], row["maximum"]) for end in ("minimum", "mean", "maximum")]
 
-    names = ("duration_ns", "e2e_ns", *_OF_E2E, "samples_per_second")
+    names = ("duration_ns", "e2e_ns", *_PARTS, "samples_per_second")
     rows = [name for name in names if summary.get(name, {}).get("mean")]
     heads = [Column("minimum"), Column("mean" if means else "median"), Column("maximum")]
     heads += [] if means else [Column("maximum at", left=True)]
