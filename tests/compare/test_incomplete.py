@@ -29,10 +29,12 @@ def test_lost_records_make_nothing_faster(store):
     recorded(store, "v2", slower=1 / 3, settings=incomplete(LOST_DEVICE), quality_reason=LOST)
     found = diff(store, "v1", "v2")
     assert said_of(found, "ops", "verdict") == {}
-    assert set(said_of(found, "ops", "reason").values()) == {"incomplete: the profiler lost records that it rests on"}
+    assert set(said_of(found, "ops", "reason").values()) == {
+        "incomplete: it rests on records that were lost or cannot be"
+    }
     assert found.explanation.remarks[0] == f"v2: {LOST}; not judged: work of the device."
     gate = gate_of_diff(found)
-    assert (gate.code, gate.because) == (4, "the step has no verdict: the profiler lost records that it rests on")
+    assert (gate.code, gate.because) == (4, "the step has no verdict: it rests on records that were lost or cannot be")
 
 
 def test_lost_records_enter_no_level(store):

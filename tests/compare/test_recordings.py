@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.factories import EPOCH_NS, save
@@ -212,3 +214,13 @@ def test_a_log_compares_steps_that_were_recorded_alike(store):
     cells = log(store, options=LogOptions(metric="step")).cells
     assert cells["previous_version"].fillna("none").tolist() == ["none", "none", "v1"]
     assert cells["previous_diff"].fillna(0).round(3).tolist() == [0, 0, 0.1]
+
+
+def test_graph_against_eager_compares_kernels_by_the_same_settings():
+    """A CUDA graph replaces operators: the few that are left have no shapes, but both headers state record_shapes."""
+    folder = Path(__file__).parents[1] / "data" / "h200"
+    found = diff(None, *(str(folder / f"host_{name}.pt.trace.json.gz") for name in ("ahead", "graph")))
+    assert not any("record_shapes" in text for text in (*found.explanation.remarks, *found.notes))
+    kernels = {row["name"]: row["status"] for row in found.tables["kernels"].records()}
+    products = [status for name, status in kernels.items() if name.startswith("nvjet")]
+    assert products == ["both"]

@@ -315,9 +315,14 @@ def _api(judged: Judged, table: Columns) -> list[Key]:
 
 def _overall(judged: Judged, table: Columns) -> list[Key]:
     assert judged.found is not None
-    judged_runs = [key for key, row in judged.found.said.items() if key[0] == _RUN and row["verdict"] is not None]
-    # what both sides measured in the same way, a trace before the others
-    run = {key[1]: key for way in reversed(WAYS) for key in judged_runs if key[4] == way}
+    rows_of_runs = {key: row for key, row in judged.found.said.items() if key[0] == _RUN}
+    run = {}
+    # what both sides measured in the same way, a trace before the others; where nothing is judged, the reason why
+    for has_verdict in (False, True):
+        for way in reversed(WAYS):
+            for key, row in rows_of_runs.items():
+                if key[4] == way and (row["verdict"] is not None) == has_verdict:
+                    run[key[1]] = key
     return [run.get(FIELD_OF.get(metric, metric), NO_SERIES) for metric in table["metric"]]
 
 

@@ -20,7 +20,7 @@ WHY: Final = {
     "net of the operators": "the operators found got slower by {net} of the step",
     "suspect": "the step may be slower: the next runs decide",
     "runs": "the step has no verdict: too few runs before or in it",
-    "incomplete": "the step has no verdict: the profiler lost records that it rests on",
+    "incomplete": "the step has no verdict: it rests on records that were lost or cannot be",
     "slow host": "{host}",
 }
 """What gave an exit code -> why, in words."""

@@ -389,7 +389,7 @@ def stated(data: Track, own: JudgedSeries) -> tuple[Flags, I64]:
     # a side without any run, where one of its runs lost what the series rests on
     lacks_side = (own.base_runs == 0) != (own.new_runs == 0)
     lost = lacks_side & data.incomplete.any(axis=1)
-    said |= lost & data.series.leaf
+    said |= lost
     return said, np.where(lost & (own.verdict == Verdict.TOO_FEW_RUNS), Reason.INCOMPLETE, reasons)
 
 

@@ -185,9 +185,10 @@ def recording_of(
     has_memory: bool = False,
     has_modules: bool = False,
 ) -> Recording:
-    """A run's recording. `said`: format, timeline, steps, schema and rules as its captures say them, several words
-    each; `settings`: of its captures. `has_shapes`: whether the key of any of its operators has shapes, None without
-    operators: rows count for more than settings. `has_memory`, `has_modules`: whether there are rows of them.
+    """Return a run's recording. `said`: format, timeline, steps, schema and rules as its captures say them, several
+    words each; `settings`: of its captures. `has_shapes`: whether the key of any of its operators has shapes, None
+    without operators; where the settings state shapes, they count as recorded all the same. `has_memory`,
+    `has_modules`: whether there are rows of them.
     """
     chosen = list(settings)
 
@@ -202,7 +203,8 @@ def recording_of(
     }
     # without a profiler's trace each number is per step, whatever there was to mark
     steps = "" if any(one.get("profiler") in ("off", "summary") for one in chosen) else text("steps")
-    shapes = switch("record_shapes") if has_shapes is None else _ON if has_shapes else _OFF
+    # a CUDA graph replaces operators: what is left of them may have no shapes although they were recorded
+    shapes = _ON if has_shapes else switch("record_shapes")
     windows = DEVICE_WINDOWS if any(one.get(STEP_SETTING) == STEP_RULES for one in chosen) else HOST_MARKERS
     forbids: set[str] = set()
     names: set[str] = set()

@@ -27,7 +27,7 @@ REASONS: Final[Mapping[str, str]] = {
     "MACHINE": "it moved with the machine",
     "PRESENCE": "only in some runs of a side",
     "SETTINGS": "the baseline runs were recorded with other settings",
-    "INCOMPLETE": "incomplete: the profiler lost records that it rests on",
+    "INCOMPLETE": "incomplete: it rests on records that were lost or cannot be",
 }
 """Code of a reason -> why a verdict is no change, in words."""
 

@@ -114,6 +114,13 @@ CHECKS: Final[Mapping[str, Check]] = {
         (),
         "another version of the profiler",
     ),
+    "repeated records": Check(
+        "device events that stand twice: of one stream, name, launch, start and end",
+        "all with streams",
+        "{lost} of {launches} device events stand twice in the file: they count once",
+        (),
+        "another export of the profile",
+    ),
     "shared launches": Check(
         "kernels with the launch of another kernel, while other launches have none",
         "PyTorch traces and Nsight exports, by their launch calls",
@@ -197,7 +204,13 @@ def _defect(check: str, forbids: tuple[str, ...] = (), names: Iterable[str] = ()
 def check_times(events: Events) -> Checked:
     """Return the events without those that have no time, and with durations that their streams allow."""
     events, timeless, defects = _leave_out_timeless(events)
-    ends_ns = possible_ends(events.device)
+    order = _order_in_streams(events.device)
+    repeated = _find_repeats(events.device, order)
+    if repeated.any():
+        defects.append(_defect("repeated records", lost=int(repeated.sum()), launches=len(repeated)))
+        events = _take_device_events(events, ~repeated)
+        order = _order_in_streams(events.device)
+    ends_ns = possible_ends(events.device, order)
     cut = ends_ns < events.device.end_ns
     if cut.any():
         events = replace(events, device=replace(events.device, end_ns=ends_ns))
@@ -266,13 +279,38 @@ def _take_rows(table: Any, rows: Flags) -> Any:
     return type(table)(**{name: getattr(table, name)[rows] for name in table.__struct_fields__})
 
 
-def possible_ends(device: DeviceEvents) -> I64:
+def _take_device_events(events: Events, device: Flags) -> Events:
+    """Return the events with these device events, and all of the host."""
+    tables = (events.ops, events.launches, events.markers, events.allocations)
+    every_ops, every_launches, every_markers, every_allocations = (np.ones(len(table), dtype=bool) for table in tables)
+    return _take_events(events, device, every_ops, every_launches, every_markers, every_allocations)
+
+
+def _order_in_streams(device: DeviceEvents) -> I64:
+    """Return the rows of the device events by stream, start and end."""
+    return np.lexsort((device.end_ns, device.start_ns, device.stream))
+
+
+def _find_repeats(device: DeviceEvents, order: I64) -> Flags:
+    """Return which device events are in the file already: a stream runs one thing at a time."""
+    repeated = np.zeros(len(device), dtype=bool)
+    start_ns, later = device.start_ns[order], order[1:]
+    is_equal = (start_ns[1:] == start_ns[:-1]) & (device.end_ns[later] > start_ns[1:])
+    if not is_equal.any():
+        # the usual capture needs no more than this look
+        return repeated
+    for column in (device.stream, device.end_ns, device.correlation, device.name, device.kind, device.process):
+        is_equal &= column[later] == column[order[:-1]]
+    repeated[later[is_equal]] = True
+    return repeated
+
+
+def possible_ends(device: DeviceEvents, order: I64) -> I64:
     """Return the end of each device event, at most the start of the next event of its stream where it lies more than
-    OVERRUN_NS behind the end of that one.
+    OVERRUN_NS behind the end of that one. order: the rows by stream, start and end.
     """
     if len(device) < 2:
         return device.end_ns
-    order = np.lexsort((device.end_ns, device.start_ns, device.stream))
     stream, start_ns, end_ns = device.stream[order], device.start_ns[order], device.end_ns[order]
     correlation = device.correlation[order]
     # the next one was launched later: a stream runs in the order of launches, and kernels of one graph may overlap

@@ -1,0 +1,69 @@
+"""A capture with one record that was lost or bent makes no verdict without a line, from the events to the diff."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+from msgspec.structs import replace
+
+from tests.factories import H100, record
+from tests.timeline.made_events import Made
+from tests.timeline.test_checks import US, training
+from tracker.compare import diff
+from tracker.compare.gates import gate_of_diff
+from tracker.profile import DeviceEvents, Source
+from tracker.regressions.inbox import findings
+from tracker.regressions.judgement import lines_of, update
+from tracker.store import Store, save_run
+from tracker.timeline import build
+
+YEAR_NS = 365 * 24 * 3600 * 10**9
+CHANGES = {"REGRESSED", "IMPROVED", "ADDED", "REMOVED", "SUSPECT"}
+MORNING_NS = 1_700_000_000 * 10**9
+
+
+def bend(made: Made, row: int, fault: str) -> None:
+    """Change one record of the device as a profiler does that runs out of buffers, or counts wrongly."""
+    events = made.rows[DeviceEvents]
+    if fault == "lost":
+        del events[row]
+    elif fault == "no time":
+        events[row] |= {"start_ns": 0, "end_ns": 0}
+    elif fault == "a year away":
+        events[row] |= {name: events[row][name] + YEAR_NS for name in ("start_ns", "end_ns")}
+    elif fault == "too long":
+        # it ends far behind the kernels that its stream runs after it
+        events[row]["end_ns"] += 400 * US
+    elif fault == "twice":
+        events.append(dict(events[row]))
+
+
+def save(store: Store, version: str, place: int, made: Made) -> None:
+    started_ns = MORNING_NS + place * 10**12
+    source = Source(f"{version}-{place}.json", 1, uuid.uuid4().bytes)
+    capture = build(replace(made.capture(), device=H100, sources=(source,), started_at_ns=started_ns))
+    save_run(store, record(version, started_at_ns=started_ns), [capture], formats=["torch_profiler"])
+
+
+FAULTS = ("lost", "no time", "a year away", "too long", "twice")
+# the last event of a stream may take as long as it states
+CASES = [(row, fault) for row in range(6) for fault in FAULTS if (row, fault) != (5, "too long")]
+
+
+@pytest.mark.parametrize(("row", "fault"), CASES)
+def test_bent_record_makes_no_verdict_without_a_line(memory_store, row, fault):
+    """Three runs of 3 steps, then three more of the same code, each with the same fault in one of its 6 kernels."""
+    for place in range(3):
+        save(memory_store, "v1", place, training(offset_ns=MORNING_NS))
+        bent = training(offset_ns=MORNING_NS)
+        bend(bent, row, fault)
+        save(memory_store, "v2", place + 3, bent)
+    update(memory_store, lines_of(memory_store))
+    found = diff(memory_store, "v1", "v2")
+    for name, table in found.tables.items():
+        if "verdict" in table.arrays:
+            assert not CHANGES & set(table.listed("verdict")), name
+    assert not len(findings(memory_store).tables["findings"])
+    assert any("v2: " in remark for remark in found.explanation.remarks), "a line under the headline"
+    assert gate_of_diff(found).code in (0, 4)
