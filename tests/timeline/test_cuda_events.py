@@ -1,8 +1,9 @@
 """Steps against the clock of the device itself: captures of an H200 whose job recorded a CUDA event after each step.
 
 PyTorch 2.11, 6 steps of 20 matrix products of 4096 x 4096 in bfloat16, launched without a synchronisation; the second
-job copies 64 MiB to the device on another stream in each step, the third one runs a CUDA graph. The times are `torch.cuda.Event.elapsed_time` from the
-end of one step to the end of the next, in ms, beside 1.3, 0.8 and 0.2 ms of the host's markers.
+job copies 64 MiB to the device on another stream in each step, the third one runs a CUDA graph. The times are
+`torch.cuda.Event.elapsed_time` from the end of one step to the end of the next, in ms, beside 1.3, 0.8 and 0.2 ms of
+the host's markers.
 """
 
 from __future__ import annotations
