@@ -154,7 +154,8 @@ def check_table() -> str:
 
     lines = ["| check | counts | not judged | record |", "|---|---|---|---|"]
     for name, check in CHECKS.items():
-        forbids = ", ".join(check.forbids) or "what it names"
+        by_name = "what it names" if "{operators}" in check.sentence else "nothing: what is left is whole"
+        forbids = ", ".join(check.forbids) or by_name
         lines.append(f"| {name} | {check.counts} ({check.sources}) | {forbids} | {check.remedy} |")
     return "\n".join(lines)
 

@@ -35,6 +35,8 @@ def bend(made: Made, row: int, fault: str) -> None:
     elif fault == "too long":
         # it ends far behind the kernels that its stream runs after it
         events[row]["end_ns"] += 400 * US
+    elif fault == "before its launch":
+        events[row] |= {name: events[row][name] - 200 * US for name in ("start_ns", "end_ns")}
     elif fault == "twice":
         events.append(dict(events[row]))
 
@@ -46,7 +48,7 @@ def save(store: Store, version: str, place: int, made: Made) -> None:
     save_run(store, record(version, started_at_ns=started_ns), [capture], formats=["torch_profiler"])
 
 
-FAULTS = ("lost", "no time", "a year away", "too long", "twice")
+FAULTS = ("lost", "no time", "a year away", "too long", "before its launch", "twice")
 # the last event of a stream may take as long as it states
 CASES = [(row, fault) for row in range(6) for fault in FAULTS if (row, fault) != (5, "too long")]
 

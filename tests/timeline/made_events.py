@@ -109,9 +109,10 @@ class Made:
 
     def hcom(self, name: str, start: int, end: int, correlation: int = -1, **given: Any) -> int:
         """A collective call of an NPU with a description of its own, whose row is returned."""
-        step = given.pop("step", MISSING)
+        of_event = {"step": given.pop("step", MISSING), "stream": given.pop("stream", 7)}
         collective = self.collective(**{"kind": "all_reduce", "group_role": "dp", "group_size": 8, **given})
-        self.kernel(name, start, end, correlation, kind=DeviceKind.COMMUNICATION, collective=collective, step=step)
+        kind = DeviceKind.COMMUNICATION
+        self.kernel(name, start, end, correlation, kind=kind, collective=collective, **of_event)
         return collective
 
     def times(self, collective: int, **given: Any) -> None:

@@ -47,6 +47,7 @@ LOST_DEVICE: Final = "work of the device"
 LOST_HOST: Final = "times of the host"
 LOST_OWNERS: Final = "operators of kernels"
 LOST_PARTS: Final = "parts of a step"
+LOST_STEPS: Final = "steps and their parts"
 """What may not be judged of a capture: the words of `Incomplete.forbids`."""
 RULE_SETTINGS: Final = frozenset({OWNER_SETTING, STEP_SETTING, INCOMPLETE_SETTING})
 """Settings of a capture that tell how tracker read it: no settings of the profiler."""

@@ -21,6 +21,7 @@ from tracker.profile import (
     LOST_HOST,
     LOST_OWNERS,
     LOST_PARTS,
+    LOST_STEPS,
     STEP_RULES,
     STEP_SETTING,
     Incomplete,
@@ -252,14 +253,14 @@ def records_of(kind: str, metric: str) -> frozenset[str]:
     """Return which records of a capture a series rests on: words of `Incomplete.forbids`.
 
     >>> sorted(records_of("kernel", "total_ns")), sorted(records_of("run", "duration_ns"))
-    (['work of the device'], ['times of the host', 'work of the device'])
+    (['work of the device'], ['steps and their parts', 'times of the host', 'work of the device'])
     """
     if metric == "samples_per_second":
         return frozenset()
     if kind == "api" or metric == "host_self_ns" or metric.endswith("bytes"):
         return frozenset({LOST_HOST})
     if kind == "run":
-        whole_step = {LOST_DEVICE, LOST_HOST}
+        whole_step = {LOST_DEVICE, LOST_HOST, LOST_STEPS}
         return frozenset(whole_step if metric in _WHOLE_STEP else {*whole_step, LOST_PARTS})
     return _RECORDS.get(kind, frozenset())
 

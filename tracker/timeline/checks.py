@@ -26,6 +26,7 @@ from tracker.profile import (
     LOST_HOST,
     LOST_OWNERS,
     LOST_PARTS,
+    LOST_STEPS,
     MISSING,
     NO_STEP,
     Capture,
@@ -113,6 +114,14 @@ CHECKS: Final[Mapping[str, Check]] = {
         "they are cut at its start",
         (),
         "another version of the profiler",
+    ),
+    "events before their launch": Check(
+        "device events that start more than 50 us before the call that launched them",
+        "all with launch calls",
+        "{lost} of {launches} device events start before the calls that launched them, which cannot be: the clocks of "
+        "host and device may differ",
+        (LOST_STEPS,),
+        "another export of the profile, with the clocks of host and device matched",
     ),
     "repeated records": Check(
         "device events that stand twice: of one stream, name, launch, start and end",
@@ -342,11 +351,22 @@ def check_join(joined: Joined, checked: Checked) -> Lost:
     defects: list[Defect] = []
     if checked.cut.any():
         defects.append(_cut_durations(joined, checked.cut))
+    defects += _check_order_of_launches(joined)
     steps: set[int] = set()
     for part in (_check_launches(joined, checked.timeless), _check_operators(joined), _check_tables(joined)):
         defects += part.defects
         steps |= set(part.steps)
     return Lost(tuple(defects), tuple(sorted(steps)))
+
+
+def _check_order_of_launches(joined: Joined) -> list[Defect]:
+    """Check that nothing runs before it was launched. In 40 real captures an event starts at most 10 us before it."""
+    linked = np.flatnonzero(joined.launch >= 0)
+    launched_ns = joined.events.launches.start_ns[joined.launch[linked]]
+    early = int((joined.events.device.start_ns[linked] < launched_ns - OVERRUN_NS).sum())
+    if not early:
+        return []
+    return [_defect("events before their launch", lost=early, launches=len(joined.launch))]
 
 
 def leave_out_steps(events: Events, steps: Sequence[int]) -> Events:
