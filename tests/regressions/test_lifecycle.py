@@ -119,3 +119,19 @@ def test_operator_that_was_not_recorded_is_not_gone():
 def test_renamed_operator_comes_and_goes_at_once():
     track = track_of({MM: [100, 100, NAN], GELU: [NAN, NAN, 100], STEP: [1000.0] * 3})
     assert [one[:5] for one in found_in(track)] == [(0, -1, "presence", 3, 3), (1, 1, "presence", 3, 3)]
+
+
+def test_two_runs_of_a_new_level_are_judged_by_the_noise_of_both():
+    # v4 and v5 have two runs each: a level of two runs is no reason to say nothing
+    assert of_mm(100, 100, 100, 130, 160, runs=2) == [(1, "level", 4, 4, "open", 0), (1, "level", 5, 5, "open", 0)]
+
+
+def test_gain_of_two_runs_that_is_lost_is_a_regression():
+    assert of_mm(100, 100, 100, 70, 100, runs=2) == [
+        (-1, "level", 4, 4, "taken back", 5),
+        (1, "level", 5, 5, "open", 0),
+    ]
+
+
+def test_first_level_of_two_runs_decides_nothing():
+    assert of_mm(100, 130, 130, runs=2) == []

@@ -16,6 +16,9 @@ from tracker.detect.sides import Window, shared_factor
 from tracker.detect.thresholds import Thresholds
 from tracker.results.verdicts import Key
 
+LEAST_BESIDE = 2
+"""Runs of a level from which it is judged, with the noise of the level before it."""
+
 
 class Track:
     """Runs and series of one workload, configuration and device.
@@ -143,11 +146,28 @@ class VersionRuns(Struct, frozen=True):
 
     def judge(self, of: I64, new: Flags, opened: Flags | None = None, alpha: float | None = None) -> JudgedSeries:
         """Judge the runs `new` (runs,) against the newest 8 runs of a level of each series."""
-        level = self.level(of)
+        level = self.level(of) & ~new
         base = newest(level & self.window.recorded, self.limits.window)
         return judge_version(
-            self.window, self.series, base, new, level=level, opened=opened, alpha=alpha, limits=self.limits
-        )
+            self.window, self.series, base, new, level=level, beside=self.beside(of, base), opened=opened, alpha=alpha,
+            limits=self.limits,
+        )  # fmt: skip
+
+    def beside(self, of: I64, base: Flags) -> Flags:
+        """(series, runs): of series whose level has two `base` runs, the newest 8 runs of the level before it.
+
+        Two runs alone say too little of their noise.
+        """
+        count = (base & ~np.isnan(self.window.logs)).sum(axis=1)
+        found = np.zeros(base.shape, dtype=bool)
+        rows = np.flatnonzero((count >= LEAST_BESIDE) & (count < self.limits.least_base))
+        # UNDECIDED is below 0
+        others = self.looked_back & self.window.recorded[rows] & (self.levels[rows] >= 0)
+        others &= self.levels[rows] != of[rows, None]
+        last = others.shape[1] - 1 - np.argmax(others[:, ::-1], axis=1)
+        before = self.levels[rows, last]
+        found[rows] = newest(others & (self.levels[rows] == before[:, None]), self.limits.window)
+        return found
 
     def since(self, version: int) -> Flags:
         """(runs,): the runs of this version and of those before it from `version` on."""
