@@ -135,3 +135,40 @@ def test_gain_of_two_runs_that_is_lost_is_a_regression():
 
 def test_first_level_of_two_runs_decides_nothing():
     assert of_mm(100, 130, 130, runs=2) == []
+
+
+def of_machine(*factors, runs=3, mm=()):
+    """Findings of the step of 24 operators of 100 each, all times `factors`; `mm`: further factors of one of them."""
+    names = [("op", "host_self_ns", f"op{number:02}", "", "") for number in range(24)]
+    rows = {name: [100.0 * factor for factor in factors] for name in names}
+    for at, factor in enumerate(mm):
+        rows[names[0]][at] *= factor
+    rows[STEP] = [sum(column) for column in zip(*rows.values(), strict=True)]
+    return [one[1:] for one in found_in(track_of(rows, runs)) if one[0] == 24]
+
+
+def test_drift_that_stays_is_a_finding_of_the_machine():
+    assert of_machine(1, 1, 1.12, 1.12, 1.12) == [(1, "machine", 3, 4, "open", 0)]
+
+
+def test_drift_of_one_version_is_no_finding():
+    assert of_machine(1, 1, 1.12, 1, 1) == []
+
+
+def test_drift_that_is_over_has_recovered():
+    assert of_machine(1, 1, 1.12, 1.12, 1, 1) == [(1, "machine", 3, 4, "recovered", 5)]
+
+
+def test_faster_machine_that_stays_faster_is_no_regression():
+    assert of_machine(1, 1, 0.88, 0.88, 0.88) == [(-1, "machine", 3, 4, "accepted", 5)]
+
+
+def test_drift_of_single_runs_needs_three():
+    factors = [1.0] * 8 + [1.12] * 3
+    assert of_machine(*factors[:10], runs=1) == []
+    assert of_machine(*factors, runs=1) == [(1, "machine", 9, 11, "open", 0)]
+
+
+def test_code_that_got_slower_on_a_slow_machine_is_a_change_of_the_code():
+    # op00 is four times as slow from v4 on, when the machine is slow for the second version
+    assert of_machine(1, 1, 1.12, 1.12, 1.12, mm=[1, 1, 1, 4, 4]) == [(1, "level", 4, 4, "open", 0)]

@@ -97,13 +97,25 @@ def headline(
         verdict = str(row["verdict"])
         runs = (len(judged.base_runs) or baseline.side.runs, candidate.side.runs)
         phrase, remarks = _judged(verdict, change, row["change"], judged, runs)
+    mean = "" if verdict in _CHANGED or metric != "step_ns" else _mean_step(judged)
     if phrase == _NO_DIFFERENCE:
-        return Headline(f"{phrase} between {a} and {b} was found: {whole}", verdict, remarks)
+        return Headline(f"{phrase} between {a} and {b} was found: {whole}{mean}", verdict, remarks)
     if phrase in _AS_FAST:
-        return Headline(f"{b} {phrase} {a}: {whole}", verdict, remarks)
+        return Headline(f"{b} {phrase} {a}: {whole}{mean}", verdict, remarks)
     word = "slower" if change > 0 else "faster"
     percent = format_diff(abs(change)).lstrip("+")
-    return Headline(f"{b} {phrase} {percent} {word} than {a}: {size} ({_signed(after - before)})", verdict, remarks)
+    text = f"{b} {phrase} {percent} {word} than {a}: {size} ({_signed(after - before)})"
+    return Headline(f"{text}{mean}", verdict, remarks)
+
+
+def _mean_step(judged: Judged) -> str:
+    """What some slow steps cost, where the step, their median, does not show it; "" where the mean did not change."""
+    row = judged.of_total("mean_step_ns")
+    if row is None or row["verdict"] not in (*_CHANGED, "SUSPECT"):
+        return ""
+    word = "slower" if row["change"] > 0 else "faster"
+    verb = "may be" if row["verdict"] == "SUSPECT" else "is"
+    return f", but its mean step {verb} {format_diff(abs(row['change'])).lstrip('+')} {word}: some steps are"
 
 
 def _size(before: float, after: float, metric: str) -> str:
@@ -136,7 +148,7 @@ def _judged(
         phrase = "ran" if change * judged_change <= 0 else "may be" if suspect else "is"
         return phrase, (*suspect, *against)
     if verdict == "DRIFT":
-        return "ran", (_drift(judged_change, judged),)
+        return (_unjudged(change) if against else "ran"), (*against, _drift(judged_change, judged))
     if verdict == "INCONCLUSIVE":
         phrase = _NO_DIFFERENCE if max(abs(judged_change), abs(change)) < limit else "ran" if against else "may be"
         return phrase, ("The runs differ too much to be sure.", *against)

@@ -79,8 +79,10 @@ def mark_cause(row: Row) -> None:
     cause = slower if worse else faster
     if row["kind"] in ("run", "memory"):
         cause = _OF_RUN.get(row["name"], "") if row["kind"] == "run" else "memory"
-    elif row["change"] == "gradual":
+    if row["change"] == "gradual":
         cause = "gradual slowdown"
+    elif row["change"] == "machine":
+        cause = "machine-wide drift"
     row |= {"cause": cause, "by_calls": by_calls, "by_time_per_call": per_call}
 
 

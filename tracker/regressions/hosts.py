@@ -18,7 +18,7 @@ from tracker.units import counted
 
 OfRuns = tuple[Connection, Sequence[int]]
 """A database, and some of its runs."""
-_BY_TIME: Final = ("step", "net of the operators")
+_BY_TIME: Final = ("step", "mean step", "net of the operators")
 """Causes of a failing gate that a slow host explains."""
 
 

@@ -22,7 +22,16 @@ from tracker.detect import CHANGES, JudgedSeries, KindCode, Reason, Thresholds, 
 from tracker.detect.power import detectable_change
 from tracker.detect.sides import exact_changes
 from tracker.detect.track import Track
-from tracker.regressions.lifecycle import UNDECIDED, Finding, TrackState, VersionResult, judge_next, needed_runs
+from tracker.regressions.lifecycle import (
+    DRIFTS,
+    MACHINE,
+    UNDECIDED,
+    Finding,
+    TrackState,
+    VersionResult,
+    judge_next,
+    needed_runs,
+)
 from tracker.regressions.track import BEGINNING, ReadBefore, TrackRuns, geometric_mean, read_track, unjudged_track
 from tracker.store import Store, bulk, judged, labels, regressions, samples
 from tracker.store.bulk import Column
@@ -217,8 +226,8 @@ def decided_word(state: TrackState, at: int, row: int) -> str | None:
     belongs to a level that began before, or was no change after all.
     """
     level, sign = int(state.levels[at][row]), int(state.waits[at][row])
-    if level == UNDECIDED:
-        return None
+    if level == UNDECIDED or abs(sign) == DRIFTS:
+        return None  # a drift stays one, whatever later runs decide
     own = [one for one in state.findings if one.series == row and one.state != "withdrawn"]
     how = next((one.how for one in own if one.first_version == at), "level")
     if level == at and sign:
@@ -232,9 +241,11 @@ def decided_word(state: TrackState, at: int, row: int) -> str | None:
 def verdict_word(sign: int, how: str) -> str:
     """The verdict of a change that was found.
 
-    >>> verdict_word(1, "gradual"), verdict_word(-1, "presence")
-    ('REGRESSED', 'REMOVED')
+    >>> verdict_word(1, "gradual"), verdict_word(-1, "presence"), verdict_word(1, "machine")
+    ('REGRESSED', 'REMOVED', 'DRIFT')
     """
+    if how == MACHINE:
+        return Verdict.DRIFT.name
     if how == "presence":
         return (Verdict.ADDED if sign > 0 else Verdict.REMOVED).name
     return (Verdict.REGRESSED if sign > 0 else Verdict.IMPROVED).name

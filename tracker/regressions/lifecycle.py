@@ -18,12 +18,16 @@ from tracker.store.regressions import FindingRow
 
 UNDECIDED: Final = -1
 """The level of a version that waits for further runs."""
+DRIFTS: Final = 2
+"""What waits in a series that moved with the machine, by the sign of the move; a suspect waits by its sign alone."""
+MACHINE: Final = "machine"
+"""How a finding came about that is the machine's: the step moved with all operators, and stays so."""
 
 
 class Finding(Struct):
     """A confirmed change of a series. Its key is (series, sign, how, first_version).
 
-    `sign`: 1 worse, -1 better; `how`: level, presence or gradual; `first_version`: that it is dated to;
+    `sign`: 1 worse, -1 better; `how`: level, presence, gradual or machine; `first_version`: that it is dated to;
     `decided_version`: whose runs decided it; `reference`: ids of the base runs, frozen; `reference_level`: their level;
     `size`: absolute change, a log, 0 for new and gone operators; `contribution`: share of the step, signed;
     `faster`: of an improvement, whether its version was faster on the whole; `state`: open, recovered, taken back,
@@ -62,7 +66,7 @@ class TrackState(Struct):
     """All that is kept from one version to the next; rows by version, one element per series.
 
     `levels`: the version with which the level of a series began, or UNDECIDED; `settled`: the version that decided it;
-    `waits`: the sign of what an undecided version may be (0: it was decided at once).
+    `waits`: the sign of what an undecided version may be (0: it was decided at once), times 2 where the machine moved.
     """
 
     series: int
@@ -200,11 +204,14 @@ def fold(state: TrackState, now: VersionRuns, judged: JudgedSeries) -> list[Find
     free = waits == 0
     free[list(returned)] = False
     decided = list(decide_suspects(state, now, judged, free, waits))
+    decided += decide_drifts(state, now, judged, free, level, waits)
     free &= count == 0
     changed = np.isin(judged.verdict, (Verdict.ADDED, Verdict.REMOVED)) & (waits == 0)
     changed[list(returned)] = False
     waiting = free & ~changed & now.is_single
     waits[waiting] = judged.suspect[waiting]
+    drifting = free & ~changed & (judged.verdict == Verdict.DRIFT)
+    waits[drifting] = DRIFTS * np.sign(judged.change[drifting]).astype(np.int64)
     for row in np.flatnonzero((free & (judged.sign != 0)) | changed).tolist():
         how = "presence" if changed[row] else "level"
         state.settle(versions[len(versions) - count[row] :], row, now.current[row], now.version)
@@ -224,7 +231,8 @@ def fold(state: TrackState, now: VersionRuns, judged: JudgedSeries) -> list[Find
     state.settled[now.version] = np.where(waits != 0, 0, now.version)
     state.waits[now.version] = waits
     # whether the version of an improvement was faster on the whole: its step, or the net of its operators
-    step = any(one.sign < 0 and now.series.kind[one.series] == KindCode.STEP for one in found)
+    by_code = [one for one in found if one.how != MACHINE]
+    step = any(one.sign < 0 and now.series.kind[one.series] == KindCode.STEP for one in by_code)
     net = sum(one.contribution for one in found if now.series.leaf[one.series])
     for one in found:
         one.faster = one.sign < 0 and (step or net <= -now.limits.gate_net)
@@ -237,6 +245,8 @@ def change_of(now: VersionRuns, row: int, how: str, first: int, judged: JudgedSe
     """
     level = int(now.current[row]) if of is None else of
     sign, size = int(judged.sign[row]), 0.0 if how == "presence" else abs(float(judged.change[row]))
+    if how == MACHINE:
+        sign = 1 if judged.change[row] > 0 else -1
     return Finding(
         row, sign, how, first_version=first, decided_version=now.version, reference=now.reference(row, judged),
         reference_level=level, size=size, contribution=float(judged.contribution[row]), q=float(judged.q[row]),
@@ -294,7 +304,7 @@ def decide_suspects(
     three of them are judged together, and the change is dated to the first that is nearer to the others.
     """
     versions, count, sign = state.pending()
-    waiting = free & (count > 0)
+    waiting = free & (count > 0) & (np.abs(sign) != DRIFTS)
     if not waiting.any():
         return
     needed = 1 + now.limits.confirm
@@ -328,6 +338,51 @@ def decide_suspects(
             yield change_of(now, row, "level", own[0], together)
         elif not now.is_single and judged.sign[row] != 0:
             yield change_of(now, row, "level", now.version, judged)
+
+
+def decide_drifts(
+    state: TrackState, now: VersionRuns, judged: JudgedSeries, free: Flags, level: I64, waits: I64
+) -> Iterator[Finding]:
+    """Decide what moved with the machine in the versions before: a shift that stays for two versions, or three of one
+    run, begins a new `level`, and that of the step is a finding of the machine. `waits` gets what needs more runs.
+
+    All of these runs are judged together. Where the shift makes up less than half of the change, nothing says what it
+    was, and the runs join the level.
+    """
+    versions, count, sign = state.pending()
+    waiting = np.flatnonzero(free & (count > 0) & (np.abs(sign) == DRIFTS))
+    step = next((row for row in now.series.steps if judged.new_runs[row] > 0), None)
+    together: dict[int, JudgedSeries] = {}
+    for row in waiting.tolist():
+        direction, own = int(np.sign(sign[row])), versions[len(versions) - count[row] :]
+        if judged.sign[row] != 0:
+            # what the code changed in this version hides whether the machine is still slow
+            state.settle(own, row, int(now.current[row]), now.version)
+            yield change_of(now, row, "level", now.version, judged)
+            continue
+        if not direction * judged.change[row] >= now.series.ratio[row]:
+            state.settle(own, row, int(now.current[row]), now.version)
+            if judged.verdict[row] == Verdict.DRIFT:
+                waits[row] = -sign[row]
+            continue
+        if now.is_single and count[row] < now.limits.confirm:
+            waits[row] = sign[row]
+            continue
+        if own[0] not in together:
+            together[own[0]] = now.judge(now.current, now.since(own[0]))
+        whole = together[own[0]]
+        new = now.since(own[0])
+        shift = direction * (now.window.shift[new].mean() - now.window.shift[whole.base[row]].mean())
+        is_machine = whole.verdict[row] == Verdict.DRIFT and shift >= abs(float(whole.change[row])) / 2
+        if not is_machine and whole.sign[row] != direction:
+            state.settle(own, row, int(now.current[row]), now.version)
+            continue
+        state.settle(own, row, own[0], now.version)
+        level[row] = own[0]
+        if not is_machine:
+            yield change_of(now, row, "level", own[0], whole)
+        elif row == step:
+            yield change_of(now, row, MACHINE, own[0], whole)
 
 
 def compare_returned(

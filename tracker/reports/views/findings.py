@@ -17,6 +17,8 @@ from tracker.units import MISSING_TEXT, counted, format_diff, format_moment, for
 
 CHANGES: Final = {("regression", "presence"): "ADDED", ("improvement", "presence"): "REMOVED"}
 VERDICTS: Final = {"regression": "REGRESSED", "improvement": "IMPROVED"}
+MACHINE: Final = "machine"
+"""How a finding came about that is the machine's, not the version's."""
 _PARTS: Final = {
     "operators_ns": "operators found", "new_ns": "new operators or shapes", "gone_ns": "gone operators or shapes",
     "machine_ns": "machine-wide drift", "other_operators_ns": "other operators",
@@ -136,6 +138,12 @@ def headline(incident: Row, own: Sequence[Row], *, whole: bool = True) -> str:
     step = f"{times(before, after)} per step"
     percent = format_diff(delta / before)
     if any(row["kind"] == "run" and row["name"] in ("step", "e2e") for row in own) or not first:
+        mean = next((row for row in own if row["kind"] == "run" and row["name"] == "mean step"), None)
+        if mean is not None and not any(row["kind"] == "run" and row["name"] == "step" for row in own):
+            # some steps are slower, which the median of all does not show
+            word = "slower" if mean["direction"] == "regression" else "faster"
+            step = f"{times(mean['baseline_value'], mean['candidate_value'])} per step"
+            return f"the mean step is {format_diff(abs(mean['ratio'])).lstrip('+')} {word}, {step}"
         return f"the step is {percent.lstrip('+-')} {'slower' if delta > 0 else 'faster'}, {step}"
     return f"{first}; the step itself is no finding ({percent})" if whole else first
 
@@ -143,6 +151,13 @@ def headline(incident: Row, own: Sequence[Row], *, whole: bool = True) -> str:
 def name_of(row: Mapping[str, Any]) -> str:
     """The name of a finding; what replaced what, in short."""
     return shorten(replaced_name(row["name"]) if REPLACED_BY in str(row["name"]) else readable(row["name"]), _NAME)
+
+
+def verdict_of(row: Mapping[str, Any]) -> str:
+    """The verdict of a finding in a word."""
+    if row["change"] == MACHINE:
+        return "DRIFT"
+    return CHANGES.get((row["direction"], row["change"])) or VERDICTS[row["direction"]]
 
 
 def diff_text(row: Mapping[str, Any]) -> str:
@@ -240,6 +255,8 @@ def changed_with(environment: Sequence[Row], most: int | None = None) -> tuple[s
 
 def _word(incident: Row, own: Sequence[Row]) -> str:
     """What an incident is in a word: ADDED or REMOVED where it is nothing else, and costs too little to matter."""
+    if own and all(row["change"] == MACHINE for row in own):
+        return verdict_of(own[0])
     words = {CHANGES.get((row["direction"], row["change"]), "") for row in own}
     word = words.pop() if len(words) == 1 and incident["severity"] == "info" else ""
     return word or VERDICTS[incident["direction"]]
