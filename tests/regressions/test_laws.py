@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import astuple
 
-from tests.regressions.tracks import STEP
+from tests.regressions.tracks import STEP, noisy_track
 from tracker.detect import series_of
 from tracker.detect.track import Track
 from tracker.regressions.judgement import incidents_of
@@ -58,7 +58,7 @@ def kept(state):
 
 
 def batch(track):
-    state = TrackState(OPERATORS + 1)
+    state = TrackState(len(track.values))
     list(walk(track, state))
     return kept(state)
 
@@ -122,3 +122,22 @@ def test_a_series_has_no_two_equal_findings(track):
     list(walk(track, state))
     assert max(Counter(one.key for one in state.findings).values(), default=1) == 1
     assert all(one.first_version <= one.decided_version for one in state.findings)
+
+
+def test_late_findings_come_and_go_with_their_runs():
+    """A small change in the middle of 40 runs that only many runs show: run by run, and without one and with it."""
+    levels = [1.0] * 16 + [1.04] * 14
+    track = noisy_track(*levels)
+    whole = batch(track)
+    assert any(key[2] == "late" for key, *_ in whole[0])
+    state = TrackState(26)
+    for column in range(len(levels)):
+        state = state.before(column + 1)
+        judge_next(part(track, np.arange(column + 1)), state, column + 1)
+    assert kept(state) == whole
+    without = part(track, np.arange(len(levels)) != 20)
+    state = state.before(21)
+    list(walk(without, state, start=21))
+    state = state.before(21)
+    list(walk(track, state, start=21))
+    assert kept(state) == whole

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.regressions.tracks import GELU, MM, STEP, found_in, track_of
+from tests.regressions.tracks import GELU, MM, STEP, found_in, noisy_track, track_of
 
 NAN = np.nan
 
@@ -172,3 +172,23 @@ def test_drift_of_single_runs_needs_three():
 def test_code_that_got_slower_on_a_slow_machine_is_a_change_of_the_code():
     # op00 is four times as slow from v4 on, when the machine is slow for the second version
     assert of_machine(1, 1, 1.12, 1.12, 1.12, mm=[1, 1, 1, 4, 4]) == [(1, "level", 4, 4, "open", 0)]
+
+
+def of_noisy(*levels):
+    """Findings of the first operator of `noisy_track`."""
+    return [one[1:] for one in found_in(noisy_track(*levels)) if one[0] == 0]
+
+
+def test_small_change_is_found_by_many_runs_together():
+    # 4 % is within the noise of three runs, and not within that of twelve; it is dated to the split
+    assert of_noisy(*[1.0] * 16, *[1.04] * 11) == []
+    assert of_noisy(*[1.0] * 16, *[1.04] * 14) == [(1, "late", 17, 28, "open", 0)]
+
+
+def test_late_finding_recovers_and_is_not_found_again():
+    story = [1.0] * 16 + [1.04] * 13 + [1.0] * 12
+    assert of_noisy(*story) == [(1, "late", 17, 28, "recovered", 30)]
+
+
+def test_steady_noise_has_no_late_finding():
+    assert of_noisy(*[1.0] * 40) == []

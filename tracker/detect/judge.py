@@ -86,6 +86,7 @@ class JudgedSeries(Struct, frozen=True):
     where the new runs are above or below the base runs, but for a few pairs; `verdict`, `reason`: codes. `base`
     (series, runs): the base runs that count, without outliers. `logs` (series, runs): what was judged, `by_lows`: where
     that is the 10th percentile over the steps, which varied less than the median that is printed.
+    `suspect`: 1 or -1 where one run is no verdict and further ones may make it one, by the sign of the change, else 0.
     """
 
     verdict: I64
@@ -104,6 +105,7 @@ class JudgedSeries(Struct, frozen=True):
     base: Flags
     logs: F64
     by_lows: Flags
+    suspect: I64
 
     @property
     def sign(self) -> I64:
@@ -111,11 +113,6 @@ class JudgedSeries(Struct, frozen=True):
         worse = (self.verdict == Verdict.REGRESSED) | (self.verdict == Verdict.ADDED)
         better = (self.verdict == Verdict.IMPROVED) | (self.verdict == Verdict.REMOVED)
         return np.asarray(worse.astype(np.int64) - better)
-
-    @property
-    def suspect(self) -> I64:
-        """1 or -1 where the verdict is SUSPECT, by the sign of the change, else 0."""
-        return np.asarray(np.where(self.verdict == Verdict.SUSPECT, np.where(self.change > 0, 1, -1), 0))
 
 
 def judge_version(  # noqa: PLR0913 -- the runs, what is known of the series, and three choices
@@ -154,7 +151,7 @@ def judge_version(  # noqa: PLR0913 -- the runs, what is known of the series, an
         verdict=nothing, reason=nothing, change=sides.change, raw_change=sides_of(window.logs, base, new).change,
         p=p, q=q, contribution=(after - before) / whole, se=se, freedom=freedom, base_mean=sides.base_mean,
         base_runs=sides.base_runs, new_runs=sides.new_runs, base=base,
-        beyond=beyond, logs=centred, by_lows=by_lows,
+        beyond=beyond, logs=centred, by_lows=by_lows, suspect=nothing,
     )  # fmt: skip
     enough_base = own.base_runs + beside.sum(axis=1) >= limits.least_base
     own = decided(own, series, enough_base, limits.alpha if alpha is None else alpha, limits)
@@ -165,7 +162,25 @@ def judge_version(  # noqa: PLR0913 -- the runs, what is known of the series, an
         own.reason[counts] = np.where(enough[counts], Reason.NONE, Reason.FEW_NEW)
         own.reason[where & ~counts] = Reason.CONTRIBUTION
     own = with_certain_causes(own, series, limits.alpha if alpha is None else alpha, limits)
-    return without_drift(own, window, series, (base, beside), new, limits)
+    own = without_drift(own, window, series, (base, beside), new, limits)
+    return with_likely_suspects(own, series, limits)
+
+
+def with_likely_suspects(found: JudgedSeries, series: SeriesTraits, limits: Thresholds) -> JudgedSeries:
+    """Call a suspect only what one run makes likely; what is less likely waits for further runs without being named.
+
+    The step itself is always named: a gate waits for it.
+    """
+    is_suspect = found.verdict == Verdict.SUSPECT
+    is_step = np.isin(series.kind, (KindCode.STEP, KindCode.WHOLE))
+    with np.errstate(invalid="ignore"):
+        is_unlikely = is_suspect & ~is_step & ~(found.q <= limits.alpha_named)
+    return replace(
+        found,
+        suspect=np.where(is_suspect, np.sign(found.change), 0).astype(np.int64),
+        verdict=np.where(is_unlikely, Verdict.INCONCLUSIVE, found.verdict),
+        reason=np.where(is_unlikely, Reason.SIGNIFICANCE, found.reason),
+    )
 
 
 def judged_statistic(window: Window, medians: F64, series: SeriesTraits, base: Flags, new: Flags) -> tuple[Flags, F64]:

@@ -116,7 +116,8 @@ class VersionRuns(Struct, frozen=True):
 
     `window`: their numbers, before and new; `run_ids`, `versions` (runs,): of its columns; `new`, `looked_back`
     (runs,): the runs of the version, and the newest 32 before it; `levels` (series, runs): the level of each run;
-    `current` (series,): the current level.
+    `current` (series,): the current level; `divided` (series, runs): runs on the other side of a change that was found
+    late in the middle of their level, which count in it no more.
     """
 
     version: int
@@ -128,6 +129,7 @@ class VersionRuns(Struct, frozen=True):
     looked_back: Flags
     levels: I64
     current: I64
+    divided: Flags
     limits: Thresholds
 
     @property
@@ -142,7 +144,7 @@ class VersionRuns(Struct, frozen=True):
 
     def level(self, of: I64) -> Flags:
         """(series, runs): the runs in the look-back that belong to a level of each series."""
-        return np.asarray(self.looked_back & (self.levels == of[:, None]))
+        return np.asarray(self.looked_back & (self.levels == of[:, None]) & ~self.divided)
 
     def judge(self, of: I64, new: Flags, opened: Flags | None = None, alpha: float | None = None) -> JudgedSeries:
         """Judge the runs `new` (runs,) against the newest 8 runs of a level of each series."""

@@ -12,6 +12,7 @@ from tracker.advice.versions import on_findings
 from tracker.columns import F64, Columns, Flags
 from tracker.detect import JudgedSeries, Thresholds, Window, judge_version
 from tracker.detect.judge import exact_share, is_certain
+from tracker.detect.late import are_apart
 from tracker.detect.power import detectable_change
 from tracker.detect.thresholds import MIN_CONTRIBUTION, MIN_RATIO, OF_SERIES, limit_of, words_of_limit
 from tracker.detect.track import LEAST_BESIDE, Track
@@ -19,7 +20,7 @@ from tracker.errors import UsageError
 from tracker.regressions.causes import as_one, changed_between
 from tracker.regressions.hosts import note_of, slow_host
 from tracker.regressions.inbox import found_rows, incident_of, line_of, rank_of, share_of
-from tracker.regressions.lifecycle import MACHINE
+from tracker.regressions.lifecycle import LATE, MACHINE
 from tracker.regressions.track import TrackRuns, geometric_mean, named_lines, read_track, read_tracks, settings_note
 from tracker.results import EXPLAIN_COLUMNS, FINDINGS_COLUMNS, ExplainedFinding
 from tracker.store import Store, queries
@@ -70,7 +71,7 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
     note = note_of(host)
     facts = queries.version_facts(store, track.line, finding["version_id"])
     tables = {
-        "tests": tests_of(finding, own, row, data, track, _drift_between(window, own, row, new[order])),
+        "tests": tests_of(finding, own, row, data, track, window, new[order]),
         "runs": _runs(track, data, row, sides, centred, shift),
         "events": events_of(store, finding, track),
         "facts": [fact | {"before": fact["value_before"], "after": fact["value_after"]} for fact in facts],
@@ -162,10 +163,16 @@ def _drift_between(window: Window, own: JudgedSeries, row: int, new: Flags) -> f
     return float(window.shift[new].mean() - window.shift[base].mean()) if base.any() and new.any() else 0.0
 
 
-def tests_of(finding: Row, own: JudgedSeries, row: int, data: Track, track: TrackRuns, drift: float) -> list[Row]:
-    """List what had to hold, each with its value and limit: docs/judging.md, step 7. `drift`: machine-wide, a log."""
+def tests_of(
+    finding: Row, own: JudgedSeries, row: int, data: Track, track: TrackRuns, window: Window, is_new: Flags
+) -> list[Row]:
+    """List what had to hold, each with its value and limit: docs/judging.md, step 7.
+
+    `own`: the judgement of the runs `is_new` of `window` again; `row`: the series.
+    """
     key, limits = data.keys[row], track.thresholds
-    is_presence, is_gradual = (finding["change"] == how for how in ("presence", "gradual"))
+    is_presence, is_gradual, is_late = (finding["change"] == how for how in ("presence", "gradual", LATE))
+    sign = 1 if finding["direction"] == "regression" else -1
     found: list[Row] = []
 
     def add(test: str, value: float | None, limit: float | None, passes: bool | None, meaning: str, name: str) -> None:
@@ -191,9 +198,15 @@ def tests_of(finding: Row, own: JudgedSeries, row: int, data: Track, track: Trac
         if finding["change"] == MACHINE:
             half = math.expm1(float(own.change[row]) / 2)
             meaning = "machine-wide drift, at least half of the change: no operator alone is the cause"
-            add("machine", math.expm1(drift), half, abs(math.expm1(drift)) >= abs(half), meaning, "")
+            drift = math.expm1(_drift_between(window, own, row, is_new))
+            add("machine", drift, half, abs(drift) >= abs(half), meaning, "")
         certain = exact_share(own, data.series)
-        if own.beyond[row] or not is_certain(own, data.series, limits)[row]:
+        if is_late:
+            logs, is_known = own.logs[row], ~np.isnan(own.logs[row])
+            meaning = "runs after are beyond the runs before, but for one pair in eight"
+            apart = are_apart(logs[own.base[row] & is_known], logs[is_new & is_known], sign)
+            add("range", None, None, apart, meaning, "")
+        elif own.beyond[row] or not is_certain(own, data.series, limits)[row]:
             meaning = "runs after are beyond the runs before: all pairs of two runs, more than 7 of 8 of more"
             add("range", None, None, bool(own.beyond[row] != 0), meaning, "")
         else:
@@ -203,8 +216,12 @@ def tests_of(finding: Row, own: JudgedSeries, row: int, data: Track, track: Trac
         share = finding["contribution"]
         add("contribution", share, floor, abs(share) >= floor - 1e-12, "change as a part of the step", MIN_CONTRIBUTION)
     if not is_presence:
-        alpha, q = limits.alpha_gradual if is_gradual else limits.alpha, finding["q"]
-        add("q", q, alpha, q is None or q <= alpha, "false discovery rate (q)", "alpha")
+        q = finding["q"]
+        if is_late:
+            add("q", q, limits.late, q is None or q <= limits.late, "chance (p), times the places of the split", "")
+        else:
+            alpha = limits.alpha_gradual if is_gradual else limits.alpha
+            add("q", q, alpha, q is None or q <= alpha, "false discovery rate (q)", "alpha")
         least_change = float(np.expm1(detectable_change(own, data.series.family, limits)[row]))
         if not math.isnan(least_change):
             add("detectable", least_change, None, None, "smallest change that such runs show in 4 of 5 cases", "")

@@ -373,7 +373,7 @@ def verdict_columns(data: Track, state: TrackState, result: VersionResult, order
     number = np.array([BEGINNING, *order], dtype=np.int64)
     columns = numbers_of(data, own, result.now.limits)
     # of a version of one run: that of more, where still more are to decide, does not wait for other versions
-    suspect = (own.verdict[rows] == Verdict.SUSPECT) & result.now.is_single
+    suspect = (own.suspect[rows] != 0) & result.now.is_single
     pairs = zip(rows.tolist(), suspect.tolist(), strict=True)
     return [
         bulk.integers("series_id", ids[rows]),

@@ -9,9 +9,11 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from tracker.columns import I64, Flags
+from tracker.columns import F64, I64, Flags
 from tracker.detect import DEFAULTS, JudgedSeries, KindCode, Thresholds, Verdict, judge_version
-from tracker.detect.sides import sides_of
+from tracker.detect.judge import LEAST_JUMPS
+from tracker.detect.late import LEAST_AFTER, LEAST_BEFORE, are_apart, best_splits, without_outliers
+from tracker.detect.sides import NEAR, sides_of
 from tracker.detect.track import Track, VersionRuns
 from tracker.regressions.track import BEGINNING
 from tracker.store.regressions import FindingRow
@@ -20,6 +22,8 @@ UNDECIDED: Final = -1
 """The level of a version that waits for further runs."""
 DRIFTS: Final = 2
 """What waits in a series that moved with the machine, by the sign of the move; a suspect waits by its sign alone."""
+LATE: Final = "late"
+"""How a finding came about that only many runs show together."""
 MACHINE: Final = "machine"
 """How a finding came about that is the machine's: the step moved with all operators, and stays so."""
 
@@ -27,7 +31,7 @@ MACHINE: Final = "machine"
 class Finding(Struct):
     """A confirmed change of a series. Its key is (series, sign, how, first_version).
 
-    `sign`: 1 worse, -1 better; `how`: level, presence, gradual or machine; `first_version`: that it is dated to;
+    `sign`: 1 worse, -1 better; `how`: level, presence, gradual, late or machine; `first_version`: that it is dated to;
     `decided_version`: whose runs decided it; `reference`: ids of the base runs, frozen; `reference_level`: their level;
     `size`: absolute change, a log, 0 for new and gone operators; `contribution`: share of the step, signed;
     `faster`: of an improvement, whether its version was faster on the whole; `state`: open, recovered, taken back,
@@ -108,6 +112,19 @@ class TrackState(Struct):
             count, sign = count + still, np.where(still, self.waits[version], sign)
         return versions, count, sign
 
+    def divided(self, versions: I64) -> Flags:
+        """(series, runs): the runs that a late finding sets apart within their level: those before its change as long
+        as it lasts, those in between once it is over.
+        """
+        found = np.zeros((self.series, len(versions)), dtype=bool)
+        for one in self.findings:
+            if one.how != LATE or one.state == "withdrawn":
+                continue
+            is_before = versions < one.first_version
+            is_over = one.state in ("recovered", "taken back", "vanished")
+            found[one.series] |= ~is_before & (versions < one.ended_version) if is_over else is_before
+        return found
+
     def settle(self, versions: Iterable[int], row: int, level: int, by: int) -> None:
         """Decide the level of a series in versions that waited."""
         for version in versions:
@@ -168,7 +185,7 @@ def judge_next(track: Track, state: TrackState, version: int, limits: Thresholds
     looked_back = np.isin(columns, older[-limits.look_back :])
     now = VersionRuns(
         version, window, track.series, track.run_ids[columns], versions, versions == version, looked_back,
-        np.stack(rows, axis=1), state.current, limits,
+        np.stack(rows, axis=1), state.current, state.divided(versions), limits,
     )  # fmt: skip
     judged = now.judge(now.current, now.new, state.opened)
     return VersionResult(now, judged, fold(state, now, judged))
@@ -227,6 +244,8 @@ def fold(state: TrackState, now: VersionRuns, judged: JudgedSeries) -> list[Find
     for change in gradual_slowdowns(state, now, settled):
         level[change.series] = now.version
         found.append(state.begin(change))
+    settled &= level == now.current
+    found += [state.begin(change) for change in late_changes(state, now, judged, settled)]
     state.levels[now.version] = np.where(waits != 0, UNDECIDED, level)
     state.settled[now.version] = np.where(waits != 0, 0, now.version)
     state.waits[now.version] = waits
@@ -443,9 +462,74 @@ def gradual_slowdowns(state: TrackState, now: VersionRuns, settled: Flags) -> It
         likely = rows[(sides.change >= least) & (sides.beyond > 0)]
     if not len(likely):
         return
-    own = judge_version(
-        now.window, now.series, base, new, ratio=limits.gradual_ratio, alpha=limits.alpha_gradual, limits=limits
-    )
+    # the newest runs are looked at once in each version: four times where versions have one run
+    alpha = limits.alpha_gradual / (limits.least_gradual if now.is_single else 1)
+    own = judge_version(now.window, now.series, base, new, ratio=limits.gradual_ratio, alpha=alpha, limits=limits)
     for row in likely.tolist():
         if own.verdict[row] == Verdict.REGRESSED:
             yield change_of(now, row, "gradual", now.version, own)
+
+
+def late_changes(state: TrackState, now: VersionRuns, judged: JudgedSeries, settled: Flags) -> Iterator[Finding]:
+    """Find changes that no version of one run shows: the best split of the runs of a level, at the start of a version.
+
+    Looked for in times and rates that are `settled`, without a fall of what has an open regression. It divides its
+    level, and moves none. Versions of several runs are judged by their own test, and would add only false findings.
+    """
+    if not now.is_single:
+        return
+    limits, series = now.limits, now.series
+    counts = (now.level(now.current) | now.new) & now.window.recorded
+    columns = np.flatnonzero(counts.any(axis=0))
+    can_move = series.is_time | (series.kind == KindCode.RATE)
+    enough = (counts & ~np.isnan(now.window.logs)).sum(axis=1) >= LEAST_BEFORE + LEAST_AFTER
+    rows = np.flatnonzero(settled & can_move & enough)
+    if not len(rows) or now.versions[columns[0]] == now.version:
+        return
+    starts = np.append(False, np.diff(now.versions[columns]) > 0) & (now.versions[columns] < now.version)
+    logs = np.where(counts, judged.logs, np.nan)[:, columns]
+    ratio = series.ratio
+    with np.errstate(invalid="ignore"):
+        rows = rows[np.abs(best_splits(logs[rows], starts).change) >= ratio[rows] / 2]
+    logs = without_outliers(logs[rows])
+    splits = best_splits(logs, starts)
+    with np.errstate(invalid="ignore"):
+        likely = (np.abs(splits.change) >= ratio[rows]) & (splits.p <= limits.late)
+    open_signs = {(one.series, one.sign) for one in state.open}
+    for at in np.flatnonzero(likely).tolist():
+        row, sign = int(rows[at]), 1 if splits.change[at] > 0 else -1
+        if sign < 0 and (row, 1) in open_signs:
+            continue
+        is_after = np.arange(len(columns)) >= splits.place[at]
+        before, after = (columns[side & counts[row, columns]] for side in (~is_after, is_after))
+        if not _is_lasting(now, judged.logs, row, sign, before, after):
+            continue
+        before = before[-limits.window :]
+        numbers = [np.exp(np.nanmean(now.window.logs[row, side])) for side in (before, after)]
+        steps = [np.exp(np.nanmean(np.log(now.window.step[side]))) for side in (before, after)]
+        contribution = float((numbers[1] - numbers[0]) / np.fmax(*steps))
+        if series.is_time[row] and not abs(contribution) >= series.floor[row]:
+            continue
+        first = int(now.versions[columns[splits.place[at]]])
+        yield Finding(
+            row, sign, LATE, first_version=first, decided_version=now.version,
+            reference=tuple(now.run_ids[before].tolist()), reference_level=int(now.current[row]),
+            size=abs(float(splits.change[at])), contribution=contribution, q=float(splits.p[at]),
+        )  # fmt: skip
+
+
+def _is_lasting(now: VersionRuns, judged: F64, row: int, sign: int, before: I64, after: I64) -> bool:
+    """Whether a late change shows in the printed number too, and of the step and its parts without the machine's.
+
+    A series that was at the new level in two runs before jumps between both.
+    """
+    logs, shift = now.window.logs[row], now.window.shift
+    own = judged[row]
+    if not are_apart(own[before], own[after], sign):
+        return False
+    if (np.abs(own[before] - np.nanmedian(own[after])) <= NEAR).sum() >= LEAST_JUMPS:
+        return False
+    raw, moved = (np.nanmean(own[after]) - np.nanmean(own[before]) for own in (logs, shift))
+    if now.series.of_step[row]:
+        return bool(sign * (raw - moved) >= now.series.ratio[row])
+    return bool(sign * (raw - moved) >= now.series.ratio[row] / 2)
