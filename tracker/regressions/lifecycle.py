@@ -94,10 +94,13 @@ class TrackState(Struct):
     @property
     def current(self) -> I64:
         """The current level of each series: that of its newest decided version."""
-        level = np.full(self.series, BEGINNING)
-        for version in sorted(self.levels):
-            level = np.where(self.levels[version] == UNDECIDED, level, self.levels[version])
-        return level
+        level = np.full(self.series, UNDECIDED)
+        # the newest first: most series are decided there, however many versions there are
+        for version in sorted(self.levels, reverse=True):
+            level = np.where(level == UNDECIDED, self.levels[version], level)
+            if not (level == UNDECIDED).any():
+                break
+        return np.where(level == UNDECIDED, BEGINNING, level)
 
     def pending(self) -> tuple[list[int], I64, I64]:
         """The newest undecided versions in order, how many of them each series has, and the sign of its first."""
