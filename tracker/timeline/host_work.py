@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tracker.profile import I32, I64, PHASES, IdleCause, LaunchLevel
 from tracker.timeline.aggregate import distinct
+from tracker.timeline.intervals import Spans
 from tracker.timeline.joined import Joined
 from tracker.timeline.keys import own_phases
 from tracker.timeline.nesting import NONE
@@ -45,13 +46,20 @@ class _Layer(Struct, frozen=True):
 
     def nearest(self, row: I64, test: Callable[[str], bool]) -> I64:
         """Return for each span itself or the nearest around it of which the name passes the test, -1 for none."""
-        passes = np.zeros(len(self.texts), dtype=bool)
-        for code in distinct(self.name[self.tree.order]):
-            passes[code] = test(self.texts[code])
+        passes = _passing(self.name[self.tree.order], self.texts, test)
         if not passes.any():
             return np.full(len(row), NONE, dtype=np.int64)
-        own = np.where(passes[self.name], np.arange(len(self.name)), NONE)
-        return _at(self.tree.passed_down(own, unset=NONE), row)
+        return self.outwards(row, passes[self.name])
+
+    def outwards(self, row: I64, passes: NDArray[np.bool_]) -> I64:
+        """Return for each span itself or the nearest around it that passes, -1 for none."""
+        found = row.copy()
+        climbing = np.flatnonzero(found >= 0)
+        while len(climbing):
+            climbing = climbing[~passes[found[climbing]]]
+            found[climbing] = self.tree.parent[found[climbing]]
+            climbing = climbing[found[climbing] >= 0]
+        return found
 
     def names(self, row: I64) -> I64:
         """Return the code of the name of each span, 0 (no text) for -1."""
@@ -61,15 +69,17 @@ class _Layer(Struct, frozen=True):
 class HostWork:
     """The operators, ranges, runtime calls and Python frames of the threads that launch work, and the data loaders."""
 
-    def __init__(self, joined: Joined, frames: Tree | None) -> None:
-        """frames: the tree of the Python frames of `joined.events`, None without any."""
+    def __init__(self, joined: Joined, frames: Tree | None, asked: Spans) -> None:
+        """frames: the tree of the Python frames of `joined.events`, None without any. asked: when to look."""
         events = joined.events
         texts = events.strings.texts
         self._threads = _launching_threads(joined)
-        launches = events.launches
-        is_call = ~np.isin(launches.level, _NO_CALLS) & np.isin(launches.thread, self._threads)
-        calls = grow(launches.thread, launches.start_ns, launches.end_ns, np.flatnonzero(is_call))
-        self._calls = _Layer(calls, launches.name, texts)
+        self._asked = asked
+        launches = self._launches = events.launches
+        self._is_call = ~np.isin(launches.level, _NO_CALLS) & np.isin(launches.thread, self._threads)
+        # a device that is busy most of the time asks for few of the calls
+        rows = np.flatnonzero(self._is_call & _meets(launches.start_ns, launches.end_ns, asked))
+        self._calls = _Layer(grow(launches.thread, launches.start_ns, launches.end_ns, rows), launches.name, texts)
         self._ops = _Layer(joined.tree, events.ops.name, texts)
         self._is_operator = events.ops.is_annotation == 0
         self._frames = None if frames is None else _Layer(frames, events.frames.name, texts)
@@ -80,7 +90,7 @@ class HostWork:
         self._loaders = _Layer(loaders, events.ops.name, texts)
 
     def moments(self) -> I64:
-        """Return when anything begins or ends that may be a cause, in no order."""
+        """Return when anything begins or ends in the spans asked for that may be a cause, in no order."""
         found = []
         for layer in (self._ops, self._calls, self._loaders, self._frames):
             if layer is None:
@@ -88,7 +98,8 @@ class HostWork:
             tree = layer.tree
             rows = tree.order if layer is self._loaders else tree.order[np.isin(tree.thread[tree.order], self._threads)]
             found += [tree.start_ns[rows], tree.end_ns[rows]]
-        return np.concatenate(found)
+        moments_ns = np.concatenate(found)
+        return moments_ns[_meets(moments_ns, moments_ns, self._asked)]
 
     def explain(self, thread: I64, time_ns: I64) -> Explained:
         """Return what each thread does at each moment, the first cause that applies. What stands between two of
@@ -128,8 +139,7 @@ class HostWork:
 
     def _operator_of(self, row: I64) -> I64:
         """Return for each range or operator the innermost operator that it is or lies in, -1 for none."""
-        own = np.where(self._is_operator, np.arange(len(self._is_operator)), NONE)
-        return _at(self._ops.tree.passed_down(own, unset=NONE), row)
+        return self._ops.outwards(row, self._is_operator)
 
     def _on_any_thread(self, layer: _Layer, thread: I64, time_ns: I64) -> I64:
         """Return the innermost span of each thread at each moment. Where it has none, that of another thread: autograd
@@ -145,20 +155,20 @@ class HostWork:
 
     def _find_waiting(self, thread: I64, time_ns: I64) -> I64:
         """Return the call that each thread waits in, or has waited in without beginning anything since; -1 for none."""
-        calls, ops = self._calls.tree, self._ops.tree
-        waits = self._calls.nearest(np.arange(len(calls)), waits_for_device) == np.arange(len(calls))
+        launches, ops = self._launches, self._ops.tree
+        waits = _passing(launches.name, self._calls.texts, waits_for_device)[launches.name]
         found = np.full(len(time_ns), NONE, dtype=np.int64)
-        rows = calls.order[waits[calls.order]]
-        for lane in self._threads.tolist() if len(rows) else ():
-            own = rows[calls.thread[rows] == lane]
-            asks = np.flatnonzero(thread == lane)
+        for lane in self._threads.tolist():
+            of_lane = self._is_call & (launches.thread == lane)
+            own, asks = np.flatnonzero(of_lane & waits), np.flatnonzero(thread == lane)
             if not len(own) or not len(asks):
                 continue
-            begins = ops.start_ns[(ops.thread == lane) & self._is_operator]
-            others = calls.order[(calls.thread[calls.order] == lane) & ~waits[calls.order]]
-            begins = np.append(np.sort(np.concatenate((begins, calls.start_ns[others]))), np.iinfo(np.int64).max)
-            until_ns = begins[np.searchsorted(begins[:-1], calls.end_ns[own], side="left")]
-            last = np.searchsorted(calls.start_ns[own], time_ns[asks], side="right") - 1
+            own = own[np.argsort(launches.start_ns[own], kind="stable")]
+            operators = (ops.thread == lane) & self._is_operator
+            begins = np.sort(np.concatenate((ops.start_ns[operators], launches.start_ns[of_lane & ~waits])))
+            following = np.searchsorted(begins, launches.end_ns[own], side="left")
+            until_ns = np.append(begins, np.iinfo(np.int64).max)[following]
+            last = np.searchsorted(launches.start_ns[own], time_ns[asks], side="right") - 1
             is_waiting = (last >= 0) & (time_ns[asks] < until_ns[last])
             found[asks] = np.where(is_waiting, own[last], NONE)
         return found
@@ -167,10 +177,27 @@ class HostWork:
         """Return the name of the operator that makes each call, else that of the call; 0 for -1."""
         made = np.flatnonzero(call >= 0)
         place = self._calls.names(call)
-        tree = self._calls.tree
-        operator = self._operator_of(self._ops.at(tree.thread[call[made]].astype(np.int64), tree.start_ns[call[made]]))
+        thread, start_ns = self._launches.thread[call[made]], self._launches.start_ns[call[made]]
+        operator = self._operator_of(self._ops.at(thread.astype(np.int64), start_ns))
         place[made] = np.where(operator >= 0, self._ops.names(operator), place[made])
         return place
+
+
+def _passing(names: I32, texts: list[str], test: Callable[[str], bool]) -> NDArray[np.bool_]:
+    """Return for each text whether it passes the test; of texts that are no name here False."""
+    passes = np.zeros(len(texts), dtype=bool)
+    for code in distinct(names):
+        passes[code] = test(texts[code])
+    return passes
+
+
+def _meets(start_ns: I64, end_ns: I64, spans: Spans) -> NDArray[np.bool_]:
+    """Return which spans from start to end share a moment with one of `spans`, their ends with them."""
+    if not len(spans):
+        return np.zeros(len(start_ns), dtype=bool)
+    first = np.minimum(np.searchsorted(spans.end_ns, start_ns, side="left"), len(spans) - 1)
+    found: NDArray[np.bool_] = (spans.start_ns[first] <= end_ns) & (start_ns <= spans.end_ns[first])
+    return found
 
 
 def _launching_threads(joined: Joined) -> I64:

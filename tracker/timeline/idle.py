@@ -126,7 +126,7 @@ def _find_host_pieces(joined: Joined, gaps: Gaps, frames: Tree | None) -> Pieces
     is_known = gaps.is_known[before_launch.gap]
     if not is_known.any():
         return before_launch
-    host = HostWork(joined, frames)
+    host = HostWork(joined, frames, gaps.waits_for_host())
     pieces = _cut_at(before_launch.taken(is_known), host.moments())
     explained = host.explain(gaps.thread[pieces.gap], pieces.start_ns)
     pieces = replace(pieces, cause=explained.cause, place=explained.place)
