@@ -101,13 +101,15 @@ class HostWork:
         moments_ns = np.concatenate(found)
         return moments_ns[_meets(moments_ns, moments_ns, self._asked)]
 
-    def explain(self, thread: I64, time_ns: I64) -> Explained:
+    def explain(self, thread: I64, launch_thread: I64, time_ns: I64) -> Explained:
         """Return what each thread does at each moment, the first cause that applies. What stands between two of
-        `moments` has one cause.
+        `moments` has one cause. launch_thread: that of the calls, where operators are of another one.
         """
         calls, ops = self._calls, self._ops
         loader = self._loaders.at(np.zeros(len(time_ns), dtype=np.int64), time_ns)
-        call, around = calls.at(thread, time_ns), self._on_any_thread(ops, thread, time_ns)
+        call, own_call = (calls.at(of_calls, time_ns) for of_calls in (launch_thread, thread))
+        call = np.where(call >= 0, call, own_call)
+        around = self._on_any_thread(ops, thread, time_ns)
         operator = self._operator_of(around)
         waiting = self._find_waiting(thread, time_ns)
         allocating = calls.nearest(call, allocates)

@@ -128,7 +128,7 @@ def _find_host_pieces(joined: Joined, gaps: Gaps, frames: Tree | None) -> Pieces
         return before_launch
     host = HostWork(joined, frames, gaps.waits_for_host())
     pieces = _cut_at(before_launch.taken(is_known), host.moments())
-    explained = host.explain(gaps.thread[pieces.gap], pieces.start_ns)
+    explained = host.explain(gaps.thread[pieces.gap], gaps.launch_thread[pieces.gap], pieces.start_ns)
     pieces = replace(pieces, cause=explained.cause, place=explained.place)
     return _together(before_launch.taken(~is_known), pieces)
 

@@ -34,7 +34,9 @@ class Gaps(Struct, frozen=True):
 
     Per gap: `launched_ns`, between its start and its end: from then on launched work waits. `is_known`: whether the
     launch of what ends it is known, else what lies before `launched_ns` may be of anybody. `event`: the device event
-    with which it ends, -1 for none. `thread`: of the host, which launches what ends the wait for the host, -1 for none.
+    with which it ends, -1 for none. `thread`: of the host, which runs the operator that ends the wait for the host;
+    `launch_thread`: which makes the call. They differ where a framework hands operators to a thread that launches; -1
+    for none.
 
     `latency_ns`: how long the start of a launched event may take while the device does nothing; longer waits are for
     something else. `first_work_ns`, `last_work_ns`: from when to when the device works.
@@ -46,6 +48,7 @@ class Gaps(Struct, frozen=True):
     is_known: NDArray[np.bool_]
     event: I64
     thread: I64
+    launch_thread: I64
     latency_ns: int
     first_work_ns: int
     last_work_ns: int
@@ -74,7 +77,7 @@ def find_gaps(joined: Joined, host_calls: Spans) -> Gaps | None:
     launched_ns, launcher, closing, is_known = _find_launches(joined, busy.start_ns)
     # what no later event ends waits for the host until the capture ends
     launched_ns = np.clip(np.append(launched_ns, _NOT_KNOWN), start_ns, end_ns)
-    thread = np.append(_threads_of(joined, launcher), _busiest_thread(joined))
+    thread, launch_thread = (np.append(own, _busiest(own)) for own in _threads_of(joined, launcher))
     is_known = np.append(is_known, (joined.launch >= 0).any())
     closing = np.append(closing, NONE)
     kept = end_ns > start_ns
@@ -85,6 +88,7 @@ def find_gaps(joined: Joined, host_calls: Spans) -> Gaps | None:
         is_known=is_known[kept],
         event=closing[kept],
         thread=thread[kept],
+        launch_thread=launch_thread[kept],
         latency_ns=_find_latency(joined, start_ns, end_ns, closing),
         first_work_ns=min(int(device.start_ns.min()), int(busy.start_ns[0])),
         last_work_ns=max(int(device.end_ns.max()), int(busy.end_ns[-1])),
@@ -130,21 +134,19 @@ def _smallest_from_here(values: I64) -> tuple[I64, I64]:
     return smallest[::-1], len(values) - 1 - place[::-1]
 
 
-def _threads_of(joined: Joined, event: I64) -> I64:
-    """Return the thread of the host on which each event was launched, by its operator where that has another one: an
-    NPU framework hands operators to a thread that launches. -1 for none.
+def _threads_of(joined: Joined, event: I64) -> tuple[I64, I64]:
+    """Return the thread of the operator that launched each event, or that of the launch call where no operator is
+    known, and the thread of the call. -1 for none.
     """
     launch = np.append(joined.launch, NONE)[event]
     op = np.append(joined.op, NONE)[event]
     of_launch = np.append(joined.events.launches.thread.astype(np.int64), NONE)[launch]
     of_op = np.append(joined.events.ops.thread.astype(np.int64), NONE)[op]
-    found: I64 = np.where(op >= 0, of_op, of_launch)
-    return found
+    return np.where(op >= 0, of_op, of_launch), np.where(launch >= 0, of_launch, of_op)
 
 
-def _busiest_thread(joined: Joined) -> int:
-    """Return the thread that launched most events, -1 for none."""
-    thread = _threads_of(joined, np.flatnonzero(joined.launch >= 0))
+def _busiest(thread: I64) -> int:
+    """Return the thread that comes most often, -1 for none."""
     counts = np.bincount(thread[thread >= 0], minlength=1)
     return int(counts.argmax()) if counts.any() else NONE
 
