@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from tests.regressions.tracks import GELU, MM, STEP, found_in, noisy_track, track_of
+from tracker.detect import Verdict, series_of
+from tracker.detect.track import Track
+from tracker.regressions.lifecycle import TrackState, walk
 
 NAN = np.nan
 
@@ -107,6 +111,13 @@ def test_slow_creep_is_a_gradual_slowdown():
     assert of_mm(*levels)[0][:3] == (1, "gradual", 8)
 
 
+def test_slow_creep_of_the_step_is_found():
+    # the step is 1.5 % longer in each version, and no operator is
+    levels = [1000 * 1.015**version for version in range(9)]
+    track = track_of({MM: [100] * 9, GELU: [50] * 9, STEP: levels})
+    assert [one[:4] for one in found_in(track)] == [(2, 1, "gradual", 8)]
+
+
 def test_jumping_operator_is_no_finding():
     assert of_mm(*[100, 180, 100, 100, 180, 100, 180, 100, 180, 180] * 3, runs=1) == []
 
@@ -192,3 +203,61 @@ def test_late_finding_recovers_and_is_not_found_again():
 
 def test_steady_noise_has_no_late_finding():
     assert of_noisy(*[1.0] * 40) == []
+
+
+def test_drift_that_creeps_is_no_change_of_the_step():
+    # all operators, and with them the step, take 1.4 % longer in each version
+    found = of_machine(*[1.014**version for version in range(12)])
+    assert {how for _, how, *_ in found} <= {"machine"}
+
+
+def bad_track(*rows, runs=1):
+    """A track of an operator, and of a step where there is a second row, judged; its findings and last verdict."""
+    track = track_of(dict(zip((MM, STEP), rows, strict=False)), runs, spread=(1.0,))
+    state = TrackState(len(rows))
+    *_, last = walk(track, state)
+    return [one.how for one in state.findings], Verdict(int(last.judged.verdict[0])).name
+
+
+@pytest.mark.parametrize(
+    ("rows", "found", "verdict"),
+    [
+        ([[100, 900, 3, 70, 5000, 1, 40, 77, 12, 800, 2, 600]], [], "INCONCLUSIVE"),  # outliers only
+        ([[100] * 12, [1000] * 12], [], "UNCHANGED"),  # constant
+        ([[100] * 6 + [110] * 6, [1000] * 12], ["level"], "UNCHANGED"),  # constant, and constant again
+        ([[100, 130], [1000, 1030]], [], "TOO_FEW_RUNS"),  # two runs in all
+        ([[100], [1000]], [], "TOO_FEW_RUNS"),  # a single one
+        ([[0, 0, 0, 0, 5, 5, 5], [NAN] * 7], [], "TOO_FEW_RUNS"),  # no numbers, then too few
+        ([[NAN] * 7, [NAN] * 7], [], "ABSENT"),  # no numbers at all
+    ],
+)
+def test_bad_input_has_a_verdict_or_none(rows, found, verdict):
+    assert bad_track(*rows) == (found, verdict)
+
+
+def test_series_alone_is_judged():
+    rows = [100, 101, 99, 100, 101, 99, 100, 120, 121, 119, 122]
+    track = Track(np.array([rows], dtype=float), np.arange(1, 12), series_of([STEP], device_timed=False))
+    assert [one[1:5] for one in found_in(track)] == [(1, "level", 8, 10)]
+
+
+def test_a_version_costs_the_same_after_many_others():
+    """10,000 versions of one run: what judging one reads does not grow with those before."""
+    state = TrackState(1)
+    for version in range(1, 10_001):
+        state.levels[version] = np.zeros(1, dtype=np.int64)
+    reads = Counting(state.levels)
+    state.levels = reads
+    assert state.current.tolist() == [0]
+    assert state.pending()[0] == []
+    assert reads.count <= 2
+
+
+class Counting(dict):
+    """A dict that counts what is read of it."""
+
+    count = 0
+
+    def __getitem__(self, key):
+        self.count += 1
+        return super().__getitem__(key)

@@ -440,7 +440,8 @@ def compare_returned(
 
 
 def gradual_slowdowns(state: TrackState, now: VersionRuns, settled: Flags) -> Iterator[Finding]:
-    """Operators whose newest runs are worse than the first 8 of their level, though no version changed.
+    """Find operators, and the step, whose newest runs are worse than the first 8 of their level, though no version
+    changed; the step by more than the machine explains.
 
     The newest runs: those of this version and the one before, at least 4; with fewer the last 4 runs.
     """
@@ -456,7 +457,9 @@ def gradual_slowdowns(state: TrackState, now: VersionRuns, settled: Flags) -> It
         new = np.isin(np.arange(len(new)), last)
     level = now.level(now.current)
     whole = (level | now.new)[:, new].all(axis=1) & (new.sum() >= limits.least_gradual)
-    rows = np.flatnonzero(now.series.leaf & settled & whole & ~state.opened)
+    can_creep = now.series.leaf.copy()
+    can_creep[now.series.steps[:1]] = True
+    rows = np.flatnonzero(can_creep & settled & whole & ~state.opened)
     base = level & ~new & (np.cumsum(level & ~new, axis=1) <= limits.window)
     least = np.log1p(limits.gradual_ratio)
     logs = now.window.logs[rows] - now.window.shift
