@@ -18,7 +18,7 @@ from tracker.detect.thresholds import MIN_CONTRIBUTION, MIN_RATIO, OF_SERIES, li
 from tracker.detect.track import LEAST_BESIDE, Track
 from tracker.errors import UsageError
 from tracker.regressions.causes import as_one, changed_between
-from tracker.regressions.hosts import note_of, slow_host
+from tracker.regressions.hosts import note_of, other_hosts, slow_host
 from tracker.regressions.inbox import found_rows, incident_of, line_of, rank_of, share_of
 from tracker.regressions.lifecycle import LATE, MACHINE
 from tracker.regressions.track import TrackRuns, geometric_mean, named_lines, read_track, read_tracks, settings_note
@@ -58,6 +58,7 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
         data = read_track(connection, track, runs, like=like, timed_by=deciding)
         sentence = settings_note(connection, track)
         host = slow_host((connection, sides[1]), (connection, sides[0])) if is_slower else ""
+        hosts = other_hosts((connection, sides[1]), (connection, sides[0])) if finding["unit"] == "ns" else ""
     row = data.keys.index(tuple(finding[name] for name in _KEY))
     base, new = (np.isin(data.run_ids, side) for side in sides)
     first = int(data.versions[new].min(initial=1))
@@ -68,7 +69,10 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
     back = np.argsort(order)
     centred, shift = own.logs[row][back], window.shift[back]
     outlier_note = "" if outlier is None else _outlier_words(track, data, row, int(order[outlier]), base)
-    note = note_of(host)
+    notes = (
+        _part_words(finding, shown), _machine_words(finding), outlier_note, sentence, note_of(host),
+        "" if host else hosts,
+    )  # fmt: skip
     facts = queries.version_facts(store, track.line, finding["version_id"])
     tables = {
         "tests": tests_of(finding, own, row, data, track, window, new[order]),
@@ -80,7 +84,7 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
     return ExplainedFinding(
         finding={name: shown[name] for name in FINDINGS_COLUMNS["findings"]},
         tables={name: Columns.of_rows(rows, EXPLAIN_COLUMNS[name]) for name, rows in tables.items()},
-        notes=tuple(filter(None, (_part_words(finding, shown), _machine_words(finding), outlier_note, sentence, note))),
+        notes=tuple(filter(None, notes)),
         advice=on_findings(store, [shown], *sides) if is_slower and not host else (),
     )
 
