@@ -2,7 +2,8 @@
 
     .venv/bin/python scripts/score_detectors.py FOLDER    # FOLDER/torch_cpu has nightly_gpt and repeats_gpt
 
-The captures are ingested once, into the file `--store` if it is given. Injected changes multiply the times of operators
+The captures are ingested once, into the file `--store` if it is given. `--without` leaves out one point of the
+judgement, to see what it is worth. Injected changes multiply the times of operators
 in the matrix of a track, and lengthen its step by as much.
 """
 
@@ -22,11 +23,19 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 import tracker  # noqa: E402
-from tracker.detect import DEFAULTS, KindCode, Verdict, series_of  # noqa: E402
+from tracker.detect import (  # noqa: E402
+    DEFAULTS,
+    KindCode,
+    Verdict,
+    series_of,
+    sides,
+)
+from tracker.detect import track as detect_track  # noqa: E402
 from tracker.detect.power import detectable_with  # noqa: E402
 from tracker.detect.repeats import Repeats  # noqa: E402
 from tracker.detect.track import Track  # noqa: E402
 from tracker.profile import NO_OP  # noqa: E402
+from tracker.regressions import lifecycle  # noqa: E402
 from tracker.regressions.judgement import judged_row  # noqa: E402
 from tracker.regressions.lifecycle import MACHINE, Finding, TrackState, VersionResult, judge_next, walk  # noqa: E402
 from tracker.regressions.sides import gate_of  # noqa: E402
@@ -43,6 +52,18 @@ LABELS = {
 }
 """MANIFEST.md of the captures; a minus is faster or gone."""
 FAILING = ("v05", "v08", "v10", "v11")
+NEVER = 10**9
+POINTS = {
+    "statistic": lambda: setattr(sides, "LEAST_TO_CHOOSE", NEVER),
+    "outlier": lambda: setattr(sides, "LEAST_OTHERS", NEVER),
+    "pairs": lambda: setattr(sides, "LEAST_DECIDING", NEVER),
+    "two runs": lambda: setattr(detect_track, "LEAST_BESIDE", NEVER),
+    "late": lambda: setattr(lifecycle, "late_changes", lambda *_: ()),
+    "drift": lambda: setattr(lifecycle, "DRIFTS", 0),
+}
+"""Point of the judgement -> what leaves it out: the choice of the statistic, one bad run, pairs that may cross, levels
+of two runs, the late test, drift that stays.
+"""
 CREEPING = ("gradual", "late")
 """How findings came about that are dated by a course of many runs."""
 LARGE = 0.0012
@@ -362,7 +383,10 @@ def main() -> None:
     parser.add_argument("--store", type=Path, help="SQLite file for the ingested captures")
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--only", default="night aa inject one lasting creep made calibrate speed")
+    parser.add_argument("--without", choices=POINTS, help="a point that is left out")
     args = parser.parse_args()
+    if args.without:
+        POINTS[args.without]()
     with tempfile.TemporaryDirectory() as folder:
         data = read(args.folder, args.store or Path(folder) / "runs.db")
     runs = same_code(data)

@@ -92,10 +92,10 @@ def without_outliers(values: F64) -> F64:
     return np.where(is_far, np.clip(values, centre - limit, centre + limit), values)
 
 
-def are_apart(before: F64, after: F64, sign: int) -> bool:
+def lie_beyond(before: F64, after: F64, sign: int) -> bool:
     """Whether the later runs lie beyond the earlier ones, but for one pair in eight.
 
-    >>> are_apart(np.array([1.0, 1.1, 1.2]), np.array([1.15, 1.3, 1.4]), 1)
+    >>> lie_beyond(np.array([1.0, 1.1, 1.2]), np.array([1.15, 1.3, 1.4]), 1)
     True
     """
     wrong = sign * (after[None, :] - before[:, None]) <= 0

@@ -12,7 +12,7 @@ from tracker.advice.versions import on_findings
 from tracker.columns import F64, Columns, Flags
 from tracker.detect import JudgedSeries, Thresholds, Window, judge_version
 from tracker.detect.judge import exact_share, is_certain
-from tracker.detect.late import are_apart
+from tracker.detect.late import lie_beyond
 from tracker.detect.power import detectable_change
 from tracker.detect.thresholds import MIN_CONTRIBUTION, MIN_RATIO, OF_SERIES, limit_of, words_of_limit
 from tracker.detect.track import LEAST_BESIDE, Track
@@ -208,8 +208,8 @@ def tests_of(
         if is_late:
             logs, is_known = own.logs[row], ~np.isnan(own.logs[row])
             meaning = "runs after are beyond the runs before, but for one pair in eight"
-            apart = are_apart(logs[own.base[row] & is_known], logs[is_new & is_known], sign)
-            add("range", None, None, apart, meaning, "")
+            is_beyond = lie_beyond(logs[own.base[row] & is_known], logs[is_new & is_known], sign)
+            add("range", None, None, is_beyond, meaning, "")
         elif own.beyond[row] or not is_certain(own, data.series, limits)[row]:
             meaning = "runs after are beyond the runs before: all pairs of two runs, more than 7 of 8 of more"
             add("range", None, None, bool(own.beyond[row] != 0), meaning, "")

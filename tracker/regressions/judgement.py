@@ -43,6 +43,8 @@ SIGNS: Final = {word: sign for sign, word in DIRECTIONS.items()}
 
 _VERSIONS: Final = ("first_version", "decided_version", "reference_level", "ended_version", "ended_by_version")
 """Fields of a finding that are places of versions in the fold, and ids in its row."""
+_VERDICT_NAMES: Final = {int(code): code.name for code in Verdict}
+_REASON_NAMES: Final = {int(code): code.name for code in Reason}
 _GONE: Final = 2**40
 """The place of a version that has no runs any more: behind all others."""
 _ATTEMPTS: Final = 3
@@ -378,13 +380,13 @@ def verdict_columns(data: Track, state: TrackState, result: VersionResult, order
     return [
         bulk.integers("series_id", ids[rows]),
         bulk.integers("level_version_id", number[np.maximum(result.now.current[rows], 0)]),
-        Column("verdict", "text", [Verdict(code).name for code in own.verdict[rows].tolist()]),
+        Column("verdict", "text", [_VERDICT_NAMES[code] for code in own.verdict[rows].tolist()]),
         Column(
             "decided",
             "text",
             [decided_word(state, result.now.version, row) if is_one else None for row, is_one in pairs],
         ),
-        Column("reason", "text", [Reason(code).name for code in reasons[rows].tolist()]),
+        Column("reason", "text", [_REASON_NAMES[code] for code in reasons[rows].tolist()]),
         *(bulk.floats(name, numbers[rows]) for name, numbers in columns.items()),
         bulk.integers("base_runs", own.base_runs[rows]),
     ]

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from tracker.columns import F64, I64, Flags
 from tracker.detect import DEFAULTS, JudgedSeries, KindCode, Thresholds, Verdict, judge_version
 from tracker.detect.judge import LEAST_JUMPS
-from tracker.detect.late import LEAST_AFTER, LEAST_BEFORE, are_apart, best_splits, without_outliers
+from tracker.detect.late import LEAST_AFTER, LEAST_BEFORE, best_splits, lie_beyond, without_outliers
 from tracker.detect.sides import NEAR, sides_of
 from tracker.detect.track import Track, VersionRuns
 from tracker.regressions.track import BEGINNING
@@ -531,7 +531,7 @@ def _is_lasting(now: VersionRuns, judged: F64, row: int, sign: int, before: I64,
     """
     logs, shift = now.window.logs[row], now.window.shift
     own = judged[row]
-    if not are_apart(own[before], own[after], sign):
+    if not lie_beyond(own[before], own[after], sign):
         return False
     if (np.abs(own[before] - np.nanmedian(own[after])) <= NEAR).sum() >= LEAST_JUMPS:
         return False
