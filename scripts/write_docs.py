@@ -350,7 +350,7 @@ SECTIONS: Mapping[str, Callable[[], str]] = {
     "slurm": partial(example, "slurm_epilog.sh", "sh"),
     "github": partial(example, "github.yml", "yaml"),
     "checks": check_table,
-    "idle causes": idle_table,
+    "idle": idle_table,
     "gitlab": partial(example, "gitlab.yml", "yaml"),
 }
 

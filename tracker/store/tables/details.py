@@ -311,7 +311,7 @@ class Idle(Base, table=True):
     gaps: int | None = value()
 
 
-class Queue(Base, table=True):
+class LaunchQueue(Base, table=True):
     """How far ahead of the device the host launched the kernels of a stream."""
 
     __tablename__ = "queue"
