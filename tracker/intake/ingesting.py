@@ -288,8 +288,7 @@ def _result(group: Sequence[Piece], record: RunRecord, saved: SavedRun, options:
     unused = [name for name, value in given.items() if value]
     if saved.already and unused:
         warnings.append(f"already in, so {', '.join(unused)} changed nothing; tracker runs edit and tag do")
-    if saved.configured:
-        warnings.append(f"run:{saved.run_id} {saved.configured}")
+    warnings += [f"run:{saved.run_id}: {note}" for note in saved.notes]
     if saved.beside is not None:
         warnings.append(_how_to_join(saved.run_id, saved.beside))
     return IngestResult(
@@ -323,10 +322,9 @@ def incomplete_reason(capture: Capture) -> tuple[str, ...]:
 
 
 def _how_to_join(run_id: int, beside: int) -> str:
-    """What to do where two runs may be ranks of one job of which no file says how many ranks it has."""
-    apart = f"run:{run_id} has other ranks than run:{beside}, at the same time, and no file says how many the job has"
+    """Return what to do where two runs may be ranks of one job, though no file says so."""
     undo = f"tracker runs delete {run_id} --purge --reason joined"
     return (
-        f"{apart}; where they are one job: {undo}, then ingest the profiles of both in one call. Ranks that come in "
-        "one after the other are one run where each comes with the same --expect-ranks"
+        f"run:{run_id} ran at the same time as run:{beside}, and no file says whether they are one job; where they "
+        f"are, {undo}, then ingest the profiles of both in one call, with --as-run"
     )

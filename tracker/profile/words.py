@@ -49,8 +49,14 @@ LOST_OWNERS: Final = "operators of kernels"
 LOST_PARTS: Final = "parts of a step"
 LOST_STEPS: Final = "steps and their parts"
 """What may not be judged of a capture: the words of `Incomplete.forbids`."""
-RULE_SETTINGS: Final = frozenset({OWNER_SETTING, STEP_SETTING, INCOMPLETE_SETTING})
-"""Settings of a capture that tell how tracker read it: no settings of the profiler."""
+PROCESS_SETTING: Final = "process"
+"""The setting of a capture that holds the number of its process on the host, where the source states it."""
+RANK_SETTING: Final = "rank_by"
+"""The setting of a capture whose source states no rank: how it was found, RANK_BY_NAME or RANK_BY_ORDER."""
+RANK_BY_NAME: Final = "name"
+RANK_BY_ORDER: Final = "order"
+RULE_SETTINGS: Final = frozenset({OWNER_SETTING, STEP_SETTING, INCOMPLETE_SETTING, PROCESS_SETTING, RANK_SETTING})
+"""Settings of a capture that tell how tracker read it and found its run: no settings of the profiler."""
 
 STEP_SPREAD: Final = ("model_summary", "ProfileStep")
 """Source and name of the counter that says mean, shortest and longest of steps (ms) whose row is their mean alone."""
