@@ -58,6 +58,7 @@ def test_the_bottleneck_is_an_object_with_its_numbers():
         "utilisation_of": "step_ns",
         "outside_steps_share": None,
         "communication_share": None,
+        "empty_queue_share": None,
         "missing": [],
         "thresholds": {
             "input_bound_above": 0.05,

@@ -16,6 +16,7 @@ from tracker.intake import contradictions
 from tracker.intake.at_once import read_all
 from tracker.intake.devices import unnamed
 from tracker.intake.forming import form_runs, formats_beside
+from tracker.intake.loading import with_data_loading
 from tracker.intake.pieces import IngestOptions, Piece
 from tracker.intake.records import HOW_TO_LABEL, date_of, device_of, record_of
 from tracker.intake.sidecar import NOTHING, Sidecar, agreed, over
@@ -91,7 +92,7 @@ def ingest(
             raise UsageError(f"the {name} is empty", remedy=HOW_TO_LABEL[name])
     store.rest()
     read = read_all(paths, options)
-    pieces = read.pieces
+    pieces = with_data_loading(read.pieces, options)
     if not pieces and read.failed:
         raise _all_failed(read.failed)
     if not pieces and options.places:

@@ -60,6 +60,17 @@ RULE_SETTINGS: Final = frozenset({OWNER_SETTING, STEP_SETTING, INCOMPLETE_SETTIN
 
 STEP_SPREAD: Final = ("model_summary", "ProfileStep")
 """Source and name of the counter that says mean, shortest and longest of steps (ms) whose row is their mean alone."""
+CounterName = tuple[str, str, str]
+"""Source, name and attribute of a counter."""
+TIMER_READER: Final[CounterName] = ("timer_log", "reader_cost", "ms")
+TIMER_BATCH: Final[CounterName] = ("timer_log", "batch_cost", "ms")
+"""The counters that hold the data loading of a step, and the step, as the timer log beside a trace states them."""
+SUMMARY_STEP: Final[CounterName] = ("summary_text", "ProfileStep", "ms")
+"""The counter that holds the mean step by the text summary beside a trace, where the trace has another one."""
+EMPTY_QUEUE: Final[CounterName] = ("minddata_pipeline_summary", "(to the device)", "queue_empty_freq_pct")
+"""The counter that says how much of the time, in percent, the queue is empty from which the device takes its data."""
+PIPELINE_TIME: Final[CounterName] = ("minddata_pipeline_summary", "(pipeline)", "per_pipeline_time")
+"""The counter that says how long, in ms, it takes to get a batch from the data pipeline."""
 MODULE_CALLS: Final = "module"
 """`source` of the rows of the table `counter` that count the calls of a module by its frames: `name` is its path."""
 
