@@ -99,7 +99,7 @@ def test_bottleneck_is_the_share_that_the_timer_states(memory_store: Store, tmp_
     assert shown.bottleneck is not None
     assert (shown.bottleneck.bound, shown.bottleneck.data_loading_share) == ("input", 0.25)
     assert (
-        "The timer log beside the trace has 48.00 ms per step, 12.00 ms of it data loading, which is taken from there; "
+        "The timer log beside it has 48.00 ms per step, 12.00 ms of it data loading, which is taken from there; "
         "the mean step here is 40.00 ms (+20.0 %)."
     ) in shown.notes
 

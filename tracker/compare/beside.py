@@ -38,13 +38,13 @@ def notes_on_files_beside(side: Loaded) -> Iterator[str]:
     if batch_ms is not None and reader_ms is not None:
         diff = format_diff(batch_ms * NS_PER_MS / mean_ns - 1)
         yield (
-            f"The timer log beside the trace has {format_ns(batch_ms * NS_PER_MS)} per step, "
+            f"The timer log beside it has {format_ns(batch_ms * NS_PER_MS)} per step, "
             f"{format_ns(reader_ms * NS_PER_MS)} of it data loading, which is taken from there; the mean step here is "
             f"{format_ns(mean_ns)} ({diff})."
         )
     if summary_ms is not None:
         diff = format_diff(summary_ms * NS_PER_MS / mean_ns - 1)
         yield (
-            f"The summary beside the trace has {format_ns(summary_ms * NS_PER_MS)} per step; the mean step here is "
+            f"The summary beside it has {format_ns(summary_ms * NS_PER_MS)} per step; the mean step here is "
             f"{format_ns(mean_ns)} ({diff})."
         )
