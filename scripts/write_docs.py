@@ -148,6 +148,15 @@ def rule_table() -> str:
     )
 
 
+def idle_table() -> str:
+    """The causes of idle time."""
+    from tracker.profile import IDLE_CAUSES, IDLE_REASONS
+
+    lines = ["| cause | what it says |", "|---|---|"]
+    lines += [f"| {cause} | {reason} |" for cause, reason in zip(IDLE_CAUSES, IDLE_REASONS, strict=True)]
+    return "\n".join(lines)
+
+
 def check_table() -> str:
     """Return the checks of a capture: what each counts, what it forbids, and what to record instead."""
     from tracker.timeline.checks import CHECKS
@@ -250,8 +259,9 @@ removed or changes its meaning; new keys may come without that.
 
 - Times end in `_ns` (whole nanoseconds in `show`, means in `diff`), sizes in `_bytes`. What a profile does not hold is
   `null`, never 0.
-- `overall` has a row per rank for the whole capture, `steps` a row per rank and step. In both, compute + exposed
-  communication + exposed copy + idle (`idle_ns`) = `e2e_ns`.
+- `overall` has a row per rank for the whole capture, `steps` a row per rank and step. Compute + exposed communication +
+  exposed copies + idle (`idle_ns`) = `e2e_ns` in `overall`, = `duration_ns` in `steps`. In a capture without step
+  markers both are `e2e_ns`: `run.measured_by` says which time the parts add up to.
 - `ops`, `kernels`, `communication` and `memory` are sums over the steps and ranks of the run. `--by step` and
   `--by rank` keep these apart.
 - `--by module`, `phase`, `op` or `kernel` gives `tree` in place of the tables: a row per node, parents first, with
@@ -340,6 +350,7 @@ SECTIONS: Mapping[str, Callable[[], str]] = {
     "slurm": partial(example, "slurm_epilog.sh", "sh"),
     "github": partial(example, "github.yml", "yaml"),
     "checks": check_table,
+    "idle": idle_table,
     "gitlab": partial(example, "gitlab.yml", "yaml"),
 }
 

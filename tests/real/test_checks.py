@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,15 @@ from msgspec.structs import replace
 
 from tests.real import data
 from tracker import readers
-from tracker.profile import INCOMPLETE_SETTING, Capture, DeviceEvents, DeviceKind, Events
+from tracker.profile import (
+    IDLE_CAUSES,
+    INCOMPLETE_SETTING,
+    Capture,
+    DeviceEvents,
+    DeviceKind,
+    Events,
+    IdleCause,
+)
 from tracker.readers import ReadOptions
 from tracker.timeline import build
 from tracker.timeline.checks import launching_calls
@@ -27,24 +36,62 @@ def captures_below(name: str) -> list[Capture]:
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_untouched_captures_have_no_line(name):
+def test_untouched_captures_have_no_line_and_idle_time_that_adds_up(name):
     for capture in captures_below(name):
-        assert INCOMPLETE_SETTING not in build(capture).settings
+        found = build(capture)
+        assert INCOMPLETE_SETTING not in found.settings
+        assert found.rows is not None
+        idle_ns = {row.step: row.breakdown.idle_ns or 0 for row in found.rows.steps}
+        if found.rows.overall.timeline == "device":
+            assert {step: ns for step, ns in idle_ns.items() if ns} == idle_by_step(found)
+
+
+def idle_by_step(capture: Capture) -> Counter[int]:
+    """The idle time of each step, all causes together."""
+    assert capture.rows is not None
+    table = capture.rows.tables["idle"]
+    sums = Counter[int]()
+    for step, ns in zip(np.asarray(table["step"]).tolist(), np.asarray(table["ns"]).tolist(), strict=True):
+        sums[step] += ns
+    return sums
+
+
+@pytest.mark.parametrize(
+    ("name", "host", "between", "dependency"),
+    [
+        ("pytorch/a100_vs_v100_nccl/test.pt.trace.json.gz", 0.407, 26.33, 0.0),
+        ("pytorch/two_ranks_nccl/rank-0.pt.trace.json.gz", 283.414, 9.66, 388.899),
+    ],
+)
+def test_causes_of_idle_time_are_those_of_the_whole_capture(name, host, between, dependency):
+    """Milliseconds over all steps: what waits for a launch, goes from kernel to kernel, and waits for other work."""
+    (capture,) = captures_below(name)
+    rows = build(capture).rows
+    assert rows is not None
+    table = rows.tables["idle"]
+    sums = Counter[str]()
+    for cause, ns in zip(table["cause"], np.asarray(table["ns"]).tolist(), strict=True):
+        is_host = IdleCause(IDLE_CAUSES.index(str(cause))).is_of_host
+        sums["host" if is_host else str(cause)] += ns
+    found = [round(sums[word] / 1e6, 3) for word in ("host", "between kernels", "dependency")]
+    assert found == [host, between, dependency]
 
 
 def changed(events: Events, rows: np.ndarray, **columns: Any) -> Events:
-    """The events with other values in some rows of the device, or without these rows (no `columns`)."""
-    device = events.device
-    if columns:
-        values = {name: getattr(device, name).copy() for name in columns}
-        for name, value in columns.items():
-            values[name][rows] = value if np.isscalar(value) else value[rows]
-        return replace(events, device=replace(device, **values))
-    kept = np.ones(len(device), dtype=bool)
-    kept[rows] = False
-    left = DeviceEvents(**{name: getattr(device, name)[kept] for name in device.__struct_fields__})
-    extras = replace(events.extras, device_external=events.extras.device_external[kept])
-    return replace(events, device=left, extras=extras)
+    """The events with other values in some rows of the device."""
+    values = {name: getattr(events.device, name).copy() for name in columns}
+    for name, value in columns.items():
+        values[name][rows] = value if np.isscalar(value) else value[rows]
+    return replace(events, device=replace(events.device, **values))
+
+
+def with_device_rows(events: Events, rows: np.ndarray) -> Events:
+    """The events with these rows of the device."""
+    device = DeviceEvents(**{name: getattr(events.device, name)[rows] for name in events.device.__struct_fields__})
+    external = events.extras.device_external
+    # some sources know no external ids
+    extras = replace(events.extras, device_external=external[rows] if len(external) else external)
+    return replace(events, device=device, extras=extras)
 
 
 def launched_kernels(events: Events) -> np.ndarray:
@@ -73,22 +120,37 @@ def parts_fit(capture: Capture) -> None:
 @pytest.mark.parametrize("name", LAUNCHED)
 @pytest.mark.parametrize("seed", range(4))
 def test_records_that_are_taken_away_or_bent_are_said(name, seed):
-    """Of 1 to 20 kernels: dropped, at time 0, years away, or 100 ms long. Whatever is not said changes nothing."""
+    """Of 1 to 20 kernels: dropped, twice, at time 0, years away, 100 ms early, or 100 ms long."""
     random = np.random.default_rng(seed)
     for capture in captures_below(name):
         assert capture.events is not None
         events = capture.events
         kernels = launched_kernels(events)
         rows = random.choice(kernels, size=min(len(kernels), int(random.integers(1, 20))), replace=False)
-        year_ns = 365 * 24 * 3600 * SECONDS
-        far_ns, long_ns = events.device.start_ns + year_ns, events.device.start_ns + SECONDS // 10
+        every, start_ns, end_ns = np.arange(len(events.device)), events.device.start_ns, events.device.end_ns
+        year_ns, tenth_ns = 365 * 24 * 3600 * SECONDS, SECONDS // 10
         bent = {
-            "dropped": changed(events, rows),
+            "dropped": with_device_rows(events, np.delete(every, rows)),
+            "twice": with_device_rows(events, np.append(every, rows)),
             "zero": changed(events, rows, start_ns=0, end_ns=0),
-            "far": changed(events, rows, start_ns=far_ns, end_ns=events.device.end_ns + year_ns),
-            "long": changed(events, rows, end_ns=long_ns),
+            "far": changed(events, rows, start_ns=start_ns + year_ns, end_ns=end_ns + year_ns),
+            "early": changed(events, rows, start_ns=start_ns - tenth_ns, end_ns=end_ns - tenth_ns),
+            "long": changed(events, rows, end_ns=start_ns + tenth_ns),
         }
         for how, other in bent.items():
             found = build(replace(capture, events=other))
             parts_fit(found)
             assert INCOMPLETE_SETTING in found.settings, (how, capture.sources[0].path)
+
+
+@pytest.mark.parametrize("name", LAUNCHED)
+def test_whatever_a_file_says_no_part_is_larger_than_its_whole(name):
+    """A tenth of the kernels somewhere else within 10 ms: that is possible, and cannot be seen."""
+    random = np.random.default_rng(1)
+    for capture in captures_below(name):
+        assert capture.events is not None
+        device = capture.events.device
+        rows = np.flatnonzero(random.random(len(device)) < 0.1)
+        by_ns = random.integers(-SECONDS // 100, SECONDS // 100, len(device))
+        moved = changed(capture.events, rows, start_ns=device.start_ns + by_ns, end_ns=device.end_ns + by_ns)
+        parts_fit(build(replace(capture, events=moved)))

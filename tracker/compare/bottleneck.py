@@ -64,21 +64,27 @@ def bottleneck(side: Loaded) -> Bottleneck:
     if utilisation is None:
         traced = side.captures.known("kernel_count").any()  # a log knows of no device, and not that there is none
         missing.append(_NO_DEVICE if traced and (side.captures["timeline"] == "host").all() else _NO_SPAN)
-    of = "step_ns" if side.has_markers or not side.steps.known("e2e_ns").any() else "e2e_ns"
     exposed = _share(side, "exposed_communication_ns", "whole_ns")
+    host_idle = _host_idle(side)
     return Bottleneck(
-        _bound(gain, exposed, utilisation, empty_queue),
-        loading, utilisation, gain, tuple(missing), THRESHOLDS, of, _outside_steps(side, times), exposed, empty_queue,
+        _bound(gain, exposed, utilisation, host_idle, empty_queue),
+        loading, utilisation, gain, tuple(missing), THRESHOLDS, side.measured_by, _outside_steps(side, times), exposed,
+        host_idle, empty_queue,
     )  # fmt: skip
 
 
 def _bound(
-    gain: float | None, exposed: float | None, utilisation: float | None, empty_queue: float | None
+    gain: float | None,
+    exposed: float | None,
+    utilisation: float | None,
+    host_idle: float | None,
+    empty_queue: float | None,
 ) -> str | None:
     """Data loading in which the device idles first: the host would be blamed for it. Where the device works meanwhile,
     a faster loader changes nothing.
 
-    Then communication: a device that waits in a collective counts as one that works.
+    Then communication: a device that waits in a collective counts as one that works. A device that does nothing is the
+    host's matter where it mostly waits for launches: else launched work waits for other work of the device.
     """
     if empty_queue is not None:
         # the queue says what the device waits for; a batch that is long in the making may still come in time
@@ -91,7 +97,7 @@ def _bound(
     if utilisation is None:
         return None
     if utilisation < THRESHOLDS["host_bound_below"]:
-        return "host"
+        return "host" if host_idle is None or host_idle >= (1 - utilisation) / 2 else "mixed"
     return "device" if utilisation > THRESHOLDS["device_bound_above"] else "mixed"
 
 
@@ -99,6 +105,13 @@ def _share(side: Loaded, part: str, whole: str) -> float | None:
     """Of the numbers that the overall table shows."""
     numbers = step_numbers(side)
     return numbers[part] / numbers[whole] if part in numbers and numbers.get(whole) else None
+
+
+def _host_idle(side: Loaded) -> float | None:
+    """Return the share of the steps in which nothing was launched for the device; None where launches are not known."""
+    of_device = side.steps.taken(side.steps["timeline"] == "device")
+    runs, (whole, waits, ranks), steps = _known(of_device, "whole_ns", "host_idle_ns", "rank")
+    return _number(side, runs, ranks, waits * steps, whole * steps, steps) if len(runs) else None
 
 
 def _utilisation(side: Loaded, times: _Times) -> float | None:

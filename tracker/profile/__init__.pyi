@@ -29,6 +29,7 @@ from .events import (
     Strings,
     empty,
 )
+from .idle_causes import IDLE_CAUSES, IDLE_REASONS, IDLE_SERIES, IdleCause
 from .rows import (
     CALL_COLUMNS,
     GROUP_COLUMNS,
@@ -88,6 +89,9 @@ __all__ = [
     "I8",
     "I32",
     "I64",
+    "IDLE_CAUSES",
+    "IDLE_REASONS",
+    "IDLE_SERIES",
     "INCOMPLETE_SETTING",
     "LOST_DEVICE",
     "LOST_HOST",
@@ -141,6 +145,7 @@ __all__ = [
     "Extras",
     "Frames",
     "HostOps",
+    "IdleCause",
     "Incomplete",
     "KernelMetrics",
     "LaunchLevel",

@@ -47,19 +47,20 @@ class Bottleneck(Struct, frozen=True):
 
     `bound`: `input` (possible_gain_share above the threshold, or empty_queue_share where that is known), else
     `communication` (communication_share above its threshold), else by device_utilisation `host`, `mixed` or `device`;
-    None where that is not known. `data_loading_share`: data loading / step time. `communication_share`: exposed
-    communication / what `utilisation_of` names. `device_utilisation`: the union of compute, communication and copies /
-    step time (E2E in a capture without step markers), or what the profiler itself says. `possible_gain_share`: how much
-    of the step time would go if data loading cost nothing, at most: the part of it in which the device idles, from the
-    start of the step on; all of it where that is not known, which `missing` says. Those of the step are quotients of
-    the numbers in `overall`; device_utilisation and those of captures are quotients of each step or capture, reduced as
-    every number over steps, ranks and runs; None where the source does not say, and then `missing` says what is
-    missing. `thresholds`: name -> quotient.
+    None where that is not known. A device that works little is `host` bound where it mostly waits for launches, else
+    `mixed`. `data_loading_share`: data loading / step time. `communication_share`: exposed communication / what
+    `utilisation_of` names. `device_utilisation`: the union of compute, communication and copies / step time (E2E in a
+    capture without step markers), or what the profiler itself says. `possible_gain_share`: how much of the step time
+    would go if data loading cost nothing, at most: the part of it in which the device idles, from the start of the step
+    on; all of it where that is not known, which `missing` says. Those of the step are quotients of the numbers in
+    `overall`; device_utilisation and those of captures are quotients of each step or capture, reduced as every number
+    over steps, ranks and runs; None where the source does not say, and then `missing` says what is missing.
+    `thresholds`: name -> quotient.
     `utilisation_of`: what device_utilisation is a share of: `step_ns`, or `e2e_ns` in a capture without step markers.
     `outside_steps_share`: of the capture's E2E, how much lies in none of its steps; None where only some steps were
-    asked for, and where the source does not say.
-    `empty_queue_share`: how much of the time the queue is empty from which the device takes its data; None where the
-    source does not say it.
+    asked for, and where the source does not say. `host_idle_share`: the part of the step in which the device does
+    nothing and nothing was launched for it; None where launches are not known. `empty_queue_share`: how much of the
+    time the queue is empty from which the device takes its data; None where the source does not say it.
     """
 
     bound: str | None
@@ -71,6 +72,7 @@ class Bottleneck(Struct, frozen=True):
     utilisation_of: str = "step_ns"
     outside_steps_share: float | None = None
     communication_share: float | None = None
+    host_idle_share: float | None = None
     empty_queue_share: float | None = None
 
 
@@ -314,6 +316,7 @@ class Diff(Result, frozen=True, eq=False):
       target_rank NA), then the same bytes from global rank to global rank (level `link`), of the ranks that use
       it; bandwidth in 10^9 bytes/s; delta_ns and diff are of transit_ns; large_packet_ratio: share of large packets.
       SDMA only where HCCS, PCIE, SIO, for which it stands, are not told apart
+    - idle: why the device did nothing, by cause and place, ns and gaps per step; empty unless both sides state it
     - modules: `A_0/B_1`, phase (forward, backward, optimizer, ...); api: level (runtime, driver, ...), name
     - counters: what both profilers counted in tables of their own (hbm, llc, ai_core_freq, ...), but for those that
       other sections are made of; mean over `calls` values of the run, by |diff|; delta in the unit that `attribute`
@@ -345,8 +348,8 @@ class Diff(Result, frozen=True, eq=False):
     (
         environment, overall, ops, op_details, kernels, kernel_types, kernel_metrics, communication,
         communication_details, communication_links, memory, memory_details, memory_peak, memory_peak_totals,
-        memory_blocks, modules, api, counters,
-    ) = frames(18)  # fmt: skip
+        memory_blocks, modules, api, counters, idle,
+    ) = frames(19)  # fmt: skip
 
     @property
     def headline(self) -> str:

@@ -25,6 +25,8 @@ DETAIL_TABLES: Final = (
     "memory_peak",
     "memory_block",
     "collective_call",
+    "idle",
+    "queue",
 )
 """In the order in which an ingest writes them."""
 

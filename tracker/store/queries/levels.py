@@ -257,6 +257,25 @@ COUNTERS: Final = Level(
 values; min, max: of one.
 """
 
+IDLE: Final = Level(
+    "idle",
+    {"cause": "d.cause_id", "place": "d.place_id"},
+    {"ns": SUM, "gaps": SUM},
+    largest="ns",
+)
+"""cause: why the device did nothing, a word of IDLE_CAUSES; place: the operator, call, frame or kernel, empty for none;
+gaps: in how many gaps of its work.
+"""
+
+QUEUE: Final = Level(
+    "queue",
+    {"stream": "d.stream"},
+    {"kernels": SUM, "lead_ns": SUM, "max_lead_ns": MOST, "queued": SUM},
+)
+"""stream: of the device; kernels: with a launch; lead_ns, max_lead_ns: from the end of the launch call to the start of
+the kernel; queued: how many were launched before the event ahead of them on the stream ended.
+"""
+
 API: Final = Level(
     "api",
     {"level": "d.level_id", "name": "d.name_id"},
