@@ -313,7 +313,7 @@ def test_cycle_that_comes_later_takes_the_place_of_the_shorter_one(memory_store:
     formats = ["torch_profiler"]
     save_run(memory_store, record(), [first.capture], formats=formats)
     joined = save_run(memory_store, record(), [longer.capture], formats=formats)
-    assert (joined.run_id, joined.joined) == (1, True)
+    assert (joined.run_id, joined.renewed, joined.joined) == (1, True, False)
     assert joined.notes == (
         "n_41.20.json is another cycle of the process of this run, of which the longest counts: it takes the place of "
         "the one before",

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 class IngestResult(Struct, frozen=True):
     """One run as it stands after an ingest. `created`: new; `joined`: ranks came to a run that was there; `already`:
-    nothing changed; `restored`: details that were dropped are back.
+    nothing changed; `restored`: details that were dropped are back; `renewed`: another cycle of its process counts.
 
     The first result of a call names the files that no reader takes (`not_recognised`), and with `keep_going` why others
     could not be read (`failed`).
@@ -55,6 +55,7 @@ class IngestResult(Struct, frozen=True):
     warnings: tuple[str, ...] = ()
     captures: tuple[Read, ...] = ()
     restored: bool = False
+    renewed: bool = False
     not_recognised: tuple[NotRecognised, ...] = ()
     failed: tuple[str, ...] = ()
 
@@ -178,7 +179,7 @@ def _keep_advice(store: Store, done: Sequence[SavedRun]) -> None:
     if not store.is_in_memory:
         from tracker.advice import stored
 
-        changed = {saved.run_id for saved in done if saved.created or saved.joined or saved.restored}
+        changed = {saved.run_id for saved in done if saved.created or saved.joined or saved.restored or saved.renewed}
         stored.keep(store, [saved.run_id for saved in done], again=changed)
 
 
@@ -306,6 +307,7 @@ def _result(group: Sequence[Piece], record: RunRecord, saved: SavedRun, options:
         formats=tuple(dict.fromkeys(piece.format for piece in group)),
         warnings=tuple(dict.fromkeys(warnings)),
         restored=saved.restored,
+        renewed=saved.renewed,
         captures=tuple(
             Read(
                 piece.capture.rank or 0,

@@ -45,6 +45,8 @@ class SavedRun(Struct, frozen=True):
     """Of a run that was created: another one that ran at the same time, where nothing says whether the two are one
     job.
     """
+    renewed: bool = False
+    """Whether it has another cycle of its process now."""
     notes: tuple[str, ...] = ()
     """What to know of it: where its files state more or less than others, and how they found their run."""
 
@@ -129,7 +131,8 @@ def _saved(connection: Connection, home: Home) -> SavedRun:
     return SavedRun(
         home.run_id,
         created=home.how == "created",
-        joined=home.how == "joined",
+        joined=home.how == "joined" and bool(home.fresh),
+        renewed=bool(home.replaced),
         already=home.how == "already",
         restored=home.how == "restored",
         beside=home.beside,
