@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from tracker.columns import Columns, objects
 from tracker.compare import reduction
+from tracker.compare.certain import facts_of
 from tracker.compare.contributions import contributions
 from tracker.compare.headline import Total, headline
 from tracker.compare.incomplete import remarks_on_incomplete_captures
@@ -88,6 +89,7 @@ def explain(
         parts,
         judged,
         recorded,
+        facts=facts_of(ops, tables["overall"]),
         forced=options.force,
         is_incomplete=bool(incomplete),
     )

@@ -14,6 +14,7 @@ from tracker.results.verdicts import INCOMPARABLE
 from tracker.units import counted, format_diff, format_ns, format_numbers, steps_words, time_unit
 
 if TYPE_CHECKING:
+    from tracker.compare.certain import Facts
     from tracker.compare.recorded import Recorded
     from tracker.compare.sides import Loaded
     from tracker.compare.verdicts import Judged
@@ -59,11 +60,12 @@ def headline(
     judged: Judged,
     recorded: Recorded,
     *,
+    facts: Facts,
     forced: bool,
     is_incomplete: bool = False,
 ) -> Headline:
-    """How much slower or faster the candidate is; `forced`: in numbers of what cannot be compared, too;
-    `is_incomplete`: a capture of a side lost records.
+    """How much slower or faster the candidate is; `facts`: what else differs for certain; `forced`: in numbers of what
+    cannot be compared, too; `is_incomplete`: a capture of a side lost records.
     """
     metric = total.metric
     a, b = _labels(baseline, candidate)
@@ -91,19 +93,48 @@ def headline(
     row = judged.of_total(metric)
     if row is None and is_incomplete:
         return Headline(f"{b} against {a}: {whole}")
+    runs = (len(judged.base_runs) or baseline.side.runs, candidate.side.runs)
     if row is None:
         verdict, phrase, remarks = None, _unjudged(change), _noise(baseline, candidate, change, total.ranges)
     else:
         verdict = str(row["verdict"])
-        runs = (len(judged.base_runs) or baseline.side.runs, candidate.side.runs)
         phrase, remarks = _judged(verdict, change, row["change"], judged, runs)
+    remarks = (*remarks, *_failing(judged, verdict), *judged.history_words)
+    certain = _certain(facts, verdict, runs)
+    if certain and (facts.is_other_work or verdict is None) and phrase in (*_AS_FAST, _NO_DIFFERENCE):
+        # other work is a difference, however long it takes
+        phrase = "ran"
+    more = f"; {certain}" if certain else ""
     if phrase == _NO_DIFFERENCE:
-        return Headline(f"{phrase} between {a} and {b} was found: {whole}", verdict, remarks)
+        return Headline(f"{phrase} between {a} and {b} was found: {whole}{more}", verdict, remarks)
     if phrase in _AS_FAST:
-        return Headline(f"{b} {phrase} {a}: {whole}", verdict, remarks)
+        return Headline(f"{b} {phrase} {a}: {whole}{more}", verdict, remarks)
+    if change == 0:
+        return Headline(f"{b} took as long as {a}: {whole}{more}", verdict, remarks)
     word = "slower" if change > 0 else "faster"
     percent = format_diff(abs(change)).lstrip("+")
-    return Headline(f"{b} {phrase} {percent} {word} than {a}: {size} ({_signed(after - before)})", verdict, remarks)
+    return Headline(f"{b} {phrase} {percent} {word} than {a}: {size} ({_signed(after - before)}){more}", verdict, remarks)
+
+
+def _certain(facts: Facts, verdict: str | None, runs: tuple[int, int]) -> str:
+    """What differs for certain, where the step does not say it all: it is no finding, or was not judged."""
+    if verdict in (*_CHANGED, "SUSPECT"):
+        return ""
+    # calls vary from run to run where inputs do, and several runs are judged
+    return facts.words(with_calls=min(runs) == 1)
+
+
+def _failing(judged: Judged, verdict: str | None) -> tuple[str, ...]:
+    """What fails a gate beside the step, so that no exit code comes unannounced."""
+    result = judged.gates.get("new")
+    if result is None or verdict == "REGRESSED":
+        return ()
+    if result.cause == "peak memory":
+        return (f"Peak memory rose by {format_diff(result.peak).lstrip('+')}: that fails a gate (--fail-on).",)
+    if result.cause == "net of the operators":
+        net = format_diff(result.net)
+        return (f"The operators that changed make the step {net} longer: that fails a gate (--fail-on).",)
+    return ()
 
 
 def _size(before: float, after: float, metric: str) -> str:

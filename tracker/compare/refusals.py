@@ -64,8 +64,10 @@ def _timed_otherwise(baseline: Loaded, candidate: Loaded) -> str:
 def _too_few(baseline: Loaded, candidate: Loaded) -> str:
     if baseline.side.runs > 1:
         return ""
-    runs = f"{counted(candidate.side.runs, 'run')} against 1"
-    return f"{runs}: {DEFAULTS.runs_needed(1, candidate.side.runs)}."
+    needed = DEFAULTS.runs_needed(1, candidate.side.runs)
+    if candidate.side.runs == 1:
+        return f"One run each: no verdict on the time; {needed}."
+    return f"{counted(candidate.side.runs, 'run')} against 1: {needed}."
 
 
 def _overlap(baseline: Loaded, candidate: Loaded) -> str:

@@ -18,7 +18,14 @@ from tracker.compare.operators import own_time
 from tracker.compare.refusals import INSTEAD, refused
 from tracker.detect import Key, Verdict, traits_of, words_of_limits
 from tracker.regressions.hosts import note_of
-from tracker.regressions.sides import STEP, SideVerdicts, stored_verdicts, verdicts_of_sides
+from tracker.regressions.sides import (
+    STEP,
+    InHistory,
+    SideVerdicts,
+    history_of_version,
+    stored_verdicts,
+    verdicts_of_sides,
+)
 from tracker.regressions.track import WAYS
 from tracker.results import VERDICT_COLUMNS, DiffOptions, Judgement
 from tracker.results.recording import STEP as STEP_CUT
@@ -44,6 +51,7 @@ class Judged(Struct, frozen=True, eq=False):
 
     `left_out`: names of tables of which a row is only a part of a series. `of_ops`: the ops of the diff are series.
     `step_ratio`: by how much a step must change to be a finding, 0.05 = 5 %. `recorded`: how the sides were recorded.
+    `history`: how the candidate was judged when it came, where this comparison is another one.
     """
 
     judgement: Judgement
@@ -54,6 +62,7 @@ class Judged(Struct, frozen=True, eq=False):
     of_ops: bool
     step_ratio: float | None = None
     recorded: Recorded | None = None
+    history: InHistory | None = None
 
     @property
     def gates(self) -> Mapping[str, GateResult]:
@@ -71,6 +80,20 @@ class Judged(Struct, frozen=True, eq=False):
         """What a stored verdict rests on, where it does; `change`: against that, a ratio."""
         level = f"the level before (run {format_numbers(sorted(self.base_runs))})"
         return (f"Judged against {level}: {format_diff(change)}.",) if self.base_runs else ()
+
+    @property
+    def history_words(self) -> tuple[str, ...]:
+        """How the candidate was judged when it came, a sentence; nothing where that is what stands here."""
+        found = self.history
+        if found is None:
+            return ()
+        who = f"{found.version} in its history"
+        if found.verdict is None:
+            return (f"{who}: the step is not judged.",)
+        if not found.base_runs or found.change is None:
+            return (f"{who}: {found.verdict}.",)
+        level = f"the level before it (run {format_numbers(sorted(found.base_runs))})"
+        return (f"{who}: {found.verdict}, {format_diff(found.change)} against {level}.",)
 
     def into(self, name: str, table: Columns) -> Columns:
         """The rows `name` of a Diff with their VERDICT_COLUMNS filled; a row that shares its series with others is not
@@ -185,17 +208,21 @@ def judge(
     left_out = _left_out(options, whole_ops)
     by_name = options.match == "name"
     reason, refusal = refused(baseline, candidate, operators, recorded)
-    found = None
+    found = history = None
     if not reason:
         found = verdicts_of_sides(baseline.store, baseline.run_ids, candidate.run_ids, candidate_store=candidate.store)
+        history = found.history
     elif refusal == TOO_FEW and candidate.store is baseline.store:
-        # the version before may have one run: what is stored rests on all of the level
+        # the level before may have one run: its facts are judged all the same, and fail a gate
         with baseline.store.connect() as connection:
             found = stored_verdicts(connection, baseline.run_ids, candidate.run_ids)
+            history = history_of_version(connection, candidate.run_ids) if found is None else None
     if found is None:
         why = [reason, *([INSTEAD] if refusal == INCOMPARABLE and not options.force else [])]
-        judgement, step_ratio = Judgement(judged=False, sentences=tuple(why), refusal=refusal), None
-        return Judged(judgement, None, own_time(candidate), by_name, left_out, whole_ops, step_ratio, recorded)
+        judgement = Judgement(judged=False, sentences=tuple(why), refusal=refusal)
+        return Judged(
+            judgement, None, own_time(candidate), by_name, left_out, whole_ops, recorded=recorded, history=history
+        )
     counts = _counts(found, own_time(candidate), "op_name" if by_name else "op")
     step = recorded.why_not(_RUN, "duration_ns")
     not_judged = [f"The step and all that the host timed are not judged: {step}."] if step else []
@@ -214,7 +241,7 @@ def judge(
     key: Key = (_RUN, "duration_ns", "step", "", "")
     traits = traits_of([key], found.rows, device_timed=candidate.side.timeline == "device")
     step_ratio = float(np.expm1(traits.ratio[0]))
-    return Judged(judgement, found, own_time(candidate), by_name, left_out, whole_ops, step_ratio, recorded)
+    return Judged(judgement, found, own_time(candidate), by_name, left_out, whole_ops, step_ratio, recorded, history)
 
 
 def _left_out(options: DiffOptions, whole_ops: bool) -> frozenset[str]:

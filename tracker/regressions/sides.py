@@ -1,7 +1,8 @@
 """The verdicts of candidate runs against baseline runs.
 
-Where the candidate is a version as it was judged, and the baseline the version before it, or the runs that its step was
-judged against, they are the stored ones. Else the same judge compares exactly these runs.
+Where the candidate is a version as it was judged, and the baseline the runs that its step was judged against, they are
+the stored ones, which history and findings show. Else the same judge compares exactly these runs: two sides that were
+named answer for themselves. What the history of the candidate says of it stands beside them.
 """
 
 from __future__ import annotations
@@ -60,12 +61,24 @@ def gate_of(
     return next(GateResult(code, cause, net, peak) for holds, cause, code in rules if holds)
 
 
+class InHistory(Struct, frozen=True):
+    """How the step of a version was judged when it came. `verdict`: None where it has none; `change`: against the runs
+    `base_runs` of the level before it, a ratio, None where that is not known.
+    """
+
+    version: str
+    verdict: str | None
+    change: float | None
+    base_runs: tuple[int, ...]
+
+
 class SideVerdicts(Struct, frozen=True, eq=False):
     """`rows`: the limits that users set, with which `limits` were made; `shift`: how much slower all operators together
     are, a ratio, None where too few of them are in all runs; `base_runs`: that a stored verdict of the step rests on,
     None where exactly these sides were judged; `gates`: by the words of `--fail-on`; `host`: the slow one that explains
     a slower candidate, in words; `still`: what was found before the candidate and is open in it, in words; `excused`:
-    series that users said expect or invalid to.
+    series that users said expect or invalid to; `history`: of a candidate that is a version and was judged for this
+    comparison alone.
     """
 
     said: Said
@@ -77,6 +90,21 @@ class SideVerdicts(Struct, frozen=True, eq=False):
     base_runs: tuple[int, ...] | None = None
     still: Mapping[Key, str] = field(default_factory=dict)
     excused: frozenset[Key] = frozenset()
+    history: InHistory | None = None
+
+
+class Marks(Struct, frozen=True):
+    """What findings say of two sides of which the candidate is a version of a track.
+
+    `excused`: series that became worse after the baseline, as users intended (expect) or by mistake (invalid), or
+    better; `older`: what was found up to the baseline and is open in the candidate; `still`, `history`: as in
+    SideVerdicts.
+    """
+
+    excused: frozenset[tuple[Key, int]] = frozenset()
+    older: tuple[Any, ...] = ()
+    still: Mapping[Key, str] = field(default_factory=dict)
+    history: InHistory | None = None
 
 
 def judged_version_of(track: TrackRuns, run_ids: Iterable[int]) -> JudgedRow | None:
@@ -98,23 +126,23 @@ def verdicts_of_sides(
     `candidate_store`: where the candidate runs are, if in another database. Whether the sides may be judged at all is
     for the caller to know.
     """
-    if candidate_store is None or candidate_store is store:
-        with store.connect() as connection:
-            found = stored_verdicts(connection, baseline, candidate)
+    if candidate_store is not None and candidate_store is not store:
+        return judge_sides(store, baseline, candidate, candidate_store)
+    with store.connect() as connection:
+        found = stored_verdicts(connection, baseline, candidate)
         if found is not None:
             return found
-    return judge_sides(store, baseline, candidate, candidate_store or store)
+        marks = marks_on_sides(connection, baseline, candidate)
+    return judge_sides(store, baseline, candidate, store, marks)
 
 
 def stored_verdicts(connection: Connection, baseline: Sequence[int], candidate: Sequence[int]) -> SideVerdicts | None:
     """The verdicts that history and findings show; None where other sides than they have are compared."""
-    lines = judged.lines(connection, candidate)
-    track = runs_of_track(connection, lines[0]) if len(lines) == 1 else None
-    row = judged_version_of(track, candidate) if track else None
+    track, row = _judged_version(connection, candidate)
     if track is None or row is None:
         return None
-    base, before = tuple(map(int, row.base_runs.split())), track.before(row.version_id)
-    if {*baseline} not in ({*base}, {run.run_id for run in track.runs if run.version == before}):
+    base = tuple(map(int, row.base_runs.split()))
+    if {*baseline} != {*base}:
         return None
     said = _said(connection, track, row)
     rows = _open_in(connection, track, row.version_id)
@@ -124,6 +152,45 @@ def stored_verdicts(connection: Connection, baseline: Sequence[int], candidate: 
     older = [one for one in rows if not one.excused and one.version_id != row.version_id and SIGNS[one.direction] > 0]
     still = _still(connection, track, older, candidate)
     return SideVerdicts(said, track.limits, track.thresholds, shift, gates, host, base, still, excused)
+
+
+def marks_on_sides(connection: Connection, baseline: Sequence[int], candidate: Sequence[int]) -> Marks:
+    """What findings say of two sides; nothing where the candidate is no version as it was judged."""
+    track, row = _judged_version(connection, candidate)
+    if track is None or row is None:
+        return Marks()
+    history = in_history(connection, track, row)
+    places = [track.place[run.version_id] for run in track.runs if run.run_id in {*baseline}]
+    if not places or max(places) >= track.place[row.version_id]:
+        # the baseline is of another track, or came later: nothing was found between the two
+        return Marks(history=history)
+    rows = _open_in(connection, track, row.version_id)
+    is_after = [track.place.get(one.version_id, 0) > max(places) for one in rows]
+    excused = {(_key(one), SIGNS[one.direction]) for one, after in zip(rows, is_after, strict=True) if after and one.excused}
+    older = [one for one, after in zip(rows, is_after, strict=True) if not after and not one.excused]
+    worse = [one for one in older if SIGNS[one.direction] > 0]
+    return Marks(frozenset(excused), tuple(older), _still(connection, track, worse, candidate), history)
+
+
+def history_of_version(connection: Connection, run_ids: Sequence[int]) -> InHistory | None:
+    """How the version that is exactly these runs was judged when it came; None where they are none."""
+    track, row = _judged_version(connection, run_ids)
+    return None if track is None or row is None else in_history(connection, track, row)
+
+
+def in_history(connection: Connection, track: TrackRuns, row: JudgedRow) -> InHistory:
+    """How the step of a version was judged when it came."""
+    step = _step_of(_said(connection, track, row, kind="run"))
+    base = tuple(map(int, row.base_runs.split()))
+    verdict, change = (step["verdict"], step["change"]) if step else (None, np.nan)
+    return InHistory(track.labels[row.version_id], verdict, None if np.isnan(change) else float(change), base)
+
+
+def _judged_version(connection: Connection, run_ids: Sequence[int]) -> tuple[TrackRuns | None, JudgedRow | None]:
+    """The track and the judgement of the version that is exactly these runs."""
+    lines = judged.lines(connection, run_ids)
+    track = runs_of_track(connection, lines[0]) if len(lines) == 1 else None
+    return track, judged_version_of(track, run_ids) if track else None
 
 
 def newest_gates(connection: Connection, track: TrackRuns) -> dict[str, GateResult]:
@@ -183,9 +250,10 @@ def open_findings(connection: Connection, run_id: int) -> str:
 
 
 def judge_sides(
-    store: Store, baseline: Sequence[int], candidate: Sequence[int], candidate_store: Store
+    store: Store, baseline: Sequence[int], candidate: Sequence[int], candidate_store: Store, marks: Marks | None = None
 ) -> SideVerdicts:
     """Judge exactly these runs, by the limits of the track of the baseline, or where it has none of the candidate."""
+    marks = marks or Marks()
     of_store = {store: [*baseline]}
     of_store.setdefault(candidate_store, []).extend(candidate)
     runs: list[ChosenRun] = []
@@ -212,21 +280,30 @@ def judge_sides(
         said[key] = {name: numbers[name].item(row) if is_judged else np.nan for name in NUMBERS}
         said[key]["verdict"] = Verdict(int(own.verdict[row])).name if is_judged else None
         said[key]["reason"] = Reason(int(reasons[row])).name if has_words[row] else None
-    leaf, changed = traits.leaf, np.isin(own.verdict, CHANGES)
-    peaks = np.expm1(own.raw_change[traits.kind == KindCode.PEAK])
+    signs = own.sign.tolist()
+    excused = np.array([(key, sign) in marks.excused for key, sign in zip(keys, signs, strict=True)], dtype=bool)
+    leaf, changed = traits.leaf, np.isin(own.verdict, CHANGES) & ~excused
+    peaks = np.expm1(own.raw_change[(traits.kind == KindCode.PEAK) & ~excused])
     shift = float(np.expm1(window.shift[new].mean())) if window.shift.any() else None
-    found = [(keys[row][0], keys[row][2], int(own.sign[row])) for row in np.flatnonzero(own.sign).tolist()]
+    found = [(keys[row][0], keys[row][2], signs[row]) for row in np.flatnonzero(own.sign).tolist() if not excused[row]]
     net, peak = float(own.contribution[leaf & changed].sum()), float(np.nan_to_num(peaks).max(initial=0.0))
-    gate = _gate(limits, said, found, net=net, peak=peak)
+    older = [(one.kind, one.name, SIGNS[one.direction]) for one in marks.older]
+    older_net = sum(one.contribution for one in marks.older if one.is_leaf)
+    gates = {
+        FAIL_ON[0]: _gate(limits, said, found, net=net, peak=peak),
+        FAIL_ON[1]: _gate(limits, said, [*found, *older], net=net + older_net, peak=peak),
+    }
     with candidate_store.connect() as after, store.connect() as before:
-        gates, host = gates_with_host(dict.fromkeys(FAIL_ON, gate), limits, (after, candidate), (before, baseline))
-    return SideVerdicts(said, rows, limits, shift, gates, host)
+        gates, host = gates_with_host(gates, limits, (after, candidate), (before, baseline))
+    intended = frozenset(keys[row] for row in np.flatnonzero(excused).tolist())
+    return SideVerdicts(
+        said, rows, limits, shift, gates, host, still=marks.still, excused=intended, history=marks.history
+    )
 
 
 def _gate(limits: Thresholds, said: Said, found: Iterable[tuple[str, str, int]], net: float, peak: float) -> GateResult:
     """`found`: kind, name and sign of the findings."""
-    steps = [key for key, own in said.items() if key[0] == "run" and key[2] in STEP and own["verdict"] is not None]
-    key = min(steps, key=lambda key: (STEP.index(key[2]), key[4]), default=None)
+    key = _step_key(said)
     step, verdict, change = (key[2], said[key]["verdict"], said[key]["change"]) if key else ("", None, np.nan)
     signs = [sign for kind, name, sign in found if kind == "run" and name == step]
     is_suspect, is_decided = verdict == "SUSPECT" and change > 0, verdict not in (None, "TOO_FEW_RUNS")
@@ -235,6 +312,17 @@ def _gate(limits: Thresholds, said: Said, found: Iterable[tuple[str, str, int]],
         limits, signs=signs, net=net, peak=peak, is_suspect=is_suspect, is_decided=is_decided,
         is_incomplete=not is_decided and "INCOMPLETE" in reasons,
     )  # fmt: skip
+
+
+def _step_key(said: Said) -> Key | None:
+    """The series that is the step, of those with a verdict."""
+    steps = [key for key, own in said.items() if key[0] == "run" and key[2] in STEP and own["verdict"] is not None]
+    return min(steps, key=lambda key: (STEP.index(key[2]), key[4]), default=None)
+
+
+def _step_of(said: Said) -> dict[str, Any] | None:
+    key = _step_key(said)
+    return None if key is None else said[key]
 
 
 def _open_in(connection: Connection, track: TrackRuns, version_id: int) -> list[Any]:
