@@ -72,7 +72,7 @@ def test_one_run_against_one_is_exit_4(store):
     runs(store, "v1", count=1)
     runs(store, "v2", SLOW, start=1, count=1)
     found = gate(store, "v1", "v2")
-    assert found.code == 4 and found.because.startswith("1 run against 1: a verdict needs")
+    assert found.code == 4 and found.because.startswith("One run each: no verdict on the time")
 
 
 def test_the_first_runs_of_a_track_are_exit_4(store):

@@ -10,7 +10,7 @@ from tracker.compare.refusals import other_track
 from tracker.compare.spread import overlap
 from tracker.detect import DEFAULTS
 from tracker.results.recording import remedies
-from tracker.results.verdicts import INCOMPARABLE
+from tracker.results.verdicts import INCOMPARABLE, NOT_CONFIRMED
 from tracker.units import counted, format_diff, format_ns, format_numbers, steps_words, time_unit
 
 if TYPE_CHECKING:
@@ -44,12 +44,15 @@ Range = tuple[float, float]
 
 
 class Total(Struct, frozen=True):
-    """A time of both sides, in ns. `metric`: `step_ns` or `e2e_ns`; `ranges`: smallest and largest over its runs."""
+    """A time of both sides, in ns. `metric`: `step_ns` or `e2e_ns`; `ranges`: smallest and largest over its runs;
+    `is_incomplete`: a capture of a side lost records.
+    """
 
     metric: str
     before: float | None
     after: float | None
     ranges: tuple[Range | None, Range | None]
+    is_incomplete: bool = False
 
 
 def headline(
@@ -62,10 +65,9 @@ def headline(
     *,
     facts: Facts,
     forced: bool,
-    is_incomplete: bool = False,
 ) -> Headline:
     """How much slower or faster the candidate is; `facts`: what else differs for certain; `forced`: in numbers of what
-    cannot be compared, too; `is_incomplete`: a capture of a side lost records.
+    cannot be compared, too.
     """
     metric = total.metric
     a, b = _labels(baseline, candidate)
@@ -79,7 +81,8 @@ def headline(
         return Headline(f"{b} against {a}: the captures state no {what} time")
     change = after / before - 1.0
     size = _size(before, after, metric)
-    whole = f"{size} ({format_diff(change)}, {_signed(after - before)})"
+    delta = _change(before, after)
+    whole = f"{size} ({format_diff(change)}, {delta})"
     if incomparable:
         return Headline(f"{b} against {a}: {whole}", remarks=(f"{refusal}; shown all the same, not judged.",))
     if other := other_track(baseline, candidate):
@@ -91,7 +94,7 @@ def headline(
     if metric == "e2e_ns" and _are_windows(change, before, parts):
         return Headline(f"{b} against {a}: {whole}", remarks=(_of_windows(before, parts),))
     row = judged.of_total(metric)
-    if row is None and is_incomplete:
+    if row is None and total.is_incomplete:
         return Headline(f"{b} against {a}: {whole}")
     runs = (len(judged.base_runs) or baseline.side.runs, candidate.side.runs)
     if row is None:
@@ -113,7 +116,7 @@ def headline(
         return Headline(f"{b} took as long as {a}: {whole}{more}", verdict, remarks)
     word = "slower" if change > 0 else "faster"
     percent = format_diff(abs(change)).lstrip("+")
-    return Headline(f"{b} {phrase} {percent} {word} than {a}: {size} ({_signed(after - before)}){more}", verdict, remarks)
+    return Headline(f"{b} {phrase} {percent} {word} than {a}: {size} ({delta}){more}", verdict, remarks)
 
 
 def _certain(facts: Facts, verdict: str | None, runs: tuple[int, int]) -> str:
@@ -133,7 +136,7 @@ def _failing(judged: Judged, verdict: str | None) -> tuple[str, ...]:
         return (f"Peak memory rose by {format_diff(result.peak).lstrip('+')}: that fails a gate (--fail-on).",)
     if result.cause == "net of the operators":
         net = format_diff(result.net)
-        return (f"The operators that changed make the step {net} longer: that fails a gate (--fail-on).",)
+        return (f"The operators that changed cost {net.lstrip('+')} of the step: that fails a gate (--fail-on).",)
     return ()
 
 
@@ -142,6 +145,15 @@ def _size(before: float, after: float, metric: str) -> str:
     number = format_ns(before, unit).removesuffix(f" {unit[1]}")
     sizes = f"{number} -> {format_ns(after, unit)}"
     return f"{sizes} per step" if metric == "step_ns" else f"E2E {sizes}"
+
+
+def _change(before: float, after: float) -> str:
+    """The change in the unit of the two times, in a smaller one where that would show nothing."""
+    unit = time_unit(before, after)
+    text = format_ns(after - before, unit)
+    if not any(digit in text for digit in "123456789"):
+        return _signed(after - before)
+    return text if after < before else f"+{text}"
 
 
 def _unjudged(change: float) -> str:
@@ -161,11 +173,16 @@ def _judged(
     if verdict == "UNCHANGED":
         return ("ran", against) if abs(change) >= limit and against else (_AS_FAST[0], ())
     if verdict in _CHANGED or verdict == "SUSPECT":
+        since = judged.history.since if judged.history and judged.base_runs else ""
         confirming = found.limits.confirm if found is not None else 1
         decide = f"the next {counted(confirming, 'run')} decide" if confirming > 1 else "the next run decides"
         suspect = (f"A suspect: {decide}.",) if verdict == "SUSPECT" else ()
         phrase = "ran" if change * judged_change <= 0 else "may be" if suspect else "is"
-        return phrase, (*suspect, *against)
+        began = (f"It began with {since}.",) if since else ()
+        return phrase, (*suspect, *began, *against)
+    if verdict == NOT_CONFIRMED:
+        by = judged.history.decided_by if judged.history else ""
+        return "ran", (f"A suspect that {by or 'later runs'} did not confirm.", *against)
     if verdict == "DRIFT":
         return "ran", (_drift(judged_change, judged),)
     if verdict == "INCONCLUSIVE":
@@ -173,6 +190,8 @@ def _judged(
         return phrase, ("The runs differ too much to be sure.", *against)
     if verdict == "TOO_FEW_RUNS":
         needed = found.limits.runs_needed(*runs) if found is not None else ""
+        if runs == (1, 1):
+            return "ran", (f"One run each: no verdict on the time; {needed}.",)
         return "ran", (f"Too few runs to judge the step{needed and ': '}{needed}.",)
     least = f" of {limit * 100:g} %" if limit else ""
     return "ran", (f"Less than the limit{least} that makes a finding.", *against)

@@ -22,8 +22,7 @@ from tracker.regressions.sides import (
     STEP,
     InHistory,
     SideVerdicts,
-    history_of_version,
-    stored_verdicts,
+    stored_or_history,
     verdicts_of_sides,
 )
 from tracker.regressions.track import WAYS
@@ -85,15 +84,15 @@ class Judged(Struct, frozen=True, eq=False):
     def history_words(self) -> tuple[str, ...]:
         """How the candidate was judged when it came, a sentence; nothing where that is what stands here."""
         found = self.history
-        if found is None:
+        if found is None or self.base_runs:
             return ()
         who = f"{found.version} in its history"
-        if found.verdict is None:
+        if not found.base_runs:
+            return (f"{who}: nothing came before it that it could be judged against.",)
+        if found.verdict is None or found.change is None:
             return (f"{who}: the step is not judged.",)
-        if not found.base_runs or found.change is None:
-            return (f"{who}: {found.verdict}.",)
         level = f"the level before it (run {format_numbers(sorted(found.base_runs))})"
-        return (f"{who}: {found.verdict}, {format_diff(found.change)} against {level}.",)
+        return (f"{who}: {found.words}, {format_diff(found.change)} against {level}.",)
 
     def into(self, name: str, table: Columns) -> Columns:
         """The rows `name` of a Diff with their VERDICT_COLUMNS filled; a row that shares its series with others is not
@@ -215,8 +214,7 @@ def judge(
     elif refusal == TOO_FEW and candidate.store is baseline.store:
         # the level before may have one run: its facts are judged all the same, and fail a gate
         with baseline.store.connect() as connection:
-            found = stored_verdicts(connection, baseline.run_ids, candidate.run_ids)
-            history = history_of_version(connection, candidate.run_ids) if found is None else None
+            found, history = stored_or_history(connection, baseline.run_ids, candidate.run_ids)
     if found is None:
         why = [reason, *([INSTEAD] if refusal == INCOMPARABLE and not options.force else [])]
         judgement = Judgement(judged=False, sentences=tuple(why), refusal=refusal)

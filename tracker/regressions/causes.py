@@ -295,11 +295,11 @@ def places_of(
         above[rank, node] = (name, parent, shapes)
         if name not in names:
             continue
-        at = above.get((rank, parent))
+        at, outermost = above.get((rank, parent)), shapes
         while at is not None and at[0] not in parents:
-            shapes = at[2] if _SHAPE.search(at[2]) else shapes
+            outermost = at[2] if _SHAPE.search(at[2]) else outermost
             at = above.get((rank, at[1]))
-        top = modules.get(name) or {f"{TOP_LEVEL} {text}" for text in _tensors(shapes)}
+        top = modules.get(name) or {f"{TOP_LEVEL} {text}" for text in _tensors(outermost)}
         for place in top if at is None else {at[0]}:
             own = found.setdefault(name, {})
             own[place] = own.get(place, 0.0) + (calls or 0.0)

@@ -24,6 +24,7 @@ from tracker.detect.sides import exact_changes
 from tracker.detect.track import Track
 from tracker.regressions.lifecycle import UNDECIDED, Finding, TrackState, VersionResult, judge_next, needed_runs
 from tracker.regressions.track import BEGINNING, ReadBefore, TrackRuns, geometric_mean, read_track, unjudged_track
+from tracker.results.verdicts import NOT_CONFIRMED
 from tracker.store import Store, bulk, judged, labels, regressions, samples
 from tracker.store.bulk import Column
 from tracker.store.judged import Line, LineRun
@@ -213,8 +214,8 @@ def stored_levels(state: TrackState, at: int, keep: Flags | None, ids: I64, orde
 def decided_word(state: TrackState, at: int, row: int) -> str | None:
     """What became of a series that was suspect in a version; None while it waits.
 
-    A change where a level begins with the version, or where an open finding is over in it; else UNCHANGED: the version
-    belongs to a level that began before, or was no change after all.
+    A change where a level begins with the version, or with an older one that waited with it, or where an open finding
+    is over in it; else NOT_CONFIRMED: later runs are as those before it.
     """
     level, sign = int(state.levels[at][row]), int(state.waits[at][row])
     if level == UNDECIDED:
@@ -224,9 +225,11 @@ def decided_word(state: TrackState, at: int, row: int) -> str | None:
     if level == at and sign:
         return verdict_word(sign, how)
     for one in own:
-        if one.ended_version == at and one.state in ("recovered", "taken back"):
+        if one.ended_version <= at <= one.ended_by_version and one.state in ("recovered", "taken back"):
             return verdict_word(-one.sign, one.how)
-    return Verdict.UNCHANGED.name
+        if one.first_version == level < at <= one.decided_version and sign in (0, one.sign):
+            return verdict_word(one.sign, one.how)
+    return NOT_CONFIRMED
 
 
 def verdict_word(sign: int, how: str) -> str:

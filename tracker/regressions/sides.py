@@ -20,10 +20,10 @@ from tracker.detect.track import Track
 from tracker.errors import EXIT_FINDINGS, EXIT_OK, EXIT_TOO_LITTLE_DATA
 from tracker.regressions.hosts import gates_with_host
 from tracker.regressions.judgement import SIGNS, numbers_of, stated
-from tracker.regressions.track import TrackRuns, recordings_of, runs_of_track
+from tracker.regressions.track import BEGINNING, TrackRuns, recordings_of, runs_of_track
 from tracker.results.recording import alike, incomplete_cells
 from tracker.results.thresholds import Threshold
-from tracker.results.verdicts import FAIL_ON, GateResult
+from tracker.results.verdicts import FAIL_ON, NOT_CONFIRMED, GateResult
 from tracker.store import Store, judged, regressions
 from tracker.store.chosen import ChosenRun, chosen_runs, table_of
 from tracker.store.regressions import JudgedRow
@@ -31,6 +31,7 @@ from tracker.store.samples.statistic import over_runs
 from tracker.units import counted, format_diff
 
 NUMBERS: Final = ("change", "judged_change", "q", "contribution", "detectable")
+_CHANGED: Final = ("REGRESSED", "IMPROVED")
 STEP: Final = ("step", "e2e")
 """Names of the series that are the step: that of the whole capture where no step is marked."""
 Said = dict[Key, dict[str, Any]]
@@ -63,13 +64,23 @@ def gate_of(
 
 class InHistory(Struct, frozen=True):
     """How the step of a version was judged when it came. `verdict`: None where it has none; `change`: against the runs
-    `base_runs` of the level before it, a ratio, None where that is not known.
+    `base_runs` of the level before it, a ratio, None where that is not known. Of a version of one run that others
+    decided, `since`: an older version with which its change began; `decided_by`: the version whose runs decided.
     """
 
     version: str
     verdict: str | None
     change: float | None
     base_runs: tuple[int, ...]
+    since: str = ""
+    decided_by: str = ""
+
+    @property
+    def words(self) -> str:
+        """The verdict, and what came of a single run: `REGRESSED since v4`, `NOT_CONFIRMED by v7`."""
+        if self.verdict == NOT_CONFIRMED and self.decided_by:
+            return f"{self.verdict} by {self.decided_by}"
+        return f"{self.verdict} since {self.since}" if self.since else str(self.verdict)
 
 
 class SideVerdicts(Struct, frozen=True, eq=False):
@@ -77,8 +88,7 @@ class SideVerdicts(Struct, frozen=True, eq=False):
     are, a ratio, None where too few of them are in all runs; `base_runs`: that a stored verdict of the step rests on,
     None where exactly these sides were judged; `gates`: by the words of `--fail-on`; `host`: the slow one that explains
     a slower candidate, in words; `still`: what was found before the candidate and is open in it, in words; `excused`:
-    series that users said expect or invalid to; `history`: of a candidate that is a version and was judged for this
-    comparison alone.
+    series that users said expect or invalid to; `history`: of a candidate that is a version.
     """
 
     said: Said
@@ -129,21 +139,38 @@ def verdicts_of_sides(
     if candidate_store is not None and candidate_store is not store:
         return judge_sides(store, baseline, candidate, candidate_store)
     with store.connect() as connection:
-        found = stored_verdicts(connection, baseline, candidate)
-        if found is not None:
-            return found
-        marks = marks_on_sides(connection, baseline, candidate)
+        track, row = _judged_version(connection, candidate)
+        if track is None or row is None:
+            marks = Marks()
+        elif _is_level(row, baseline):
+            return _stored(connection, track, row)
+        else:
+            marks = _marks_on_sides(connection, track, row, baseline)
     return judge_sides(store, baseline, candidate, store, marks)
 
 
-def stored_verdicts(connection: Connection, baseline: Sequence[int], candidate: Sequence[int]) -> SideVerdicts | None:
-    """The verdicts that history and findings show; None where other sides than they have are compared."""
+def stored_or_history(
+    connection: Connection, baseline: Sequence[int], candidate: Sequence[int]
+) -> tuple[SideVerdicts | None, InHistory | None]:
+    """The verdicts that history and findings show, where these sides are those that they compare; else None, and how
+    the version was judged that the candidate is, None where it is none.
+    """
     track, row = _judged_version(connection, candidate)
     if track is None or row is None:
-        return None
+        return None, None
+    if _is_level(row, baseline):
+        return _stored(connection, track, row), None
+    return None, in_history(connection, track, row)
+
+
+def _is_level(row: JudgedRow, run_ids: Iterable[int]) -> bool:
+    """Whether these are the runs that the step of a version was judged against."""
+    return {*run_ids} == {*map(int, row.base_runs.split())}
+
+
+def _stored(connection: Connection, track: TrackRuns, row: JudgedRow) -> SideVerdicts:
     base = tuple(map(int, row.base_runs.split()))
-    if {*baseline} != {*base}:
-        return None
+    candidate = [run.run_id for run in track.runs_of(row.version_id)]
     said = _said(connection, track, row)
     rows = _open_in(connection, track, row.version_id)
     gates, host = _stored_gates(connection, track, row, said, rows)
@@ -151,14 +178,13 @@ def stored_verdicts(connection: Connection, baseline: Sequence[int], candidate: 
     shift = None if not row.shared_factor else float(np.expm1(row.shared_factor))
     older = [one for one in rows if not one.excused and one.version_id != row.version_id and SIGNS[one.direction] > 0]
     still = _still(connection, track, older, candidate)
-    return SideVerdicts(said, track.limits, track.thresholds, shift, gates, host, base, still, excused)
+    history = in_history(connection, track, row)
+    return SideVerdicts(said, track.limits, track.thresholds, shift, gates, host, base, still, excused, history)
 
 
-def marks_on_sides(connection: Connection, baseline: Sequence[int], candidate: Sequence[int]) -> Marks:
-    """What findings say of two sides; nothing where the candidate is no version as it was judged."""
-    track, row = _judged_version(connection, candidate)
-    if track is None or row is None:
-        return Marks()
+def _marks_on_sides(connection: Connection, track: TrackRuns, row: JudgedRow, baseline: Sequence[int]) -> Marks:
+    """What findings say of a version against the runs of a baseline."""
+    candidate = [run.run_id for run in track.runs_of(row.version_id)]
     history = in_history(connection, track, row)
     places = [track.place[run.version_id] for run in track.runs if run.run_id in {*baseline}]
     if not places or max(places) >= track.place[row.version_id]:
@@ -166,24 +192,29 @@ def marks_on_sides(connection: Connection, baseline: Sequence[int], candidate: S
         return Marks(history=history)
     rows = _open_in(connection, track, row.version_id)
     is_after = [track.place.get(one.version_id, 0) > max(places) for one in rows]
-    excused = {(_key(one), SIGNS[one.direction]) for one, after in zip(rows, is_after, strict=True) if after and one.excused}
+    later = [one for one, after in zip(rows, is_after, strict=True) if after]
+    excused = {(_key(one), SIGNS[one.direction]) for one in later if one.excused}
     older = [one for one, after in zip(rows, is_after, strict=True) if not after and not one.excused]
     worse = [one for one in older if SIGNS[one.direction] > 0]
     return Marks(frozenset(excused), tuple(older), _still(connection, track, worse, candidate), history)
 
 
-def history_of_version(connection: Connection, run_ids: Sequence[int]) -> InHistory | None:
-    """How the version that is exactly these runs was judged when it came; None where they are none."""
-    track, row = _judged_version(connection, run_ids)
-    return None if track is None or row is None else in_history(connection, track, row)
-
-
 def in_history(connection: Connection, track: TrackRuns, row: JudgedRow) -> InHistory:
     """How the step of a version was judged when it came."""
     step = _step_of(_said(connection, track, row, kind="run"))
-    base = tuple(map(int, row.base_runs.split()))
-    verdict, change = (step["verdict"], step["change"]) if step else (None, np.nan)
-    return InHistory(track.labels[row.version_id], verdict, None if np.isnan(change) else float(change), base)
+    version, base = track.labels[row.version_id], tuple(map(int, row.base_runs.split()))
+    if step is None:
+        return InHistory(version, None, None, base)
+    change = None if np.isnan(step["change"]) else float(step["change"])
+    if step["verdict"] != NOT_CONFIRMED and step["verdict"] not in _CHANGED:
+        return InHistory(version, step["verdict"], change, base)
+    levels = regressions.levels_of(connection, track.line, [row.version_id])[row.version_id]
+    at = np.flatnonzero(levels.series_ids == step["series_id"])
+    level, by = (int(own[at[0]]) if len(at) else BEGINNING for own in (levels.levels, levels.settled))
+    is_waiting = level not in (row.version_id, step["level_version_id"], BEGINNING)
+    since = track.labels.get(level, "") if is_waiting and step["verdict"] in _CHANGED else ""
+    decided_by = track.labels.get(by, "") if by != row.version_id else ""
+    return InHistory(version, step["verdict"], change, base, since, decided_by)
 
 
 def _judged_version(connection: Connection, run_ids: Sequence[int]) -> tuple[TrackRuns | None, JudgedRow | None]:
