@@ -98,7 +98,7 @@ def test_one_new_run_makes_suspects_only(store):
     result = diff(store, "v1", "v2")
     assert verdicts(result.ops, "op07") == ["SUSPECT"]
     assert result.judgement.sentences[0] == (
-        "Judged for this comparison alone: 1 run against 5: suspects only, the next 2 runs decide."
+        "Judged for this comparison alone: 1 run against 5: suspects only, 1 more run of v2 decides."
     )
     assert causes(result)[0] == ("op07", "SUSPECT", "slower per call")
 
@@ -125,8 +125,8 @@ def test_a_single_run_alone_is_judged_as_its_track_was(store):
     assert verdicts(result.ops, "op07", "op08") == ["SUSPECT", "UNCHANGED"]
     assert verdicts(result.overall, "step_ns") == ["UNCHANGED"]
     assert result.judgement.sentences[0] == (
-        "Judged as in history and findings: 1 run against 6 of the level before (run 1-6): suspects only, the next 2 "
-        "runs decide."
+        "Judged as in history and findings: 1 run against 6 of the level before (run 1-6): suspects only, 1 more "
+        "run of v4 decides."
     )
     assert causes(result)[0] == ("op07", "SUSPECT", "slower per call")
 
@@ -155,7 +155,7 @@ def test_two_named_sides_answer_for_themselves(store):
     assert back.headline.startswith("v3 is 16.7 % faster than v2: ") and back.verdict == "IMPROVED"
     same = diff(store, "v1", "v3").explanation
     assert same.headline.startswith("v3 is as fast as v1: ") and same.verdict == "UNCHANGED"
-    assert same.remarks == ("v3 in its history: IMPROVED, -16.6 % against the level before it (run 7-9).",)
+    assert same.remarks == ("v3 in its history: IMPROVED, -16.7 % against the level before it (run 7-9).",)
 
 
 def test_new_operators_are_a_difference_in_a_step_as_long(store):

@@ -186,7 +186,7 @@ def test_a_run_says_what_is_still_slower_than_before_an_older_finding(store):
     judge(store)
     first, third = (show(store, f"run:{run}").notes for run in (1, 7))
     assert third[0].startswith("op07 still "), "names of operators keep their letters"
-    assert third[0].endswith("above v1 (I-1, open since v2), and 1 other finding; tracker findings lists them.")
+    assert third[0].endswith("above v1 (I-1, open since v2); tracker findings has all that is open.")
     runs(store, "v4", start=9)
     judge(store)
     assert not any("I-1" in note for note in (*first, *show(store, "run:7").notes)), "v4 has recovered"

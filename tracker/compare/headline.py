@@ -102,7 +102,7 @@ def headline(
     else:
         verdict = str(row["verdict"])
         phrase, remarks = _judged(verdict, change, row["change"], judged, runs)
-    remarks = (*remarks, *_failing(judged, verdict), *judged.history_words)
+    remarks = (*remarks, *_failing(judged, verdict), *judged.remarks, *judged.history_words)
     certain = _certain(facts, verdict, runs)
     if certain and (facts.is_other_work or verdict is None) and phrase in (*_AS_FAST, _NO_DIFFERENCE):
         # other work is a difference, however long it takes
@@ -174,8 +174,8 @@ def _judged(
         return ("ran", against) if abs(change) >= limit and against else (_AS_FAST[0], ())
     if verdict in _CHANGED or verdict == "SUSPECT":
         since = judged.history.since if judged.history and judged.base_runs else ""
-        confirming = found.limits.confirm if found is not None else 1
-        decide = f"the next {counted(confirming, 'run')} decide" if confirming > 1 else "the next run decides"
+        lacks = max(1, (found.limits if found is not None else DEFAULTS).least_new - runs[1])
+        decide = f"{counted(lacks, 'more run')} of it decide{'s' if lacks == 1 else ''}"
         suspect = (f"A suspect: {decide}.",) if verdict == "SUSPECT" else ()
         phrase = "ran" if change * judged_change <= 0 else "may be" if suspect else "is"
         began = (f"It began with {since}.",) if since else ()

@@ -22,6 +22,7 @@ from tracker.regressions.sides import (
     STEP,
     InHistory,
     SideVerdicts,
+    UserMark,
     stored_or_history,
     verdicts_of_sides,
 )
@@ -29,7 +30,7 @@ from tracker.regressions.track import WAYS
 from tracker.results import VERDICT_COLUMNS, DiffOptions, Judgement
 from tracker.results.recording import STEP as STEP_CUT
 from tracker.results.verdicts import EXCUSED, INCOMPARABLE, TOO_FEW, GateResult, reason_words
-from tracker.units import counted, format_bytes, format_diff, format_numbers
+from tracker.units import counted, format_bytes, format_diff, format_numbers, some_of
 
 if TYPE_CHECKING:
     from tracker.compare.operators import Operators
@@ -40,6 +41,10 @@ _FINDINGS: Final = ("REGRESSED", "ADDED", "SUSPECT", "IMPROVED", "REMOVED")
 FIELD_OF: Final = {"step_ns": "duration_ns"}
 """Metric of an overall row -> metric of its series, where they differ."""
 _RUN: Final = "run"
+_MARKS: Final = 2
+"""Words of users that a headline names."""
+_NO_REASON: Final = "acknowledged"
+"""What stands for the reason of an ack that gives none."""
 _KEY: Final = ("kind", "metric", "name", "input_shapes", "part")
 Row = Mapping[str, Any]
 NO_SERIES: Final[Key] = ("", "", "", "", "")
@@ -93,6 +98,16 @@ class Judged(Struct, frozen=True, eq=False):
             return (f"{who}: the step is not judged.",)
         level = f"the level before it (run {format_numbers(sorted(found.base_runs))})"
         return (f"{who}: {found.words}, {format_diff(found.change)} against {level}.",)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What findings and users say of the candidate beside its verdict: sentences of a headline."""
+        found = self.found
+        if found is None:
+            return ()
+        marks = sorted(found.marks, key=lambda mark: (-len(mark.names), mark.incident_id))
+        more = [f"{counted(len(marks) - _MARKS, 'more word')} of users: tracker findings lists them."]
+        return (*_still(found), *map(_mark_words, marks[:_MARKS]), *more[: len(marks) > _MARKS])
 
     def into(self, name: str, table: Columns) -> Columns:
         """The rows `name` of a Diff with their VERDICT_COLUMNS filled; a row that shares its series with others is not
@@ -230,7 +245,6 @@ def judge(
         *([f"Operators by {'name' if by_name else 'name and shapes'}: {_listed(counts)}."] if counts else []),
         *not_judged,
         _shared(found),
-        *_still(found),
         *filter(None, [note_of(found.host)]),
         *([f"Judged by thresholds of your own: {limits}."] if limits else []),
         *_without_verdicts(left_out, options),
@@ -262,7 +276,7 @@ def _listed(counts: Mapping[str, int]) -> str:
 
 def _judged_against(found: SideVerdicts, baseline: Loaded, candidate: Loaded) -> str:
     """Which runs the verdicts rest on, and what so many runs can tell."""
-    new, confirming = candidate.side.runs, counted(found.limits.confirm, "run")
+    new = candidate.side.runs
     if found.base_runs is not None:
         base = len(found.base_runs)
         numbers = f" (run {format_numbers(sorted(found.base_runs))})" if base else ""
@@ -273,7 +287,9 @@ def _judged_against(found: SideVerdicts, baseline: Loaded, candidate: Loaded) ->
     if base < found.limits.least_base:
         return f"{runs}: {found.limits.runs_needed(base, new)}."
     if new < found.limits.least_new:
-        return f"{runs}: suspects only, the next {confirming} decide."
+        lacks = found.limits.least_new - new
+        decide = f"{counted(lacks, 'more run')} of {candidate.side.label} decide{'s' if lacks == 1 else ''}"
+        return f"{runs}: suspects only, {decide}."
     return f"{runs}."
 
 
@@ -288,7 +304,25 @@ def _still(found: SideVerdicts) -> Iterator[str]:
     keys = {key[2]: key for key in found.still if key[0] == _RUN and key[2] in STEP}
     if keys:
         name = next(name for name in STEP if name in keys)
-        yield f"{'Step' if name == 'step' else 'E2E'} {found.still[keys[name]]}."
+        yield f"The {'step' if name == 'step' else 'time of the whole capture'} is {found.still[keys[name]]}."
+
+
+def _mark_words(mark: UserMark) -> str:
+    """What a user said, a sentence.
+
+    >>> _mark_words(UserMark(3, "expect", "ann", "float64", ("mm", "add", "pow"), is_whole=False, leaves_step=True))
+    'ann accepted mm and 2 more of I-3 as intended: float64. The step still counts.'
+    """
+    what = f"I-{mark.incident_id}" if mark.is_whole else f"{some_of(list(mark.names), most=1)} of I-{mark.incident_id}"
+    done = {
+        "ack": f"acknowledged {what}",
+        "expect": f"accepted {what} as intended",
+        "mute": f"muted {what}",
+        "invalid": f"marked {what} as a false positive",
+    }[mark.action]
+    reason = "" if mark.reason == _NO_REASON else f": {mark.reason}"
+    counts = " The step still counts." if mark.leaves_step and mark.action in ("expect", "invalid") else ""
+    return f"{mark.who} {done}{reason}.{counts}"
 
 
 def _without_verdicts(left_out: frozenset[str], options: DiffOptions) -> Iterator[str]:

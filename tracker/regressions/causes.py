@@ -11,9 +11,10 @@ from typing import Any, Final
 from msgspec import Struct
 
 from tracker.columns import Columns
+from tracker.detect import DEFAULTS
 from tracker.profile import OF_A_RUN, OF_THE_CODE
 from tracker.regressions.track import TrackRuns
-from tracker.results import REPLACED_BY, TOP_LEVEL
+from tracker.results import CONFIRMED_STATES, REPLACED_BY, TOP_LEVEL
 from tracker.store import Store, queries
 from tracker.units import some_of
 
@@ -95,7 +96,8 @@ def mark_cause(row: Row) -> None:
 
 
 def mark_renamed(rows: Sequence[Row]) -> None:
-    """Series that came with a version while others of the same time went: one work under other names.
+    """Series that came with a version while others of the same time went: one work under other names. Their state is
+    `renamed` where a name alone changed.
 
     First one by one, alike in name; then all that is left of a kind together, where its sums agree: a fusion.
     """
@@ -111,6 +113,11 @@ def mark_renamed(rows: Sequence[Row]) -> None:
             went = max(same, key=lambda pair: pair[0])[1] if same else None
             if went is not None:
                 came["cause"], went["cause"] = f"renamed, was {went['name']}", f"renamed, is {came['name']}"
+                if _is_as_long(came["delta"], -went["delta"]):
+                    # nothing got slower or faster: an incident would be noise
+                    for row in (came, went):
+                        if row["state"] in CONFIRMED_STATES:
+                            row |= {"state": "renamed", "is_new": False}
                 added.remove(came)
                 removed.remove(went)
         if added and removed and _equal(sum(row["delta"] for row in added), -sum(row["delta"] for row in removed)):
@@ -140,6 +147,11 @@ def _same_work(came: Row, went: Row) -> float:
     short, long = sorted((came["name"], went["name"]), key=len)
     alike = SequenceMatcher(None, came["name"], went["name"]).ratio()
     return alike if (short in long or alike >= _ALIKE) and _equal(came["delta"], -went["delta"]) else 0.0
+
+
+def _is_as_long(one: float, other: float) -> bool:
+    """Whether two times differ by less than makes a finding."""
+    return abs(one - other) < DEFAULTS.ratio * max(abs(one), abs(other))
 
 
 def _equal(one: float, other: float) -> bool:

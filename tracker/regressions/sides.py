@@ -7,6 +7,7 @@ named answer for themselves. What the history of the candidate says of it stands
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -28,7 +29,8 @@ from tracker.store import Store, judged, regressions
 from tracker.store.chosen import ChosenRun, chosen_runs, table_of
 from tracker.store.regressions import JudgedRow
 from tracker.store.samples.statistic import over_runs
-from tracker.units import counted, format_diff
+from tracker.store.sql import statement
+from tracker.units import format_diff
 
 NUMBERS: Final = ("change", "judged_change", "q", "contribution", "detectable")
 _CHANGED: Final = ("REGRESSED", "IMPROVED")
@@ -83,12 +85,27 @@ class InHistory(Struct, frozen=True):
         return f"{self.verdict} since {self.since}" if self.since else str(self.verdict)
 
 
+class UserMark(Struct, frozen=True):
+    """What a user said of findings that a candidate has open. `names`: of those; `is_whole`: it is said of all that the
+    incident has open; `leaves_step`: the step is one of the others.
+    """
+
+    incident_id: int
+    action: str
+    who: str
+    reason: str
+    names: tuple[str, ...]
+    is_whole: bool
+    leaves_step: bool
+
+
 class SideVerdicts(Struct, frozen=True, eq=False):
     """`rows`: the limits that users set, with which `limits` were made; `shift`: how much slower all operators together
     are, a ratio, None where too few of them are in all runs; `base_runs`: that a stored verdict of the step rests on,
     None where exactly these sides were judged; `gates`: by the words of `--fail-on`; `host`: the slow one that explains
     a slower candidate, in words; `still`: what was found before the candidate and is open in it, in words; `excused`:
-    series that users said expect or invalid to; `history`: of a candidate that is a version.
+    series that users said expect or invalid to; `history`: of a candidate that is a version; `marks`: what users said
+    of the findings that came between the sides.
     """
 
     said: Said
@@ -101,13 +118,14 @@ class SideVerdicts(Struct, frozen=True, eq=False):
     still: Mapping[Key, str] = field(default_factory=dict)
     excused: frozenset[Key] = frozenset()
     history: InHistory | None = None
+    marks: tuple[UserMark, ...] = ()
 
 
 class Marks(Struct, frozen=True):
     """What findings say of two sides of which the candidate is a version of a track.
 
     `excused`: series that became worse after the baseline, as users intended (expect) or by mistake (invalid), or
-    better; `older`: what was found up to the baseline and is open in the candidate; `still`, `history`: as in
+    better; `older`: what was found up to the baseline and is open in the candidate; `still`, `history`, `marks`: as in
     SideVerdicts.
     """
 
@@ -115,6 +133,7 @@ class Marks(Struct, frozen=True):
     older: tuple[Any, ...] = ()
     still: Mapping[Key, str] = field(default_factory=dict)
     history: InHistory | None = None
+    marks: tuple[UserMark, ...] = ()
 
 
 def judged_version_of(track: TrackRuns, run_ids: Iterable[int]) -> JudgedRow | None:
@@ -179,7 +198,9 @@ def _stored(connection: Connection, track: TrackRuns, row: JudgedRow) -> SideVer
     older = [one for one in rows if not one.excused and one.version_id != row.version_id and SIGNS[one.direction] > 0]
     still = _still(connection, track, older, candidate)
     history = in_history(connection, track, row)
-    return SideVerdicts(said, track.limits, track.thresholds, shift, gates, host, base, still, excused, history)
+    own = [one for one in rows if row.version_id in (one.version_id, one.decided_version_id)]
+    marks = marks_of(connection, own)
+    return SideVerdicts(said, track.limits, track.thresholds, shift, gates, host, base, still, excused, history, marks)
 
 
 def _marks_on_sides(connection: Connection, track: TrackRuns, row: JudgedRow, baseline: Sequence[int]) -> Marks:
@@ -196,7 +217,31 @@ def _marks_on_sides(connection: Connection, track: TrackRuns, row: JudgedRow, ba
     excused = {(_key(one), SIGNS[one.direction]) for one in later if one.excused}
     older = [one for one, after in zip(rows, is_after, strict=True) if not after and not one.excused]
     worse = [one for one in older if SIGNS[one.direction] > 0]
-    return Marks(frozenset(excused), tuple(older), _still(connection, track, worse, candidate), history)
+    still = _still(connection, track, worse, candidate)
+    return Marks(frozenset(excused), tuple(older), still, history, marks_of(connection, later))
+
+
+def marks_of(connection: Connection, rows: Sequence[Any]) -> tuple[UserMark, ...]:
+    """What users said of these findings, the last word on each, by incident; notes are comments."""
+    by_number = {row.finding_id: row for row in rows}
+    last: dict[int, Any] = {}
+    for word in connection.execute(statement("finding_words")) if rows else ():
+        if word.finding_id in by_number and word.action != "note":
+            last[word.finding_id] = word
+    of_incident = Counter(row.incident_id for row in rows)
+    grouped: dict[tuple[int, str, str, str], list[Any]] = {}
+    for number, word in last.items():
+        row = by_number[number]
+        if word.action != "unmute":
+            grouped.setdefault((row.incident_id, word.action, word.who, word.reason), []).append(row)
+    found = []
+    for key, own in grouped.items():
+        numbers = {row.finding_id for row in own}
+        others = [row for row in rows if row.incident_id == key[0] and row.finding_id not in numbers]
+        names = tuple(dict.fromkeys(row.name for row in own))
+        leaves_step = any(row.kind == "run" and row.name in STEP for row in others)
+        found.append(UserMark(*key, names, of_incident[key[0]] == len(own), leaves_step))
+    return tuple(found)
 
 
 def in_history(connection: Connection, track: TrackRuns, row: JudgedRow) -> InHistory:
@@ -275,9 +320,9 @@ def open_findings(connection: Connection, run_id: int) -> str:
     if not rows:
         return ""
     first = max(rows, key=lambda row: (row.kind == "run" and row.name in STEP, abs(row.contribution or 0.0)))
-    more = f", and {counted(len(rows) - 1, 'other finding')}" if len(rows) > 1 else ""
     words = _still(connection, track, [first], own)[_key(first)]
-    return f"{first.name} {words}{more}; tracker findings lists them."
+    name = {"step": "The step is", "e2e": "The time of the whole capture is"}.get(first.name, first.name)
+    return f"{name} {words}; tracker findings has all that is open."
 
 
 def judge_sides(
@@ -328,7 +373,16 @@ def judge_sides(
         gates, host = gates_with_host(gates, limits, (after, candidate), (before, baseline))
     intended = frozenset(keys[row] for row in np.flatnonzero(excused).tolist())
     return SideVerdicts(
-        said, rows, limits, shift, gates, host, still=marks.still, excused=intended, history=marks.history
+        said,
+        rows,
+        limits,
+        shift,
+        gates,
+        host,
+        still=marks.still,
+        excused=intended,
+        history=marks.history,
+        marks=marks.marks,
     )
 
 
