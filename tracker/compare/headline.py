@@ -27,6 +27,8 @@ _CHANGED: Final = ("REGRESSED", "IMPROVED")
 _NO_DIFFERENCE: Final = "no difference"
 CUT_OUTS: Final = "Captures without steps that are equally long"
 """How the remark begins on sides that no number of runs would make comparable."""
+FACTS: Final = "; "
+"""What stands in a headline before what differs for certain beside the time."""
 _AS_FAST: Final = ("is as fast as", "is about as fast as")
 
 
@@ -107,7 +109,7 @@ def headline(
     if certain and (facts.is_other_work or verdict is None) and phrase in (*_AS_FAST, _NO_DIFFERENCE):
         # other work is a difference, however long it takes
         phrase = "ran"
-    more = f"; {certain}" if certain else ""
+    more = f"{FACTS}{certain}" if certain else ""
     if phrase == _NO_DIFFERENCE:
         return Headline(f"{phrase} between {a} and {b} was found: {whole}{more}", verdict, remarks)
     if phrase in _AS_FAST:

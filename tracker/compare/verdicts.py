@@ -177,6 +177,11 @@ class Judged(Struct, frozen=True, eq=False):
         rows = (self._row((_RUN, FIELD_OF.get(total_metric, total_metric), name, "", way)) for way in WAYS)
         return next((row for row in rows if row is not None), None)
 
+    def of_part(self, metric: str) -> Row | None:
+        """What is said of a part of the step, by its metric."""
+        keys = [] if self.found is None else [key for key in self.found.said if key[:2] == (_RUN, metric)]
+        return next((row for key in keys if (row := self._row(key)) is not None), None)
+
     def findings(self) -> dict[str, Row]:
         """Name of an op -> what is said of it, of those that are a finding or a suspicion, the largest contribution
         first.
