@@ -250,8 +250,9 @@ removed or changes its meaning; new keys may come without that.
 
 - Times end in `_ns` (whole nanoseconds in `show`, means in `diff`), sizes in `_bytes`. What a profile does not hold is
   `null`, never 0.
-- `overall` has a row per rank for the whole capture, `steps` a row per rank and step. In both, compute + exposed
-  communication + exposed copy + idle (`idle_ns`) = `e2e_ns`.
+- `overall` has a row per rank for the whole capture, `steps` a row per rank and step. Compute + exposed communication +
+  exposed copies + idle (`idle_ns`) = `e2e_ns` in `overall`, = `duration_ns` in `steps`. In a capture without step
+  markers both are `e2e_ns`: `run.measured_by` says which time the parts add up to.
 - `ops`, `kernels`, `communication` and `memory` are sums over the steps and ranks of the run. `--by step` and
   `--by rank` keep these apart.
 - `--by module`, `phase`, `op` or `kernel` gives `tree` in place of the tables: a row per node, parents first, with

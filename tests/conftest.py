@@ -180,12 +180,14 @@ def count_rows(store: Store) -> dict[str, int]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    chosen = [item for item in items if _is_run(item)]
+    chosen = {item for item in items if _is_run(item)}
     if RUN != "all":
-        chosen = [item for own in _by_function(chosen) for item in _some_of(own)]
+        sampled = _by_function([item for item in items if item in chosen])
+        chosen = {item for own in sampled for item in _some_of(own)}
     if len(chosen) < len(items):
-        config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
-        items[:] = chosen
+        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+        # in their order: tests of one fixture follow each other, so that it is made once
+        items[:] = [item for item in items if item in chosen]
 
 
 def _by_function(items: list[pytest.Item]) -> list[list[pytest.Item]]:

@@ -80,6 +80,7 @@ def rows(
     peak: Sequence[Any] = (),
     blocks: Sequence[Any] = (),
     api: Sequence[Any] = (),
+    idle: Sequence[tuple[str, str, int]] = (),
     curve: Sequence[Any] = (),
     counters: Sequence[Any] = (),
     step_ns: int = 1000,
@@ -96,7 +97,8 @@ def rows(
     columns])]])
     `memory`: (op, bytes[, columns; `allocator`]); `peak`: (op, bytes held at the peak[, columns of `memory_peak` and
     `op_key`]), `blocks`: (op, bytes[, columns of `memory_block` and `op_key`]), both once for all steps
-    `api`: (name, total_ns[, columns]); `curve`: (component, time_ns, allocated_bytes)
+    `api`: (name, total_ns[, columns]); `idle`: (cause, place, ns) in one gap
+    `curve`: (component, time_ns, allocated_bytes)
     `counters`: (source, name, attribute, value or columns of `counter`)
     The part in brackets is a dict and may be left out.
     """
@@ -131,6 +133,8 @@ def rows(
                 number if isinstance(number, dict) else {"calls": 1, **dict.fromkeys(("mean", "min", "max"), number)}
             )
             parts["counter"].append({"step": step, "source": source, "name": name, "attribute": attribute, **spread})
+        for cause, place, ns in idle:
+            parts["idle"].append({"step": step, "cause": cause, "place": place, "ns": ns, "gaps": 1})
         for name, total_ns, more in map(_entry, api):
             parts["api"].append(
                 {"step": step, "level": "runtime", "name": name, "calls": 1, "total_ns": total_ns, "self_ns": total_ns}

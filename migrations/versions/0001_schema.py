@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from alembic import op
 
-from tracker.store import partitions, schema
+from tracker.store import schema
 from tracker.store.tables import metadata
 
 revision = "0001"
@@ -15,7 +15,6 @@ depends_on = None
 
 def upgrade() -> None:
     schema.run_statements(op.get_bind(), revision)
-    partitions.ensure(op.get_bind(), 0)
 
 
 def downgrade() -> None:

@@ -48,7 +48,7 @@ def test_exposed_communication_gets_the_remedy_of_its_role(memory_store):
 
 def test_an_unknown_device_gets_what_holds_for_every_gpu(memory_store):
     idle = {"times": {"compute": 5, "idle": 60}, "kernels": [kernel("aten::add", 5, calls=1000)],
-            "api": [("cudaLaunchKernel", 10 * MS, {"calls": 1000})]}  # fmt: skip
+            "idle": [("host: operator", "aten::add", 60 * MS)]}  # fmt: skip
     found = advise(memory_store, **idle, device=Device("", "unknown"))
     assert only(found, "H1").remedies[0].startswith("torch.compile(mode='reduce-overhead')")
     npu = advise(memory_store, **idle, device=NPU)

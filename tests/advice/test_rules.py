@@ -38,13 +38,50 @@ def test_pageable_copies_win_what_nothing_hides(memory_store):
     assert "I4" not in rules(advise(memory_store, times={**BUSY, "exposed_copy": 3}, kernels=[copy]))
 
 
-def test_short_kernels_with_an_idle_device_are_launched_too_slowly(memory_store):
+WAITS = [("host: operator", "aten::add", 40 * MS), ("launch latency", "", 8 * MS), ("data loading", "next", 12 * MS)]
+
+
+def test_operators_on_a_host_that_is_late_win_what_the_device_waits_for_them(memory_store):
+    """60 ms of idle time: 40 in aten::add and 8 of launch latency are the host's, 12 are of the loader."""
     launches = [("cudaLaunchKernel", 10 * MS, {"calls": 1000})]  # 10 us each
     made = [kernel("aten::add", 5, calls=1000)]  # 5 us each
-    found = advise(memory_store, times={"compute": 5, "idle": 60}, kernels=made, api=launches)
-    assert gain_ms(found, "H1") == 60
-    long = [kernel("aten::add", 90, calls=1000)]
-    assert "H1" not in rules(advise(memory_store, times={"compute": 90, "idle": 11}, kernels=long, api=launches))
+    found = advise(memory_store, times={"compute": 5, "idle": 60}, kernels=made, api=launches, idle=WAITS)
+    assert gain_ms(found, "H1") == 48
+    words = [number.words for number in only(found, "H1").numbers]
+    assert words[:2] == ["idle 48.00 ms", "in aten::add 40.00 ms"]
+    little = [("host: operator", "aten::add", MS)]
+    assert "H1" not in rules(advise(memory_store, times={"compute": 90, "idle": 1}, kernels=made, idle=little))
+
+
+@pytest.mark.parametrize(
+    ("cause", "place", "rule", "words"),
+    [
+        ("host: no operator", "train.py(44): log", "H3", "in train.py(44): log 30.00 ms"),
+        ("garbage collection", "Python GC", "H4", "in Python GC 30.00 ms"),
+        ("compile", "cuModuleLoadData", "H5", "in cuModuleLoadData 30.00 ms"),
+        ("dependency", "gather<float>", "H9", "before gather<float> 30.00 ms"),
+        ("between kernels", "", "H10", "idle 30.00 ms"),
+    ],
+)
+def test_each_cause_of_idle_time_is_advice_of_its_own(memory_store, cause, place, rule, words):
+    made = {"times": {"compute": 60, "idle": 30}, "kernels": [kernel("aten::add", 60)]}
+    found = advise(memory_store, **made, idle=[(cause, place, 30 * MS)])
+    assert gain_ms(found, rule) == 30
+    assert only(found, rule).numbers[-1].words == words
+    assert rule not in rules(advise(memory_store, **made, idle=[(cause, place, MS)]))
+
+
+def test_idle_time_of_which_nobody_says_why_is_no_advice(memory_store):
+    made = {"times": {"compute": 60, "idle": 30}, "kernels": [kernel("aten::add", 60)]}
+    found = advise(memory_store, **made, idle=[("unknown", "", 30 * MS)])
+    assert not {rule for rule in rules(found) if rule in ("H1", "H3", "H4", "H5", "H9", "H10")}
+
+
+def test_waiting_for_the_device_wins_what_it_idles_until_the_next_operator(memory_store):
+    made = {"times": {"compute": 80, "idle": 12}, "kernels": [kernel("aten::add", 80)], "steps": 2}
+    found = advise(memory_store, **made, idle=[("synchronisation", "aten::item", 8 * MS), WAITS[1]])
+    assert gain_ms(found, "H2") == 8
+    assert only(found, "H2").numbers[1].words == "in aten::item 8.00 ms"
 
 
 def test_synchronising_again_and_again_costs_at_most_what_the_device_idles(memory_store):

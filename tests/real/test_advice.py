@@ -35,7 +35,8 @@ def test_hfu_and_the_norm_of_a_language_model(device, hfu, rate, norm):
     found = found_of(QWEN.format(device))
     assert (round(100 * found.use["hfu"], 1), round(found.use["tflops_per_s"], 1)) == (hfu, rate)
     assert gains(found)["K5"] == norm
-    assert "H1" not in gains(found)
+    # the host runs far ahead: what it loses is the start of the capture
+    assert gains(found)["H1"] < norm / 2
 
 
 def test_roofline_rows_of_a_language_model():
@@ -49,8 +50,9 @@ def test_roofline_rows_of_a_language_model():
 
 
 def test_a_small_model_is_bound_by_launches():
-    found = found_of("pytorch/h100_vs_mi300/h100/gaunernst_bert-small-uncased.pt.trace.json.gz")
-    assert gains(found, 3)["H1"] == 4.017
+    """It idles for 4.117 of 4.426 ms: 1.965 in operators and their launch, 1.840 between them, 0.311 behind waits."""
+    found = gains(found_of("pytorch/h100_vs_mi300/h100/gaunernst_bert-small-uncased.pt.trace.json.gz"), 3)
+    assert (found["H1"], found["H3"], found["H2"]) == (1.965, 1.84, 0.311)
 
 
 def test_four_npus_with_a_pipeline():

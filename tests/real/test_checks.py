@@ -33,18 +33,20 @@ def test_untouched_captures_have_no_line(name):
 
 
 def changed(events: Events, rows: np.ndarray, **columns: Any) -> Events:
-    """The events with other values in some rows of the device, or without these rows (no `columns`)."""
-    device = events.device
-    if columns:
-        values = {name: getattr(device, name).copy() for name in columns}
-        for name, value in columns.items():
-            values[name][rows] = value if np.isscalar(value) else value[rows]
-        return replace(events, device=replace(device, **values))
-    kept = np.ones(len(device), dtype=bool)
-    kept[rows] = False
-    left = DeviceEvents(**{name: getattr(device, name)[kept] for name in device.__struct_fields__})
-    extras = replace(events.extras, device_external=events.extras.device_external[kept])
-    return replace(events, device=left, extras=extras)
+    """The events with other values in some rows of the device."""
+    values = {name: getattr(events.device, name).copy() for name in columns}
+    for name, value in columns.items():
+        values[name][rows] = value if np.isscalar(value) else value[rows]
+    return replace(events, device=replace(events.device, **values))
+
+
+def with_device_rows(events: Events, rows: np.ndarray) -> Events:
+    """The events with these rows of the device."""
+    device = DeviceEvents(**{name: getattr(events.device, name)[rows] for name in events.device.__struct_fields__})
+    external = events.extras.device_external
+    # some sources know no external ids
+    extras = replace(events.extras, device_external=external[rows] if len(external) else external)
+    return replace(events, device=device, extras=extras)
 
 
 def launched_kernels(events: Events) -> np.ndarray:
@@ -73,22 +75,37 @@ def parts_fit(capture: Capture) -> None:
 @pytest.mark.parametrize("name", LAUNCHED)
 @pytest.mark.parametrize("seed", range(4))
 def test_records_that_are_taken_away_or_bent_are_said(name, seed):
-    """Of 1 to 20 kernels: dropped, at time 0, years away, or 100 ms long. Whatever is not said changes nothing."""
+    """Of 1 to 20 kernels: dropped, twice, at time 0, years away, 100 ms early, or 100 ms long."""
     random = np.random.default_rng(seed)
     for capture in captures_below(name):
         assert capture.events is not None
         events = capture.events
         kernels = launched_kernels(events)
         rows = random.choice(kernels, size=min(len(kernels), int(random.integers(1, 20))), replace=False)
-        year_ns = 365 * 24 * 3600 * SECONDS
-        far_ns, long_ns = events.device.start_ns + year_ns, events.device.start_ns + SECONDS // 10
+        every, start_ns, end_ns = np.arange(len(events.device)), events.device.start_ns, events.device.end_ns
+        year_ns, tenth_ns = 365 * 24 * 3600 * SECONDS, SECONDS // 10
         bent = {
-            "dropped": changed(events, rows),
+            "dropped": with_device_rows(events, np.delete(every, rows)),
+            "twice": with_device_rows(events, np.append(every, rows)),
             "zero": changed(events, rows, start_ns=0, end_ns=0),
-            "far": changed(events, rows, start_ns=far_ns, end_ns=events.device.end_ns + year_ns),
-            "long": changed(events, rows, end_ns=long_ns),
+            "far": changed(events, rows, start_ns=start_ns + year_ns, end_ns=end_ns + year_ns),
+            "early": changed(events, rows, start_ns=start_ns - tenth_ns, end_ns=end_ns - tenth_ns),
+            "long": changed(events, rows, end_ns=start_ns + tenth_ns),
         }
         for how, other in bent.items():
             found = build(replace(capture, events=other))
             parts_fit(found)
             assert INCOMPLETE_SETTING in found.settings, (how, capture.sources[0].path)
+
+
+@pytest.mark.parametrize("name", LAUNCHED)
+def test_whatever_a_file_says_no_part_is_larger_than_its_whole(name):
+    """A tenth of the kernels somewhere else within 10 ms: that is possible, and cannot be seen."""
+    random = np.random.default_rng(1)
+    for capture in captures_below(name):
+        assert capture.events is not None
+        device = capture.events.device
+        rows = np.flatnonzero(random.random(len(device)) < 0.1)
+        by_ns = random.integers(-SECONDS // 100, SECONDS // 100, len(device))
+        moved = changed(capture.events, rows, start_ns=device.start_ns + by_ns, end_ns=device.end_ns + by_ns)
+        parts_fit(build(replace(capture, events=moved)))

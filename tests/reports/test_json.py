@@ -16,7 +16,7 @@ def test_diff_has_the_documented_keys_in_order():
     assert list(document) == [
         "schema", "baseline", "candidate", "metric", "options", "notes", "environment", "bottleneck", "overall", "ops",
         "kernels", "kernel_types", "kernel_metrics", "communication", "communication_links", "memory", "memory_peak",
-        "memory_peak_totals", "memory_blocks", "modules", "api", "counters", "explanation", "judgement",
+        "memory_peak_totals", "memory_blocks", "modules", "api", "idle", "counters", "explanation", "judgement",
     ]  # fmt: skip
     assert document["schema"] == 1
 
@@ -35,8 +35,8 @@ def test_show_has_the_documented_keys_in_order():
     assert list(document) == [
         "schema", "run", "options", "notes", "bottleneck", "overall", "steps", "rank_summary", "step_summary", "ops",
         "kernels", "copies", "kernel_types", "kernel_metrics", "kernel_pipes", "communication", "communication_links",
-        "link_totals", "memory", "memory_peak", "memory_peak_totals", "memory_blocks", "modules", "api", "counters",
-        "counter_summary", "efficiency", "advice", "memory_curve",
+        "link_totals", "memory", "memory_peak", "memory_peak_totals", "memory_blocks", "modules", "api",
+        "idle_causes", "idle", "counters", "counter_summary", "efficiency", "advice", "memory_curve",
     ]  # fmt: skip
 
 

@@ -20,7 +20,7 @@ def test_sheets_stand_in_reading_order(book):
     assert book.sheetnames == [
         "OverallMetrics", "OperatorCompare", "CommunicationCompare", "CommunicationLinkCompare", "MemoryCompare",
         "MemoryPeak", "KernelCompare", "KernelTypeCompare", "KernelMetricCompare", "ModuleCompare", "ApiCompare",
-        "CounterCompare", "Environment", "Explanation",
+        "IdleCompare", "CounterCompare", "Environment", "Explanation",
     ]  # fmt: skip
 
 
@@ -200,7 +200,8 @@ def test_a_run_has_a_sheet_per_table_with_units_in_the_header():
     assert book.sheetnames == [
         "Run", "Overall", "Steps", "RankSummary", "StepSummary", "Operators", "Kernels", "Copies", "KernelTypes",
         "KernelMetrics", "KernelPipes", "Communication", "CommunicationLinks", "LinkTotals", "Memory", "MemoryPeak",
-        "MemoryPeakTotals", "MemoryBlocks", "Modules", "Api", "Counters", "CounterSummary", "Efficiency",
+        "MemoryPeakTotals", "MemoryBlocks", "Modules", "Api", "IdleCauses", "Idle", "Counters", "CounterSummary",
+        "Efficiency",
         "MemoryCurve", "Facts",
         "Sources",
     ]  # fmt: skip

@@ -18,7 +18,7 @@ from tracker.advice.devices import Peaks, device_of
 from tracker.advice.roofline import Roofline
 from tracker.advice.shapes import Shape, first_number, largest_of, shapes_of
 from tracker.detect.stages import TIMES, Stage, stages_of
-from tracker.profile import NOT_LISTED, NOT_LISTED_COLLECTIVES
+from tracker.profile import NOT_LISTED, NOT_LISTED_COLLECTIVES, IdleCause
 from tracker.store import queries
 from tracker.store.samples.statistic import over_ranks
 
@@ -334,13 +334,37 @@ class Evidence:
         return stated or next((ours for part, ours in _KERNELS_OF if part in names), "torch")
 
     @cached_property
+    def _idle_rows(self) -> list[Row]:
+        """Why the devices of the studied ranks do nothing in the steps: a row per rank, cause and place."""
+        if not self.is_device or self.main_range or not self.studied:
+            return []
+        return self._answer(queries.idle, by=("rank",), in_steps=True, ranks=self.studied)
+
+    @cached_property
+    def says_why_idle(self) -> bool:
+        """Whether the source says of any idle time why."""
+        return any(row["cause"] != IdleCause.UNKNOWN.word for row in self._idle_rows)
+
+    def idle_of(self, rank: int, *causes: IdleCause) -> dict[str, float]:
+        """Return the idle time of a rank per step by place, of these causes, the largest first; '' for no place."""
+        words = {cause.word for cause in causes}
+        found: dict[str, float] = {}
+        for row in self._idle_rows:
+            if row["rank"] == rank and row["cause"] in words:
+                found[row["place"]] = found.get(row["place"], 0.0) + row["ns"] / self.step_count(rank)
+        return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
+
+    @cached_property
     def idle_ns(self) -> dict[int, float]:
-        """Of each studied rank the time per step in which the device waits for the host, data loading aside: of idle
-        time that in which nothing was launched, all of it where launches are not known. On a host nothing idles that is
-        known.
+        """Of each studied rank the idle time per step, data loading aside: what advice on idle time can win at most.
+        Where the source does not say why the device idles, that in which nothing was launched, or all of it where
+        launches are not known. On a host nothing idles that is known.
         """
         if not self.is_device or self.main_range:
             return {}
+        if self.says_why_idle:
+            others = [cause for cause in IdleCause if cause is not IdleCause.DATA_LOADING]
+            return {rank: sum(self.idle_of(rank, *others).values()) for rank in self.studied}
         known = {rank: self.ranks[rank] for rank in self.studied if self.ranks[rank]["idle_ns"] is not None}
         found = {}
         for rank, row in known.items():

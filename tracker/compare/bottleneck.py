@@ -57,11 +57,10 @@ def bottleneck(side: Loaded) -> Bottleneck:
     if utilisation is None:
         traced = side.captures.known("kernel_count").any()  # a log knows of no device, and not that there is none
         missing.append(_NO_DEVICE if traced and (side.captures["timeline"] == "host").all() else _NO_SPAN)
-    of = "step_ns" if side.has_markers or not side.steps.known("e2e_ns").any() else "e2e_ns"
     exposed = _share(side, "exposed_communication_ns", "whole_ns")
     return Bottleneck(
         _bound(gain, exposed, utilisation),
-        loading, utilisation, gain, tuple(missing), THRESHOLDS, of, _outside_steps(side, times), exposed,
+        loading, utilisation, gain, tuple(missing), THRESHOLDS, side.measured_by, _outside_steps(side, times), exposed,
     )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from tracker.compare import (
     counters,
     environment,
     explain,
+    idle,
     levels,
     links,
     memory,
@@ -109,6 +110,7 @@ def _diff(store: Store | None, pair: Pair) -> Diff:
             "memory_blocks": memory_peak.compare_blocks(left, right, options, allocated),
             "modules": others.modules(left, right, options),
             "api": others.api(left, right, options),
+            "idle": idle.compare(left, right, options),
             "counters": counters.compare(left, right),
         }
         result = Diff(

@@ -21,6 +21,7 @@ _JUDGED_TEXTS = ("verdict", "reason")
 _TEXTS = frozenset(
     {
         "allocator", "attribute", "baseline_call_stack", "baseline_name", "call_stack", "candidate_call_stack",
+        "cause",
         "category", "component", "core_type", "data_type", "group_role", "input_shapes",
         "input_types", "kernel", "kind", "level", "metric", "module", "name", "op", "phase", "plane", "source",
         "status", "transport", "type", "why",

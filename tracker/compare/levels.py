@@ -96,7 +96,7 @@ def compared(baseline: Loaded, candidate: Loaded, options: DiffOptions, verdicts
         )
         plant(tree, side, wanted)
         step = step_numbers(side)
-        step_ns = step.get("step_ns") if side.has_markers else step.get("e2e_ns", step.get("step_ns"))
+        step_ns = step.get(side.measured_by)
         numbered.append(_Numbered.of(tree, _reduced(side, tree), own_time(side), step_ns))
     pair = _Pair(numbered[0], numbered[1])
     rows: list[list[Any]] = []

@@ -11,7 +11,7 @@ from tracker.columns import Columns
 from tracker.compare import reduction
 from tracker.compare.keys import Numbered, numbered
 from tracker.compare.operators import own_time
-from tracker.results import GRAINS
+from tracker.results import GRAINS, IDLE_KEY
 from tracker.store import queries
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ def with_number(side: Loaded, table: Columns, question: queries.Question) -> Col
     elif question is queries.api:
         key, value = ("level", "name"), "self_ns"
         fine = fine.having(self_ns=np.where(fine.known(value), fine.reals(value), fine.reals("total_ns")))
+    elif question is queries.idle:
+        key, value = IDLE_KEY, "ns"
     else:
         key, value = ("name", "input_shapes"), own_time(side)
     return of_rows(side, table, fine, key, value).without(_COLLECTIVE)

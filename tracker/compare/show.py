@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 Tables = dict[str, Columns]
 _COPIES: Final = ("copy", "memset")
 _METRIC_KERNEL = ("name", "canonical_name", "type", "core_type", "input_shapes")
-_NUMBERED = (queries.ops, queries.kernels, queries.communication, queries.api)
+_NUMBERED = (queries.ops, queries.kernels, queries.communication, queries.api, queries.idle)
 _NAMED = 10
 _MOST_ADVICE = 3
 _TYPE_NUMBERS = {"calls": "sum", "total_ns": "sum", "min_ns": "min", "max_ns": "max"}
@@ -137,8 +137,16 @@ def _summaries(tables: Tables, side: Loaded) -> Tables:
         "kernel_pipes": summaries.of_metrics(tables["kernel_metrics"]),
         "link_totals": summaries.of_links(tables["communication_links"]),
         "counter_summary": summaries.of_counters(tables["counters"]),
+        "idle_causes": _idle_causes(side),
         "memory_peak_totals": summaries.of_peaks(_owners(side)),
     }
+
+
+def _idle_causes(side: Loaded) -> Columns:
+    """Return the idle time by cause, all places together, the largest first."""
+    fine = side.ask(queries.idle)
+    sums = summaries.by_size(summaries.summed(fine, ["cause"], {"ns": "sum", "gaps": "sum"}), ["ns"], ["cause"])
+    return with_share(of_rows(side, sums, fine, ("cause",), "ns"), "ns")
 
 
 def _with_spread(side: Loaded) -> Columns:
@@ -225,6 +233,7 @@ def _tables(side: Loaded, options: ShowOptions, by: Sequence[str]) -> Tables:
         "communication": _large(communication, ["total_ns"], least),
         "memory": _with_allocators(*allocated),
         "api": _large(asked(queries.api), ["total_ns"], least),
+        "idle": with_share(asked(queries.idle), "ns"),
         "modules": modules,
         "kernel_metrics": _kernel_metrics(side, options, kernels),
         "communication_links": links.of_side(side, options, by, in_steps=in_steps).without("run_id"),
@@ -299,9 +308,13 @@ def _summed_steps(captures: Columns, steps: Columns) -> Columns:
 
 
 def _times(side: Loaded, captures: Columns) -> dict[str, Any]:
-    """The number of the step, and what the mean over all steps is; the E2E time of chosen steps."""
+    """The number of the step, and what the mean over all steps is; the E2E time of chosen steps.
+
+    `measured_by`: `step_ns`, or `e2e_ns` in a capture without step markers, of which the parts add up to E2E.
+    """
     numbers = step_numbers(side)
     times: dict[str, Any] = {name: numbers.get(name) for name in ("step_ns", "mean_step_ns")}
+    times["measured_by"] = side.measured_by
     times["per_step"] = dict(numbers)
     if len(units := throughput_units(side)) == 1:
         times["throughput_unit"] = units.pop()

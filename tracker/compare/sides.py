@@ -81,6 +81,11 @@ class Loaded(Struct, frozen=True, eq=False):
         """The runs of this side."""
         return self.side.run_ids
 
+    @property
+    def measured_by(self) -> str:
+        """What is the time of this side: `step_ns`, or `e2e_ns` where no step markers say when a step begins."""
+        return "step_ns" if self.has_markers or not self.steps.known("e2e_ns").any() else "e2e_ns"
+
     def ask(self, question: queries.Question, *, by: Sequence[str] = GRAIN, in_steps: bool = True) -> Columns:
         """The answer to a `question` of `store.queries` about the runs, ranks and steps of this side; `by`: its grain,
         finer by the rank where this side is a selection of ranks.

@@ -29,6 +29,7 @@ from .events import (
     Strings,
     empty,
 )
+from .idle_causes import IDLE_CAUSES, IDLE_REASONS, IdleCause
 from .rows import (
     CALL_COLUMNS,
     GROUP_COLUMNS,
@@ -77,6 +78,8 @@ __all__ = [
     "I8",
     "I32",
     "I64",
+    "IDLE_CAUSES",
+    "IDLE_REASONS",
     "INCOMPLETE_SETTING",
     "LOST_DEVICE",
     "LOST_HOST",
@@ -121,6 +124,7 @@ __all__ = [
     "Extras",
     "Frames",
     "HostOps",
+    "IdleCause",
     "Incomplete",
     "KernelMetrics",
     "LaunchLevel",

@@ -142,6 +142,8 @@ ROW_COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
     "memory_curve": {
         "component": "text", "time_ns": "ns", "allocated_bytes": "bytes", "reserved_bytes": "bytes",
     },
+    # why the device did nothing: cause is a word of IDLE_CAUSES; gaps: in how many gaps of its work
+    "idle": {"step": "int", "cause": "text", "place": "text", "ns": "ns", "gaps": "int"},
     "api": {
         "step": "int", "level": "text", "name": "text", "calls": "int", "total_ns": "ns", "self_ns": "ns",
         "min_ns": "ns", "max_ns": "ns",

@@ -195,6 +195,10 @@ _SHEETS: Final[Mapping[str, _Sheet]] = {
         *_sides(("Calls", "calls"), ("Total Duration", "ns"), ("Self Time", "self_ns"),
                 ("Avg Duration", "average_ns")), *_diff_fields("delta_ns"),
     )),
+    "idle": _Sheet("IdleCompare", "idle", (
+        field("Cause", "cause", 24), field("Place", "place", 56), *_sides(("Idle Time", "ns"), ("Gaps", "gaps")),
+        *_diff_fields("delta_ns"),
+    ), needed=False),
     "counter": _Sheet("CounterCompare", "counters", (
         field("Source", "source", 20), field("Name", "name", 40), field("Measurement", "attribute", 24),
         *both("Values", "calls"), *both("Mean", "mean"), field("Delta", "delta", kind="number"),

@@ -24,6 +24,7 @@ from .columns import COUNTER_KEY as COUNTER_KEY
 from .columns import CYCLES as CYCLES
 from .columns import DIFF_COLUMNS as DIFF_COLUMNS
 from .columns import GRAINS as GRAINS
+from .columns import IDLE_KEY as IDLE_KEY
 from .columns import KERNEL_TYPE_KEY as KERNEL_TYPE_KEY
 from .columns import LINK as LINK
 from .columns import LINK_KEY as LINK_KEY

@@ -12,7 +12,7 @@ from tracker.results.verdicts import VERDICT_COLUMNS
 
 SECTIONS: Final = (
     "overall", "operator", "kernel", "kernel_type", "metric", "communication", "link", "memory", "memory_peak",
-    "memory_block", "module", "api", "counter", "efficiency",
+    "memory_block", "module", "api", "idle", "counter", "efficiency",
 )  # fmt: skip
 """The words of `--only`, in the order in which reports show the sections."""
 GRAINS: Final = ("rank", "step")
@@ -37,6 +37,7 @@ COMMUNICATION_KEY: Final = ("kind", "group_role", "group_size", "data_type", "si
 LINK_KEY: Final = ("kind", "group_role", "group_size", "transport", "source_rank", "target_rank")
 MODULE_KEY: Final = ("module", "phase")
 API_KEY: Final = ("level", "name")
+IDLE_KEY: Final = ("cause", "place")
 COUNTER_KEY: Final = ("source", "name", "attribute")
 NODE: Final = ("node", "parent", "level", "kind", "path", "name", "input_shapes")
 """A row of a tree: its number, that of the row above (-1: none), its level from 0, module / phase / op / kernel, the
@@ -124,6 +125,7 @@ DIFF_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "api": (
         *API_KEY, "status", *_sides("calls", "ns", "self_ns", "average_ns"), "delta_ns", "diff", *VERDICT_COLUMNS,
     ),
+    "idle": (*IDLE_KEY, "status", *_sides("ns", "gaps"), "delta_ns", "diff"),
     "counters": (*COUNTER_KEY, *_sides("calls", "mean", "min", "max"), "delta", "diff"),
 }  # fmt: skip
 """The columns of each frame of `Diff`, in order; `Diff` says what they mean."""
@@ -143,6 +145,7 @@ SHOWN_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
         "bytes", "transit_ns", "large_packet_ratio", "bandwidth_gb_per_s",
     ),
     "memory_peak_totals": ("rank", "component", "bytes", "peak_ns", "peak_step"),
+    "idle_causes": ("cause", "ns", "gaps", "per_step_ns", "share"),
     "counter_summary": ("source", "attribute", "names", "mean", "min", "max", "max_name"),
 }  # fmt: skip
 """The columns of the summaries in `Shown`, behind those of the grain; `Shown` says what they mean."""

@@ -311,6 +311,7 @@ class Diff(Result, frozen=True, eq=False):
       target_rank NA), then the same bytes from global rank to global rank (level `link`), of the ranks that use
       it; bandwidth in 10^9 bytes/s; delta_ns and diff are of transit_ns; large_packet_ratio: share of large packets.
       SDMA only where HCCS, PCIE, SIO, for which it stands, are not told apart
+    - idle: why the device did nothing, by cause and place, ns and gaps per step; empty unless both sides state it
     - modules: `A_0/B_1`, phase (forward, backward, optimizer, ...); api: level (runtime, driver, ...), name
     - counters: what both profilers counted in tables of their own (hbm, llc, ai_core_freq, ...), but for those that
       other sections are made of; mean over `calls` values of the run, by |diff|; delta in the unit that `attribute`
@@ -342,8 +343,8 @@ class Diff(Result, frozen=True, eq=False):
     (
         environment, overall, ops, op_details, kernels, kernel_types, kernel_metrics, communication,
         communication_details, communication_links, memory, memory_details, memory_peak, memory_peak_totals,
-        memory_blocks, modules, api, counters,
-    ) = frames(18)  # fmt: skip
+        memory_blocks, modules, api, counters, idle,
+    ) = frames(19)  # fmt: skip
 
     @property
     def headline(self) -> str:

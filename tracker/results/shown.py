@@ -35,7 +35,7 @@ class Shown(Result, frozen=True, eq=False):
       and, of duration_ns, the extremes that the source names
     - share, in ops, kernels, copies and kernel_types: of the time (of ops the self time on the device, without one on
       the host) of all rows of the table, whatever the filters
-    - per_step_ns, in ops, kernels, copies, communication, modules and api: the number of the series of a row (op and
+    - per_step_ns, in ops, kernels, copies, communication, modules, api and idle: the number of a row (op and
       shapes, canonical kernel and shapes, kind with role and size, module and phase, API call), as `diff` and `history`
       print it; NA for what lies outside all steps
     - ops: min_ns, max_ns of a call on the device, without one on the host
@@ -55,6 +55,9 @@ class Shown(Result, frozen=True, eq=False):
       part is unknown is NA. large_packet_ratio: weighted by bytes
     - counter_summary: of each source and attribute min and max over its names (how many), max_name of the largest, and
       the mean where there is one name; without what is always 0 and what other tables are made of
+    - idle: why the device did nothing: ns of each cause and place, which add up to the idle time of the steps; gaps: of
+      its work, which have a part in the row, NA where the source states idle time alone; share: of all idle time.
+      idle_causes: all places of a cause together, whatever the filters
     - memory_curve: time_ns from the first event on; at most 500 points of a rank and component, peaks included
     - facts: kind is fact, configuration or tag
     - efficiency, advice: with `options.with_advice`, else empty: as in `Advised`, and the three that could win most
@@ -81,8 +84,9 @@ class Shown(Result, frozen=True, eq=False):
     (
         overall, steps, ops, kernels, copies, communication, memory, modules, api, memory_curve, facts, sources,
         kernel_metrics, communication_links, counters, kernel_types, memory_peak, memory_blocks, rank_summary,
-        step_summary, kernel_pipes, link_totals, memory_peak_totals, counter_summary, efficiency,
-    ) = frames(25)  # fmt: skip
+        step_summary, kernel_pipes, link_totals, memory_peak_totals, counter_summary, efficiency, idle,
+        idle_causes,
+    ) = frames(27)  # fmt: skip
 
     @property
     def tree(self) -> pd.DataFrame | None:

@@ -25,6 +25,7 @@ DETAIL_TABLES: Final = (
     "memory_peak",
     "memory_block",
     "collective_call",
+    "idle",
 )
 """In the order in which an ingest writes them."""
 

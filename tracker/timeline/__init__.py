@@ -26,12 +26,14 @@ from tracker.profile import (
 )
 from tracker.timeline import checks, stacks
 from tracker.timeline.api import api_table
-from tracker.timeline.breakdown import breakdowns
+from tracker.timeline.breakdown import breakdowns, host_calls
 from tracker.timeline.categories import CATEGORIES
 from tracker.timeline.checks import Checked, Defect
 from tracker.timeline.communication import communication_tables
 from tracker.timeline.contexts import context_work, op_tree_table
 from tracker.timeline.counters import counter_table
+from tracker.timeline.idle import idle_table
+from tracker.timeline.idle_gaps import find_gaps
 from tracker.timeline.joined import Joined, bounds_of, join
 from tracker.timeline.kernels import kernel_tables
 from tracker.timeline.memory import blocks_of, largest_table, memory_tables
@@ -148,7 +150,9 @@ def _rows_and_defects(checked: Checked, started_ns: int | None) -> tuple[Rows, t
             "api": api_table(joined),
             **communication,
         }
-        overall, steps = breakdowns(joined)
+        gaps = find_gaps(joined, host_calls(joined))
+        overall, steps = breakdowns(joined, gaps)
+        tables["idle"] = idle_table(joined, gaps, steps, called_from().frames if len(events.frames) else None)
         tables["op"] = op_table(joined, work, called_from())
         tables["memory_peak"] = peak_table(joined, blocks, called_from())
         tables["memory_block"] = largest_table(joined, blocks, called_from())

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from tracker.profile import I64, MISSING, PHASES, Breakdown, StepRow, each_once
 from tracker.timeline.aggregate import distinct, rows_by_value
+from tracker.timeline.idle_gaps import Gaps
 from tracker.timeline.intervals import Spans, intersect, join, subtract, union
 from tracker.timeline.joined import Joined, Work
 from tracker.timeline.keys import own_phases
 from tracker.timeline.memory_course import Course, framework_course
 from tracker.timeline.steps import ONLY_STEP
-from tracker.timeline.windows import first_linked_start
 
 # torch.distributed's dispatcher ops, its record of a call, and the backends' own events
 _HANDS_OVER = re.compile(r"c10d::|record_param_comms$|(?:nccl|rccl|gloo|mpi|ucc|xccl|hccl):")
@@ -91,10 +91,10 @@ class Whole(Struct, frozen=True):
     host_calls: Spans
 
 
-def breakdowns(joined: Joined) -> tuple[Breakdown, tuple[StepRow, ...]]:
+def breakdowns(joined: Joined, gaps: Gaps | None) -> tuple[Breakdown, tuple[StepRow, ...]]:
     """Return the breakdown of the whole capture, with all that lies outside of the steps, and one row per step.
 
-    A capture without markers is one step.
+    A capture without markers is one step. gaps: in the work of the device, None where they are not known.
     """
     stated = joined.events.extras.step_times
     course = framework_course(joined.events)
@@ -102,7 +102,7 @@ def breakdowns(joined: Joined) -> tuple[Breakdown, tuple[StepRow, ...]]:
     every_event = np.arange(len(joined.step))
     unions = device_unions(joined, every_event) if joined.on_device else host_unions(joined)
     whole = Whole(
-        unions, loading, _idle_loading(joined, loading), _host_idle(joined), course, host_calls=_host_calls(joined)
+        unions, loading, _idle_loading(joined, loading), _host_idle(joined, gaps), course, host_calls=host_calls(joined)
     )
     capture = _one_span(joined.first_ns, joined.last_ns)
     everything = Chosen(every_event, np.arange(len(course.step)), np.arange(len(stated)), capture, is_step=False)
@@ -128,7 +128,7 @@ def breakdowns(joined: Joined) -> tuple[Breakdown, tuple[StepRow, ...]]:
     return overall, tuple(rows)
 
 
-def _host_calls(joined: Joined) -> Spans:
+def host_calls(joined: Joined) -> Spans:
     """Return the spans of collectives by the host where there is a device; each of them, not merged."""
     ops = joined.events.ops
     rows = host_collectives(joined) if joined.on_device else np.zeros(0, dtype=np.int64)
@@ -146,7 +146,7 @@ def device_unions(joined: Joined, rows: I64) -> Unions:
         union(device.start_ns[own], device.end_ns[own])
         for own in (rows[joined.work[rows] == work] for work in (Work.COMPUTE, Work.COMMUNICATION, Work.COPY))
     )
-    calls = _host_calls(joined)
+    calls = host_calls(joined)
     if len(calls):
         communication = join(communication, union(calls.start_ns, calls.end_ns))
     return Unions(compute, communication, copy)
@@ -244,7 +244,7 @@ def _breakdown(joined: Joined, whole: Whole, chosen: Chosen) -> Breakdown:
         peak_reserved_bytes=_largest(whole.memory.reserved_bytes[chosen.moments]),
         data_loading_ns=None if whole.data_loading is None else intersect(spans, whole.data_loading).total_ns,
         data_loading_idle_ns=None if whole.idle_loading is None else intersect(spans, whole.idle_loading).total_ns,
-        host_idle_ns=_host_idle_ns(joined, whole, chosen, join(busy, copy)),
+        host_idle_ns=_host_idle_ns(joined, whole, chosen),
         bubble_ns=_sum(joined.events.extras.step_times.bubble_ns[chosen.stated]),
         preparing_ns=_sum(joined.events.extras.step_times.preparing_ns[chosen.stated]),
     )
@@ -255,7 +255,7 @@ def _breakdown(joined: Joined, whole: Whole, chosen: Chosen) -> Breakdown:
     return known
 
 
-def _host_idle_ns(joined: Joined, whole: Whole, chosen: Chosen, busy: Spans) -> int | None:
+def _host_idle_ns(joined: Joined, whole: Whole, chosen: Chosen) -> int | None:
     """Return the part of the idle time in which nothing that was launched waits; None where launches are not known."""
     if whole.host_idle is None:
         return None
@@ -263,7 +263,7 @@ def _host_idle_ns(joined: Joined, whole: Whole, chosen: Chosen, busy: Spans) -> 
     if not chosen.is_step and len(rows):
         # the idle time of a capture is that between the first and the last work of the device
         spans = _one_span(int(device.start_ns[rows].min()), int(device.end_ns[rows].max()))
-    return subtract(intersect(spans, whole.host_idle), busy).total_ns
+    return intersect(spans, whole.host_idle).total_ns
 
 
 def _span_of_work(joined: Joined, whole: Whole, chosen: Chosen) -> int:
@@ -395,31 +395,8 @@ def _idle_loading(joined: Joined, loading: Spans | None) -> Spans | None:
     return intersect(loading, union(opened_ns, np.clip(launched_ns[works][order][first], opened_ns, busy.start_ns)))
 
 
-def _host_idle(joined: Joined) -> Spans | None:
-    """Return when the device does nothing and no launched work waits for it; None where launches are not known.
-
-    A device event depends only on what was launched before it: while launched work waits, the host is not to blame. So
-    of each gap in the work of the device the host's part ends where the earliest launch call of any later event ends.
-    What nothing ends is the host's as a whole.
-    """
-    extras, device = joined.events.extras, joined.events.device
-    unknown = extras.no_kernels or extras.no_copies or extras.no_collectives or extras.only_collectives
-    linked = joined.launch >= 0
-    if unknown or not linked.any():
+def _host_idle(joined: Joined, gaps: Gaps | None) -> Spans | None:
+    """Return when the device does nothing because nothing was launched; None where launches are not known."""
+    if gaps is None or not (joined.launch >= 0).any():
         return None
-    launched_ns = device.start_ns.copy()
-    launched_ns[linked] = joined.events.launches.end_ns[joined.launch[linked]]
-    # an event before the first linked one of its stream waited in the queue before the capture
-    launched_ns[~linked & (device.start_ns < first_linked_start(device, linked))] = np.iinfo(np.int64).min
-    works = device.end_ns > device.start_ns
-    order = np.argsort(device.start_ns[works], kind="stable")
-    start_ns = device.start_ns[works][order]
-    earliest_ns = np.minimum.accumulate(launched_ns[works][order][::-1])[::-1]
-    busy = union(device.start_ns, device.end_ns)
-    if not len(busy):
-        return _one_span(joined.first_ns, joined.last_ns)
-    gap_start = np.concatenate([np.minimum(busy.start_ns[:1], joined.first_ns), busy.end_ns])
-    gap_end = np.append(busy.start_ns, max(joined.last_ns, int(busy.end_ns[-1])))
-    first = np.searchsorted(start_ns, busy.start_ns, side="left")
-    launched_by = np.append(earliest_ns[first], gap_end[-1])
-    return union(gap_start, np.clip(launched_by, gap_start, gap_end))
+    return gaps.waits_for_host()

@@ -12,7 +12,7 @@ from msgspec import Struct
 from tracker.profile import I64, Events
 from tracker.timeline.aggregate import group_by
 from tracker.timeline.keys import OpKeys
-from tracker.timeline.tree import grow
+from tracker.timeline.tree import Tree, grow
 
 MAX_DEPTH = 32
 """Innermost frames that a call stack keeps."""
@@ -26,12 +26,14 @@ _BESIDE_ROWS = 1 << 20
 class OpStacks(Struct, frozen=True):
     """The call stack of each op: a code of what the source says, from 1, 0 for none, or -1 - a path of frames.
 
-    Per path: `names`, the code of its last frame, and `parents`, the path without it, -1 for none.
+    Per path: `names`, the code of its last frame, and `parents`, the path without it, -1 for none. `frames`: the tree
+    of the Python frames, module frames left out.
     """
 
     of_op: I64
     names: list[int]
     parents: list[int]
+    frames: Tree
 
 
 def stacks_of_ops(events: Events) -> OpStacks:
@@ -46,7 +48,7 @@ def stacks_of_ops(events: Events) -> OpStacks:
     framed = np.flatnonzero((of_op == 0) & (frame >= 0))
     of_op[framed] = -1 - paths.of_row[frame[framed]]
     # single items of arrays cost ten times those of lists
-    return OpStacks(of_op, paths.key.tolist(), paths.parent.tolist())
+    return OpStacks(of_op, paths.key.tolist(), paths.parent.tolist(), tree)
 
 
 def begin(events: Events, stack: ExitStack) -> Callable[[], OpStacks]:

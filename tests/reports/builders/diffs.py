@@ -31,7 +31,7 @@ _TEXT = {  # columns that are no numbers
     "kind", "key", "baseline", "candidate", "metric", "title", "unit", "name", "input_shapes", "input_types",
     "baseline_name", "status", "kernel", "category", "core_type", "op", "group_role", "data_type", "plane", "component",
     "module", "phase", "why", "transport", "source", "attribute",
-    "type", "verdict", "reason", "allocator", "code_line", "call_stack", "baseline_code_line",
+    "type", "verdict", "reason", "cause", "place", "allocator", "code_line", "call_stack", "baseline_code_line",
     "candidate_code_line", "baseline_call_stack", "candidate_call_stack", "baseline_split_by", "candidate_split_by",
 }  # fmt: skip
 
@@ -222,6 +222,17 @@ def communication_links():
     ]
 
 
+def idle():
+    """The loop waits for its data in v42, and no longer for the device."""
+    loader, wait = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", "aten::item"
+    return [
+        {"cause": "data loading", "place": loader, "status": "both", "baseline_ns": MS, "candidate_ns": 6 * MS,
+         "baseline_gaps": 1, "candidate_gaps": 1},
+        {"cause": "synchronisation", "place": wait, "status": "both", "baseline_ns": 2 * MS, "candidate_ns": 0,
+         "baseline_gaps": 4, "candidate_gaps": 0},
+    ]  # fmt: skip
+
+
 def counters():
     return [
         {"source": "ai_core_freq", "name": "AI Core Freq", "attribute": "MHz", "baseline_calls": 9,
@@ -386,6 +397,7 @@ def diff(**changes):
              "baseline_ns": 20 * MS, "candidate_ns": 26 * MS},
         ],
         "api": api(),
+        "idle": idle(),
         "counters": counters(),
     }  # fmt: skip
     made = {name: changes.pop(name) if name in changes else frame(name, rows) for name, rows in frames.items()}

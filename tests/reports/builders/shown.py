@@ -13,7 +13,7 @@ from tracker.results import Shown
 SHOWN_TABLES = (
     "overall", "steps", "ops", "kernels", "copies", "communication", "memory", "modules", "api", "memory_curve",
     "facts", "sources", "kernel_metrics", "communication_links", "counters", "kernel_types",
-    "memory_peak", "memory_blocks", "efficiency",
+    "memory_peak", "memory_blocks", "efficiency", "idle", "idle_causes",
 )  # fmt: skip
 SUMMARIES = {
     "rank_summary": (summaries.of_ranks, "overall"),
@@ -159,6 +159,15 @@ def shown(**changes):
             {"source": "step_trace_time", "name": "0", "attribute": "Computing", "calls": 1, "mean": 60.5, "min": 60.5,
              "max": 60.5},
         ],
+        "idle": [
+            {"cause": "data loading", "place": "enumerate(DataLoader)#_Iter.__next__", "ns": 60 * MS, "gaps": 4,
+             "share": 0.8333},
+            {"cause": "between kernels", "place": "", "ns": 12 * MS, "gaps": 200, "share": 0.1667},
+        ],
+        "idle_causes": [
+            {"cause": "data loading", "ns": 60 * MS, "gaps": 4, "per_step_ns": 15.0 * MS, "share": 0.8333},
+            {"cause": "between kernels", "ns": 12 * MS, "gaps": 200, "per_step_ns": 3.0 * MS, "share": 0.1667},
+        ],
         "kernel_types": [
             {"type": "Cast", "core_type": "AI_VECTOR_CORE", "calls": 4, "total_ns": 6 * MS, "min_ns": MS,
              "max_ns": 2 * MS},
@@ -170,13 +179,14 @@ def shown(**changes):
         "run_id": 41, "workload": "resnet50", "version": "v41", "device": "H100", "vendor": "NVIDIA",
         "configuration": "batch=64", "state": "excluded", "state_reason": "bad host",
         "started_at_ns": 1736413971558972912, "ranks": 2, "ranks_expected": 2, "world_size": 2, "steps": 4,
-        "format": "torch_profiler", "e2e_ns": 80.0 * MS, "step_ns": 90.0 * MS, "tags": "nightly",
+        "format": "torch_profiler", "e2e_ns": 80.0 * MS, "step_ns": 90.0 * MS, "measured_by": "step_ns",
+        "tags": "nightly",
         "per_step": {"step_ns": 90.0 * MS, "e2e_ns": 80.0 * MS, "whole_ns": 90.0 * MS, "compute_ns": 60.0 * MS,
                      "idle_ns": 18.0 * MS, "exposed_communication_ns": 10.0 * MS, "exposed_copy_ns": 2.0 * MS,
                      "peak_allocated_bytes": 1 << 30},
         "paths": "r0.json.gz",
     }  # fmt: skip
-    for name in ("ops", "kernels", "copies", "communication", "modules", "api"):
+    for name in ("ops", "kernels", "copies", "communication", "modules", "api", "idle"):
         frames[name] = [{**row, "per_step_ns": 25 * MS} for row in frames[name]]
     given = set(changes) & {*frames, *SUMMARIES}
     made = {name: changes.pop(name) for name in given - set(frames)}

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from tracker.advice.rule import AdviceRule, Claim, Number, Remedy
+from tracker.profile import IdleCause
 
 if TYPE_CHECKING:
     from tracker.advice.evidence import Evidence, WorkPiece
 
 Pieces = Sequence["WorkPiece"]
-_IDLE: Final = 0.10
+_WORTH: Final = 0.02
+"""Of the step: a cause of idle time that is advice of its own."""
+_PLACES: Final = 3
 _SMALL: Final = 0.01
 _SHORT_NS: Final = 10_000
-_SYNCHRONISE: Final = (
-    "cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaEventSynchronize", "hipDeviceSynchronize",
-    "hipStreamSynchronize", "hipEventSynchronize", "aclrtSynchronizeDevice", "aclrtSynchronizeDeviceWithTimeout",
-    "aclrtSynchronizeStream", "aclrtSynchronizeStreamWithTimeout",
-)  # fmt: skip
 _READS: Final = ("aten::item", "aten::_local_scalar_dense", "aten::nonzero", "aten::is_nonzero")
 _FEWEST_SYNCHRONISATIONS: Final = 4
 """Calls per step and rank; a loop that reads its loss and a profiler that ends the step make three."""
@@ -29,35 +29,67 @@ _ALLOCATE: Final = (
     "cudaMalloc", "cudaFree", "cudaMallocAsync", "cudaFreeAsync", "hipMalloc", "hipFree",
     "aclrtMalloc", "aclrtFree", "aclrtMallocPhysical", "aclrtFreePhysical",
 )  # fmt: skip
+_SYNCHRONISE: Final = (
+    "cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaEventSynchronize", "hipDeviceSynchronize",
+    "hipStreamSynchronize", "hipEventSynchronize", "aclrtSynchronizeDevice", "aclrtSynchronizeDeviceWithTimeout",
+    "aclrtSynchronizeStream", "aclrtSynchronizeStreamWithTimeout",
+)  # fmt: skip
 _COMPILE: Final = ("aclopCompileAndExecute", "aclopCompileAndExecuteV2", "opCompile")
 
 
+def _idle(evidence: Evidence, rank: int, *causes: IdleCause, word: str = "in", least: float = _WORTH) -> Claim | None:
+    """Return the idle time of these causes, with its largest places, where it is worth advice."""
+    places = evidence.idle_of(rank, *causes)
+    ns = sum(places.values())
+    if ns < least * evidence.step_ns or not ns:
+        return None
+    named = [Number(f"{word} {place}", own) for place, own in places.items() if place]
+    return Claim(resource="idle", ns=ns, numbers=(Number("idle", ns), *named[:_PLACES]))
+
+
+def _idle_by(*causes: IdleCause, word: str = "in") -> Callable[[Evidence, int, Pieces], Iterator[Claim]]:
+    """Return what finds the idle time of these causes."""
+
+    def found(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim]:
+        claim = _idle(evidence, rank, *causes, word=word)
+        if claim is not None:
+            yield claim
+
+    return found
+
+
 def _launch_bound(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim]:
-    idle = evidence.idle_ns.get(rank, 0.0)
-    count, ns, _ = evidence.calls_of(rank, _LAUNCH)
-    if not count or not pieces or idle < _IDLE * evidence.step_ns:
+    claim = _idle(evidence, rank, IdleCause.OPERATOR, IdleCause.LAUNCH_LATENCY)
+    if claim is None:
         return
-    launch = ns / count
+    count, ns, _ = evidence.calls_of(rank, _LAUNCH)
     calls = sum(piece.calls for piece in pieces)
+    if not count or not calls:
+        yield claim
+        return
+    launch, busy = ns / count, sum(piece.ns for piece in pieces) / calls
     short = sum(piece.calls for piece in pieces if piece.ns / piece.calls < launch) / calls
-    busy = sum(piece.ns for piece in pieces) / calls
-    # a device that works for longer than the host needs to launch waits for something else
-    if short >= 0.5 or (evidence.step_ns / calls > busy and busy < 4 * launch):
-        yield Claim(resource="idle", ns=idle, numbers=(
-            Number("idle", idle), Number("kernels", calls, "count"), Number("mean kernel", busy),
-            Number("mean launch call", launch), Number("kernels shorter than their launch", short, "share"),
-        ))  # fmt: skip
+    numbers = (
+        Number("kernels", calls, "count"), Number("mean kernel", busy), Number("mean launch call", launch),
+        Number("kernels shorter than their launch", short, "share"),
+    )  # fmt: skip
+    yield replace(claim, numbers=(*claim.numbers, *numbers))
 
 
 def _synchronisation(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim]:
     calls, ns, rows = evidence.calls_of(rank, _SYNCHRONISE)
+    reads = [Number(f"calls of {name}", count, "count") for name, count in evidence.op_calls(rank, _READS).items()][:2]
+    if evidence.says_why_idle:
+        claim = _idle(evidence, rank, IdleCause.SYNCHRONISATION, least=_SMALL)
+        if claim is not None:
+            made = (Number("calls that wait for the device", calls, "count"),) if calls else ()
+            yield replace(claim, numbers=(*claim.numbers, *made, *reads))
+        return
     if calls < _FEWEST_SYNCHRONISATIONS or ns < _SMALL * evidence.step_ns:
         return
     longest = max(rows, key=lambda row: row["total_ns"] or 0)
-    reads = list(evidence.op_calls(rank, _READS).items())[:2]
     numbers = (
-        Number(f"calls of {longest['name']} and the like", calls, "count"), Number("their time", ns),
-        *(Number(f"calls of {name}", count, "count") for name, count in reads),
+        Number(f"calls of {longest['name']} and the like", calls, "count"), Number("their time", ns), *reads,
     )  # fmt: skip
     is_summary = evidence.step_count(rank) < 2 and all(row["self_ns"] is None for row in rows)
     # where the device mostly waits for other ranks, the host that waits for it loses nothing
@@ -76,7 +108,7 @@ def _compilation(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Clai
     calls, ns, _ = next((one for one in found if one[0]), (0.0, 0.0, []))
     if ns and ns >= _SMALL * evidence.step_ns:
         yield Claim(
-            resource="idle", ns=min(ns, evidence.idle_ns.get(rank, 0.0)),
+            resource="idle", ns=min(ns, _waits_for_host(evidence, rank)),
             numbers=(Number("calls that compile", calls, "count"), Number("their time", ns)),
             confidence="hint" if evidence.step_count(rank) < 2 else None,
         )  # fmt: skip
@@ -85,10 +117,18 @@ def _compilation(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Clai
 def _allocation(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim]:
     calls, ns, _ = evidence.calls_of(rank, _ALLOCATE, after=2)
     if ns and ns >= _SMALL * evidence.step_ns:
+        idle = sum(evidence.idle_of(rank, IdleCause.ALLOCATION).values())
         yield Claim(
-            resource="idle", ns=min(ns, evidence.idle_ns.get(rank, 0.0)),
+            resource="idle", ns=min(ns, idle if evidence.says_why_idle else evidence.idle_ns.get(rank, 0.0)),
             numbers=(Number("allocation calls after the second step", calls, "count"), Number("their time", ns)),
         )  # fmt: skip
+
+
+def _waits_for_host(evidence: Evidence, rank: int) -> float:
+    """Return the idle time of a rank per step that calls of the host may be to blame for."""
+    if evidence.says_why_idle:
+        return sum(evidence.idle_of(rank, IdleCause.OPERATOR, IdleCause.NO_OPERATOR, IdleCause.COMPILE).values())
+    return evidence.idle_ns.get(rank, 0.0)
 
 
 def _short_kernels(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim]:
@@ -107,8 +147,7 @@ ALLOCATOR: Final = (
 RULES: Final = (
     AdviceRule(
         id="H1", title="the host launches kernels too slowly for the device",
-        fires="the device idles for 10 % of the step outside data loading, and most kernels are shorter than the call "
-            "that launches them",
+        fires="the device idles for 2 % of the step while the host runs operators or launches what they ask for",
         bound="exposed", confidence="likely", on_devices=True,
         remedies=(
             Remedy("larger batches, so that kernels last longer than their launch"),
@@ -122,13 +161,44 @@ RULES: Final = (
     ),
     AdviceRule(
         id="H2", title="the host waits for the device again and again",
-        fires="four synchronising calls or more in a step, of 1 % of it together; a hint where nothing marks the steps",
-        bound="calls", confidence="likely", on_devices=True,
+        fires="the device idles for 1 % of the step after calls that wait for it; where the source does not say why it "
+            "idles: four such calls or more, of 1 % of the step together, a hint where nothing marks the steps",
+        bound="exposed", confidence="likely", on_devices=True,
         remedies=(
             Remedy("keep values on the device: no .item(), nonzero() or print of a tensor in the loop"),
             Remedy("read the loss every n steps, and copy with non_blocking=True"),
         ),
         sources=("Nsight Systems, expert rule cuda_api_sync",), in_rank=_synchronisation,
+    ),
+    AdviceRule(
+        id="H3", title="the host runs no operator while the device waits",
+        fires="the device idles for 2 % of the step while no operator and no call of the runtime runs",
+        bound="exposed", confidence="likely", on_devices=True,
+        remedies=(
+            Remedy("look at the code at that place: logging, metrics, checks, work on the batch between operators"),
+            Remedy("record with_stack=True once, where no line is named: the stacks name it"),
+        ),
+        sources=("HolisticTraceAnalysis, idle time breakdown",), in_rank=_idle_by(IdleCause.NO_OPERATOR),
+    ),
+    AdviceRule(
+        id="H4", title="Python collects garbage while the device waits",
+        fires="the device idles for 2 % of the step in runs of the garbage collector that the capture names",
+        bound="exposed", confidence="certain", on_devices=True,
+        remedies=(
+            Remedy("gc.disable(), gc.freeze() after the first steps, and gc.collect(1) every n steps on all ranks"),
+        ),
+        sources=("torchtitan, utils.GarbageCollection",), in_rank=_idle_by(IdleCause.GARBAGE_COLLECTION),
+    ),
+    AdviceRule(
+        id="H5", title="code of the device is compiled or loaded in the steps",
+        fires="the device idles for 2 % of the step while code is compiled, tuned or loaded",
+        bound="exposed", confidence="certain", on_devices=True,
+        remedies=(
+            Remedy("few different shapes, mark_dynamic, and more warm-up steps before the profile", ("torch",)),
+            Remedy("CUDA_MODULE_LOADING=EAGER: kernels are loaded at the start", ("nvidia",)),
+            Remedy("more warm-up steps before the profile"),
+        ),
+        sources=("torch: compilation, CUDA lazy loading",), in_rank=_idle_by(IdleCause.COMPILE),
     ),
     AdviceRule(
         id="H6", title="operators are compiled in the steps",
@@ -149,6 +219,28 @@ RULES: Final = (
             Remedy("no empty_cache() in the loop, and few different shapes"), *ALLOCATOR,
         ),
         sources=("torch: CUDA semantics, memory management", "msprof-analyze, memory"), in_rank=_allocation,
+    ),
+    AdviceRule(
+        id="H9", title="launched work waits on the device",
+        fires="the device idles for 2 % of the step although work for it is launched",
+        bound="exposed", confidence="likely", on_devices=True,
+        remedies=(
+            Remedy("find what it waits for: an event of another stream, a copy, another rank (tracker cluster)"),
+            Remedy("issue copies and collectives earlier, or on a stream that nothing else waits for"),
+        ),
+        sources=("HolisticTraceAnalysis, idle time breakdown",),
+        in_rank=_idle_by(IdleCause.DEPENDENCY, word="before"),
+    ),
+    AdviceRule(
+        id="H10", title="the device pauses between kernels",
+        fires="the device idles for 2 % of the step from one launched kernel to the next",
+        bound="exposed", confidence="likely", on_devices=True,
+        remedies=(
+            Remedy("CUDA or HIP graphs, or fewer and longer kernels: torch.compile, foreach optimizers",
+                   ("torch", "nvidia", "amd")),
+            Remedy("fewer and longer kernels: fused optimizers and modules, larger batches"),
+        ),
+        sources=("TraceLens, short kernels",), in_rank=_idle_by(IdleCause.BETWEEN_KERNELS),
     ),
     AdviceRule(
         id="H8", title="most kernels are very short",

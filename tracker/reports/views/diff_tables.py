@@ -326,7 +326,7 @@ def memory_blocks(diff: Diff, limit: int | None) -> list[Table]:
     def code(row: Row) -> str:
         return str(row["candidate_code_line"] or row["baseline_code_line"] or "")
 
-    keys = [OPERATOR, SHAPES, sections.ALLOCATOR, col("place", drop=1)]
+    keys = [OPERATOR, SHAPES, sections.ALLOCATOR, Column("place", of("place", number), drop=1)]
     extra = (Column("held", held), replace(sections.CODE, cell=code))
     rows = diff.tables["memory_blocks"]
     return [_compared("Largest single allocations", keys, rows, limit, *extra, of="bytes", calls="")]
@@ -365,6 +365,9 @@ SECTIONS: Final[Mapping[str, Callable[[Diff, int | None], list[Table]]]] = {
         "Host API calls by change of total time", "api", col("API call", "name", **NAME), col("level", drop=2),
         kind="api",
     ),
+    "idle": lambda diff, limit: [
+        _compared("Idle time of the device by change", sections.WHY_IDLE, diff.tables["idle"], limit, calls="")
+    ],
     "kernel_type": _by_change(
         "Kernel types by change of total time", "kernel_types", col("kernel type", "type", **NAME),
         col("core type", "core_type", drop=2),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from tracker.reports.cells import READABLE, UNSAID, blank, col, group_words, number
+from tracker.reports.cells import READABLE, UNSAID, blank, col, group_words, number, of
 from tracker.reports.document import NAME, PLACE, UNDER, Column, Table, Target
 from tracker.reports.rows import Row
 from tracker.results import Selection
@@ -43,6 +43,9 @@ SHAPES: Final = col("input shapes", "input_shapes", blank, **UNDER)
 ALLOCATOR: Final = Column("allocator", _through, **UNDER)
 MODULE: Final = col("module", form=blank, **UNDER)
 CODE: Final = col("code", "code_line", blank, **PLACE)
+WHY_IDLE: Final = (
+    Column("why the device idles", of("cause"), left=True), Column("place", of("place", blank), **NAME),
+)  # fmt: skip
 COLLECTIVE: Final = (col("communication", "kind", **NAME), Column("group", group_words, **UNDER))
 """Columns of several tables."""
 
@@ -84,6 +87,8 @@ _REASONS: Final = {
     "both sides",
     "module": "the source states no modules; PyTorch's profilers do with with_modules=True or with_stack=True",
     "api": "the source states no calls of the device's runtime; a diff needs them inside steps",
+    "idle": "the device never idles, the source does not say why, or a run was ingested by an older tracker (tracker "
+    "ingest --again); a diff needs it of both sides",
     "counter": "the profiler wrote no tables of its own; a diff needs them of both sides",
     "efficiency": "no matmul, convolution or attention with known shapes, or not asked for; it is of one run",
 }

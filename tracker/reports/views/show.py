@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from tracker.columns import Columns
 from tracker.compare.references import FILES
 from tracker.compare.summaries import by_size, summed
-from tracker.profile import NOT_LISTED, NOT_LISTED_COLLECTIVES, UNLINKED_OP
+from tracker.profile import IDLE_CAUSES, IDLE_REASONS, NOT_LISTED, NOT_LISTED_COLLECTIVES, UNLINKED_OP, IdleCause
 from tracker.reports import cells
 from tracker.reports.cells import PARTS, READABLE, cell, col, measured, number, of, per_call, readable, share, together
 from tracker.reports.commands import command_of, options_of, others_of
@@ -33,7 +33,7 @@ from tracker.reports.document import (
     group,
 )  # fmt: skip
 from tracker.reports.rows import Row, names, records, table_of, unit_of
-from tracker.reports.text import ROWS
+from tracker.reports.text import ROWS, shorten
 from tracker.reports.views import bottleneck, sections, tree
 from tracker.reports.views.advice import advice_table, efficiency_table
 from tracker.reports.views.sections import CODE, COLLECTIVE, MODULE, OPERATOR, SHAPES, history_of, in_section, series_of
@@ -73,6 +73,12 @@ _BREAKDOWN: Final = {
 _DEVICE_ONLY: Final = ("kernel_total_ns", "unlinked_kernel_total_ns", "kernel_count", "copy_ns", "exposed_copy_ns")
 _PARTS: Final = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "idle_ns")
 _BESIDE: Final = ("data_loading_ns", "samples_per_second", "peak_allocated_bytes")
+_WORTH_A_LINE: Final = 0.02
+_WORTH_A_SENTENCE: Final = 0.05
+"""Of the step: a cause of idle time, and all idle time."""
+_CAUSES: Final = 4
+_PLACE_LETTERS: Final = 60
+_ALL: Final = 0.995
 _CALLS: Final = col("calls")
 _PER_STEP: Final = col("per step", "per_step_ns")
 _TOTAL: Final = col("total", "total_ns")
@@ -107,6 +113,7 @@ def document(shown: Shown, look: Look) -> Document:
     for why, own in unlike.items():
         remarks.append(f"rank {own[0]} is {why}" if len(own) == 1 else f"ranks {ranges(sorted(own))} are {why}")
     notes = [] if shown.bottleneck is None else [f"Bottleneck: {bottleneck.sentence(shown.bottleneck)}"]
+    notes += list(_idle_sentence(shown))
     notes += few([note for note in shown.notes if not any(remark.endswith(note) for remark in remarks)], look)
     started = run.get("started_at_ns")
     when = f"started {format_moment(started)} UTC, " if started else ""
@@ -122,10 +129,10 @@ def document(shown: Shown, look: Look) -> Document:
 
 
 def _headline(shown: Shown) -> str:
-    """How long a step takes, of how long to how long; without steps the whole capture, with the shares of its parts."""
+    """Say how long a step takes, of how long to how long; without step markers how long the device works."""
     run, ranks = shown.run, records(shown.tables["overall"])
     step = run.get("step_ns")
-    if step is not None:
+    if step is not None and run["measured_by"] == "step_ns":
         rows = records(shown.tables["steps"])
         ends = [row[name] for row in rows for name in ("shortest_ns", "longest_ns") if row.get(name) is not None]
         is_spread = len(ends) > 2 and min(ends) != max(ends)
@@ -137,7 +144,8 @@ def _headline(shown: Shown) -> str:
     if e2e is None:
         return "The source states neither a step time nor how long the capture is"
     mean = f" (mean of {counted(len(ranks), 'rank')})" if len(ranks) > 1 else ""
-    return f"E2E {cell(e2e, 'ns')}{mean} of the whole capture"
+    whole = f"a capture of {format_ns(step)}" if step is not None and round(step) > round(e2e) else "the whole capture"
+    return f"E2E {cell(e2e, 'ns')}{mean} of {whole}"
 
 
 def _blocks(shown: Shown, look: Look) -> Iterator[Block]:
@@ -168,7 +176,7 @@ def _blocks(shown: Shown, look: Look) -> Iterator[Block]:
 def _step(shown: Shown) -> Table:
     """Show the parts of a step, or of the capture without step markers, with their share; memory below."""
     numbers: Mapping[str, Any] = shown.run.get("per_step") or {}
-    step_ns = shown.run.get("step_ns")
+    step_ns = shown.run.get("step_ns") if shown.run["measured_by"] == "step_ns" else None
     # the parts of a run that an earlier step definition cut can be longer than its step
     whole_ns = max(step_ns or 0, numbers.get("whole_ns") or 0)
     parts = {name: numbers[name] for name in _PARTS if numbers.get(name)}
@@ -177,6 +185,8 @@ def _step(shown: Shown) -> Table:
     for name, value in parts.items():
         part = value / whole_ns if whole_ns else None
         rows.append({"label": PARTS[name], "text": format_ns(value, unit), "share": part})
+        if name == "idle_ns":
+            rows += _why_idle(shown, whole_ns)
     for name in _BESIDE:
         if numbers.get(name):
             rows.append(
@@ -192,7 +202,49 @@ def _step(shown: Shown) -> Table:
     if parts:
         labels = tuple(PARTS[name] for name in parts)
         chart = Bars(labels, ((word, format_ns(whole_ns or None), tuple(parts.values())),))
-    return table_of("", columns, rows, is_first=True, bars=lambda row: row["share"], chart=chart)
+
+    def bar(row: Row) -> float | None:
+        return None if row.get("is_below") else row["share"]
+
+    return table_of("", columns, rows, is_first=True, bars=bar, chart=chart)
+
+
+def _why_idle(shown: Shown, whole_ns: float) -> list[Row]:
+    """Return the largest causes of the idle time, where they are a part of the step worth a line."""
+    causes = [row for row in records(shown.tables["idle_causes"]) if row["cause"] != IdleCause.UNKNOWN.word]
+    worth = [row for row in causes if (row["per_step_ns"] or 0) >= _WORTH_A_LINE * whole_ns > 0][:_CAUSES]
+    unit = time_unit(*(row["per_step_ns"] for row in worth))
+    return [
+        {
+            "label": f"  {row['cause']}",
+            "text": f"  {format_ns(row['per_step_ns'], unit)}",
+            "share": row["per_step_ns"] / whole_ns,
+            "is_below": True,
+        }
+        for row in worth
+    ]
+
+
+def _idle_sentence(shown: Shown) -> Iterator[str]:
+    """Say why the device idles most, and where, of a step that idles for a part worth saying."""
+    causes = records(shown.tables["idle_causes"])
+    numbers = shown.run.get("per_step") or {}
+    whole_ns, idle_ns = numbers.get("whole_ns") or 0, numbers.get("idle_ns") or 0
+    if not causes or not whole_ns or idle_ns < _WORTH_A_SENTENCE * whole_ns:
+        return
+    cause = IdleCause(IDLE_CAUSES.index(causes[0]["cause"]))
+    by_place: Counter[str] = Counter()
+    for row in records(shown.tables["idle"]):
+        if row["cause"] == cause.word and row["place"]:
+            by_place[row["place"]] += row["ns"]
+    text = f"Idle: {share(causes[0]['share'])} of the idle time is {cause.word}: {IDLE_REASONS[cause]}"
+    if by_place:
+        place, ns = by_place.most_common(1)[0]
+        before = "before" if cause is IdleCause.DEPENDENCY else "in"
+        part = ns / causes[0]["ns"]
+        text += "," if part > _ALL else f"; {share(part)} of that"
+        text += f" {before} {shorten(place, _PLACE_LETTERS)}"
+    yield f"{text}."
 
 
 def _label_beside(shown: Shown, name: str) -> str:
@@ -581,6 +633,10 @@ SECTIONS: Final[Mapping[str, Callable[[Shown, int | None], list[Table]]]] = {
         "Modules", "modules", col("module", **NAME), col("phase"),
         Column("op calls", _CALLS.cell, drop=1), _PER_STEP,
         together("ns", {"device_self_ns": Column("device self"), "host_self_ns": Column("host self")}),
+    ),
+    "idle": _simple(
+        "Idle time of the device", "idle", *sections.WHY_IDLE,
+        col("gaps"), _PER_STEP, col("total", "ns"), _SHARE,
     ),
     "api": _simple(
         "Host API calls", "api", col("API call", "name", **NAME), col("level"),

@@ -19,14 +19,14 @@ Question = Callable[..., Columns]
 _NONE: Final = (-2,)
 """A list that no rank and no step is in (step -1 is what lies outside all markers); an empty one is no SQL."""
 _TEXT: Final = frozenset({
-    "allocator", "attribute", "baseline_runs", "call_stack", "candidate_runs", "canonical_name", "category", "change",
-    "channel", "commit_id", "component", "configuration", "content", "core_type", "data_type", "decided", "device",
-    "digest", "direction", "event", "format", "group_role", "host", "input_shapes", "input_types", "key", "kind",
-    "last_error", "level", "member_ranks", "metric", "module", "name", "note", "op", "op_input_shapes", "part", "path",
-    "paths", "pattern", "phase", "plane", "quality", "quality_reason", "reason", "settings", "severity", "source",
-    "split_by", "state", "state_reason", "step_markers", "tags", "target", "timeline", "title", "trace_schema",
-    "transport", "type", "until_version", "value", "vendor", "verdict", "version", "version_note", "what", "who",
-    "workload",
+    "allocator", "attribute", "baseline_runs", "call_stack", "candidate_runs", "canonical_name", "category", "cause",
+    "change", "channel", "commit_id", "component", "configuration", "content", "core_type", "data_type", "decided",
+    "device", "digest", "direction", "event", "format", "group_role", "host", "input_shapes", "input_types", "key",
+    "kind", "last_error", "level", "member_ranks", "metric", "module", "name", "note", "op", "op_input_shapes", "part",
+    "path", "paths", "pattern", "phase", "place", "plane", "quality", "quality_reason", "reason", "settings",
+    "severity", "source", "split_by", "state", "state_reason", "step_markers", "tags", "target", "timeline", "title",
+    "trace_schema", "transport", "type", "until_version", "value", "vendor", "verdict", "version", "version_note",
+    "what", "who", "workload",
 })  # fmt: skip
 _REAL: Final = frozenset({
     "baseline_calls", "baseline_value", "calls_per_step", "candidate_calls", "candidate_value", "contribution",

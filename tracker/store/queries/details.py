@@ -117,6 +117,11 @@ def api(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters])
     return answer(store, *levels.asked(levels.API, run_ids, **filters))
 
 
+def idle(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
+    """Why the devices of `run_ids` did nothing. Columns: see `levels.IDLE`."""
+    return answer(store, *levels.asked(levels.IDLE, run_ids, **filters))
+
+
 def counters(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
     """What the profiler of `run_ids` counted in tables of its own. Columns: see `levels.COUNTERS`."""
     return answer(store, *levels.asked(levels.COUNTERS, run_ids, **filters))

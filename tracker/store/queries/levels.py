@@ -257,6 +257,16 @@ COUNTERS: Final = Level(
 values; min, max: of one.
 """
 
+IDLE: Final = Level(
+    "idle",
+    {"cause": "d.cause_id", "place": "d.place_id"},
+    {"ns": SUM, "gaps": SUM},
+    largest="ns",
+)
+"""cause: why the device did nothing, a word of IDLE_CAUSES; place: the operator, call, frame or kernel, empty for none;
+gaps: in how many gaps of its work.
+"""
+
 API: Final = Level(
     "api",
     {"level": "d.level_id", "name": "d.name_id"},

@@ -296,6 +296,21 @@ class Counter(Base, table=True):
     max: float | None = real()
 
 
+class Idle(Base, table=True):
+    """Time in which the device did nothing, by why and where."""
+
+    __tablename__ = "idle"
+    __table_args__ = DETAIL
+    run_id: int = key()
+    rank: int = key()
+    ordinal: int = key()
+    step: int = key(primary=False)
+    cause_id: int = text_number()
+    place_id: int = text_number()
+    ns: int | None = value()
+    gaps: int | None = value()
+
+
 class Api(Base, table=True):
     """The calls of one function of the device runtime, its driver or a layer above."""
 

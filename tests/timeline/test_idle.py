@@ -1,0 +1,244 @@
+"""Hand-computable stories and laws: why the device idles. Times in the stories are microseconds."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from typing import Any
+
+from hypothesis import given
+
+from tests.timeline.made_events import Made
+from tests.timeline.test_windows import captures
+from tracker.profile import MISSING, Frames, HostOps, Launches, Rows
+
+US = 1_000
+
+
+def times(made: Made) -> Made:
+    """The same events with times of so many microseconds."""
+    for rows in made.rows.values():
+        for row in rows:
+            for name in ("start_ns", "end_ns"):
+                if name in row:
+                    row[name] *= US
+    return made
+
+
+def idle(made: Made, **extras: Any) -> list[tuple[str, str, float, int]]:
+    """Cause, place, microseconds and gaps of each row, the largest first."""
+    table = times(made).built(**extras).tables["idle"]
+    columns = (table["cause"], table["place"], table["ns"].tolist(), table["gaps"].tolist())
+    return [(cause, place, ns / US, gaps) for cause, place, ns, gaps in zip(*columns, strict=True)]
+
+
+def busy_step(*, until: int = 600) -> Made:
+    """A step of 1 ms: a kernel from 0 to 100, and one from `until` to 1000, launched by a call that ends 4 before."""
+    made = Made()
+    made.step(0, 0, 1000)
+    made.launch(0, 1, end=1)
+    made.kernel("gemm", 1, 100, 1)
+    made.launch(until - 10, 2, end=until - 4)
+    made.kernel("gemm", until, 1000, 2)
+    return made
+
+
+def test_each_part_of_a_gap_has_the_first_cause_that_applies():
+    """From 100 to 600: the call that waits until 110, nothing begun until 300 but the loader from 120 to 220; mm until
+    400 with a cudaMalloc of 20 in it; nothing until add begins at 585, whose launch ends at 596; then 4 to start.
+    """
+    made = busy_step()
+    made.launch(90, -1, end=110, name="cudaStreamSynchronize")
+    made.annotation("enumerate(DataLoader)#Iter.__next__", 120, 220)
+    made.op("aten::mm", 300, 400)
+    made.launch(320, -1, end=340, name="cudaMalloc")
+    made.op("aten::add", 585, 598)
+    assert idle(made) == [
+        ("host: no operator", "", 185, 1),
+        ("data loading", "enumerate(DataLoader)#Iter.__next__", 100, 1),
+        ("synchronisation", "cudaStreamSynchronize", 20 + 80, 1),
+        ("host: operator", "aten::mm", 80, 1),
+        ("allocation", "cudaMalloc", 20, 1),
+        ("host: operator", "aten::add", 11, 1),
+        ("launch latency", "", 4, 1),
+        # the step begins with a launch that ends at 1
+        ("host: operator", "cudaLaunchKernel", 1, 1),
+    ]
+
+
+def test_waiting_in_an_operator_is_of_that_operator():
+    made = busy_step()
+    made.op("aten::item", 100, 150)
+    made.launch(100, -1, end=140, name="cudaStreamSynchronize")
+    made.op("aten::mm", 200, 300)
+    assert ("synchronisation", "aten::item", 100, 1) in idle(made)
+
+
+def test_launched_work_that_waits_is_no_matter_of_the_host():
+    """Both kernels were launched at once: 20 us go by between any two kernels, the other 180 wait for something."""
+    made = Made()
+    made.step(0, 0, 500)
+    made.launch(0, 1, end=0)
+    made.launch(0, 2, end=0)
+    made.kernel("gemm", 0, 100, 1)
+    made.kernel("void gather<float>(int*)", 300, 500, 2)
+    assert idle(made) == [("dependency", "gather<float>", 180, 1), ("between kernels", "", 20, 1)]
+
+
+def test_latency_is_twice_the_median_of_the_capture():
+    """Launched 30, 30 and 90 us before they start, on an idle device: 60 us are latency, the other 30 are a wait."""
+    made = Made()
+    made.step(0, 0, 1000)
+    for at, wait in ((100, 30), (200, 30), (300, 90)):
+        made.launch(at - wait - 1, at, end=at - wait)
+        made.kernel("gemm", at, at + 1, at)
+    of_cause = Counter[str]()
+    for cause, _, us, _ in idle(made):
+        of_cause[cause] += us
+    assert (of_cause["launch latency"], of_cause["dependency"]) == (30 + 30 + 60, 30)
+
+
+def test_what_nothing_ends_waits_for_the_host():
+    made = Made()
+    made.step(0, 0, 300)
+    made.launch(0, 1, end=0)
+    made.kernel("gemm", 0, 100, 1)
+    made.op("aten::sleep", 150, 300)
+    assert idle(made) == [("host: operator", "aten::sleep", 150, 1), ("host: no operator", "", 50, 1)]
+
+
+def test_innermost_line_of_python_is_the_place():
+    """Built-in functions have addresses of one run in their names: the line that calls them is the place."""
+    made = busy_step()
+    made.frame("train.py(10): main", 0, 1000)
+    made.frame("train.py(44): log", 100, 500)
+    made.frame("<built-in method write of file object at 0x7f1>", 200, 400)
+    found = idle(made)
+    assert ("host: no operator", "train.py(44): log", 400, 1) in found
+    assert ("host: no operator", "train.py(10): main", 90, 1) in found
+
+
+def test_without_frames_the_innermost_range_is_the_place():
+    made = busy_step()
+    made.annotation("Optimizer.step#AdamW.step", 100, 590)
+    assert ("host: no operator", "Optimizer.step#AdamW.step", 490, 1) in idle(made)
+
+
+def test_collector_and_compiler_have_causes_of_their_own():
+    made = busy_step()
+    made.frame("<built-in function collect>", 100, 200)
+    made.launch(300, -1, end=350, name="cuModuleLoadData")
+    found = idle(made)
+    assert ("garbage collection", "<built-in function collect>", 100, 1) in found
+    assert ("compile", "cuModuleLoadData", 50, 1) in found
+
+
+def test_thread_that_launches_for_another_waits_for_what_that_one_does():
+    """Autograd launches on thread 1, which does nothing while the loss is computed on thread 0."""
+    made = Made()
+    made.step(0, 0, 400)
+    made.launch(0, 1, thread=0, end=0)
+    made.kernel("gemm", 0, 100, 1)
+    made.op("aten::ones_like", 120, 200, thread=0)
+    made.op("MmBackward0", 250, 300, thread=1)
+    made.launch(290, 2, thread=1, end=300)
+    made.kernel("gemm", 300, 400, 2)
+    assert idle(made) == [
+        ("host: operator", "aten::ones_like", 80, 1),
+        ("host: no operator", "", 20 + 50, 1),
+        ("host: operator", "MmBackward0", 50, 1),
+    ]
+
+
+def test_gap_that_two_steps_share_is_parted_between_them():
+    """From 100 to 300, over the border at 200, where the first marker ends and the second begins."""
+    made = Made()
+    made.step(0, 0, 200)
+    made.step(1, 200, 400)
+    made.launch(0, 1, end=0)
+    made.kernel("gemm", 0, 100, 1)
+    made.launch(299, 2, end=300)
+    made.kernel("gemm", 300, 400, 2)
+    table = times(made).built().tables["idle"]
+    sums = Counter[int]()
+    for step, ns in zip(table["step"].tolist(), table["ns"].tolist(), strict=True):
+        sums[step] += ns
+    assert sums == {0: 100 * US, 1: 100 * US}
+
+
+def test_capture_without_launches_does_not_say_why():
+    made = Made()
+    made.step(0, 0, 100)
+    made.op("aten::mm", 0, 50)
+    made.kernel("gemm", 50, 100)
+    assert idle(made) == [("unknown", "", 50, 1)]
+
+
+def test_idle_time_that_the_profiler_states_has_no_gaps():
+    made = Made()
+    made.step(7, 0, 100)
+    made.kernel("MatMul", 0, 40, step=7)
+    made.step_times(7, compute=40 * US, communication=0, overlap=0, exposed_communication=0, idle=60 * US)
+    assert idle(made, no_copies=True) == [("unknown", "", 60, MISSING)]
+
+
+def test_host_alone_has_no_device_that_idles():
+    made = Made()
+    made.step(0, 0, 100)
+    made.op("aten::mm", 0, 50)
+    assert idle(made) == []
+
+
+def by_step(rows: Rows) -> Counter[int]:
+    """The idle time of each step, all causes together."""
+    sums = Counter[int]()
+    table = rows.tables["idle"]
+    for step, ns in zip(table["step"].tolist(), table["ns"].tolist(), strict=True):
+        sums[step] += ns
+    return sums
+
+
+def with_host(made: Made, seed: int) -> Made:
+    """The capture with operators, waits, allocations and frames here and there."""
+    chosen = random.Random(seed)
+    for _ in range(chosen.randrange(8)):
+        start = chosen.randrange(60)
+        end = start + chosen.randrange(20)
+        kind = chosen.randrange(4)
+        if kind == 0:
+            made.op(chosen.choice(("aten::mm", "aten::item")), start, end, chosen.randrange(2))
+        elif kind == 1:
+            made.launch(start, -1, end=end, name=chosen.choice(("cudaMalloc", "cudaStreamSynchronize")))
+        elif kind == 2:
+            made.frame("train.py(1): main", start, end)
+        else:
+            made.annotation("enumerate(DataLoader)#Iter.__next__", start, end)
+    return made
+
+
+@given(captures())
+def test_causes_add_up_to_the_idle_time_of_each_step(made):
+    made = with_host(made, len(made.rows[Launches]))
+    rows = made.built()
+    on_device = {row.step: row.breakdown.idle_ns for row in rows.steps if row.breakdown.timeline == "device"}
+    sums = by_step(rows)
+    assert {step: ns for step, ns in on_device.items() if ns} == {step: ns for step, ns in sums.items() if ns}
+    assert all(ns > 0 for ns in rows.tables["idle"]["ns"].tolist())
+
+
+@given(captures())
+def test_without_launches_all_is_unknown_and_no_sum_changes(made):
+    made = with_host(made, len(made.rows[Launches]))
+    made.rows[Launches].clear()
+    rows = made.built()
+    assert set(rows.tables["idle"]["cause"]) <= {"unknown"}
+    assert sum(by_step(rows).values()) == sum(
+        row.breakdown.idle_ns or 0 for row in rows.steps if row.breakdown.timeline == "device"
+    )
+
+
+@given(captures())
+def test_order_of_the_events_does_not_matter(made):
+    made = with_host(made, len(made.rows[HostOps]) + len(made.rows[Frames]))
+    before, after = made.built().tables["idle"], made.shuffled(random.Random(1)).built().tables["idle"]
+    assert [list(column) for column in before.values()] == [list(column) for column in after.values()]

@@ -1,0 +1,222 @@
+"""What the threads that launch work do at a moment, and which of it keeps the device waiting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from tracker.profile import I32, I64, PHASES, IdleCause, LaunchLevel
+from tracker.timeline.aggregate import distinct
+from tracker.timeline.intervals import Spans
+from tracker.timeline.joined import Joined
+from tracker.timeline.keys import own_phases
+from tracker.timeline.nesting import NONE
+from tracker.timeline.runtime_names import allocates, collects_garbage, compiles, waits_for_device
+from tracker.timeline.tree import Tree, grow
+
+_NO_CALLS: Final = (LaunchLevel.FLOW, LaunchLevel.QUEUE, LaunchLevel.OS)
+"""Levels of launches that are no calls of the device's runtime, or that a thread without work waits in."""
+_MOST_THREADS: Final = 8
+"""So many of the threads that launch are looked at, those with most launches first."""
+
+
+class Explained(Struct, frozen=True):
+    """Why the host has launched nothing, per moment: an IdleCause, and the code of the text that names the place."""
+
+    cause: I64
+    place: I64
+
+
+class _Layer(Struct, frozen=True):
+    """Nested spans of the threads with the code of the name of each."""
+
+    tree: Tree
+    name: I32
+    texts: list[str]
+
+    def at(self, thread: I64, time_ns: I64) -> I64:
+        """Return the innermost span of each thread at each moment, -1 for none."""
+        if not len(self.tree.order):
+            return np.full(len(time_ns), NONE, dtype=np.int64)
+        return self.tree.innermost(thread, time_ns)
+
+    def nearest(self, row: I64, test: Callable[[str], bool]) -> I64:
+        """Return for each span itself or the nearest around it of which the name passes the test, -1 for none."""
+        passes = _passing(self.name[self.tree.order], self.texts, test)
+        if not passes.any():
+            return np.full(len(row), NONE, dtype=np.int64)
+        return self.outwards(row, passes[self.name])
+
+    def outwards(self, row: I64, passes: NDArray[np.bool_]) -> I64:
+        """Return for each span itself or the nearest around it that passes, -1 for none."""
+        found = row.copy()
+        climbing = np.flatnonzero(found >= 0)
+        while len(climbing):
+            climbing = climbing[~passes[found[climbing]]]
+            found[climbing] = self.tree.parent[found[climbing]]
+            climbing = climbing[found[climbing] >= 0]
+        return found
+
+    def names(self, row: I64) -> I64:
+        """Return the code of the name of each span, 0 (no text) for -1."""
+        return _at(self.name, row, missing=0)
+
+
+class HostWork:
+    """The operators, ranges, runtime calls and Python frames of the threads that launch work, and the data loaders."""
+
+    def __init__(self, joined: Joined, frames: Tree | None, asked: Spans) -> None:
+        """frames: the tree of the Python frames of `joined.events`, None without any. asked: when to look."""
+        events = joined.events
+        texts = events.strings.texts
+        self._threads = _launching_threads(joined)
+        self._asked = asked
+        launches = self._launches = events.launches
+        self._is_call = ~np.isin(launches.level, _NO_CALLS) & np.isin(launches.thread, self._threads)
+        # a device that is busy most of the time asks for few of the calls
+        rows = np.flatnonzero(self._is_call & _meets(launches.start_ns, launches.end_ns, asked))
+        self._calls = _Layer(grow(launches.thread, launches.start_ns, launches.end_ns, rows), launches.name, texts)
+        self._ops = _Layer(joined.tree, events.ops.name, texts)
+        self._is_operator = events.ops.is_annotation == 0
+        self._frames = None if frames is None else _Layer(frames, events.frames.name, texts)
+        loads = own_phases(events) == PHASES.index("dataloader")
+        # a loader of any thread keeps the step waiting
+        one_thread = np.zeros(len(events.ops), dtype=np.int32)
+        loaders = grow(one_thread, events.ops.start_ns, events.ops.end_ns, np.flatnonzero(loads))
+        self._loaders = _Layer(loaders, events.ops.name, texts)
+
+    def moments(self) -> I64:
+        """Return when anything begins or ends in the spans asked for that may be a cause, in no order."""
+        found = []
+        for layer in (self._ops, self._calls, self._loaders, self._frames):
+            if layer is None:
+                continue
+            tree = layer.tree
+            rows = tree.order if layer is self._loaders else tree.order[np.isin(tree.thread[tree.order], self._threads)]
+            found += [tree.start_ns[rows], tree.end_ns[rows]]
+        moments_ns = np.concatenate(found)
+        return moments_ns[_meets(moments_ns, moments_ns, self._asked)]
+
+    def explain(self, thread: I64, launch_thread: I64, time_ns: I64) -> Explained:
+        """Return what each thread does at each moment, the first cause that applies. What stands between two of
+        `moments` has one cause. launch_thread: that of the calls, where operators are of another one.
+        """
+        calls, ops = self._calls, self._ops
+        loader = self._loaders.at(np.zeros(len(time_ns), dtype=np.int64), time_ns)
+        call, own_call = (calls.at(of_calls, time_ns) for of_calls in (launch_thread, thread))
+        call = np.where(call >= 0, call, own_call)
+        around = self._on_any_thread(ops, thread, time_ns)
+        operator = self._operator_of(around)
+        waiting = self._find_waiting(thread, time_ns)
+        allocating = calls.nearest(call, allocates)
+        by_cause = [(IdleCause.DATA_LOADING, loader >= 0, ops.names(loader))]
+        layers = [(ops, around), (calls, call)]
+        frame_names = np.zeros(len(time_ns), dtype=np.int64)
+        if self._frames is not None:
+            frame = self._on_any_thread(self._frames, thread, time_ns)
+            layers.append((self._frames, frame))
+            frame_names = self._frames.names(self._frames.nearest(frame, _is_code_of_user))
+        for cause, test in ((IdleCause.GARBAGE_COLLECTION, collects_garbage), (IdleCause.COMPILE, compiles)):
+            for layer, row in layers:
+                found = layer.nearest(row, test)
+                by_cause.append((cause, found >= 0, layer.names(found)))
+        by_cause += [
+            (IdleCause.ALLOCATION, allocating >= 0, calls.names(allocating)),
+            (IdleCause.SYNCHRONISATION, waiting >= 0, self._place_of_call(waiting)),
+            (IdleCause.OPERATOR, operator >= 0, ops.names(operator)),
+            (IdleCause.OPERATOR, call >= 0, calls.names(call)),
+            # without stacks the innermost range of the user says most
+            (IdleCause.NO_OPERATOR, frame_names > 0, frame_names),
+            (IdleCause.NO_OPERATOR, np.ones(len(time_ns), dtype=bool), ops.names(around)),
+        ]
+        applies = [flags for _, flags, _ in by_cause]
+        causes = np.array([cause for cause, _, _ in by_cause], dtype=np.int64)
+        first = np.argmax(np.array(applies), axis=0)
+        places = np.array([place for _, _, place in by_cause], dtype=np.int64)
+        return Explained(causes[first], places[first, np.arange(len(time_ns))])
+
+    def _operator_of(self, row: I64) -> I64:
+        """Return for each range or operator the innermost operator that it is or lies in, -1 for none."""
+        return self._ops.outwards(row, self._is_operator)
+
+    def _on_any_thread(self, layer: _Layer, thread: I64, time_ns: I64) -> I64:
+        """Return the innermost span of each thread at each moment. Where it has none, that of another thread: autograd
+        launches on a thread of its own, and waits for what its caller does before and after.
+        """
+        found = layer.at(thread, time_ns)
+        for other in self._threads.tolist():
+            lacks = np.flatnonzero(found == NONE)
+            if not len(lacks):
+                break
+            found[lacks] = layer.at(np.full(len(lacks), other, dtype=np.int64), time_ns[lacks])
+        return found
+
+    def _find_waiting(self, thread: I64, time_ns: I64) -> I64:
+        """Return the call that each thread waits in, or has waited in without beginning anything since; -1 for none."""
+        launches, ops = self._launches, self._ops.tree
+        waits = _passing(launches.name, self._calls.texts, waits_for_device)[launches.name]
+        found = np.full(len(time_ns), NONE, dtype=np.int64)
+        for lane in self._threads.tolist():
+            of_lane = self._is_call & (launches.thread == lane)
+            own, asks = np.flatnonzero(of_lane & waits), np.flatnonzero(thread == lane)
+            if not len(own) or not len(asks):
+                continue
+            own = own[np.argsort(launches.start_ns[own], kind="stable")]
+            operators = (ops.thread == lane) & self._is_operator
+            begins = np.sort(np.concatenate((ops.start_ns[operators], launches.start_ns[of_lane & ~waits])))
+            following = np.searchsorted(begins, launches.end_ns[own], side="left")
+            until_ns = np.append(begins, np.iinfo(np.int64).max)[following]
+            last = np.searchsorted(launches.start_ns[own], time_ns[asks], side="right") - 1
+            is_waiting = (last >= 0) & (time_ns[asks] < until_ns[last])
+            found[asks] = np.where(is_waiting, own[last], NONE)
+        return found
+
+    def _place_of_call(self, call: I64) -> I64:
+        """Return the name of the operator that makes each call, else that of the call; 0 for -1."""
+        made = np.flatnonzero(call >= 0)
+        place = self._calls.names(call)
+        thread, start_ns = self._launches.thread[call[made]], self._launches.start_ns[call[made]]
+        operator = self._operator_of(self._ops.at(thread.astype(np.int64), start_ns))
+        place[made] = np.where(operator >= 0, self._ops.names(operator), place[made])
+        return place
+
+
+def _passing(names: I32, texts: list[str], test: Callable[[str], bool]) -> NDArray[np.bool_]:
+    """Return for each text whether it passes the test; of texts that are no name here False."""
+    passes = np.zeros(len(texts), dtype=bool)
+    for code in distinct(names):
+        passes[code] = test(texts[code])
+    return passes
+
+
+def _meets(start_ns: I64, end_ns: I64, spans: Spans) -> NDArray[np.bool_]:
+    """Return which spans from start to end share a moment with one of `spans`, their ends with them."""
+    if not len(spans):
+        return np.zeros(len(start_ns), dtype=bool)
+    first = np.minimum(np.searchsorted(spans.end_ns, start_ns, side="left"), len(spans) - 1)
+    found: NDArray[np.bool_] = (spans.start_ns[first] <= end_ns) & (start_ns <= spans.end_ns[first])
+    return found
+
+
+def _launching_threads(joined: Joined) -> I64:
+    """Return the threads that launched events of the device, or whose operators did, those with most launches first."""
+    linked = joined.launch >= 0
+    of_launches = joined.events.launches.thread[joined.launch[linked]]
+    of_operators = joined.events.ops.thread[joined.op[joined.op >= 0]]
+    counts = np.bincount(np.concatenate((of_launches, of_operators)), minlength=1)
+    order = np.argsort(-counts, kind="stable")[:_MOST_THREADS]
+    return order[counts[order] > 0].astype(np.int64)
+
+
+def _is_code_of_user(name: str) -> bool:
+    """Return whether a frame is a line of Python code: names of built-in functions hold addresses of a run."""
+    return not name.startswith("<")
+
+
+def _at(values: NDArray[np.integer], row: I64, *, missing: int = NONE) -> I64:
+    """Return the value of each row, `missing` for row -1."""
+    return np.append(values.astype(np.int64), missing)[row]

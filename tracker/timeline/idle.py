@@ -1,0 +1,155 @@
+"""Why the device idles: each ns of idle time of a step has one cause and one place.
+
+The part of a gap before its launch is the host's: it is cut wherever anything begins or ends on the thread that
+launches next, so that each piece has one cause, the first of `IdleCause` that applies. Behind the launch a short time
+is what any launch takes; what lasts longer waits for another stream, an event or another rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from tracker.profile import I64, MISSING, IdleCause, StepRow, Table, each_once
+from tracker.timeline.aggregate import Groups, group_by
+from tracker.timeline.host_work import HostWork
+from tracker.timeline.idle_gaps import Gaps
+from tracker.timeline.joined import Joined
+from tracker.timeline.names import canonical_name
+from tracker.timeline.steps import ONLY_STEP
+from tracker.timeline.tree import Tree
+
+
+class Pieces(Struct, frozen=True):
+    """Parts of gaps, disjoint. `gap`: the row of the gap; `cause`: an IdleCause; `place`: the code of a text of the
+    events that names it, 0 for none.
+    """
+
+    start_ns: I64
+    end_ns: I64
+    gap: I64
+    cause: I64
+    place: I64
+
+    def taken(self, rows: NDArray[np.bool_]) -> Pieces:
+        """Return some of the pieces."""
+        return Pieces(*(getattr(self, name)[rows] for name in self.__struct_fields__))
+
+
+def idle_table(joined: Joined, gaps: Gaps | None, steps: Sequence[StepRow], frames: Tree | None) -> Table:
+    """Return the idle time of each step by cause and place: `step`, `cause`, `place` ('': nobody names one), `ns`,
+    `gaps` (how many have a part in the row; MISSING where gaps are not known). Of a step the largest row comes first.
+
+    The rows of a step add up to its idle time, to the ns. A capture without work of a device has no rows: idle time of
+    the host is not that of a device. frames: the tree of `events.frames`, None without any.
+    """
+    if not joined.on_device:
+        return _table([])
+    if gaps is None:
+        # what the profiler states of free time, without a word on why
+        stated = [(row.step, row.breakdown.idle_ns) for row in steps if row.breakdown.idle_ns]
+        return _table([(step, IdleCause.UNKNOWN.word, "", ns, MISSING) for step, ns in stated])
+    step_starts_ns, step_ends_ns, number = _find_steps(joined, gaps)
+    pieces = _cut_at(_find_pieces(joined, gaps, frames), np.concatenate((step_starts_ns, step_ends_ns)))
+    window = np.searchsorted(step_starts_ns, pieces.start_ns, side="right") - 1
+    is_inside = (window >= 0) & (pieces.start_ns < np.append(step_ends_ns, 0)[window])
+    pieces, step = pieces.taken(is_inside), number[window[is_inside]]
+    groups = group_by(step, pieces.cause, pieces.place)
+    ns, count = groups.sums(pieces.end_ns - pieces.start_ns), _count_gaps(groups, pieces.gap)
+    texts = joined.events.strings.texts
+    # names of kernels differ from build to build, so that two of them may be one place
+    sums: dict[tuple[int, str, str], list[int]] = {}
+    for row, own_ns, own_gaps in zip(groups.first.tolist(), ns.tolist(), count.tolist(), strict=True):
+        cause, place = IdleCause(int(pieces.cause[row])), texts[int(pieces.place[row])]
+        key = int(step[row]), cause.word, canonical_name(place) if cause is IdleCause.DEPENDENCY else place
+        known = sums.setdefault(key, [0, 0])
+        known[0] += own_ns
+        known[1] += own_gaps
+    rows = [(*key, own_ns, own_gaps) for key, (own_ns, own_gaps) in sums.items()]
+    return _table(sorted(rows, key=lambda row: (row[0], -row[3], row[1], row[2])))
+
+
+def _table(rows: Sequence[tuple[int, str, str, int, int]]) -> Table:
+    step, cause, place, ns, gaps = zip(*rows, strict=True) if rows else ((), (), (), (), ())
+    return {
+        "step": np.array(step, dtype=np.int64),
+        "cause": list(cause),
+        "place": list(place),
+        "ns": np.array(ns, dtype=np.int64),
+        "gaps": np.array(gaps, dtype=np.int64),
+    }
+
+
+def _find_steps(joined: Joined, gaps: Gaps) -> tuple[I64, I64, I64]:
+    """Return start, end and number of the windows of the steps in order of time, without empty ones. The one step of a
+    capture without markers lasts from the first to the last work of the device.
+    """
+    windows = joined.windows
+    if not len(joined.events.markers):
+        return np.array([gaps.first_work_ns]), np.array([gaps.last_work_ns]), np.array([ONLY_STEP])
+    is_step = (windows.end_ns > windows.start_ns) & np.isin(windows.step, joined.steps)
+    return windows.start_ns[is_step], windows.end_ns[is_step], windows.step[is_step]
+
+
+def _count_gaps(groups: Groups, gap: I64) -> I64:
+    """Return of how many gaps each group has pieces."""
+    pairs = group_by(groups.group, gap)
+    counts: I64 = np.bincount(groups.group[pairs.first], minlength=len(groups)).astype(np.int64)
+    return counts
+
+
+def _find_pieces(joined: Joined, gaps: Gaps, frames: Tree | None) -> Pieces:
+    """Return all idle time of the capture by cause and place."""
+    rows, none = np.arange(len(gaps.start_ns)), np.zeros(len(gaps.start_ns), dtype=np.int64)
+    at_work_ns = np.minimum(gaps.end_ns, gaps.launched_ns + gaps.latency_ns)
+    short = np.where(gaps.launched_ns > gaps.start_ns, IdleCause.LAUNCH_LATENCY, IdleCause.BETWEEN_KERNELS)
+    waits = np.full(len(rows), IdleCause.DEPENDENCY, dtype=np.int64)
+    kernel = np.append(joined.events.device.name.astype(np.int64), 0)[gaps.event]
+    found = _together(
+        _find_host_pieces(joined, gaps, frames),
+        Pieces(gaps.launched_ns, at_work_ns, rows, short.astype(np.int64), none),
+        Pieces(at_work_ns, gaps.end_ns, rows, waits, kernel),
+    )
+    return found.taken(found.end_ns > found.start_ns)
+
+
+def _find_host_pieces(joined: Joined, gaps: Gaps, frames: Tree | None) -> Pieces:
+    """Return the parts of the gaps before anything that was launched waits."""
+    rows, none = np.arange(len(gaps.start_ns)), np.zeros(len(gaps.start_ns), dtype=np.int64)
+    unknown = np.full(len(rows), IdleCause.UNKNOWN, dtype=np.int64)
+    before_launch = Pieces(gaps.start_ns, gaps.launched_ns, rows, unknown, none)
+    before_launch = before_launch.taken(gaps.launched_ns > gaps.start_ns)
+    is_known = gaps.is_known[before_launch.gap]
+    if not is_known.any():
+        return before_launch
+    host = HostWork(joined, frames, gaps.waits_for_host())
+    pieces = _cut_at(before_launch.taken(is_known), host.moments())
+    explained = host.explain(gaps.thread[pieces.gap], gaps.launch_thread[pieces.gap], pieces.start_ns)
+    pieces = replace(pieces, cause=explained.cause, place=explained.place)
+    return _together(before_launch.taken(~is_known), pieces)
+
+
+def _together(*parts: Pieces) -> Pieces:
+    return Pieces(*(np.concatenate([getattr(part, name) for part in parts]) for name in Pieces.__struct_fields__))
+
+
+def _cut_at(pieces: Pieces, moments_ns: I64) -> Pieces:
+    """Return the pieces cut at each moment that lies inside of one."""
+    moments_ns = each_once(moments_ns)
+    first = np.searchsorted(moments_ns, pieces.start_ns, side="right")
+    stop = np.searchsorted(moments_ns, pieces.end_ns, side="left")
+    count = np.maximum(stop - first, 0)
+    own = np.repeat(np.arange(len(count)), count + 1)
+    # the first part of a piece begins with it, each other one at a moment
+    begins = np.cumsum(count + 1) - (count + 1)
+    inside = np.arange(len(own)) - begins[own]
+    start_ns = np.append(moments_ns, 0)[np.where(inside > 0, first[own] + inside - 1, -1)]
+    start_ns = np.where(inside > 0, start_ns, pieces.start_ns[own])
+    end_ns = np.append(start_ns[1:], 0)
+    is_last = inside == count[own]
+    end_ns = np.where(is_last, pieces.end_ns[own], end_ns)
+    return Pieces(start_ns, end_ns, pieces.gap[own], pieces.cause[own], pieces.place[own])
