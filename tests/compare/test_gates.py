@@ -89,7 +89,7 @@ def test_a_suspect_of_the_step_is_exit_4_and_one_of_an_operator_alone_0(store):
     assert (found.code, names(found, "suspect")) == (0, ["op07"])
     runs(store, "v3", {"op07": 3.0}, start=4, count=1)
     found = gate(store, "v1", "v3")
-    assert (found.code, found.because) == (4, "the step may be slower: the next runs decide")
+    assert (found.code, found.because) == (4, "the step may be slower: one more run of the version decides")
     assert names(found, "suspect")[:2] == ["Step time", "op07"]
 
 

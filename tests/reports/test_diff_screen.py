@@ -106,7 +106,7 @@ def test_a_change_that_users_accepted_is_named():
     assert "false positives" not in render(whole, "text")
     ops = whole.ops.assign(reason=[EXCUSED if name == "aten::mm" else None for name in whole.ops["name"]])
     accepted = replace(whole, tables={**whole.tables, "ops": Columns.of_frame(ops)})
-    said = "Accepted, or false positives, by a user, so that no gate counts them: aten::mm."
+    said = "Users accepted these changes, or marked them as false positives; no gate counts them: aten::mm."
     assert said in render(accepted, "text", width=120)
 
 
@@ -201,7 +201,7 @@ def test_the_host_change_of_ops_stands_beside_that_of_the_device():
 
 def test_stand_ins_for_missing_ops_say_what_they_are():
     text = render(builders.diff(), "text", width=140, details=True)
-    assert "(unlinked) no launch in the capture" in text and "(no op) launched outside any op" in text
+    assert "(unlinked) its launch is not in the capture" in text and "(no op) launched outside any op" in text
 
 
 @pytest.mark.parametrize(

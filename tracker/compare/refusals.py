@@ -110,9 +110,9 @@ def _several_jobs(side: Loaded, rows: Columns | None) -> str:
     """The sentence that says that the runs of a side are no repeats of one job; "" where they may be."""
     if rows is None or _common_share(side, rows) >= _IN_COMMON:
         return ""
-    one = "run:ID" if needs_store(side.side.label) else "of its files"
+    one = f"run of {side.side.label} (run:ID)" if needs_store(side.side.label) else f"file of {side.side.label}"
     few = f"the {side.side.runs} runs of {side.side.label} have few operators in common, as different models have"
-    return f"Not comparable: {few}: name one {one}."
+    return f"Not comparable: {few}. Name one {one}."
 
 
 def _common_share(side: Loaded, rows: Columns) -> float:

@@ -25,7 +25,7 @@ from tracker.units import (
 )
 
 READABLE: Final = {
-    UNLINKED_OP: "(unlinked) no launch in the capture",
+    UNLINKED_OP: "(unlinked) its launch is not in the capture",
     NO_OP: "(no op) launched outside any op",
     NOT_LISTED: "(not listed) left out of the source's table",
 }

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tracker.columns import Columns
 
 _TITLES: Final = {
-    "ranks": "Ranks, by own time to that of their peers", "steps": "Own time of each rank and step",
+    "ranks": "Ranks by own time, as a ratio to the median of their peers", "steps": "Own time of each rank and step",
     "hosts": "Hosts", "stages": "Stages", "pipeline": "Pipeline",
     "roles": "Communication by parallel type, mean of a step",
     "groups": "Process groups, over the whole capture", "calls": "Longest collectives", "links": "Links",

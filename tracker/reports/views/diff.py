@@ -320,7 +320,8 @@ def _notes(diff: Diff, look: Look) -> Iterator[str]:
                 for row in records(one) if row["reason"] == EXCUSED]  # fmt: skip
         if rows:
             excused = dict.fromkeys(cells.readable(row.get("title") or row.get("name")) for row in rows)
-            yield f"Accepted, or false positives, by a user, so that no gate counts them: {some_of([*excused])}."
+            named = some_of([*excused])
+            yield f"Users accepted these changes, or marked them as false positives; no gate counts them: {named}."
         # what was judged against what is a detail, unless it is not what a reader expects
         yield from (one for one in judgement.sentences[1:] if not one.startswith(("Operators by", "Too few operators")))
     if diff.bottlenecks is not None and bottleneck.changed(diff):
