@@ -155,7 +155,10 @@ def test_two_named_sides_answer_for_themselves(store):
     assert back.headline.startswith("v3 is 16.7 % faster than v2: ") and back.verdict == "IMPROVED"
     same = diff(store, "v1", "v3").explanation
     assert same.headline.startswith("v3 is as fast as v1: ") and same.verdict == "UNCHANGED"
-    assert same.remarks == ("v3 in its history: IMPROVED, -16.7 % against the level before it (run 7-9).",)
+    assert same.remarks == (
+        "v3 in its history: IMPROVED, -16.7 % against the level before it (run 7-9).",
+        "Back to the level of v1: the regression of v2 (I-1) is over.",
+    )
 
 
 def test_new_operators_are_a_difference_in_a_step_as_long(store):

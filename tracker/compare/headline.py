@@ -92,12 +92,12 @@ def headline(
         return Headline(f"{b} against {a}: {whole}", remarks=(other, *noise))
     if unlike := recorded.of("run", "duration_ns"):
         why = f"Not judged: {'; '.join(one.sentence for one in unlike)}. {remedies(unlike)}".rstrip()
-        return Headline(f"{b} against {a}: {whole}", remarks=(why,))
+        return Headline(f"{b} against {a}: {whole}", remarks=(why, *_failing(judged, None)))
     if metric == "e2e_ns" and _are_windows(change, before, parts):
-        return Headline(f"{b} against {a}: {whole}", remarks=(_of_windows(before, parts),))
+        return Headline(f"{b} against {a}: {whole}", remarks=(_of_windows(before, parts), *_failing(judged, None)))
     row = judged.of_total(metric)
     if row is None and total.is_incomplete:
-        return Headline(f"{b} against {a}: {whole}")
+        return Headline(f"{b} against {a}: {whole}", remarks=_failing(judged, None))
     runs = (len(judged.base_runs) or baseline.side.runs, candidate.side.runs)
     if row is None:
         verdict, phrase, remarks = None, _unjudged(change), _noise(baseline, candidate, change, total.ranges)

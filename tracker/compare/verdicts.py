@@ -87,17 +87,20 @@ class Judged(Struct, frozen=True, eq=False):
 
     @property
     def history_words(self) -> tuple[str, ...]:
-        """How the candidate was judged when it came, a sentence; nothing where that is what stands here."""
+        """How the candidate was judged when it came, where that is not what stands here; and what it is back to."""
         found = self.history
-        if found is None or self.base_runs:
+        if found is None:
             return ()
+        returned = (found.returned,) if found.returned else ()
+        if self.base_runs:
+            return returned
         who = f"{found.version} in its history"
         if not found.base_runs:
             return (f"{who}: nothing came before it that it could be judged against.",)
         if found.verdict is None or found.change is None:
             return (f"{who}: the step is not judged.",)
         level = f"the level before it (run {format_numbers(sorted(found.base_runs))})"
-        return (f"{who}: {found.words}, {format_diff(found.change)} against {level}.",)
+        return (f"{who}: {found.words}, {format_diff(found.change)} against {level}.", *returned)
 
     @property
     def remarks(self) -> tuple[str, ...]:

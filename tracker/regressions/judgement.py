@@ -146,7 +146,7 @@ class TrackReader(Struct):
                 partial(
                     regressions.write_version,
                     line=line,
-                    row=judged_row(data, result, order[first - 1], track.rests_on[order[first - 1]]),
+                    row=judged_row(data, state, result, order[first - 1], track.rests_on[order[first - 1]]),
                     levels=stored_levels(state, first, data.there, data.ids, order),
                     verdicts=verdict_columns(data, state, result, order),
                     facts=facts_of(data, result),
@@ -322,8 +322,9 @@ def incidents_of(data: Track, state: TrackState, result: VersionResult, order: S
         )  # fmt: skip
 
 
-def judged_row(data: Track, result: VersionResult, version: int, rests_on: bytes) -> JudgedRow:
-    """The row of a version: its runs, those that its step was judged against, and what its gate needs.
+def judged_row(data: Track, state: TrackState, result: VersionResult, version: int, rests_on: bytes) -> JudgedRow:
+    """The row of a version: its runs, those that its step was judged against, and what its gate needs. `state`: after
+    the version.
 
     `net`: change by the operators that were found in it, as a share of the step; `peak`: rise of peak memory.
     """
@@ -339,7 +340,12 @@ def judged_row(data: Track, result: VersionResult, version: int, rests_on: bytes
         if last.any():
             rises.append(float(logs[now.new].mean() - logs[last].mean()))
         peaks.append(float(np.nan_to_num(np.expm1(min(rises)))))
-    is_step = len(kind) > 0 and kind[row] == KindCode.STEP
+    word = None
+    if len(kind) > 0 and kind[row] == KindCode.STEP:
+        word = Verdict(int(result.judged.verdict[row])).name
+        if now.is_single and word == Verdict.SUSPECT.name:
+            # it may be the run that decides those before it
+            word = decided_word(state, now.version, row) or word
     return JudgedRow(
         version_id=version,
         rests_on=rests_on,
@@ -348,7 +354,7 @@ def judged_row(data: Track, result: VersionResult, version: int, rests_on: bytes
         step_before_ns=step[0],
         step_after_ns=step[1],
         shared_factor=float(result.now.window.shift[result.now.new].mean()),
-        step_verdict=Verdict(int(result.judged.verdict[row])).name if is_step else None,
+        step_verdict=word,
         net=sum(one.contribution for one in found),
         peak=max(peaks, default=0.0),
     )

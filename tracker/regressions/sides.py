@@ -66,7 +66,8 @@ def gate_of(
 
 class InHistory(Struct, frozen=True):
     """How the step of a version was judged when it came. `verdict`: None where it has none; `change`: against the runs
-    `base_runs` of the level before it, a ratio, None where that is not known. Of a version of one run that others
+    `base_runs` of the level before it, a ratio, None where that is not known. `returned`: a finding of the step that was
+    over in it, a sentence. Of a version of one run that others
     decided, `since`: an older version with which its change began; `decided_by`: the version whose runs decided.
     """
 
@@ -76,6 +77,7 @@ class InHistory(Struct, frozen=True):
     base_runs: tuple[int, ...]
     since: str = ""
     decided_by: str = ""
+    returned: str = ""
 
     @property
     def words(self) -> str:
@@ -195,10 +197,10 @@ def _stored(connection: Connection, track: TrackRuns, row: JudgedRow) -> SideVer
     gates, host = _stored_gates(connection, track, row, said, rows)
     excused = frozenset(_key(one) for one in rows if one.excused)
     shift = None if not row.shared_factor else float(np.expm1(row.shared_factor))
-    older = [one for one in rows if not one.excused and one.version_id != row.version_id and SIGNS[one.direction] > 0]
+    older = [one for one in rows if not one.excused and not _is_news(track, row, one) and SIGNS[one.direction] > 0]
     still = _still(connection, track, older, candidate)
     history = in_history(connection, track, row)
-    own = [one for one in rows if row.version_id in (one.version_id, one.decided_version_id)]
+    own = [one for one in rows if _is_news(track, row, one)]
     marks = marks_of(connection, own)
     return SideVerdicts(said, track.limits, track.thresholds, shift, gates, host, base, still, excused, history, marks)
 
@@ -248,18 +250,33 @@ def in_history(connection: Connection, track: TrackRuns, row: JudgedRow) -> InHi
     """How the step of a version was judged when it came."""
     step = _step_of(_said(connection, track, row, kind="run"))
     version, base = track.labels[row.version_id], tuple(map(int, row.base_runs.split()))
+    returned = _returned(connection, track, row.version_id)
     if step is None:
-        return InHistory(version, None, None, base)
+        return InHistory(version, None, None, base, returned=returned)
     change = None if np.isnan(step["change"]) else float(step["change"])
     if step["verdict"] != NOT_CONFIRMED and step["verdict"] not in _CHANGED:
-        return InHistory(version, step["verdict"], change, base)
+        return InHistory(version, step["verdict"], change, base, returned=returned)
     levels = regressions.levels_of(connection, track.line, [row.version_id])[row.version_id]
     at = np.flatnonzero(levels.series_ids == step["series_id"])
     level, by = (int(own[at[0]]) if len(at) else BEGINNING for own in (levels.levels, levels.settled))
     is_waiting = level not in (row.version_id, step["level_version_id"], BEGINNING)
     since = track.labels.get(level, "") if is_waiting and step["verdict"] in _CHANGED else ""
     decided_by = track.labels.get(by, "") if by != row.version_id else ""
-    return InHistory(version, step["verdict"], change, base, since, decided_by)
+    return InHistory(version, step["verdict"], change, base, since, decided_by, returned)
+
+
+def _returned(connection: Connection, track: TrackRuns, version_id: int) -> str:
+    """What a version is back to, where a finding of the step was over in it; "" where none was."""
+    label = {run.run_id: run.version for run in track.runs}
+    for row in regressions.findings_of_track(connection, track.line):
+        is_step = row.kind == "run" and row.name in STEP
+        if not is_step or row.ended_version_id != version_id or row.base_state not in ("recovered", "taken back"):
+            continue
+        before = [label[run] for run in map(int, row.baseline_runs.split()) if run in label]
+        end = "over" if SIGNS[row.direction] > 0 else "gone"
+        where = f"Back to the level of {before[-1]}" if before else "Back to the level before"
+        return f"{where}: the {row.direction} of {row.version} (I-{row.incident_id}) is {end}."
+    return ""
 
 
 def _judged_version(connection: Connection, run_ids: Sequence[int]) -> tuple[TrackRuns | None, JudgedRow | None]:
@@ -296,7 +313,7 @@ def _stored_gates(
     """
     is_peak_excused = any(one.excused and one.kind == "run" and one.metric.endswith("bytes") for one in rows)
     every = [one for one in rows if not one.excused]
-    new = [one for one in every if row.version_id in (one.version_id, one.decided_version_id)]
+    new = [one for one in every if _is_news(track, row, one)]
     gates = {}
     for word, own in zip(FAIL_ON, (new, every), strict=True):
         found = [(one.kind, one.name, SIGNS[one.direction]) for one in own]
@@ -419,6 +436,12 @@ def _open_in(connection: Connection, track: TrackRuns, version_id: int) -> list[
         if place.get(row.version_id, last) <= at
         and (row.ended_version_id is None or place.get(row.ended_version_id, last) > at)
     ]  # fmt: skip
+
+
+def _is_news(track: TrackRuns, row: JudgedRow, finding: Any) -> bool:
+    """Whether a finding that is open in a version is one of it: it began there, or its runs took part in deciding."""
+    decided = track.place.get(finding.decided_version_id, 0)
+    return finding.version_id == row.version_id or decided >= track.place[row.version_id]
 
 
 def _key(row: Any) -> Key:
