@@ -66,9 +66,9 @@ def gate_of(
 
 class InHistory(Struct, frozen=True):
     """How the step of a version was judged when it came. `verdict`: None where it has none; `change`: against the runs
-    `base_runs` of the level before it, a ratio, None where that is not known. `returned`: a finding of the step that was
-    over in it, a sentence. Of a version of one run that others
-    decided, `since`: an older version with which its change began; `decided_by`: the version whose runs decided.
+    `base_runs` of the level before it, a ratio, None where that is not known. `returned`: a sentence on a finding of
+    the step that was over in it. Of a version of one run that others decided, `since`: an older version with which its
+    change began; `decided_by`: the version whose runs decided.
     """
 
     version: str
