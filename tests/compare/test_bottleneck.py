@@ -65,6 +65,15 @@ def test_the_thresholds_are_those_of_the_method(store: Store, busy_ns, loading_n
     assert (found.missing, found.thresholds) == ((), THRESHOLDS)
 
 
+@pytest.mark.parametrize(("waits_ns", "bound"), [(250, "host"), (249, "mixed"), (0, "mixed")])
+def test_device_that_waits_for_its_own_work_is_no_matter_of_the_host(store: Store, waits_ns, bound):
+    """It idles for 500 of 1000 ns: for the host in `waits_ns` of them, else for launched work that waits."""
+    step = device(500, 0, e2e_ns=1000)
+    waiting = replace(step, breakdown=replace(step.breakdown, host_idle_ns=waits_ns))
+    found = of(store, [waiting])
+    assert (found.bound, found.host_idle_share) == (bound, waits_ns / 1000)
+
+
 def exchanging(busy_ns: int, exposed_ns: int, loading_ns: int = 0):
     """A step of 1000 ns in which the device works for `busy_ns`, of which communication is exposed for `exposed_ns`."""
     whole = breakdown(

@@ -378,6 +378,18 @@ def test_api_calls_are_summed_by_level_and_name(store):
     )
 
 
+def test_idle_time_is_summed_by_cause_and_place(store):
+    save(store, steps=2, idle=[("data loading", "next", 30), ("dependency", "gemm", 5)])
+    same_table(
+        queries.idle(store, [1]).frame,
+        """
+        cause        place  ns  gaps
+        data_loading next   60  2
+        dependency   gemm   10  2
+        """,
+    )
+
+
 def test_columns_keep_their_dtypes_without_rows_and_without_values(store):
     save(store)
     for question in (*DETAILS, "kernel_metrics", "op_tree", "memory_curve", "captures", "steps", "facts", "sources"):

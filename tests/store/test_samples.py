@@ -166,6 +166,18 @@ def test_kernels_collectives_memory_and_api_are_families_of_their_own(store):
     )
 
 
+def test_idle_time_has_a_series_by_cause_all_places_together(store):
+    save(store, steps=2, idle=[("data loading", "next", 30), ("data loading", "iter", 20), ("unknown", "", 7)])
+    found = samples(store, kind="run")
+    same_table(
+        found[found["metric"] == "idle_cause_ns"],
+        """
+        metric        name               per_step  share
+        idle_cause_ns idle:_data_loading 50        0.05
+        """,
+    )
+
+
 def test_the_run_as_a_whole_has_series_too(store):
     save(store, steps=3, step_ns=1000, e2e_ns=500, peak_allocated_bytes=64)
     same_table(

@@ -58,17 +58,20 @@ def bottleneck(side: Loaded) -> Bottleneck:
         traced = side.captures.known("kernel_count").any()  # a log knows of no device, and not that there is none
         missing.append(_NO_DEVICE if traced and (side.captures["timeline"] == "host").all() else _NO_SPAN)
     exposed = _share(side, "exposed_communication_ns", "whole_ns")
+    host_idle = _host_idle(side)
     return Bottleneck(
-        _bound(gain, exposed, utilisation),
+        _bound(gain, exposed, utilisation, host_idle),
         loading, utilisation, gain, tuple(missing), THRESHOLDS, side.measured_by, _outside_steps(side, times), exposed,
+        host_idle,
     )  # fmt: skip
 
 
-def _bound(gain: float | None, exposed: float | None, utilisation: float | None) -> str | None:
+def _bound(gain: float | None, exposed: float | None, utilisation: float | None, host_idle: float | None) -> str | None:
     """Data loading in which the device idles first: the host would be blamed for it. Where the device works meanwhile,
     a faster loader changes nothing.
 
-    Then communication: a device that waits in a collective counts as one that works.
+    Then communication: a device that waits in a collective counts as one that works. A device that does nothing is the
+    host's matter where it mostly waits for launches: else launched work waits for other work of the device.
     """
     if gain is not None and gain > THRESHOLDS["input_bound_above"]:
         return "input"
@@ -77,7 +80,7 @@ def _bound(gain: float | None, exposed: float | None, utilisation: float | None)
     if utilisation is None:
         return None
     if utilisation < THRESHOLDS["host_bound_below"]:
-        return "host"
+        return "host" if host_idle is None or host_idle >= (1 - utilisation) / 2 else "mixed"
     return "device" if utilisation > THRESHOLDS["device_bound_above"] else "mixed"
 
 
@@ -85,6 +88,13 @@ def _share(side: Loaded, part: str, whole: str) -> float | None:
     """Of the numbers that the overall table shows."""
     numbers = step_numbers(side)
     return numbers[part] / numbers[whole] if part in numbers and numbers.get(whole) else None
+
+
+def _host_idle(side: Loaded) -> float | None:
+    """Return the share of the steps in which nothing was launched for the device; None where launches are not known."""
+    of_device = side.steps.taken(side.steps["timeline"] == "device")
+    runs, (whole, waits, ranks), steps = _known(of_device, "whole_ns", "host_idle_ns", "rank")
+    return _number(side, runs, ranks, waits * steps, whole * steps, steps) if len(runs) else None
 
 
 def _utilisation(side: Loaded, times: _Times) -> float | None:

@@ -149,6 +149,16 @@ def _idle_causes(side: Loaded) -> Columns:
     return with_share(of_rows(side, sums, fine, ("cause",), "ns"), "ns")
 
 
+def _queues(table: Columns) -> Columns:
+    """Return how far ahead of the device each stream is launched: means over its kernels."""
+    kernels = table.reals("kernels")
+    return (
+        table.having(mean_lead_ns=table.reals("lead_ns") / kernels, queued_share=table.reals("queued") / kernels)
+        .without("lead_ns")
+        .without("queued")
+    )
+
+
 def _with_spread(side: Loaded) -> Columns:
     """The steps with `shortest_ns` and `longest_ns`: of a row that is the mean of several steps NA, unless the source
     names the shortest and the longest of them.
@@ -234,6 +244,7 @@ def _tables(side: Loaded, options: ShowOptions, by: Sequence[str]) -> Tables:
         "memory": _with_allocators(*allocated),
         "api": _large(asked(queries.api), ["total_ns"], least),
         "idle": with_share(asked(queries.idle), "ns"),
+        "queues": _queues(asked(queries.queue)),
         "modules": modules,
         "kernel_metrics": _kernel_metrics(side, options, kernels),
         "communication_links": links.of_side(side, options, by, in_steps=in_steps).without("run_id"),

@@ -29,7 +29,7 @@ from .events import (
     Strings,
     empty,
 )
-from .idle_causes import IDLE_CAUSES, IDLE_REASONS, IdleCause
+from .idle_causes import IDLE_CAUSES, IDLE_REASONS, IDLE_SERIES, IdleCause
 from .rows import (
     CALL_COLUMNS,
     GROUP_COLUMNS,
@@ -80,6 +80,7 @@ __all__ = [
     "I64",
     "IDLE_CAUSES",
     "IDLE_REASONS",
+    "IDLE_SERIES",
     "INCOMPLETE_SETTING",
     "LOST_DEVICE",
     "LOST_HOST",

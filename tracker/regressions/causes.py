@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from tracker.columns import Columns
 from tracker.detect import DEFAULTS
-from tracker.profile import OF_A_RUN, OF_THE_CODE
+from tracker.profile import IDLE_SERIES, OF_A_RUN, OF_THE_CODE
 from tracker.regressions.track import TrackRuns
 from tracker.results import CONFIRMED_STATES, REPLACED_BY, TOP_LEVEL
 from tracker.store import Store, queries
@@ -89,7 +89,8 @@ def mark_cause(row: Row) -> None:
     )  # fmt: skip
     cause = slower if worse else faster
     if row["kind"] in ("run", "memory"):
-        cause = _OF_RUN.get(row["name"], "") if row["kind"] == "run" else "memory"
+        own = row["name"].removeprefix(IDLE_SERIES) if row["name"].startswith(IDLE_SERIES) else ""
+        cause = _OF_RUN.get(row["name"], own) if row["kind"] == "run" else "memory"
     elif row["change"] == "gradual":
         cause = "gradual slowdown"
     row |= {"cause": cause, "by_calls": by_calls, "by_time_per_call": per_call}

@@ -49,14 +49,14 @@ _OF_KIND: Final = {
 }  # fmt: skip
 _TIMED_ON_HOST: Final = frozenset({
     "host_self_ns", "duration_ns", "mean_step_ns", "e2e_ns", "idle_ns", "data_loading_ns", "data_loading_idle_ns",
-    "host_idle_ns", "samples_per_second",
+    "host_idle_ns", "idle_cause_ns", "samples_per_second",
     # parts of a time line that grow and shrink with the gaps which the host leaves between kernels
     "exposed_communication_ns", "exposed_copy_ns", "exposed_ns",
 })  # fmt: skip
 
 _IN_WINDOWS: Final = frozenset({
     "duration_ns", "mean_step_ns", "compute_ns", "exposed_communication_ns", "exposed_copy_ns", "idle_ns",
-    "data_loading_ns", "data_loading_idle_ns", "host_idle_ns",
+    "data_loading_ns", "data_loading_idle_ns", "host_idle_ns", "idle_cause_ns",
 })  # fmt: skip
 """Metrics of a run that are measured between the beginning and the end of a step."""
 

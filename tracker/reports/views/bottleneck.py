@@ -72,6 +72,9 @@ def _parts(found: Bottleneck) -> list[str]:
         if not low <= works <= high:
             side = f"below {percent(low)}" if works < low else f"above {percent(high)}"
         parts.append(f"the device works {share(works)} of {_WHOLES[found.utilisation_of]} ({side})")
+        waits = found.host_idle_share
+        if waits is not None and works < low:
+            parts.append(f"it waits for the host in {share(waits)}")
     return parts
 
 
@@ -81,7 +84,7 @@ def record(found: Bottleneck | None) -> dict[str, Any] | None:
         return None
     numbers = (
         "data_loading_share", "device_utilisation", "possible_gain_share", "utilisation_of", "outside_steps_share",
-        "communication_share", "missing", "thresholds",
+        "communication_share", "host_idle_share", "missing", "thresholds",
     )  # fmt: skip
     return {"class": found.bound, **{name: plain(getattr(found, name)) for name in numbers}}
 

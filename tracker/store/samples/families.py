@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracker.profile import MISSING, Breakdown, StepRow, Table
+from tracker.profile import IDLE_SERIES, MISSING, Breakdown, IdleCause, StepRow, Table
 from tracker.store.bulk import clean, cleaned
 from tracker.store.samples.words import SUMMARY, UNPROFILED
 from tracker.units import format_bytes
@@ -35,6 +35,9 @@ RUN_LEVEL: Final[Mapping[str, str]] = {
     "throughput": THROUGHPUT,
 }
 """Name of a run-level series -> the field of a breakdown that it follows."""
+
+IDLE_CAUSE: Final = "idle_cause_ns"
+"""Metric of the series of whole runs that say why the device idles, all places of a cause together."""
 
 MEAN_STEP: Final = ("mean_step_ns", "mean step")
 """Metric and name of the series of the mean over all steps, in which slow steps show that the median leaves out."""
@@ -125,6 +128,7 @@ def families(rows: RankRows) -> Iterator[Family]:
         "communication": _communication,
         "memory": _memory,
         "api": _api,
+        "idle": _idle,
     }
     for table, read in readers.items():
         if table in rows.tables and len(rows.tables[table]["step"]):
@@ -190,6 +194,13 @@ def _memory(rows: RankRows, table: Table) -> Iterator[Family]:
     keys, code = _coded(zip(names, shapes, strict=True), lambda pair: SeriesKey("memory", metric, *pair))
     at = _whole(table["op_key"])
     yield Family(keys, code[at], _whole(table["step"]), _whole(table["bytes"]), _whole(table["calls"]))
+
+
+def _idle(rows: RankRows, table: Table) -> Iterator[Family]:
+    """Idle time of the device by cause, parts of the step; what nobody says why is in its idle time alone."""
+    causes = [None if cause == IdleCause.UNKNOWN.word else cause for cause in table["cause"]]
+    keys, code = _coded(causes, lambda cause: SeriesKey(RUN, IDLE_CAUSE, f"{IDLE_SERIES}{cause}", "", rows.way))
+    yield Family(keys, code, _whole(table["step"]), _whole(table["ns"]), None)
 
 
 def _api(rows: RankRows, table: Table) -> Iterator[Family]:

@@ -19,9 +19,10 @@ _QUESTIONS: Final[Mapping[str, str]] = {
     "communication": "sample_communication",
     "memory": "sample_memory",
     "api": "sample_api",
+    "idle": "sample_idle",
 }
 _KEYS: Final[Mapping[str, str]] = {"op_key": "sample_op_keys", "kernel_key": "sample_kernel_keys"}
-_TEXTS: Final = frozenset({"category", "kind", "group_role", "level", "name"})
+_TEXTS: Final = frozenset({"category", "cause", "kind", "group_role", "level", "name"})
 
 
 def ranks_of(connection: Connection, run_id: int, *, but: Set[int] = frozenset()) -> list[RankRows]:
