@@ -143,7 +143,7 @@ def test_some_ranks_of_many_are_compared_among_themselves(store):
 
 def test_too_few_steps_convict_nobody(store):
     found = cluster(store, job(store, {number: times[:2] for number, times in SLOW.items()}))
-    assert (found.headline, found.verdict) == ("no rank can be called slow by 2 steps", "")
+    assert (found.headline, found.verdict) == ("2 steps are too few to call a rank slow: record 3 or more", "")
     assert any("2 steps in common" in one for one in found.missing)
 
 

@@ -65,10 +65,10 @@ def _reason(own: Files, groups: Sequence[Files], files: Files) -> str:
         parts = ["one file"]
     if first[0].capture.rank is None and len(groups) > 1:
         if len(first) == 1:
-            return "it names no rank, so it is a run of its own"
+            return "the file does not say which rank it is, so it is a run by itself"
         return (
-            f"it names no rank: its {len(first)} devices are the ranks of a run of its own; where other files are of "
-            "the same job, ingest them with --as-run"
+            f"the file does not say which rank it is: its {len(first)} devices are the ranks of one run; where other "
+            "files are of the same job, ingest them with --as-run"
         )
     others = [files[next(iter(other))] for other in groups if other is not own]
     others = [other for other in others if other[0].capture.rank is not None]  # the rest say so of themselves

@@ -217,8 +217,10 @@ def _answer(
         return "no rank can be compared with another", "", ()
     steps = max(len(stage.steps) for stage in known)
     if steps < FEWEST_STEPS:
-        of = counted(steps, "step") if steps else "steps that not all ranks have"
-        return f"no rank can be called slow by {of}", "", ()
+        if not steps:
+            return "no step is in all ranks: none can be called slow", "", ()
+        few = f"{counted(steps, 'step')} {'is' if steps == 1 else 'are'} too few to call a rank slow"
+        return f"{few}: record {FEWEST_STEPS} or more", "", ()
     return "no rank holds the others back", "", ()
 
 

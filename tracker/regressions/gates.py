@@ -18,7 +18,7 @@ WHY: Final = {
     "step": "the step got slower",
     "peak memory": "peak memory rose by {peak}",
     "net of the operators": "the operators found got slower by {net} of the step",
-    "suspect": "the step may be slower: the next runs decide",
+    "suspect": "the step may be slower: one more run of the version decides",
     "runs": "the step has no verdict: too few runs before or in it",
     "incomplete": "the step has no verdict: it rests on records that were lost or cannot be",
     "slow host": "{host}",

@@ -127,7 +127,7 @@ class Contribution(Struct, frozen=True):
     rest (medians do not add up; on a device several kernels at the same time). `share`: delta_ns / the total's, None
     where that is 0. `input_shapes`: of a finding (`other shapes`: the others of its operator), or of what carries most
     of the change. `why`: slower per call, faster per call, more calls, fewer calls, new, gone, replaced, renamed or
-    fused, ...; "" for others, parts and rest.
+    fused, ...; of a part what it means: no operator runs, waits for data, ...; "" for others and rest.
     """
 
     kind: str
