@@ -148,6 +148,15 @@ def rule_table() -> str:
     )
 
 
+def idle_table() -> str:
+    """The causes of idle time."""
+    from tracker.profile import IDLE_CAUSES, IDLE_REASONS
+
+    lines = ["| cause | what it says |", "|---|---|"]
+    lines += [f"| {cause} | {reason} |" for cause, reason in zip(IDLE_CAUSES, IDLE_REASONS, strict=True)]
+    return "\n".join(lines)
+
+
 def check_table() -> str:
     """Return the checks of a capture: what each counts, what it forbids, and what to record instead."""
     from tracker.timeline.checks import CHECKS
@@ -341,6 +350,7 @@ SECTIONS: Mapping[str, Callable[[], str]] = {
     "slurm": partial(example, "slurm_epilog.sh", "sh"),
     "github": partial(example, "github.yml", "yaml"),
     "checks": check_table,
+    "idle": idle_table,
     "gitlab": partial(example, "gitlab.yml", "yaml"),
 }
 

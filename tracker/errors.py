@@ -90,6 +90,10 @@ class StoreError(TrackerError):
     """A database that cannot be opened, is too old, too new, locked or read-only."""
 
 
+NO_DATABASE: Final = "there is no database at"
+"""How the problem of a StoreError begins where its database is not there."""
+
+
 class NewerStoreError(StoreError):
     """A database that a newer program has changed: this one must not write into it, now or later."""
 

@@ -1,5 +1,5 @@
-"""Idle time of the device has a cause and a place. Runs that were read before it have no rows: their idle time is known,
-and not why.
+"""Idle time of the device has a cause and a place, and kernels a lead before they start. Runs that were read before it
+have no rows: their idle time is known, and not why.
 """
 
 from __future__ import annotations
@@ -21,4 +21,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    op.get_bind().exec_driver_sql("DROP TABLE idle")
+    for table in ("queue", "idle"):
+        op.get_bind().exec_driver_sql(f"DROP TABLE {table}")

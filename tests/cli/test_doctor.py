@@ -181,8 +181,8 @@ def test_a_file_of_several_devices_that_names_no_rank_has_a_rank_for_each(tmp_pa
         write_export(tmp_path / f"{name}.sqlite", tables)
     runs = examine([tmp_path]).runs
     why = (
-        "it names no rank: its 2 devices are the ranks of a run of its own; where other files are of the same job, "
-        "ingest them with --as-run"
+        "the file does not say which rank it is: its 2 devices are the ranks of one run; where other files are "
+        "of the same job, ingest them with --as-run"
     )
     assert [(run.ranks, run.reason) for run in runs] == [((0, 1), why)] * 2
     assert [run.reason for run in examine([tmp_path / "before.sqlite"]).runs] == ["one file"]

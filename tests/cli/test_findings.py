@@ -80,7 +80,7 @@ def test_explain_shows_a_replacement_as_the_list_does(tracker, db):
     row = next(row for row in rows if row["cause"].startswith("replaced"))
     found = json.loads(tracker("explain", str(row["finding_id"]), "--format", "json", "--db", db).out)
     assert found["finding"] == row
-    assert found["notes"][0].startswith("Tests and runs are of aten::mul, the largest part of it: ")
+    assert found["notes"][0].startswith("The tests and runs below are those of aten::mul, the largest operator of ")
 
 
 def test_the_parts_of_a_step_are_those_of_the_rows(tracker, db):

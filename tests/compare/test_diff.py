@@ -282,7 +282,7 @@ def test_a_side_of_different_models_is_refused(store: Store):
     found = diff(store, "v1", "run:1")
     assert found.is_refused
     assert found.explanation.headline.endswith(
-        "the 2 runs of v1 have few operators in common, as different models have: name one run:ID"
+        "the 2 runs of v1 have few operators in common, as different models have. Name one run of v1 (run:ID)"
     )
 
 

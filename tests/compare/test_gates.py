@@ -72,7 +72,7 @@ def test_one_run_against_one_is_exit_4(store):
     runs(store, "v1", count=1)
     runs(store, "v2", SLOW, start=1, count=1)
     found = gate(store, "v1", "v2")
-    assert found.code == 4 and found.because.startswith("1 run against 1: a verdict needs")
+    assert found.code == 4 and found.because.startswith("One run each: no verdict on the time")
 
 
 def test_the_first_runs_of_a_track_are_exit_4(store):
@@ -89,7 +89,7 @@ def test_a_suspect_of_the_step_is_exit_4_and_one_of_an_operator_alone_0(store):
     assert (found.code, names(found, "suspect")) == (0, ["op07"])
     runs(store, "v3", {"op07": 3.0}, start=4, count=1)
     found = gate(store, "v1", "v3")
-    assert (found.code, found.because) == (4, "the step may be slower: the next runs decide")
+    assert (found.code, found.because) == (4, "the step may be slower: one more run of the version decides")
     assert names(found, "suspect")[:2] == ["Step time", "op07"]
 
 

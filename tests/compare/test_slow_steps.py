@@ -30,7 +30,8 @@ def test_a_slow_step_is_named_with_its_cost(memory_store: Store):
     found = diff(memory_store, "v1", "v1")
     values = found.overall.set_index("metric")["baseline_value"]
     assert (values["step_ns"], values["mean_step_ns"], values["slow_steps"]) == (20, 40, 1)
-    note = "1 step took more than 1.2 times the median, up to 4.50 times; the mean step is 20 ns longer."
+    note = "1 step took more than 1.2 times the median, up to 4.50 times; "
+    note += "they make the mean step 20 ns longer than the median step."
     assert f"v1: {note}" in found.notes
     assert note in show(memory_store, "v1").notes
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.factories import save
 from tests.regressions.made import runs
-from tracker.compare import diff
+from tracker.compare import diff, diffs
 from tracker.profile import Device
 from tracker.regressions.judgement import lines_of, update
 from tracker.results import VERDICT_COLUMNS, DiffOptions
@@ -98,7 +98,7 @@ def test_one_new_run_makes_suspects_only(store):
     result = diff(store, "v1", "v2")
     assert verdicts(result.ops, "op07") == ["SUSPECT"]
     assert result.judgement.sentences[0] == (
-        "Judged for this comparison alone: 1 run against 5: suspects only, the next 2 runs decide."
+        "Judged for this comparison alone: 1 run against 5: suspects only, 1 more run of v2 decides."
     )
     assert causes(result)[0] == ("op07", "SUSPECT", "slower per call")
 
@@ -109,37 +109,65 @@ def test_one_run_against_one_gives_ratios_only(store):
     result = diff(store, "v1", "v2")
     assert nothing_judged(result)
     assert result.judgement.sentences == (
-        "1 run against 1: a verdict needs 2 more runs of the baseline and 1 more run of the candidate.",
+        "One run each: no verdict on the time; a verdict needs 2 more runs of the baseline and 1 more run of the "
+        "candidate.",
     )
 
 
-def test_one_run_against_one_is_judged_as_its_track_was(store):
+def test_a_single_run_alone_is_judged_as_its_track_was(store):
     """Each version has one run: the level before them has 6, which tell a change of one run from noise."""
     runs(store, "v1", count=4)
     runs(store, "v2", start=4, count=1)
     runs(store, "v3", start=5, count=1)
     runs(store, "v4", {"op07": 1.2, "op08": 1.002}, start=7, count=1)
     update(store, lines_of(store))
-    result = diff(store, "v3", "v4")
+    (result,) = diffs(store, ["v4"])
     assert verdicts(result.ops, "op07", "op08") == ["SUSPECT", "UNCHANGED"]
     assert verdicts(result.overall, "step_ns") == ["UNCHANGED"]
     assert result.judgement.sentences[0] == (
-        "Judged as in history and findings: 1 run against 6 of the level before (run 1-6): suspects only, the next 2 "
-        "runs decide."
+        "Judged as in history and findings: 1 run against 6 of the level before (run 1-6): suspects only, 1 more "
+        "run of v4 decides."
     )
     assert causes(result)[0] == ("op07", "SUSPECT", "slower per call")
-    assert nothing_judged(diff(store, "v4", "v3")), "the way back is no version of the track"
 
 
-def test_a_headline_says_what_its_verdict_rests_on_where_that_is_another_change(store):
-    """The level is 40 ms; a run of 50 ms is a suspect, and two of 48 ms confirm it: faster than v2, and slower."""
+def test_two_named_sides_of_one_run_have_facts_and_a_history(store):
+    """v4 has gelu, which v3 had not: that is certain. What v4 is to its track stands in one line."""
     runs(store, "v1", count=4)
-    runs(store, "v2", {"op07": 11.0}, start=4, count=1)
-    runs(store, "v3", {"op07": 9.0}, start=5, count=2)
+    runs(store, "v3", start=5, count=1)
+    runs(store, "v4", {"gelu": 2_000_000}, start=7, count=1)
     update(store, lines_of(store))
-    found = diff(store, "v2", "v3").explanation
-    assert found.headline.startswith("v3 ran 4.0 % faster than v2: 49.98 -> 48.00 ms per step")
-    assert (found.verdict, found.remarks) == ("REGRESSED", ("Judged against the level before (run 1-4): +20.0 %.",))
+    result = diff(store, "v3", "v4")
+    assert nothing_judged(result) and nothing_judged(diff(store, "v4", "v3"))
+    assert result.headline.startswith("v4 ran ") and result.headline.endswith("; 1 operator new")
+    assert diff(store, "v4", "v3").headline.endswith("; 1 operator gone")
+    (history,) = [one for one in result.explanation.remarks if one.startswith("v4 in its history: ")]
+    assert history.endswith(" against the level before it (run 1-5).")
+
+
+def test_two_named_sides_answer_for_themselves(store):
+    """v2 is slower than v1, v3 is as v1: as fast as v1, and an improvement in its history, as v2 came before it."""
+    runs(store, "v1", count=6)
+    runs(store, "v2", {"op07": 9.0}, start=6, count=3)
+    runs(store, "v3", start=9, count=3)
+    update(store, lines_of(store))
+    back = diff(store, "v2", "v3").explanation
+    assert back.headline.startswith("v3 is 16.7 % faster than v2: ") and back.verdict == "IMPROVED"
+    same = diff(store, "v1", "v3").explanation
+    assert same.headline.startswith("v3 is as fast as v1: ") and same.verdict == "UNCHANGED"
+    assert same.remarks == (
+        "v3 in its history: IMPROVED, -16.7 % against the level before it (run 7-9).",
+        "Back to the level of v1: the regression of v2 (I-1) is over.",
+    )
+
+
+def test_new_operators_are_a_difference_in_a_step_as_long(store):
+    """relu takes the time of op07: the step is as long, and the work another one."""
+    runs(store, "v1")
+    runs(store, "v2", {"relu": 1_000_000}, start=3, without=("op07",))
+    found = diff(store, "v1", "v2").explanation
+    assert found.verdict == "UNCHANGED"
+    assert "as fast" not in found.headline and found.headline.endswith("; 1 operator new, 1 gone")
 
 
 def test_without_a_level_before_it_one_run_has_no_verdict(store):

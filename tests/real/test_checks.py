@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,15 @@ from msgspec.structs import replace
 
 from tests.real import data
 from tracker import readers
-from tracker.profile import INCOMPLETE_SETTING, Capture, DeviceEvents, DeviceKind, Events
+from tracker.profile import (
+    IDLE_CAUSES,
+    INCOMPLETE_SETTING,
+    Capture,
+    DeviceEvents,
+    DeviceKind,
+    Events,
+    IdleCause,
+)
 from tracker.readers import ReadOptions
 from tracker.timeline import build
 from tracker.timeline.checks import launching_calls
@@ -27,9 +36,45 @@ def captures_below(name: str) -> list[Capture]:
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_untouched_captures_have_no_line(name):
+def test_untouched_captures_have_no_line_and_idle_time_that_adds_up(name):
     for capture in captures_below(name):
-        assert INCOMPLETE_SETTING not in build(capture).settings
+        found = build(capture)
+        assert INCOMPLETE_SETTING not in found.settings
+        assert found.rows is not None
+        idle_ns = {row.step: row.breakdown.idle_ns or 0 for row in found.rows.steps}
+        if found.rows.overall.timeline == "device":
+            assert {step: ns for step, ns in idle_ns.items() if ns} == idle_by_step(found)
+
+
+def idle_by_step(capture: Capture) -> Counter[int]:
+    """The idle time of each step, all causes together."""
+    assert capture.rows is not None
+    table = capture.rows.tables["idle"]
+    sums = Counter[int]()
+    for step, ns in zip(np.asarray(table["step"]).tolist(), np.asarray(table["ns"]).tolist(), strict=True):
+        sums[step] += ns
+    return sums
+
+
+@pytest.mark.parametrize(
+    ("name", "host", "between", "dependency"),
+    [
+        ("pytorch/a100_vs_v100_nccl/test.pt.trace.json.gz", 0.407, 26.33, 0.0),
+        ("pytorch/two_ranks_nccl/rank-0.pt.trace.json.gz", 283.414, 9.66, 388.899),
+    ],
+)
+def test_causes_of_idle_time_are_those_of_the_whole_capture(name, host, between, dependency):
+    """Milliseconds over all steps: what waits for a launch, goes from kernel to kernel, and waits for other work."""
+    (capture,) = captures_below(name)
+    rows = build(capture).rows
+    assert rows is not None
+    table = rows.tables["idle"]
+    sums = Counter[str]()
+    for cause, ns in zip(table["cause"], np.asarray(table["ns"]).tolist(), strict=True):
+        is_host = IdleCause(IDLE_CAUSES.index(str(cause))).is_of_host
+        sums["host" if is_host else str(cause)] += ns
+    found = [round(sums[word] / 1e6, 3) for word in ("host", "between kernels", "dependency")]
+    assert found == [host, between, dependency]
 
 
 def changed(events: Events, rows: np.ndarray, **columns: Any) -> Events:

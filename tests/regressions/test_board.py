@@ -26,7 +26,7 @@ def test_what_is_new_comes_first_with_the_change_since_it_was_good(store):
     runs(store, "v2", {"op07": 11.0}, start=5, count=3)
     update(store, lines_of(store))
     found = board(store)
-    assert found.headline == "2 tracks: 1 with new regressions"
+    assert found.headline == "2 workloads: 1 with new regressions"
     assert [row["workload"] for row in found.tables["lines"].records()] == ["gpt", "bert"]
     slow = line(found, "gpt")
     assert (slow["version"], slow["version_runs"], slow["runs"], slow["step_verdict"]) == ("v2", 3, 8, "REGRESSED")
@@ -45,7 +45,7 @@ def test_a_later_version_keeps_the_change_since_good(store):
     update(store, lines_of(store))
     one = line(board(store), "gpt")
     assert (one["new"], one["open"] > 0) == (0, True)
-    assert board(store).headline == "1 track: 1 with open regressions"
+    assert board(store).headline == "1 workload: 1 with open regressions"
     assert (round(one["good_change"], 2), round(one["previous_change"], 2)) == (0.25, 0.0)
 
 

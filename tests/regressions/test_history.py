@@ -86,17 +86,29 @@ def test_recovered_series_is_back_to_the_level_of_before(store):
     assert known(points["back_to"]) == [None, None, None, None, "v1"]
 
 
-def test_one_run_a_version_is_compared_with_its_own_level(store):
-    """op07 is 50 % slower since v06: v06 is the change, what follows is unchanged against it."""
+def test_single_runs_decided_together_are_one_change(store):
+    """op07 is 50 % slower since v06, which v08 decides; v09 is unchanged against that level."""
     for at in range(1, 10):
         runs(store, f"v{at:02}", {"op07": 1.5} if at > 5 else None, start=at, count=1)
         judge(store)
     points = line(store, "op07", kind="op")
-    assert known(points["verdict"])[5:] == ["REGRESSED", "UNCHANGED", "UNCHANGED", "UNCHANGED"]
-    assert points["change"]["v06"] == pytest.approx(0.5, abs=0.03)
-    assert points["change"][["v07", "v08", "v09"]].abs().max() < 0.03
-    assert points["level_version"][["v06", "v07", "v08", "v09"]].tolist() == ["", "v06", "v06", "v06"]
+    assert known(points["verdict"])[5:] == ["REGRESSED", "REGRESSED", "REGRESSED", "UNCHANGED"]
+    assert known(points["since"])[5:] == [None, "v06", "v06", None]
+    assert known(points["decided_by"])[5:] == ["v08", "v08", None, None]
+    assert points["change"][["v06", "v07", "v08"]].tolist() == pytest.approx([0.5] * 3, abs=0.03)
+    assert abs(points["change"]["v09"]) < 0.03
+    assert points["level_version"][["v06", "v07", "v08", "v09"]].tolist() == ["", "", "", "v06"]
     assert points.index[points["change_point"]].tolist() == ["v06"]
+
+
+def test_single_run_that_later_runs_do_not_confirm_is_no_change(store):
+    """op07 is 50 % slower in v06 alone: v07 says so, and no word calls +50 % unchanged."""
+    for at in range(1, 9):
+        runs(store, f"v{at}", {"op07": 1.5} if at == 6 else None, start=at, count=1)
+        judge(store)
+    points = line(store, "op07", kind="op")
+    assert known(points["verdict"])[5:] == ["NOT_CONFIRMED", "UNCHANGED", "UNCHANGED"]
+    assert (points["decided_by"]["v6"], points["change"]["v6"]) == ("v7", pytest.approx(0.5, abs=0.03))
 
 
 def test_suspect_of_the_newest_run_is_no_lasting_change(store):

@@ -219,4 +219,4 @@ def test_suspects_that_came_back_are_decided_in_each_version(store):
     for at in range(12):
         runs(store, f"v{at:02}", {"op07": 1.5} if 5 <= at < 9 else None, start=at, count=1)
         judge(store)
-    assert words_of(store, "op07")[-7:] == ["REGRESSED", *["UNCHANGED"] * 3, "IMPROVED", *["UNCHANGED"] * 2]
+    assert words_of(store, "op07")[-7:] == [*["REGRESSED"] * 3, "UNCHANGED", *["IMPROVED"] * 2, "UNCHANGED"]

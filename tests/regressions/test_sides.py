@@ -7,10 +7,12 @@ import pytest
 
 from tests.regressions.made import OPS, runs
 from tests.regressions.test_judgement import judge, rows
-from tracker.compare import diff, show
-from tracker.regressions.inbox import findings
+from tracker.compare import diff, gate_of_diff, show
+from tracker.regressions.actions import Word, act
+from tracker.regressions.inbox import findings, found_rows
 from tracker.regressions.sides import NUMBERS, judge_sides, verdicts_of_sides
 from tracker.reports import render
+from tracker.results.verdicts import EXCUSED
 from tracker.store import open_store
 from tracker.store import runs as edits
 from tracker.store.order import order_versions
@@ -31,11 +33,13 @@ def verdict(found, key=OF_OP):
 
 
 @pytest.mark.postgres
-def test_neighbours_have_the_stored_verdicts(store):
+def test_a_version_and_its_level_have_the_stored_verdicts(store):
     three(store)
-    for version, own in (("v2", (4, 5, 6)), ("v3", (7, 8, 9)), ("v4", (10, 11, 12))):
-        found = verdicts_of_sides(store, [own[0] - 3, own[0] - 2, own[0] - 1], own)
-        assert found.base_runs is not None
+    words = []
+    for version, own, base in (("v2", (4, 5, 6), range(1, 4)), ("v3", (7, 8, 9), range(1, 7)),
+                               ("v4", (10, 11, 12), range(2, 10))):  # fmt: skip
+        found = verdicts_of_sides(store, [*base], own)
+        assert found.base_runs == tuple(base)
         stored = rows(
             store,
             "SELECT s.kind, s.metric, s.name, s.input_shapes, s.part, COALESCE(d.decided, d.verdict), d.change "
@@ -43,9 +47,21 @@ def test_neighbours_have_the_stored_verdicts(store):
             f"ON d.version_id = v.id WHERE v.label = '{version}'",
         )
         assert {(*key, verdict(found, key), found.said[key]["change"]) for key in found.said} == {*stored}
-    assert [verdict(verdicts_of_sides(store, base, new)) for base, new in (
-        ((1, 2, 3), (4, 5, 6)), ((4, 5, 6), (7, 8, 9)), ((7, 8, 9), (10, 11, 12)),
-    )] == ["REGRESSED", "UNCHANGED", "IMPROVED"]  # fmt: skip
+        words.append(verdict(found))
+    assert words == ["REGRESSED", "UNCHANGED", "IMPROVED"]
+
+
+def test_neighbours_that_are_no_level_answer_for_themselves(store):
+    """The step of v3 is judged against v1 and v2; against v2 alone it is another comparison, with v3's history."""
+    three(store)
+    found = verdicts_of_sides(store, [4, 5, 6], [7, 8, 9])
+    assert (found.base_runs, verdict(found)) == (None, "UNCHANGED")
+    assert (found.history.version, found.history.verdict, found.history.base_runs) == (
+        "v3",
+        "UNCHANGED",
+        tuple(range(1, 7)),
+    )
+    assert verdicts_of_sides(store, [4, 5, 6], [7, 8]).history is None, "no version"
 
 
 def test_the_level_of_the_step_is_a_baseline_with_stored_verdicts_too(store):
@@ -71,21 +87,53 @@ def test_sides_that_are_no_neighbours_are_judged_by_themselves(store):
 
 def test_a_version_is_judged_by_itself_until_its_newest_run_is_judged(store):
     three(store)
+    level = range(2, 10)
     runs(store, "v4", count=1, start=20)
-    assert verdicts_of_sides(store, [7, 8, 9], [10, 11, 12, 13]).base_runs is None
+    assert verdicts_of_sides(store, level, [10, 11, 12, 13]).base_runs is None
     judge(store)
-    assert verdicts_of_sides(store, [7, 8, 9], [10, 11, 12, 13]).base_runs is not None
+    assert verdicts_of_sides(store, level, [10, 11, 12, 13]).base_runs is not None
     edits.exclude_all(store, [9], "noisy")
-    assert verdicts_of_sides(store, [7, 8], [10, 11, 12, 13]).base_runs is None, "the version before is another"
+    assert verdicts_of_sides(store, level, [10, 11, 12, 13]).base_runs is None, "the version before is another"
 
 
-def test_the_order_of_versions_says_who_is_a_neighbour(store):
+def test_the_order_of_versions_says_what_a_level_is(store):
     three(store)
     workload = rows(store, "SELECT name FROM workload")[0][0]
     order_versions(store, ["v1", "v3", "v2", "v4"], workload=workload)
     judge(store)
     assert verdicts_of_sides(store, [1, 2, 3], [7, 8, 9]).base_runs is not None
     assert verdicts_of_sides(store, [1, 2, 3], [4, 5, 6]).base_runs is None
+
+
+def test_what_users_accepted_after_the_baseline_fails_no_gate(store):
+    """op07 takes five times as long since v2, as intended: v3 against v1 passes, and the row says why."""
+    for number, changed in enumerate((None, {"op07": 5.0}, {"op07": 5.0})):
+        runs(store, f"v{number + 1}", changed, start=3 * number)
+    judge(store)
+    assert gate_of_diff(diff(store, "v1", "v3")).code == 1
+    ids = [row["finding_id"] for row in found_rows(store)]
+    act(store, Word("expect", "ann", 2 * 10**18, "float64"), finding_ids=ids)
+    found = diff(store, "v1", "v3")
+    assert gate_of_diff(found).code == 0
+    assert found.ops.set_index("name").loc["op07", "reason"] == EXCUSED
+    assert gate_of_diff(diff(store, "v2", "v3")).code == 0
+
+
+def test_what_users_said_follows_a_version_to_its_new_label(store):
+    """All runs of v2 become v2b: the regression is one of v2b, and is accepted still."""
+    runs(store, "v1")
+    moved = runs(store, "v2", {"op07": 5.0}, start=3)
+    judge(store)
+    ids = [row["finding_id"] for row in found_rows(store)]
+    act(store, Word("expect", "ann", 2 * 10**18, "float64"), finding_ids=ids)
+    edits.edit_all(store, moved[:1], version="v2b")
+    edits.edit_all(store, moved[1:], version="v2b")
+    judge(store)
+    open_rows = [row for row in found_rows(store) if row["base_state"] == "open"]
+    assert {(row["version"], row["state"]) for row in open_rows} == {("v2b", "expected")}
+    found = diff(store, "v1", "v2b")
+    assert gate_of_diff(found).code == 0
+    assert "ann accepted I-" in " ".join(found.explanation.remarks)
 
 
 def test_the_order_in_which_series_came_does_not_matter(tmp_path):
@@ -155,7 +203,7 @@ def test_a_run_says_what_is_still_slower_than_before_an_older_finding(store):
     judge(store)
     first, third = (show(store, f"run:{run}").notes for run in (1, 7))
     assert third[0].startswith("op07 still "), "names of operators keep their letters"
-    assert third[0].endswith("above v1 (I-1, open since v2), and 1 other finding; tracker findings lists them.")
+    assert third[0].endswith("above v1 (I-1, open since v2); tracker findings has all that is open.")
     runs(store, "v4", start=9)
     judge(store)
     assert not any("I-1" in note for note in (*first, *show(store, "run:7").notes)), "v4 has recovered"

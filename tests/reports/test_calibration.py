@@ -105,7 +105,7 @@ def test_headline_says_what_is_found_and_whether_thresholds_are_quiet(found):
     few = {"proposals": found.tables["proposals"].head(1), "series": table("series", [])}
     quiet = replace(whole, tables=whole.tables | few)
     lines = reports.render(quiet, "text", width=200).splitlines()
-    assert lines[1].endswith("; thresholds are quiet: at most 1 false verdict per comparison")
+    assert lines[1].endswith("; the thresholds give at most 1 false verdict per comparison")
     assert lines[-1] == "Next: tracker calibrate base --workload gpt --details"
 
 

@@ -12,6 +12,7 @@ from tracker.results import OPEN_STATES, STATES, FindingsOptions
 
 INCIDENT = {
     "baseline_step_ns": 100_000_000.0, "candidate_step_ns": 104_000_000.0, "step_delta_ns": 4_000_000.0, "findings": 3,
+    "direction": "regression",
 }  # fmt: skip
 
 
@@ -55,7 +56,7 @@ def test_time_in_no_operator_is_named_by_what_there_is():
 
 def test_what_only_came_is_added_and_no_regression():
     rows = [builders.finding(1, "aten::erf", change="presence")]
-    text = render(builders.findings(rows, [builders.incident(severity="info")]), "text", width=100)
+    text = render(builders.findings(rows, [builders.incident(severity="info")]), "text", width=200)
     assert text.splitlines()[1].endswith(" ADDED") and "\nI-3: NEW, ADDED in v42 " in text
     assert "\nI-3: NEW, REGRESSED in v42 " in render(builders.findings(rows), "text", width=100)
 
@@ -114,10 +115,15 @@ def test_the_step_goes_first_where_it_is_a_finding_itself():
     assert headline(INCIDENT, own) == "the step is 4.0 % slower, 100.00 -> 104.00 ms per step"
 
 
-def test_a_step_that_only_drifts_is_not_the_headline():
+def test_a_step_that_moved_is_the_headline_whatever_its_verdict():
     own = [finding("aten::mm", 3e6), finding("aten::mm", 3e6, kind="op", under=1), finding("aten::add", 1e6)]
     assert headline(INCIDENT, own) == (
-        "aten::mm +3.00 ms (+50.0 %) and 1 more finding; the step itself is no finding (+4.0 %)"
+        "the step is 4.0 % slower, 100.00 -> 104.00 ms per step (no finding itself); aten::mm +3.00 ms (+50.0 %) and 1 "
+        "more finding"
+    )
+    still = {**INCIDENT, "candidate_step_ns": 101e6, "step_delta_ns": 1e6}
+    assert headline(still, own) == (
+        "aten::mm +3.00 ms (+50.0 %) and 1 more finding; the step itself is no finding (+1.0 %)"
     )
 
 

@@ -90,4 +90,8 @@ def test_where_no_launch_is_known_at_all_one_line_says_so_instead_of_a_column():
         and text.count("No launch of them is in the capture") == 1
     )
     text = table(kernel("Add", "Add", "[[1]]", 2, **unlinked), kernel("Mul", "Mul", "[[1]]", 1))
-    assert "launched by" in text and "(unlinked) no launch in the capture" in text and "No launch of them" not in text
+    assert (
+        "launched by" in text
+        and "(unlinked) its launch is not in the capture" in text
+        and "No launch of them" not in text
+    )

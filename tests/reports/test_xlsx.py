@@ -200,7 +200,8 @@ def test_a_run_has_a_sheet_per_table_with_units_in_the_header():
     assert book.sheetnames == [
         "Run", "Overall", "Steps", "RankSummary", "StepSummary", "Operators", "Kernels", "Copies", "KernelTypes",
         "KernelMetrics", "KernelPipes", "Communication", "CommunicationLinks", "LinkTotals", "Memory", "MemoryPeak",
-        "MemoryPeakTotals", "MemoryBlocks", "Modules", "Api", "IdleCauses", "Idle", "Counters", "CounterSummary",
+        "MemoryPeakTotals", "MemoryBlocks", "Modules", "Api", "IdleCauses", "Idle", "Queues", "Counters",
+        "CounterSummary",
         "Efficiency",
         "MemoryCurve", "Facts",
         "Sources",

@@ -107,6 +107,10 @@ def _of_op(at: int, row: Row, steps: float, column: str = "host_self_ns") -> Wor
     )  # fmt: skip
 
 
+_MAIN: Final = 0.5
+"""Of the work of the device: the range that stands for the step."""
+
+
 class Evidence:
     """The numbers of a run that rules ask for. Times are ns per step: means over the steps of a rank for what adds up,
     `step_ns` the number of the step as all commands print it. `microbatches`: None where nothing states them. `fired`:
@@ -240,16 +244,21 @@ class Evidence:
     @cached_property
     def main_range(self) -> str:
         """The outermost range of a program without steps in which the device computes longest; "" where there are
-        steps, or it marks none.
+        steps, it marks none, or less than half of the work is in that range: then the capture is the step.
         """
         if self.has_markers or self.run["format"] != "nsys_sqlite" or not self.studied:
             return ""
         device: dict[str, int] = {}
         for row in self._kernels:
             outer = row["module"].partition("/")[0]
-            if outer and row["category"] != "copy":
+            if row["category"] != "copy":
                 device[outer] = device.get(outer, 0) + row["total_ns"]
-        return max(device, key=lambda name: (device[name], name)) if len(device) > 1 else ""
+        whole_ns = sum(device.values())
+        device.pop("", None)
+        if len(device) < 2:
+            return ""
+        longest = max(device, key=lambda name: (device[name], name))
+        return longest if device[longest] >= _MAIN * whole_ns else ""
 
     def _is_inside(self, row: Row) -> bool:
         return f"{row['module']}/".startswith(f"{self.main_range}/" if self.main_range else "")

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, get_args, get_origin
 
 from tracker import compare
-from tracker.errors import StoreError, UsageError
+from tracker.errors import NO_DATABASE, StoreError, UsageError
 
 if TYPE_CHECKING:
     from tracker.config import Settings
@@ -106,10 +106,17 @@ def reading_for(
         return nullcontext(None if store is None else checked(store))
     try:
         return opened(place, read_only=True)
-    except StoreError:
-        if not all(map(compare.names_path, references)):
-            raise
-        return nullcontext()
+    except StoreError as error:
+        missing = [reference for reference in references if not compare.names_path(reference)]
+        if not missing:
+            return nullcontext()
+        if error.problem.startswith(NO_DATABASE) and compare.may_be_path(missing[0]):
+            # without a database it is most likely a path
+            raise UsageError(
+                f"{missing[0]}: no such file or folder, and {error.problem}",
+                remedy=f"check the path; {error.remedy}",
+            ) from error
+        raise
 
 
 def writing(store: Store | None, *, create: bool = False) -> AbstractContextManager[Store]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final
 
 from msgspec.structs import replace
@@ -14,9 +14,10 @@ from tracker.api.edits import mute_end
 from tracker.cli.options import By, Database, FailOn, Page, Reason, Top
 from tracker.cli.output import emit, finish, plan
 from tracker.errors import UsageError
-from tracker.results import ExplainedIncident, FindingsOptions
+from tracker.reports.views.findings import name_of
+from tracker.results import CONFIRMED_STATES, ExplainedIncident, FindingsOptions
 from tracker.results.options import Option
-from tracker.units import counted, format_moment, format_numbers
+from tracker.units import counted, format_moment, format_numbers, some_of
 
 
 def findings(chosen: FindingsOptions, page: Page, fail_on: FailOn = None, top: Top = None, db: Database = None) -> None:
@@ -203,8 +204,45 @@ def unmute(
 
 
 def _mark(action: str, targets: Sequence[str], db: str | None, **given: Any) -> None:
+    from tracker.regressions.inbox import found_rows
+
     with opened(db) as store:
         done = getattr(api, action)(targets, store=store, **given)
+        rows = found_rows(store) if done else []
     silences = [target for target in targets if target.startswith("silence:")]
-    lines = [f"{counted(len(done), 'finding')} {_DONE[action]}: {format_numbers(done)}"] if done else []
+    lines = _done_lines(action, [row for row in rows if row["finding_id"] in done], rows) if done else []
     emit("\n".join([*lines, *(f"{silence} ended" for silence in silences)]))
+
+
+def _done_lines(action: str, done: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What was marked, what came along with it and why, and whether the step still counts. `rows`: all findings."""
+    numbers = {row["finding_id"] for row in done}
+    named = [row for row in done if row["under"] not in numbers]
+    below = [row for row in done if row["under"] in numbers]
+    names = f" ({some_of([name_of(row) for row in named])})"
+    listed = format_numbers(sorted(row["finding_id"] for row in named))
+    lines = [f"{counted(len(named), 'finding')} {_DONE[action]}: {listed}{names}"]
+    if below:
+        why = some_of(list(dict.fromkeys(_why_below(row) for row in below)))
+        listed = format_numbers(sorted(row["finding_id"] for row in below))
+        lines.append(f"with {'it' if len(named) == 1 else 'them'} {len(below):,} more: {listed} ({why})")
+    incidents = {row["incident_id"] for row in done}
+    steps = [
+        row for row in rows
+        if row["incident_id"] in incidents and row["state"] in CONFIRMED_STATES and row["under"] is None
+        and row["kind"] == "run" and row["name"] in ("step", "e2e")
+    ]  # fmt: skip
+    if action in ("expect", "invalid") and steps:
+        step = steps[0]
+        lines.append(
+            f"the step of {step['version']} still counts, finding {step['finding_id']}: "
+            f"tracker {action} I-{step['incident_id']} takes all of the incident"
+        )
+    return lines
+
+
+def _why_below(row: Mapping[str, Any]) -> str:
+    """Why a finding takes the mark of the one that it is below."""
+    if row["replaced"] is not None:
+        return "what was replaced with it"
+    return "the same time under another name" if row["kind"] == "run" else "its shapes"

@@ -301,7 +301,12 @@ def run_lines(store: Store, results: Sequence[IngestResult]) -> list[str]:
     formats = {name for result in results for name in result.formats}
     rows = []
     for result in results:
-        states = {"already stored": result.already, "ranks added": result.joined, "details restored": result.restored}
+        states = {
+            "already stored": result.already,
+            "ranks added": result.joined,
+            "details restored": result.restored,
+            "another cycle counts": result.renewed,
+        }
         files = list(dict.fromkeys(names[capture.path] for capture in result.captures))
         row = [
             f"run {result.run_id}",
@@ -429,10 +434,11 @@ def meaning(store: Store, results: Sequence[IngestResult], before: Collection[in
 
     `before`: the findings that had recovered before the ingest.
     """
-    changed = [result for result in results if result.created or result.joined]
+    changed = [result for result in results if result.created or result.joined or result.renewed]
     counts = {
         "{} new.": sum(result.created for result in results),
         "Ranks added to {}.": sum(result.joined for result in results),
+        "{} with another cycle now.": sum(result.renewed for result in results),
         "Details of {} restored.": sum(result.restored for result in results),
         "{} already stored, unchanged.": sum(result.already for result in results),
     }
@@ -450,6 +456,7 @@ def _step_changes(store: Store, results: Sequence[IngestResult]) -> list[str]:
     """`v08 (3 runs) is 30.5 % slower than v01.`, a sentence per track and newest version of these runs."""
     from tracker.regressions import judgement
     from tracker.regressions.track import lost_records, named_lines, read_tracks
+    from tracker.reports.cells import deciding_runs
     from tracker.results.verdicts import GLOSSES
 
     added = {result.run_id for result in results}
@@ -469,13 +476,17 @@ def _step_changes(store: Store, results: Sequence[IngestResult]) -> list[str]:
         labels = list(dict.fromkeys(run.version for run in track.runs if run.run_id in against))
         level = f"the level of {labels[0]} to {labels[-1]}" if len(labels) > 1 else "".join(labels)
         verdict = (row and row.step_verdict) or "not judged"
-        base, needed = level or base, track.thresholds.runs_needed(len(against), runs)
+        limits = track.thresholds
+        base = level or base
+        needed = deciding_runs(
+            track.labels[version], max(0, limits.least_new - runs), max(0, limits.least_base - len(against))
+        )
         first, last = (row.step_before_ns, row.step_after_ns) if row else (None, None)
         if base is None:
             who = who if len(lines) == 1 else track.labels[version]  # once for all configurations
             sentences.append(f"{who} is the first version of {track.names['workload']}.")
         elif not (first and last):
-            why = f"too few runs{needed and ', '}{needed}"
+            why = f"too few runs{needed and '; '}{needed}"
             if not needed and lost_records(store, track.runs_of(version)):
                 why = "the profiler lost records of its runs"
             sentences.append(f"{who} is not compared with {base} yet: {why}.")

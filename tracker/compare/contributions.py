@@ -36,6 +36,14 @@ _BESIDE: Final = ("communication", "copy", "memset")
 _STAND_INS: Final = (UNLINKED_OP, NO_OP, NOT_LISTED)
 _EXPLAINED: Final = ("compute_ns", "rest_ns")
 """Parts that operators explain, or that are made anew from all rows."""
+_HIDDEN: Final = {
+    "exposed_communication_ns": "not hidden by compute",
+    "exposed_copy_ns": "not hidden by compute",
+    "data_loading_ns": "waits for data",
+}
+_WHY_ON_HOST: Final = _HIDDEN | {"idle_ns": "no operator runs"}
+_WHY_ON_DEVICE: Final = _HIDDEN | {"idle_ns": "nothing runs on the device"}
+"""Part of the step -> what it means that it takes longer."""
 _NUMBERS: Final = ("baseline_ns", "candidate_ns", "baseline_calls", "candidate_calls")
 
 
@@ -48,9 +56,9 @@ def contributions(
     findings: Sequence[Cause],
     judged: Judged,
 ) -> tuple[Contribution, ...]:
-    """Causes by size, at most 8, of which findings are never left out for others; then all others together, the parts
-    of the step that are no operators, and the rest: their `delta_ns` sum to `delta_ns` exactly. Nothing where a source
-    says at most how long a step took.
+    """Causes by size, at most 8, of which findings are never left out for others, and among them the parts of the step
+    that are no operators; then all others together, and the rest: their `delta_ns` sum to `delta_ns` exactly. Nothing
+    where a source says at most how long a step took.
 
     Causes are operators, all shapes of one together but a shape that is a finding, and what replaced what as one;
     kernels where no operators are known; kinds of work where the devices differ. `tables`: overall, ops (all of them)
@@ -59,30 +67,52 @@ def contributions(
     causes = _causes(sides, tables, renames, {cause.name: cause for cause in findings})
     causes = [_as_judged(cause, judged) for cause in causes]
     causes = [_with_share(cause, delta_ns) for cause in causes if cause.delta_ns]
-    causes.sort(key=lambda cause: (-abs(cause.delta_ns), cause.name))
+    causes.sort(key=_by_size)
     large = [cause for cause in causes if cause.verdict in CHANGED or abs(cause.share or 1.0) >= _LEAST_SHARE]
     chosen = sorted(large, key=lambda cause: cause.verdict not in CHANGED)[:_MOST]
     named = [cause for cause in causes if cause in chosen]
     others = [cause for cause in causes if cause not in named]
-    rows = list(named)
+    rows = sorted([*named, *_parts(sides, tables["overall"], parts, delta_ns, judged)], key=_by_size)
     if others:
         together = fsum(cause.delta_ns for cause in others)
         what = {"kernel": "kernels", "category": "kinds of work"}.get(others[0].kind, "operators")
         rows.append(Contribution("others", what, together, count=sum(max(1, cause.count) for cause in others)))
-    waiting = _waits_for_data(tables["overall"], parts, delta_ns)
-    rows += [
-        Contribution(
-            "part", part.title, part.delta_ns, baseline_ns=part.baseline_ns, candidate_ns=part.candidate_ns,
-            metric=part.name, why="waits for data" if part.name == waiting else "",
-        )
-        for part in parts
-        if part.name not in _EXPLAINED and (part.delta_ns or part.name == "whole_ns")
-    ]  # fmt: skip
     if delta_ns is None:
         return tuple(rows)
     rest = fsum([delta_ns, *(-row.delta_ns for row in rows)])
     rows += [Contribution("rest", "", rest)] if abs(rest) >= 1 else []
     return tuple(_with_share(row, delta_ns) for row in rows)
+
+
+def _by_size(row: Contribution) -> tuple[float, str]:
+    return -abs(row.delta_ns), row.name
+
+
+def _parts(
+    sides: tuple[Loaded, Loaded], overall: Columns, parts: Sequence[Part], delta_ns: float | None, judged: Judged
+) -> list[Contribution]:
+    """The parts of the step that no operator explains, each with what it means, and its verdict where it changed."""
+    on_device = any(side.side.timeline == "device" for side in sides)
+    why = _WHY_ON_DEVICE if on_device else _WHY_ON_HOST
+    waiting = _waits_for_data(overall, parts, delta_ns)
+    found = []
+    for part in parts:
+        if part.name in _EXPLAINED or not (part.delta_ns or part.name == "whole_ns"):
+            continue
+        row = judged.of_part(part.name)
+        found.append(
+            Contribution(
+                "part",
+                part.title,
+                part.delta_ns,
+                verdict=row["verdict"] if row is not None and row["verdict"] in CHANGED else None,
+                why="waits for data" if part.name == waiting else why.get(part.name, ""),
+                baseline_ns=part.baseline_ns,
+                candidate_ns=part.candidate_ns,
+                metric=part.name,
+            )
+        )
+    return found
 
 
 def _waits_for_data(overall: Columns, parts: Sequence[Part], delta_ns: float | None) -> str:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from tracker.columns import Columns, objects
 from tracker.compare import reduction
+from tracker.compare.certain import facts_of
 from tracker.compare.contributions import contributions
 from tracker.compare.headline import Total, headline
 from tracker.compare.incomplete import remarks_on_incomplete_captures
@@ -79,8 +80,8 @@ def explain(
     renames = find_renames(baseline, candidate, ops)
     parts = _parts(baseline, candidate, before, after, metric)
     ranges = (total_range(baseline, metric), total_range(candidate, metric))
-    total = Total(metric, total0, total1, ranges)
     incomplete = remarks_on_incomplete_captures((baseline, candidate))
+    total = Total(metric, total0, total1, ranges, is_incomplete=bool(incomplete))
     found = headline(
         baseline,
         candidate,
@@ -88,8 +89,8 @@ def explain(
         parts,
         judged,
         recorded,
+        facts=facts_of(ops, tables["overall"]),
         forced=options.force,
-        is_incomplete=bool(incomplete),
     )
     cancelling = delta is not None and (loss - gain) > 0 and abs(delta) < _CANCELLING_SHARE * (loss - gain)
     return Explanation(

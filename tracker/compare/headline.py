@@ -10,10 +10,11 @@ from tracker.compare.refusals import other_track
 from tracker.compare.spread import overlap
 from tracker.detect import DEFAULTS
 from tracker.results.recording import remedies
-from tracker.results.verdicts import INCOMPARABLE
+from tracker.results.verdicts import INCOMPARABLE, NOT_CONFIRMED
 from tracker.units import counted, format_diff, format_ns, format_numbers, steps_words, time_unit
 
 if TYPE_CHECKING:
+    from tracker.compare.certain import Facts
     from tracker.compare.recorded import Recorded
     from tracker.compare.sides import Loaded
     from tracker.compare.verdicts import Judged
@@ -26,6 +27,8 @@ _CHANGED: Final = ("REGRESSED", "IMPROVED")
 _NO_DIFFERENCE: Final = "no difference"
 CUT_OUTS: Final = "Captures without steps that are equally long"
 """How the remark begins on sides that no number of runs would make comparable."""
+FACTS: Final = "; "
+"""What stands in a headline before what differs for certain beside the time."""
 _AS_FAST: Final = ("is as fast as", "is about as fast as")
 
 
@@ -43,12 +46,15 @@ Range = tuple[float, float]
 
 
 class Total(Struct, frozen=True):
-    """A time of both sides, in ns. `metric`: `step_ns` or `e2e_ns`; `ranges`: smallest and largest over its runs."""
+    """A time of both sides, in ns. `metric`: `step_ns` or `e2e_ns`; `ranges`: smallest and largest over its runs;
+    `is_incomplete`: a capture of a side lost records.
+    """
 
     metric: str
     before: float | None
     after: float | None
     ranges: tuple[Range | None, Range | None]
+    is_incomplete: bool = False
 
 
 def headline(
@@ -59,11 +65,11 @@ def headline(
     judged: Judged,
     recorded: Recorded,
     *,
+    facts: Facts,
     forced: bool,
-    is_incomplete: bool = False,
 ) -> Headline:
-    """How much slower or faster the candidate is; `forced`: in numbers of what cannot be compared, too;
-    `is_incomplete`: a capture of a side lost records.
+    """How much slower or faster the candidate is; `facts`: what else differs for certain; `forced`: in numbers of what
+    cannot be compared, too.
     """
     metric = total.metric
     a, b = _labels(baseline, candidate)
@@ -77,7 +83,8 @@ def headline(
         return Headline(f"{b} against {a}: the captures state no {what} time")
     change = after / before - 1.0
     size = _size(before, after, metric)
-    whole = f"{size} ({format_diff(change)}, {_signed(after - before)})"
+    delta = _change(before, after)
+    whole = f"{size} ({format_diff(change)}, {delta})"
     if incomparable:
         return Headline(f"{b} against {a}: {whole}", remarks=(f"{refusal}; shown all the same, not judged.",))
     if other := other_track(baseline, candidate):
@@ -85,27 +92,34 @@ def headline(
         return Headline(f"{b} against {a}: {whole}", remarks=(other, *noise))
     if unlike := recorded.of("run", "duration_ns"):
         why = f"Not judged: {'; '.join(one.sentence for one in unlike)}. {remedies(unlike)}".rstrip()
-        return Headline(f"{b} against {a}: {whole}", remarks=(why,))
+        return Headline(f"{b} against {a}: {whole}", remarks=(why, *_failing(judged, None)))
     if metric == "e2e_ns" and _are_windows(change, before, parts):
-        return Headline(f"{b} against {a}: {whole}", remarks=(_of_windows(before, parts),))
+        return Headline(f"{b} against {a}: {whole}", remarks=(_of_windows(before, parts), *_failing(judged, None)))
     row = judged.of_total(metric)
-    if row is None and is_incomplete:
-        return Headline(f"{b} against {a}: {whole}")
+    if row is None and total.is_incomplete:
+        return Headline(f"{b} against {a}: {whole}", remarks=_failing(judged, None))
+    runs = (len(judged.base_runs) or baseline.side.runs, candidate.side.runs)
     if row is None:
         verdict, phrase, remarks = None, _unjudged(change), _noise(baseline, candidate, change, total.ranges)
     else:
         verdict = str(row["verdict"])
-        runs = (len(judged.base_runs) or baseline.side.runs, candidate.side.runs)
         phrase, remarks = _judged(verdict, change, row["change"], judged, runs)
     mean = "" if verdict in _CHANGED or metric != "step_ns" else _mean_step(judged)
+    remarks = (*remarks, *_failing(judged, verdict), *judged.remarks, *judged.history_words)
+    certain = _certain(facts, verdict, runs)
+    if certain and (facts.is_other_work or verdict is None) and phrase in (*_AS_FAST, _NO_DIFFERENCE):
+        # other work is a difference, however long it takes
+        phrase = "ran"
+    more = f"{mean}{FACTS}{certain}" if certain else mean
     if phrase == _NO_DIFFERENCE:
-        return Headline(f"{phrase} between {a} and {b} was found: {whole}{mean}", verdict, remarks)
+        return Headline(f"{phrase} between {a} and {b} was found: {whole}{more}", verdict, remarks)
     if phrase in _AS_FAST:
-        return Headline(f"{b} {phrase} {a}: {whole}{mean}", verdict, remarks)
+        return Headline(f"{b} {phrase} {a}: {whole}{more}", verdict, remarks)
+    if change == 0:
+        return Headline(f"{b} took as long as {a}: {whole}{more}", verdict, remarks)
     word = "slower" if change > 0 else "faster"
     percent = format_diff(abs(change)).lstrip("+")
-    text = f"{b} {phrase} {percent} {word} than {a}: {size} ({_signed(after - before)})"
-    return Headline(f"{text}{mean}", verdict, remarks)
+    return Headline(f"{b} {phrase} {percent} {word} than {a}: {size} ({delta}){more}", verdict, remarks)
 
 
 def _mean_step(judged: Judged) -> str:
@@ -118,11 +132,43 @@ def _mean_step(judged: Judged) -> str:
     return f", but its mean step {verb} {format_diff(abs(row['change'])).lstrip('+')} {word}: some steps are"
 
 
+def _certain(facts: Facts, verdict: str | None, runs: tuple[int, int]) -> str:
+    """What differs for certain, where the step does not say it all: it is no finding, or was not judged."""
+    if verdict in (*_CHANGED, "SUSPECT"):
+        return ""
+    # calls vary from run to run where inputs do, and several runs are judged
+    return facts.words(with_calls=min(runs) == 1)
+
+
+def _failing(judged: Judged, verdict: str | None) -> tuple[str, ...]:
+    """What fails a gate beside the step, so that no exit code comes unannounced."""
+    result = judged.gates.get("new")
+    if result is None or verdict == "REGRESSED":
+        return ()
+    if result.cause == "peak memory":
+        return (f"Peak memory rose by {format_diff(result.peak).lstrip('+')}: that fails a gate (--fail-on).",)
+    if result.cause == "net of the operators":
+        net = format_diff(result.net)
+        return (f"The operators that changed cost {net.lstrip('+')} of the step: that fails a gate (--fail-on).",)
+    if result.cause == "machine":
+        return ("The drift stays: measure the version before it again. A gate (--fail-on) ends with 4.",)
+    return ()
+
+
 def _size(before: float, after: float, metric: str) -> str:
     unit = time_unit(before, after)
     number = format_ns(before, unit).removesuffix(f" {unit[1]}")
     sizes = f"{number} -> {format_ns(after, unit)}"
     return f"{sizes} per step" if metric == "step_ns" else f"E2E {sizes}"
+
+
+def _change(before: float, after: float) -> str:
+    """The change in the unit of the two times, in a smaller one where that would show nothing."""
+    unit = time_unit(before, after)
+    text = format_ns(after - before, unit)
+    if not any(digit in text for digit in "123456789"):
+        return _signed(after - before)
+    return text if after < before else f"+{text}"
 
 
 def _unjudged(change: float) -> str:
@@ -142,11 +188,16 @@ def _judged(
     if verdict == "UNCHANGED":
         return ("ran", against) if abs(change) >= limit and against else (_AS_FAST[0], ())
     if verdict in _CHANGED or verdict == "SUSPECT":
-        confirming = found.limits.confirm if found is not None else 1
-        decide = f"the next {counted(confirming, 'run')} decide" if confirming > 1 else "the next run decides"
+        since = judged.history.since if judged.history and judged.base_runs else ""
+        lacks = max(1, (found.limits if found is not None else DEFAULTS).least_new - runs[1])
+        decide = f"{counted(lacks, 'more run')} of it decide{'s' if lacks == 1 else ''}"
         suspect = (f"A suspect: {decide}.",) if verdict == "SUSPECT" else ()
         phrase = "ran" if change * judged_change <= 0 else "may be" if suspect else "is"
-        return phrase, (*suspect, *against)
+        began = (f"It began with {since}.",) if since else ()
+        return phrase, (*suspect, *began, *against)
+    if verdict == NOT_CONFIRMED:
+        by = judged.history.decided_by if judged.history else ""
+        return "ran", (f"A suspect that {by or 'later runs'} did not confirm.", *against)
     if verdict == "DRIFT":
         return (_unjudged(change) if against else "ran"), (*against, _drift(judged_change, judged))
     if verdict == "INCONCLUSIVE":
@@ -154,6 +205,8 @@ def _judged(
         return phrase, ("The runs differ too much to be sure.", *against)
     if verdict == "TOO_FEW_RUNS":
         needed = found.limits.runs_needed(*runs) if found is not None else ""
+        if runs == (1, 1):
+            return "ran", (f"One run each: no verdict on the time; {needed}.",)
         return "ran", (f"Too few runs to judge the step{needed and ': '}{needed}.",)
     least = f" of {limit * 100:g} %" if limit else ""
     return "ran", (f"Less than the limit{least} that makes a finding.", *against)

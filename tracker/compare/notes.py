@@ -100,10 +100,9 @@ def _unknown(side: Loaded) -> Iterator[str]:
     """Which ranks do not report where their time goes."""
     for run_id, ranks in knowing.without(side.captures, knowing.ranks_that_report(side, knowing.TIMES)).items():
         of_run = f" of run:{run_id}" if len(side.run_ids) > 1 else ""
-        yield (
-            f"rank {format_numbers(ranks)}{of_run} does not report all times; each number is of the ranks that report "
-            "it."
-        )
+        is_all = len(ranks) == (side.captures.integers("run_id") == run_id).sum()
+        rest = "" if is_all else "; each number is of the ranks that report it"
+        yield f"rank {format_numbers(ranks)}{of_run} does not report all times{rest}."
 
 
 def _not_compared(baseline: Loaded, candidate: Loaded) -> list[str]:

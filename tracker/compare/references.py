@@ -152,6 +152,11 @@ def names_path(reference: str) -> bool:
     return is_path(reference) or (not _is_reserved(reference) and exists(reference))
 
 
+def may_be_path(reference: str) -> bool:
+    """Whether `reference` may be meant as a path: it has no form that names runs of a database."""
+    return not _is_reserved(reference) and not reference.isdecimal()
+
+
 def exists(reference: str) -> bool:
     """Whether a file or folder has this name."""
     try:

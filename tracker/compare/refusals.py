@@ -64,8 +64,10 @@ def _timed_otherwise(baseline: Loaded, candidate: Loaded) -> str:
 def _too_few(baseline: Loaded, candidate: Loaded) -> str:
     if baseline.side.runs > 1:
         return ""
-    runs = f"{counted(candidate.side.runs, 'run')} against 1"
-    return f"{runs}: {DEFAULTS.runs_needed(1, candidate.side.runs)}."
+    needed = DEFAULTS.runs_needed(1, candidate.side.runs)
+    if candidate.side.runs == 1:
+        return f"One run each: no verdict on the time; {needed}."
+    return f"{counted(candidate.side.runs, 'run')} against 1: {needed}."
 
 
 def _overlap(baseline: Loaded, candidate: Loaded) -> str:
@@ -108,9 +110,9 @@ def _several_jobs(side: Loaded, rows: Columns | None) -> str:
     """The sentence that says that the runs of a side are no repeats of one job; "" where they may be."""
     if rows is None or _common_share(side, rows) >= _IN_COMMON:
         return ""
-    one = "run:ID" if needs_store(side.side.label) else "of its files"
+    one = f"run of {side.side.label} (run:ID)" if needs_store(side.side.label) else f"file of {side.side.label}"
     few = f"the {side.side.runs} runs of {side.side.label} have few operators in common, as different models have"
-    return f"Not comparable: {few}: name one {one}."
+    return f"Not comparable: {few}. Name one {one}."
 
 
 def _common_share(side: Loaded, rows: Columns) -> float:

@@ -39,12 +39,12 @@ def find_renames(baseline: Loaded, candidate: Loaded, ops: Columns) -> tuple[Ren
             after - before,
             calls1 - calls0,
             shapes.get(name, ""),
-            frozenset({where[name]} if name in where else ()),
+            where.get(name, frozenset()),
         )
         for name, (before, after, calls0, calls1) in changed.items()
     ]
     smallest = float(np.nansum(ops["baseline_ns"])) * _SMALLEST_SHARE
-    found = [_rename(gone, come, where) for gone, come in replacements(moved)]
+    found = [_rename(gone, come) for gone, come in replacements(moved)]
     found = [one for one in found if min(one.removed_ns, one.added_ns) >= smallest]
     return tuple(sorted(found, key=lambda one: (-max(one.removed_ns, one.added_ns), one.parent)))
 
@@ -76,7 +76,7 @@ def _shapes(ops: Columns, names: Collection[str]) -> dict[str, list[str]]:
 
 def _places(
     baseline: Loaded, candidate: Loaded, changed: Mapping[str, tuple[float, float, float, float]]
-) -> dict[str, str]:
+) -> dict[str, frozenset[str]]:
     """Operator -> where most of its calls changed, by a run of each side; see `places_of`."""
     trees = []
     for side in (baseline, candidate):
@@ -94,17 +94,19 @@ def _places(
             total = sum(of_side.get(name, {}).values())
             for place, count in of_side.get(name, {}).items():
                 moved[place] = moved.get(place, 0.0) + sign * number * (count / total if total else 0.0)
+        most = max(map(abs, moved.values()), default=0.0)
         if moved:
-            where[name] = max(moved, key=lambda place: (abs(moved[place]), place))
+            where[name] = frozenset(place for place, count in moved.items() if abs(count) >= most / 2)
     return where
 
 
-def _rename(gone: list[Moved], come: list[Moved], where: Mapping[str, str]) -> Rename:
+def _rename(gone: list[Moved], come: list[Moved]) -> Rename:
     gone, come = (sorted(side, key=lambda own: -abs(own.change)) for side in (gone, come))
     removed_ns, added_ns = (
         sum(max(sign * own.change, 0.0) for own in side) for side, sign in ((gone, -1.0), (come, 1.0))
     )
-    place = where.get(gone[0].name, TOP_LEVEL)
+    shared = frozenset.intersection(*(own.places for own in (*gone, *come)))
+    place = min(shared or gone[0].places, default=TOP_LEVEL)
     return Rename(
         " + ".join(own.name for own in gone),
         " + ".join(own.name for own in come),

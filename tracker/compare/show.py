@@ -13,6 +13,7 @@ from tracker.advice import stored
 from tracker.advice.judging import RunAdvice, of_run, with_remedies
 from tracker.columns import Column, Columns, objects
 from tracker.compare import counters, knowing, levels, links, summaries
+from tracker.compare.beside import notes_on_files_beside
 from tracker.compare.bottleneck import bottleneck
 from tracker.compare.call_splits import notes_of_groups
 from tracker.compare.explain import code_line
@@ -88,6 +89,7 @@ def show(store: Store | None, reference: str, *, options: ShowOptions | None = N
             tree_table=levels.of_run(side, options) if options.tree else None,
             notes=(
                 *note_on_older_steps(side),
+                *(notes_on_files_beside(side) if store is not None and side.store is store else ()),
                 *_open_findings(store, side),
                 *left_out((side,)),
                 *warnings((side,)),
@@ -147,6 +149,16 @@ def _idle_causes(side: Loaded) -> Columns:
     fine = side.ask(queries.idle)
     sums = summaries.by_size(summaries.summed(fine, ["cause"], {"ns": "sum", "gaps": "sum"}), ["ns"], ["cause"])
     return with_share(of_rows(side, sums, fine, ("cause",), "ns"), "ns")
+
+
+def _queues(table: Columns) -> Columns:
+    """Return how far ahead of the device each stream is launched: means over its kernels."""
+    kernels = table.reals("kernels")
+    return (
+        table.having(mean_lead_ns=table.reals("lead_ns") / kernels, queued_share=table.reals("queued") / kernels)
+        .without("lead_ns")
+        .without("queued")
+    )
 
 
 def _with_spread(side: Loaded) -> Columns:
@@ -234,6 +246,7 @@ def _tables(side: Loaded, options: ShowOptions, by: Sequence[str]) -> Tables:
         "memory": _with_allocators(*allocated),
         "api": _large(asked(queries.api), ["total_ns"], least),
         "idle": with_share(asked(queries.idle), "ns"),
+        "queues": _queues(asked(queries.queue)),
         "modules": modules,
         "kernel_metrics": _kernel_metrics(side, options, kernels),
         "communication_links": links.of_side(side, options, by, in_steps=in_steps).without("run_id"),

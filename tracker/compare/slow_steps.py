@@ -70,5 +70,6 @@ def note_on_slow_steps(side: Loaded) -> tuple[str, ...]:
     of_run = f" of run:{side.run_ids[worst]}" if len(side.run_ids) > 1 else ""
     return (
         f"{counted(int(slow.count[worst]), 'step')}{of_run} took more than {SLOW:g} times the median, up to "
-        f"{slow.longest[worst]:.2f} times; the mean step is {format_ns(cost[worst])} longer.",
+        f"{slow.longest[worst]:.2f} times; they make the mean step {format_ns(cost[worst])} longer than the median "
+        "step.",
     )

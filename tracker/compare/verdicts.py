@@ -18,12 +18,19 @@ from tracker.compare.operators import own_time
 from tracker.compare.refusals import INSTEAD, refused
 from tracker.detect import Key, Verdict, traits_of, words_of_limits
 from tracker.regressions.hosts import note_of
-from tracker.regressions.sides import STEP, SideVerdicts, stored_verdicts, verdicts_of_sides
+from tracker.regressions.sides import (
+    STEP,
+    InHistory,
+    SideVerdicts,
+    UserMark,
+    stored_or_history,
+    verdicts_of_sides,
+)
 from tracker.regressions.track import WAYS
 from tracker.results import VERDICT_COLUMNS, DiffOptions, Judgement
 from tracker.results.recording import STEP as STEP_CUT
 from tracker.results.verdicts import EXCUSED, INCOMPARABLE, TOO_FEW, GateResult, reason_words
-from tracker.units import counted, format_bytes, format_diff, format_numbers
+from tracker.units import counted, format_bytes, format_diff, format_numbers, some_of
 
 if TYPE_CHECKING:
     from tracker.compare.operators import Operators
@@ -34,6 +41,10 @@ _FINDINGS: Final = ("REGRESSED", "ADDED", "SUSPECT", "IMPROVED", "REMOVED")
 FIELD_OF: Final = {"step_ns": "duration_ns"}
 """Metric of an overall row -> metric of its series, where they differ."""
 _RUN: Final = "run"
+_MARKS: Final = 2
+"""Words of users that a headline names."""
+_NO_REASON: Final = "acknowledged"
+"""What stands for the reason of an ack that gives none."""
 _KEY: Final = ("kind", "metric", "name", "input_shapes", "part")
 Row = Mapping[str, Any]
 NO_SERIES: Final[Key] = ("", "", "", "", "")
@@ -44,6 +55,7 @@ class Judged(Struct, frozen=True, eq=False):
 
     `left_out`: names of tables of which a row is only a part of a series. `of_ops`: the ops of the diff are series.
     `step_ratio`: by how much a step must change to be a finding, 0.05 = 5 %. `recorded`: how the sides were recorded.
+    `history`: how the candidate was judged when it came, where this comparison is another one.
     """
 
     judgement: Judgement
@@ -54,6 +66,7 @@ class Judged(Struct, frozen=True, eq=False):
     of_ops: bool
     step_ratio: float | None = None
     recorded: Recorded | None = None
+    history: InHistory | None = None
 
     @property
     def gates(self) -> Mapping[str, GateResult]:
@@ -71,6 +84,33 @@ class Judged(Struct, frozen=True, eq=False):
         """What a stored verdict rests on, where it does; `change`: against that, a ratio."""
         level = f"the level before (run {format_numbers(sorted(self.base_runs))})"
         return (f"Judged against {level}: {format_diff(change)}.",) if self.base_runs else ()
+
+    @property
+    def history_words(self) -> tuple[str, ...]:
+        """How the candidate was judged when it came, where that is not what stands here; and what it is back to."""
+        found = self.history
+        if found is None:
+            return ()
+        returned = (found.returned,) if found.returned else ()
+        if self.base_runs:
+            return returned
+        who = f"{found.version} in its history"
+        if not found.base_runs:
+            return (f"{who}: nothing came before it that it could be judged against.",)
+        if found.verdict is None or found.change is None:
+            return (f"{who}: the step is not judged.",)
+        level = f"the level before it (run {format_numbers(sorted(found.base_runs))})"
+        return (f"{who}: {found.words}, {format_diff(found.change)} against {level}.", *returned)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What findings and users say of the candidate beside its verdict: sentences of a headline."""
+        found = self.found
+        if found is None:
+            return ()
+        marks = sorted(found.marks, key=lambda mark: (-len(mark.names), mark.incident_id))
+        more = [f"{counted(len(marks) - _MARKS, 'more word')} of users: tracker findings lists them."]
+        return (*_still(found), *map(_mark_words, marks[:_MARKS]), *more[: len(marks) > _MARKS])
 
     def into(self, name: str, table: Columns) -> Columns:
         """The rows `name` of a Diff with their VERDICT_COLUMNS filled; a row that shares its series with others is not
@@ -140,6 +180,11 @@ class Judged(Struct, frozen=True, eq=False):
         rows = (self._row((_RUN, FIELD_OF.get(total_metric, total_metric), name, "", way)) for way in WAYS)
         return next((row for row in rows if row is not None), None)
 
+    def of_part(self, metric: str) -> Row | None:
+        """What is said of a part of the step, by its metric."""
+        keys = [] if self.found is None else [key for key in self.found.said if key[:2] == (_RUN, metric)]
+        return next((row for key in keys if (row := self._row(key)) is not None), None)
+
     def findings(self) -> dict[str, Row]:
         """Name of an op -> what is said of it, of those that are a finding or a suspicion, the largest contribution
         first.
@@ -185,17 +230,20 @@ def judge(
     left_out = _left_out(options, whole_ops)
     by_name = options.match == "name"
     reason, refusal = refused(baseline, candidate, operators, recorded)
-    found = None
+    found = history = None
     if not reason:
         found = verdicts_of_sides(baseline.store, baseline.run_ids, candidate.run_ids, candidate_store=candidate.store)
+        history = found.history
     elif refusal == TOO_FEW and candidate.store is baseline.store:
-        # the version before may have one run: what is stored rests on all of the level
+        # the level before may have one run: its facts are judged all the same, and fail a gate
         with baseline.store.connect() as connection:
-            found = stored_verdicts(connection, baseline.run_ids, candidate.run_ids)
+            found, history = stored_or_history(connection, baseline.run_ids, candidate.run_ids)
     if found is None:
         why = [reason, *([INSTEAD] if refusal == INCOMPARABLE and not options.force else [])]
-        judgement, step_ratio = Judgement(judged=False, sentences=tuple(why), refusal=refusal), None
-        return Judged(judgement, None, own_time(candidate), by_name, left_out, whole_ops, step_ratio, recorded)
+        judgement = Judgement(judged=False, sentences=tuple(why), refusal=refusal)
+        return Judged(
+            judgement, None, own_time(candidate), by_name, left_out, whole_ops, recorded=recorded, history=history
+        )
     counts = _counts(found, own_time(candidate), "op_name" if by_name else "op")
     step = recorded.why_not(_RUN, "duration_ns")
     not_judged = [f"The step and all that the host timed are not judged: {step}."] if step else []
@@ -205,7 +253,6 @@ def judge(
         *([f"Operators by {'name' if by_name else 'name and shapes'}: {_listed(counts)}."] if counts else []),
         *not_judged,
         _shared(found),
-        *_still(found),
         *filter(None, [note_of(found.host)]),
         *([f"Judged by thresholds of your own: {limits}."] if limits else []),
         *_without_verdicts(left_out, options),
@@ -214,7 +261,7 @@ def judge(
     key: Key = (_RUN, "duration_ns", "step", "", "")
     traits = traits_of([key], found.rows, device_timed=candidate.side.timeline == "device")
     step_ratio = float(np.expm1(traits.ratio[0]))
-    return Judged(judgement, found, own_time(candidate), by_name, left_out, whole_ops, step_ratio, recorded)
+    return Judged(judgement, found, own_time(candidate), by_name, left_out, whole_ops, step_ratio, recorded, history)
 
 
 def _left_out(options: DiffOptions, whole_ops: bool) -> frozenset[str]:
@@ -237,7 +284,7 @@ def _listed(counts: Mapping[str, int]) -> str:
 
 def _judged_against(found: SideVerdicts, baseline: Loaded, candidate: Loaded) -> str:
     """Which runs the verdicts rest on, and what so many runs can tell."""
-    new, confirming = candidate.side.runs, counted(found.limits.confirm, "run")
+    new = candidate.side.runs
     if found.base_runs is not None:
         base = len(found.base_runs)
         numbers = f" (run {format_numbers(sorted(found.base_runs))})" if base else ""
@@ -248,7 +295,9 @@ def _judged_against(found: SideVerdicts, baseline: Loaded, candidate: Loaded) ->
     if base < found.limits.least_base:
         return f"{runs}: {found.limits.runs_needed(base, new)}."
     if new < found.limits.least_new:
-        return f"{runs}: suspects only, the next {confirming} decide."
+        lacks = found.limits.least_new - new
+        decide = f"{counted(lacks, 'more run')} of {candidate.side.label} decide{'s' if lacks == 1 else ''}"
+        return f"{runs}: suspects only, {decide}."
     return f"{runs}."
 
 
@@ -263,7 +312,25 @@ def _still(found: SideVerdicts) -> Iterator[str]:
     keys = {key[2]: key for key in found.still if key[0] == _RUN and key[2] in STEP}
     if keys:
         name = next(name for name in STEP if name in keys)
-        yield f"{'Step' if name == 'step' else 'E2E'} {found.still[keys[name]]}."
+        yield f"The {'step' if name == 'step' else 'time of the whole capture'} is {found.still[keys[name]]}."
+
+
+def _mark_words(mark: UserMark) -> str:
+    """What a user said, a sentence.
+
+    >>> _mark_words(UserMark(3, "expect", "ann", "float64", ("mm", "add", "pow"), is_whole=False, leaves_step=True))
+    'ann accepted mm and 2 more of I-3 as intended: float64. The step still counts.'
+    """
+    what = f"I-{mark.incident_id}" if mark.is_whole else f"{some_of(list(mark.names), most=1)} of I-{mark.incident_id}"
+    done = {
+        "ack": f"acknowledged {what}",
+        "expect": f"accepted {what} as intended",
+        "mute": f"muted {what}",
+        "invalid": f"marked {what} as a false positive",
+    }[mark.action]
+    reason = "" if mark.reason == _NO_REASON else f": {mark.reason}"
+    counts = " The step still counts." if mark.leaves_step and mark.action in ("expect", "invalid") else ""
+    return f"{mark.who} {done}{reason}.{counts}"
 
 
 def _without_verdicts(left_out: frozenset[str], options: DiffOptions) -> Iterator[str]:

@@ -98,7 +98,9 @@ def read(store: Store, now_ns: int, finding_ids: Sequence[int] | None = None) ->
     """All incidents, or those of these findings, in the order of their tracks and versions."""
     if finding_ids == [] or not len(queries.lines(store)):
         return []
-    rows = [row for row in found_rows(store, finding_ids=finding_ids, now_ns=now_ns) if row["incident_id"] is not None]
+    rows = found_rows(store, finding_ids=finding_ids, now_ns=now_ns)
+    # another name alone is no news
+    rows = [row for row in rows if row["incident_id"] is not None and row["state"] != "renamed"]
     silences = notifications.silences(store, now_ns)
     found: dict[str, list[Seen]] = {}
     links = {}

@@ -144,6 +144,10 @@ ROW_COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
     },
     # why the device did nothing: cause is a word of IDLE_CAUSES; gaps: in how many gaps of its work
     "idle": {"step": "int", "cause": "text", "place": "text", "ns": "ns", "gaps": "int"},
+    # how far ahead of the device the host launches kernels; queued: before the event ahead on the stream ended
+    "queue": {
+        "step": "int", "stream": "int", "kernels": "int", "lead_ns": "ns", "max_lead_ns": "ns", "queued": "int",
+    },
     "api": {
         "step": "int", "level": "text", "name": "text", "calls": "int", "total_ns": "ns", "self_ns": "ns",
         "min_ns": "ns", "max_ns": "ns",

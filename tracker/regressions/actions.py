@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 
 from tracker.errors import UsageError, check_reason
 from tracker.regressions.inbox import found_rows, line_of
-from tracker.results import CONFIRMED_STATES
+from tracker.results import CONFIRMED_STATES, ENDED_STATES
 from tracker.store import Store, judged, regressions
 from tracker.store.regressions import Action, Word
 
@@ -43,7 +43,7 @@ def refusal(state: str, action: Action) -> str:
         return ""
     if action == "unmute":
         return "" if state == "muted" else "it is not muted"
-    if state in ("recovered", "taken back", "accepted", "vanished") and action != "invalid":
+    if state in ENDED_STATES and action != "invalid":
         return f"it is {state}, and needs no {action}"
     if state == "invalid":
         return "it is invalid already"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final
@@ -20,7 +20,8 @@ _STEP: Final = ("step", "e2e")
 
 
 def board(store: Store, *, options: BoardOptions | None = None) -> Board:
-    """Every line with active runs: what is new first, then what is open, then the largest change since a good version.
+    """Every line with active runs: in the order of their incidents, as findings has it, then what waits for runs, then
+    the largest change since a good version.
 
     UsageError for a workload or device that is not there.
     """
@@ -40,7 +41,8 @@ def board(store: Store, *, options: BoardOptions | None = None) -> Board:
         for standing in (found.tables["lines"].records() if found else ())
         if (course := course_of.get(_names(standing)))
     ]
-    made.sort(key=lambda one: _worst_first(one[0]))
+    incidents = [row["incident_id"] for row in found.tables["incidents"].records()] if found else []
+    made.sort(key=lambda one: _worst_first(one[0], incidents))
     points = [{"line": at, **version} for at, (_, course) in enumerate(made) for version in course[-options.last :]]
     tables = {"lines": [line for line, _ in made], "points": points}
     return Board(
@@ -68,7 +70,8 @@ def _line(standing: Row, course: list[Row], found: list[Row]) -> Row:
     states = [row["state"] for row in found]
     of_step = [row for row in found if row["kind"] == "run" and row["name"] in _STEP]
     oldest = min(of_step, key=lambda row: row["finding_id"] or math.inf, default=None)
-    worst = [row for row in found if row["incident_id"] is not None]
+    # in the order of the incidents
+    worst = next((row["incident_id"] for row in found if row["incident_id"] is not None), None)
     return standing | {
         "step_ns": step, "previous_change": _change(step, course[-2]["step_ns"]) if len(course) > 1 else None,
         "good_version": oldest["good_version"] if oldest else None,
@@ -78,8 +81,7 @@ def _line(standing: Row, course: list[Row], found: list[Row]) -> Row:
         "new": sum(row["is_new"] for row in found),
         "open": sum(not row["is_new"] for row in found if row["state"] != "suspect"),
         "suspects": states.count("suspect"), "muted": states.count("muted"),
-        "incident_id": max(worst, key=lambda row: (row["is_new"], abs(row["contribution"] or 0.0)))["incident_id"]
-        if worst else None,
+        "incident_id": worst,
     }  # fmt: skip
 
 
@@ -91,6 +93,7 @@ def _names(row: Mapping[str, str]) -> tuple[str, ...]:
     return row["workload"], row["configuration"], row["device"]
 
 
-def _worst_first(line: Row) -> tuple[Any, ...]:
+def _worst_first(line: Row, incidents: Sequence[int]) -> tuple[Any, ...]:
+    place = incidents.index(line["incident_id"]) if line["incident_id"] in incidents else len(incidents)
     change = max(abs(line["good_change"] or 0.0), abs(line["previous_change"] or 0.0) / 1e3)
-    return (-line["new"], -line["open"], -line["suspects"], -change, line["workload"], line["configuration"])
+    return place, -line["suspects"], not line["lacks_runs"], -change, line["workload"], line["configuration"]

@@ -11,9 +11,10 @@ from typing import Any, Final
 from msgspec import Struct
 
 from tracker.columns import Columns
+from tracker.detect import DEFAULTS
 from tracker.profile import IDLE_SERIES, OF_A_RUN, OF_THE_CODE
 from tracker.regressions.track import TrackRuns
-from tracker.results import REPLACED_BY, TOP_LEVEL
+from tracker.results import CONFIRMED_STATES, REPLACED_BY, TOP_LEVEL
 from tracker.store import Store, queries
 from tracker.units import some_of
 
@@ -32,7 +33,17 @@ _OF_RUN: Final = {
     "data loading": "data loading", "peak memory": "memory", "idle time": "idle time",
     "exposed communication": "communication",
 }  # fmt: skip
-_FIRST_SHAPE: Final = re.compile(r"\[(\d[\d, ]*)\]")
+_SHAPE: Final = re.compile(r"\[(\d[\d, ]*)\]")
+_MOVERS: Final = frozenset({
+    "alias", "as_strided", "cat", "chunk", "clone", "contiguous", "copy", "copys", "detach", "empty", "empty_like",
+    "empty_strided", "expand", "fill", "narrow", "npu_dtype_cast", "npu_format_cast", "ones", "ones_like", "permute",
+    "repeat", "reshape", "reshape_alias", "resize", "select", "slice", "split", "squeeze", "stack", "t", "to",
+    "to_copy", "transpose", "unbind", "unsafe_split", "unsafe_view", "unsqueeze", "view", "zero", "zeros", "zeros_like",
+})  # fmt: skip
+"""Operators that move, view or fill tensors, in lower case without underscores around them: they come with others that
+compute, and take the place of none.
+"""
+_NODE: Final = re.compile(r"backwards?\d*$")
 MOVED: Final = 0.02
 """Calls that changed by less are no more and no fewer calls: a capture may cut a step."""
 
@@ -88,7 +99,8 @@ def mark_cause(row: Row) -> None:
 
 
 def mark_renamed(rows: Sequence[Row]) -> None:
-    """Series that came with a version while others of the same time went: one work under other names.
+    """Series that came with a version while others of the same time went: one work under other names. Their state is
+    `renamed` where a name alone changed.
 
     First one by one, alike in name; then all that is left of a kind together, where its sums agree: a fusion.
     """
@@ -104,6 +116,11 @@ def mark_renamed(rows: Sequence[Row]) -> None:
             went = max(same, key=lambda pair: pair[0])[1] if same else None
             if went is not None:
                 came["cause"], went["cause"] = f"renamed, was {went['name']}", f"renamed, is {came['name']}"
+                if _is_as_long(came["delta"], -went["delta"]):
+                    # nothing got slower or faster: an incident would be noise
+                    for row in (came, went):
+                        if row["state"] in CONFIRMED_STATES:
+                            row |= {"state": "renamed", "is_new": False}
                 added.remove(came)
                 removed.remove(went)
         if added and removed and _equal(sum(row["delta"] for row in added), -sum(row["delta"] for row in removed)):
@@ -135,6 +152,11 @@ def _same_work(came: Row, went: Row) -> float:
     return alike if (short in long or alike >= _ALIKE) and _equal(came["delta"], -went["delta"]) else 0.0
 
 
+def _is_as_long(one: float, other: float) -> bool:
+    """Whether two times differ by less than makes a finding."""
+    return abs(one - other) < DEFAULTS.ratio * max(abs(one), abs(other))
+
+
 def _equal(one: float, other: float) -> bool:
     return abs(one - other) <= _SAME_TIME * max(abs(one), abs(other))
 
@@ -154,23 +176,46 @@ class Moved(Struct, frozen=True):
 def replacements(moved: Sequence[Moved]) -> list[tuple[list[Moved], list[Moved]]]:
     """Operators that lost calls, and those that gained them in their place.
 
-    One place: a parent or module that both have; or the same shapes and as many calls gained as lost.
+    Those in one place belong together, a parent or module that both have, where the calls that one gained are those
+    that the other lost, or a multiple of them; and those of the same shapes, with as many gained as lost. Operators
+    that only move data replace nothing, and nothing replaces them.
     """
-    went = [one for one in moved if one.calls < 0]
-    came = [one for one in moved if one.calls > 0]
     group = {one.name: one.name for one in moved}
-    for old in went:
-        for new in came:
-            same = bool(old.shapes) and old.shapes == new.shapes and old.calls == -new.calls
-            if same or old.places & new.places:
-                target, source = group[old.name], group[new.name]
+    for at, one in enumerate(moved):
+        for other in moved[at + 1 :]:
+            is_swap = one.calls == -other.calls and bool(one.shapes) and one.shapes == other.shapes
+            if is_swap or (one.places & other.places and _are_multiples(one.calls, other.calls)):
+                target, source = group[one.name], group[other.name]
                 group = {name: target if own == source else own for name, own in group.items()}
     found = []
-    for own in dict.fromkeys(group[one.name] for one in went):
-        gone, come = ([one for one in side if group[one.name] == own] for side in (went, came))
-        if come:
+    for own in dict.fromkeys(group[one.name] for one in moved if one.calls < 0):
+        together = [one for one in moved if group[one.name] == own]
+        gone = [one for one in together if one.calls < 0]
+        come = [one for one in together if one.calls > 0]
+        if all(any(not _is_mover(one.name) for one in side) for side in (gone, come)):
             found.append((gone, come))
     return found
+
+
+def _are_multiples(one: float, other: float) -> bool:
+    """Whether two numbers of calls are whole multiples of each other, whatever their signs.
+
+    >>> _are_multiples(-12, 24), _are_multiples(-12, 12.1), _are_multiples(-12, 18)
+    (True, True, False)
+    """
+    small, large = sorted((abs(one), abs(other)))
+    ratio = large / small
+    return abs(ratio - round(ratio)) <= MOVED * ratio
+
+
+def _is_mover(name: str) -> bool:
+    """Whether an operator, or a node of autograd, only moves, views or fills tensors.
+
+    >>> _is_mover("aten::copy_"), _is_mover("autograd::engine::evaluate_function: ViewBackward0"), _is_mover("aten::mm")
+    (True, True, False)
+    """
+    plain = _NODE.sub("", name.rpartition(":")[2].strip().lower()).strip("_")
+    return plain in _MOVERS
 
 
 def mark_replaced(store: Store, rows: Sequence[Row], incidents: Collection[int]) -> None:
@@ -251,9 +296,10 @@ def places_of(
     tree: Columns, ops: Columns, names: Collection[str], parents: Collection[str]
 ) -> dict[str, dict[str, float]]:
     """Operator -> where a run calls it from, and how often: the nearest operator above that is one of `parents`, else
-    its module, else the top level with the shape of its first input. `tree`, `ops`: of `queries.op_tree` and `ops`.
+    its module, else the top level with the tensors that come in there: the shapes of the outermost operator above it
+    that has any. `tree`, `ops`: of `queries.op_tree` and `ops`.
     """
-    above: dict[tuple[int, int], tuple[str, int]] = {}
+    above: dict[tuple[int, int], tuple[str, int, str]] = {}
     found: dict[str, dict[str, float]] = {}
     modules: dict[str, set[str]] = {}
     for name, module in ops.rows("name", "module"):
@@ -261,20 +307,30 @@ def places_of(
             modules.setdefault(name, set()).add(module)
     rows = tree.rows("rank", "node", "parent", "name", "input_shapes", "calls") if len(tree) else ()
     for rank, node, parent, name, shapes, calls in rows:
-        above[rank, node] = (name, parent)
+        above[rank, node] = (name, parent, shapes)
         if name not in names:
             continue
-        at = above.get((rank, parent))
+        at, outermost = above.get((rank, parent)), shapes
         while at is not None and at[0] not in parents:
+            outermost = at[2] if _SHAPE.search(at[2]) else outermost
             at = above.get((rank, at[1]))
-        shape = _FIRST_SHAPE.findall(shapes)[:1]
-        top = modules.get(name) or {f"{TOP_LEVEL} {text}" for text in shape}
+        top = modules.get(name) or {f"{TOP_LEVEL} {text}" for text in _tensors(outermost)}
         for place in top if at is None else {at[0]}:
             own = found.setdefault(name, {})
             own[place] = own.get(place, 0.0) + (calls or 0.0)
     for name in modules.keys() - found.keys():
         found[name] = dict.fromkeys(modules[name], 1.0)
     return found
+
+
+def _tensors(shapes: str) -> list[str]:
+    """The shapes of the tensors among inputs, without scalars and vectors where there are others.
+
+    >>> _tensors("[[8,96,768],[768],[]]"), _tensors("[[2],[]]")
+    (['8,96,768'], ['2'])
+    """
+    found = _SHAPE.findall(shapes)
+    return [text for text in found if "," in text] or found[:1]
 
 
 def changed_between(store: Store, incident: Row) -> list[Row]:

@@ -138,7 +138,10 @@ def _part_words(finding: Row, shown: Row) -> str:
     ends = [finding[name] for name in ("baseline_value", "candidate_value")]
     before, after = (format_ns(end or 0.0, time_unit(*ends)) for end in ends)
     change = f", {format_diff(finding['ratio'])}" if finding["ratio"] is not None else ""
-    return f"Tests and runs are of {finding['name']}, the largest part of it: {before} -> {after} per step{change}."
+    return (
+        f"The tests and runs below are those of {finding['name']}, the largest operator of this replacement: "
+        f"{before} -> {after} per step{change}."
+    )
 
 
 def _machine_words(finding: Row) -> str:

@@ -19,7 +19,7 @@ WHY: Final = {
     "mean step": "the mean step got slower: some of the steps, which the step, their median, does not show",
     "peak memory": "peak memory rose by {peak}",
     "net of the operators": "the operators found got slower by {net} of the step",
-    "suspect": "the step may be slower: the next runs decide",
+    "suspect": "the step may be slower: one more run of the version decides",
     "machine": "all operators became slower together and stay so; nothing that was recorded names a cause: measure the "
     "version before again",
     "runs": "the step has no verdict: too few runs before or in it",

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from tracker.columns import I64, Columns
-from tracker.detect import CHANGES, DEFAULTS, Thresholds, Verdict, judge_version
+from tracker.detect import CHANGES, Thresholds, Verdict, judge_version
 from tracker.detect.thresholds import like, words_of_limits
 from tracker.detect.track import Track, newest
 from tracker.errors import UsageError
@@ -24,6 +24,7 @@ from tracker.store import Store, judged, queries, regressions
 from tracker.store.samples.statistic import over_runs
 from tracker.units import format_bytes, size_unit, unit_of_metric
 
+_CHANGED: Final = ("REGRESSED", "IMPROVED")
 _PIN: Final = "pin one: tracker versions pin LABEL --workload WORKLOAD"
 _MOST: Final = 500
 """Series that one history may hold."""
@@ -120,9 +121,10 @@ def add_levels(connection: Connection, track: TrackRuns, series_ids: Sequence[in
     order = [version for version in track.order if version not in track.late]
     wanted = np.array(series_ids, dtype=np.int64)
     for version, stored in regressions.levels_of(connection, track.line, order).items():
-        levels = np.append(stored.levels, BEGINNING)[judged.places_in(wanted, stored.series_ids)]
-        for number, level in zip(series_ids, levels.tolist(), strict=True):
-            cells[number, version]["level"] = level
+        where = judged.places_in(wanted, stored.series_ids)
+        levels, settled = (np.append(own, BEGINNING)[where] for own in (stored.levels, stored.settled))
+        for number, level, by in zip(series_ids, levels.tolist(), settled.tolist(), strict=True):
+            cells[number, version] |= {"level": level, "settled": by or version}
     for row in regressions.findings_of(connection, track.line):
         if row.how == "gradual" and row.state != "withdrawn":
             cells[row.series_id, row.first_version_id]["gradual"] = float(np.expm1(row.size))
@@ -132,8 +134,8 @@ def _points(track: TrackRuns, number: int, cells: Cells, about: Mapping[int, Row
     """One row per version of the track. `about`: what is said of versions."""
     label, pinned = {**track.labels, BEGINNING: ""}, track.pinned
     reference = _number(cells[number, pinned.version_id]["values"]) if pinned else None
-    rows, before = [], BEGINNING
-    of_level: dict[int, list[float]] = defaultdict(list)
+    rows: list[Row] = []
+    before = BEGINNING
     for version, name in track.labels.items():
         cell = cells[number, version]
         values, level = cell["values"], cell.get("level", UNDECIDED)
@@ -157,17 +159,16 @@ def _points(track: TrackRuns, number: int, cells: Cells, about: Mapping[int, Row
                 "reason": stated["reason"], "change": stated["raw_change"],
                 **{name: stated[name] for name in ("judged_change", "q", "contribution")},
             }  # fmt: skip
-            if decided == "UNCHANGED" and level not in (UNDECIDED, against):
-                # later runs decided that it belongs to a level that began meanwhile
-                row |= {
-                    "level_version": label.get(level, ""),
-                    "change": _ratio(_number(of_level[level][-DEFAULTS.window :]), value),
-                    "judged_change": None, "q": None, "contribution": None,
-                }  # fmt: skip
+            if decided is not None and cell.get("settled", version) != version:
+                row["decided_by"] = label.get(cell["settled"], "")
+            # single runs that were decided together tell of one change
+            last: Row = rows[-1] if rows else {}
+            together = last.get("decided_by") in (name, row.get("decided_by")) and last.get("decided_by")
+            if decided in _CHANGED and together and last.get("verdict") == decided:
+                row["since"] = last.get("since") or last["version"]
         if level not in (UNDECIDED, before, version):
             row["back_to"] = track.labels.get(level, next(iter(track.labels.values())))
         before = before if level == UNDECIDED else level
-        of_level[level].extend(values)
         rows.append(row)
     return rows
 

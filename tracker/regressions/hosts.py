@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 from tracker.detect import Thresholds
 from tracker.detect.stages import TIMES, host_rows, stages_of
 from tracker.errors import EXIT_TOO_LITTLE_DATA
+from tracker.regressions.step_order import numbers_by_order
 from tracker.results import SLOW
 from tracker.results.verdicts import GateResult
 from tracker.store.sql import statement
@@ -83,7 +84,9 @@ def _slow_hosts(connection: Connection, run_id: int) -> dict[str, float]:
     hosts = {row.rank: row.host for row in captures if row.host}
     if len({*hosts.values()}) < 2:
         return {}
-    steps = connection.execute(statement("steps"), which)
+    steps = connection.execute(statement("steps"), which).all()
     times = (tuple(getattr(row, name) for name in TIMES) for row in steps)
-    rows = host_rows(hosts, stages_of(((row.rank, row.stage) for row in captures), times))
+    placed = [(row.rank, row.step, row.start_ns, row.duration_ns) for row in steps]
+    numbers = numbers_by_order(connection, run_id, placed)
+    rows = host_rows(hosts, stages_of(((row.rank, row.stage) for row in captures), times, numbers))
     return {row["host"]: row["own_ratio"] for row in rows if row["verdict"] == SLOW}

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
+from sqlalchemy import Connection
 
 from tracker.columns import Columns
 from tracker.errors import EXIT_TOO_LITTLE_DATA, FIRST_INGEST, UsageError
@@ -21,7 +22,8 @@ from tracker.regressions.track import TrackRuns, named_lines, read_tracks, setti
 from tracker.results import CONFIRMED_STATES, ENDED_STATES, FINDINGS_COLUMNS, OPEN_STATES, Findings, FindingsOptions
 from tracker.results.verdicts import FAIL_ON, GateResult
 from tracker.store import Store, judged, queries, regressions
-from tracker.store.judged import Line
+from tracker.store.judged import Line, SeriesTable
+from tracker.store.regressions import JudgedRow
 from tracker.store.samples.statistic import over_runs
 from tracker.units import unit_of_metric
 
@@ -32,8 +34,8 @@ STEP: Final = frozenset({"step", "mean step", "e2e", "compute"})
 
 _OF_NO_FINDING: Final = {
     "finding_id": None, "incident_id": None, "state": "suspect", "base_state": "suspect", "verdict": "SUSPECT",
-    "ordinal": 0, "is_new": False, "is_newest": True, "q": None, "baseline_calls": None, "candidate_calls": None,
-    "until_ns": None, "until_version": None, "ended_version": None, "is_leaf": False,
+    "ordinal": 0, "is_new": False, "is_newest": True, "q": None, "until_ns": None,
+    "until_version": None, "ended_version": None, "is_leaf": False,
 }  # fmt: skip
 """What a suspect has in place of what a finding has."""
 _SETTLED: Final = {"ack": "acknowledged", "expect": "expected"}
@@ -49,6 +51,10 @@ _OF_RUN: Final = {
     "throughput": "samples_per_second",
 }  # fmt: skip
 """Series of whole runs -> its column."""
+SEVERITIES: Final = ("critical", "warning", "info")
+"""How loud an incident is, the loudest first."""
+_LEAST_CHANGE: Final = 0.005
+"""Part of the step from which on its change has parts that say something."""
 _MATTERS: Final = 0.01
 """Part of the step from which a finding is more than a remark."""
 _CRITICAL: Final = 0.05
@@ -66,7 +72,7 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
     chosen = [row for row in rows if is_wanted(row, options)]
     numbers = dict.fromkeys(row["incident_id"] for row in chosen if row["incident_id"] is not None)
     found = [explained(store, [row for row in rows if row["incident_id"] == number]) for number in numbers]
-    found.sort(key=lambda one: (-one[0]["ordinal"], one[0]["incident_id"]))
+    found.sort(key=lambda one: _urgency(one[0]))
     incidents, environment = [one for one, _ in found], [row for _, changed in found for row in changed]
     place = {one["incident_id"]: at for at, one in enumerate(incidents)}
     roll_up(chosen)  # under what is shown, not under what the options leave out
@@ -90,6 +96,14 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
         options=options,
         notes=tuple(filter(None, dict.fromkeys(notes))),
     )
+
+
+def _urgency(incident: Row) -> tuple[Any, ...]:
+    """A sort key: what is new first, then the most severe, then what costs most time of the step, then the newest."""
+    return (
+        not incident["is_new"], SEVERITIES.index(incident["severity"]), incident["direction"] != "regression",
+        -abs(incident["step_delta_ns"] or 0.0), -incident["ordinal"], incident["incident_id"],
+    )  # fmt: skip
 
 
 def found_rows(
@@ -140,11 +154,33 @@ def found_rows(
         row |= {"unit": unit_of_metric(row["metric"]), "delta": delta, "share_of_change": None}
         causes.mark_cause(row)
     causes.mark_renamed(rows)
+    add_current(store, rows, tracks)
     shown = [row for row in rows if (wanted(row) if wanted else finding_ids is not None or is_wanted(row, options))]
     causes.mark_replaced(store, rows, {row["incident_id"] for row in shown})
     roll_up(rows)
     causes.mark_new_shapes(rows)
     return rows
+
+
+def add_current(store: Store, rows: Sequence[Row], tracks: Sequence[TrackRuns]) -> None:
+    """Add the number of the newest version to what is open: `current_value`, `current_ratio` against its baseline."""
+    of_track: dict[Line, list[Row]] = {}
+    for row in rows:
+        row |= {"current_value": None, "current_ratio": None}
+        if row["state"] in CONFIRMED_STATES:
+            of_track.setdefault(line_of(row), []).append(row)
+    for track in tracks:
+        own = of_track.get(track.line, [])
+        if not own:
+            continue
+        series = sorted({row["series_id"] for row in own})
+        with store.connect() as connection:
+            values = judged.values_in(connection, [run.run_id for run in track.newest], series)
+        newest = dict(zip(series, over_runs(values).tolist(), strict=True))
+        for row in own:
+            now, before = newest[row["series_id"]], row["baseline_value"]
+            if now > 0:
+                row |= {"current_value": now, "current_ratio": now / before - 1.0 if before else None}
 
 
 def standing(store: Store, track: TrackRuns, gates: Mapping[str, GateResult]) -> Row:
@@ -163,10 +199,22 @@ def standing(store: Store, track: TrackRuns, gates: Mapping[str, GateResult]) ->
     before, after = (judgement.step_before_ns, judgement.step_after_ns) if judgement else (None, None)
     row |= {name: getattr(judgement, name, None) for name in ("step_verdict", "net", "peak")}
     row["step_change"] = after / before - 1 if before and after else None
+    row |= _lacking(track, judgement, len(newest))
     for word in FAIL_ON:
         gate = gates.get(word, GateResult(EXIT_TOO_LITTLE_DATA, "runs", 0.0, 0.0))
         row |= {f"gate_{word}": gate.code, f"gate_{word}_cause": gate.cause}
     return row
+
+
+def _lacking(track: TrackRuns, judgement: JudgedRow | None, runs: int) -> Row:
+    """How many more runs would decide the step of the newest version, of it and of the level before it."""
+    limits, nothing = track.thresholds, {"lacks_runs": 0, "lacks_base_runs": 0}
+    if judgement is None or judgement.step_verdict not in ("SUSPECT", "TOO_FEW_RUNS"):
+        return nothing
+    lacks = max(0, limits.least_new - runs)
+    if judgement.step_verdict == "SUSPECT" or not judgement.base_runs:
+        return nothing | {"lacks_runs": lacks}
+    return {"lacks_runs": lacks, "lacks_base_runs": max(0, limits.least_base - len(judgement.base_runs.split()))}
 
 
 def number_of(numbers: Sequence[tuple[str, str, float | None]], names: Iterable[str]) -> float | None:
@@ -208,7 +256,10 @@ def suspects(store: Store, track: TrackRuns) -> list[Row]:
     runs, version = [run.run_id for run in track.newest], track.order[-1]
     with store.connect() as connection:
         said = regressions.verdicts_of(connection, track.line, version, verdict="SUSPECT")
-        numbers = judged.values_in(connection, runs, [row.series_id for row in said]) if said else ()
+        series = [row.series_id for row in said]
+        numbers = judged.values_in(connection, runs, series) if said else ()
+        base = [int(run) for run in getattr(track.judged.get(version), "base_runs", "").split()]
+        calls = _calls_of(connection, series, base, runs) if said else {}
     found = []
     for row, values in zip(said, numbers, strict=True):
         after = float(over_runs(values[None])[0]) if (values > 0).all() else None
@@ -220,8 +271,22 @@ def suspects(store: Store, track: TrackRuns) -> list[Row]:
             "baseline_value": None if after is None else after / (1.0 + row.change), "candidate_value": after,
             "baseline_runs": getattr(track.judged.get(version), "base_runs", ""),
             "candidate_runs": " ".join(map(str, runs)),
+            **dict(zip(("baseline_calls", "candidate_calls"), calls.get(row.series_id, (None, None)), strict=True)),
         })  # fmt: skip
     return found
+
+
+def _calls_of(
+    connection: Connection, series: Sequence[int], base: Sequence[int], runs: Sequence[int]
+) -> dict[int, tuple[float | None, float | None]]:
+    """Series (ascending) -> its calls per step in the runs that it was judged against, and in those of its version."""
+    table = SeriesTable(np.array(series, dtype=np.int64), ())
+    sides = [
+        judged.values_of(connection, own, table)[1] if own else np.full((len(series), 1), np.nan)
+        for own in (base, runs)
+    ]
+    before, after = ([None if np.isnan(one) else one for one in over_runs(calls).tolist()] for calls in sides)
+    return dict(zip(series, zip(before, after, strict=True), strict=True))
 
 
 def line_of(row: Row) -> Line:
@@ -341,7 +406,7 @@ def severity_of(own: Sequence[Row], direction: str, before: float | None, after:
     """How loud an incident is: critical where the step itself regressed by 5 %, a warning where it did at all, or one
     finding makes it 1 % slower; what got worse in a version that is faster on the whole is for information.
     """
-    if direction == "improvement":
+    if direction == "improvement" or all(row["state"] == "renamed" for row in own):
         return "info"
     worse = [row for row in own if row["direction"] == "regression"]
     whole = any(row["kind"] == "run" and row["name"] in STEP for row in worse)
@@ -370,9 +435,13 @@ def causes_of(own: Sequence[Row], environment: Sequence[Row]) -> list[str]:
 
 
 def share_of(row: Row, incident: Row) -> float | None:
-    """The part of the step's change that a finding makes; None where gains and losses cancel, or it is no time."""
+    """The part of the step's change that a finding makes; None where the step did not change, where gains and losses
+    cancel, or where it is no time.
+    """
     delta = incident["step_delta_ns"]
     if not delta or row["unit"] != "ns" or row["kind"] == "run":
+        return None
+    if abs(delta) < _LEAST_CHANGE * (incident["baseline_step_ns"] or 0.0):
         return None
     moved = sum(abs(incident[name] or 0.0) for name in _PARTS)
     return None if abs(delta) < 0.3 * moved else float(row["delta"] / delta)

@@ -33,6 +33,7 @@ from tracker.regressions.lifecycle import (
     needed_runs,
 )
 from tracker.regressions.track import BEGINNING, ReadBefore, TrackRuns, geometric_mean, read_track, unjudged_track
+from tracker.results.verdicts import NOT_CONFIRMED
 from tracker.store import Store, bulk, judged, labels, regressions, samples
 from tracker.store.bulk import Column
 from tracker.store.judged import Line, LineRun
@@ -156,7 +157,7 @@ class TrackReader(Struct):
                 partial(
                     regressions.write_version,
                     line=line,
-                    row=judged_row(data, result, order[first - 1], track.rests_on[order[first - 1]]),
+                    row=judged_row(data, state, result, order[first - 1], track.rests_on[order[first - 1]]),
                     levels=stored_levels(state, first, data.there, data.ids, order),
                     verdicts=verdict_columns(data, state, result, order),
                     facts=facts_of(data, result),
@@ -224,8 +225,8 @@ def stored_levels(state: TrackState, at: int, keep: Flags | None, ids: I64, orde
 def decided_word(state: TrackState, at: int, row: int) -> str | None:
     """What became of a series that was suspect in a version; None while it waits.
 
-    A change where a level begins with the version, or where an open finding is over in it; else UNCHANGED: the version
-    belongs to a level that began before, or was no change after all.
+    A change where a level begins with the version, or with an older one that waited with it, or where an open finding
+    is over in it; else NOT_CONFIRMED: later runs are as those before it.
     """
     level, sign = int(state.levels[at][row]), int(state.waits[at][row])
     if level == UNDECIDED or abs(sign) == DRIFTS:
@@ -235,9 +236,11 @@ def decided_word(state: TrackState, at: int, row: int) -> str | None:
     if level == at and sign:
         return verdict_word(sign, how)
     for one in own:
-        if one.ended_version == at and one.state in ("recovered", "taken back"):
+        if one.ended_version <= at <= one.ended_by_version and one.state in ("recovered", "taken back"):
             return verdict_word(-one.sign, one.how)
-    return Verdict.UNCHANGED.name
+        if one.first_version == level < at <= one.decided_version and sign in (0, one.sign):
+            return verdict_word(one.sign, one.how)
+    return NOT_CONFIRMED
 
 
 def verdict_word(sign: int, how: str) -> str:
@@ -332,8 +335,9 @@ def incidents_of(data: Track, state: TrackState, result: VersionResult, order: S
         )  # fmt: skip
 
 
-def judged_row(data: Track, result: VersionResult, version: int, rests_on: bytes) -> JudgedRow:
-    """The row of a version: its runs, those that its step was judged against, and what its gate needs.
+def judged_row(data: Track, state: TrackState, result: VersionResult, version: int, rests_on: bytes) -> JudgedRow:
+    """The row of a version: its runs, those that its step was judged against, and what its gate needs. `state`: after
+    the version.
 
     `net`: change by the operators that were found in it, as a share of the step; `peak`: rise of peak memory.
     """
@@ -349,7 +353,12 @@ def judged_row(data: Track, result: VersionResult, version: int, rests_on: bytes
         if last.any():
             rises.append(float(logs[now.new].mean() - logs[last].mean()))
         peaks.append(float(np.nan_to_num(np.expm1(min(rises)))))
-    is_step = len(kind) > 0 and kind[row] == KindCode.STEP
+    word = None
+    if len(kind) > 0 and kind[row] == KindCode.STEP:
+        word = Verdict(int(result.judged.verdict[row])).name
+        if now.is_single and word == Verdict.SUSPECT.name:
+            # it may be the run that decides those before it
+            word = decided_word(state, now.version, row) or word
     return JudgedRow(
         version_id=version,
         rests_on=rests_on,
@@ -358,7 +367,7 @@ def judged_row(data: Track, result: VersionResult, version: int, rests_on: bytes
         step_before_ns=step[0],
         step_after_ns=step[1],
         shared_factor=float(result.now.window.shift[result.now.new].mean()),
-        step_verdict=Verdict(int(result.judged.verdict[row])).name if is_step else None,
+        step_verdict=word,
         net=sum(one.contribution for one in found),
         peak=max(peaks, default=0.0),
     )

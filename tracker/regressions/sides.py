@@ -1,11 +1,13 @@
 """The verdicts of candidate runs against baseline runs.
 
-Where the candidate is a version as it was judged, and the baseline the version before it, or the runs that its step was
-judged against, they are the stored ones. Else the same judge compares exactly these runs.
+Where the candidate is a version as it was judged, and the baseline the runs that its step was judged against, they are
+the stored ones, which history and findings show. Else the same judge compares exactly these runs: two sides that were
+named answer for themselves. What the history of the candidate says of it stands beside them.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -20,17 +22,19 @@ from tracker.errors import EXIT_FINDINGS, EXIT_OK, EXIT_TOO_LITTLE_DATA
 from tracker.regressions.hosts import gates_with_host
 from tracker.regressions.judgement import SIGNS, numbers_of, stated
 from tracker.regressions.lifecycle import MACHINE
-from tracker.regressions.track import TrackRuns, recordings_of, runs_of_track
+from tracker.regressions.track import BEGINNING, TrackRuns, recordings_of, runs_of_track
 from tracker.results.recording import alike, incomplete_cells
 from tracker.results.thresholds import Threshold
-from tracker.results.verdicts import FAIL_ON, GateResult
+from tracker.results.verdicts import FAIL_ON, NOT_CONFIRMED, GateResult
 from tracker.store import Store, judged, regressions
 from tracker.store.chosen import ChosenRun, chosen_runs, table_of
 from tracker.store.regressions import JudgedRow
 from tracker.store.samples.statistic import over_runs
-from tracker.units import counted, format_diff
+from tracker.store.sql import statement
+from tracker.units import format_diff
 
 NUMBERS: Final = ("change", "judged_change", "q", "contribution", "detectable")
+_CHANGED: Final = ("REGRESSED", "IMPROVED")
 STEP: Final = ("step", "e2e")
 """Names of the series that are the step: that of the whole capture where no step is marked."""
 MEAN_STEP: Final = "mean step"
@@ -66,12 +70,50 @@ def gate_of(  # noqa: PLR0913 -- the facts of a version, one by one
     return next(GateResult(code, cause, net, peak) for holds, cause, code in rules if holds)
 
 
+class InHistory(Struct, frozen=True):
+    """How the step of a version was judged when it came. `verdict`: None where it has none; `change`: against the runs
+    `base_runs` of the level before it, a ratio, None where that is not known. `returned`: a sentence on a finding of
+    the step that was over in it. Of a version of one run that others decided, `since`: an older version with which its
+    change began; `decided_by`: the version whose runs decided.
+    """
+
+    version: str
+    verdict: str | None
+    change: float | None
+    base_runs: tuple[int, ...]
+    since: str = ""
+    decided_by: str = ""
+    returned: str = ""
+
+    @property
+    def words(self) -> str:
+        """The verdict, and what came of a single run: `REGRESSED since v4`, `NOT_CONFIRMED by v7`."""
+        if self.verdict == NOT_CONFIRMED and self.decided_by:
+            return f"{self.verdict} by {self.decided_by}"
+        return f"{self.verdict} since {self.since}" if self.since else str(self.verdict)
+
+
+class UserMark(Struct, frozen=True):
+    """What a user said of findings that a candidate has open. `names`: of those; `is_whole`: it is said of all that the
+    incident has open; `leaves_step`: the step is one of the others.
+    """
+
+    incident_id: int
+    action: str
+    who: str
+    reason: str
+    names: tuple[str, ...]
+    is_whole: bool
+    leaves_step: bool
+
+
 class SideVerdicts(Struct, frozen=True, eq=False):
     """`rows`: the limits that users set, with which `limits` were made; `shift`: how much slower all operators together
     are, a ratio, None where too few of them are in all runs; `base_runs`: that a stored verdict of the step rests on,
     None where exactly these sides were judged; `gates`: by the words of `--fail-on`; `host`: the slow one that explains
     a slower candidate, in words; `still`: what was found before the candidate and is open in it, in words; `excused`:
-    series that users said expect or invalid to.
+    series that users said expect or invalid to; `history`: of a candidate that is a version; `marks`: what users said
+    of the findings that came between the sides.
     """
 
     said: Said
@@ -83,6 +125,23 @@ class SideVerdicts(Struct, frozen=True, eq=False):
     base_runs: tuple[int, ...] | None = None
     still: Mapping[Key, str] = field(default_factory=dict)
     excused: frozenset[Key] = frozenset()
+    history: InHistory | None = None
+    marks: tuple[UserMark, ...] = ()
+
+
+class Marks(Struct, frozen=True):
+    """What findings say of two sides of which the candidate is a version of a track.
+
+    `excused`: series that became worse after the baseline, as users intended (expect) or by mistake (invalid), or
+    better; `older`: what was found up to the baseline and is open in the candidate; `still`, `history`, `marks`: as in
+    SideVerdicts.
+    """
+
+    excused: frozenset[tuple[Key, int]] = frozenset()
+    older: tuple[Any, ...] = ()
+    still: Mapping[Key, str] = field(default_factory=dict)
+    history: InHistory | None = None
+    marks: tuple[UserMark, ...] = ()
 
 
 def judged_version_of(track: TrackRuns, run_ids: Iterable[int]) -> JudgedRow | None:
@@ -104,32 +163,133 @@ def verdicts_of_sides(
     `candidate_store`: where the candidate runs are, if in another database. Whether the sides may be judged at all is
     for the caller to know.
     """
-    if candidate_store is None or candidate_store is store:
-        with store.connect() as connection:
-            found = stored_verdicts(connection, baseline, candidate)
-        if found is not None:
-            return found
-    return judge_sides(store, baseline, candidate, candidate_store or store)
+    if candidate_store is not None and candidate_store is not store:
+        return judge_sides(store, baseline, candidate, candidate_store)
+    with store.connect() as connection:
+        track, row = _judged_version(connection, candidate)
+        if track is None or row is None:
+            marks = Marks()
+        elif _is_level(row, baseline):
+            return _stored(connection, track, row)
+        else:
+            marks = _marks_on_sides(connection, track, row, baseline)
+    return judge_sides(store, baseline, candidate, store, marks)
 
 
-def stored_verdicts(connection: Connection, baseline: Sequence[int], candidate: Sequence[int]) -> SideVerdicts | None:
-    """The verdicts that history and findings show; None where other sides than they have are compared."""
-    lines = judged.lines(connection, candidate)
-    track = runs_of_track(connection, lines[0]) if len(lines) == 1 else None
-    row = judged_version_of(track, candidate) if track else None
+def stored_or_history(
+    connection: Connection, baseline: Sequence[int], candidate: Sequence[int]
+) -> tuple[SideVerdicts | None, InHistory | None]:
+    """The verdicts that history and findings show, where these sides are those that they compare; else None, and how
+    the version was judged that the candidate is, None where it is none.
+    """
+    track, row = _judged_version(connection, candidate)
     if track is None or row is None:
-        return None
-    base, before = tuple(map(int, row.base_runs.split())), track.before(row.version_id)
-    if {*baseline} not in ({*base}, {run.run_id for run in track.runs if run.version == before}):
-        return None
+        return None, None
+    if _is_level(row, baseline):
+        return _stored(connection, track, row), None
+    return None, in_history(connection, track, row)
+
+
+def _is_level(row: JudgedRow, run_ids: Iterable[int]) -> bool:
+    """Whether these are the runs that the step of a version was judged against."""
+    return {*run_ids} == {*map(int, row.base_runs.split())}
+
+
+def _stored(connection: Connection, track: TrackRuns, row: JudgedRow) -> SideVerdicts:
+    base = tuple(map(int, row.base_runs.split()))
+    candidate = [run.run_id for run in track.runs_of(row.version_id)]
     said = _said(connection, track, row)
     rows = _open_in(connection, track, row.version_id)
     gates, host = _stored_gates(connection, track, row, said, rows)
     excused = frozenset(_key(one) for one in rows if one.excused)
     shift = None if not row.shared_factor else float(np.expm1(row.shared_factor))
-    older = [one for one in rows if not one.excused and one.version_id != row.version_id and SIGNS[one.direction] > 0]
+    older = [one for one in rows if not one.excused and not _is_news(track, row, one) and SIGNS[one.direction] > 0]
     still = _still(connection, track, older, candidate)
-    return SideVerdicts(said, track.limits, track.thresholds, shift, gates, host, base, still, excused)
+    history = in_history(connection, track, row)
+    own = [one for one in rows if _is_news(track, row, one)]
+    marks = marks_of(connection, own)
+    return SideVerdicts(said, track.limits, track.thresholds, shift, gates, host, base, still, excused, history, marks)
+
+
+def _marks_on_sides(connection: Connection, track: TrackRuns, row: JudgedRow, baseline: Sequence[int]) -> Marks:
+    """What findings say of a version against the runs of a baseline."""
+    candidate = [run.run_id for run in track.runs_of(row.version_id)]
+    history = in_history(connection, track, row)
+    places = [track.place[run.version_id] for run in track.runs if run.run_id in {*baseline}]
+    if not places or max(places) >= track.place[row.version_id]:
+        # the baseline is of another track, or came later: nothing was found between the two
+        return Marks(history=history)
+    rows = _open_in(connection, track, row.version_id)
+    is_after = [track.place.get(one.version_id, 0) > max(places) for one in rows]
+    later = [one for one, after in zip(rows, is_after, strict=True) if after]
+    excused = {(_key(one), SIGNS[one.direction]) for one in later if one.excused}
+    older = [one for one, after in zip(rows, is_after, strict=True) if not after and not one.excused]
+    worse = [one for one in older if SIGNS[one.direction] > 0]
+    still = _still(connection, track, worse, candidate)
+    return Marks(frozenset(excused), tuple(older), still, history, marks_of(connection, later))
+
+
+def marks_of(connection: Connection, rows: Sequence[Any]) -> tuple[UserMark, ...]:
+    """What users said of these findings, the last word on each, by incident; notes are comments."""
+    by_number = {row.finding_id: row for row in rows}
+    last: dict[int, Any] = {}
+    for word in connection.execute(statement("finding_words")) if rows else ():
+        if word.finding_id in by_number and word.action != "note":
+            last[word.finding_id] = word
+    of_incident = Counter(row.incident_id for row in rows)
+    grouped: dict[tuple[int, str, str, str], list[Any]] = {}
+    for number, word in last.items():
+        row = by_number[number]
+        if word.action != "unmute":
+            grouped.setdefault((row.incident_id, word.action, word.who, word.reason), []).append(row)
+    found = []
+    for key, own in grouped.items():
+        numbers = {row.finding_id for row in own}
+        others = [row for row in rows if row.incident_id == key[0] and row.finding_id not in numbers]
+        names = tuple(dict.fromkeys(row.name for row in own))
+        leaves_step = any(row.kind == "run" and row.name in STEP for row in others)
+        found.append(UserMark(*key, names, of_incident[key[0]] == len(own), leaves_step))
+    return tuple(found)
+
+
+def in_history(connection: Connection, track: TrackRuns, row: JudgedRow) -> InHistory:
+    """How the step of a version was judged when it came."""
+    step = _step_of(_said(connection, track, row, kind="run"))
+    version, base = track.labels[row.version_id], tuple(map(int, row.base_runs.split()))
+    returned = _returned(connection, track, row.version_id)
+    if step is None:
+        return InHistory(version, None, None, base, returned=returned)
+    change = None if np.isnan(step["change"]) else float(step["change"])
+    if step["verdict"] != NOT_CONFIRMED and step["verdict"] not in _CHANGED:
+        return InHistory(version, step["verdict"], change, base, returned=returned)
+    levels = regressions.levels_of(connection, track.line, [row.version_id])[row.version_id]
+    at = np.flatnonzero(levels.series_ids == step["series_id"])
+    level, by = (int(own[at[0]]) if len(at) else BEGINNING for own in (levels.levels, levels.settled))
+    is_waiting = level not in (row.version_id, step["level_version_id"], BEGINNING)
+    since = track.labels.get(level, "") if is_waiting and step["verdict"] in _CHANGED else ""
+    decided_by = track.labels.get(by, "") if by != row.version_id else ""
+    return InHistory(version, step["verdict"], change, base, since, decided_by, returned)
+
+
+def _returned(connection: Connection, track: TrackRuns, version_id: int) -> str:
+    """What a version is back to, where a finding of the step was over in it; "" where none was."""
+    label = {run.run_id: run.version for run in track.runs}
+    for row in regressions.findings_of_track(connection, track.line):
+        is_step = row.kind == "run" and row.name in STEP
+        if not is_step or row.ended_version_id != version_id or row.base_state not in ("recovered", "taken back"):
+            continue
+        before = [label[run] for run in map(int, row.baseline_runs.split()) if run in label]
+        end = "over" if SIGNS[row.direction] > 0 else "gone"
+        where = f"Back to the level of {before[-1]}" if before else "Back to the level before"
+        return f"{where}: the {row.direction} of {row.version} (I-{row.incident_id}) is {end}."
+    return ""
+
+
+def _judged_version(connection: Connection, run_ids: Sequence[int]) -> tuple[TrackRuns | None, JudgedRow | None]:
+    """The track and the judgement of the version that is exactly these runs."""
+    lines = judged.lines(connection, run_ids)
+    track = runs_of_track(connection, lines[0]) if len(lines) == 1 else None
+    return track, judged_version_of(track, run_ids) if track else None
 
 
 def newest_gates(connection: Connection, track: TrackRuns) -> dict[str, GateResult]:
@@ -159,7 +319,7 @@ def _stored_gates(
     """
     is_peak_excused = any(one.excused and one.kind == "run" and one.metric.endswith("bytes") for one in rows)
     every = [one for one in rows if not one.excused]
-    new = [one for one in every if row.version_id in (one.version_id, one.decided_version_id)]
+    new = [one for one in every if _is_news(track, row, one)]
     gates = {}
     for word, own in zip(FAIL_ON, (new, every), strict=True):
         found = [(one.kind, one.name, SIGNS[one.direction]) for one in own if one.change != MACHINE]
@@ -185,15 +345,16 @@ def open_findings(connection: Connection, run_id: int) -> str:
     if not rows:
         return ""
     first = max(rows, key=lambda row: (row.kind == "run" and row.name in STEP, abs(row.contribution or 0.0)))
-    more = f", and {counted(len(rows) - 1, 'other finding')}" if len(rows) > 1 else ""
     words = _still(connection, track, [first], own)[_key(first)]
-    return f"{first.name} {words}{more}; tracker findings lists them."
+    name = {"step": "The step is", "e2e": "The time of the whole capture is"}.get(first.name, first.name)
+    return f"{name} {words}; tracker findings has all that is open."
 
 
 def judge_sides(
-    store: Store, baseline: Sequence[int], candidate: Sequence[int], candidate_store: Store
+    store: Store, baseline: Sequence[int], candidate: Sequence[int], candidate_store: Store, marks: Marks | None = None
 ) -> SideVerdicts:
     """Judge exactly these runs, by the limits of the track of the baseline, or where it has none of the candidate."""
+    marks = marks or Marks()
     of_store = {store: [*baseline]}
     of_store.setdefault(candidate_store, []).extend(candidate)
     runs: list[ChosenRun] = []
@@ -220,15 +381,34 @@ def judge_sides(
         said[key] = {name: numbers[name].item(row) if is_judged else np.nan for name in NUMBERS}
         said[key]["verdict"] = Verdict(int(own.verdict[row])).name if is_judged else None
         said[key]["reason"] = Reason(int(reasons[row])).name if has_words[row] else None
-    leaf, changed = traits.leaf, np.isin(own.verdict, CHANGES)
-    peaks = np.expm1(own.raw_change[traits.kind == KindCode.PEAK])
+    signs = own.sign.tolist()
+    excused = np.array([(key, sign) in marks.excused for key, sign in zip(keys, signs, strict=True)], dtype=bool)
+    leaf, changed = traits.leaf, np.isin(own.verdict, CHANGES) & ~excused
+    peaks = np.expm1(own.raw_change[(traits.kind == KindCode.PEAK) & ~excused])
     shift = float(np.expm1(window.shift[new].mean())) if window.shift.any() else None
-    found = [(keys[row][0], keys[row][2], int(own.sign[row])) for row in np.flatnonzero(own.sign).tolist()]
+    found = [(keys[row][0], keys[row][2], signs[row]) for row in np.flatnonzero(own.sign).tolist() if not excused[row]]
     net, peak = float(own.contribution[leaf & changed].sum()), float(np.nan_to_num(peaks).max(initial=0.0))
-    gate = _gate(limits, said, found, net=net, peak=peak)
+    older = [(one.kind, one.name, SIGNS[one.direction]) for one in marks.older]
+    older_net = sum(one.contribution for one in marks.older if one.is_leaf)
+    gates = {
+        FAIL_ON[0]: _gate(limits, said, found, net=net, peak=peak),
+        FAIL_ON[1]: _gate(limits, said, [*found, *older], net=net + older_net, peak=peak),
+    }
     with candidate_store.connect() as after, store.connect() as before:
-        gates, host = gates_with_host(dict.fromkeys(FAIL_ON, gate), limits, (after, candidate), (before, baseline))
-    return SideVerdicts(said, rows, limits, shift, gates, host)
+        gates, host = gates_with_host(gates, limits, (after, candidate), (before, baseline))
+    intended = frozenset(keys[row] for row in np.flatnonzero(excused).tolist())
+    return SideVerdicts(
+        said,
+        rows,
+        limits,
+        shift,
+        gates,
+        host,
+        still=marks.still,
+        excused=intended,
+        history=marks.history,
+        marks=marks.marks,
+    )
 
 
 def _gate(
@@ -236,8 +416,7 @@ def _gate(
     is_machine: bool = False,
 ) -> GateResult:  # fmt: skip
     """Return how the gate ends; `found`: kind, name and sign of the findings that are not the machine's."""
-    steps = [key for key, own in said.items() if key[0] == "run" and key[2] in STEP and own["verdict"] is not None]
-    key = min(steps, key=lambda key: (STEP.index(key[2]), key[4]), default=None)
+    key = _step_key(said)
     step, verdict, change = (key[2], said[key]["verdict"], said[key]["change"]) if key else ("", None, np.nan)
     signs = [sign for kind, name, sign in found if kind == "run" and name == step]
     mean_signs = [sign for kind, name, sign in found if kind == "run" and name == MEAN_STEP]
@@ -251,6 +430,17 @@ def _gate(
     )  # fmt: skip
 
 
+def _step_key(said: Said) -> Key | None:
+    """The series that is the step, of those with a verdict."""
+    steps = [key for key, own in said.items() if key[0] == "run" and key[2] in STEP and own["verdict"] is not None]
+    return min(steps, key=lambda key: (STEP.index(key[2]), key[4]), default=None)
+
+
+def _step_of(said: Said) -> dict[str, Any] | None:
+    key = _step_key(said)
+    return None if key is None else said[key]
+
+
 def _open_in(connection: Connection, track: TrackRuns, version_id: int) -> list[Any]:
     """The findings that were open in a version, those that it began with them."""
     place, last = track.place, len(track.order) + 1
@@ -260,6 +450,12 @@ def _open_in(connection: Connection, track: TrackRuns, version_id: int) -> list[
         if place.get(row.version_id, last) <= at
         and (row.ended_version_id is None or place.get(row.ended_version_id, last) > at)
     ]  # fmt: skip
+
+
+def _is_news(track: TrackRuns, row: JudgedRow, finding: Any) -> bool:
+    """Whether a finding that is open in a version is one of it: it began there, or its runs took part in deciding."""
+    decided = track.place.get(finding.decided_version_id, 0)
+    return finding.version_id == row.version_id or decided >= track.place[row.version_id]
 
 
 def _key(row: Any) -> Key:

@@ -13,17 +13,26 @@ from tracker.reports.document import Column, group
 from tracker.reports.rows import Row, unit_of
 from tracker.results import BOTH, REPLACED_BY, UNMATCHED
 from tracker.results.verdicts import CHANGED, GLOSSES
-from tracker.units import MISSING_TEXT, format_bytes, format_diff, format_ns, size_unit, some_of, time_unit
+from tracker.units import (
+    MISSING_TEXT,
+    counted,
+    format_bytes,
+    format_diff,
+    format_ns,
+    size_unit,
+    some_of,
+    time_unit,
+)
 
 READABLE: Final = {
-    UNLINKED_OP: "(unlinked) no launch in the capture",
+    UNLINKED_OP: "(unlinked) its launch is not in the capture",
     NO_OP: "(no op) launched outside any op",
     NOT_LISTED: "(not listed) left out of the source's table",
 }
 PARTS: Final = {
     "compute_ns": "compute", "exposed_communication_ns": "exposed communication", "exposed_copy_ns": "exposed copies",
     "idle_ns": "idle", "data_loading_ns": "data loading", "others_ns": "all but data loading",
-    "whole_ns": "not split by the source", "rest_ns": "rest (medians)",
+    "whole_ns": "not split by the source", "rest_ns": "rest (medians of parts)",
     "mean_step_ns": "mean step", "peak_allocated_bytes": "peak memory", "samples_per_second": "samples per second",
 }  # fmt: skip
 """Parts of a step, and what stands beside them, in words."""
@@ -221,6 +230,36 @@ def cost(row: Row) -> float | None:
         return delta and -delta
     # a count or a correction is neither good nor bad
     return None if row["unit"] == "count" or row["metric"] == "groups_at_once_ns" else delta
+
+
+def deciding_runs(version: str, lacks_runs: float, lacks_base_runs: float = 0) -> str:
+    """Which further runs decide what is open; "" where none would.
+
+    >>> deciding_runs("v4", 1), deciding_runs("v2", 1, 2), deciding_runs("v2", 0, 0)
+    ('1 more run of v4 decides', '1 more run of v2 and 2 more runs before it decide', '')
+    """
+    found = []
+    if lacks_runs:
+        found.append(f"{counted(int(lacks_runs), 'more run')} of {version}")
+    if lacks_base_runs:
+        found.append(f"{counted(int(lacks_base_runs), 'more run')} before {'it' if found else version}")
+    if not found:
+        return ""
+    return f"{' and '.join(found)} decide{'s' if lacks_runs + lacks_base_runs == 1 else ''}"
+
+
+def waiting_words(line: Mapping[str, Any]) -> str:
+    """What a track waits for: how its step changed, and which runs decide; "" where that is settled, or says nothing.
+
+    >>> line = {"step_change": 0.303, "step_verdict": "SUSPECT", "version": "v4", "lacks_runs": 1, "lacks_base_runs": 0}
+    >>> waiting_words(line), waiting_words(line | {"lacks_runs": 0})
+    ('step +30.3 %: 1 more run of v4 decides', '')
+    """
+    words = deciding_runs(str(line["version"]), line["lacks_runs"] or 0, line["lacks_base_runs"] or 0)
+    change = line["step_change"]
+    if not words or change is None or (line["step_verdict"] != "SUSPECT" and abs(change) < _VISIBLE):
+        return ""
+    return f"step {format_diff(change)}: {words}"
 
 
 def verdict_word(row: Mapping[str, Any]) -> str:

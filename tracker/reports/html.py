@@ -35,6 +35,7 @@ PLAIN_ROWS: Final = 200
 MOST_ROWS: Final = 10_000
 """Rows of a table unless the reader says otherwise."""
 
+_NO_BREAK: Final = "\u00a0"
 _PAGE: Final = Path(__file__).parent / "page"
 _FIRST: Final = 12
 _DETAIL: Final = 25
@@ -214,7 +215,7 @@ def _block(block: Block, link: Callable[[Target], str] | None) -> _HtmlBlock:
         packed=_packed(left) if left else "", left=len(left),
         more=block.more, lead="" if isinstance(block.chart, Trend) else block.lead,
         note=block.note or ("" if rows else "no rows"),
-        is_sortable=len(rows) > 8 and not any(row.tone == "s" or row.cells[0][0][:1] in (" ", "=") for row in rows),
+        is_sortable=len(rows) > 8 and not any(map(_has_place, rows)),
         below_at=next((at for at, column in enumerate(block.columns) if column.elastic), 0)
         if block.main is None else block.main,
         drawn=tuple(drawn), chart=svg.chart(block.chart) if block.chart is not None else Markup(""),
@@ -253,9 +254,21 @@ def _rows(table: Table, link: Callable[[Target], str] | None) -> Iterator[_HtmlR
             drawn += [("r", svg.strip(table.strips[place]))] if table.strips and (spans or table.strips[place]) else []
             drawn += [("x", svg.span(spans[place], spans, letter))] if spans else []
         swatch = svg.swatch(parts_of_bars[place]) if place < len(parts_of_bars) else Markup("")
-        cells_of_row = tuple(zip(map(str, cells), letters, strict=True))
+        cells_of_row = tuple(zip(map(_with_indent, cells), letters, strict=True))
         address = addresses[place] if place < len(addresses) else ""
         yield _HtmlRow(letter, cells_of_row, str(below or ""), tuple(drawn), swatch, address)
+
+
+def _has_place(row: _HtmlRow) -> bool:
+    """Return whether a row is a sum, or below another one, so that no other order would do."""
+    return row.tone == "s" or row.cells[0][0][:1] in (_NO_BREAK, "=")
+
+
+def _with_indent(cell: Any) -> str:
+    """Return the text of a cell with its spaces in front, which a page would drop."""
+    text = str(cell)
+    words = text.lstrip(" ")
+    return _NO_BREAK * (len(text) - len(words)) + words
 
 
 def _classes(columns: Sequence[Column]) -> Iterator[str]:

@@ -24,7 +24,7 @@ _UNITS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("diff", "change", "gain", "factor"), "change"),
     **dict.fromkeys(("mean", "min", "max", "p", "q"), "number"),
     **dict.fromkeys(("calls", "ops", "packets", "step", "steps", "size", "rank", "ranks", "runs"), "count"),
-    **dict.fromkeys(("names", "gaps", "stages", "microbatches", "second", "count"), "count"),
+    **dict.fromkeys(("names", "gaps", "kernels", "stream", "stages", "microbatches", "second", "count"), "count"),
 }  # fmt: skip
 
 
@@ -131,7 +131,7 @@ _TABLES: Final[Mapping[str, tuple[str, ...]]] = {
     "kernel": ("kernels", "copies"), "kernel_type": ("kernel_types",), "metric": ("kernel_metrics", "kernel_pipes"),
     "communication": ("communication",), "link": ("communication_links", "link_totals"), "memory": ("memory",),
     "memory_peak": ("memory_peak", "memory_peak_totals"), "memory_block": ("memory_blocks",), "module": ("modules",),
-    "api": ("api",), "idle": ("idle_causes", "idle"), "counter": ("counters", "counter_summary"),
+    "api": ("api",), "idle": ("idle_causes", "idle", "queues"), "counter": ("counters", "counter_summary"),
     "efficiency": ("efficiency",),
 }  # fmt: skip
 """Section -> the tables that answer it, as far as a diff or a run has them."""

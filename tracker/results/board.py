@@ -9,6 +9,7 @@ from msgspec import field
 
 from tracker.results.options import DEVICE, WORKLOAD, Option, Options
 from tracker.results.screens import Frame, Result
+from tracker.units import counted
 
 if TYPE_CHECKING:
     from tracker.columns import Columns
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 BOARD_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "lines": (
         "workload", "configuration", "device", "version", "version_runs", "runs", "last_run_id", "last_run_ns",
-        "step_ns", "step_verdict", "previous_change", "good_version", "good_change", "pinned_version", "pinned_change",
+        "step_ns", "step_verdict", "step_change", "lacks_runs", "lacks_base_runs",
+        "previous_change", "good_version", "good_change", "pinned_version", "pinned_change",
         "peak_allocated_bytes", "new", "open", "suspects", "muted", "incident_id",
     ),
     "points": ("line", "version", "step_ns", "runs"),
@@ -36,10 +38,12 @@ class Board(Result, frozen=True, eq=False):
 
     - lines: its newest version with so many runs (`version_runs`), all active `runs`, the last run (started_at, ns
       UTC); step_ns: geometric mean of the runs, the span of device activity where no step is known; step_verdict of the
-      newest version. previous_change: to the version before, a ratio; good_change: to good_version, the last one before
+      newest version, step_change: the change that it rests on; lacks_runs, lacks_base_runs: how many more runs, of the
+      version and before it, would decide it.
+      previous_change: to the version before, a ratio; good_change: to good_version, the last one before
       the oldest open regression of the step, NA without one; pinned_change: to the pinned version.
-      peak_allocated_bytes: of the newest version. new, open, suspects, muted: regressions by their state; incident_id:
-      of the worst new or open one
+      peak_allocated_bytes: of the newest version. new, open, suspects, muted: regressions by their state, as
+      findings counts them; incident_id: of the first of them there
     - points: the step of the last versions of each line, by its place in `lines`
     """
 
@@ -51,7 +55,7 @@ class Board(Result, frozen=True, eq=False):
 
     @property
     def headline(self) -> str:
-        """How many tracks have new or open regressions."""
+        """How many workloads have new or open regressions."""
         lines = self.tables["lines"]
         counts = {name: sum(1 for count in lines.listed(name) if count) for name in ("new", "open", "suspects")}
         what = [
@@ -61,5 +65,8 @@ class Board(Result, frozen=True, eq=False):
         ]
         if not len(lines):
             return "no runs yet"
-        total = f"{len(lines)} {'track' if len(lines) == 1 else 'tracks'}"
+        workloads = len({*lines.listed("workload")})
+        total = counted(workloads, "workload")
+        if len(lines) > workloads:
+            total += f", {len(lines):,} with each configuration and device"
         return f"{total}: {', '.join(what)}" if what else f"{total}, no open regression"

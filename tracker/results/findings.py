@@ -16,15 +16,16 @@ from tracker.units import counted
 
 STATES: Final = (
     "suspect", "new", "persisting", "acknowledged", "muted", "recovered", "taken back", "accepted", "vanished",
-    "expected", "invalid",
+    "renamed", "expected", "invalid",
 )  # fmt: skip
 """States of a finding, the open ones first. A suspect is no finding yet; an improvement is taken back, or accepted once
-it held for two versions; of what vanished, no run has the series any more.
+it held for two versions; of what vanished, no run has the series any more; what is renamed came with a version under
+another name, and takes as long as before.
 """
 
 OPEN_STATES: Final = STATES[:5]
 CONFIRMED_STATES: Final = STATES[1:5]
-ENDED_STATES: Final = STATES[5:10]
+ENDED_STATES: Final = STATES[5:11]
 DIRECTIONS: Final = ("regression", "improvement")
 
 FINDINGS_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -38,15 +39,16 @@ FINDINGS_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
         "finding_id", "incident_id", "workload", "configuration", "device", "version", "good_version", "series_id",
         "kind", "metric", "unit", "name", "input_shapes", "part", "direction", "change", "state", "is_new", "verdict",
         "ratio", "q", "contribution", "baseline_value", "candidate_value", "delta", "share_of_change", "baseline_calls",
-        "candidate_calls", "by_calls", "by_time_per_call", "cause", "under", "covers", "baseline_runs",
-        "candidate_runs", "until_ns", "until_version", "ended_version",
+        "candidate_calls", "by_calls", "by_time_per_call", "cause", "under", "covers", "current_value",
+        "current_ratio", "baseline_runs", "candidate_runs", "until_ns", "until_version", "ended_version",
     ),
     "environment": ("incident_id", "key", "before", "after"),
     "lines": (
         "workload", "configuration", "device", "version", "version_runs", "runs", "last_run_id", "last_run_ns",
         "step_ns", "e2e_ns", "compute_ns", "exposed_communication_ns", "idle_ns", "data_loading_ns",
         "peak_allocated_bytes", "samples_per_second", "step_verdict", "step_change", "net", "peak", "gate_new",
-        "gate_new_cause", "gate_any", "gate_any_cause", "slow_host",
+        "gate_new_cause", "gate_any", "gate_any_cause", "slow_host", "lacks_runs",
+        "lacks_base_runs",
     ),
 }  # fmt: skip
 EXPLAIN_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -118,7 +120,8 @@ class Findings(Result, frozen=True, eq=False):
     """Incidents with their findings. `tables`: the rows of each table of FINDINGS_COLUMNS, with exactly these columns;
     `found.incidents` and all other names are the same as frames of pandas, which takes a while to import.
 
-    - incidents: what began with one version of a track, for the worse and for the better, the newest first.
+    - incidents: what began with one version of a track, for the worse and for the better: what is new first, then
+      the most severe, then what costs most time of the step.
       `direction`, `severity`: of the net effect on the step. The step before and after, and how its change adds up
       exactly: `step_delta_ns` = `operators_ns` (operators found slower or faster) + `new_ns` + `gone_ns` (operators
       found on one side only) + `machine_ns` (the common-mode shift of all other operators) + `other_operators_ns` (what
@@ -128,13 +131,15 @@ class Findings(Result, frozen=True, eq=False):
       (`finding_id`, `incident_id` NA). `delta`: candidate - baseline value, in `unit`; `ratio`: candidate / baseline
       - 1; `share_of_change`: of the step's. `by_calls` + `by_time_per_call` = `delta`: more calls or slower calls.
       `under`: the finding that says the same one level up, or NA; `covers`: how many it covers itself;
+      `current_value`, `current_ratio`: of the newest version, the ratio against the baseline value, of what is open;
       `ended_version`: in which it was over
     - environment: what else changed with the version of an incident
     - lines: where each workload, configuration and device stands, whatever was found: its newest `version` with so many
       runs, all active `runs`, when the last run started (UTC ns), its whole-run numbers; the verdict and change of its
       step; `net`, `peak`: change by the operators found in it, and of peak memory, as shares; `gate_new`, `gate_any`:
       the exit codes of `--fail-on`, and what gave them; `slow_host`: the host that took part in all runs of the version
-      and in none before, in words, "" for none
+      and in none before, in words, "" for none; `lacks_runs`, `lacks_base_runs`: how many more runs, of the version and
+      before it, would decide its step, 0 where it is decided
     """
 
     tables: Mapping[str, Columns]

@@ -19,8 +19,8 @@ HISTORY_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "points": (
         "series_id", "version", "pinned", "commit", "note", "runs", "value", "minimum", "maximum", "calls",
-        "level_version", "change", "judged_change", "q", "contribution", "verdict", "reason", "change_point", "back_to",
-        "gradual_change", "facts", "pinned_change", "pinned_verdict", "environment",
+        "level_version", "change", "judged_change", "q", "contribution", "verdict", "reason", "since", "decided_by",
+        "change_point", "back_to", "gradual_change", "facts", "pinned_change", "pinned_verdict", "environment",
     ),
     "runs": (
         "series_id", "version", "run_id", "started_at_ns", "value", "minimum", "maximum", "calls", "rank_spread",
@@ -90,7 +90,9 @@ class History(Result, frozen=True, eq=False):
       run has it), minimum and maximum. level_version: with which the level began that it was judged against, "" for the
       first one; change: ratio against the newest 8 runs of that level, judged_change: without what all operators of a
       run share, by which the verdict is; contribution: share of the step; verdict, reason: words of the judge; NA where
-      nothing was judged. change_point: a level begins with this version; back_to: the version that began the older
+      nothing was judged. since: an older version with which the change began, of a version of one run that others
+      decided; decided_by: the version whose runs decided.
+      change_point: a level begins with this version; back_to: the version that began the older
       level to which it came back; gradual_change: of a gradual slowdown that was found in it, against the first runs of
       the level. facts: what changed for certain, as text; pinned_change: against the pinned version;
       pinned_verdict: against it, where `options.against` asks for it; environment: what else changed here, as text

@@ -57,7 +57,10 @@ class Shown(Result, frozen=True, eq=False):
       the mean where there is one name; without what is always 0 and what other tables are made of
     - idle: why the device did nothing: ns of each cause and place, which add up to the idle time of the steps; gaps: of
       its work, which have a part in the row, NA where the source states idle time alone; share: of all idle time.
-      idle_causes: all places of a cause together, whatever the filters
+      idle_causes: all places of a cause together, whatever the filters. queues: per stream the kernels with a launch,
+      mean_lead_ns and max_lead_ns from the end of the launch call to the start of the kernel, and queued_share, of the
+      kernels that were launched before the event ahead of them on the stream ended: near 1 the device is never short of
+      work, near 0 it waits for each launch
     - memory_curve: time_ns from the first event on; at most 500 points of a rank and component, peaks included
     - facts: kind is fact, configuration or tag
     - efficiency, advice: with `options.with_advice`, else empty: as in `Advised`, and the three that could win most
@@ -85,8 +88,8 @@ class Shown(Result, frozen=True, eq=False):
         overall, steps, ops, kernels, copies, communication, memory, modules, api, memory_curve, facts, sources,
         kernel_metrics, communication_links, counters, kernel_types, memory_peak, memory_blocks, rank_summary,
         step_summary, kernel_pipes, link_totals, memory_peak_totals, counter_summary, efficiency, idle,
-        idle_causes,
-    ) = frames(27)  # fmt: skip
+        idle_causes, queues,
+    ) = frames(28)  # fmt: skip
 
     @property
     def tree(self) -> pd.DataFrame | None:

@@ -40,16 +40,20 @@ VERDICTS: Final[Mapping[str, str]] = {
     "UNEVEN": "the slowest rank is another one from step to step", "TOO_FEW_RUNS": "not tested, more runs are needed",
     "BELOW_LIMIT": "significant, but too small a change or too small a part of the step",
     "INCONCLUSIVE": "the runs differ too much to say changed or unchanged; more runs help",
+    "NOT_CONFIRMED": "was a suspect, and later runs are as those before it",
     "UNCHANGED": "any change is smaller than the limit", "DRIFT": "moved with the machine, as all operators did",
 }  # fmt: skip
 """Verdict -> what it means, for the legend of a page; docs/reading.md has more."""
+
+NOT_CONFIRMED: Final = "NOT_CONFIRMED"
+"""The verdict of a suspect that later runs did not confirm: one run of another speed is no change of the version."""
 
 CHANGED: Final = ("REGRESSED", "ADDED", "SUSPECT", "IMPROVED", "REMOVED")
 """Verdicts that are a finding or a suspect, in the order in which they are counted."""
 
 GLOSSES: Final[Mapping[str, str]] = {
     "INCONCLUSIVE": "too noisy", "TOO_FEW_RUNS": "too few runs", "BELOW_LIMIT": "too small to matter",
-    "DRIFT": "machine-wide drift", "UNCHANGED": "as the level before",
+    "DRIFT": "machine-wide drift", "NOT_CONFIRMED": "later runs are as before", "UNCHANGED": "as the level before",
 }  # fmt: skip
 """What verdicts mean that are no change."""
 

@@ -19,7 +19,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import StaticPool
 
-from tracker.errors import FIRST_INGEST, StoreError
+from tracker.errors import FIRST_INGEST, NO_DATABASE, StoreError
 from tracker.store import schema
 from tracker.store.failures import Damaged, Raced, explain, is_collision, is_crowded
 from tracker.store.sql import QUESTION
@@ -411,9 +411,7 @@ def _check_file(url: URL, *, create: bool, read_only: bool) -> None:
         raise StoreError(f"{path} is a folder, not a database", remedy=other)
     if not path.exists():
         if not create:
-            raise StoreError(
-                f"there is no database at {path}", remedy=f"an ingest makes it: {FIRST_INGEST}; or {other}"
-            )
+            raise StoreError(f"{NO_DATABASE} {path}", remedy=f"an ingest makes it: {FIRST_INGEST}; or {other}")
         if not path.parent.is_dir():
             raise StoreError(f"{path}: there is no folder {path.parent}", remedy=f"make it, or {other}")
     elif not os.access(path, os.R_OK, effective_ids=os.access in os.supports_effective_ids):

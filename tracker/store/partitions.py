@@ -26,6 +26,7 @@ DETAIL_TABLES: Final = (
     "memory_block",
     "collective_call",
     "idle",
+    "queue",
 )
 """In the order in which an ingest writes them."""
 

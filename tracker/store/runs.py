@@ -20,6 +20,14 @@ _SET_LABELS: Final = text(
     "UPDATE run SET workload_id = :workload_id, configuration_id = :configuration_id, version_id = :version_id, "
     "device_id = :device_id WHERE id = :id"
 )
+_MOVE_MARKS: Final = text(
+    "UPDATE finding_action SET first_version_id = :new WHERE first_version_id = :old AND workload_id = :workload_id "
+    "AND configuration_id = :configuration_id AND device_id = :device_id"
+)
+_LEFT_IN_VERSION: Final = text(
+    "SELECT COUNT(*) FROM run WHERE version_id = :version_id AND workload_id = :workload_id "
+    "AND configuration_id = :configuration_id AND device_id = :device_id"
+)
 _SET_STATE: Final = text("UPDATE run SET state = :state, state_reason = :reason WHERE id = :id")
 _SET_NOTE: Final = text("UPDATE run SET note = :note WHERE id = :id")
 _REMOVE_TAG: Final = text("DELETE FROM run_fact WHERE run_id = :id AND kind = 'tag' AND key = :key")
@@ -214,8 +222,20 @@ def _relabel(connection: Connection, run: Any, new: _Labels) -> None:
         "device_id": run.device_id if device is None else labels.device_id(connection, device),
     }
     connection.execute(_SET_LABELS, found)
+    _move_marks(connection, run, found)
     if any(found[name] != getattr(run, name) for name in ("workload_id", "configuration_id", "device_id")):
         samples.refresh(connection, [run.run_id])
+
+
+def _move_marks(connection: Connection, run: Any, found: Mapping[str, int]) -> None:
+    """Let the marks on the findings of a version follow its last run to another label. `run`: as it was filed;
+    `found`: as it is now.
+    """
+    track = {name: getattr(run, name) for name in ("workload_id", "configuration_id", "device_id")}
+    if any(found[name] != number for name, number in track.items()):
+        return
+    if not connection.execute(_LEFT_IN_VERSION, {**track, "version_id": run.version_id}).scalar_one():
+        connection.execute(_MOVE_MARKS, {**track, "old": run.version_id, "new": found["version_id"]})
 
 
 def _purge(connection: Connection, run: Any) -> None:

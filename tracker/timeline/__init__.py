@@ -42,6 +42,7 @@ from tracker.timeline.memory_peak import peak_table
 from tracker.timeline.named import named
 from tracker.timeline.names import RULES_VERSION, canonical_name
 from tracker.timeline.ops import op_table
+from tracker.timeline.queue import queue_table
 
 __all__ = ["CATEGORIES", "RULES_VERSION", "build", "canonical_name", "rows_of"]
 
@@ -148,6 +149,7 @@ def _rows_and_defects(checked: Checked, started_ns: int | None) -> tuple[Rows, t
             **memory_tables(joined, blocks),
             "memory_curve": memory_curve(joined),
             "api": api_table(joined),
+            "queue": queue_table(joined),
             **communication,
         }
         gaps = find_gaps(joined, host_calls(joined))

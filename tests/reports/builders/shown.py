@@ -13,7 +13,7 @@ from tracker.results import Shown
 SHOWN_TABLES = (
     "overall", "steps", "ops", "kernels", "copies", "communication", "memory", "modules", "api", "memory_curve",
     "facts", "sources", "kernel_metrics", "communication_links", "counters", "kernel_types",
-    "memory_peak", "memory_blocks", "efficiency", "idle", "idle_causes",
+    "memory_peak", "memory_blocks", "efficiency", "idle", "idle_causes", "queues",
 )  # fmt: skip
 SUMMARIES = {
     "rank_summary": (summaries.of_ranks, "overall"),
@@ -167,6 +167,9 @@ def shown(**changes):
         "idle_causes": [
             {"cause": "data loading", "ns": 60 * MS, "gaps": 4, "per_step_ns": 15.0 * MS, "share": 0.8333},
             {"cause": "between kernels", "ns": 12 * MS, "gaps": 200, "per_step_ns": 3.0 * MS, "share": 0.1667},
+        ],
+        "queues": [
+            {"stream": 7, "kernels": 240, "max_lead_ns": 90_000, "mean_lead_ns": 12_000.0, "queued_share": 0.75},
         ],
         "kernel_types": [
             {"type": "Cast", "core_type": "AI_VECTOR_CORE", "calls": 4, "total_ns": 6 * MS, "min_ns": MS,

@@ -106,7 +106,9 @@ def efficiency_table(efficiency: Columns | None, limit: int | None) -> Table:
     ]  # fmt: skip
     measured = bool(rows) and all(row["ceiling"] != "spec" for row in rows)
     note = "Efficiency by the fastest of this run: the device is not in the table of devices." if measured else ""
-    return table_of("Efficiency: floor of the time by the time", columns, rows, limit, note=note, section="efficiency")
+    return table_of(
+        "Efficiency: least possible time / measured time", columns, rows, limit, note=note, section="efficiency"
+    )
 
 
 def _next(found: Advised, look: Look) -> Iterator[str]:

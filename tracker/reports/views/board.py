@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tracker.reports.cells import col, of, pairs, sparkline
+from tracker.reports.cells import col, of, pairs, sparkline, waiting_words
 from tracker.reports.commands import command
 from tracker.reports.document import WORDS, Column, Document, Look, Table, Target, Trend
 from tracker.reports.rows import Row, records, table_of
@@ -38,18 +38,20 @@ def _lines(board: Board, lines: Sequence[Row], look: Look) -> Table:
     def name(line: Row) -> str:
         return " ".join([line["workload"], *(f"{key}={value}" for key, value in pairs(line["configuration"] or ""))])
 
+    is_pinned = any(line["pinned_version"] for line in lines)
     columns = [
         Column("workload", name, **WORDS), col("device", drop=4, **WORDS), col("version"),
-        Column("runs", lambda line: f"{line['version_runs']}/{line['runs']}", drop=5), col("step", "step_ns"),
-        col("since good", "good_change", _change, drop=1), col("previous", "previous_change", _change),
-        col("pinned", "pinned_change", _change, drop=3), col("course", form=_course, drop=2),
+        Column("runs", lambda line: f"{line['version_runs']} of {line['runs']}", drop=5), col("step", "step_ns"),
+        col("vs last good", "good_change", _change, drop=1), col("vs previous", "previous_change", _change),
+        *([col("vs pinned", "pinned_change", _change, drop=3)] if is_pinned else []),
+        col("step by version", "course", form=_course, drop=2),
         Column("regressions", _counts, left=True), col("peak", "peak_allocated_bytes", drop=6),
         Column("last run", of("last_run_ns", lambda ns: format_moment(ns) if ns else MISSING_TEXT), left=True, drop=7),
     ]  # fmt: skip
     points = tuple((point["version"], point["step_ns"], (), "", "") for point in courses.get(0, []))
     chart = Trend("ns", points) if len(points) > 1 and len(lines) == 1 else None
     return table_of(
-        "", columns, lines, look.rows(_ROWS), is_first=True, links=_link, chart=chart,
+        "", columns, lines, look.rows(_ROWS), is_first=True, links=_link, chart=chart, below=waiting_words,
         tone=lambda line: "worse" if line["new"] or line["open"] else "",
     )  # fmt: skip
 

@@ -21,7 +21,7 @@ _ROWS: Final = 5
 
 
 def document(calibration: Calibration, look: Look) -> Document:
-    """What is found with how many runs, and whether the thresholds are quiet enough."""
+    """What is found with how many runs, and whether the thresholds give few false verdicts."""
     where = ", ".join(filter(None, (calibration.workload, calibration.device, calibration.configuration)))
     splits = f"{counted(calibration.windows, 'window')} of neighbours, {counted(calibration.splits, 'split')}"
     counts = f"{counted(len(calibration.run_ids), 'run')} of {', '.join(calibration.versions)}"
@@ -34,7 +34,7 @@ def document(calibration: Calibration, look: Look) -> Document:
         smallest = (
             f"A slowdown of the step is found from {percent(round(best['detectable'], 3))} with {best['runs']} runs"
         )
-    quiet = "thresholds are quiet: at most 1 false verdict per comparison"
+    quiet = "the thresholds give at most 1 false verdict per comparison"
     if loud:
         words = [f"{cells.KINDS[row['kind']]} ({cells.number(row['used_false'])} false verdicts)" for row in loud]
         quiet = f"thresholds are too low for {', '.join(words)}"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tracker.columns import Columns
 
 _TITLES: Final = {
-    "ranks": "Ranks, by own time to that of their peers", "steps": "Own time of each rank and step",
+    "ranks": "Ranks by own time, as a ratio to the median of their peers", "steps": "Own time of each rank and step",
     "hosts": "Hosts", "stages": "Stages", "pipeline": "Pipeline",
     "roles": "Communication by parallel type, mean of a step",
     "groups": "Process groups, over the whole capture", "calls": "Longest collectives", "links": "Links",
@@ -253,8 +253,8 @@ def _map(found: Cluster, look: Look) -> Lines:
             lines.append(f"{name}rank {part[0]['rank']:>4}  {marks}")
     if len(lines) > _MAP_LINES and not look.details and not look.only:
         lines = [*lines[:_MAP_LINES], f"… {len(lines) - _MAP_LINES} more lines: --only ranks"]
-    bounds = ", ".join(f"{shade} x{bound:g}" for shade, bound in zip(_SHADES[1:], _BOUNDS, strict=True))
-    title = f"Map of the ranks, own time of peers: · less, {bounds} and more"
+    bounds = ", ".join(f"{shade} from x{bound:g}" for shade, bound in zip(_SHADES[1:], _BOUNDS, strict=True))
+    title = f"Map of the ranks, own time by that of the peers: · less, {bounds}"
     return Lines(title, tuple(lines), section="ranks", is_first=found.baseline is None, is_drawing=True)
 
 
@@ -282,7 +282,8 @@ def _rank_cell(row: Row) -> tuple[str, float | None]:
 
 
 def _shade(ratio: float | None) -> str:
-    return "?" if ratio is None else _SHADES[sum(ratio >= bound for bound in _BOUNDS)]
+    # as it is printed: x1.05 has the shade of x1.05
+    return "?" if ratio is None else _SHADES[sum(round(ratio, 2) >= bound for bound in _BOUNDS)]
 
 
 def _next(found: Cluster, look: Look) -> Iterator[str]:

@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from tracker.compare.headline import CUT_OUTS, short_labels
+from tracker.compare.headline import CUT_OUTS, FACTS, short_labels
 from tracker.reports import cells
 from tracker.reports.cells import col, of, values
 from tracker.reports.commands import command_of, options_of, others_of
@@ -32,7 +32,7 @@ from tracker.reports.rows import Row, records, table_of
 from tracker.reports.text import ROWS, shorten
 from tracker.reports.views import bottleneck, diff_tables, tree
 from tracker.reports.views.sections import SIDES, history_of, in_section, names_modules
-from tracker.results import OTHER_SHAPES, TOP_LEVEL, Contribution, Diff, Side
+from tracker.results import ADDED, OTHER_SHAPES, REMOVED, TOP_LEVEL, Contribution, Diff, Side
 from tracker.results.verdicts import CHANGED, EXCUSED, GLOSSES
 from tracker.units import counted, format_diff, format_ns, format_numbers, some_of, steps_words, time_unit
 
@@ -42,13 +42,15 @@ _MOST_OF_CHANGE: Final = 10.0
 """Part / change of the total up to which a quotient says something."""
 _LEAST_CHANGE: Final = 0.005
 """Part of the step from which on its change has parts that say something."""
-_LEAST_NET: Final = 0.1
-"""Part of all that moved from which on a change has parts that say something: else losses and gains cancel."""
+_LEAST_NET: Final = 0.8
+"""Part of all that moved from which on a change has parts that say something: where losses and gains cancel, a part can
+be -18 % or 119 % of it.
+"""
 _NAME: Final = 60
 """Characters of an operator's name in a sentence."""
 _BESIDE: Final = ("mean_step_ns", "data_loading_ns", "peak_allocated_bytes", "samples_per_second")
 """Numbers of the step that are no part of its sum."""
-_REST: Final = {False: "rest (medians do not add up)", True: "rest (kernels at the same time, medians)"}
+_REST: Final = {False: "rest (medians of operators)", True: "rest (kernels at the same time, medians)"}
 
 
 def document(diff: Diff, look: Look) -> Document:
@@ -75,13 +77,21 @@ def document(diff: Diff, look: Look) -> Document:
     return Document(
         title=", ".join([*words, _steps(before, after)]),
         headline=found.headline,
-        verdict=found.verdict or "",
+        verdict=_verdict_beside(found.headline, found.verdict),
         tone=tone if found.remarks == () or found.verdict else "",
         remarks=tuple(remarks),
         blocks=tuple(_blocks(diff, look)),
         notes=tuple(_notes(diff, look)),
         next_commands=tuple(_next(diff, look)),
     )
+
+
+def _verdict_beside(headline: str, verdict: str | None) -> str:
+    """The verdict of the step as it stands beside a headline: none that is no change where the headline also names
+    other operators, for they changed.
+    """
+    is_of_step = verdict in CHANGED or FACTS not in headline
+    return verdict or "" if is_of_step else ""
 
 
 def _steps(before: Side, after: Side) -> str:
@@ -222,7 +232,7 @@ def _causes(diff: Diff) -> Table:
         return ("100 %" if row.kind == "whole" else _of_change(row.share)) if has_shares else ""
 
     def tone(row: Contribution) -> str:
-        kinds = {"whole": "strong", "others": "sum", "part": "sum", "rest": "sum"}
+        kinds = {"whole": "strong", "others": "sum", "rest": "sum"}
         return cells.TONES.get(row.verdict or "", kinds.get(row.kind, ""))
 
     def link(row: Contribution) -> Target | None:
@@ -272,10 +282,12 @@ def _name(row: Contribution, diff: Diff) -> str:
 
 def _why(row: Contribution) -> str:
     """Slower or more often, with the numbers that show it."""
-    if row.kind in ("others", "rest", "part", "whole") or row.why in ("new", "gone"):
+    if row.kind in ("others", "rest", "whole") or row.why in ("new", "gone"):
         return row.why
     if row.why in ("more calls", "fewer calls"):
         return f"{row.why}: {cells.calls(row.baseline_calls, row.candidate_calls)}"
+    if row.baseline_ns is None and row.candidate_ns is None:
+        return row.why
     times = cells.times(row.baseline_ns, row.candidate_ns)
     return f"{row.why.removesuffix(' per call')}: {times}".removeprefix(": ")
 
@@ -303,12 +315,13 @@ def _notes(diff: Diff, look: Look) -> Iterator[str]:
         quiet = [f"{counts[word]} {word} ({gloss})" for word, gloss in GLOSSES.items()
                  if counts[word] and word != "UNCHANGED"]  # fmt: skip
         if counts:
-            yield f"Operators: {', '.join([*(found or ['no finding']), *quiet])}."
+            yield f"Operators: {', '.join([*(found or ['no finding']), *quiet, *_too_small(diff)])}."
         rows = [row for one in diff.tables.values() if "reason" in one and EXCUSED in one.listed("reason")
                 for row in records(one) if row["reason"] == EXCUSED]  # fmt: skip
         if rows:
             excused = dict.fromkeys(cells.readable(row.get("title") or row.get("name")) for row in rows)
-            yield f"Accepted, or false positives, by a user, so that no gate counts them: {some_of([*excused])}."
+            named = some_of([*excused])
+            yield f"Users accepted these changes, or marked them as false positives; no gate counts them: {named}."
         # what was judged against what is a detail, unless it is not what a reader expects
         yield from (one for one in judgement.sentences[1:] if not one.startswith(("Operators by", "Too few operators")))
     if diff.bottlenecks is not None and bottleneck.changed(diff):
@@ -320,6 +333,15 @@ def _notes(diff: Diff, look: Look) -> Iterator[str]:
     if chosen := diff_tables.filters(diff):
         yield f"{chosen} leaves operators out of the tables; what explains the change counts all of them."
     yield from few(diff.notes, look)
+
+
+def _too_small(diff: Diff) -> Iterator[str]:
+    """How many operators came or went without a verdict, so that the counts are those of the rows."""
+    rows = diff.tables["ops"].rows("status", "verdict")
+    left = Counter(status for status, verdict in rows if verdict not in CHANGED)
+    found = [f"{left[status]} {word}" for status, word in ((ADDED, "new"), (REMOVED, "gone")) if left[status]]
+    if found:
+        yield f"{' and '.join(found)} that cost next to nothing"
 
 
 def _replaced(diff: Diff) -> Iterator[str]:

@@ -67,7 +67,9 @@ def _of_finding(found: ExplainedFinding, look: Look) -> Document:
         form_of = form("ns", [calls, each])
         by_calls, by_each = signed(form_of(calls), calls), signed(form_of(each), each)
         count = cells.calls(row["baseline_calls"], row["candidate_calls"])
-        remarks.append(f"Calls {count}: {by_calls} by their number, {by_each} by the time of each.")
+        more = "fewer" if (row["candidate_calls"] or 0) < (row["baseline_calls"] or 0) else "more"
+        each_word = "faster" if each < 0 else "slower"
+        remarks.append(f"Calls {count}: {by_calls} from {more} calls, {by_each} from {each_word} calls.")
     following = [command("tracker", "history", str(row["series_id"]))]
     following += findings.to_settle(str(row["finding_id"]), [row])
     # a peak is one of the whole run, a rate is of time
@@ -107,7 +109,11 @@ def _blocks(found: ExplainedFinding, row: Row, look: Look) -> Iterator[Block]:
 
     columns = [Column("what", lambda fact: f"{fact['what']} of {readable(fact['name'])}", **NAME)]
     columns += [col("of", "input_shapes", str, **UNDER), group(map(Column, ("before", "after")), ends)]
-    yield table_of(f"Certain in {row['version']}, without a test", columns, records(found.tables["facts"]))
+    yield table_of(
+        f"Changed for certain in {row['version']} (counts and sizes, which need no test)",
+        columns,
+        records(found.tables["facts"]),
+    )
     changed = findings.changed_with(records(found.tables["environment"]), None if look.details else _LINES)
     yield Lines("", changed, is_wrapped=True)
 

@@ -7,7 +7,19 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from tracker.reports.cells import KINDS, blank, col, form, of, readable, replaced_name, share, signed, times
+from tracker.reports.cells import (
+    KINDS,
+    blank,
+    col,
+    form,
+    of,
+    readable,
+    replaced_name,
+    share,
+    signed,
+    times,
+    waiting_words,
+)
 from tracker.reports.commands import command, option_words
 from tracker.reports.document import NAME, SENTENCE, Block, Column, Document, Lines, Look, Table, Target, few, group
 from tracker.reports.rows import Row, records, table_of
@@ -30,6 +42,10 @@ _PARTS: Final = {
 _WAITS: Final = ("idle time", "exposed communication")
 """Whole-run numbers that are time in a step and in no operator."""
 _ALIKE: Final = 0.01
+_MOVED: Final = 0.02
+"""Part of the step from which on people notice its change."""
+_CURRENT: Final = 0.02
+"""By how much the change of a finding must differ from what it was at first to be shown beside it."""
 _NAME: Final = 100
 """Characters of a name: those of kernels have thousands."""
 _SCREEN_ROWS: Final = 24
@@ -59,14 +75,27 @@ def document(found: Findings, look: Look) -> Document:
         first = next((row["finding_id"] for row in rows if row["finding_id"] is not None), None)
         following = [command("tracker", "explain", str(first))]
         following += to_settle(f"I-{incidents[0]['incident_id']}", rows)
+    waiting = [(where_of(line), waiting_words(line)) for line in records(found.tables["lines"])]
+    several = len(where) > 1
+    remarks = [f"{of}: {words}." if several else f"{words[:1].upper()}{words[1:]}." for of, words in waiting if words]
     return Document(
         title=f"{f'{where[0]}: ' if len(where) == 1 else ''}{', '.join(counts)}{hidden}",
         headline=_headline(found, incidents, rows, suspects),
         verdict=verdict,
         tone="worse" if verdict else "",
+        remarks=(*remarks[:_SCREEN_INCIDENTS], *_more(len(remarks) - _SCREEN_INCIDENTS)),
         blocks=tuple(_blocks(found, look, incidents, rows, suspects)),
         notes=few(found.notes, look),
         next_commands=tuple(following),
+    )
+
+
+def _more(count: int) -> tuple[str, ...]:
+    """How many tracks wait for runs beside those that are named."""
+    return (
+        (f"{counted(count, 'more track')} wait{'s' if count == 1 else ''} for runs: tracker board.",)
+        if count > 0
+        else ()
     )
 
 
@@ -96,7 +125,8 @@ def _headline(found: Findings, incidents: Sequence[Row], rows: Sequence[Row], su
     if new:
         own = [row for row in rows if row["incident_id"] == new[0]["incident_id"]]
         others = f", and {counted(len(new) - 1, 'more new incident')}" if len(new) > 1 else ""
-        return f"New in {new[0]['version']}: {headline(new[0], own, whole=not _narrowed(found))}{others}"
+        of = f"{new[0]['workload']} " if len(_tracks(found)) > 1 else ""
+        return f"New in {of}{new[0]['version']}: {headline(new[0], own, whole=not _narrowed(found))}{others}"
     if suspects:
         what = "Nothing new is confirmed" if found.options.only_new else "No new confirmed regression"
         return f"{what}; {counted(len(suspects), 'suspect')}, decided by the next runs"
@@ -123,7 +153,7 @@ def _headline(found: Findings, incidents: Sequence[Row], rows: Sequence[Row], su
 def headline(incident: Row, own: Sequence[Row], *, whole: bool = True) -> str:
     """What an incident is, in a line. `own`: its findings, all that are not under others or, unless `whole`, some.
 
-    The step goes first only where it is a finding itself: a change of it that is not told from the machine's is none.
+    The step goes first where it moved, whatever its verdict, for that is what people notice.
     """
     before, after, delta = (incident[f"{name}_ns"] for name in ("baseline_step", "candidate_step", "step_delta"))
     named = [row for row in own if row["kind"] != "run" and row["under"] is None]
@@ -137,6 +167,7 @@ def headline(incident: Row, own: Sequence[Row], *, whole: bool = True) -> str:
         return first or counted(incident["findings"], "finding")
     step = f"{times(before, after)} per step"
     percent = format_diff(delta / before)
+    moved = f"the step is {percent.lstrip('+-')} {'slower' if delta > 0 else 'faster'}, {step}"
     if any(row["kind"] == "run" and row["name"] in ("step", "e2e") for row in own) or not first:
         mean = next((row for row in own if row["kind"] == "run" and row["name"] == "mean step"), None)
         if mean is not None and not any(row["kind"] == "run" and row["name"] == "step" for row in own):
@@ -144,7 +175,10 @@ def headline(incident: Row, own: Sequence[Row], *, whole: bool = True) -> str:
             word = "slower" if mean["direction"] == "regression" else "faster"
             step = f"{times(mean['baseline_value'], mean['candidate_value'])} per step"
             return f"the mean step is {format_diff(abs(mean['ratio'])).lstrip('+')} {word}, {step}"
-        return f"the step is {percent.lstrip('+-')} {'slower' if delta > 0 else 'faster'}, {step}"
+        return moved
+    agrees = (delta > 0) == (incident["direction"] == "regression")
+    if whole and agrees and abs(delta) >= _MOVED * before:
+        return f"{moved} (no finding itself); {first}"
     return f"{first}; the step itself is no finding ({percent})" if whole else first
 
 
@@ -222,7 +256,10 @@ def _blocks(
         where = f", {where_of(incident)}" if several else ""
         made = rows_of(own, look, limit)
         changed = changed_with([row for row in environment if row["incident_id"] == incident["incident_id"]])
-        lead = [explanation(incident, lines.get(where_of(incident), {}), own), *changed]
+        line = lines.get(where_of(incident), {})
+        lead = [explanation(incident, line, own), *changed]
+        waits = waiting_words(line) if line and line["version"] == incident["version"] else ""
+        lead += [f"{waits[:1].upper()}{waits[1:]}."] if waits else []
         what = f"{new}{_word(incident, own)} in {incident['version']}{since}"
         is_first = place < _SCREEN_INCIDENTS or look.limit == 0
         yield replace(
@@ -254,9 +291,13 @@ def changed_with(environment: Sequence[Row], most: int | None = None) -> tuple[s
 
 
 def _word(incident: Row, own: Sequence[Row]) -> str:
-    """What an incident is in a word: ADDED or REMOVED where it is nothing else, and costs too little to matter."""
+    """What an incident is in a word: ADDED or REMOVED where it is nothing else, and costs too little to matter; renamed
+    where it is names alone.
+    """
     if own and all(row["change"] == MACHINE for row in own):
         return verdict_of(own[0])
+    if own and all(row["state"] == "renamed" for row in own):
+        return "renamed"
     words = {CHANGES.get((row["direction"], row["change"]), "") for row in own}
     word = words.pop() if len(words) == 1 and incident["severity"] == "info" else ""
     return word or VERDICTS[incident["direction"]]
@@ -279,6 +320,12 @@ def rows_of(rows: Sequence[Row], look: Look, limit: int | None, *, suspects: boo
         text = form(row["unit"], [*ends, row["delta"]])
         return [*(map(text, ends) if look.details else ()), signed(text(row["delta"]), row["delta"])]
 
+    def now(row: Row) -> str:
+        # of what is half back, or got worse since
+        ratio = row.get("current_ratio")
+        is_other = ratio is not None and row["ratio"] is not None and abs(ratio - row["ratio"]) >= _CURRENT
+        return format_diff(ratio) if is_other and not row["is_new"] else ""
+
     def of_change(row: Row) -> str:
         return "" if row["share_of_change"] is None else share(row["share_of_change"])
 
@@ -286,6 +333,7 @@ def rows_of(rows: Sequence[Row], look: Look, limit: int | None, *, suspects: boo
     columns = [
         Column("id", of("finding_id", blank)), Column("finding", name, **NAME),
         group([*ends, Column("change")], numbers), Column("change %", diff_text),
+        *([Column("now", now)] if any(map(now, shown)) else []),
         col("direction") if suspects else Column("of change", of_change, drop=1),
         *([Column("since" if suspects else "state", state, left=True)] if has_states else []),
         col("cause", form=blank, **SENTENCE),

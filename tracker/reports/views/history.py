@@ -14,7 +14,7 @@ from tracker.reports.document import NAME, UNDER, WORDS, Column, Document, Look,
 from tracker.reports.rows import Row, records, table_of
 from tracker.reports.text import fits
 from tracker.results import PROFILERS, History
-from tracker.results.verdicts import CHANGED
+from tracker.results.verdicts import CHANGED, NOT_CONFIRMED
 from tracker.units import MISSING_TEXT, counted, format_diff, printable, some_of
 
 _METRICS: Final = {
@@ -193,6 +193,10 @@ def _word(point: Row) -> str:
 def _verdict(point: Row) -> str:
     """The verdict where there is something to say, and which older level a version came back to."""
     word = _word(point)
+    if word and point["since"]:
+        return f"{word} (since {point['since']})"
+    if word == NOT_CONFIRMED and point["decided_by"]:
+        return f"{word} (by {point['decided_by']})"
     if point["left"] is not None:
         return f"{word} (as before {point['left']})".strip()
     return word or ("a level begins" if point["change_point"] else "")

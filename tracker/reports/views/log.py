@@ -299,10 +299,10 @@ def _advice(log: Log, look: Look) -> Table:
 
     heads = [
         col("version"), *([Column("of", where, **WORDS)] if several else []), col("", "status", str),
-        Column("advice", lambda row: f"{row['rule']} {row['title']}", **WORDS), col("at most", "expected_ns"),
-        Column("the step won", lambda row: "" if row["realised_ns"] is None else format_ns(row["realised_ns"])),
+        Column("advice", lambda row: f"{row['rule']} {row['title']}", **WORDS), col("saves at most", "expected_ns"),
+        Column("step got shorter by", lambda row: "" if row["realised_ns"] is None else format_ns(row["realised_ns"])),
     ]  # fmt: skip
     return table_of(
-        "Advice that came and was taken", heads, shown, more=len(found) - len(shown), is_first=True,
+        "Advice: new in a version, or followed by it", heads, shown, more=len(found) - len(shown), is_first=True,
         tone=lambda row: "better" if row["realised_ns"] is not None else "",
     )  # fmt: skip

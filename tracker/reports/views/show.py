@@ -617,6 +617,21 @@ def counters(shown: Shown, limit: int | None) -> list[Table]:
     return [overview, _table("All counters", [*columns, cells.measures("mean", "minimum", "maximum")], every, limit)]
 
 
+def idle(shown: Shown, limit: int | None) -> list[Table]:
+    """Why the device does nothing, and how far ahead of it the host launches."""
+    why = [*sections.WHY_IDLE, col("gaps"), _PER_STEP, col("total", "ns"), _SHARE]
+    ahead = [
+        col("stream"), col("kernels"),
+        together("ns", {"mean_lead_ns": Column("mean lead"), "max_lead_ns": Column("largest")}),
+        col("launched while the device is busy", "queued_share"),
+    ]  # fmt: skip
+    queues = sorted(records(shown.tables["queues"]), key=lambda row: -row["kernels"])
+    return [
+        _table("Idle time of the device", why, shown.tables["idle"], limit),
+        table_of("Launches ahead of the device", ahead, queues, limit),
+    ]
+
+
 def _simple(title: str, name: str, *columns: Column) -> Callable[[Shown, int | None], list[Table]]:
     """What makes a section of one table, whose columns are always the same."""
     return lambda shown, limit: [_table(title, columns, shown.tables[name], limit)]
@@ -634,10 +649,7 @@ SECTIONS: Final[Mapping[str, Callable[[Shown, int | None], list[Table]]]] = {
         Column("op calls", _CALLS.cell, drop=1), _PER_STEP,
         together("ns", {"device_self_ns": Column("device self"), "host_self_ns": Column("host self")}),
     ),
-    "idle": _simple(
-        "Idle time of the device", "idle", *sections.WHY_IDLE,
-        col("gaps"), _PER_STEP, col("total", "ns"), _SHARE,
-    ),
+    "idle": idle,
     "api": _simple(
         "Host API calls", "api", col("API call", "name", **NAME), col("level"),
         _CALLS, _PER_STEP, together("ns", {"total_ns": Column("total"), "self_ns": Column("self")}),

@@ -122,6 +122,11 @@ def idle(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]
     return answer(store, *levels.asked(levels.IDLE, run_ids, **filters))
 
 
+def queue(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
+    """How far ahead of the device the hosts of `run_ids` launch. Columns: see `levels.QUEUE`."""
+    return answer(store, *levels.asked(levels.QUEUE, run_ids, **filters))
+
+
 def counters(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
     """What the profiler of `run_ids` counted in tables of its own. Columns: see `levels.COUNTERS`."""
     return answer(store, *levels.asked(levels.COUNTERS, run_ids, **filters))

@@ -267,6 +267,15 @@ IDLE: Final = Level(
 gaps: in how many gaps of its work.
 """
 
+QUEUE: Final = Level(
+    "queue",
+    {"stream": "d.stream"},
+    {"kernels": SUM, "lead_ns": SUM, "max_lead_ns": MOST, "queued": SUM},
+)
+"""stream: of the device; kernels: with a launch; lead_ns, max_lead_ns: from the end of the launch call to the start of
+the kernel; queued: how many were launched before the event ahead of them on the stream ended.
+"""
+
 API: Final = Level(
     "api",
     {"level": "d.level_id", "name": "d.name_id"},

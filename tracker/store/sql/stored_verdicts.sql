@@ -2,7 +2,8 @@
 -- Parameters: workload_id, configuration_id, device_id, version_id; kind (of series, NULL = all); verdict (NULL = all)
 -- Columns: kind, metric, name, input_shapes, part: of the series; verdict: what later runs made of it, else what its
 --   own runs did, NULL where settings forbid one; reason; change, judged_change (ratios: with and without the
---   common-mode shift), q, contribution (share of the step), detectable (ratio); series_id
+--   common-mode shift), q, contribution (share of the step), detectable (ratio); level_version_id: with which the level
+--   began that it was judged against; series_id
 SELECT
     s.kind,
     s.metric,
@@ -16,6 +17,7 @@ SELECT
     d.q,
     d.contribution,
     d.detectable,
+    d.level_version_id,
     s.id AS series_id
 FROM verdict AS d
 INNER JOIN series AS s ON d.series_id = s.id

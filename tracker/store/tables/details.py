@@ -311,6 +311,22 @@ class Idle(Base, table=True):
     gaps: int | None = value()
 
 
+class LaunchQueue(Base, table=True):
+    """How far ahead of the device the host launched the kernels of a stream."""
+
+    __tablename__ = "queue"
+    __table_args__ = DETAIL
+    run_id: int = key()
+    rank: int = key()
+    ordinal: int = key()
+    step: int = key(primary=False)
+    stream: int = key(primary=False)
+    kernels: int | None = value()
+    lead_ns: int | None = value()
+    max_lead_ns: int | None = value()
+    queued: int | None = value()
+
+
 class Api(Base, table=True):
     """The calls of one function of the device runtime, its driver or a layer above."""
 
