@@ -15,11 +15,11 @@ from tracker.regressions.step_order import numbers_by_order
 from tracker.results import SLOW
 from tracker.results.verdicts import GateResult
 from tracker.store.sql import statement
-from tracker.units import counted
+from tracker.units import counted, some_of
 
 OfRuns = tuple[Connection, Sequence[int]]
 """A database, and some of its runs."""
-_BY_TIME: Final = ("step", "net of the operators")
+_BY_TIME: Final = ("step", "mean step", "net of the operators")
 """Causes of a failing gate that a slow host explains."""
 
 
@@ -40,6 +40,21 @@ def slow_host(candidate: OfRuns, baseline: OfRuns) -> str:
     ratio = float(np.median([of_run[name] for of_run in after]))
     runs = f"{len(after)} of {counted(len(after), 'run')}, 0 of {len(before)} before"
     return f"host {name} was slow (own time x{ratio:.2f} that of the others) in {runs}"
+
+
+def other_hosts(candidate: OfRuns, baseline: OfRuns) -> str:
+    """Name the hosts of both sides where no host ran both, a sentence; "" where one did, or none is known."""
+    sides = []
+    for connection, run_ids in (candidate, baseline):
+        rows = connection.execute(statement("captures"), {"run_ids": list(run_ids)}).all()
+        sides.append({row.host for row in rows if row.host})
+    after, before = sides
+    if not after or not before or after & before:
+        return ""
+    names = [some_of(sorted(hosts)) for hosts in (after, before)]
+    return (
+        f"The runs after are of host {names[0]}, those before of {names[1]}: the hosts alone may make the difference."
+    )
 
 
 def note_of(host: str) -> str:
