@@ -104,12 +104,12 @@ def headline(
     else:
         verdict = str(row["verdict"])
         phrase, remarks = _judged(verdict, change, row["change"], judged, runs)
-    mean = "" if verdict in _CHANGED or metric != "step_ns" else _mean_step(judged)
     remarks = (*remarks, *_failing(judged, verdict), *judged.remarks, *judged.history_words)
     certain = _certain(facts, verdict, runs)
     if certain and (facts.is_other_work or verdict is None) and phrase in (*_AS_FAST, _NO_DIFFERENCE):
         # other work is a difference, however long it takes
         phrase = "ran"
+    mean = "" if verdict in _CHANGED or metric != "step_ns" else _mean_step(judged)
     more = f"{mean}{FACTS}{certain}" if certain else mean
     if phrase == _NO_DIFFERENCE:
         return Headline(f"{phrase} between {a} and {b} was found: {whole}{more}", verdict, remarks)
@@ -120,16 +120,6 @@ def headline(
     word = "slower" if change > 0 else "faster"
     percent = format_diff(abs(change)).lstrip("+")
     return Headline(f"{b} {phrase} {percent} {word} than {a}: {size} ({delta}){more}", verdict, remarks)
-
-
-def _mean_step(judged: Judged) -> str:
-    """What some slow steps cost, where the step, their median, does not show it; "" where the mean did not change."""
-    row = judged.of_total("mean_step_ns")
-    if row is None or row["verdict"] not in (*_CHANGED, "SUSPECT"):
-        return ""
-    word = "slower" if row["change"] > 0 else "faster"
-    verb = "may be" if row["verdict"] == "SUSPECT" else "is"
-    return f", but its mean step {verb} {format_diff(abs(row['change'])).lstrip('+')} {word}: some steps are"
 
 
 def _certain(facts: Facts, verdict: str | None, runs: tuple[int, int]) -> str:
@@ -150,9 +140,17 @@ def _failing(judged: Judged, verdict: str | None) -> tuple[str, ...]:
     if result.cause == "net of the operators":
         net = format_diff(result.net)
         return (f"The operators that changed cost {net.lstrip('+')} of the step: that fails a gate (--fail-on).",)
-    if result.cause == "machine":
-        return ("The drift stays: measure the version before it again. A gate (--fail-on) ends with 4.",)
     return ()
+
+
+def _mean_step(judged: Judged) -> str:
+    """What some slow steps cost, where the step, their median, does not show it; "" where the mean did not change."""
+    row = judged.of_total("mean_step_ns")
+    if row is None or row["verdict"] not in (*_CHANGED, "SUSPECT"):
+        return ""
+    word = "slower" if row["change"] > 0 else "faster"
+    verb = "may be" if row["verdict"] == "SUSPECT" else "is"
+    return f", but its mean step {verb} {format_diff(abs(row['change'])).lstrip('+')} {word}: some steps are"
 
 
 def _size(before: float, after: float, metric: str) -> str:

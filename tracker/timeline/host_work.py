@@ -31,7 +31,7 @@ class Explained(Struct, frozen=True):
     place: I64
 
 
-class _Candidate(Struct, frozen=True):
+class _CauseAt(Struct, frozen=True):
     """At which moments a cause applies, and the code of the text that then names its place."""
 
     cause: IdleCause
@@ -120,11 +120,11 @@ class HostWork:
         cause = np.array([one.cause for one in found], dtype=np.int64)[first]
         return Explained(cause, places[first, np.arange(len(time_ns))])
 
-    def _find_causes(self, thread: I64, launch_thread: I64, time_ns: I64) -> Iterator[_Candidate]:
+    def _find_causes(self, thread: I64, launch_thread: I64, time_ns: I64) -> Iterator[_CauseAt]:
         """Yield the causes in the order in which they count; the last one always applies."""
         calls, ops = self._calls, self._ops
         loader = self._loaders.at(np.zeros(len(time_ns), dtype=np.int64), time_ns)
-        yield _Candidate(IdleCause.DATA_LOADING, loader >= 0, ops.names(loader))
+        yield _CauseAt(IdleCause.DATA_LOADING, loader >= 0, ops.names(loader))
         call, own_call = (calls.at(of_calls, time_ns) for of_calls in (launch_thread, thread))
         call = np.where(call >= 0, call, own_call)
         around = self._on_any_thread(ops, thread, time_ns)
@@ -137,16 +137,16 @@ class HostWork:
         for cause, test in ((IdleCause.GARBAGE_COLLECTION, collects_garbage), (IdleCause.COMPILE, compiles)):
             for layer, row in layers:
                 named = layer.nearest(row, test)
-                yield _Candidate(cause, named >= 0, layer.names(named))
+                yield _CauseAt(cause, named >= 0, layer.names(named))
         allocating, waiting = calls.nearest(call, allocates), self._find_waiting(thread, time_ns)
-        yield _Candidate(IdleCause.ALLOCATION, allocating >= 0, calls.names(allocating))
-        yield _Candidate(IdleCause.SYNCHRONISATION, waiting >= 0, self._place_of_call(waiting))
+        yield _CauseAt(IdleCause.ALLOCATION, allocating >= 0, calls.names(allocating))
+        yield _CauseAt(IdleCause.SYNCHRONISATION, waiting >= 0, self._place_of_call(waiting))
         operator = self._operator_of(around)
-        yield _Candidate(IdleCause.OPERATOR, operator >= 0, ops.names(operator))
-        yield _Candidate(IdleCause.OPERATOR, call >= 0, calls.names(call))
-        yield _Candidate(IdleCause.NO_OPERATOR, line > 0, line)
+        yield _CauseAt(IdleCause.OPERATOR, operator >= 0, ops.names(operator))
+        yield _CauseAt(IdleCause.OPERATOR, call >= 0, calls.names(call))
+        yield _CauseAt(IdleCause.NO_OPERATOR, line > 0, line)
         # without stacks the innermost range of the user says most
-        yield _Candidate(IdleCause.NO_OPERATOR, np.ones(len(time_ns), dtype=bool), ops.names(around))
+        yield _CauseAt(IdleCause.NO_OPERATOR, np.ones(len(time_ns), dtype=bool), ops.names(around))
 
     def _operator_of(self, row: I64) -> I64:
         """Return for each range or operator the innermost operator that it is or lies in, -1 for none."""
