@@ -140,6 +140,8 @@ def _failing(judged: Judged, verdict: str | None) -> tuple[str, ...]:
     if result.cause == "net of the operators":
         net = format_diff(result.net)
         return (f"The operators that changed cost {net.lstrip('+')} of the step: that fails a gate (--fail-on).",)
+    if result.cause == "machine":
+        return ("The drift stays: measure the version before it again. A gate (--fail-on) ends with 4.",)
     return ()
 
 
