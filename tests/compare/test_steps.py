@@ -14,6 +14,7 @@ from tracker.results import DIFF_COLUMNS, VERDICT_COLUMNS, DiffOptions, ShowOpti
 from tracker.store import Store, save_run
 
 _MAY_BE_EMPTY = {
+    "idle",
     "kernel_metrics",
     "op_details",
     "memory_details",
