@@ -14,6 +14,7 @@ from tracker.results import DIFF_COLUMNS, VERDICT_COLUMNS, DiffOptions, ShowOpti
 from tracker.store import Store, save_run
 
 _MAY_BE_EMPTY = {
+    "idle",
     "kernel_metrics",
     "op_details",
     "memory_details",
@@ -36,6 +37,7 @@ def everything(scale: int, steps: list[int]) -> dict[str, object]:
         "communication": [("all_reduce", 50 * scale, links)],
         "memory": [("mm", 4096 * scale)],
         "api": [("cudaLaunchKernel", 7 * scale)],
+        "idle": [("dependency", "gemm", 5 * scale)],
         "counters": [("dataset", "batch", "Time(us)", float(scale))],
         "peak_allocated_bytes": 1 << (10 + scale),
     }
