@@ -18,7 +18,7 @@ from tracker.readers.torch_profiler.collectives import Group, call_of_annotation
 from tracker.readers.torch_profiler.schema import Args
 
 
-class _Candidate(Struct):
+class _CandidateOp(Struct):
     row: int
     end_ns: int
     call: Call | None
@@ -33,7 +33,7 @@ def calls_of_ops(
     order = sorted(
         noted, key=lambda n: (int(ops["thread"][n[0]]), int(ops["start_ns"][n[0]]), -int(ops["end_ns"][n[0]]), n[0])
     )
-    open_calls: list[_Candidate] = []
+    open_calls: list[_CandidateOp] = []
     thread = -1
     for row, name, args in order:
         if int(ops["thread"][row]) != thread:
@@ -43,7 +43,7 @@ def calls_of_ops(
             yield from _carriers([open_calls.pop()])
         named = call_of_args(args, groups)
         outer = next((c.call or c.outer for c in reversed(open_calls) if c.call or c.outer), None)
-        candidate = _Candidate(row, int(ops["end_ns"][row]), named or call_of_annotation(name, args, groups), outer)
+        candidate = _CandidateOp(row, int(ops["end_ns"][row]), named or call_of_annotation(name, args, groups), outer)
         if candidate.call is not None:
             for around in open_calls:
                 around.is_innermost = False
@@ -51,7 +51,7 @@ def calls_of_ops(
     yield from _carriers(open_calls)
 
 
-def _carriers(candidates: Sequence[_Candidate]) -> Iterator[tuple[int, Call]]:
+def _carriers(candidates: Sequence[_CandidateOp]) -> Iterator[tuple[int, Call]]:
     for candidate in candidates:
         if candidate.is_innermost and candidate.call is not None:
             yield candidate.row, _merged(candidate.outer, candidate.call)
