@@ -2,7 +2,8 @@
 
     .venv/bin/python scripts/score_detectors.py FOLDER    # FOLDER/torch_cpu has nightly_gpt and repeats_gpt
 
-The captures are ingested once, into the file `--store` if it is given. Injected changes multiply the times of operators
+The captures are ingested once, into the file `--store` if it is given. `--without` leaves out one point of the
+judgement, to see what it is worth. Injected changes multiply the times of operators
 in the matrix of a track, and lengthen its step by as much.
 """
 
@@ -22,13 +23,21 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 import tracker  # noqa: E402
-from tracker.detect import DEFAULTS, KindCode, series_of  # noqa: E402
+from tracker.detect import (  # noqa: E402
+    DEFAULTS,
+    KindCode,
+    Verdict,
+    series_of,
+    sides,
+)
+from tracker.detect import track as detect_track  # noqa: E402
 from tracker.detect.power import detectable_with  # noqa: E402
 from tracker.detect.repeats import Repeats  # noqa: E402
 from tracker.detect.track import Track  # noqa: E402
 from tracker.profile import NO_OP  # noqa: E402
+from tracker.regressions import lifecycle  # noqa: E402
 from tracker.regressions.judgement import judged_row  # noqa: E402
-from tracker.regressions.lifecycle import Finding, TrackState, VersionResult, judge_next, walk  # noqa: E402
+from tracker.regressions.lifecycle import MACHINE, Finding, TrackState, VersionResult, judge_next, walk  # noqa: E402
 from tracker.regressions.sides import gate_of  # noqa: E402
 from tracker.store import judged  # noqa: E402
 
@@ -43,6 +52,18 @@ LABELS = {
 }
 """MANIFEST.md of the captures; a minus is faster or gone."""
 FAILING = ("v05", "v08", "v10", "v11")
+NEVER = 10**9
+POINTS = {
+    "statistic": lambda: setattr(sides, "LEAST_TO_CHOOSE", NEVER),
+    "outlier": lambda: setattr(sides, "LEAST_OTHERS", NEVER),
+    "pairs": lambda: setattr(sides, "LEAST_DECIDING", NEVER),
+    "two runs": lambda: setattr(detect_track, "LEAST_BESIDE", NEVER),
+    "late": lambda: setattr(lifecycle, "late_changes", lambda *_: ()),
+    "drift": lambda: setattr(lifecycle, "DRIFTS", 0),
+}
+"""Point of the judgement -> what leaves it out: the choice of the statistic, one bad run, pairs that may cross, levels
+of two runs, the late test, drift that stays.
+"""
 CREEPING = ("gradual", "late")
 """How findings came about that are dated by a course of many runs."""
 LARGE = 0.0012
@@ -61,7 +82,7 @@ class Runs(Struct):
     def track(self, versions: np.ndarray) -> Track:
         """The runs as versions of a track, numbered from 1."""
         traits = series_of(self.keys, device_timed=False)
-        return Track(self.values, versions, traits, calls=self.calls, lows=self.lows)
+        return Track(self.values, versions, traits, calls=self.calls, lows=self.lows, keys=self.keys)
 
     def part(self, columns: slice | np.ndarray) -> Runs:
         """Some of them."""
@@ -120,10 +141,18 @@ def drawn(runs: Runs, seed: int | None) -> Runs:
 def gate_code(track: Track, result: VersionResult) -> int:
     """The exit code of `--fail-on new` for a version, as long as it is the newest."""
     row, steps = judged_row(track, result, 0, b""), np.flatnonzero(track.series.kind == KindCode.STEP)
-    signs = tuple(one.sign for one in result.found if one.state == "open" and one.series in steps)
-    is_suspect = bool((result.judged.suspect[steps] > 0).any())
+    means = [place for place, key in enumerate(track.keys) if key[2] == "mean step"]
+    found = [one for one in result.found if one.state == "open"]
+    signs, mean_signs = (
+        [one.sign for one in found if one.series in rows and one.how != MACHINE] for rows in (steps, means)
+    )
+    is_suspect = bool((result.judged.suspect[[*steps, *means]] > 0).any())
+    is_machine = any(one.sign > 0 and one.how == MACHINE for one in found)
     is_decided = row.step_verdict not in (None, "TOO_FEW_RUNS")
-    return gate_of(DEFAULTS, signs=signs, net=row.net, peak=row.peak, is_suspect=is_suspect, is_decided=is_decided).code
+    return gate_of(
+        DEFAULTS, signs=signs, mean_signs=mean_signs, net=row.net, peak=row.peak, is_suspect=is_suspect,
+        is_machine=is_machine, is_decided=is_decided,
+    ).code  # fmt: skip
 
 
 def nights(runs: Runs) -> None:
@@ -150,7 +179,7 @@ def nights(runs: Runs) -> None:
 
 def false_alarms(runs: Runs, layouts: list[tuple[int, int]], seeds: list[int | None]) -> None:
     """Findings where nothing changed, in so many versions of so many runs."""
-    versions, operators, parts, steps, gates = 0, [], 0, 0, 0
+    versions, operators, parts, steps, gates, machine, suspects = 0, [], 0, 0, 0, 0, 0
     for seed in seeds:
         order = drawn(runs, seed)
         for count, size in layouts:
@@ -158,14 +187,18 @@ def false_alarms(runs: Runs, layouts: list[tuple[int, int]], seeds: list[int | N
             own = order.part(last)
             track, state = own.track(np.repeat(np.arange(1, count + 1), size)), TrackState(len(own.keys))
             for result in walk(track, state):
-                kinds = [(own.keys[one.series], one) for one in result.found]
+                machine += sum(one.how == MACHINE for one in result.found)
+                suspects += int((result.judged.verdict == Verdict.SUSPECT).sum())
+                kinds = [(own.keys[one.series], one) for one in result.found if one.how != MACHINE]
                 operators += {(one.first_version, key[2]) for key, one in kinds if key[0] in ("op", "op_name")}
                 parts += sum(key[0] not in ("op", "op_name") for key, _ in kinds)
                 steps += sum(key[2] == "step" for key, _ in kinds)
                 gates += gate_code(track, result) == 1
             versions += count
     print(
-        f"A/A {layouts}: {len(operators)} false ops, {parts} parts, {steps} steps, {gates} gates in {versions} versions"
+        f"A/A {layouts}: {len(operators)} false ops, {parts} parts, {steps} steps, {gates} gates, {machine} of the "
+        f"machine in {versions} versions; {suspects / versions:.1f} suspects a version",
+        flush=True,
     )
 
 
@@ -350,7 +383,10 @@ def main() -> None:
     parser.add_argument("--store", type=Path, help="SQLite file for the ingested captures")
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--only", default="night aa inject one lasting creep made calibrate speed")
+    parser.add_argument("--without", choices=POINTS, help="a point that is left out")
     args = parser.parse_args()
+    if args.without:
+        POINTS[args.without]()
     with tempfile.TemporaryDirectory() as folder:
         data = read(args.folder, args.store or Path(folder) / "runs.db")
     runs = same_code(data)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from itertools import permutations
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
-from tests.factories import EPOCH_NS, capture
+from tests.factories import EPOCH_NS, capture, record
 from tests.test_intake import write_trace
 from tracker.errors import SourceError, UsageError
 from tracker.intake import Piece, form_runs, ingest
 from tracker.intake.identity import Fingerprint, fingerprint_of
-from tracker.store import Store, queries
+from tracker.profile import PROCESS_SETTING
+from tracker.store import Store, queries, save_run, save_runs
 
 SECOND = 10**9
 
@@ -102,6 +104,33 @@ def test_open_question_is_refused_with_the_way_out(pieces: list[Piece]):
     assert len(form_runs(pieces, as_run=True)) == 1
 
 
+@pytest.mark.parametrize("names", [["a_rank3.json", "b-rank_4.json"], ["rank_3/trace.json", "rank_4/trace.json"]])
+def test_name_that_states_a_rank_is_believed(names: list[str]):
+    pieces = [piece(name, ops=[(name, 1)]) for name in names]
+    assert ranks(pieces) == [[(Path(name).name, rank) for name, rank in zip(names, (3, 4), strict=True)]]
+    assert warnings(pieces) == ["no rank stands in it: it is the one of its name"] * 2
+
+
+def test_ranks_by_name_need_no_equal_times_in_their_names():
+    pieces = [piece(f"9.{25 + i}-TP-{i}.json", ops=[(f"op{i}", 1)]) for i in range(2)]
+    assert ranks(pieces) == [[("9.25-TP-0.json", 0), ("9.26-TP-1.json", 1)]]
+
+
+def test_ranks_that_overlap_in_part_are_one_run_where_each_names_its_rank():
+    pieces = [piece(f"{i}.json", at=0.6 * i, rank=i, world_size=3) for i in range(3)]
+    for order in permutations(pieces):
+        assert [len(group) for group in form_runs(order)] == [3]
+
+
+def test_nameless_files_of_other_folders_at_the_same_time_are_said():
+    pieces = [piece("a/trace.json"), piece("b/trace.json", ops=[("other", 1)]), piece("c/trace.json", at=9)]
+    assert len(form_runs(pieces)) == 3
+    assert warnings(pieces) == [
+        "2 files that ran at the same time name no rank, so each is a run of its own; where they are ranks of one job, "
+        "ingest them with --as-run"
+    ]
+
+
 def test_ranks_of_two_jobs_one_after_the_other_are_two_runs():
     pieces = [*four("TP-"), *(piece(f"TP-{i + 4}.json", at=9, ops=[(f"op{i}", 1)]) for i in range(4))]
     assert [len(group) for group in ranks(pieces)] == [4, 4]
@@ -131,8 +160,27 @@ def test_processes_that_count_their_steps_anew_are_repeats(names: tuple[str, str
 
 def test_cycles_of_another_process_are_repeats():
     pieces = [piece(f"node.{i}.json", at=60 * i, rank=0, steps=(10 * i,)) for i in range(2)]
-    pieces = [replace(one, capture=replace(one.capture, process=str(i))) for i, one in enumerate(pieces)]
+    pieces = [of_process(one, str(i)) for i, one in enumerate(pieces)]
     assert len(form_runs(pieces)) == 2
+
+
+def of_process(one: Piece, number: str) -> Piece:
+    return replace(one, capture=replace(one.capture, settings={PROCESS_SETTING: number}))
+
+
+def test_cycles_of_two_processes_are_two_runs():
+    cycles = [
+        of_process(piece(f"node_{pid}.{at}.json", at=at, rank=0, steps=(at, at + 1)), pid)
+        for pid, at in (("41", 10), ("41", 20), ("52", 13), ("52", 23))
+    ]
+    for order in permutations(cycles):
+        assert ranks(list(order)) == [[("node_41.20.json", 0)], [("node_52.23.json", 0)]]
+
+
+def test_repeats_that_count_from_the_start_have_cycles_of_their_own():
+    at_steps = ((0, 1), (5, 9), (10, 1), (15, 9))
+    cycles = [piece(f"trace_{at}.json", at=at, rank=0, steps=(step,)) for at, step in at_steps]
+    assert ranks(cycles) == [[("trace_5.json", 0)], [("trace_15.json", 0)]]
 
 
 def test_capture_that_was_exported_again_counts_once():
@@ -210,3 +258,84 @@ def test_log_that_grew_since_it_was_ingested_is_named(memory_store: Store, tmp_p
     path.write_text("\n".join(lines[:1]) + "\n")
     (result,) = ingest(memory_store, [path], version="v1", workload="toy")
     assert result.already
+
+
+def save_in_calls(store: Store, calls: list[list[Piece]], workload: str) -> list[tuple[int, int]]:
+    """Save what each call forms, and return how many ranks each run has in the end, and when it began."""
+    for call in calls:
+        batch = []
+        for group in form_runs(call):
+            started_at_ns = min(one.capture.started_at_ns or 0 for one in group)
+            of_run = record(workload=workload, started_at_ns=started_at_ns)
+            batch.append((of_run, [one.capture for one in group], ["torch_profiler"]))
+        save_runs(store, batch)
+    found = queries.runs(store, workload=workload).frame
+    return sorted((int(ranks), int(start)) for ranks, start in found[["ranks", "started_at_ns"]].values.tolist())
+
+
+def groupings(count: int) -> Iterator[list[list[int]]]:
+    """Yield each order of so many calls of one file, and each call of one file after a call of the others."""
+    for order in permutations(range(count)):
+        yield [[place] for place in order]
+    for last in range(count):
+        yield [[place for place in range(count) if place != last], [last]]
+
+
+LAWFUL = {
+    "hosts with other clocks": lambda: job(3.2),
+    "cycles of one process": lambda: [
+        of_process(piece(f"n_41.{i}.json", at=60 * i, rank=0, steps=(10 * i, 10 * i + 1)), "41") for i in (1, 2, 3)
+    ],
+    "cycles of two processes": lambda: [
+        of_process(piece(f"n_{pid}.{at}.json", at=at, rank=0, steps=(at,)), pid)
+        for pid, at in (("41", 10), ("41", 20), ("52", 13))
+    ],
+    "ranks of a job of unknown size": lambda: [piece(f"{i}.json", rank=i, ops=[(f"op{i}", 1)]) for i in range(3)],
+    "ranks by their names": lambda: [piece(f"rank{i}.json", ops=[(f"op{i}", 1)]) for i in range(3)],
+    "repeats": lambda: [piece(f"run{i}.json", at=60 * i, rank=0) for i in range(3)],
+}
+
+
+@pytest.mark.parametrize("made", LAWFUL.values(), ids=LAWFUL)
+def test_same_files_in_other_calls_are_the_same_runs(memory_store: Store, made: Callable[[], list[Piece]]):
+    expected = save_in_calls(memory_store, [made()], "at once")
+    for number, calls in enumerate(groupings(len(made()))):
+        files = made()  # each time other files: their digests differ
+        in_calls = [[files[place] for place in call] for call in calls]
+        assert save_in_calls(memory_store, in_calls, str(number)) == expected, calls
+
+
+def test_cycle_that_comes_later_takes_the_place_of_the_shorter_one(memory_store: Store):
+    first, longer, shorter = (
+        piece(f"n_41.{at}.json", at=at, rank=0, steps=tuple(range(at, at + count)))
+        for at, count in ((10, 2), (20, 3), (30, 1))
+    )
+    formats = ["torch_profiler"]
+    save_run(memory_store, record(), [first.capture], formats=formats)
+    joined = save_run(memory_store, record(), [longer.capture], formats=formats)
+    assert (joined.run_id, joined.renewed, joined.joined) == (1, True, False)
+    assert joined.notes == (
+        "n_41.20.json is another cycle of the process of this run, of which the longest counts: it takes the place of "
+        "the one before",
+    )
+    left_out = save_run(memory_store, record(), [shorter.capture], formats=formats)
+    assert (left_out.run_id, left_out.already) == (1, True)
+    assert queries.steps(memory_store, [1]).frame["step"].tolist() == [20, 21, 22]
+    again = save_run(memory_store, record(), [shorter.capture], formats=formats)
+    assert (again.already, again.notes) == (True, ())
+
+
+def test_host_with_another_clock_that_fits_two_runs_is_said(memory_store: Store):
+    formats = ["torch_profiler"]
+    for at in (0, 20):
+        (first, _) = job(3.2)
+        start = EPOCH_NS + at * SECOND
+        of_a = replace(first.capture, started_at_ns=start, ended_at_ns=start + SECOND)
+        save_run(memory_store, record(), [of_a], formats=formats)
+    (_, of_b) = job(30)
+    saved = save_run(memory_store, record(), [of_b.capture], formats=formats)
+    assert saved.created
+    assert saved.notes == (
+        "run:1 and run:2 may have other ranks of this job, on hosts with other clocks: ingest the profiles of all of "
+        "them in one call, with --as-run",
+    )

@@ -37,6 +37,7 @@ def everything(scale: int, steps: list[int]) -> dict[str, object]:
         "communication": [("all_reduce", 50 * scale, links)],
         "memory": [("mm", 4096 * scale)],
         "api": [("cudaLaunchKernel", 7 * scale)],
+        "idle": [("dependency", "gemm", 5 * scale)],
         "counters": [("dataset", "batch", "Time(us)", float(scale))],
         "peak_allocated_bytes": 1 << (10 + scale),
     }

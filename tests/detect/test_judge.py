@@ -85,6 +85,18 @@ def test_what_varied_least_is_judged():
     assert found.contribution[0] == pytest.approx(0.0165, abs=1e-4), "and makes the part of the step"
 
 
+def test_suspect_that_chance_explains_is_not_named_and_waits():
+    # one run at 122 beyond 86 to 118: one of many operators does that every few versions
+    verdicts, reasons, found = judged({op("mm"): [*NOISY, 122.0]}, 1)
+    assert (verdicts, reasons, found.suspect.tolist()) == (["INCONCLUSIVE"], ["SIGNIFICANCE"], [1])
+    assert judged({op("mm"): [*NOISY, 200.0]}, 1)[0] == ["SUSPECT"]
+
+
+def test_suspect_step_is_always_named():
+    # a gate waits for it
+    assert judged({op("mm"): [*STEADY, 100.0], STEP: [*NOISY, 140.0]}, 1)[0] == ["UNCHANGED", "SUSPECT"]
+
+
 def test_lows_alone_are_no_change():
     # the fastest steps are slower, the medians are among those before
     lows = [[90.0, 90.5, 89.5, 90.2, 89.8, 90.1, 90.4, 89.7, 99.0, 99.5]]

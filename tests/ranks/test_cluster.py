@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from tests.factories import EPOCH_NS, record, save
 from tests.ranks.made import MS, job, rank
@@ -207,6 +208,19 @@ def test_ranks_of_other_steps_are_compared_in_those_that_all_have(store):
     found = cluster(store, "run:1")
     assert (row(found, "ranks", rank=3)["slowest_steps"], found.verdict) == (4, "SLOW")
     assert {one["step"] for one in found.tables["steps"].records()} == {0, 1, 2, 3}
+
+
+def test_rank_that_counts_its_steps_otherwise_is_matched_by_order(store):
+    """Rank 3 is slow, and calls the steps 0 to 4 of the others 100 to 104."""
+    captures = [rank(number, times, [20.0] * len(times), world_size=4) for number, times in SLOW.items()]
+    renumbered = [replace(row, step=row.step + 100) for row in captures[3].rows.steps]
+    captures[3] = replace(captures[3], rows=replace(captures[3].rows, steps=tuple(renumbered)))
+    save_run(store, record(), captures, formats=["torch_profiler"])
+    found = cluster(store, "run:1")
+    assert (row(found, "ranks", rank=3)["slowest_steps"], found.verdict) == (5, "SLOW")
+    assert found.notes == (
+        "Rank 3 counts its steps 100 to 104 where the others count 0 to 4: they are matched by their order.",
+    )
 
 
 def test_captures_without_collectives_say_which_option_records_them(store):

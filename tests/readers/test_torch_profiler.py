@@ -63,7 +63,7 @@ def test_trace_of_2025_has_relative_times_and_its_facts_behind_the_events():
     assert (events.allocations.bytes.tolist(), events.allocations.on_device.tolist()) == ([1024], [1])
     assert capture.started_at_ns == 1751410836000000000 + 1428625731500000
     assert (capture.device.vendor, capture.device.model) == ("NVIDIA", "H100 80GB HBM3")
-    assert capture.settings == {"record_shapes": "on", "profile_memory": "on", "with_stack": "on"}
+    assert capture.settings == {"record_shapes": "on", "profile_memory": "on", "with_stack": "on", "process": "100"}
     assert capture.facts["cuda_runtime_version"] == "12.4"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.regressions.made import runs
 from tests.regressions.test_judgement import judge
 from tracker.regressions.explain import explain
@@ -34,3 +36,58 @@ def test_nothing_is_left_out_of_a_quiet_level(store):
         runs(store, f"v{number + 1}", {"op07": 1.3} if number == 3 else None, count=2, start=2 * number)
     judge(store)
     assert not any("left out" in note for note in explain(store, number_of(store, "op07")).notes)
+
+
+def conditions_of(found):
+    return {row["test"]: row for row in found.tables["tests"].records()}
+
+
+def test_drift_that_stays_says_what_to_measure(store):
+    for number in range(4):
+        runs(store, f"v{number + 1}", start=3 * number, shared=1.0 if number < 2 else 1.12)
+    judge(store)
+    found = explain(store, number_of(store, "step"))
+    assert (found.finding["change"], found.finding["verdict"]) == ("machine", "DRIFT")
+    machine = conditions_of(found)["machine"]
+    assert machine["passes"] and round(machine["value"], 2) == 0.12
+    assert any(note.startswith("All operators moved together") and "Measure v2 again" in note for note in found.notes)
+
+
+def test_hosts_that_share_no_run_are_named(store):
+    for number in range(4):
+        host = "node-a" if number < 2 else "node-b"
+        runs(store, f"v{number + 1}", start=3 * number, shared=1.0 if number < 2 else 1.12, host=host)
+    judge(store)
+    (note,) = (note for note in explain(store, number_of(store, "step")).notes if "host" in note)
+    assert note.startswith("The runs after are of host node-b, those before of node-a")
+
+
+def test_level_of_two_runs_says_whose_noise_counts(store):
+    for number, factor in enumerate((None, None, None, 1.5, 3.0)):
+        changed = {"op07": factor} if factor else None
+        runs(store, f"v{number + 1}", changed, count=2, start=2 * number)
+    judge(store)
+    rows = findings(store).tables["findings"].records()
+    number = next(row["finding_id"] for row in rows if (row["name"], row["version"]) == ("op07", "v5"))
+    before = conditions_of(explain(store, number))["runs before"]
+    assert (before["value"], before["limit"], before["passes"]) == (2, 2, True)
+    assert before["meaning"].endswith("with the noise of the level before that")
+
+
+@pytest.mark.slow  # 30 runs in a database
+def test_late_finding_is_explained_by_its_own_tests(memory_store):
+    """op00 takes 4 % longer from v16 on, within the noise of three runs: all operators vary by 2 to 3 %."""
+    pattern = (1.0, 1.0, 1.02, 0.98)
+    for at in range(30):
+        changed = {f"op{row:02}": 1 + ((7 * at + 5 * row) % 11 - 5) * 0.006 for row in range(1, 40)}
+        changed["op00"] = 4 * pattern[at % 4] * (1.04 if at >= 16 else 1.0)
+        runs(memory_store, f"v{at:02}", changed, count=1, start=at)
+    judge(memory_store)
+    rows = findings(memory_store).tables["findings"].records()
+    number = next(row["finding_id"] for row in rows if row["name"] == "op00")
+    found = explain(memory_store, number)
+    assert (found.finding["change"], found.finding["version"]) == ("late", "v16")
+    rows = conditions_of(found)
+    assert rows["q"]["meaning"] == "chance (p), times the places of the split" and rows["q"]["limit"] == 1e-7
+    assert rows["range"]["meaning"].endswith("but for one pair in eight")
+    assert all(row["passes"] is not False for row in rows.values())

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
-from tests.regressions.tracks import GELU, MM, STEP, found_in, track_of
+from tests.regressions.tracks import GELU, MM, STEP, found_in, noisy_track, track_of
+from tracker.detect import Verdict, series_of
+from tracker.detect.track import Track
+from tracker.regressions.lifecycle import TrackState, walk
 
 NAN = np.nan
 
@@ -107,6 +111,13 @@ def test_slow_creep_is_a_gradual_slowdown():
     assert of_mm(*levels)[0][:3] == (1, "gradual", 8)
 
 
+def test_slow_creep_of_the_step_is_found():
+    # the step is 1.5 % longer in each version, and no operator is
+    levels = [1000 * 1.015**version for version in range(9)]
+    track = track_of({MM: [100] * 9, GELU: [50] * 9, STEP: levels})
+    assert [one[:4] for one in found_in(track)] == [(2, 1, "gradual", 8)]
+
+
 def test_jumping_operator_is_no_finding():
     assert of_mm(*[100, 180, 100, 100, 180, 100, 180, 100, 180, 180] * 3, runs=1) == []
 
@@ -119,3 +130,134 @@ def test_operator_that_was_not_recorded_is_not_gone():
 def test_renamed_operator_comes_and_goes_at_once():
     track = track_of({MM: [100, 100, NAN], GELU: [NAN, NAN, 100], STEP: [1000.0] * 3})
     assert [one[:5] for one in found_in(track)] == [(0, -1, "presence", 3, 3), (1, 1, "presence", 3, 3)]
+
+
+def test_two_runs_of_a_new_level_are_judged_by_the_noise_of_both():
+    # v4 and v5 have two runs each: a level of two runs is no reason to say nothing
+    assert of_mm(100, 100, 100, 130, 160, runs=2) == [(1, "level", 4, 4, "open", 0), (1, "level", 5, 5, "open", 0)]
+
+
+def test_gain_of_two_runs_that_is_lost_is_a_regression():
+    assert of_mm(100, 100, 100, 70, 100, runs=2) == [
+        (-1, "level", 4, 4, "taken back", 5),
+        (1, "level", 5, 5, "open", 0),
+    ]
+
+
+def test_first_level_of_two_runs_decides_nothing():
+    assert of_mm(100, 130, 130, runs=2) == []
+
+
+def of_machine(*factors, runs=3, mm=()):
+    """Findings of the step of 24 operators of 100 each, all times `factors`; `mm`: further factors of one of them."""
+    names = [("op", "host_self_ns", f"op{number:02}", "", "") for number in range(24)]
+    rows = {name: [100.0 * factor for factor in factors] for name in names}
+    for at, factor in enumerate(mm):
+        rows[names[0]][at] *= factor
+    rows[STEP] = [sum(column) for column in zip(*rows.values(), strict=True)]
+    return [one[1:] for one in found_in(track_of(rows, runs)) if one[0] == 24]
+
+
+def test_drift_that_stays_is_a_finding_of_the_machine():
+    assert of_machine(1, 1, 1.12, 1.12, 1.12) == [(1, "machine", 3, 4, "open", 0)]
+
+
+def test_drift_of_one_version_is_no_finding():
+    assert of_machine(1, 1, 1.12, 1, 1) == []
+
+
+def test_drift_that_is_over_has_recovered():
+    assert of_machine(1, 1, 1.12, 1.12, 1, 1) == [(1, "machine", 3, 4, "recovered", 5)]
+
+
+def test_faster_machine_that_stays_faster_is_no_regression():
+    assert of_machine(1, 1, 0.88, 0.88, 0.88) == [(-1, "machine", 3, 4, "accepted", 5)]
+
+
+def test_drift_of_single_runs_needs_three():
+    factors = [1.0] * 8 + [1.12] * 3
+    assert of_machine(*factors[:10], runs=1) == []
+    assert of_machine(*factors, runs=1) == [(1, "machine", 9, 11, "open", 0)]
+
+
+def test_code_that_got_slower_on_a_slow_machine_is_a_change_of_the_code():
+    # op00 is four times as slow from v4 on, when the machine is slow for the second version
+    assert of_machine(1, 1, 1.12, 1.12, 1.12, mm=[1, 1, 1, 4, 4]) == [(1, "level", 4, 4, "open", 0)]
+
+
+def of_noisy(*levels):
+    """Findings of the first operator of `noisy_track`."""
+    return [one[1:] for one in found_in(noisy_track(*levels)) if one[0] == 0]
+
+
+def test_small_change_is_found_by_many_runs_together():
+    # 4 % is within the noise of three runs, and not within that of twelve; it is dated to the split
+    assert of_noisy(*[1.0] * 16, *[1.04] * 11) == []
+    assert of_noisy(*[1.0] * 16, *[1.04] * 14) == [(1, "late", 17, 28, "open", 0)]
+
+
+def test_late_finding_recovers_and_is_not_found_again():
+    story = [1.0] * 16 + [1.04] * 13 + [1.0] * 12
+    assert of_noisy(*story) == [(1, "late", 17, 28, "recovered", 30)]
+
+
+def test_steady_noise_has_no_late_finding():
+    assert of_noisy(*[1.0] * 40) == []
+
+
+def test_drift_that_creeps_is_no_change_of_the_step():
+    # all operators, and with them the step, take 1.4 % longer in each version
+    found = of_machine(*[1.014**version for version in range(12)])
+    assert {how for _, how, *_ in found} <= {"machine"}
+
+
+def bad_track(*rows, runs=1):
+    """A track of an operator, and of a step where there is a second row, judged; its findings and last verdict."""
+    track = track_of(dict(zip((MM, STEP), rows, strict=False)), runs, spread=(1.0,))
+    state = TrackState(len(rows))
+    *_, last = walk(track, state)
+    return [one.how for one in state.findings], Verdict(int(last.judged.verdict[0])).name
+
+
+@pytest.mark.parametrize(
+    ("rows", "found", "verdict"),
+    [
+        ([[100, 900, 3, 70, 5000, 1, 40, 77, 12, 800, 2, 600]], [], "INCONCLUSIVE"),  # outliers only
+        ([[100] * 12, [1000] * 12], [], "UNCHANGED"),  # constant
+        ([[100] * 6 + [110] * 6, [1000] * 12], ["level"], "UNCHANGED"),  # constant, and constant again
+        ([[100, 130], [1000, 1030]], [], "TOO_FEW_RUNS"),  # two runs in all
+        ([[100], [1000]], [], "TOO_FEW_RUNS"),  # a single one
+        ([[0, 0, 0, 0, 5, 5, 5], [NAN] * 7], [], "TOO_FEW_RUNS"),  # no numbers, then too few
+        ([[NAN] * 7, [NAN] * 7], [], "ABSENT"),  # no numbers at all
+    ],
+)
+def test_bad_input_has_a_verdict_or_none(rows, found, verdict):
+    assert bad_track(*rows) == (found, verdict)
+
+
+def test_series_alone_is_judged():
+    rows = [100, 101, 99, 100, 101, 99, 100, 120, 121, 119, 122]
+    track = Track(np.array([rows], dtype=float), np.arange(1, 12), series_of([STEP], device_timed=False))
+    assert [one[1:5] for one in found_in(track)] == [(1, "level", 8, 10)]
+
+
+def test_a_version_costs_the_same_after_many_others():
+    """10,000 versions of one run: what judging one reads does not grow with those before."""
+    state = TrackState(1)
+    for version in range(1, 10_001):
+        state.levels[version] = np.zeros(1, dtype=np.int64)
+    reads = Counting(state.levels)
+    state.levels = reads
+    assert state.current.tolist() == [0]
+    assert state.pending()[0] == []
+    assert reads.count <= 2
+
+
+class Counting(dict):
+    """A dict that counts what is read of it."""
+
+    count = 0
+
+    def __getitem__(self, key):
+        self.count += 1
+        return super().__getitem__(key)

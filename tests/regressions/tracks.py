@@ -14,15 +14,26 @@ GELU = ("op", "host_self_ns", "gelu", "", "")
 STEP = ("run", "duration_ns", "step", "", "")
 
 
-def track_of(levels, runs=3):
-    """A track of {key: number in each version}, nan for absent; `runs`: of each version."""
+def track_of(levels, runs=3, spread=SPREAD):
+    """A track of {key: number in each version}, nan for absent; `runs`: of each version; `spread`: factors of runs."""
     versions = len(next(iter(levels.values())))
     number = np.repeat(np.arange(1, versions + 1), runs)
-    spread = np.array([SPREAD[place % len(SPREAD)] for place in range(len(number))])
+    factors = np.array([spread[place % len(spread)] for place in range(len(number))])
     values = np.array([np.repeat(np.array(row, dtype=float), runs) for row in levels.values()])
     constant = np.array([key[0] == "run" and "bytes" in key[1] for key in levels])
-    values = values * np.where(constant[:, None], 1.0, spread)
+    values = values * np.where(constant[:, None], 1.0, factors)
     return Track(values, number, series_of(list(levels), device_timed=False), run_ids=np.arange(len(number)) + 100)
+
+
+def noisy_track(*levels):
+    """One run a version: an operator that varies by 2 % around 100 times `levels`, among 24 that vary by 3 %."""
+    pattern = (1.0, 1.0, 1.02, 0.98)
+    rows = {MM: [100.0 * level * pattern[at % 4] for at, level in enumerate(levels)]}
+    for number in range(24):
+        name = ("op", "host_self_ns", f"op{number:02}", "", "")
+        rows[name] = [100.0 + ((7 * at + 5 * number) % 11 - 5) * 0.6 for at in range(len(levels))]
+    rows[STEP] = [sum(column) for column in zip(*rows.values(), strict=True)]
+    return track_of(rows, 1, spread=(1.0,))
 
 
 def found_in(track):

@@ -30,9 +30,9 @@ def test_a_key_that_is_stated_from_now_on_does_not_end_the_history(store):
     came(store, OLD)
     (run,) = came(store, {**OLD, "batch_size": "4"})
     assert titles(store) == ["batch_size=4 precision=bf16"] * 2
-    assert run.configured == "states batch_size=4, which the runs before it did not: taken to be theirs as well"
+    assert run.notes == ("states batch_size=4, which the runs before it did not: taken to be theirs as well",)
     (again,) = came(store, {**OLD, "batch_size": "4"})
-    assert (titles(store), again.configured) == (["batch_size=4 precision=bf16"] * 3, "")
+    assert (titles(store), again.notes) == (["batch_size=4 precision=bf16"] * 3, ())
 
 
 def test_another_value_is_another_configuration(store):
@@ -40,16 +40,14 @@ def test_another_value_is_another_configuration(store):
     came(store, {**OLD, "batch_size": "4"})
     (other,) = came(store, {**OLD, "batch_size": "8"})
     assert titles(store) == ["batch_size=4 precision=bf16"] * 2 + ["batch_size=8 precision=bf16"]
-    assert other.configured == ""  # it contradicts, so nobody would expect it elsewhere
+    assert other.notes == ()  # it contradicts, so nobody would expect it elsewhere
 
 
 def test_two_values_in_one_ingest_are_two_new_configurations(store):
     came(store, OLD)
     runs = came(store, {**OLD, "batch_size": "4"}, {**OLD, "batch_size": "8"})
     assert titles(store) == ["precision=bf16", "batch_size=4 precision=bf16", "batch_size=8 precision=bf16"]
-    assert runs[0].configured == (
-        "states batch_size=4; runs differ in batch_size, so it is of a configuration of its own"
-    )
+    assert runs[0].notes == ("states batch_size=4; runs differ in batch_size, so it is of a configuration of its own",)
 
 
 def test_four_configurations_of_one_version_stay_four(store):
@@ -67,8 +65,8 @@ def test_a_key_that_is_no_longer_stated_is_said(store):
     came(store, {**OLD, "batch_size": "4"})
     (run,) = came(store, OLD)
     assert titles(store) == ["batch_size=4 precision=bf16", "precision=bf16"]
-    assert run.configured == (
-        "does not state batch_size, so it is of a configuration of its own; --config batch_size=4 adds it"
+    assert run.notes == (
+        "does not state batch_size, so it is of a configuration of its own; --config batch_size=4 adds it",
     )
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from tests.conftest import count_rows
 from tests.factories import EPOCH_NS, H100, capture, record, save, table
 from tracker.errors import UsageError
-from tracker.profile import CPU, Breakdown, Device, Source
+from tracker.profile import CPU, RANK_BY_ORDER, RANK_SETTING, Breakdown, Device, Source
 from tracker.store import SavedRun, details, queries, save_run, save_runs
 from tracker.store import runs as edits
 
@@ -283,9 +283,7 @@ def test_ranks_of_a_job_of_unknown_size_join_where_both_are_expected_to_be_as_ma
     assert how(save_run(store, expected, [capture(3)], formats=FORMATS)) == CREATED, "both have all of their ranks"
 
 
-@pytest.mark.parametrize(
-    ("of_record", "of_capture"), [({}, {}), ({"ranks_expected": 3}, {}), ({"ranks_expected": 2}, LATE)]
-)
+@pytest.mark.parametrize(("of_record", "of_capture"), [({"ranks_expected": 3}, {}), ({"ranks_expected": 2}, LATE)])
 def test_ranks_of_a_job_of_unknown_size_are_runs_of_their_own_otherwise(store, of_record, of_capture):
     save_run(store, record(ranks_expected=2), [capture(0)], formats=FORMATS)
     made = capture(**{"rank": 1, "path": "other.pt.trace.json", **of_capture})
@@ -293,35 +291,33 @@ def test_ranks_of_a_job_of_unknown_size_are_runs_of_their_own_otherwise(store, o
     assert (how(saved), saved.beside) == (CREATED, None if of_capture else 1)
 
 
-def test_ranks_whose_names_differ_in_one_number_join(store):
+@pytest.mark.parametrize("other", ["job/TP-1.json", "elsewhere/TP-1.json", "job/b1.json"])
+def test_ranks_that_their_sources_state_join(store, other):
     first = save_run(store, record(), [capture(0, path="job/TP-0.json")], formats=FORMATS)
-    joined = save_run(store, record(), [capture(1, path="job/TP-1.json")], formats=FORMATS)
+    joined = save_run(store, record(), [capture(1, path=other)], formats=FORMATS)
     assert (how(joined), joined.run_id, joined.ranks) == (JOINED, first.run_id, (0, 1))
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("job/TP-0.json", "elsewhere/TP-1.json"),
-        ("job/TP-0-DP-0.json", "job/TP-1-DP-1.json"),
-        ("job/run0.json", "job/run1.json"),
-        ("job/a0.json", "job/b1.json"),
-    ],
-)
-def test_ranks_with_other_names_do_not_join(store, one, other):
-    save_run(store, record(), [capture(0, path=one)], formats=FORMATS)
-    assert how(save_run(store, record(), [capture(1, path=other)], formats=FORMATS)) == CREATED
+NUMBERED = {RANK_SETTING: RANK_BY_ORDER}
 
 
-def test_files_that_name_no_rank_and_differ_in_one_number_are_refused(store):
-    save_run(store, record(), [capture(0, path="job/trace_0.json")], formats=FORMATS)
-    with pytest.raises(UsageError, match=r"differs from it in one number: .* ingest the files of both in one call"):
-        save_run(store, record(), [capture(0, path="job/trace_1.json")], formats=FORMATS)
+@pytest.mark.parametrize("name", ["trace_1.json", "trace_0.json"])
+def test_files_that_name_no_rank_and_ran_at_once_are_refused(store, name):
+    save_run(store, record(), [capture(0, path="job/trace_3.json", settings=NUMBERED)], formats=FORMATS)
+    with pytest.raises(UsageError, match=r"names no rank, and differs from it in numbers .* one call, with --as-run"):
+        save_run(store, record(), [capture(0, path=f"job/{name}", settings=NUMBERED)], formats=FORMATS)
+
+
+def test_file_of_another_folder_at_the_same_time_is_beside(store):
+    save_run(store, record(), [capture(0, path="a/trace.json", settings=NUMBERED)], formats=FORMATS)
+    other = save_run(store, record(), [capture(0, path="b/trace.json", settings=NUMBERED)], formats=FORMATS)
+    assert (how(other), other.beside) == (CREATED, 1)
 
 
 def test_repeats_by_name_are_runs_of_their_own(store):
-    save_run(store, record(), [capture(0, path="job/run0.json")], formats=FORMATS)
-    assert how(save_run(store, record(), [capture(0, path="job/run1.json")], formats=FORMATS)) == CREATED
+    save_run(store, record(), [capture(0, path="job/run0.json", settings=NUMBERED)], formats=FORMATS)
+    other = save_run(store, record(), [capture(0, path="job/run1.json", settings=NUMBERED)], formats=FORMATS)
+    assert (how(other), other.beside) == (CREATED, None)
 
 
 def test_capture_in_another_file_is_already_in(store):

@@ -301,7 +301,12 @@ def run_lines(store: Store, results: Sequence[IngestResult]) -> list[str]:
     formats = {name for result in results for name in result.formats}
     rows = []
     for result in results:
-        states = {"already stored": result.already, "ranks added": result.joined, "details restored": result.restored}
+        states = {
+            "already stored": result.already,
+            "ranks added": result.joined,
+            "details restored": result.restored,
+            "another cycle counts": result.renewed,
+        }
         files = list(dict.fromkeys(names[capture.path] for capture in result.captures))
         row = [
             f"run {result.run_id}",
@@ -429,10 +434,11 @@ def meaning(store: Store, results: Sequence[IngestResult], before: Collection[in
 
     `before`: the findings that had recovered before the ingest.
     """
-    changed = [result for result in results if result.created or result.joined]
+    changed = [result for result in results if result.created or result.joined or result.renewed]
     counts = {
         "{} new.": sum(result.created for result in results),
         "Ranks added to {}.": sum(result.joined for result in results),
+        "{} with another cycle now.": sum(result.renewed for result in results),
         "Details of {} restored.": sum(result.restored for result in results),
         "{} already stored, unchanged.": sum(result.already for result in results),
     }

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _NAMES: Final = ", ".join(THRESHOLDS)
 _NO_CONFIGURATION: Final[dict[object, str]] = {None: "all", "": "none stated"}
 _COUNTS: Final = ("alpha", "confirm", "least_base", "window", "look_back")
+_HOW: Final = {how: f" ({how})" for how in ("gradual", "late", "machine")}
+"""How a finding came about -> what is said of it beside its direction."""
 _MEANINGS: Final = "\n".join(
     textwrap.fill(bounds.meaning, 80, initial_indent=f"  {name:<18}", subsequent_indent=" " * 20)
     for name, bounds in THRESHOLDS.items()
@@ -208,7 +210,7 @@ _COLUMNS = (
 _TRIED = (
     Column("", "movement", lambda text: {"comes": "added", "goes": "removed"}.get(text, text)),
     Column("since", "version"),
-    Column("finding", lambda row: row["direction"] + (" (gradual)" if row["how"] == "gradual" else "")),
+    Column("finding", lambda row: row["direction"] + _HOW.get(row["how"], "")),
     Column("series", _series), Column("change", "ratio", format_diff, right=True),
     Column("of the step", lambda row: f"{row['contribution'] * 100:+.2f} %", right=True), Column("state"),
 )  # fmt: skip

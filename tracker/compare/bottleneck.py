@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from tracker.compare.beside import counted
 from tracker.compare.keys import places
 from tracker.compare.overall import step_numbers
-from tracker.profile import median
+from tracker.profile import EMPTY_QUEUE, TIMER_BATCH, TIMER_READER, median
 from tracker.results import Bottleneck
 from tracker.store import queries
 from tracker.store.samples.statistic import over_ranks, over_runs, over_steps
@@ -23,13 +24,15 @@ if TYPE_CHECKING:
 
 THRESHOLDS: Final = {
     "input_bound_above": 0.05,
+    "empty_queue_above": 0.5,
     "communication_bound_above": 0.1,
     "host_bound_below": 0.8,
     "device_bound_above": 0.9,
 }
 """From Paddle's guide to the analysis of model performance, sections 1.1 to 1.3: an average reader ratio (reader cost /
 batch cost) above 5 % is an I/O bottleneck, and what is below can still be won (here of the part in which the device
-idles: a loader that works beside it costs nothing); a GPU that works less than 80 % of the
+idles: a loader that works beside it costs nothing); where the queue to the device is empty most of the time, the device
+waits for data (MindSpore's own analysis warns from 60 % on); a GPU that works less than 80 % of the
 time is a CPU bottleneck, one that works more than 90 % a GPU bottleneck. Exposed communication above 10 % of the
 step is worth advice in PyTorch's TensorBoard plugin (torch_tb_profiler).
 """
@@ -47,12 +50,16 @@ def bottleneck(side: Loaded) -> Bottleneck:
     """The bottleneck of a side; `Bottleneck` defines its numbers."""
     times = _times(side)
     loading, idle = (_share(side, name, "step_ns") for name in ("data_loading_ns", "data_loading_idle_ns"))
+    by_timer, empty_queue = _loading_by_timer(side), _empty_queue(side)
+    if by_timer is not None:
+        # the log says how long the step is in which it waited; the device's part of that is not known
+        loading, idle = by_timer, None
     gain = loading if idle is None else idle
     utilisation = _utilisation(side, times)
     missing = []
-    if loading is None:
+    if loading is None and empty_queue is None:
         missing.append(_NO_STEP if not side.steps.known("duration_ns").any() else _NO_LOADING)
-    elif idle is None and loading > 0:
+    elif idle is None and loading is not None and loading > 0:
         missing.append(_NO_IDLE)
     if utilisation is None:
         traced = side.captures.known("kernel_count").any()  # a log knows of no device, and not that there is none
@@ -60,20 +67,30 @@ def bottleneck(side: Loaded) -> Bottleneck:
     exposed = _share(side, "exposed_communication_ns", "whole_ns")
     host_idle = _host_idle(side)
     return Bottleneck(
-        _bound(gain, exposed, utilisation, host_idle),
+        _bound(gain, exposed, utilisation, host_idle, empty_queue),
         loading, utilisation, gain, tuple(missing), THRESHOLDS, side.measured_by, _outside_steps(side, times), exposed,
-        host_idle,
+        host_idle, empty_queue,
     )  # fmt: skip
 
 
-def _bound(gain: float | None, exposed: float | None, utilisation: float | None, host_idle: float | None) -> str | None:
+def _bound(
+    gain: float | None,
+    exposed: float | None,
+    utilisation: float | None,
+    host_idle: float | None,
+    empty_queue: float | None,
+) -> str | None:
     """Data loading in which the device idles first: the host would be blamed for it. Where the device works meanwhile,
     a faster loader changes nothing.
 
     Then communication: a device that waits in a collective counts as one that works. A device that does nothing is the
     host's matter where it mostly waits for launches: else launched work waits for other work of the device.
     """
-    if gain is not None and gain > THRESHOLDS["input_bound_above"]:
+    if empty_queue is not None:
+        # the queue says what the device waits for; a batch that is long in the making may still come in time
+        if empty_queue > THRESHOLDS["empty_queue_above"]:
+            return "input"
+    elif gain is not None and gain > THRESHOLDS["input_bound_above"]:
         return "input"
     if exposed is not None and exposed > THRESHOLDS["communication_bound_above"]:
         return "communication"
@@ -132,6 +149,18 @@ def _outside_steps(side: Loaded, times: _Times) -> float | None:
     known = np.array([key in inside and not untold[key] for key in keys], dtype=bool)
     outside = e2e - np.array([inside.get(key, 0) for key in keys], dtype=np.int64)
     return _number(side, runs[known], ranks[known], np.maximum(outside, 0)[known], e2e[known])
+
+
+def _loading_by_timer(side: Loaded) -> float | None:
+    """Return the share of data loading in a step by the timer log beside a trace."""
+    reader, batch = counted(side, TIMER_READER), counted(side, TIMER_BATCH)
+    return reader / batch if reader is not None and batch else None
+
+
+def _empty_queue(side: Loaded) -> float | None:
+    """Return how much of the time the queue to the device is empty."""
+    percent = counted(side, EMPTY_QUEUE)
+    return None if percent is None else percent / 100
 
 
 def _said(side: Loaded) -> float | None:

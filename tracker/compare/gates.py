@@ -12,6 +12,7 @@ from tracker.compare.verdicts import FIELD_OF, part_of_collective
 from tracker.detect import DEFAULTS
 from tracker.errors import EXIT_FINDINGS, EXIT_NOT_COMPARABLE, EXIT_OK, EXIT_TOO_LITTLE_DATA
 from tracker.regressions.gates import WHY
+from tracker.regressions.sides import MEAN_STEP
 from tracker.results import ADDED, REMOVED, Cause, Diff
 from tracker.results.options import check_words
 from tracker.results.verdicts import (
@@ -37,6 +38,7 @@ _TABLES: Final = {
 """Section -> the table of a Diff whose rows are judged."""
 _SAME_SIZE: Final = 1.0 + DEFAULTS.ratio
 _STEP: Final[Key] = ("run", "duration_ns", "", "", "")
+_MEAN_STEP_NS: Final = "mean_step_ns"
 _E2E: Final[Key] = ("run", "e2e_ns", "", "", "")
 _REPLACED: Final = "replaced, for no net loss"
 _WHY: Final = WHY | {"runs": "the step has no verdict: too few runs, or other settings"}
@@ -45,10 +47,11 @@ _WHY: Final = WHY | {"runs": "the step has no verdict: too few runs, or other se
 def gate_of_diff(diff: Diff, word: str = "new") -> Gate:
     """Whether a diff fails, whatever sections and filters it was asked for.
 
-    Exit codes: 1 where the step got slower, peak memory rose by `gate_peak`, or (no finding of the step) the net of the
-    operators found is at least `gate_net`; else 4 where the step is a suspect or has no verdict; else 0. 3 where the
-    sides are never judged, however many runs there are. `any` counts what began with older versions and is open, too.
-    Rows tell what of it fails, of the sections and filters asked for.
+    Exit codes: 1 where the step or the mean step got slower, peak memory rose by `gate_peak`, or (no finding of the
+    step) the net of the operators found is at least `gate_net`; else 4 where the step is a suspect, has no verdict, or
+    became slower with the machine for good; else 0. 3 where the sides are never judged, however many runs there are.
+    `any` counts what began with older versions and is open, too. Rows tell what of it fails, of the sections and
+    filters asked for.
     """
     check_words("gate", (word,), FAIL_ON)
     judgement = diff.judgement
@@ -180,6 +183,8 @@ def _is_cause(key: Key, cause: str) -> bool:
     is_run, is_bytes = key[0] == "run", key[1].endswith("bytes")
     if cause == "peak memory":
         return is_bytes
+    if cause == MEAN_STEP and is_run:
+        return key[1] == _MEAN_STEP_NS
     return not is_bytes and (cause == "step" or not is_run)
 
 

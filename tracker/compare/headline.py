@@ -109,7 +109,8 @@ def headline(
     if certain and (facts.is_other_work or verdict is None) and phrase in (*_AS_FAST, _NO_DIFFERENCE):
         # other work is a difference, however long it takes
         phrase = "ran"
-    more = f"{FACTS}{certain}" if certain else ""
+    mean = "" if verdict in _CHANGED or metric != "step_ns" else _mean_step(judged)
+    more = f"{mean}{FACTS}{certain}" if certain else mean
     if phrase == _NO_DIFFERENCE:
         return Headline(f"{phrase} between {a} and {b} was found: {whole}{more}", verdict, remarks)
     if phrase in _AS_FAST:
@@ -140,6 +141,16 @@ def _failing(judged: Judged, verdict: str | None) -> tuple[str, ...]:
         net = format_diff(result.net)
         return (f"The operators that changed cost {net.lstrip('+')} of the step: that fails a gate (--fail-on).",)
     return ()
+
+
+def _mean_step(judged: Judged) -> str:
+    """What some slow steps cost, where the step, their median, does not show it; "" where the mean did not change."""
+    row = judged.of_total("mean_step_ns")
+    if row is None or row["verdict"] not in (*_CHANGED, "SUSPECT"):
+        return ""
+    word = "slower" if row["change"] > 0 else "faster"
+    verb = "may be" if row["verdict"] == "SUSPECT" else "is"
+    return f", but its mean step {verb} {format_diff(abs(row['change'])).lstrip('+')} {word}: some steps are"
 
 
 def _size(before: float, after: float, metric: str) -> str:
@@ -186,7 +197,7 @@ def _judged(
         by = judged.history.decided_by if judged.history else ""
         return "ran", (f"A suspect that {by or 'later runs'} did not confirm.", *against)
     if verdict == "DRIFT":
-        return "ran", (_drift(judged_change, judged),)
+        return (_unjudged(change) if against else "ran"), (*against, _drift(judged_change, judged))
     if verdict == "INCONCLUSIVE":
         phrase = _NO_DIFFERENCE if max(abs(judged_change), abs(change)) < limit else "ran" if against else "may be"
         return phrase, ("The runs differ too much to be sure.", *against)

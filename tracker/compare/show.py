@@ -13,6 +13,7 @@ from tracker.advice import stored
 from tracker.advice.judging import RunAdvice, of_run, with_remedies
 from tracker.columns import Column, Columns, objects
 from tracker.compare import counters, knowing, levels, links, summaries
+from tracker.compare.beside import notes_on_files_beside
 from tracker.compare.bottleneck import bottleneck
 from tracker.compare.call_splits import notes_of_groups
 from tracker.compare.explain import code_line
@@ -88,6 +89,7 @@ def show(store: Store | None, reference: str, *, options: ShowOptions | None = N
             tree_table=levels.of_run(side, options) if options.tree else None,
             notes=(
                 *note_on_older_steps(side),
+                *(notes_on_files_beside(side) if store is not None and side.store is store else ()),
                 *_open_findings(store, side),
                 *left_out((side,)),
                 *warnings((side,)),

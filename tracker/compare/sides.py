@@ -44,6 +44,7 @@ _TABLES: Final[Mapping[queries.Question, str]] = {
     queries.memory_owners: "has_memory",
     queries.memory_blocks: "has_memory",
     queries.api: "has_api",
+    queries.idle: "has_idle",
     queries.kernel_metrics: "has_metrics",
     queries.memory_curve: "has_curve",
     queries.memory_peaks: "has_curve",

@@ -10,7 +10,17 @@ from msgspec.structs import replace
 
 from tracker.columns import F64, I64, Flags
 from tracker.detect.series import KindCode, SeriesTraits
-from tracker.detect.sides import NEAR, Sides, Window, lone_outliers, mostly_beyond, presence_of, sides_of, steadier_lows
+from tracker.detect.sides import (
+    NEAR,
+    Sides,
+    Window,
+    lone_outliers,
+    mostly_beyond,
+    presence_of,
+    sides_of,
+    steadier_lows,
+    with_noise_of,
+)
 from tracker.detect.statistics import discovery_rates, median, moderated, t_above
 from tracker.detect.thresholds import DEFAULTS, Thresholds
 
@@ -76,6 +86,7 @@ class JudgedSeries(Struct, frozen=True):
     where the new runs are above or below the base runs, but for a few pairs; `verdict`, `reason`: codes. `base`
     (series, runs): the base runs that count, without outliers. `logs` (series, runs): what was judged, `by_lows`: where
     that is the 10th percentile over the steps, which varied less than the median that is printed.
+    `suspect`: 1 or -1 where one run is no verdict and further ones may make it one, by the sign of the change, else 0.
     """
 
     verdict: I64
@@ -94,6 +105,7 @@ class JudgedSeries(Struct, frozen=True):
     base: Flags
     logs: F64
     by_lows: Flags
+    suspect: I64
 
     @property
     def sign(self) -> I64:
@@ -102,29 +114,28 @@ class JudgedSeries(Struct, frozen=True):
         better = (self.verdict == Verdict.IMPROVED) | (self.verdict == Verdict.REMOVED)
         return np.asarray(worse.astype(np.int64) - better)
 
-    @property
-    def suspect(self) -> I64:
-        """1 or -1 where the verdict is SUSPECT, by the sign of the change, else 0."""
-        return np.asarray(np.where(self.verdict == Verdict.SUSPECT, np.where(self.change > 0, 1, -1), 0))
-
 
 def judge_version(  # noqa: PLR0913 -- the runs, what is known of the series, and three choices
     window: Window, series: SeriesTraits, base: Flags, new: Flags, *, level: Flags | None = None,
-    opened: Flags | None = None, ratio: float | None = None, alpha: float | None = None, limits: Thresholds = DEFAULTS,
+    beside: Flags | None = None, opened: Flags | None = None, ratio: float | None = None, alpha: float | None = None,
+    limits: Thresholds = DEFAULTS,
 ) -> JudgedSeries:  # fmt: skip
     """Judge the runs `new` (runs,) of every series against its `base` (series, runs): JUDGEMENT, section 4.
 
     `level` (series, runs): all runs of the level in the look-back, by which presence is exact; default: `base`.
+    `beside` (series, runs): of series whose level has two runs, those of the level before it, whose noise counts too.
     `opened` (series,): which have an open finding; their q forms a group of its own. `ratio`, `alpha`: smallest change
     and false discovery rate of all series, in place of their own.
     """
     level = base if level is None else level
+    beside = np.zeros(base.shape, dtype=bool) if beside is None else beside
     if ratio is not None:
         series = replace(series, ratio=np.full(len(base), np.log1p(ratio)))
     medians = window.centred(series.shares_shift)
     by_lows, centred = judged_statistic(window, medians, series, base, new)
     recorded_base, base = base, counted_base(window, centred, series, base, new, limits)
-    printed, sides = sides_of(medians, base, new), sides_of(centred, base, new)
+    beside = beside & ~lone_outliers(centred, beside, series.ratio)
+    printed, sides = sides_of(medians, base, new), with_noise_of(sides_of(centred, base, new), centred, beside)
     beyond = separated(centred, series, sides, recorded_base, base, new)
     if by_lows.any():
         # it was chosen because it varied little, which is partly luck
@@ -140,9 +151,10 @@ def judge_version(  # noqa: PLR0913 -- the runs, what is known of the series, an
         verdict=nothing, reason=nothing, change=sides.change, raw_change=sides_of(window.logs, base, new).change,
         p=p, q=q, contribution=(after - before) / whole, se=se, freedom=freedom, base_mean=sides.base_mean,
         base_runs=sides.base_runs, new_runs=sides.new_runs, base=base,
-        beyond=beyond, logs=centred, by_lows=by_lows,
+        beyond=beyond, logs=centred, by_lows=by_lows, suspect=nothing,
     )  # fmt: skip
-    own = decided(own, series, limits.alpha if alpha is None else alpha, limits)
+    enough_base = own.base_runs + beside.sum(axis=1) >= limits.least_base
+    own = decided(own, series, enough_base, limits.alpha if alpha is None else alpha, limits)
     added, removed, enough = presence_of(window, recorded_base, new, level, limits)
     for word, share, where in ((Verdict.ADDED, after, added), (Verdict.REMOVED, before, removed)):
         counts = where & ~series.of_step & (share / whole >= series.floor)
@@ -150,7 +162,25 @@ def judge_version(  # noqa: PLR0913 -- the runs, what is known of the series, an
         own.reason[counts] = np.where(enough[counts], Reason.NONE, Reason.FEW_NEW)
         own.reason[where & ~counts] = Reason.CONTRIBUTION
     own = with_certain_causes(own, series, limits.alpha if alpha is None else alpha, limits)
-    return without_drift(own, window, series, base, new, limits)
+    own = without_drift(own, window, series, (base, beside), new, limits)
+    return with_likely_suspects(own, series, limits)
+
+
+def with_likely_suspects(found: JudgedSeries, series: SeriesTraits, limits: Thresholds) -> JudgedSeries:
+    """Call a suspect only what one run makes likely; what is less likely waits for further runs without being named.
+
+    The step itself is always named: a gate waits for it.
+    """
+    is_suspect = found.verdict == Verdict.SUSPECT
+    is_step = np.isin(series.kind, (KindCode.STEP, KindCode.WHOLE))
+    with np.errstate(invalid="ignore"):
+        is_unlikely = is_suspect & ~is_step & ~(found.q <= limits.alpha_named)
+    return replace(
+        found,
+        suspect=np.where(is_suspect, np.sign(found.change), 0).astype(np.int64),
+        verdict=np.where(is_unlikely, Verdict.INCONCLUSIVE, found.verdict),
+        reason=np.where(is_unlikely, Reason.SIGNIFICANCE, found.reason),
+    )
 
 
 def judged_statistic(window: Window, medians: F64, series: SeriesTraits, base: Flags, new: Flags) -> tuple[Flags, F64]:
@@ -213,12 +243,14 @@ def separated(logs: F64, series: SeriesTraits, sides: Sides, recorded: Flags, ba
     return beyond
 
 
-def decided(own: JudgedSeries, series: SeriesTraits, alpha: float, limits: Thresholds) -> JudgedSeries:
-    """Verdict and reason of what is on both sides: JUDGEMENT, section 4, rule 4."""
+def decided(
+    own: JudgedSeries, series: SeriesTraits, enough_base: Flags, alpha: float, limits: Thresholds
+) -> JudgedSeries:
+    """Decide the verdict and the reason of what is on both sides: docs/judging.md, step 7."""
     change = np.abs(own.change)
     is_large, counts = change >= series.ratio, np.abs(own.contribution) >= series.floor
     is_significant, single = own.q <= alpha, own.new_runs < limits.least_new
-    few = (own.base_runs < limits.least_base) | (own.new_runs == 0)
+    few = ~enough_base | (own.new_runs == 0)
     passes = ~few & is_large & counts & (own.beyond == np.sign(own.change)) & ~np.isnan(own.p)
     found = passes & is_significant & ~single
     cases: list[tuple[Flags, Verdict, Reason]] = [
@@ -226,7 +258,7 @@ def decided(own: JudgedSeries, series: SeriesTraits, alpha: float, limits: Thres
         (passes & single, Verdict.SUSPECT, Reason.FEW_NEW),
         (found & (own.change > 0), Verdict.REGRESSED, Reason.NONE),
         (found, Verdict.IMPROVED, Reason.NONE),
-        (own.base_runs < limits.least_base, Verdict.TOO_FEW_RUNS, Reason.FEW_BASE),
+        (~enough_base, Verdict.TOO_FEW_RUNS, Reason.FEW_BASE),
         (own.new_runs == 0, Verdict.TOO_FEW_RUNS, Reason.FEW_NEW),
         (change + limits.unchanged_errors * own.se <= series.ratio, Verdict.UNCHANGED, Reason.RATIO),
         (is_significant & ~is_large & ~single, Verdict.BELOW_LIMIT, Reason.RATIO),
@@ -306,20 +338,24 @@ def tested_change(
 
 
 def without_drift(
-    found: JudgedSeries, window: Window, series: SeriesTraits, base: Flags, new: Flags, limits: Thresholds
-) -> JudgedSeries:
+    found: JudgedSeries, window: Window, series: SeriesTraits, sides_before: tuple[Flags, Flags], new: Flags,
+    limits: Thresholds,
+) -> JudgedSeries:  # fmt: skip
     """Turn changes of the step and its parts that the machine explains into DRIFT: JUDGEMENT, section 4, rule 6.
 
     A change stays if it passes without the common-mode shift too; or, of the step as a whole, if changed operators and
     the largest wait that passes make up half of it; or if new and removed operators make up 1 % of the step.
+    `sides_before`: the base runs, and those whose noise counts beside them.
     """
+    base, beside = sides_before
     part = series.of_step
     moved = part & np.isin(found.verdict, (Verdict.REGRESSED, Verdict.IMPROVED, Verdict.SUSPECT))
     if not moved.any():
         return found
     rows = np.flatnonzero(part)
     own = series.take(rows)
-    sides = sides_of(window.logs[rows] - window.shift, base[rows], new)
+    logs = window.logs[rows] - window.shift
+    sides = with_noise_of(sides_of(logs, base[rows], new), logs, beside[rows])
     *_, q = tested_change(sides, own, (sides.base_runs > 0) & (sides.new_runs > 0), None, limits)
     centred = (np.abs(sides.change) >= own.ratio) & ((q <= limits.alpha) | (found.verdict[rows] == Verdict.SUSPECT))
     holds = np.zeros(len(part), dtype=bool)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tracker.columns import F64, I64, Flags
 from tracker.detect.statistics import LEAST_VARIANCE, median
@@ -89,6 +90,28 @@ def sides_of(logs: F64, base: Flags, new: Flags) -> Sides:
     below = np.where(there, values, -np.inf).max(axis=1) < np.where(base, values, np.inf).min(axis=1)
     beyond = np.where((runs[0] > 0) & (runs[1] > 0), above.astype(np.int64) - below, 0)
     return Sides(runs[0], runs[1], means[0], means[1], variance, freedom, beyond)
+
+
+def with_noise_of(sides: Sides, logs: F64, beside: Flags) -> Sides:
+    """Take the variance of the runs `beside` (series, runs) into that of both sides, each around their own mean.
+
+    >>> row = np.log([[100.0, 101.0, 99.0, 130.0, 131.0, 130.0, 131.0]])
+    >>> places = np.arange(7)
+    >>> both = sides_of(row, ((places == 3) | (places == 4))[None, :], places > 4)
+    >>> int(both.freedom[0]), int(with_noise_of(both, row, (places < 3)[None, :]).freedom[0])
+    (2, 4)
+    """
+    beside = beside & ~np.isnan(logs)
+    count = beside.sum(axis=1)
+    more = np.maximum(count - 1, 0)
+    values = np.where(beside, logs, 0.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = values.sum(axis=1) / count
+        squares = np.where(beside, (values - np.nan_to_num(mean)[:, None]) ** 2, 0.0).sum(axis=1)
+        freedom = sides.freedom + more
+        squares += np.nan_to_num(sides.variance) * sides.freedom
+        variance = np.where(freedom > 0, np.maximum(squares / freedom, LEAST_VARIANCE), np.nan)
+    return replace(sides, variance=variance, freedom=freedom)
 
 
 def steadier_lows(window: Window, centred: F64, moves: Flags, base: Flags, new: Flags) -> tuple[Flags, F64]:

@@ -9,6 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from tracker.detect.peers import FEWEST_STEPS, PeerVerdicts, judge
+from tracker.detect.step_order import Numbers
 from tracker.results import SLOW
 
 if TYPE_CHECKING:
@@ -53,16 +54,20 @@ class Stage(Struct, frozen=True, eq=False):
         )  # fmt: skip
 
 
-def stages_of(captures: Iterable[tuple[int, int | None]], steps: Iterable[tuple[Any, ...]]) -> list[Stage]:
+def stages_of(
+    captures: Iterable[tuple[int, int | None]], steps: Iterable[tuple[Any, ...]], numbers: Numbers | None = None
+) -> list[Stage]:
     """The stages of a run, with the ranks whose own time is known in the steps that all of them have. `captures`: rank
-    and stage, None or -1 for none; `steps`: TIMES of each.
+    and stage, None or -1 for none; `steps`: TIMES of each. `numbers`: those of ranks that count steps otherwise.
     """
+    otherwise = numbers or {}
     times: dict[int, dict[int, Row]] = {}
     for rank, step, duration, whole, exposed, *parts in steps:
         if exposed is not None and (duration or whole):
             # of a run read before steps were windows, the marker can be shorter than the work of the device
             own = max(duration or 0, whole or 0) - exposed
-            times.setdefault(rank, {})[step] = {"own": own, **dict(zip(PARTS, parts, strict=True))}
+            number = otherwise[rank][step] if rank in otherwise else step
+            times.setdefault(rank, {})[number] = {"own": own, **dict(zip(PARTS, parts, strict=True))}
     found: dict[int, list[int]] = {}
     for rank, stage in captures:
         if times.get(rank):

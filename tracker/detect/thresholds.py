@@ -49,12 +49,18 @@ class Thresholds(Struct, frozen=True):
     """Share of the step below which a series is not tested."""
     gradual_ratio: float = 0.08
     """Gradual slowdown against the first runs of a level."""
-    alpha_suspect: float = 0.02
+    alpha_suspect: float = 0.005
     """The same of suspects that are judged together: every version of one run is another look at a level."""
+    alpha_named: float = 0.01
+    """The same of one run, from which a suspect is named."""
     alpha_gradual: float = 0.005
     """The same of gradual slowdowns, which every version looks for."""
     least_gradual: int = 4
     """Newest runs that show a gradual slowdown."""
+    late: float = 1e-7
+    """Largest p, times the places of a split, of a change that only many runs show together: each version looks for
+    one in each series.
+    """
     gate_net: float = 0.01
     """Net slowdown of the operators of a version, as a share of the step, at which a gate fails; and share of new and
     removed operators in a change of the step that makes it no drift."""

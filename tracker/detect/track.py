@@ -16,6 +16,9 @@ from tracker.detect.sides import Window, shared_factor
 from tracker.detect.thresholds import Thresholds
 from tracker.results.verdicts import Key
 
+LEAST_BESIDE = 2
+"""Runs of a level from which it is judged, with the noise of the level before it."""
+
 
 class Track:
     """Runs and series of one workload, configuration and device.
@@ -113,7 +116,8 @@ class VersionRuns(Struct, frozen=True):
 
     `window`: their numbers, before and new; `run_ids`, `versions` (runs,): of its columns; `new`, `looked_back`
     (runs,): the runs of the version, and the newest 32 before it; `levels` (series, runs): the level of each run;
-    `current` (series,): the current level.
+    `current` (series,): the current level; `divided` (series, runs): runs on the other side of a change that was found
+    late in the middle of their level, which count in it no more.
     """
 
     version: int
@@ -125,6 +129,7 @@ class VersionRuns(Struct, frozen=True):
     looked_back: Flags
     levels: I64
     current: I64
+    divided: Flags
     limits: Thresholds
 
     @property
@@ -139,15 +144,32 @@ class VersionRuns(Struct, frozen=True):
 
     def level(self, of: I64) -> Flags:
         """(series, runs): the runs in the look-back that belong to a level of each series."""
-        return np.asarray(self.looked_back & (self.levels == of[:, None]))
+        return np.asarray(self.looked_back & (self.levels == of[:, None]) & ~self.divided)
 
     def judge(self, of: I64, new: Flags, opened: Flags | None = None, alpha: float | None = None) -> JudgedSeries:
         """Judge the runs `new` (runs,) against the newest 8 runs of a level of each series."""
-        level = self.level(of)
+        level = self.level(of) & ~new
         base = newest(level & self.window.recorded, self.limits.window)
         return judge_version(
-            self.window, self.series, base, new, level=level, opened=opened, alpha=alpha, limits=self.limits
-        )
+            self.window, self.series, base, new, level=level, beside=self.beside(of, base), opened=opened, alpha=alpha,
+            limits=self.limits,
+        )  # fmt: skip
+
+    def beside(self, of: I64, base: Flags) -> Flags:
+        """(series, runs): of series whose level has two `base` runs, the newest 8 runs of the level before it.
+
+        Two runs alone say too little of their noise.
+        """
+        count = (base & ~np.isnan(self.window.logs)).sum(axis=1)
+        found = np.zeros(base.shape, dtype=bool)
+        rows = np.flatnonzero((count >= LEAST_BESIDE) & (count < self.limits.least_base))
+        # UNDECIDED is below 0
+        others = self.looked_back & self.window.recorded[rows] & (self.levels[rows] >= 0)
+        others &= self.levels[rows] != of[rows, None]
+        last = others.shape[1] - 1 - np.argmax(others[:, ::-1], axis=1)
+        before = self.levels[rows, last]
+        found[rows] = newest(others & (self.levels[rows] == before[:, None]), self.limits.window)
+        return found
 
     def since(self, version: int) -> Flags:
         """(runs,): the runs of this version and of those before it from `version` on."""

@@ -250,6 +250,20 @@ RULES: Final = (
         ("api",),
     ),
     Rule(
+        "idle time by cause, and the queue of launches",
+        lambda view: not view.has_rows("idle") and not view.has_rows("queue"),
+        (
+            Cause(lambda view: not view.on_device, "nothing ran on a device (CPU only)"),
+            Cause(
+                lambda view: not view.has_rows("api"),
+                "the profile holds no calls that launched the work of the device",
+                remedies.ACTIVITIES,
+            ),
+            Cause(_always, "the profile sums up the work of the device, and has no times of it"),
+        ),
+        ("idle", "queue"),
+    ),
+    Rule(
         "kernel metrics",
         _no("kernel_metric"),
         (

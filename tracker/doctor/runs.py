@@ -95,13 +95,6 @@ def notes(runs: Sequence[RunFormed], groups: Sequence[Sequence[Piece]], pieces: 
     yield from _forming(groups, pieces)
     yield from _twice(files)
     yield from _labels(files)
-    alone = {group[0].paths[0] for group in groups if len(_by_file(group)) == 1}
-    nameless = _at_once([file[0] for file in files if file[0].capture.rank is None and file[0].paths[0] in alone])
-    if nameless:
-        yield (
-            f"{counted(nameless, 'file')} that ran at the same time name no rank, so each is a run of its own; where "
-            "they are ranks of one job, ingest them with --as-run"
-        )
 
 
 def _forming(groups: Sequence[Sequence[Piece]], pieces: Sequence[Piece]) -> Iterator[str]:
@@ -123,33 +116,6 @@ def _labels(files: Sequence[Sequence[Piece]]) -> Iterator[str]:
     if versions:
         words = ", ".join(f"{workload} ({counted(len(found), 'version')})" for workload, found in versions.items())
         yield f"the files name their workload and version: {words}; --workload and --version would override them"
-
-
-def _at_once(pieces: Sequence[Piece]) -> int:
-    """How many of `pieces` ran while another one of the same labels and configuration did; a clock that is not absolute
-    tells nothing.
-    """
-    alike: dict[tuple[object, ...], list[Piece]] = {}
-    for piece in pieces:
-        said = (*sorted(piece.capture.labels.items()), None, *sorted(piece.capture.configuration.items()))
-        alike.setdefault(said, []).append(piece)
-    return sum(_overlapping(group) for group in alike.values())
-
-
-def _overlapping(pieces: Sequence[Piece]) -> int:
-    windows = sorted(
-        (piece.capture.started_at_ns, piece.capture.ended_at_ns)
-        for piece in pieces
-        if piece.capture.started_at_ns is not None and piece.capture.ended_at_ns is not None
-    )
-    together: set[int] = set()
-    latest, end = 0, None
-    for place, (start, stop) in enumerate(windows):
-        if end is not None and start <= end:
-            together |= {latest, place}
-        if end is None or stop > end:
-            latest, end = place, stop
-    return len(together)
 
 
 def _twice(files: Sequence[Sequence[Piece]]) -> Iterator[str]:

@@ -12,17 +12,15 @@ from msgspec.structs import replace
 from tracker.errors import SourceError
 from tracker.intake.identity import leave_out_copies
 from tracker.intake.pieces import Piece
-from tracker.intake.unranked import keep_one_cycle, rank_the_unranked
-from tracker.profile import Capture
+from tracker.intake.unranked import keep_one_cycle, note_on_unranked, rank_the_unranked
+from tracker.profile import RANK_BY_ORDER, RANK_SETTING
+from tracker.profile.same_job import are_on_other_clocks, ran_at_once
 from tracker.units import NS_PER_S
-
-CLOCKS_APART_NS: Final = 60 * NS_PER_S
-"""So far apart the clocks of the hosts of one job may be."""
 
 
 def form_runs(pieces: Sequence[Piece], *, as_run: bool = False) -> list[list[Piece]]:
-    """Which captures are one run: distinct known ranks, equal world size, overlapping windows, one device model, and
-    the same job, labels and configuration where files state these.
+    """Return which captures are one run: distinct known ranks, equal world size, one device model, the same job, labels
+    and configuration where files state these, and each ran at the same time as another one.
 
     Anything else (three models in a folder, two captures of one rank) is a run each. The captures of one file are never
     parted. `as_run` forces one run; then ranks must still be distinct, and files without a rank get the free ones in
@@ -40,30 +38,47 @@ def form_runs(pieces: Sequence[Piece], *, as_run: bool = False) -> list[list[Pie
         return [_number_ranks(ordered)] if ordered else []
     groups: list[list[list[Piece]]] = []
     for file in ordered:
-        homes = [group for group in groups if all(_belong_together(member, file) for member in group)]
-        # what ran at the same time on one clock counts before what a clock may be wrong about
-        homes.sort(key=lambda group: not all(_windows_overlap(member[0].capture, file[0].capture) for member in group))
-        home = homes[0] if homes else None
-        if home is None:
-            groups.append([file])
+        homes = [group for group in groups if _is_home_of(group, file)]
+        if homes:
+            # what ran at the same time on one clock counts before what a clock may be wrong about
+            max(homes, key=lambda group: _count_at_once(group, file)).append(file)
         else:
-            home.append(file)
-    return [_with_clocks(_number_ranks(group)) for group in groups]
+            groups.append([file])
+    note = note_on_unranked([group[0] for group in groups if len(group) == 1])
+    runs = [_with_clocks(_number_ranks(group)) for group in groups]
+    if note:
+        runs[0][0] = replace(runs[0][0], warnings=(*runs[0][0].warnings, note))
+    return runs
+
+
+def _is_home_of(group: Sequence[Sequence[Piece]], file: Sequence[Piece]) -> bool:
+    """Return whether a file is another rank of a group: of all of it, and at the same time as a part of it."""
+    if any(_why_never_one_run(member, file) for member in group):
+        return False
+    return any(_are_at_one_time(member[0], file[0]) for member in group)
+
+
+def _count_at_once(group: Sequence[Sequence[Piece]], file: Sequence[Piece]) -> int:
+    return sum(ran_at_once(member[0].capture, file[0].capture) for member in group)
 
 
 def _known_ranks(file: Sequence[Piece]) -> list[int]:
     return [piece.capture.rank for piece in file if piece.capture.rank is not None]
 
 
-def _belong_together(one: Sequence[Piece], other: Sequence[Piece]) -> bool:
-    return why_apart(one, other) is None
-
-
 def why_apart(one: Sequence[Piece], other: Sequence[Piece]) -> str | None:
-    """Why the captures of two files are not ranks of one run, in a few words; None where they are.
+    """Return why the captures of two files are not ranks of one run, in a few words; None where they are.
 
     The first capture of a file is the one that its rank stands for.
     """
+    never = _why_never_one_run(one, other)
+    if never is None and not _are_at_one_time(one[0], other[0]):
+        return "not at the same time"
+    return never
+
+
+def _why_never_one_run(one: Sequence[Piece], other: Sequence[Piece]) -> str | None:
+    """Return why the captures of two files are not ranks of one run, whenever they ran; None where they may be."""
     a, b = one[0].capture, other[0].capture
     ranks = _known_ranks(one), _known_ranks(other)
     jobs = a.facts.get("job_id"), b.facts.get("job_id")
@@ -74,7 +89,6 @@ def why_apart(one: Sequence[Piece], other: Sequence[Piece]) -> str | None:
         "other labels": a.labels != b.labels or _contradict(a.configuration, b.configuration),
         "another world size": a.world_size != b.world_size,
         "another device": a.device != b.device,
-        "not at the same time": not (_windows_overlap(a, b) or _are_on_other_clocks(one[0], other[0])),
     }
     return next((why for why, holds in apart.items() if holds), None)
 
@@ -84,27 +98,8 @@ def _contradict(a: Mapping[str, str], b: Mapping[str, str]) -> bool:
     return any(b.get(key, value) != value for key, value in a.items())
 
 
-def _windows_overlap(a: Capture, b: Capture, apart_ns: int = 0) -> bool:
-    """Whether the captures ran at the same time, or at most `apart_ns` apart; a clock that is not absolute contradicts
-    nothing.
-    """
-    starts, ends = (a.started_at_ns, b.started_at_ns), (a.ended_at_ns, b.ended_at_ns)
-    if starts[0] is None or starts[1] is None or ends[0] is None or ends[1] is None:
-        return True
-    return starts[0] <= ends[1] + apart_ns and starts[1] <= ends[0] + apart_ns
-
-
-def _are_on_other_clocks(one: Piece, other: Piece) -> bool:
-    """Whether two captures that seem to follow each other are of one job, on hosts whose clocks differ.
-
-    They are where they count the same steps, and exchanged the same as often.
-    """
-    a, b = one.capture, other.capture
-    if not a.host or not b.host or a.host == b.host or not _windows_overlap(a, b, CLOCKS_APART_NS):
-        return False
-    steps = [tuple(number for number, _, _ in piece.fingerprint.steps) for piece in (one, other)]
-    collectives = one.fingerprint.collectives
-    return bool(collectives) and collectives == other.fingerprint.collectives and steps[0] == steps[1]
+def _are_at_one_time(one: Piece, other: Piece) -> bool:
+    return ran_at_once(one.capture, other.capture) or are_on_other_clocks(one.traits, other.traits)
 
 
 def _with_clocks(group: Sequence[Piece]) -> list[Piece]:
@@ -112,7 +107,7 @@ def _with_clocks(group: Sequence[Piece]) -> list[Piece]:
     first = group[0]
     for piece in group[1:]:
         a, b = first.capture, piece.capture
-        if _windows_overlap(a, b):
+        if ran_at_once(a, b) or not are_on_other_clocks(first.traits, piece.traits):
             continue
         apart = abs((a.started_at_ns or 0) - (b.started_at_ns or 0))
         note = (
@@ -137,13 +132,17 @@ def _number_ranks(files: Sequence[Sequence[Piece]]) -> list[Piece]:
     world = max([*sizes, *(rank + 1 for rank in [*known, *leads])])
     numbered = []
     for file, lead in zip(files, leads, strict=True):
-        numbers = (lead + further * world for further in range(0 if not _known_ranks(file) else 1, len(file) + 1))
-        numbered += [
-            piece
-            if piece.capture.rank is not None
-            else replace(piece, capture=replace(piece.capture, rank=next(numbers)))
-            for piece in file
-        ]
+        is_assumed = not _known_ranks(file)
+        numbers = (lead + further * world for further in range(0 if is_assumed else 1, len(file) + 1))
+        for piece in file:
+            if piece.capture.rank is not None:
+                numbered.append(piece)
+                continue
+            settings = dict(piece.capture.settings)
+            if is_assumed:
+                settings[RANK_SETTING] = RANK_BY_ORDER
+            capture = replace(piece.capture, rank=next(numbers), settings=settings)
+            numbered.append(replace(piece, capture=capture))
     return sorted(numbered, key=lambda piece: piece.capture.rank or 0)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -13,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracker.profile import Capture, Rows
+from tracker.profile.same_job import Collectives, count_collectives
 
 if TYPE_CHECKING:
     from tracker.intake.pieces import Piece
@@ -33,7 +33,7 @@ class Fingerprint(Struct, frozen=True):
     process: tuple[str, ...] = ()
     steps: tuple[tuple[int, int, int | None], ...] = ()
     sums: tuple[int, ...] = ()
-    collectives: tuple[tuple[str, int], ...] = ()
+    collectives: Collectives = ()
 
     def digest(self) -> bytes:
         """Return what stands for all of it; b"" where the process is not known."""
@@ -66,7 +66,7 @@ def fingerprint_of(capture: Capture, format: str) -> Fingerprint:
     for row in rows.steps:
         lasting_ns = row.breakdown.duration_ns if row.marker_ns is None else row.marker_ns
         steps.append((row.step, row.start_ns, lasting_ns))
-    return Fingerprint(tuple(map(str, place)), tuple(steps), tuple(sums), _collectives_of(rows))
+    return Fingerprint(tuple(map(str, place)), tuple(steps), tuple(sums), count_collectives(rows))
 
 
 def _number_of_names(rows: Rows) -> int:
@@ -74,14 +74,6 @@ def _number_of_names(rows: Rows) -> int:
     names = sorted({*rows.tables.get("op_key", {}).get("name", ()), *rows.tables.get("kernel_key", {}).get("name", ())})
     content = msgspec.msgpack.encode([name.encode("utf-8", "surrogatepass") for name in names])
     return int.from_bytes(hashlib.blake2b(content, digest_size=7).digest(), "big")
-
-
-def _collectives_of(rows: Rows) -> tuple[tuple[str, int], ...]:
-    table = rows.tables.get("communication", {})
-    calls: Counter[str] = Counter()
-    for kind, count in zip(table.get("kind", ()), table.get("calls", ()), strict=True):
-        calls[str(kind)] += int(count)
-    return tuple(sorted(calls.items()))
 
 
 def leave_out_copies(files: Sequence[list[Piece]]) -> list[list[Piece]]:

@@ -16,6 +16,7 @@ from tracker.intake import contradictions
 from tracker.intake.at_once import read_all
 from tracker.intake.devices import unnamed
 from tracker.intake.forming import form_runs, formats_beside
+from tracker.intake.loading import with_data_loading
 from tracker.intake.pieces import IngestOptions, Piece
 from tracker.intake.records import HOW_TO_LABEL, date_of, device_of, record_of
 from tracker.intake.sidecar import NOTHING, Sidecar, agreed, over
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 class IngestResult(Struct, frozen=True):
     """One run as it stands after an ingest. `created`: new; `joined`: ranks came to a run that was there; `already`:
-    nothing changed; `restored`: details that were dropped are back.
+    nothing changed; `restored`: details that were dropped are back; `renewed`: another cycle of its process counts.
 
     The first result of a call names the files that no reader takes (`not_recognised`), and with `keep_going` why others
     could not be read (`failed`).
@@ -54,6 +55,7 @@ class IngestResult(Struct, frozen=True):
     warnings: tuple[str, ...] = ()
     captures: tuple[Read, ...] = ()
     restored: bool = False
+    renewed: bool = False
     not_recognised: tuple[NotRecognised, ...] = ()
     failed: tuple[str, ...] = ()
 
@@ -91,7 +93,7 @@ def ingest(
             raise UsageError(f"the {name} is empty", remedy=HOW_TO_LABEL[name])
     store.rest()
     read = read_all(paths, options)
-    pieces = read.pieces
+    pieces = with_data_loading(read.pieces, options)
     if not pieces and read.failed:
         raise _all_failed(read.failed)
     if not pieces and options.places:
@@ -177,7 +179,7 @@ def _keep_advice(store: Store, done: Sequence[SavedRun]) -> None:
     if not store.is_in_memory:
         from tracker.advice import stored
 
-        changed = {saved.run_id for saved in done if saved.created or saved.joined or saved.restored}
+        changed = {saved.run_id for saved in done if saved.created or saved.joined or saved.restored or saved.renewed}
         stored.keep(store, [saved.run_id for saved in done], again=changed)
 
 
@@ -288,8 +290,7 @@ def _result(group: Sequence[Piece], record: RunRecord, saved: SavedRun, options:
     unused = [name for name, value in given.items() if value]
     if saved.already and unused:
         warnings.append(f"already in, so {', '.join(unused)} changed nothing; tracker runs edit and tag do")
-    if saved.configured:
-        warnings.append(f"run:{saved.run_id} {saved.configured}")
+    warnings += [f"run:{saved.run_id}: {note}" for note in saved.notes]
     if saved.beside is not None:
         warnings.append(_how_to_join(saved.run_id, saved.beside))
     return IngestResult(
@@ -306,6 +307,7 @@ def _result(group: Sequence[Piece], record: RunRecord, saved: SavedRun, options:
         formats=tuple(dict.fromkeys(piece.format for piece in group)),
         warnings=tuple(dict.fromkeys(warnings)),
         restored=saved.restored,
+        renewed=saved.renewed,
         captures=tuple(
             Read(
                 piece.capture.rank or 0,
@@ -323,10 +325,9 @@ def incomplete_reason(capture: Capture) -> tuple[str, ...]:
 
 
 def _how_to_join(run_id: int, beside: int) -> str:
-    """What to do where two runs may be ranks of one job of which no file says how many ranks it has."""
-    apart = f"run:{run_id} has other ranks than run:{beside}, at the same time, and no file says how many the job has"
+    """Return what to do where two runs may be ranks of one job, though no file says so."""
     undo = f"tracker runs delete {run_id} --purge --reason joined"
     return (
-        f"{apart}; where they are one job: {undo}, then ingest the profiles of both in one call. Ranks that come in "
-        "one after the other are one run where each comes with the same --expect-ranks"
+        f"run:{run_id} ran at the same time as run:{beside}, and no file says whether they are one job; where they "
+        f"are, {undo}, then ingest the profiles of both in one call, with --as-run"
     )

@@ -15,7 +15,8 @@ from tracker.intake import sidecar
 from tracker.intake.devices import parse_device, spelled
 from tracker.intake.identity import Fingerprint, fingerprint_of
 from tracker.intake.sidecar import NOTHING, Sidecar
-from tracker.profile import UNKNOWN_DEVICE, Capture
+from tracker.profile import PROCESS_SETTING, UNKNOWN_DEVICE, Capture
+from tracker.profile.same_job import Traits
 from tracker.timeline.windows import overlap_warning
 
 if TYPE_CHECKING:
@@ -91,6 +92,22 @@ class Piece(Struct, frozen=True):
     def place(self) -> str:
         """Where the capture lies: its folder, or its file."""
         return self.path or self.paths[0]
+
+    @property
+    def traits(self) -> Traits:
+        """What the capture says of the job that it is of."""
+        capture = self.capture
+        return Traits(
+            place=self.place,
+            rank=capture.rank,
+            host=capture.host,
+            device_ordinal=capture.device_ordinal,
+            started_at_ns=capture.started_at_ns,
+            ended_at_ns=capture.ended_at_ns,
+            process=capture.settings.get(PROCESS_SETTING, ""),
+            steps=tuple(number for number, _, _ in self.fingerprint.steps),
+            collectives=self.fingerprint.collectives,
+        )
 
     @property
     def paths(self) -> tuple[str, ...]:

@@ -7,7 +7,6 @@ verdict out of one run.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -15,16 +14,18 @@ from msgspec.structs import replace
 
 from tracker.errors import SourceError
 from tracker.intake.pieces import Piece
-from tracker.profile.numbered_names import Differing, differing_numbers, rank_by_parallelism, skeleton_of
-from tracker.units import ranges
+from tracker.profile import RANK_BY_NAME, RANK_SETTING, Capture
+from tracker.profile.numbered_names import Differing, differing_numbers, rank_in_path, skeleton_of
+from tracker.profile.same_job import WITHOUT_PROFILER, are_repeats, is_later_cycle, ran_at_once
+from tracker.units import counted, ranges
 
 _LARGEST_RANK: Final = 1 << 20
 _LISTED: Final = 10
-_WITHOUT_PROFILER: Final = ("off", "summary")
 HOW_TO_PART: Final = (
     "--as-run makes them ranks of one run; where they are runs of their own, write "
     '{"facts": {"job_id": "1"}} with a number each into NAME.tracker.json beside them'
 )
+_RANK_OF_NAME: Final = "no rank stands in it: it is the one of its name"
 
 File = list[Piece]
 
@@ -32,9 +33,9 @@ File = list[Piece]
 def rank_the_unranked(files: Sequence[File]) -> list[File]:
     """Return the files, with ranks where files that name none are ranks of one job.
 
-    They are where they lie in one folder, ran at the same time on the same kind of device, and their names differ in
-    one number, or each ran on another device of the host. A SourceError where their names differ only in numbers and
-    it stays open.
+    They are where they lie in one folder, ran at the same time on the same kind of device, and their names state ranks,
+    or differ in one number, or each ran on another device of the host. A SourceError where their names differ only in
+    numbers and it stays open.
     """
     ranked = list(files)
     for family in _families(files):
@@ -50,10 +51,15 @@ def rank_the_unranked(files: Sequence[File]) -> list[File]:
 def _with_rank_of_name(file: File) -> File:
     """Return a file with the rank that its name states, if it states none itself."""
     first = file[0]
-    rank = rank_by_parallelism(Path(first.place).name)
+    rank = rank_in_path(first.place)
     if rank is None or any(piece.capture.rank is not None for piece in file):
         return file
-    return [replace(first, capture=replace(first.capture, rank=rank)), *file[1:]]
+    warnings = (*first.warnings, _RANK_OF_NAME)
+    return [replace(first, capture=_ranked_by_name(first.capture, rank), warnings=warnings), *file[1:]]
+
+
+def _ranked_by_name(capture: Capture, rank: int) -> Capture:
+    return replace(capture, rank=rank, settings={**capture.settings, RANK_SETTING: RANK_BY_NAME})
 
 
 def keep_one_cycle(files: Sequence[File]) -> list[File]:
@@ -64,22 +70,27 @@ def keep_one_cycle(files: Sequence[File]) -> list[File]:
     """
     left = list(files)
     for family in _families(files, ranked=True):
-        cycles = _cycles(family)
-        if len(cycles) < 2:
-            continue
-        kept = max(cycles, key=lambda file: (len(file[0].fingerprint.steps), _window(file)))
-        others = [file for file in cycles if file is not kept]
-        note = (
-            f"{len(cycles)} files are cycles of one process, so they are one run, of which {Path(kept[0].place).name} "
-            f"counts ({', '.join(Path(file[0].place).name for file in others)} left out)"
-        )
-        first = kept[0]
-        sources = (*first.capture.sources, *(source for file in others for source in file[0].capture.sources))
-        capture = replace(first.capture, sources=tuple(dict.fromkeys(sources)))
-        left[left.index(kept)] = [replace(first, capture=capture, warnings=(*first.warnings, note)), *kept[1:]]
-        for file in others:
-            left.remove(file)
+        for cycles in _chains_of_cycles(family):
+            if len(cycles) < 2:
+                continue
+            kept = max(cycles, key=lambda file: file[0].traits.weight)
+            left[left.index(kept)] = _standing_for(kept, [file for file in cycles if file is not kept])
+            for file in cycles:
+                if file is not kept:
+                    left.remove(file)
     return left
+
+
+def _standing_for(kept: File, others: Sequence[File]) -> File:
+    """Return the file that counts of several cycles; the files of the others are in with it, so that they are known."""
+    note = (
+        f"{len(others) + 1} files are cycles of one process, so they are one run, of which "
+        f"{Path(kept[0].place).name} counts ({', '.join(Path(file[0].place).name for file in others)} left out)"
+    )
+    first = kept[0]
+    sources = (*first.capture.sources, *(source for file in others for source in file[0].capture.sources))
+    capture = replace(first.capture, sources=tuple(dict.fromkeys(sources)))
+    return [replace(first, capture=capture, warnings=(*first.warnings, note)), *kept[1:]]
 
 
 def _families(files: Sequence[File], *, ranked: bool = False) -> Iterator[list[File]]:
@@ -95,24 +106,21 @@ def _families(files: Sequence[File], *, ranked: bool = False) -> Iterator[list[F
             continue
         if capture.started_at_ns is None or capture.ended_at_ns is None:
             continue
-        if capture.settings.get("profiler") in _WITHOUT_PROFILER:
+        if capture.settings.get("profiler") in WITHOUT_PROFILER:
             continue  # a log of one process names no device, and repeats may well run side by side
         path = Path(piece.place)
-        key = (
-            path.parent,
-            skeleton_of(path.name),
-            piece.format,
-            capture.device,
-            capture.world_size,
-            rank,
-            capture.facts.get("job_id"),
-            tuple(sorted(capture.labels.items())),
-            tuple(sorted(capture.configuration.items())),
-        )
+        key = (path.parent, skeleton_of(path.name), piece.format, capture.world_size, rank, *_labels_of(piece))
         families.setdefault(key, []).append(file)
     for family in families.values():
         if len(family) > 1:
             yield sorted(family, key=lambda file: file[0].place)
+
+
+def _labels_of(piece: Piece) -> tuple[object, ...]:
+    """Return what two captures of one job have in common."""
+    capture = piece.capture
+    labels, configuration = tuple(sorted(capture.labels.items())), tuple(sorted(capture.configuration.items()))
+    return capture.device, capture.facts.get("job_id"), labels, configuration
 
 
 def _window(file: File) -> tuple[int, int]:
@@ -146,13 +154,16 @@ def _ranks_of(group: Sequence[File]) -> list[int]:
     A SourceError where neither names nor devices say it.
     """
     names = _names(group)
+    stated = [rank for file in group if (rank := rank_in_path(file[0].place)) is not None]
+    together = max(_window(file)[0] for file in group) <= min(_window(file)[1] for file in group)
+    if together and len(set(stated)) == len(group):
+        return stated
     ordinals = [file[0].capture.device_ordinal for file in group]
     on_other_devices = None not in ordinals and len(set(ordinals)) == len(group)
     if names.is_of_repeats and not on_other_devices:
         return []
     numbers = [int(text) for text in names.columns[0]] if len(names.columns) == 1 else []
     is_one_column = bool(numbers) and len(set(numbers)) == len(group) and not names.is_of_repeats
-    together = max(_window(file)[0] for file in group) <= min(_window(file)[1] for file in group)
     if not together or not (is_one_column or (on_other_devices and not names.is_of_repeats)):
         raise _open_question(group, names, together=together)
     if is_one_column and names.is_of_ranks and max(numbers) < _LARGEST_RANK:
@@ -182,26 +193,61 @@ def _with_ranks(group: Sequence[File], ranks: Sequence[int]) -> Iterator[tuple[F
     for place in order:
         first, *others = group[place]
         warnings = (*first.warnings, note) if place == order[0] else first.warnings
-        capture = replace(first.capture, rank=ranks[place])
+        capture = _ranked_by_name(first.capture, ranks[place])
         yield group[place], [replace(first, capture=capture, warnings=warnings), *others]
 
 
-def _cycles(family: Sequence[File]) -> list[File]:
-    """Return the files of a family that are cycles of one process, in order of time; [] where they are not."""
-    names = _names(family)
-    if len(names.columns) != 1 or names.is_of_repeats:
-        return []
-    processes = {file[0].capture.process for file in family if file[0].capture.process}
-    hosts = {file[0].capture.host for file in family}
-    if len(processes) > 1 or len(hosts) > 1:
-        return []
-    ordered = sorted(family, key=_window)
-    for before, after in pairwise(ordered):
-        if _window(after)[0] <= _window(before)[1]:
-            return []
-        last = max((step for step, _, _ in before[0].fingerprint.steps), default=0)
-        first = min((step for step, _, _ in after[0].fingerprint.steps), default=0)
-        # another process would count from the start again
-        if first <= last:
-            return []
-    return ordered
+def _chains_of_cycles(family: Sequence[File]) -> list[list[File]]:
+    """Return the cycles of each process of a family, in order of time."""
+    chains: list[list[File]] = []
+    # process -> last step -> the chains that end there: thousands of repeats end with the same step
+    ends: dict[str, dict[int, list[int]]] = {}
+    traits = {id(file): file[0].traits for file in family}
+    for file in sorted(family, key=_window):
+        here = traits[id(file)]
+        of_process = ends.setdefault(here.process, {})
+        steps = here.steps or (0,)
+        earlier = (chain for last, places in of_process.items() if last < min(steps) for chain in places)
+        home = next((chain for chain in earlier if is_later_cycle(here, traits[id(chains[chain][-1])])), None)
+        if home is None:
+            home = len(chains)
+            chains.append([])
+        else:
+            of_process[max(traits[id(chains[home][-1])].steps)].remove(home)
+        chains[home].append(file)
+        of_process.setdefault(max(steps), []).append(home)
+    return chains
+
+
+def note_on_unranked(runs: Sequence[Sequence[Piece]]) -> str:
+    """Return what to know of files that name no rank and became runs of their own although they ran at the same time.
+
+    '' where none did. runs: those of one file each, as they were before they were numbered.
+    """
+    alike: dict[tuple[object, ...], list[Piece]] = {}
+    for run in runs:
+        piece = run[0]
+        capture = piece.capture
+        is_timed = capture.started_at_ns is not None and capture.ended_at_ns is not None
+        if capture.rank is None and is_timed and capture.settings.get("profiler") not in WITHOUT_PROFILER:
+            alike.setdefault(_labels_of(piece), []).append(piece)
+    count = sum(_count_at_once(pieces) for pieces in alike.values())
+    if not count:
+        return ""
+    return (
+        f"{counted(count, 'file')} that ran at the same time name no rank, so each is a run of its own; where they are "
+        "ranks of one job, ingest them with --as-run"
+    )
+
+
+def _count_at_once(pieces: Sequence[Piece]) -> int:
+    """Return how many ran while another one did, but for repeats by their names."""
+    together: set[str] = set()
+    latest: Piece | None = None
+    for piece in sorted(pieces, key=lambda piece: _window([piece])):
+        is_at_once = latest is not None and ran_at_once(latest.capture, piece.capture)
+        if latest is not None and is_at_once and not are_repeats(latest.place, piece.place):
+            together |= {latest.place, piece.place}
+        if latest is None or _window([piece])[1] > _window([latest])[1]:
+            latest = piece
+    return len(together)

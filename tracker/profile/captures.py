@@ -68,8 +68,6 @@ class Capture(Struct, frozen=True):
     configuration: Mapping[str, str] = field(default_factory=dict)
     clock_zero_ns: int = 0
     """UTC of the time 0 of the clock of `events`, where `started_at_ns` is known."""
-    process: str = ""
-    """What the source calls the process, as its number on the host; not stored."""
     identity: Digest = b""
     """What is equal in every file that holds this capture; empty where its start is not known."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
@@ -13,7 +14,9 @@ _RANK_WORD: Final = re.compile(r"(?:rank|tp|dp|pp|ep|cp|gpu|npu|device|card|work
 _REPEAT_WORD: Final = re.compile(
     r"(?:run|repeat|rep|iter(?:ation)?|trial|try|seed|attempt|exp(?:eriment)?|sample|test|v(?:ersion)?)$", re.IGNORECASE
 )
-_OF_PARALLELISM: Final = re.compile(r"(?<![A-Za-z])(?P<word>[TDPEC]P)[-_]?(?P<number>\d{1,6})(?!\d)", re.IGNORECASE)
+_OF_RANK: Final = re.compile(r"(?<![A-Za-z])rank[-_]?(?P<number>\d{1,6})(?!\d)", re.IGNORECASE)
+_OF_PARALLELISM: Final = re.compile(r"(?<![A-Za-z])[TDPEC]P[-_]?(?P<number>\d{1,6})(?!\d)", re.IGNORECASE)
+_CAPTURE_FOLDER: Final = re.compile(r".*_ascend_(?:pt|ms)|PROF_\d+_\d+_\w+", re.IGNORECASE)
 _BETWEEN: Final = re.compile(r"[\W_]*$")
 
 
@@ -58,11 +61,31 @@ def differing_numbers(names: Sequence[str]) -> Differing:
     return Differing(tuple(columns), tuple(words))
 
 
-def rank_by_parallelism(name: str) -> int | None:
-    """Return the rank that a name states by one kind of parallelism alone; several do not say it.
+def place_of(path: str) -> str:
+    """Return the folder of the capture that a file is a part of, else the file itself.
 
-    >>> rank_by_parallelism("17-TP-3.trace.json"), rank_by_parallelism("17-TP-3-DP-0.trace.json")
-    (3, None)
+    >>> place_of("job/node_7_20260601_ascend_pt/ASCEND_PROFILER_OUTPUT/trace_view.json"), place_of("job/a.json")
+    ('job/node_7_20260601_ascend_pt', 'job/a.json')
     """
-    found = list(_OF_PARALLELISM.finditer(name))
-    return int(found[0]["number"]) if len(found) == 1 else None
+    whole = Path(path)
+    for folder in (whole, *whole.parents):
+        if _CAPTURE_FOLDER.fullmatch(folder.name):
+            return str(folder)
+    return path
+
+
+def rank_in_path(path: str) -> int | None:
+    """Return the rank that the name of a file states, or of its folder where that has no other name.
+
+    One kind of parallelism alone states it as well; several do not.
+
+    >>> [rank_in_path(name) for name in ("17-TP-3.json", "17-TP-3-DP-0.json", "a_rank5.json", "job/rank_2/a.json")]
+    [3, None, 5, 2]
+    """
+    name, folder = Path(path).name, Path(path).parent.name
+    for pattern in (_OF_RANK, _OF_PARALLELISM):
+        found = list(pattern.finditer(name))
+        if found:
+            return int(found[0]["number"]) if len(found) == 1 else None
+    of_folder = _OF_RANK.fullmatch(folder)
+    return None if of_folder is None else int(of_folder["number"])

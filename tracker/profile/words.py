@@ -49,11 +49,28 @@ LOST_OWNERS: Final = "operators of kernels"
 LOST_PARTS: Final = "parts of a step"
 LOST_STEPS: Final = "steps and their parts"
 """What may not be judged of a capture: the words of `Incomplete.forbids`."""
-RULE_SETTINGS: Final = frozenset({OWNER_SETTING, STEP_SETTING, INCOMPLETE_SETTING})
-"""Settings of a capture that tell how tracker read it: no settings of the profiler."""
+PROCESS_SETTING: Final = "process"
+"""The setting of a capture that holds the number of its process on the host, where the source states it."""
+RANK_SETTING: Final = "rank_by"
+"""The setting of a capture whose source states no rank: how it was found, RANK_BY_NAME or RANK_BY_ORDER."""
+RANK_BY_NAME: Final = "name"
+RANK_BY_ORDER: Final = "order"
+RULE_SETTINGS: Final = frozenset({OWNER_SETTING, STEP_SETTING, INCOMPLETE_SETTING, PROCESS_SETTING, RANK_SETTING})
+"""Settings of a capture that tell how tracker read it and found its run: no settings of the profiler."""
 
 STEP_SPREAD: Final = ("model_summary", "ProfileStep")
 """Source and name of the counter that says mean, shortest and longest of steps (ms) whose row is their mean alone."""
+CounterName = tuple[str, str, str]
+"""Source, name and attribute of a counter."""
+TIMER_READER: Final[CounterName] = ("timer_log", "reader_cost", "ms")
+TIMER_BATCH: Final[CounterName] = ("timer_log", "batch_cost", "ms")
+"""The counters that hold the data loading of a step, and the step, as the timer log beside a trace states them."""
+SUMMARY_STEP: Final[CounterName] = ("summary_text", "ProfileStep", "ms")
+"""The counter that holds the mean step by the text summary beside a trace, where the trace has another one."""
+EMPTY_QUEUE: Final[CounterName] = ("minddata_pipeline_summary", "(to the device)", "queue_empty_freq_pct")
+"""The counter that says how much of the time, in percent, the queue is empty from which the device takes its data."""
+PIPELINE_TIME: Final[CounterName] = ("minddata_pipeline_summary", "(pipeline)", "per_pipeline_time")
+"""The counter that says how long, in ms, it takes to get a batch from the data pipeline."""
 MODULE_CALLS: Final = "module"
 """`source` of the rows of the table `counter` that count the calls of a module by its frames: `name` is its path."""
 

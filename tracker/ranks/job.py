@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,9 +13,11 @@ from tracker.compare.references import named, needs_store
 from tracker.compare.sides import load_all
 from tracker.detect.peers import FEWEST_STEPS
 from tracker.detect.stages import TIMES, Stage, host_rows, stages_of
+from tracker.detect.step_order import Numbers
 from tracker.errors import UsageError
 from tracker.ranks import exchange, missing, own_time
 from tracker.ranks.work import Work, operator_rows
+from tracker.regressions.step_order import numbers_by_order
 from tracker.results import CLUSTER_COLUMNS, SLOW, SUSPECT, UNEVEN, Cluster, ClusterOptions, ShowOptions
 from tracker.store import queries
 from tracker.units import counted, format_ns, format_numbers
@@ -91,7 +93,8 @@ def _of_run(store: Store | None, reference: str, options: ClusterOptions) -> Clu
 
 
 def _cluster(side: Loaded, reference: str, options: ClusterOptions) -> Cluster:
-    stages = stages_of(side.captures.rows("rank", "stage"), side.steps.rows(*TIMES))
+    numbers = _steps_by_order(side)
+    stages = stages_of(side.captures.rows("rank", "stage"), side.steps.rows(*TIMES), numbers)
     work = Work(side)
     facts = {key: str(value) for _, key, value in queries.facts(side.store, side.run_ids).rows("kind", "key", "value")}
     microbatches, source = _microbatches(facts, options)
@@ -137,9 +140,27 @@ def _cluster(side: Loaded, reference: str, options: ClusterOptions) -> Cluster:
         verdict=verdict,
         remarks=remarks,
         missing=missing.sentences(side, stages, tables, calls, facts, options),
-        notes=side.warnings,
+        notes=(*side.warnings, *_note_on_numbers(numbers)),
         options=options,
     )
+
+
+def _steps_by_order(side: Loaded) -> Numbers:
+    """Return which ranks count their steps otherwise, and what the others call each of them."""
+    (run_id,) = side.run_ids
+    steps = side.steps.rows("rank", "step", "start_ns", "duration_ns")
+    with side.store.connect() as connection:
+        return numbers_by_order(connection, run_id, steps)
+
+
+def _note_on_numbers(numbers: Numbers) -> Iterator[str]:
+    """Yield a sentence where ranks count their steps otherwise."""
+    for rank, matched in numbers.items():
+        first, last = min(matched), max(matched)
+        yield (
+            f"Rank {rank} counts its steps {first} to {last} where the others count {matched[first]} to "
+            f"{matched[last]}: they are matched by their order."
+        )
 
 
 def _microbatches(facts: Mapping[str, str], options: ClusterOptions) -> tuple[int | None, str]:

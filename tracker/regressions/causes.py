@@ -91,8 +91,10 @@ def mark_cause(row: Row) -> None:
     if row["kind"] in ("run", "memory"):
         own = row["name"].removeprefix(IDLE_SERIES) if row["name"].startswith(IDLE_SERIES) else ""
         cause = _OF_RUN.get(row["name"], own) if row["kind"] == "run" else "memory"
-    elif row["change"] == "gradual":
+    if row["change"] == "gradual":
         cause = "gradual slowdown"
+    elif row["change"] == "machine":
+        cause = "machine-wide drift"
     row |= {"cause": cause, "by_calls": by_calls, "by_time_per_call": per_call}
 
 

@@ -12,13 +12,15 @@ from tracker.advice.versions import on_findings
 from tracker.columns import F64, Columns, Flags
 from tracker.detect import JudgedSeries, Thresholds, Window, judge_version
 from tracker.detect.judge import exact_share, is_certain
+from tracker.detect.late import lie_beyond
 from tracker.detect.power import detectable_change
 from tracker.detect.thresholds import MIN_CONTRIBUTION, MIN_RATIO, OF_SERIES, limit_of, words_of_limit
-from tracker.detect.track import Track
+from tracker.detect.track import LEAST_BESIDE, Track
 from tracker.errors import UsageError
 from tracker.regressions.causes import as_one, changed_between
-from tracker.regressions.hosts import note_of, slow_host
+from tracker.regressions.hosts import note_of, other_hosts, slow_host
 from tracker.regressions.inbox import found_rows, incident_of, line_of, rank_of, share_of
+from tracker.regressions.lifecycle import LATE, MACHINE
 from tracker.regressions.track import TrackRuns, geometric_mean, named_lines, read_track, read_tracks, settings_note
 from tracker.results import EXPLAIN_COLUMNS, FINDINGS_COLUMNS, ExplainedFinding
 from tracker.store import Store, queries
@@ -56,18 +58,24 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
         data = read_track(connection, track, runs, like=like, timed_by=deciding)
         sentence = settings_note(connection, track)
         host = slow_host((connection, sides[1]), (connection, sides[0])) if is_slower else ""
+        hosts = other_hosts((connection, sides[1]), (connection, sides[0])) if finding["unit"] == "ns" else ""
     row = data.keys.index(tuple(finding[name] for name in _KEY))
     base, new = (np.isin(data.run_ids, side) for side in sides)
     first = int(data.versions[new].min(initial=1))
     window, order = data.window(first, np.flatnonzero(~new), np.flatnonzero(new), track.thresholds)
     bases, outlier = _judged_base(window, data, row, base[order], new[order], track.thresholds)
-    own = judge_version(window, data.series, bases, new[order], limits=track.thresholds)
+    beside = _noise_beside(window, row, bases, track.thresholds)
+    own = judge_version(window, data.series, bases, new[order], beside=beside, limits=track.thresholds)
     back = np.argsort(order)
     centred, shift = own.logs[row][back], window.shift[back]
     outlier_note = "" if outlier is None else _outlier_words(track, data, row, int(order[outlier]), base)
+    notes = (
+        _part_words(finding, shown), _machine_words(finding), outlier_note, sentence, note_of(host),
+        "" if host else hosts,
+    )  # fmt: skip
     facts = queries.version_facts(store, track.line, finding["version_id"])
     tables = {
-        "tests": tests_of(finding, own, row, data, track),
+        "tests": tests_of(finding, own, row, data, track, window, new[order]),
         "runs": _runs(track, data, row, sides, centred, shift),
         "events": events_of(store, finding, track),
         "facts": [fact | {"before": fact["value_before"], "after": fact["value_after"]} for fact in facts],
@@ -76,7 +84,7 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
     return ExplainedFinding(
         finding={name: shown[name] for name in FINDINGS_COLUMNS["findings"]},
         tables={name: Columns.of_rows(rows, EXPLAIN_COLUMNS[name]) for name, rows in tables.items()},
-        notes=tuple(filter(None, (_part_words(finding, shown), outlier_note, sentence, note_of(host)))),
+        notes=tuple(filter(None, notes)),
         advice=on_findings(store, [shown], *sides) if is_slower and not host else (),
     )
 
@@ -99,6 +107,16 @@ def _judged_base(
         if np.array_equal(counts, base):
             return tried, column
     return whole, None
+
+
+def _noise_beside(window: Window, row: int, bases: Flags, limits: Thresholds) -> Flags:
+    """Return the runs (series, runs) whose noise counts beside a level of two runs: those before it."""
+    beside = np.zeros(bases.shape, dtype=bool)
+    columns = np.flatnonzero(bases[row])
+    if LEAST_BESIDE <= len(columns) < limits.least_base:
+        before = np.flatnonzero(window.recorded[row, : columns[0]])[-limits.window :]
+        beside[row, before] = True
+    return beside
 
 
 def _outlier_words(track: TrackRuns, data: Track, row: int, column: int, base: Flags) -> str:
@@ -126,6 +144,17 @@ def _part_words(finding: Row, shown: Row) -> str:
     )
 
 
+def _machine_words(finding: Row) -> str:
+    """Say what to do about a shift of the machine; "" for another finding."""
+    if finding["change"] != MACHINE:
+        return ""
+    before = finding["good_version"] or "the version before"
+    return (
+        f"All operators moved together: the machine, or what all of them use. Measure {before} again: if it is as "
+        "slow, tracker expect accepts the new level; if it is not, the code or its environment is the cause."
+    )
+
+
 def findings_of(store: Store, incident_id: int) -> list[int]:
     """The findings of an incident that no other one covers, the step first; UsageError where there is none."""
     rows = found_rows(store, wanted=lambda row: row["incident_id"] == incident_id)
@@ -135,10 +164,22 @@ def findings_of(store: Store, incident_id: int) -> list[int]:
     return [int(row["finding_id"]) for row in sorted(own, key=rank_of) if row["under"] is None]
 
 
-def tests_of(finding: Row, own: JudgedSeries, row: int, data: Track, track: TrackRuns) -> list[Row]:
-    """What had to hold, each with its value and limit: JUDGEMENT, section 4, rule 4."""
+def _drift_between(window: Window, own: JudgedSeries, row: int, new: Flags) -> float:
+    """Return the machine-wide drift from the base runs of a series to the new ones, a log."""
+    base = own.base[row]
+    return float(window.shift[new].mean() - window.shift[base].mean()) if base.any() and new.any() else 0.0
+
+
+def tests_of(
+    finding: Row, own: JudgedSeries, row: int, data: Track, track: TrackRuns, window: Window, is_new: Flags
+) -> list[Row]:
+    """List what had to hold, each with its value and limit: docs/judging.md, step 7.
+
+    `own`: the judgement of the runs `is_new` of `window` again; `row`: the series.
+    """
     key, limits = data.keys[row], track.thresholds
-    is_presence, is_gradual = (finding["change"] == how for how in ("presence", "gradual"))
+    is_presence, is_gradual, is_late = (finding["change"] == how for how in ("presence", "gradual", LATE))
+    sign = 1 if finding["direction"] == "regression" else -1
     found: list[Row] = []
 
     def add(test: str, value: float | None, limit: float | None, passes: bool | None, meaning: str, name: str) -> None:
@@ -149,7 +190,10 @@ def tests_of(finding: Row, own: JudgedSeries, row: int, data: Track, track: Trac
 
     before, after = (len(finding[side].split()) for side in ("baseline_runs", "candidate_runs"))
     least, new = (2, 1) if is_presence else (limits.least_base, limits.least_new)
-    add("runs before", before, least, before >= least, "newest runs of the level before", "least_base")
+    meaning = "newest runs of the level before"
+    if not is_presence and before < least:
+        least, meaning = LEAST_BESIDE, f"{meaning}, with the noise of the level before that"
+    add("runs before", before, least, before >= least, meaning, "least_base")
     add("runs after", after, new, after >= new, "runs that show the change together", "confirm")
     if not is_presence:
         ratio = limits.gradual_ratio if is_gradual else float(np.expm1(data.series.ratio[row]))
@@ -158,8 +202,18 @@ def tests_of(finding: Row, own: JudgedSeries, row: int, data: Track, track: Trac
             what = f"{what}, of the 10th percentile over the steps, which varied less than the median"
         passes = abs(float(own.change[row])) >= math.log1p(ratio) - 1e-9
         add("change", math.expm1(float(own.change[row])), ratio, passes, what, MIN_RATIO)
+        if finding["change"] == MACHINE:
+            half = math.expm1(float(own.change[row]) / 2)
+            meaning = "machine-wide drift, at least half of the change: no operator alone is the cause"
+            drift = math.expm1(_drift_between(window, own, row, is_new))
+            add("machine", drift, half, abs(drift) >= abs(half), meaning, "")
         certain = exact_share(own, data.series)
-        if own.beyond[row] or not is_certain(own, data.series, limits)[row]:
+        if is_late:
+            logs, is_known = own.logs[row], ~np.isnan(own.logs[row])
+            meaning = "runs after are beyond the runs before, but for one pair in eight"
+            is_beyond = lie_beyond(logs[own.base[row] & is_known], logs[is_new & is_known], sign)
+            add("range", None, None, is_beyond, meaning, "")
+        elif own.beyond[row] or not is_certain(own, data.series, limits)[row]:
             meaning = "runs after are beyond the runs before: all pairs of two runs, more than 7 of 8 of more"
             add("range", None, None, bool(own.beyond[row] != 0), meaning, "")
         else:
@@ -169,8 +223,12 @@ def tests_of(finding: Row, own: JudgedSeries, row: int, data: Track, track: Trac
         share = finding["contribution"]
         add("contribution", share, floor, abs(share) >= floor - 1e-12, "change as a part of the step", MIN_CONTRIBUTION)
     if not is_presence:
-        alpha, q = limits.alpha_gradual if is_gradual else limits.alpha, finding["q"]
-        add("q", q, alpha, q is None or q <= alpha, "false discovery rate (q)", "alpha")
+        q = finding["q"]
+        if is_late:
+            add("q", q, limits.late, q is None or q <= limits.late, "chance (p), times the places of the split", "")
+        else:
+            alpha = limits.alpha_gradual if is_gradual else limits.alpha
+            add("q", q, alpha, q is None or q <= alpha, "false discovery rate (q)", "alpha")
         least_change = float(np.expm1(detectable_change(own, data.series.family, limits)[row]))
         if not math.isnan(least_change):
             add("detectable", least_change, None, None, "smallest change that such runs show in 4 of 5 cases", "")

@@ -16,9 +16,12 @@ Row = Mapping[str, Any]
 WHY: Final = {
     "": "",
     "step": "the step got slower",
+    "mean step": "the mean step got slower: some of the steps, which the step, their median, does not show",
     "peak memory": "peak memory rose by {peak}",
     "net of the operators": "the operators found got slower by {net} of the step",
     "suspect": "the step may be slower: one more run of the version decides",
+    "machine": "all operators became slower together and stay so; nothing that was recorded names a cause: measure the "
+    "version before again",
     "runs": "the step has no verdict: too few runs before or in it",
     "incomplete": "the step has no verdict: it rests on records that were lost or cannot be",
     "slow host": "{host}",
@@ -29,8 +32,9 @@ WHY: Final = {
 def gate_of_findings(found: Findings, word: str = "new") -> Gate:
     """Whether the newest version of any track fails, whatever findings were asked for.
 
-    Exit codes: 1 where the step of one got slower, its peak memory rose by `gate_peak`, or (no finding of the step) the
-    net of its operators is at least `gate_net`; else 4 where the step of one is a suspect or has no verdict; else 0.
+    Exit codes: 1 where the step or the mean step of one got slower, its peak memory rose by `gate_peak`, or (no finding
+    of the step) the net of the operators is at least `gate_net`; else 4 where the step of one is a suspect, has no
+    verdict, or became slower with the machine for good; else 0.
     `any` counts what began with older versions and is open, too.
     """
     check_words("gate", (word,), FAIL_ON)
@@ -82,6 +86,7 @@ def _outcome(row: Row, word: str, line: Row) -> tuple[Outcome, str]:
     is_peak = row["kind"] == "run" and row["unit"] == "bytes"
     fails = line.get(f"gate_{word}") == EXIT_FINDINGS and (
         (cause == "step" and not is_peak) or (cause == "peak memory" and is_peak)
+        or (cause == "mean step" and row["name"] == cause)
         or (cause == "net of the operators" and row["unit"] == "ns" and not is_step)
     )  # fmt: skip
     return ("failed" if fails else "passed"), said

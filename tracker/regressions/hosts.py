@@ -11,14 +11,15 @@ from sqlalchemy import Connection
 from tracker.detect import Thresholds
 from tracker.detect.stages import TIMES, host_rows, stages_of
 from tracker.errors import EXIT_TOO_LITTLE_DATA
+from tracker.regressions.step_order import numbers_by_order
 from tracker.results import SLOW
 from tracker.results.verdicts import GateResult
 from tracker.store.sql import statement
-from tracker.units import counted
+from tracker.units import counted, some_of
 
 OfRuns = tuple[Connection, Sequence[int]]
 """A database, and some of its runs."""
-_BY_TIME: Final = ("step", "net of the operators")
+_BY_TIME: Final = ("step", "mean step", "net of the operators")
 """Causes of a failing gate that a slow host explains."""
 
 
@@ -39,6 +40,21 @@ def slow_host(candidate: OfRuns, baseline: OfRuns) -> str:
     ratio = float(np.median([of_run[name] for of_run in after]))
     runs = f"{len(after)} of {counted(len(after), 'run')}, 0 of {len(before)} before"
     return f"host {name} was slow (own time x{ratio:.2f} that of the others) in {runs}"
+
+
+def other_hosts(candidate: OfRuns, baseline: OfRuns) -> str:
+    """Name the hosts of both sides where no host ran both, a sentence; "" where one did, or none is known."""
+    sides = []
+    for connection, run_ids in (candidate, baseline):
+        rows = connection.execute(statement("captures"), {"run_ids": list(run_ids)}).all()
+        sides.append({row.host for row in rows if row.host})
+    after, before = sides
+    if not after or not before or after & before:
+        return ""
+    names = [some_of(sorted(hosts)) for hosts in (after, before)]
+    return (
+        f"The runs after are of host {names[0]}, those before of {names[1]}: the hosts alone may make the difference."
+    )
 
 
 def note_of(host: str) -> str:
@@ -68,7 +84,9 @@ def _slow_hosts(connection: Connection, run_id: int) -> dict[str, float]:
     hosts = {row.rank: row.host for row in captures if row.host}
     if len({*hosts.values()}) < 2:
         return {}
-    steps = connection.execute(statement("steps"), which)
+    steps = connection.execute(statement("steps"), which).all()
     times = (tuple(getattr(row, name) for name in TIMES) for row in steps)
-    rows = host_rows(hosts, stages_of(((row.rank, row.stage) for row in captures), times))
+    placed = [(row.rank, row.step, row.start_ns, row.duration_ns) for row in steps]
+    numbers = numbers_by_order(connection, run_id, placed)
+    rows = host_rows(hosts, stages_of(((row.rank, row.stage) for row in captures), times, numbers))
     return {row["host"]: row["own_ratio"] for row in rows if row["verdict"] == SLOW}

@@ -16,6 +16,7 @@ from tracker.errors import EXIT_TOO_LITTLE_DATA, FIRST_INGEST, UsageError
 from tracker.regressions import causes
 from tracker.regressions.hosts import note_of
 from tracker.regressions.judgement import SIGNS, verdict_word
+from tracker.regressions.lifecycle import MACHINE
 from tracker.regressions.sides import newest_gates
 from tracker.regressions.track import TrackRuns, named_lines, read_tracks, settings_note
 from tracker.results import CONFIRMED_STATES, ENDED_STATES, FINDINGS_COLUMNS, OPEN_STATES, Findings, FindingsOptions
@@ -409,7 +410,8 @@ def severity_of(own: Sequence[Row], direction: str, before: float | None, after:
         return "info"
     worse = [row for row in own if row["direction"] == "regression"]
     whole = any(row["kind"] == "run" and row["name"] in STEP for row in worse)
-    if whole and before and after and after / before - 1 >= _CRITICAL:
+    is_machine = all(row["change"] == MACHINE for row in worse)
+    if whole and not is_machine and before and after and after / before - 1 >= _CRITICAL:
         return "critical"
     largest = max((causes.net_contribution(row) for row in worse), default=0.0)
     return "warning" if whole or largest >= _MATTERS else "info"

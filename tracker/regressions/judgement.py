@@ -22,7 +22,16 @@ from tracker.detect import CHANGES, JudgedSeries, KindCode, Reason, Thresholds, 
 from tracker.detect.power import detectable_change
 from tracker.detect.sides import exact_changes
 from tracker.detect.track import Track
-from tracker.regressions.lifecycle import UNDECIDED, Finding, TrackState, VersionResult, judge_next, needed_runs
+from tracker.regressions.lifecycle import (
+    DRIFTS,
+    MACHINE,
+    UNDECIDED,
+    Finding,
+    TrackState,
+    VersionResult,
+    judge_next,
+    needed_runs,
+)
 from tracker.regressions.track import BEGINNING, ReadBefore, TrackRuns, geometric_mean, read_track, unjudged_track
 from tracker.results.verdicts import NOT_CONFIRMED
 from tracker.store import Store, bulk, judged, labels, regressions, samples
@@ -35,6 +44,8 @@ SIGNS: Final = {word: sign for sign, word in DIRECTIONS.items()}
 
 _VERSIONS: Final = ("first_version", "decided_version", "reference_level", "ended_version", "ended_by_version")
 """Fields of a finding that are places of versions in the fold, and ids in its row."""
+_VERDICT_NAMES: Final = {int(code): code.name for code in Verdict}
+_REASON_NAMES: Final = {int(code): code.name for code in Reason}
 _GONE: Final = 2**40
 """The place of a version that has no runs any more: behind all others."""
 _ATTEMPTS: Final = 3
@@ -218,8 +229,8 @@ def decided_word(state: TrackState, at: int, row: int) -> str | None:
     is over in it; else NOT_CONFIRMED: later runs are as those before it.
     """
     level, sign = int(state.levels[at][row]), int(state.waits[at][row])
-    if level == UNDECIDED:
-        return None
+    if level == UNDECIDED or abs(sign) == DRIFTS:
+        return None  # a drift stays one, whatever later runs decide
     own = [one for one in state.findings if one.series == row and one.state != "withdrawn"]
     how = next((one.how for one in own if one.first_version == at), "level")
     if level == at and sign:
@@ -235,9 +246,11 @@ def decided_word(state: TrackState, at: int, row: int) -> str | None:
 def verdict_word(sign: int, how: str) -> str:
     """The verdict of a change that was found.
 
-    >>> verdict_word(1, "gradual"), verdict_word(-1, "presence")
-    ('REGRESSED', 'REMOVED')
+    >>> verdict_word(1, "gradual"), verdict_word(-1, "presence"), verdict_word(1, "machine")
+    ('REGRESSED', 'REMOVED', 'DRIFT')
     """
+    if how == MACHINE:
+        return Verdict.DRIFT.name
     if how == "presence":
         return (Verdict.ADDED if sign > 0 else Verdict.REMOVED).name
     return (Verdict.REGRESSED if sign > 0 else Verdict.IMPROVED).name
@@ -371,18 +384,18 @@ def verdict_columns(data: Track, state: TrackState, result: VersionResult, order
     number = np.array([BEGINNING, *order], dtype=np.int64)
     columns = numbers_of(data, own, result.now.limits)
     # of a version of one run: that of more, where still more are to decide, does not wait for other versions
-    suspect = (own.verdict[rows] == Verdict.SUSPECT) & result.now.is_single
+    suspect = (own.suspect[rows] != 0) & result.now.is_single
     pairs = zip(rows.tolist(), suspect.tolist(), strict=True)
     return [
         bulk.integers("series_id", ids[rows]),
         bulk.integers("level_version_id", number[np.maximum(result.now.current[rows], 0)]),
-        Column("verdict", "text", [Verdict(code).name for code in own.verdict[rows].tolist()]),
+        Column("verdict", "text", [_VERDICT_NAMES[code] for code in own.verdict[rows].tolist()]),
         Column(
             "decided",
             "text",
             [decided_word(state, result.now.version, row) if is_one else None for row, is_one in pairs],
         ),
-        Column("reason", "text", [Reason(code).name for code in reasons[rows].tolist()]),
+        Column("reason", "text", [_REASON_NAMES[code] for code in reasons[rows].tolist()]),
         *(bulk.floats(name, numbers[rows]) for name, numbers in columns.items()),
         bulk.integers("base_runs", own.base_runs[rows]),
     ]

@@ -9,21 +9,29 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from tracker.columns import I64, Flags
+from tracker.columns import F64, I64, Flags
 from tracker.detect import DEFAULTS, JudgedSeries, KindCode, Thresholds, Verdict, judge_version
-from tracker.detect.sides import sides_of
+from tracker.detect.judge import LEAST_JUMPS
+from tracker.detect.late import LEAST_AFTER, LEAST_BEFORE, best_splits, lie_beyond, without_outliers
+from tracker.detect.sides import NEAR, sides_of
 from tracker.detect.track import Track, VersionRuns
 from tracker.regressions.track import BEGINNING
 from tracker.store.regressions import FindingRow
 
 UNDECIDED: Final = -1
 """The level of a version that waits for further runs."""
+DRIFTS: Final = 2
+"""What waits in a series that moved with the machine, by the sign of the move; a suspect waits by its sign alone."""
+LATE: Final = "late"
+"""How a finding came about that only many runs show together."""
+MACHINE: Final = "machine"
+"""How a finding came about that is the machine's: the step moved with all operators, and stays so."""
 
 
 class Finding(Struct):
     """A confirmed change of a series. Its key is (series, sign, how, first_version).
 
-    `sign`: 1 worse, -1 better; `how`: level, presence or gradual; `first_version`: that it is dated to;
+    `sign`: 1 worse, -1 better; `how`: level, presence, gradual, late or machine; `first_version`: that it is dated to;
     `decided_version`: whose runs decided it; `reference`: ids of the base runs, frozen; `reference_level`: their level;
     `size`: absolute change, a log, 0 for new and gone operators; `contribution`: share of the step, signed;
     `faster`: of an improvement, whether its version was faster on the whole; `state`: open, recovered, taken back,
@@ -62,7 +70,7 @@ class TrackState(Struct):
     """All that is kept from one version to the next; rows by version, one element per series.
 
     `levels`: the version with which the level of a series began, or UNDECIDED; `settled`: the version that decided it;
-    `waits`: the sign of what an undecided version may be (0: it was decided at once).
+    `waits`: the sign of what an undecided version may be (0: it was decided at once), times 2 where the machine moved.
     """
 
     series: int
@@ -86,10 +94,13 @@ class TrackState(Struct):
     @property
     def current(self) -> I64:
         """The current level of each series: that of its newest decided version."""
-        level = np.full(self.series, BEGINNING)
-        for version in sorted(self.levels):
-            level = np.where(self.levels[version] == UNDECIDED, level, self.levels[version])
-        return level
+        level = np.full(self.series, UNDECIDED)
+        # the newest first: most series are decided there, however many versions there are
+        for version in sorted(self.levels, reverse=True):
+            level = np.where(level == UNDECIDED, self.levels[version], level)
+            if not (level == UNDECIDED).any():
+                break
+        return np.where(level == UNDECIDED, BEGINNING, level)
 
     def pending(self) -> tuple[list[int], I64, I64]:
         """The newest undecided versions in order, how many of them each series has, and the sign of its first."""
@@ -103,6 +114,19 @@ class TrackState(Struct):
             versions.insert(0, version)
             count, sign = count + still, np.where(still, self.waits[version], sign)
         return versions, count, sign
+
+    def divided(self, versions: I64) -> Flags:
+        """(series, runs): the runs that a late finding sets apart within their level: those before its change as long
+        as it lasts, those in between once it is over.
+        """
+        found = np.zeros((self.series, len(versions)), dtype=bool)
+        for one in self.findings:
+            if one.how != LATE or one.state == "withdrawn":
+                continue
+            is_before = versions < one.first_version
+            is_over = one.state in ("recovered", "taken back", "vanished")
+            found[one.series] |= ~is_before & (versions < one.ended_version) if is_over else is_before
+        return found
 
     def settle(self, versions: Iterable[int], row: int, level: int, by: int) -> None:
         """Decide the level of a series in versions that waited."""
@@ -164,7 +188,7 @@ def judge_next(track: Track, state: TrackState, version: int, limits: Thresholds
     looked_back = np.isin(columns, older[-limits.look_back :])
     now = VersionRuns(
         version, window, track.series, track.run_ids[columns], versions, versions == version, looked_back,
-        np.stack(rows, axis=1), state.current, limits,
+        np.stack(rows, axis=1), state.current, state.divided(versions), limits,
     )  # fmt: skip
     judged = now.judge(now.current, now.new, state.opened)
     return VersionResult(now, judged, fold(state, now, judged))
@@ -200,11 +224,14 @@ def fold(state: TrackState, now: VersionRuns, judged: JudgedSeries) -> list[Find
     free = waits == 0
     free[list(returned)] = False
     decided = list(decide_suspects(state, now, judged, free, waits))
+    decided += decide_drifts(state, now, judged, free, level, waits)
     free &= count == 0
     changed = np.isin(judged.verdict, (Verdict.ADDED, Verdict.REMOVED)) & (waits == 0)
     changed[list(returned)] = False
     waiting = free & ~changed & now.is_single
     waits[waiting] = judged.suspect[waiting]
+    drifting = free & ~changed & (judged.verdict == Verdict.DRIFT)
+    waits[drifting] = DRIFTS * np.sign(judged.change[drifting]).astype(np.int64)
     for row in np.flatnonzero((free & (judged.sign != 0)) | changed).tolist():
         how = "presence" if changed[row] else "level"
         state.settle(versions[len(versions) - count[row] :], row, now.current[row], now.version)
@@ -220,11 +247,14 @@ def fold(state: TrackState, now: VersionRuns, judged: JudgedSeries) -> list[Find
     for change in gradual_slowdowns(state, now, settled):
         level[change.series] = now.version
         found.append(state.begin(change))
+    settled &= level == now.current
+    found += [state.begin(change) for change in late_changes(state, now, judged, settled)]
     state.levels[now.version] = np.where(waits != 0, UNDECIDED, level)
     state.settled[now.version] = np.where(waits != 0, 0, now.version)
     state.waits[now.version] = waits
     # whether the version of an improvement was faster on the whole: its step, or the net of its operators
-    step = any(one.sign < 0 and now.series.kind[one.series] == KindCode.STEP for one in found)
+    by_code = [one for one in found if one.how != MACHINE]
+    step = any(one.sign < 0 and now.series.kind[one.series] == KindCode.STEP for one in by_code)
     net = sum(one.contribution for one in found if now.series.leaf[one.series])
     for one in found:
         one.faster = one.sign < 0 and (step or net <= -now.limits.gate_net)
@@ -237,6 +267,8 @@ def change_of(now: VersionRuns, row: int, how: str, first: int, judged: JudgedSe
     """
     level = int(now.current[row]) if of is None else of
     sign, size = int(judged.sign[row]), 0.0 if how == "presence" else abs(float(judged.change[row]))
+    if how == MACHINE:
+        sign = 1 if judged.change[row] > 0 else -1
     return Finding(
         row, sign, how, first_version=first, decided_version=now.version, reference=now.reference(row, judged),
         reference_level=level, size=size, contribution=float(judged.contribution[row]), q=float(judged.q[row]),
@@ -294,7 +326,7 @@ def decide_suspects(
     three of them are judged together, and the change is dated to the first that is nearer to the others.
     """
     versions, count, sign = state.pending()
-    waiting = free & (count > 0)
+    waiting = free & (count > 0) & (np.abs(sign) != DRIFTS)
     if not waiting.any():
         return
     needed = 1 + now.limits.confirm
@@ -330,6 +362,51 @@ def decide_suspects(
             yield change_of(now, row, "level", now.version, judged)
 
 
+def decide_drifts(
+    state: TrackState, now: VersionRuns, judged: JudgedSeries, free: Flags, level: I64, waits: I64
+) -> Iterator[Finding]:
+    """Decide what moved with the machine in the versions before: a shift that stays for two versions, or three of one
+    run, begins a new `level`, and that of the step is a finding of the machine. `waits` gets what needs more runs.
+
+    All of these runs are judged together. Where the shift makes up less than half of the change, nothing says what it
+    was, and the runs join the level.
+    """
+    versions, count, sign = state.pending()
+    waiting = np.flatnonzero(free & (count > 0) & (np.abs(sign) == DRIFTS))
+    step = next((row for row in now.series.steps if judged.new_runs[row] > 0), None)
+    together: dict[int, JudgedSeries] = {}
+    for row in waiting.tolist():
+        direction, own = int(np.sign(sign[row])), versions[len(versions) - count[row] :]
+        if judged.sign[row] != 0:
+            # what the code changed in this version hides whether the machine is still slow
+            state.settle(own, row, int(now.current[row]), now.version)
+            yield change_of(now, row, "level", now.version, judged)
+            continue
+        if not direction * judged.change[row] >= now.series.ratio[row]:
+            state.settle(own, row, int(now.current[row]), now.version)
+            if judged.verdict[row] == Verdict.DRIFT:
+                waits[row] = -sign[row]
+            continue
+        if now.is_single and count[row] < now.limits.confirm:
+            waits[row] = sign[row]
+            continue
+        if own[0] not in together:
+            together[own[0]] = now.judge(now.current, now.since(own[0]))
+        whole = together[own[0]]
+        new = now.since(own[0])
+        shift = direction * (now.window.shift[new].mean() - now.window.shift[whole.base[row]].mean())
+        is_machine = whole.verdict[row] == Verdict.DRIFT and shift >= abs(float(whole.change[row])) / 2
+        if not is_machine and whole.sign[row] != direction:
+            state.settle(own, row, int(now.current[row]), now.version)
+            continue
+        state.settle(own, row, own[0], now.version)
+        level[row] = own[0]
+        if not is_machine:
+            yield change_of(now, row, "level", own[0], whole)
+        elif row == step:
+            yield change_of(now, row, MACHINE, own[0], whole)
+
+
 def compare_returned(
     state: TrackState, now: VersionRuns, judged: JudgedSeries, returned: dict[int, list[Finding]], level: I64
 ) -> Iterator[Finding]:
@@ -363,7 +440,8 @@ def compare_returned(
 
 
 def gradual_slowdowns(state: TrackState, now: VersionRuns, settled: Flags) -> Iterator[Finding]:
-    """Operators whose newest runs are worse than the first 8 of their level, though no version changed.
+    """Find operators, and the step, whose newest runs are worse than the first 8 of their level, though no version
+    changed; the step by more than the machine explains.
 
     The newest runs: those of this version and the one before, at least 4; with fewer the last 4 runs.
     """
@@ -379,7 +457,9 @@ def gradual_slowdowns(state: TrackState, now: VersionRuns, settled: Flags) -> It
         new = np.isin(np.arange(len(new)), last)
     level = now.level(now.current)
     whole = (level | now.new)[:, new].all(axis=1) & (new.sum() >= limits.least_gradual)
-    rows = np.flatnonzero(now.series.leaf & settled & whole & ~state.opened)
+    can_creep = now.series.leaf.copy()
+    can_creep[now.series.steps[:1]] = True
+    rows = np.flatnonzero(can_creep & settled & whole & ~state.opened)
     base = level & ~new & (np.cumsum(level & ~new, axis=1) <= limits.window)
     least = np.log1p(limits.gradual_ratio)
     logs = now.window.logs[rows] - now.window.shift
@@ -388,9 +468,74 @@ def gradual_slowdowns(state: TrackState, now: VersionRuns, settled: Flags) -> It
         likely = rows[(sides.change >= least) & (sides.beyond > 0)]
     if not len(likely):
         return
-    own = judge_version(
-        now.window, now.series, base, new, ratio=limits.gradual_ratio, alpha=limits.alpha_gradual, limits=limits
-    )
+    # the newest runs are looked at once in each version: four times where versions have one run
+    alpha = limits.alpha_gradual / (limits.least_gradual if now.is_single else 1)
+    own = judge_version(now.window, now.series, base, new, ratio=limits.gradual_ratio, alpha=alpha, limits=limits)
     for row in likely.tolist():
         if own.verdict[row] == Verdict.REGRESSED:
             yield change_of(now, row, "gradual", now.version, own)
+
+
+def late_changes(state: TrackState, now: VersionRuns, judged: JudgedSeries, settled: Flags) -> Iterator[Finding]:
+    """Find changes that no version of one run shows: the best split of the runs of a level, at the start of a version.
+
+    Looked for in times and rates that are `settled`, without a fall of what has an open regression. It divides its
+    level, and moves none. Versions of several runs are judged by their own test, and would add only false findings.
+    """
+    if not now.is_single:
+        return
+    limits, series = now.limits, now.series
+    counts = (now.level(now.current) | now.new) & now.window.recorded
+    columns = np.flatnonzero(counts.any(axis=0))
+    can_move = series.is_time | (series.kind == KindCode.RATE)
+    enough = (counts & ~np.isnan(now.window.logs)).sum(axis=1) >= LEAST_BEFORE + LEAST_AFTER
+    rows = np.flatnonzero(settled & can_move & enough)
+    if not len(rows) or now.versions[columns[0]] == now.version:
+        return
+    starts = np.append(False, np.diff(now.versions[columns]) > 0) & (now.versions[columns] < now.version)
+    logs = np.where(counts, judged.logs, np.nan)[:, columns]
+    ratio = series.ratio
+    with np.errstate(invalid="ignore"):
+        rows = rows[np.abs(best_splits(logs[rows], starts).change) >= ratio[rows] / 2]
+    logs = without_outliers(logs[rows])
+    splits = best_splits(logs, starts)
+    with np.errstate(invalid="ignore"):
+        likely = (np.abs(splits.change) >= ratio[rows]) & (splits.p <= limits.late)
+    open_signs = {(one.series, one.sign) for one in state.open}
+    for at in np.flatnonzero(likely).tolist():
+        row, sign = int(rows[at]), 1 if splits.change[at] > 0 else -1
+        if sign < 0 and (row, 1) in open_signs:
+            continue
+        is_after = np.arange(len(columns)) >= splits.place[at]
+        before, after = (columns[side & counts[row, columns]] for side in (~is_after, is_after))
+        if not _is_lasting(now, judged.logs, row, sign, before, after):
+            continue
+        before = before[-limits.window :]
+        numbers = [np.exp(np.nanmean(now.window.logs[row, side])) for side in (before, after)]
+        steps = [np.exp(np.nanmean(np.log(now.window.step[side]))) for side in (before, after)]
+        contribution = float((numbers[1] - numbers[0]) / np.fmax(*steps))
+        if series.is_time[row] and not abs(contribution) >= series.floor[row]:
+            continue
+        first = int(now.versions[columns[splits.place[at]]])
+        yield Finding(
+            row, sign, LATE, first_version=first, decided_version=now.version,
+            reference=tuple(now.run_ids[before].tolist()), reference_level=int(now.current[row]),
+            size=abs(float(splits.change[at])), contribution=contribution, q=float(splits.p[at]),
+        )  # fmt: skip
+
+
+def _is_lasting(now: VersionRuns, judged: F64, row: int, sign: int, before: I64, after: I64) -> bool:
+    """Whether a late change shows in the printed number too, and of the step and its parts without the machine's.
+
+    A series that was at the new level in two runs before jumps between both.
+    """
+    logs, shift = now.window.logs[row], now.window.shift
+    own = judged[row]
+    if not lie_beyond(own[before], own[after], sign):
+        return False
+    if (np.abs(own[before] - np.nanmedian(own[after])) <= NEAR).sum() >= LEAST_JUMPS:
+        return False
+    raw, moved = (np.nanmean(own[after]) - np.nanmean(own[before]) for own in (logs, shift))
+    if now.series.of_step[row]:
+        return bool(sign * (raw - moved) >= now.series.ratio[row])
+    return bool(sign * (raw - moved) >= now.series.ratio[row] / 2)

@@ -21,6 +21,7 @@ from tracker.detect.track import Track
 from tracker.errors import EXIT_FINDINGS, EXIT_OK, EXIT_TOO_LITTLE_DATA
 from tracker.regressions.hosts import gates_with_host
 from tracker.regressions.judgement import SIGNS, numbers_of, stated
+from tracker.regressions.lifecycle import MACHINE
 from tracker.regressions.track import BEGINNING, TrackRuns, recordings_of, runs_of_track
 from tracker.results.recording import alike, incomplete_cells
 from tracker.results.thresholds import Threshold
@@ -36,27 +37,32 @@ NUMBERS: Final = ("change", "judged_change", "q", "contribution", "detectable")
 _CHANGED: Final = ("REGRESSED", "IMPROVED")
 STEP: Final = ("step", "e2e")
 """Names of the series that are the step: that of the whole capture where no step is marked."""
+MEAN_STEP: Final = "mean step"
 Said = dict[Key, dict[str, Any]]
 """A series -> verdict (None: none), reason, and NUMBERS (nan: unknown): `change`, `judged_change`: ratios, with and
 without the common-mode shift.
 """
 
 
-def gate_of(
-    limits: Thresholds, *, signs: Sequence[int] = (), net: float = 0.0, peak: float = 0.0, is_suspect: bool = False,
-    is_decided: bool = False, is_incomplete: bool = False,
+def gate_of(  # noqa: PLR0913 -- the facts of a version, one by one
+    limits: Thresholds, *, signs: Sequence[int] = (), mean_signs: Sequence[int] = (), net: float = 0.0,
+    peak: float = 0.0, is_suspect: bool = False, is_machine: bool = False, is_decided: bool = False,
+    is_incomplete: bool = False,
 ) -> GateResult:  # fmt: skip
-    """The exit code, by the first rule that holds, and what gave it: JUDGEMENT, section 7.
+    """Return the exit code, by the first rule that holds, and what gave it: docs/automate.md.
 
-    `signs`: of the findings of the step; `net`: change by the operators that were found, as a share of the step;
-    `peak`: rise of peak memory, a ratio; `is_suspect`: the step may be slower; `is_decided`: it has a verdict;
-    `is_incomplete`: it has none, since records were lost.
+    `signs`: of the findings of the step; `mean_signs`: of the mean step, in which some slow steps show; `net`: change
+    by the operators that were found, as a share of the step; `peak`: rise of peak memory, a ratio; `is_suspect`: the
+    step may be slower; `is_machine`: all operators became slower together, and stay so; `is_decided`: the step has a
+    verdict; `is_incomplete`: it has none, since records were lost.
     """
     rules = (
         (any(sign > 0 for sign in signs), "step", EXIT_FINDINGS),
+        (any(sign > 0 for sign in mean_signs), "mean step", EXIT_FINDINGS),
         (peak >= limits.gate_peak, "peak memory", EXIT_FINDINGS),
         (not signs and net >= limits.gate_net, "net of the operators", EXIT_FINDINGS),
         (is_suspect, "suspect", EXIT_TOO_LITTLE_DATA),
+        (is_machine, "machine", EXIT_TOO_LITTLE_DATA),
         (is_incomplete, "incomplete", EXIT_TOO_LITTLE_DATA),
         (not is_decided, "runs", EXIT_TOO_LITTLE_DATA),
         (True, "", EXIT_OK),
@@ -316,9 +322,11 @@ def _stored_gates(
     new = [one for one in every if _is_news(track, row, one)]
     gates = {}
     for word, own in zip(FAIL_ON, (new, every), strict=True):
-        found = [(one.kind, one.name, SIGNS[one.direction]) for one in own]
+        found = [(one.kind, one.name, SIGNS[one.direction]) for one in own if one.change != MACHINE]
+        is_machine = any(one.change == MACHINE and SIGNS[one.direction] > 0 for one in own)
         net = sum(one.contribution for one in own if one.is_leaf)
-        gates[word] = _gate(track.thresholds, said, found, net=net, peak=0.0 if is_peak_excused else row.peak)
+        peak = 0.0 if is_peak_excused else row.peak
+        gates[word] = _gate(track.thresholds, said, found, net=net, peak=peak, is_machine=is_machine)
     runs = [run.run_id for run in track.runs_of(row.version_id)]
     base = [*map(int, row.base_runs.split())]
     return gates_with_host(gates, track.thresholds, (connection, runs), (connection, base))
@@ -403,16 +411,22 @@ def judge_sides(
     )
 
 
-def _gate(limits: Thresholds, said: Said, found: Iterable[tuple[str, str, int]], net: float, peak: float) -> GateResult:
-    """`found`: kind, name and sign of the findings."""
+def _gate(
+    limits: Thresholds, said: Said, found: Sequence[tuple[str, str, int]], *, net: float, peak: float,
+    is_machine: bool = False,
+) -> GateResult:  # fmt: skip
+    """Return how the gate ends; `found`: kind, name and sign of the findings that are not the machine's."""
     key = _step_key(said)
     step, verdict, change = (key[2], said[key]["verdict"], said[key]["change"]) if key else ("", None, np.nan)
     signs = [sign for kind, name, sign in found if kind == "run" and name == step]
+    mean_signs = [sign for kind, name, sign in found if kind == "run" and name == MEAN_STEP]
     is_suspect, is_decided = verdict == "SUSPECT" and change > 0, verdict not in (None, "TOO_FEW_RUNS")
+    means = [own for key, own in said.items() if key[0] == "run" and key[2] == MEAN_STEP]
+    is_suspect |= any(own["verdict"] == "SUSPECT" and own["change"] > 0 for own in means)
     reasons = {own["reason"] for key, own in said.items() if key[0] == "run" and key[2] in STEP}
     return gate_of(
-        limits, signs=signs, net=net, peak=peak, is_suspect=is_suspect, is_decided=is_decided,
-        is_incomplete=not is_decided and "INCOMPLETE" in reasons,
+        limits, signs=signs, mean_signs=mean_signs, net=net, peak=peak, is_suspect=is_suspect, is_machine=is_machine,
+        is_decided=is_decided, is_incomplete=not is_decided and "INCOMPLETE" in reasons,
     )  # fmt: skip
 
 

@@ -36,7 +36,7 @@ from tracker.store.samples.arrays import SampleArray
 from tracker.store.samples.statistic import over_runs
 from tracker.units import format_numbers
 
-RULE_VERSION: Final = 8
+RULE_VERSION: Final = 9
 """Changes with the rules, so that all versions are judged again."""
 
 BEGINNING: Final = 0

@@ -45,20 +45,22 @@ class Side(Struct, frozen=True):
 class Bottleneck(Struct, frozen=True):
     """What the steps of a run or a side wait for, as the model level of an analysis asks.
 
-    `bound`: `input` (possible_gain_share above the threshold), else `communication` (communication_share above its
-    threshold), else by device_utilisation `host`, `mixed` or `device`; None where that is not known. A device that
-    works little is `host` bound where it mostly waits for launches, else `mixed`. `data_loading_share`: data loading /
-    step time. `communication_share`: exposed communication / what `utilisation_of` names. `device_utilisation`: the
-    union of compute, communication and copies / step time (E2E in a capture without step markers), or what the profiler
-    itself says. `possible_gain_share`: how much of the step time would go if data loading cost nothing, at most: the
-    part of it in which the device idles, from the start of the step on; all of it where that is not known, which
-    `missing` says. Those of the step are quotients of the numbers in `overall`; device_utilisation and those of
-    captures are quotients of each step or capture, reduced as every number over steps, ranks and runs; None where the
-    source does not say, and then `missing` says what is missing. `thresholds`: name -> quotient.
+    `bound`: `input` (possible_gain_share above the threshold, or empty_queue_share where that is known), else
+    `communication` (communication_share above its threshold), else by device_utilisation `host`, `mixed` or `device`;
+    None where that is not known. A device that works little is `host` bound where it mostly waits for launches, else
+    `mixed`. `data_loading_share`: data loading / step time. `communication_share`: exposed communication / what
+    `utilisation_of` names. `device_utilisation`: the union of compute, communication and copies / step time (E2E in a
+    capture without step markers), or what the profiler itself says. `possible_gain_share`: how much of the step time
+    would go if data loading cost nothing, at most: the part of it in which the device idles, from the start of the step
+    on; all of it where that is not known, which `missing` says. Those of the step are quotients of the numbers in
+    `overall`; device_utilisation and those of captures are quotients of each step or capture, reduced as every number
+    over steps, ranks and runs; None where the source does not say, and then `missing` says what is missing.
+    `thresholds`: name -> quotient.
     `utilisation_of`: what device_utilisation is a share of: `step_ns`, or `e2e_ns` in a capture without step markers.
     `outside_steps_share`: of the capture's E2E, how much lies in none of its steps; None where only some steps were
     asked for, and where the source does not say. `host_idle_share`: the part of the step in which the device does
-    nothing and nothing was launched for it; None where launches are not known.
+    nothing and nothing was launched for it; None where launches are not known. `empty_queue_share`: how much of the
+    time the queue is empty from which the device takes its data; None where the source does not say it.
     """
 
     bound: str | None
@@ -71,6 +73,7 @@ class Bottleneck(Struct, frozen=True):
     outside_steps_share: float | None = None
     communication_share: float | None = None
     host_idle_share: float | None = None
+    empty_queue_share: float | None = None
 
 
 class Part(Struct, frozen=True):

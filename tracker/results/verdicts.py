@@ -114,9 +114,9 @@ Key = tuple[str, str, str, str, str]
 
 
 class GateResult(Struct, frozen=True):
-    """An exit code, and what gave it: step, peak memory, net of the operators, suspect, runs, or slow host; "" for 0.
-    `net`: change of the step by the operators that the version changed, as a share of it; `peak`: change of peak
-    memory, 0.1 for 10 % more; `host`: the slow host that took part, in words.
+    """An exit code, and what gave it: step, mean step, peak memory, net of the operators, suspect, machine, runs,
+    incomplete, or slow host; "" for 0. `net`: change of the step by the operators that the version changed, as a share
+    of it; `peak`: change of peak memory, 0.1 for 10 % more; `host`: the slow host that took part, in words.
     """
 
     code: int

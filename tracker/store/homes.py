@@ -7,14 +7,27 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 from sqlalchemy import Connection, text
 
 from tracker.errors import UsageError
-from tracker.profile.numbered_names import differing_numbers, skeleton_of
+from tracker.profile.numbered_names import place_of
+from tracker.profile.same_job import WITHOUT_PROFILER
 from tracker.store import configurations, facts, labels
+from tracker.store.alike import (
+    Cycle,
+    Stored,
+    find_cycles,
+    run_beside,
+    runs_at_once,
+    runs_on_other_clocks,
+    sibling_of,
+    stored_alike,
+)
 from tracker.store.bulk import clean, insert
+from tracker.store.details import Placed
 from tracker.store.failures import Raced
-from tracker.store.incoming import Incoming, bare_ranks
+from tracker.store.incoming import Incoming, bare_ranks, window_of
 from tracker.store.sql import statement
 
 _ADD_RUN: Final = text(
@@ -32,18 +45,24 @@ _JOIN_RUN: Final = text(
 
 
 class Home(Struct, frozen=True):
-    """The run that captures belong to."""
+    """The run that captures belong to.
+
+    beside: another run that may be of the same job. replaced: captures that take the place of what is stored.
+    fresh: captures whose rows are new. notes: what to know of it.
+    """
 
     run_id: int
     how: Literal["created", "joined", "already", "restored"]
     beside: int | None = None
-    configured: str = ""
+    notes: tuple[str, ...] = ()
+    fresh: tuple[Placed, ...] = ()
+    replaced: tuple[Placed, ...] = ()
 
 
 def place(connection: Connection, incoming: Incoming, placed: Set[tuple[int, int]]) -> Home:
-    """The run for the captures, with all that hangs on it except its details.
+    """Return the run for the captures, with all that hangs on it except its details.
 
-    `placed`: (run, rank) of the captures before these in the same call, whose rows are not in yet.
+    placed: (run, rank) of the captures before these in the same call, whose rows are not in yet.
     """
     record = incoming.record
     workload = labels.workload_id(connection, record.workload)
@@ -56,66 +75,85 @@ def place(connection: Connection, incoming: Incoming, placed: Set[tuple[int, int
         "version_id": labels.version_id(connection, workload, record.version, record.commit),
         "device_id": labels.device_id(connection, record.device),
     }
-    run_id = beside = None
-    if incoming.run_ids or (incoming.job_size or 1) > 1:
-        # Ranks that come in at once from several machines must find the run that the first of them makes.
-        labels.lock(connection, "run", *where.values())
-        run_id = _run_to_join(incoming, _joinable(connection, incoming, where, placed))
+    # ranks that come in at once from several machines must find the run that the first of them makes
+    labels.lock(connection, "run", *where.values())
+    stored = stored_alike(connection, where, record.facts.get("job_id"))
+    cycles = find_cycles(connection, incoming, stored)
+    if cycles:
+        incoming = _without_cycles(connection, incoming, cycles)
+    replaced = tuple(Placed(one.stored.run_id, one.stored.rank, one.capture) for one in cycles if one.counts)
+    notes = [_note_on_cycle(one) for one in cycles]
+    if not incoming.captures:
+        return Home(cycles[0].stored.run_id, "joined" if replaced else "already", notes=tuple(notes), replaced=replaced)
+    found = _run_to_join(connection, incoming, _joinable(connection, incoming, where, placed), stored)
+    run_id, beside = found.run_id, None
     if run_id is None:
-        run_id = _sibling_run(connection, incoming, where)
-    if run_id is None:
+        _refuse_siblings(incoming, stored)
         if incoming.world_size is None:
-            beside = _overlapping(incoming, _joinable(connection, incoming, where, placed))
-        home = Home(_add_run(connection, incoming, where), "created", beside, configuration.note)
+            beside = run_beside(incoming, stored)
+        run_id = _add_run(connection, incoming, where)
+        notes.append(configuration.note)
     else:
-        home = Home(run_id, "joined")
         _refuse_bare(connection, incoming, run_id)
         _join(connection, incoming, run_id)
-    facts.add(connection, home.run_id, record.facts, record.tags)
-    _add_sources(connection, home.run_id, incoming)
-    return home
+    notes.append(found.note)
+    facts.add(connection, run_id, record.facts, record.tags)
+    _add_sources(connection, run_id, incoming)
+    fresh = [Placed(run_id, rank, capture) for rank, capture in zip(incoming.ranks, incoming.captures, strict=True)]
+    how: Literal["created", "joined"] = "created" if found.run_id is None else "joined"
+    return Home(run_id, how, beside, tuple(filter(None, notes)), tuple(fresh), replaced)
 
 
-def _sibling_run(connection: Connection, incoming: Incoming, where: Mapping[str, int]) -> int | None:
-    """Return the run with the other ranks of the job, where only the names of the files say that they are such.
+class _Found(Struct, frozen=True):
+    """The run to join, None for none, and what to know of that."""
 
-    They are where they lie in one folder, differ in one number and ran at the same time. A UsageError where the run has
-    these ranks already: then no source states which rank each file is.
-    """
-    if incoming.job_size is not None or incoming.window is None or _are_logs(incoming):
-        return None
-    labels.lock(connection, "run", *where.values())
-    start_ns, end_ns = incoming.window
-    span = {"start_ns": start_ns, "end_ns": end_ns, "job_id": incoming.record.facts.get("job_id")}
-    ranks: dict[int, set[int]] = {}
-    siblings: dict[int, tuple[str, str]] = {}
-    for row in connection.execute(statement("sources_at_once"), {**where, **span}).all():
-        ranks.setdefault(row.run_id, set()).add(row.rank)
-        for source in (source for capture in incoming.captures for source in capture.sources):
-            if _is_sibling(source.path, row.path):
-                siblings.setdefault(row.run_id, (source.path, row.path))
-    for run_id, (path, other) in siblings.items():
-        if not ranks[run_id] & set(incoming.ranks):
-            return run_id
-        undo = f"tracker runs delete {run_id} --purge --reason joined, then ingest the files of both in one call"
-        raise UsageError(
-            f"{path} ran at the same time as {Path(other).name} of run {run_id}, names no rank, and differs from it in "
-            "one number: they seem to be ranks of one job",
-            remedy=f"{undo}; where they are runs of their own, write a job_id into NAME.tracker.json beside each",
-        )
-    return None
+    run_id: int | None = None
+    note: str = ""
+
+
+def _without_cycles(connection: Connection, incoming: Incoming, cycles: Sequence[Cycle]) -> Incoming:
+    """Return what comes in without other cycles of stored captures, whose files are known from now on."""
+    formats = {id(capture): format for capture, format in zip(incoming.captures, incoming.formats, strict=True)}
+    for one in cycles:
+        only = replace(incoming, captures=[one.capture], formats=[formats[id(one.capture)]])
+        _add_sources(connection, one.stored.run_id, only)
+    of_cycles = {id(one.capture) for one in cycles}
+    captures = [capture for capture in incoming.captures if id(capture) not in of_cycles]
+    return replace(
+        incoming,
+        captures=captures,
+        formats=[formats[id(capture)] for capture in captures],
+        window=window_of(captures) if captures else None,
+        run_ids=incoming.run_ids | {one.stored.run_id for one in cycles},
+    )
+
+
+def _note_on_cycle(cycle: Cycle) -> str:
+    name = Path(place_of(cycle.capture.sources[0].path)).name
+    counting = "it takes the place of the one before" if cycle.counts else "the one before counts"
+    return f"{name} is another cycle of the process of this run, of which the longest counts: {counting}"
+
+
+def _refuse_siblings(incoming: Incoming, stored: Sequence[Stored]) -> None:
+    """UsageError where no source states ranks, and names, devices and times say that there may be one job."""
+    if incoming.window is None or _are_logs(incoming):
+        return
+    siblings = sibling_of(incoming, stored)
+    if siblings is None:
+        return
+    capture, other = siblings
+    raise UsageError(
+        f"{capture.sources[0].path} ran at the same time as {Path(place_of(other.traits.place)).name} of run "
+        f"{other.run_id}, names no rank, and differs from it in numbers or device: they seem to be ranks of one job",
+        remedy=(
+            f"tracker runs delete {other.run_id} --purge --reason joined, then ingest the files of both in one call, "
+            "with --as-run; where they are runs of their own, write a job_id into NAME.tracker.json beside each"
+        ),
+    )
 
 
 def _are_logs(incoming: Incoming) -> bool:
-    return any(capture.settings.get("profiler") in ("off", "summary") for capture in incoming.captures)
-
-
-def _is_sibling(path: str, other: str) -> bool:
-    one, two = Path(path), Path(other)
-    if one.parent != two.parent or one.name == two.name or skeleton_of(one.name) != skeleton_of(two.name):
-        return False
-    names = differing_numbers([one.name, two.name])
-    return len(names.columns) == 1 and not names.is_of_repeats
+    return any(capture.settings.get("profiler") in WITHOUT_PROFILER for capture in incoming.captures)
 
 
 def _joinable(
@@ -130,26 +168,48 @@ def _joinable(
     return [row for row in found if not any((row.id, rank) in placed for rank in incoming.ranks)]
 
 
-def _run_to_join(incoming: Incoming, candidates: Sequence[Any]) -> int | None:
-    """The run that has other captures of the same group, or else of those of a job as large the one whose window
-    overlaps most.
+def _run_to_join(
+    connection: Connection, incoming: Incoming, candidates: Sequence[Any], stored: Sequence[Stored]
+) -> _Found:
+    """Return the run that has other captures of the same group, or else one of the same job.
+
+    That is the one of a job as large whose window overlaps most, also on another clock. Where the files do not say how
+    large the job is, it is the one that has other ranks and ran at the same time.
     """
     same_group = [row.id for row in candidates if row.id in incoming.run_ids]
     if same_group:
-        return int(same_group[0])
-    if incoming.job_size is None:
-        return None
-    if incoming.world_size is not None:
-        alike = [row for row in candidates if row.world_size == incoming.world_size]
-    else:
-        alike = [
-            row
-            for row in candidates
-            if row.world_size is None
-            and row.ranks_expected == incoming.expected
-            and row.ranks + len(incoming.ranks) <= row.ranks_expected
-        ]
-    return _overlapping(incoming, alike)
+        return _Found(int(same_group[0]))
+    if incoming.world_size is None:
+        at_once = runs_at_once(incoming, stored)
+        if at_once:
+            return _Found(at_once[0])
+        expecting = [row for row in candidates if _expects_these(row, incoming)]
+        return _Found(_overlapping(incoming, expecting))
+    run_id = _overlapping(incoming, [row for row in candidates if row.world_size == incoming.world_size])
+    if run_id is not None:
+        return _Found(run_id)
+    on_other_clocks = runs_on_other_clocks(connection, incoming, stored)
+    if not on_other_clocks:
+        return _Found()
+    names = " and ".join(f"run:{found}" for found in on_other_clocks)
+    if len(on_other_clocks) > 1:
+        return _Found(
+            None,
+            f"{names} may have other ranks of this job, on hosts with other clocks: ingest the profiles of all of them "
+            "in one call, with --as-run",
+        )
+    return _Found(
+        on_other_clocks[0],
+        f"the clocks of the hosts differ: the ranks are of {names}, since they count the same steps and exchanged the "
+        "same",
+    )
+
+
+def _expects_these(row: Any, incoming: Incoming) -> bool:
+    """Return whether the user expects as many ranks of a run as of what comes in, and not all of them are in."""
+    if row.world_size is not None or incoming.expected is None or row.ranks_expected != incoming.expected:
+        return False
+    return bool(row.ranks + len(incoming.ranks) <= row.ranks_expected)
 
 
 def _overlapping(incoming: Incoming, candidates: Sequence[Any]) -> int | None:

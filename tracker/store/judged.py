@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from operator import attrgetter
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -36,9 +36,9 @@ class Line(Struct, frozen=True):
         return {name: getattr(self, name) for name in self.__struct_fields__}
 
 
-class LineRun(Struct, frozen=True):
+class LineRun(Struct, frozen=True, gc=False):
     """An active run of a line. `ranks`: that came; `started_at_ns`: None where nobody knows; `recording_id`: of how it
-    was recorded, None where nothing says it.
+    was recorded, None where nothing says it. There are thousands, which the garbage collector need not look at.
     """
 
     run_id: int
@@ -77,15 +77,13 @@ def runs_of(connection: Connection, line: Line, run_ids: Iterable[int] | None = 
     """
     asked = {**line.parameters, "all_runs": int(run_ids is None), "ids": bulk.as_keys(run_ids or ())}
     rows = bulk.fetch(connection.execute(statement("line_runs"), asked))
-    runs = (LineRun(number, of, version, bool(pinned), *others) for number, of, version, pinned, *others in rows)
-    return [run for _, own in groupby(runs, attrgetter("version_id")) for run in _as_started(list(own))]
-
-
-def _as_started(runs: list[LineRun]) -> list[LineRun]:
-    """The runs of a version, which stand as they came in."""
-    if any(run.started_at_ns is None for run in runs):
-        return runs
-    return sorted(runs, key=lambda run: run.started_at_ns or 0)
+    runs: list[LineRun] = []
+    for _, own in groupby(rows, itemgetter(1)):
+        of_version = [LineRun(row[0], row[1], row[2], bool(row[3]), *row[4:]) for row in own]
+        if len(of_version) > 1 and all(run.started_at_ns is not None for run in of_version):
+            of_version.sort(key=lambda run: run.started_at_ns or 0)
+        runs += of_version
+    return runs
 
 
 def series_of(connection: Connection, line: Line) -> SeriesTable:

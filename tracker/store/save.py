@@ -21,6 +21,11 @@ from tracker.store.sql import statement
 
 _NEW_RULES = text("UPDATE run SET rules_version = :rules_version WHERE id = :run_id")
 
+_NEW_WINDOW = text(
+    "UPDATE run SET started_at_ns = (SELECT MIN(c.started_at_ns) FROM capture AS c WHERE c.run_id = :run_id), "
+    "ended_at_ns = (SELECT MAX(c.ended_at_ns) FROM capture AS c WHERE c.run_id = :run_id) WHERE id = :run_id"
+)
+
 
 class SavedRun(Struct, frozen=True):
     """Where captures went: a run that was `created`, one that they `joined`, or one that had them `already`; or whose
@@ -37,11 +42,13 @@ class SavedRun(Struct, frozen=True):
     ranks: tuple[int, ...]
     restored: bool = False
     beside: int | None = None
-    """Of a run that was created: another one with other ranks at the same time, where nothing says whether the two are
-    one job.
+    """Of a run that was created: another one that ran at the same time, where nothing says whether the two are one
+    job.
     """
-    configured: str = ""
-    """What to know of the configuration of a run that was created, where its files state more or less than others."""
+    renewed: bool = False
+    """Whether it has another cycle of its process now."""
+    notes: tuple[str, ...] = ()
+    """What to know of it: where its files state more or less than others, and how they found their run."""
 
 
 def save_run(store: Store, record: RunRecord, captures: Sequence[Capture], *, formats: Sequence[str]) -> SavedRun:
@@ -58,8 +65,8 @@ def save_runs(
     them, the run keeps its number and what people said of it, and a file that is not in is a UsageError. Under another
     version or workload, or in a deleted run, they are a UsageError that names the command to solve it. Captures with
     new ranks join a run of the same workload, configuration, version, device, world size and job (where both are
-    known) whose capture window overlaps theirs; otherwise they are a new run. Where files state no world size, the
-    number of ranks that the user expects stands in.
+    known) whose capture window overlaps theirs, also on another clock; otherwise they are a new run. Another cycle of a
+    stored process is of its run, of which the longest counts.
     """
     values: dict[tuple[str, str], set[str]] = {}
     for record, _, _ in batch:
@@ -92,10 +99,8 @@ def _save_all(connection: Connection, runs: Sequence[Incoming]) -> list[SavedRun
             continue
         home = place(connection, fresh, {(item.run_id, item.rank) for item in to_load})
         homes.append(home)
-        to_load += [
-            details.Placed(home.run_id, rank, capture)
-            for rank, capture in zip(fresh.ranks, fresh.captures, strict=True)
-        ]
+        _make_room(connection, home.replaced)
+        to_load += (*home.fresh, *home.replaced)
     came: dict[int, set[int]] = {}
     for item in to_load:
         came.setdefault(item.run_id, set()).add(item.rank)
@@ -103,6 +108,8 @@ def _save_all(connection: Connection, runs: Sequence[Incoming]) -> list[SavedRun
         # ranks that come at once from several machines: the later one must find the calls of the others
         labels.hold_run(connection, run_id)
     regrouped = details.load(connection, to_load)
+    for item in (item for home in homes for item in home.replaced):
+        connection.execute(_NEW_WINDOW, {"run_id": item.run_id})
     splitting.refresh(connection, came, regrouped=regrouped)
     refresh(connection, came.keys(), to_load)
     recordings.refresh(connection, came)
@@ -124,11 +131,12 @@ def _saved(connection: Connection, home: Home) -> SavedRun:
     return SavedRun(
         home.run_id,
         created=home.how == "created",
-        joined=home.how == "joined",
+        joined=home.how == "joined" and bool(home.fresh),
+        renewed=bool(home.replaced),
         already=home.how == "already",
         restored=home.how == "restored",
         beside=home.beside,
-        configured=home.configured,
+        notes=home.notes,
         device=Device(rows[0].vendor, rows[0].model),
         ranks=tuple(row.rank for row in rows),
     )

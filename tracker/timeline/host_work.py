@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import numpy as np
@@ -28,6 +28,14 @@ class Explained(Struct, frozen=True):
     """Why the host has launched nothing, per moment: an IdleCause, and the code of the text that names the place."""
 
     cause: I64
+    place: I64
+
+
+class _CauseAt(Struct, frozen=True):
+    """At which moments a cause applies, and the code of the text that then names its place."""
+
+    cause: IdleCause
+    applies: NDArray[np.bool_]
     place: I64
 
 
@@ -105,39 +113,40 @@ class HostWork:
         """Return what each thread does at each moment, the first cause that applies. What stands between two of
         `moments` has one cause. launch_thread: that of the calls, where operators are of another one.
         """
+        found = list(self._find_causes(thread, launch_thread, time_ns))
+        applies = np.array([one.applies for one in found])
+        places = np.array([one.place for one in found], dtype=np.int64)
+        first = applies.argmax(axis=0)
+        cause = np.array([one.cause for one in found], dtype=np.int64)[first]
+        return Explained(cause, places[first, np.arange(len(time_ns))])
+
+    def _find_causes(self, thread: I64, launch_thread: I64, time_ns: I64) -> Iterator[_CauseAt]:
+        """Yield the causes in the order in which they count; the last one always applies."""
         calls, ops = self._calls, self._ops
         loader = self._loaders.at(np.zeros(len(time_ns), dtype=np.int64), time_ns)
+        yield _CauseAt(IdleCause.DATA_LOADING, loader >= 0, ops.names(loader))
         call, own_call = (calls.at(of_calls, time_ns) for of_calls in (launch_thread, thread))
         call = np.where(call >= 0, call, own_call)
         around = self._on_any_thread(ops, thread, time_ns)
-        operator = self._operator_of(around)
-        waiting = self._find_waiting(thread, time_ns)
-        allocating = calls.nearest(call, allocates)
-        by_cause = [(IdleCause.DATA_LOADING, loader >= 0, ops.names(loader))]
         layers = [(ops, around), (calls, call)]
-        frame_names = np.zeros(len(time_ns), dtype=np.int64)
+        line = np.zeros(len(time_ns), dtype=np.int64)
         if self._frames is not None:
             frame = self._on_any_thread(self._frames, thread, time_ns)
             layers.append((self._frames, frame))
-            frame_names = self._frames.names(self._frames.nearest(frame, _is_code_of_user))
+            line = self._frames.names(self._frames.nearest(frame, _is_line_of_python))
         for cause, test in ((IdleCause.GARBAGE_COLLECTION, collects_garbage), (IdleCause.COMPILE, compiles)):
             for layer, row in layers:
-                found = layer.nearest(row, test)
-                by_cause.append((cause, found >= 0, layer.names(found)))
-        by_cause += [
-            (IdleCause.ALLOCATION, allocating >= 0, calls.names(allocating)),
-            (IdleCause.SYNCHRONISATION, waiting >= 0, self._place_of_call(waiting)),
-            (IdleCause.OPERATOR, operator >= 0, ops.names(operator)),
-            (IdleCause.OPERATOR, call >= 0, calls.names(call)),
-            # without stacks the innermost range of the user says most
-            (IdleCause.NO_OPERATOR, frame_names > 0, frame_names),
-            (IdleCause.NO_OPERATOR, np.ones(len(time_ns), dtype=bool), ops.names(around)),
-        ]
-        applies = [flags for _, flags, _ in by_cause]
-        causes = np.array([cause for cause, _, _ in by_cause], dtype=np.int64)
-        first = np.argmax(np.array(applies), axis=0)
-        places = np.array([place for _, _, place in by_cause], dtype=np.int64)
-        return Explained(causes[first], places[first, np.arange(len(time_ns))])
+                named = layer.nearest(row, test)
+                yield _CauseAt(cause, named >= 0, layer.names(named))
+        allocating, waiting = calls.nearest(call, allocates), self._find_waiting(thread, time_ns)
+        yield _CauseAt(IdleCause.ALLOCATION, allocating >= 0, calls.names(allocating))
+        yield _CauseAt(IdleCause.SYNCHRONISATION, waiting >= 0, self._place_of_call(waiting))
+        operator = self._operator_of(around)
+        yield _CauseAt(IdleCause.OPERATOR, operator >= 0, ops.names(operator))
+        yield _CauseAt(IdleCause.OPERATOR, call >= 0, calls.names(call))
+        yield _CauseAt(IdleCause.NO_OPERATOR, line > 0, line)
+        # without stacks the innermost range of the user says most
+        yield _CauseAt(IdleCause.NO_OPERATOR, np.ones(len(time_ns), dtype=bool), ops.names(around))
 
     def _operator_of(self, row: I64) -> I64:
         """Return for each range or operator the innermost operator that it is or lies in, -1 for none."""
@@ -212,7 +221,7 @@ def _launching_threads(joined: Joined) -> I64:
     return order[counts[order] > 0].astype(np.int64)
 
 
-def _is_code_of_user(name: str) -> bool:
+def _is_line_of_python(name: str) -> bool:
     """Return whether a frame is a line of Python code: names of built-in functions hold addresses of a run."""
     return not name.startswith("<")
 

@@ -274,6 +274,7 @@ def _say(work: Work, path: str, results: Sequence[IngestResult]) -> None:
             work.say(Event("passed over", f"{path}: {not_recognised_line(result.not_recognised, Path(path))}"))
         for warning in result.warnings:
             work.say(Event("warning", f"{path}: {warning}"))
-        state = "already in" if result.already else "ranks added" if result.joined else "new"
+        words = {"already in": result.already, "ranks added": result.joined, "another cycle": result.renewed}
+        state = next((word for word, holds in words.items() if holds), "new")
         text = f"{path}: run:{result.run_id} {state}, {result.version} of {result.workload}"
         work.say(Event("unchanged" if result.already else "ingested", text))

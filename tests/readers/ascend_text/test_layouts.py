@@ -11,7 +11,7 @@ import pytest
 from tests.readers.ascend_text.captures import DATA, MS, PT, capture, counters, edited, links, profile, without_trace
 from tests.readers.helpers import texts
 from tracker import intake, readers, timeline
-from tracker.profile import MISSING
+from tracker.profile import EMPTY_QUEUE, MISSING, PIPELINE_TIME
 from tracker.readers import Found
 
 
@@ -30,6 +30,34 @@ def test_mindspore_reads_its_own_tables():
     assert counted["dataset", "Map DataLoad", "Avg. time (us)"][0] == 12.5
     assert counted["minddata_pipeline_raw", "ImageFolder", "output_queue_usage_rate"][0] == 0.19
     assert counted["minddata_pipeline_summary", "Batch", "avg_cpu_pct"][0] == 1.5
+
+
+SUMMARY = """op_ids,0,1,2,3
+op_names,DeviceQueue,EpochCtrl,Batch,ImageFolder
+queue_empty_freq_pct,-1,-1,97.76,12.5
+queue_average_size,-1,-1,0.02,12.5
+parent_id,-1,0,1,2
+per_pipeline_time,31.25
+per_push_queue_time,-1
+"""
+RAW = """op_id,op_type,output_queue_size,parent_id
+0,DeviceQueueOp,,
+1,BatchOp,"[0, 3, 0, 0]",0
+2,ImageFolderOp,"[5, 5]",1
+"""
+
+
+@pytest.mark.parametrize(("files", "empty"), [({"summary": SUMMARY, "raw": RAW}, 97.76), ({"raw": RAW}, 75.0)])
+def test_queue_to_the_device_is_that_of_the_last_operation_with_one(tmp_path, files, empty):
+    folder = Path(shutil.copytree(MS, tmp_path / MS.name)).iterdir().__next__()
+    for old in (folder / "ASCEND_PROFILER_OUTPUT").glob("minddata_pipeline_*"):
+        old.unlink()
+    for name, text in files.items():
+        (folder / "ASCEND_PROFILER_OUTPUT" / f"minddata_pipeline_{name}_1.csv").write_text(text)
+    counted = counters(capture(folder).events)
+    assert counted[EMPTY_QUEUE][0] == empty
+    assert counted.get(PIPELINE_TIME, [None])[0] == (31.25 if "summary" in files else None)
+    assert not any(value == -1 for (source, *_), (value, _) in counted.items() if source.startswith("minddata"))
 
 
 def test_two_ranges_of_the_dynamic_profiler_are_two_captures_of_one_rank(tmp_path):

@@ -32,7 +32,7 @@ from tracker.readers._ascend.api_calls import api_totals_of
 from tracker.readers._ascend.chips import UNKNOWN, chip_beside, chip_of
 from tracker.readers._ascend.clocks import APART_NS, clock_ahead_ns
 from tracker.readers._ascend.communication import CommunicationOp, MatrixTotal, read_communication, read_matrix
-from tracker.readers._ascend.counters import CounterRows, add_pipeline_summary, step_times_of
+from tracker.readers._ascend.counters import CounterRows, add_empty_queue, add_pipeline_summary, step_times_of
 from tracker.readers._ascend.csv_tables import ALLOW_PARTIAL, CsvTable, read_table
 from tracker.readers._ascend.json_files import read_object
 from tracker.readers._ascend.kernels import Kernels, kernel_metrics_of, kernels_of, leave_out_bad_tasks
@@ -65,6 +65,8 @@ OF_STEPS: Final = (
     "neither kernel_details.csv nor trace_view.json: compute, communication and idle time are those of "
     "step_trace_time.csv, kernels and copies are unknown"
 )
+_PIPELINE: Final = "minddata_pipeline_summary"
+_RAW_PIPELINE: Final = "minddata_pipeline_raw"
 _ORDINAL: Final = re.compile(r"NPU:(\d{1,9})")
 
 
@@ -162,7 +164,7 @@ def _read_tables(read: _Read, layout: Layout, options: ReadOptions, counters: Co
         read.points = memory_points_of(table, read.strings, is_mindspore=layout.is_mindspore)
     for path in layout.counted:
         source = re.sub(r"_\d+$", "", path.stem)
-        if source == "minddata_pipeline_summary":
+        if source == _PIPELINE:
             read.sources.append(add_pipeline_summary(path, options, counters, source))
             continue
         table = _table(read, path, options)
@@ -174,6 +176,8 @@ def _read_tables(read: _Read, layout: Layout, options: ReadOptions, counters: Co
         # the trace has the calls themselves, unless the profiler's level left them out
         if source != "api_statistic" or read.trace is None or not read.trace.calls.rows:
             counters.add_table(table, source)
+            if source == _RAW_PIPELINE and not any(other.stem.startswith(_PIPELINE) for other in layout.counted):
+                add_empty_queue(table, counters)
             if source == "api_statistic":
                 read.api = api_totals_of(table, read.strings)
 

@@ -39,6 +39,7 @@ _LOWEST: Final[Mapping[tuple[str, str], int]] = {
     ("memory_block", "time_ns"): -_LARGEST,
     ("memory_peak", "first_step"): -1,
     ("memory_peak", "peak_step"): -1,
+    ("queue", "stream"): -_LARGEST,
     ("collective_calls", "start_ns"): -_LARGEST,
     ("collective_calls", "group"): -1,
     ("collective_calls", "peer"): -1,
@@ -53,7 +54,7 @@ _SIGNED: Final = frozenset({"kernel_metric", "counter"})
 REQUIRED: Final = frozenset(
     {
         "step", "op_key", "kernel_key", "node", "parent", "communication", "source", "target", "packet_bytes",
-        "time_ns", "start_ns", "steps", "elapse_ns", "group", "peer",
+        "time_ns", "start_ns", "steps", "elapse_ns", "group", "peer", "stream",
     }
 )  # fmt: skip
 """Columns of numbers that are never missing."""
@@ -74,6 +75,7 @@ UNIQUE: Final[Mapping[str, Sequence[str]]] = {
     "kernel_metric": ("kernel_key", "metric"),
     "memory": ("step", "op_key", "component"),
     "memory_allocator": ("step", "op_key", "component", "allocator"),
+    "queue": ("step", "stream"),
 }
 """Table -> columns in which no two rows are alike."""
 

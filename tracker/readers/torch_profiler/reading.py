@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from tracker.errors import SourceError
-from tracker.profile import Capture, DeviceKind, Events, Source
+from tracker.profile import PROCESS_SETTING, Capture, DeviceKind, Events, Source
 from tracker.readers._cut_steps import left_out
 from tracker.readers._event_texts import CHUNK_BYTES, EventTexts
 from tracker.readers._source import ReadOptions, SourceText
@@ -65,13 +65,12 @@ def _capture(part: Part, facts: TraceFacts, source: Source, partial: str, *, is_
         started_at_ns=started_at_ns,
         ended_at_ns=facts.utc_ns(part.end_ns),
         sources=(source,),
-        settings=facts.settings,
+        settings={**facts.settings, PROCESS_SETTING: part.process} if part.process else facts.settings,
         facts=facts.facts,
         quality="partial" if partial else "ok",
         quality_reason=partial,
         events=part.events,
         configuration=facts.configuration,
-        process=part.process,
         clock_zero_ns=0 if started_at_ns is None else started_at_ns - part.start_ns,
     )
 

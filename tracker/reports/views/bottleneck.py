@@ -52,8 +52,12 @@ def sentence(found: Bottleneck) -> str:
 
 def _parts(found: Bottleneck) -> list[str]:
     parts, limits = [], found.thresholds
-    loading = found.data_loading_share
-    if loading is not None:
+    loading, empty = found.data_loading_share, found.empty_queue_share
+    if empty is not None:
+        limit = limits["empty_queue_above"]
+        side = "above" if empty > limit else "not above"
+        parts.append(f"the queue to the device is empty {share(empty)} of the time ({side} {percent(limit)})")
+    if loading is not None and (empty is None or found.bound == "input"):
         limit = limits["input_bound_above"]
         gain = loading if found.possible_gain_share is None else found.possible_gain_share
         idles = "" if gain == loading else f", {share(gain)} with the device idle"
@@ -84,7 +88,7 @@ def record(found: Bottleneck | None) -> dict[str, Any] | None:
         return None
     numbers = (
         "data_loading_share", "device_utilisation", "possible_gain_share", "utilisation_of", "outside_steps_share",
-        "communication_share", "host_idle_share", "missing", "thresholds",
+        "communication_share", "host_idle_share", "empty_queue_share", "missing", "thresholds",
     )  # fmt: skip
     return {"class": found.bound, **{name: plain(getattr(found, name)) for name in numbers}}
 

@@ -77,7 +77,7 @@ def _of_finding(found: ExplainedFinding, look: Look) -> Document:
     return Document(
         title=f"Finding {row['finding_id']}: {findings.where_of(row)}; {state}",
         headline=f"{name}{kind} in {row['version']}: {before} -> {after}{per_step} ({findings.diff_text(row)})",
-        verdict=findings.CHANGES.get((row["direction"], row["change"])) or findings.VERDICTS[row["direction"]],
+        verdict=findings.verdict_of(row),
         tone="worse" if row["direction"] == "regression" else "better",
         remarks=tuple(remarks),
         blocks=blocks,

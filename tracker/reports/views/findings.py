@@ -29,6 +29,8 @@ from tracker.units import MISSING_TEXT, counted, format_diff, format_moment, for
 
 CHANGES: Final = {("regression", "presence"): "ADDED", ("improvement", "presence"): "REMOVED"}
 VERDICTS: Final = {"regression": "REGRESSED", "improvement": "IMPROVED"}
+MACHINE: Final = "machine"
+"""How a finding came about that is the machine's, not the version's."""
 _PARTS: Final = {
     "operators_ns": "operators found", "new_ns": "new operators or shapes", "gone_ns": "gone operators or shapes",
     "machine_ns": "machine-wide drift", "other_operators_ns": "other operators",
@@ -167,6 +169,12 @@ def headline(incident: Row, own: Sequence[Row], *, whole: bool = True) -> str:
     percent = format_diff(delta / before)
     moved = f"the step is {percent.lstrip('+-')} {'slower' if delta > 0 else 'faster'}, {step}"
     if any(row["kind"] == "run" and row["name"] in ("step", "e2e") for row in own) or not first:
+        mean = next((row for row in own if row["kind"] == "run" and row["name"] == "mean step"), None)
+        if mean is not None and not any(row["kind"] == "run" and row["name"] == "step" for row in own):
+            # some steps are slower, which the median of all does not show
+            word = "slower" if mean["direction"] == "regression" else "faster"
+            step = f"{times(mean['baseline_value'], mean['candidate_value'])} per step"
+            return f"the mean step is {format_diff(abs(mean['ratio'])).lstrip('+')} {word}, {step}"
         return moved
     agrees = (delta > 0) == (incident["direction"] == "regression")
     if whole and agrees and abs(delta) >= _MOVED * before:
@@ -177,6 +185,13 @@ def headline(incident: Row, own: Sequence[Row], *, whole: bool = True) -> str:
 def name_of(row: Mapping[str, Any]) -> str:
     """The name of a finding; what replaced what, in short."""
     return shorten(replaced_name(row["name"]) if REPLACED_BY in str(row["name"]) else readable(row["name"]), _NAME)
+
+
+def verdict_of(row: Mapping[str, Any]) -> str:
+    """The verdict of a finding in a word."""
+    if row["change"] == MACHINE:
+        return "DRIFT"
+    return CHANGES.get((row["direction"], row["change"])) or VERDICTS[row["direction"]]
 
 
 def diff_text(row: Mapping[str, Any]) -> str:
@@ -279,6 +294,8 @@ def _word(incident: Row, own: Sequence[Row]) -> str:
     """What an incident is in a word: ADDED or REMOVED where it is nothing else, and costs too little to matter; renamed
     where it is names alone.
     """
+    if own and all(row["change"] == MACHINE for row in own):
+        return verdict_of(own[0])
     if own and all(row["state"] == "renamed" for row in own):
         return "renamed"
     words = {CHANGES.get((row["direction"], row["change"]), "") for row in own}

@@ -1,0 +1,50 @@
+"""What other files of a job stated of the steps of a run, in sentences for the reader."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import isnan
+from statistics import fmean, median
+from typing import TYPE_CHECKING
+
+from tracker.compare.overall import step_numbers
+from tracker.profile import SUMMARY_STEP, TIMER_BATCH, TIMER_READER, CounterName
+from tracker.store import queries
+from tracker.units import NS_PER_MS, format_diff, format_ns
+
+if TYPE_CHECKING:
+    from tracker.compare.sides import Loaded
+
+
+def counted(side: Loaded, counter: CounterName) -> float | None:
+    """Return the value of a counter of whole captures: the mean of the ranks, the median of the runs."""
+    if side.is_part:  # it is one number for all steps
+        return None
+    found: dict[int, list[float]] = {}
+    table = side.ask(queries.counters, by=("run",), in_steps=False)
+    for run_id, *name, mean in table.rows("run_id", "source", "name", "attribute", "mean"):
+        if tuple(name) == counter and mean is not None:
+            found.setdefault(run_id, []).append(mean)
+    return float(median([fmean(values) for values in found.values()])) if found else None
+
+
+def notes_on_files_beside(side: Loaded) -> Iterator[str]:
+    """Yield the times of the timer log and the summary beside a trace, where they differ from those of the trace."""
+    # their own numbers are means as well
+    mean_ns = step_numbers(side).get("mean_step_ns")
+    if not mean_ns or isnan(mean_ns):
+        return
+    batch_ms, reader_ms, summary_ms = (counted(side, name) for name in (TIMER_BATCH, TIMER_READER, SUMMARY_STEP))
+    if batch_ms is not None and reader_ms is not None:
+        diff = format_diff(batch_ms * NS_PER_MS / mean_ns - 1)
+        yield (
+            f"The timer log beside it has {format_ns(batch_ms * NS_PER_MS)} per step, "
+            f"{format_ns(reader_ms * NS_PER_MS)} of it data loading, which is taken from there; the mean step here is "
+            f"{format_ns(mean_ns)} ({diff})."
+        )
+    if summary_ms is not None:
+        diff = format_diff(summary_ms * NS_PER_MS / mean_ns - 1)
+        yield (
+            f"The summary beside it has {format_ns(summary_ms * NS_PER_MS)} per step; the mean step here is "
+            f"{format_ns(mean_ns)} ({diff})."
+        )

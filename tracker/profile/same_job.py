@@ -1,0 +1,147 @@
+"""What captures say of the job that they are of: whether two are ranks of one job, or cycles of one process."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Final, Protocol
+
+from msgspec import Struct
+
+from tracker.profile.numbered_names import Differing, differing_numbers, place_of, skeleton_of
+from tracker.profile.rows import Rows
+
+CLOCKS_APART_NS: Final = 60 * 10**9
+"""So far apart the clocks of the hosts of one job may be."""
+
+WITHOUT_PROFILER: Final = ("off", "summary")
+"""Values of the setting `profiler` of logs and summaries: repeats of these may well run side by side."""
+
+Collectives = tuple[tuple[str, int], ...]
+
+
+class Timed(Protocol):
+    """What has a start and an end, in UTC; None where the clock is not absolute."""
+
+    @property
+    def started_at_ns(self) -> int | None:
+        """When it began."""
+        ...
+
+    @property
+    def ended_at_ns(self) -> int | None:
+        """When it ended."""
+        ...
+
+
+class Traits(Struct, frozen=True):
+    """What a capture says of the job that it is of.
+
+    place: the file or folder that holds it.
+    rank: None where nothing states it.
+    rank_by: '' where the source states the rank; else RANK_BY_NAME or RANK_BY_ORDER.
+    started_at_ns, ended_at_ns: UTC; None where the clock is not absolute.
+    process: its number on the host; '' where the source does not say it.
+    steps: the numbers of its steps, in order.
+    collectives: how often it exchanged what, which is equal in all ranks of one job.
+    """
+
+    place: str
+    rank: int | None
+    host: str
+    device_ordinal: int | None
+    started_at_ns: int | None
+    ended_at_ns: int | None
+    process: str = ""
+    steps: tuple[int, ...] = ()
+    collectives: Collectives = ()
+    rank_by: str = ""
+
+    @property
+    def weight(self) -> tuple[int, int, int]:
+        """The order in which cycles of one process count: the longest, and of those the last."""
+        return len(self.steps), self.started_at_ns or 0, self.ended_at_ns or 0
+
+
+def count_collectives(rows: Rows) -> Collectives:
+    """Return how often a rank exchanged what."""
+    table = rows.tables.get("communication", {})
+    calls: Counter[str] = Counter()
+    for kind, count in zip(table.get("kind", ()), table.get("calls", ()), strict=True):
+        calls[str(kind)] += int(count)
+    return tuple(sorted(calls.items()))
+
+
+def ran_at_once(one: Timed, other: Timed, apart_ns: int = 0) -> bool:
+    """Return whether two captures ran at the same time, or at most `apart_ns` apart.
+
+    A clock that is not absolute contradicts nothing.
+    """
+    starts, ends = (one.started_at_ns, other.started_at_ns), (one.ended_at_ns, other.ended_at_ns)
+    if starts[0] is None or starts[1] is None or ends[0] is None or ends[1] is None:
+        return True
+    return starts[0] <= ends[1] + apart_ns and starts[1] <= ends[0] + apart_ns
+
+
+def are_on_other_clocks(one: Traits, other: Traits) -> bool:
+    """Return whether two captures that seem to follow each other are of one job, on hosts whose clocks differ.
+
+    They are where they count the same steps, and exchanged the same as often.
+    """
+    if not one.host or not other.host or one.host == other.host:
+        return False
+    if not ran_at_once(one, other, CLOCKS_APART_NS):
+        return False
+    return bool(one.collectives) and one.collectives == other.collectives and one.steps == other.steps
+
+
+def sibling_names(one: str, other: str) -> Differing | None:
+    """Return how the names of two captures in one folder differ; None where they differ in more than numbers."""
+    first, second = Path(place_of(one)), Path(place_of(other))
+    if first.parent != second.parent or first.name == second.name:
+        return None
+    if skeleton_of(first.name) != skeleton_of(second.name):
+        return None
+    return differing_numbers([first.name, second.name])
+
+
+def are_repeats(one: str, other: str) -> bool:
+    """Return whether the paths of two captures count repeats: run0 and run1, as files or as folders."""
+    if skeleton_of(one) != skeleton_of(other):
+        return False
+    return differing_numbers([one, other]).is_of_repeats
+
+
+def is_later_cycle(later: Traits, earlier: Traits) -> bool:
+    """Return whether `later` is a cycle of the schedule of the process that wrote `earlier`: its steps count on."""
+    # another process would count from the start again
+    if not later.steps or not earlier.steps or min(later.steps) <= max(earlier.steps):
+        return False
+    if later.started_at_ns is None or earlier.ended_at_ns is None or later.started_at_ns <= earlier.ended_at_ns:
+        return False
+    return may_be_cycles(later, earlier)
+
+
+def may_be_cycles(one: Traits, other: Traits) -> bool:
+    """Return whether two captures may be of one process: their names differ in one number that counts no repeats."""
+    if (one.rank, one.host, one.device_ordinal) != (other.rank, other.host, other.device_ordinal):
+        return False
+    if one.process and other.process and one.process != other.process:
+        return False
+    names = sibling_names(one.place, other.place)
+    return names is not None and len(names.columns) == 1 and not names.is_of_repeats
+
+
+def may_be_one_job(one: Traits, other: Traits) -> bool:
+    """Return whether two captures that state no rank may be ranks of one job, by their names, devices and times."""
+    names = sibling_names(one.place, other.place)
+    if names is None or None in (one.started_at_ns, one.ended_at_ns, other.started_at_ns, other.ended_at_ns):
+        return False
+    if not ran_at_once(one, other):
+        return False
+    return not names.is_of_repeats or are_on_other_devices(one, other)
+
+
+def are_on_other_devices(one: Traits, other: Traits) -> bool:
+    """Return whether both name the device that they ran on, and not the same one."""
+    return None not in (one.device_ordinal, other.device_ordinal) and one.device_ordinal != other.device_ordinal
