@@ -101,7 +101,7 @@ def test_explain_says_every_reason_whole(tracker, own):
 def test_a_user_says_what_findings_are(tracker, own):
     (incident,) = [row["incident_id"] for row in listed(tracker, own, "--direction", "regression")["incidents"]]
     out = tracker("ack", f"I-{incident}", "--reason", "ticket 7", "--by", "ann", "--db", own).out
-    assert out.startswith("39 findings acknowledged: ")
+    assert out.startswith("9 findings acknowledged: ")
     assert listed(tracker, own, "--direction", "regression", "--state", "new")["findings"] == []
     number = str(listed(tracker, own, "--state", "acknowledged")["findings"][0]["finding_id"])
     tracker("mute", number, "--until", "2w", "--reason", "later", "--db", own)
@@ -141,7 +141,7 @@ def test_bad_words_are_one_line_and_exit_2(tracker, own, words, problem):
 
 def test_a_note_is_shown_and_changes_no_state(tracker, own):
     done = tracker("note", "I-1", "--reason", "bisected to 9f8e7d6", "--by", "li", "--db", own)
-    assert done.out.startswith("39 findings with a new note: ")
+    assert done.out.startswith("9 findings with a new note: ")
     number = listed(tracker, own, "--new")["findings"][0]["finding_id"]
     lines = tracker("explain", str(number), "--db", own).out.splitlines()
     (events,) = (lines[at + 1 : at + 3] for at, line in enumerate(lines) if line == "Events")

@@ -183,7 +183,7 @@ def test_an_older_release_that_comes_in_later_is_moved_with_the_command_that_is_
     newer = [log_of(folder, "20230807_73d6cf4bf9", 120.0), log_of(folder, "20220616_fb8f73102c", 110.0)]
     done = tracker("ingest", *newer, "--workload", "net", "--db", db).plain
     assert (done.code, done.err) == (0, "")  # of one call: in the order of their dates
-    needed = "TOO_FEW_RUNS: a verdict needs 2 more runs of the baseline and 1 more run of the candidate"
+    needed = "TOO_FEW_RUNS: 1 more run of 20230807_73d6cf4bf9 and 2 more runs before it decide"
     assert done.out.splitlines()[-1].endswith(f", {needed}.  Next: tracker log --workload net")
     done = tracker("ingest", log_of(folder, "20201218_76c46877a0", 100.0), "--workload", "net", "--db", db).plain
     words = "versions order 20201218_76c46877a0 --before 20220616_fb8f73102c --workload net"

@@ -111,11 +111,9 @@ def reading_for(
         if not missing:
             return nullcontext()
         if error.problem.startswith(NO_DATABASE) and compare.may_be_path(missing[0]):
-            # without a database it is most likely a path
-            raise UsageError(
-                f"{missing[0]}: no such file or folder, and {error.problem}",
-                remedy=f"check the path; {error.remedy}",
-            ) from error
+            # without a database it may be meant as a path
+            remedy = f"and {missing[0]} is no such file or folder: check the path; {error.remedy}"
+            raise StoreError(error.problem, remedy=remedy) from error
         raise
 
 
