@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 from tracker import readers
 from tracker.errors import SourceError
 from tracker.profile import I64, MISSING, DeviceEvents, DeviceKind, Events
-from tracker.timeline.breakdown import breakdowns
+from tracker.timeline.breakdown import breakdowns, host_calls
 from tracker.timeline.categories import CATEGORIES
 from tracker.timeline.communication import communication_tables
+from tracker.timeline.idle_gaps import find_gaps
 from tracker.timeline.intervals import Spans, intersect, subtract, union
 from tracker.timeline.joined import Joined, Work, join
 from tracker.timeline.kernels import categories_of
@@ -207,7 +208,7 @@ def _seen(joined: Joined, main: Path, *, is_database: bool) -> Seen:
 
 
 def _steps(joined: Joined) -> Steps:
-    found = [row.breakdown for row in breakdowns(joined)[1]]
+    found = [row.breakdown for row in breakdowns(joined, find_gaps(joined, host_calls(joined)))[1]]
     device, table = joined.events.device, communication_tables(joined)["communication"]
     copies = _chosen_categories(joined, "copy", "memset") & (joined.step >= 0)
     inside = np.asarray(table["step"]) >= 0

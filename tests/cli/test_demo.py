@@ -24,7 +24,7 @@ def test_the_next_command_of_the_demo_opens_its_board(tracker):
     words = shlex.split(line.partition(": ")[2])
     assert words[:4] == ["tracker", "page", "--open", "--db"]
     page = Browser(words[4]).logged_in()
-    assert page.get("/").headline == "1 track: 1 with new regressions"
+    assert page.get("/").headline == "1 workload: 1 with new regressions"
 
 
 @pytest.mark.slow

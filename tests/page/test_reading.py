@@ -24,7 +24,7 @@ from tracker.store import open_store
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\u202e\"'&"
 ADDRESSES = {
-    "/": "1 track: 1 with new regressions",
+    "/": "1 workload: 1 with new regressions",
     "/findings": "New in v3: the step is 2.2 % slower",
     "/findings?state=all&kind=op_name&new=1": "New in v3: op05",
     "/incident/I-1": "step (whole run) in v3",

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from tests.conftest import slow as at_night
 from tests.real import data
 from tracker import readers
 from tracker.profile import (
@@ -25,7 +26,7 @@ from tracker.timeline import build
 from tracker.timeline.checks import launching_calls
 from tracker.timeline.links import launches_of
 
-EVERY = ("pytorch", "nsys", "ascend", "cann", "paddle")
+EVERY = ("pytorch", "nsys", "ascend", "cann", at_night("paddle"))
 LAUNCHED = ("pytorch/two_ranks_nccl/rank-0.pt.trace.json.gz", "pytorch/h100_vs_mi300/mi300")
 SECONDS = 10**9
 

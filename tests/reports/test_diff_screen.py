@@ -200,7 +200,7 @@ def test_the_host_change_of_ops_stands_beside_that_of_the_device():
 
 
 def test_stand_ins_for_missing_ops_say_what_they_are():
-    text = render(builders.diff(), "text", width=140, details=True)
+    text = render(builders.diff(), "text", width=160, details=True)
     assert "(unlinked) its launch is not in the capture" in text and "(no op) launched outside any op" in text
 
 

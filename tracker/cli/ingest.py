@@ -177,6 +177,7 @@ def _store_runs(
     from tracker.readers import not_recognised_line
     from tracker.regressions import track  # noqa: F401
     from tracker.regressions.inbox import findings  # noqa: F401
+    from tracker.reports.cells import deciding_runs  # noqa: F401
     from tracker.store.order import seems_older_than  # noqa: F401
 
     version, workload = labels
