@@ -276,6 +276,28 @@ def test_idle_time_that_waits_for_data_says_so(store: Store, timeline):
     assert [(row.metric, row.delta_ns, row.why) for row in found] == [("idle_ns", 200, "waits for data")]
 
 
+@pytest.mark.parametrize(
+    ("grown", "why"),
+    [
+        ({"dependency": 150, "host: operator": 50}, "mostly dependency"),
+        ({"dependency": 90}, "nothing runs on the device"),
+    ],
+)
+def test_idle_time_that_grew_names_the_cause_of_at_least_half_of_it(store: Store, grown, why):
+    """The device idles 200 ns longer; a cause that grew by 90 is not named."""
+    for version, step_ns, more in (("v1", 1000, {}), ("v2", 1200, grown)):
+        idle = [(cause, "", 300 + more.get(cause, 0)) for cause in ("dependency", "host: operator")]
+        made = capture(steps=[3], ops=[("mm", 100)], step_ns=step_ns, idle=idle)
+        numbers = replace(
+            made.rows.steps[0].breakdown, timeline="device", e2e_ns=step_ns, compute_ns=100,
+            exposed_communication_ns=0, exposed_copy_ns=0, idle_ns=step_ns - 100,
+        )  # fmt: skip
+        rows = replace(made.rows, steps=(replace(made.rows.steps[0], breakdown=numbers),))
+        save_run(store, record(version), [replace(made, rows=rows)], formats=["torch_profiler"])
+    found = diff(store, "v1", "v2").explanation.contributions
+    assert [(row.metric, row.delta_ns, row.why) for row in found] == [("idle_ns", 200, why)]
+
+
 def test_a_side_of_different_models_is_refused(store: Store):
     save(store, "v1", ops=[("bert", 100), ("view", 1)])
     save(store, "v1", ops=[("resnet", 100), ("view", 1)], started_at_ns=EPOCH_NS + 10**13)

@@ -62,7 +62,7 @@ def contributions(
 
     Causes are operators, all shapes of one together but a shape that is a finding, and what replaced what as one;
     kernels where no operators are known; kinds of work where the devices differ. `tables`: overall, ops (all of them)
-    and kernels of the Diff.
+    and kernels of the Diff, and idle.
     """
     causes = _causes(sides, tables, renames, {cause.name: cause for cause in findings})
     causes = [_as_judged(cause, judged) for cause in causes]
@@ -72,7 +72,7 @@ def contributions(
     chosen = sorted(large, key=lambda cause: cause.verdict not in CHANGED)[:_MOST]
     named = [cause for cause in causes if cause in chosen]
     others = [cause for cause in causes if cause not in named]
-    rows = sorted([*named, *_parts(sides, tables["overall"], parts, delta_ns, judged)], key=_by_size)
+    rows = sorted([*named, *_parts(sides, tables, parts, delta_ns, judged)], key=_by_size)
     if others:
         together = fsum(cause.delta_ns for cause in others)
         what = {"kernel": "kernels", "category": "kinds of work"}.get(others[0].kind, "operators")
@@ -89,30 +89,44 @@ def _by_size(row: Contribution) -> tuple[float, str]:
 
 
 def _parts(
-    sides: tuple[Loaded, Loaded], overall: Columns, parts: Sequence[Part], delta_ns: float | None, judged: Judged
+    sides: tuple[Loaded, Loaded],
+    tables: Mapping[str, Columns],
+    parts: Sequence[Part],
+    delta_ns: float | None,
+    judged: Judged,
 ) -> list[Contribution]:
     """The parts of the step that no operator explains, each with what it means, and its verdict where it changed."""
     on_device = any(side.side.timeline == "device" for side in sides)
     why = _WHY_ON_DEVICE if on_device else _WHY_ON_HOST
-    waiting = _waits_for_data(overall, parts, delta_ns)
+    waiting = _waits_for_data(tables["overall"], parts, delta_ns)
     found = []
     for part in parts:
         if part.name in _EXPLAINED or not (part.delta_ns or part.name == "whole_ns"):
             continue
         row = judged.of_part(part.name)
+        idles = _idle_cause(tables["idle"], part.delta_ns) if part.name == "idle_ns" else ""
         found.append(
             Contribution(
                 "part",
                 part.title,
                 part.delta_ns,
                 verdict=row["verdict"] if row is not None and row["verdict"] in CHANGED else None,
-                why="waits for data" if part.name == waiting else why.get(part.name, ""),
+                why="waits for data" if part.name == waiting else idles or why.get(part.name, ""),
                 baseline_ns=part.baseline_ns,
                 candidate_ns=part.candidate_ns,
                 metric=part.name,
             )
         )
     return found
+
+
+def _idle_cause(idle: Columns, delta_ns: float) -> str:
+    """The cause that makes most of a change of idle time, at least half of it; "" where none does."""
+    by_cause: dict[str, float] = {}
+    for cause, change in idle.rows("cause", "delta_ns"):
+        by_cause[cause] = by_cause.get(cause, 0.0) + change * (1 if delta_ns > 0 else -1)
+    cause = max(by_cause, key=lambda one: (by_cause[one], one), default="")
+    return f"mostly {cause}" if cause and by_cause[cause] >= abs(delta_ns) / 2 else ""
 
 
 def _waits_for_data(overall: Columns, parts: Sequence[Part], delta_ns: float | None) -> str:
