@@ -5,7 +5,8 @@
 --   configuration_id, device_id; series_id, kind, metric, name, input_shapes, part: of the series; direction; change:
 --   how it was found (level, presence, gradual, late, machine); base_state: as the judgement says, without the words
 --   of users; version, version_id, ordinal: that it is dated to; decided_version_id: whose runs decided it;
---   ended_version, ended_version_id, ended_by_version_id: that in which it was over, and whose runs decided that, NULL: neither;
+--   ended_version, ended_version_id, ended_by_version_id: that in which it was over, and whose runs decided that,
+--   NULL: neither;
 --   excused: 1 where users said expect or invalid; size (a log); q,
 --   contribution, baseline_value, candidate_value, baseline_calls, candidate_calls, baseline_runs, candidate_runs:
 --   what decided; is_leaf: an operator; step_before_ns to beside_ns: of the incident; shared_factor: of the version
