@@ -59,7 +59,7 @@ def test_a_capture_with_more_allocations_than_are_kept_says_so(store):
             store, version, memory=[("aten::mm", 100 * calls, {"calls": calls})], peak=[("aten::mm", 1)], blocks=blocks
         )
     note = (
-        "v1: 200 of 250 allocations are listed one by one (memory_blocks): the largest 200 of each component of a rank."
+        "v1: 200 of 250 allocations are listed one by one: the largest, at most 200 of a rank in each kind of memory."
     )
     assert show(store, "v1").notes == (note,)
     assert show(store, "v2").notes == ()

@@ -19,7 +19,7 @@ from tracker.compare.filters import matching
 from tracker.compare.keys import numbered
 from tracker.compare.summaries import summed
 from tracker.profile import MAX_BLOCKS
-from tracker.results import ADDED, BOTH, DIFF_COLUMNS, REMOVED
+from tracker.results import ADDED, BOTH, DIFF_COLUMNS, ONE_BY_ONE, REMOVED
 from tracker.store import queries
 from tracker.units import NS_PER_S
 
@@ -113,8 +113,8 @@ def note_on_blocks(side: Loaded, captures: Collection[tuple[int, int]]) -> tuple
     one_by_one = sum(count for key, count in kept.items() if key[:2] in captures)
     every = sum(count for key, count in made.items() if key[:2] in captures)
     return (
-        f"{side.side.label}: {one_by_one:,} of {every:,} allocations are listed one by one (memory_blocks): the "
-        f"largest {MAX_BLOCKS} of each component of a rank.",
+        f"{side.side.label}: {one_by_one:,} of {every:,} allocations are listed {ONE_BY_ONE}: the largest, at most "
+        f"{MAX_BLOCKS} of a rank in each kind of memory.",
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tracker.results import SECTIONS
+from tracker.results import ONE_BY_ONE, SECTIONS
 from tracker.results.verdicts import Gate
 from tracker.units import counted
 
@@ -266,10 +266,10 @@ def level(columns: Sequence[Column]) -> list[Column]:
 
 def few(notes: Sequence[str], look: Look) -> tuple[str, ...]:
     """Notes of a result, each once; of a first screen the first one, up to three as far as they are short, how to see
-    more, and none on blocks of memory, which only a detail lists.
+    more, and none on blocks of memory unless their section was asked for.
     """
-    is_detail = look.details or "memory_block" in look.only
-    lines = tuple(f"Note: {note}" for note in dict.fromkeys(notes) if is_detail or "(memory_blocks)" not in note)
+    is_asked = "memory_block" in look.only
+    lines = tuple(f"Note: {note}" for note in dict.fromkeys(notes) if is_asked or ONE_BY_ONE not in note)
     kept = sum(at == 0 or (at < 3 and sum(map(len, lines[: at + 1])) <= _NOTES) for at in range(len(lines)))
     more = len(lines) - kept
     return lines if look.details or not more else (*lines[:kept], f"{counted(more, 'more note')}: --details")

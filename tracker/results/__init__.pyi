@@ -32,6 +32,7 @@ from .columns import LOG_COLUMNS as LOG_COLUMNS
 from .columns import LOG_TITLES as LOG_TITLES
 from .columns import MODULE_KEY as MODULE_KEY
 from .columns import NODE as NODE
+from .columns import ONE_BY_ONE as ONE_BY_ONE
 from .columns import OP_KEY as OP_KEY
 from .columns import OTHER_METRIC as OTHER_METRIC
 from .columns import PACKET as PACKET

@@ -22,6 +22,9 @@ TREES: Final = ("module", "phase", "op", "kernel")
 BASELINES: Final = ("window", "previous", "pinned")
 """What one side alone may be compared with."""
 
+ONE_BY_ONE: Final = "one by one"
+"""Words of the note on allocations that a detail alone lists."""
+
 BOTH: Final = "both"
 ADDED: Final = "ADDED"
 REMOVED: Final = "REMOVED"
