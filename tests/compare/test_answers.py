@@ -134,3 +134,20 @@ def test_what_small_kinds_of_work_changed_between_devices_is_no_operator(store: 
     assert [(row.kind, row.name, row.delta_ns) for row in rows[:2]] == [
         ("category", "Matmul", 1000), ("others", "kinds of work", 1)
     ]  # fmt: skip
+
+
+def test_attention_written_out_is_one_cause_and_copies_are_another(store: Store):
+    """12 calls of attention became 24 of bmm, 12 of div, 12 of softmax in the same module; copies are there anyway."""
+    placed = {"module": "Attention_0", "calls": 12}
+    mm = ("aten::mm", 50_000, {"calls": 48})
+    save(store, "v1", ops=[mm, ("aten::attention", 6_000, placed), ("aten::copy_", 1_000, {"calls": 5})])
+    written_out = [("aten::bmm", 8_000, {**placed, "calls": 24}), ("aten::div", 2_000, placed)]
+    written_out += [("aten::_softmax", 4_000, placed), ("aten::copy_", 2_000, {"calls": 17})]
+    save(store, "v2", ops=[mm, *written_out])
+    found = diff(store, "v1", "v2").explanation
+    assert [(one.removed, one.added) for one in found.renames] == [
+        ("aten::attention", "aten::bmm + aten::_softmax + aten::div")
+    ]
+    replaced, copied = found.contributions[:2]
+    assert (replaced.kind, replaced.delta_ns) == ("replacement", 8_000)
+    assert (copied.name, copied.delta_ns, copied.why) == ("aten::copy_", 1_000, "more calls")
