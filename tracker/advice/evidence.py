@@ -7,7 +7,7 @@ are of all ranks. Where the program marks ranges and no steps, the step is the r
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -275,12 +275,12 @@ class Evidence:
             found = self._answer(queries.api, by=("rank",), ranks=self.studied)
         return found
 
-    def calls_of(self, rank: int, names: Sequence[str], after: int = 0) -> tuple[float, float, list[Row]]:
-        """Calls of functions of the runtime and their ns, in a step of a rank, and the rows; of the steps after the
-        first `after` alone.
+    def calls_of(self, rank: int, is_meant: Callable[[str], bool], after: int = 0) -> tuple[float, float, list[Row]]:
+        """Return the calls of functions of the runtime whose names are meant and their ns, in a step of a rank, and the
+        rows; of the steps after the first `after` alone.
         """
         steps = sorted(row["step"] for row in self.steps.get(rank, ()))[after:]
-        rows = [row for row in self.api if row["rank"] == rank and row["name"] in names]
+        rows = [row for row in self.api if row["rank"] == rank and is_meant(row["name"])]
         rows = [row for row in rows if row.get("step") in steps] if after else rows
         count = (len(steps) if after else self.step_count(rank)) or 1
         calls, ns = (sum(row[name] or 0 for row in rows) / count for name in ("calls", "total_ns"))

@@ -10,12 +10,12 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracker.profile import I32, I64, PHASES, IdleCause, LaunchLevel
+from tracker.profile.runtime_names import allocates, collects_garbage, compiles, waits_for_device
 from tracker.timeline.aggregate import distinct
 from tracker.timeline.intervals import Spans
 from tracker.timeline.joined import Joined
 from tracker.timeline.keys import own_phases
 from tracker.timeline.nesting import NONE
-from tracker.timeline.runtime_names import allocates, collects_garbage, compiles, waits_for_device
 from tracker.timeline.tree import Tree, grow
 
 _NO_CALLS: Final = (LaunchLevel.FLOW, LaunchLevel.QUEUE, LaunchLevel.OS)

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from tracker.advice.rule import AdviceRule, Claim, Number, Remedy
 from tracker.profile import IdleCause
+from tracker.profile.runtime_names import allocates, waits_for_device
 
 if TYPE_CHECKING:
     from tracker.advice.evidence import Evidence, WorkPiece
@@ -24,15 +25,6 @@ _FEWEST_SYNCHRONISATIONS: Final = 4
 """Calls per step and rank; a loop that reads its loss and a profiler that ends the step make three."""
 _LAUNCH: Final = (
     "cudaLaunchKernel", "cuLaunchKernel", "hipLaunchKernel", "hipExtModuleLaunchKernel", "hipModuleLaunchKernel"
-)  # fmt: skip
-_ALLOCATE: Final = (
-    "cudaMalloc", "cudaFree", "cudaMallocAsync", "cudaFreeAsync", "hipMalloc", "hipFree",
-    "aclrtMalloc", "aclrtFree", "aclrtMallocPhysical", "aclrtFreePhysical",
-)  # fmt: skip
-_SYNCHRONISE: Final = (
-    "cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaEventSynchronize", "hipDeviceSynchronize",
-    "hipStreamSynchronize", "hipEventSynchronize", "aclrtSynchronizeDevice", "aclrtSynchronizeDeviceWithTimeout",
-    "aclrtSynchronizeStream", "aclrtSynchronizeStreamWithTimeout",
 )  # fmt: skip
 _COMPILE: Final = ("aclopCompileAndExecute", "aclopCompileAndExecuteV2", "opCompile")
 
@@ -62,7 +54,7 @@ def _launch_bound(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Cla
     claim = _idle(evidence, rank, IdleCause.OPERATOR, IdleCause.LAUNCH_LATENCY)
     if claim is None:
         return
-    count, ns, _ = evidence.calls_of(rank, _LAUNCH)
+    count, ns, _ = evidence.calls_of(rank, _LAUNCH.__contains__)
     calls = sum(piece.calls for piece in pieces)
     if not count or not calls:
         yield claim
@@ -77,7 +69,7 @@ def _launch_bound(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Cla
 
 
 def _synchronisation(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim]:
-    calls, ns, rows = evidence.calls_of(rank, _SYNCHRONISE)
+    calls, ns, rows = evidence.calls_of(rank, waits_for_device)
     reads = [Number(f"calls of {name}", count, "count") for name, count in evidence.op_calls(rank, _READS).items()][:2]
     if evidence.says_why_idle:
         claim = _idle(evidence, rank, IdleCause.SYNCHRONISATION, least=_SMALL)
@@ -104,7 +96,7 @@ def _synchronisation(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[
 
 def _compilation(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim]:
     # one calls the other
-    found = (evidence.calls_of(rank, (name,)) for name in _COMPILE)
+    found = (evidence.calls_of(rank, name.__eq__) for name in _COMPILE)
     calls, ns, _ = next((one for one in found if one[0]), (0.0, 0.0, []))
     if ns and ns >= _SMALL * evidence.step_ns:
         yield Claim(
@@ -115,7 +107,7 @@ def _compilation(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Clai
 
 
 def _allocation(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim]:
-    calls, ns, _ = evidence.calls_of(rank, _ALLOCATE, after=2)
+    calls, ns, _ = evidence.calls_of(rank, allocates, after=2)
     if ns and ns >= _SMALL * evidence.step_ns:
         idle = sum(evidence.idle_of(rank, IdleCause.ALLOCATION).values())
         yield Claim(
@@ -127,7 +119,7 @@ def _allocation(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim
 def _waits_for_host(evidence: Evidence, rank: int) -> float:
     """Return the idle time of a rank per step that calls of the host may be to blame for."""
     if evidence.says_why_idle:
-        return sum(evidence.idle_of(rank, IdleCause.OPERATOR, IdleCause.NO_OPERATOR, IdleCause.COMPILE).values())
+        return sum(evidence.idle_of(rank, IdleCause.OPERATOR, IdleCause.NO_OPERATOR).values())
     return evidence.idle_ns.get(rank, 0.0)
 
 
