@@ -259,22 +259,28 @@ def _host_idle_ns(joined: Joined, whole: Whole, chosen: Chosen) -> int | None:
     """Return the part of the idle time in which nothing that was launched waits; None where launches are not known."""
     if whole.host_idle is None:
         return None
-    spans, device, rows = chosen.spans, joined.events.device, chosen.device
-    if not chosen.is_step and len(rows):
-        # the idle time of a capture is that between the first and the last work of the device
-        spans = _one_span(int(device.start_ns[rows].min()), int(device.end_ns[rows].max()))
+    spans = chosen.spans
+    if not chosen.is_step and len(chosen.device):
+        # the idle time of a capture is that between the first and the last work, as its E2E
+        spans = _one_span(*_bounds_of_work(joined, whole, chosen))
     return intersect(spans, whole.host_idle).total_ns
 
 
 def _span_of_work(joined: Joined, whole: Whole, chosen: Chosen) -> int:
-    """Return the time from the first to the last work that was launched: of the device, and of collectives by the
-    host.
+    """Return the time from the first to the last work that was launched."""
+    first_ns, last_ns = _bounds_of_work(joined, whole, chosen)
+    return last_ns - first_ns
+
+
+def _bounds_of_work(joined: Joined, whole: Whole, chosen: Chosen) -> tuple[int, int]:
+    """Return the start of the first and the end of the last work that was launched: of the device, and of a capture
+    also of collectives by the host; (0, 0) without any.
     """
     device, calls = joined.events.device, whole.host_calls
     starts, ends = device.start_ns[chosen.device], device.end_ns[chosen.device]
     if len(calls) and not chosen.is_step:
         starts, ends = np.append(starts, calls.start_ns), np.append(ends, calls.end_ns)
-    return int(ends.max() - starts.min()) if len(starts) else 0
+    return (int(starts.min()), int(ends.max())) if len(starts) else (0, 0)
 
 
 def _inside_ns(calls: Spans, spans: Spans) -> int:
