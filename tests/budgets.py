@@ -9,7 +9,7 @@ CPU_SECONDS: Final = {
     "page": 39, "ranks": 8, "readers": 35, "real": 75, "regressions": 45, "reports": 36, "store": 60, "timeline": 17,
     "watch": 21,
     "test_api.py": 6, "test_at_once.py": 7, "test_docs.py": 9, "test_docs_commands.py": 48, "test_intake.py": 3,
-    "test_edits.py": 5, "test_house.py": 3, "test_layers.py": 3, "test_packing.py": 3, "test_registries.py": 6, "test_sidecar.py": 3,
-    "test_spooled.py": 3,
+    "test_edits.py": 5, "test_house.py": 3, "test_layers.py": 3, "test_packing.py": 3, "test_registries.py": 6,
+    "test_sidecar.py": 3, "test_spooled.py": 3,
 }  # fmt: skip
 """Measured on two quiet cores; what is not here may take 2."""
