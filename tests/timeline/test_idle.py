@@ -66,6 +66,16 @@ def test_each_part_of_a_gap_has_the_first_cause_that_applies():
     ]
 
 
+def test_idle_time_in_data_loading_is_one_number():
+    """The loader runs from 500 to 600; the call that launches the next kernel begins at 590 and ends at 596."""
+    made = busy_step()
+    made.annotation("enumerate(DataLoader)#Iter.__next__", 500, 600, phase="dataloader")
+    rows = times(made).built()
+    (waits,) = [ns for cause, ns in zip(rows.tables["idle"]["cause"], rows.tables["idle"]["ns"], strict=True)
+                if cause == "data loading"]  # fmt: skip
+    assert waits == rows.steps[0].breakdown.data_loading_idle_ns == 96 * US
+
+
 def test_waiting_in_an_operator_is_of_that_operator():
     made = busy_step()
     made.op("aten::item", 100, 150)

@@ -102,7 +102,12 @@ def breakdowns(joined: Joined, gaps: Gaps | None) -> tuple[Breakdown, tuple[Step
     every_event = np.arange(len(joined.step))
     unions = device_unions(joined, every_event) if joined.on_device else host_unions(joined)
     whole = Whole(
-        unions, loading, _idle_loading(joined, loading), _host_idle(joined, gaps), course, host_calls=host_calls(joined)
+        unions,
+        loading,
+        _idle_loading(joined, loading, gaps),
+        _host_idle(joined, gaps),
+        course,
+        host_calls=host_calls(joined),
     )
     capture = _one_span(joined.first_ns, joined.last_ns)
     everything = Chosen(every_event, np.arange(len(course.step)), np.arange(len(stated)), capture, is_step=False)
@@ -377,28 +382,16 @@ def _data_loading(joined: Joined) -> Spans | None:
     return union(ops.start_ns[loads], ops.end_ns[loads])
 
 
-def _idle_loading(joined: Joined, loading: Spans | None) -> Spans | None:
-    """Of the waits for the data loader those in which no stream of the device works for want of a launch.
+def _idle_loading(joined: Joined, loading: Spans | None, gaps: Gaps | None) -> Spans | None:
+    """Return when the device does nothing for want of a launch while the training loop waits for its data; None where
+    the gaps in its work are not known.
 
-    A gap counts up to the launch of what ends it: kernels that were launched before the loading have short gaps between
-    them, which a faster loader does not close. The first gap begins with the first step, not with the first work; after
-    the last work of the capture it is not known.
+    Where launches are known this is the idle time whose cause is data loading: a gap counts until something that was
+    launched waits. Gaps between kernels that were launched before the loading are none that a faster loader closes.
     """
-    extras, device = joined.events.extras, joined.events.device
-    unknown = extras.no_kernels or extras.no_copies or extras.no_collectives or extras.only_collectives
-    if loading is None or unknown or not joined.on_device:
+    if loading is None or gaps is None or not joined.on_device:
         return None
-    busy = union(device.start_ns, device.end_ns)
-    launched_ns = device.start_ns.copy()
-    linked = joined.launch >= 0
-    launched_ns[linked] = joined.events.launches.start_ns[joined.launch[linked]]
-    works = device.end_ns > device.start_ns
-    order = np.lexsort((launched_ns[works], device.start_ns[works]))
-    markers = joined.events.markers
-    begun_ns = markers.start_ns.min() if len(markers) else joined.first_ns
-    opened_ns = np.concatenate([np.minimum(busy.start_ns[:1], begun_ns), busy.end_ns[:-1]])
-    first = np.searchsorted(device.start_ns[works][order], busy.start_ns, side="left")
-    return intersect(loading, union(opened_ns, np.clip(launched_ns[works][order][first], opened_ns, busy.start_ns)))
+    return intersect(loading, union(gaps.start_ns, gaps.launched_ns))
 
 
 def _host_idle(joined: Joined, gaps: Gaps | None) -> Spans | None:
