@@ -5,11 +5,26 @@ from __future__ import annotations
 import pytest
 
 from tests.advice.made import CPU, MI300X, MS, NPU, V100, advise, kernel, only, op, rules
+from tracker.advice.rule import Platform
 from tracker.advice.rules import RULES
 from tracker.profile import Device
 
 BUSY = {"compute": 60, "idle": 0}
-PLACES = ("", "tf32", "16 bits", "dp", "tp", "pp", "mm", "matmulv3", "convolution_backward", "flash_attention")
+PLACES = (
+    "",
+    "tf32",
+    "bf16",
+    "fp16",
+    "dp all_reduce",
+    "tp all_gather",
+    "ep all_to_all",
+    "pp send",
+    "default broadcast",
+    "mm",
+    "matmulv3",
+    "convolution_backward",
+    "flash_attention",
+)
 
 
 @pytest.mark.parametrize(("vendor", "framework", "wrong"), [
@@ -20,15 +35,17 @@ PLACES = ("", "tf32", "16 bits", "dp", "tp", "pp", "mm", "matmulv3", "convolutio
     ("cpu", "torch", ("cuda", "torch_npu", "torch.npu", "nccl")),
 ])  # fmt: skip
 def test_no_remedy_is_for_another_vendor_or_framework(vendor, framework, wrong):
-    texts = {text for rule in RULES for place in PLACES for text in rule.remedies_on(vendor, framework, place)}
+    texts = {
+        text for rule in RULES for place in PLACES for text in rule.remedies_on(Platform(vendor, framework), place)
+    }
     assert {text for text in texts for word in wrong if word in text.lower()} == set()
 
 
 def test_a_slow_operator_gets_the_remedy_of_its_kind():
     (slow,) = [rule for rule in RULES if rule.id == "K16"]
-    assert slow.remedies_on("amd", "torch", "addmm") == ("PYTORCH_TUNABLEOP_ENABLED=1, hipBLASLt",)
-    assert slow.remedies_on("amd", "torch", "convolution_backward") == ("torch.backends.cudnn.benchmark=True",)
-    assert slow.remedies_on("nvidia", "torch", "_flash_attention_forward") == (
+    assert slow.remedies_on(Platform("amd"), "addmm") == ("PYTORCH_TUNABLEOP_ENABLED=1, hipBLASLt",)
+    assert slow.remedies_on(Platform("amd"), "convolution_backward") == ("torch.backends.cudnn.benchmark=True",)
+    assert slow.remedies_on(Platform("nvidia"), "_flash_attention_forward") == (
         "another backend with torch.nn.attention.sdpa_kernel",
     )
 
@@ -36,14 +53,16 @@ def test_a_slow_operator_gets_the_remedy_of_its_kind():
 def test_a_device_without_tf32_gets_no_remedy_of_tf32(memory_store):
     conv = kernel(op("aten::cudnn_convolution", (32, 64, 56, 56), types="float"), 40, category="convolution_forward")
     found = advise(memory_store, times=BUSY, kernels=[conv], device=V100)
-    assert only(found, "K2").remedies == ("torch.autocast with bfloat16, or float16 on a V100",)
+    assert only(found, "K2").remedies == (
+        "torch.autocast with float16 and a GradScaler: this device has no fast bfloat16",
+    )
 
 
 def test_exposed_communication_gets_the_remedy_of_its_role(memory_store):
     call = ("all_reduce", 40 * MS, {"bytes": 64_000_000, "exposed_wait_ns": 0, "group_role": "tp"})
     found = advise(memory_store, times={"compute": 60, "exposed_communication": 40}, communication=[call])
-    assert only(found, "N1").title == "exposed communication of tp"
-    assert [text[:17] for text in only(found, "N1").remedies] == ["sequence parallel"]
+    assert only(found, "N1").title == "exposed all_reduce of tp"
+    assert [text[:17] for text in only(found, "N1").remedies] == ["sequence parallel", "issue it earlier,"]
 
 
 def test_an_unknown_device_gets_what_holds_for_every_gpu(memory_store):

@@ -17,7 +17,8 @@ _FLOPS_OF_A_CORE: Final = 8192
 
 class Peaks(Struct, frozen=True):
     """`half`, `tf32`, `fp32`, `byte`: dense TFLOP/s with numbers of 16 bits, of tf32, 32 bits and 8 bits; None: not
-    known, or not offered. `source`: where the numbers stand.
+    known, or not offered. `is_without_bf16`: of 16 bits the matrix units take fp16 alone. `source`: where the numbers
+    stand.
     """
 
     model: str
@@ -28,6 +29,7 @@ class Peaks(Struct, frozen=True):
     byte: float | None = None
     memory_gb_per_s: float | None = None
     memory_gib: float | None = None
+    is_without_bf16: bool = False
 
     def tflops(self, kind: str) -> float | None:
         """TFLOP/s with numbers of a kind: half, tf32, fp32 or byte; None of any other."""

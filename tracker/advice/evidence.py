@@ -6,6 +6,7 @@ are of all ranks. Where the program marks ranges and no steps, the step is the r
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
@@ -16,6 +17,7 @@ from msgspec import Struct
 
 from tracker.advice.devices import Peaks, device_of
 from tracker.advice.roofline import Roofline
+from tracker.advice.rule import Platform
 from tracker.advice.shapes import Shape, first_number, largest_of, shapes_of
 from tracker.detect.stages import TIMES, Stage, stages_of
 from tracker.profile import NOT_LISTED, NOT_LISTED_COLLECTIVES, IdleCause
@@ -30,10 +32,17 @@ _TIMES: Final = (
     "duration_ns", "whole_ns", "compute_ns", "exposed_communication_ns", "exposed_copy_ns", "idle_ns",
     "host_idle_ns", "data_loading_ns", "data_loading_idle_ns", "peak_allocated_bytes", "peak_reserved_bytes",
 )  # fmt: skip
+_OF_COLLECTIVES: Final = ("calls", "bytes", "exposed_ns", "wait_ns")
 _MICROBATCHES: Final = ("microbatches", "num_microbatches", "num_micro_batches", "micro_batches")
 _NO_WORK: Final = ("communication", "memset", NOT_LISTED, NOT_LISTED_COLLECTIVES)
 _VENDORS: Final = (("nvidia", "nvidia"), ("amd", "amd"), ("huawei", "ascend"))
 _FRAMEWORKS: Final = (("paddle", "paddle"), ("mindspore", "mindspore"), ("torch", "torch"), ("ascend", "torch"))
+_NUMBERS: Final = re.compile(r"\d+")
+_OLD_OPS: Final = (
+    "cudnn_convolution_backward_input", "cudnn_convolution_backward_weight", "mkldnn_convolution_backward_input"
+)  # fmt: skip
+_OLD_VERSION: Final = (1, 10)
+"""PyTorch 1.11 put the gradients of a convolution into one operator, convolution_backward."""
 _KERNELS_OF: Final = (("Default/", "mindspore"), ("phi::", "paddle"))
 """Part of the names of a framework's kernels, for profiles that do not name the framework."""
 
@@ -310,6 +319,27 @@ class Evidence:
         return found
 
     @cached_property
+    def collectives(self) -> dict[tuple[str, str], dict[int, Row]]:
+        """Communication per step as `roles` has it, by role and kind of the collective, and by rank: calls, bytes,
+        exposed_ns, never more than the rank has, wait_ns.
+        """
+        found: dict[tuple[str, str], dict[int, Row]] = {}
+        for rank, rows in self.communication.items():
+            for row in rows:
+                key = (row["group_role"] or "unknown", row["kind"] or "unknown")
+                own = found.setdefault(key, {}).setdefault(rank, dict.fromkeys(_OF_COLLECTIVES, 0.0))
+                for name in _OF_COLLECTIVES:
+                    value = row["exposed_wait_ns" if name == "wait_ns" else name]
+                    is_known = value is not None and own[name] is not None
+                    own[name] = own[name] + value / self.step_count(rank) if is_known else None
+        for ranks in found.values():
+            for rank, own in ranks.items():
+                stated = self.ranks[rank]["exposed_communication_ns"]
+                if own["exposed_ns"] is not None and stated is not None:  # calls may run at the same time
+                    own["exposed_ns"] = min(own["exposed_ns"], stated)
+        return found
+
+    @cached_property
     def communication(self) -> dict[int, list[Row]]:
         """The collectives inside the steps of each rank, over all steps, as `queries.communication` has them."""
         return _by_rank(self._answer(queries.communication, by=("rank",), in_steps=True))
@@ -341,6 +371,15 @@ class Evidence:
         stated = next((ours for name, ours in _FRAMEWORKS if name in named), "")
         names = "" if stated else " ".join(piece.name for piece in self.pieces)
         return stated or next((ours for part, ours in _KERNELS_OF if part in names), "torch")
+
+    @cached_property
+    def platform(self) -> Platform:
+        """Whom remedies are for. Where no version is stated, an operator that only old versions have says so."""
+        stated = _NUMBERS.findall(self.facts.get(f"{self.framework}_version", ""))
+        version = tuple(int(part) for part in stated[:2])
+        if not version and any(piece.plain_op in _OLD_OPS for piece in self.pieces):
+            version = _OLD_VERSION
+        return Platform(self.vendor, self.framework, version)
 
     @cached_property
     def _idle_rows(self) -> list[Row]:

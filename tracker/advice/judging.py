@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from tracker.advice import gains
 from tracker.advice.evidence import Evidence
+from tracker.advice.rule import LEAST_SHARE, Platform
 from tracker.advice.rules import FAMILIES as RULES_OF
 from tracker.advice.rules import RULES
 from tracker.profile import remedies
@@ -19,9 +20,10 @@ if TYPE_CHECKING:
     from tracker.advice.rule import AdviceRule, Claim
     from tracker.store import Store
 
-LEAST_SHARE: Final = 0.01
+    _Found = tuple[str, AdviceRule, Claim]
+
 LEAST_NS: Final = 100_000
-"""Advice below 1 % of the step or 0.1 ms is not shown unless asked for: msprof-analyze takes 1 %, TraceLens 0.5 %."""
+"""Advice below 0.1 ms, or below the share of the step that its rule names, is not shown unless asked for."""
 _HIGH: Final = 0.05
 _CAPTURED: Final = 0.01
 _CLAIMS: Final = 20
@@ -29,8 +31,8 @@ _CLAIMS: Final = 20
 
 class RunAdvice(Struct, frozen=True, kw_only=True):
     """What the rules say of one run: `items`, the largest gain first; `together_ns`: what all of them can give at most;
-    `missing`: what cannot be judged, and why; `efficiency`, `use`: see `results.Advised`. `vendor`, `framework`: whom
-    the remedies are for.
+    `missing`: what cannot be judged, and why; `efficiency`, `use`: see `results.Advised`. `vendor`, `framework`,
+    `framework_version`: whom the remedies are for.
     """
 
     step_ns: float
@@ -40,6 +42,7 @@ class RunAdvice(Struct, frozen=True, kw_only=True):
     use: dict[str, float | str | bool | None] = {}
     vendor: str = ""
     framework: str = ""
+    framework_version: tuple[int, ...] = ()
     efficiency: tuple[dict[str, Any], ...] = ()
 
 
@@ -50,7 +53,7 @@ def of_run(store: Store, run_id: int, microbatches: int | None = None) -> RunAdv
     if not evidence.step_ns or _is_empty(evidence):
         return RunAdvice(step_ns=evidence.step_ns, missing=missing)
     found = list(_found(evidence))
-    items = [_advice(evidence, family, rule, claim) for family, rule, claim in found]
+    items = list(_parted(evidence, found))
     items.sort(key=lambda item: (-(item.gain_ns or 0.0), not item.is_shown, item.rule, item.place))
     return RunAdvice(
         step_ns=evidence.step_ns,
@@ -60,21 +63,42 @@ def of_run(store: Store, run_id: int, microbatches: int | None = None) -> RunAdv
         use=evidence.roofline.use,
         vendor=evidence.vendor,
         framework=evidence.framework,
+        framework_version=evidence.platform.version,
         efficiency=tuple(evidence.roofline.rows),
     )
 
 
-def _found(evidence: Evidence) -> Iterator[tuple[str, AdviceRule, Claim]]:
+def _found(evidence: Evidence) -> Iterator[_Found]:
     """The claims for which there is a remedy, with their rules and families, in the order of the rules."""
     taken: set[int] = set()
     for family, rules in RULES_OF.items():
         for rule in rules:
             for claim in () if rule.on_devices and not evidence.is_device else _claims(rule, evidence, taken):
-                if rule.remedies_on(evidence.vendor, evidence.framework, claim.place):
-                    evidence.fired.add(rule.id)
+                if rule.remedies_on(evidence.platform, claim.place):
+                    gain = gains.gain_ns(evidence, claim)
+                    if claim.resource == "none" or is_worth(gain, evidence.step_ns, rule.shown_from):
+                        evidence.fired.add(rule.id)
                     yield family, rule, claim
                     if rule.takes:
                         taken.update(claim.cells)
+
+
+def _parted(evidence: Evidence, found: Sequence[_Found]) -> Iterator[Advice]:
+    """The pieces of advice, each with what no other one has claimed: of pieces of work the largest claim goes first, of
+    other time that of the first rule. A claim of which nothing is left is left out.
+    """
+    claimed = gains.Claimed(evidence)
+
+    def order_of_work(one: _Found) -> tuple[bool, float]:
+        _, rule, claim = one
+        return rule.is_general, -gains.local_ns(evidence, claim)
+
+    order = [one for one in found if one[2].resource != "work"]
+    order += sorted((one for one in found if one[2].resource == "work"), key=order_of_work)
+    for family, rule, claim in order:
+        rest, others = claimed.take_rest(rule.id, claim)
+        if claim.resource == "none" or gains.local_ns(evidence, rest) > 0:
+            yield _advice(evidence, family, rule, claim, rest, others)
 
 
 def _claims(rule: AdviceRule, evidence: Evidence, taken: Collection[int]) -> Iterator[Claim]:
@@ -86,15 +110,19 @@ def _claims(rule: AdviceRule, evidence: Evidence, taken: Collection[int]) -> Ite
             yield replace(claim, rank=rank)
 
 
-def _advice(evidence: Evidence, family: str, rule: AdviceRule, claim: Claim) -> Advice:
+def _advice(
+    evidence: Evidence, family: str, rule: AdviceRule, claim: Claim, rest: Claim, others: Mapping[str, float]
+) -> Advice:
+    """The piece of advice of a claim. rest: what of it is left to win; others: what which rule has claimed of it."""
     has_time, confidence = claim.resource != "none", claim.confidence or rule.confidence
-    local, gain = gains.local_ns(evidence, claim), gains.gain_ns(evidence, claim)
-    share = gain / evidence.step_ns
+    local, gain = gains.local_ns(evidence, rest), gains.gain_ns(evidence, rest)
+    whole_ns = claim.whole_ns or evidence.step_ns
+    share = gain / whole_ns
     pieces = [evidence.pieces[at] for at in claim.cells]
     sums: dict[tuple[str, str], float] = {}
     for piece in pieces:
         key = (piece.op if piece.is_named else piece.name, piece.op_text or piece.text)
-        sums[key] = sums.get(key, 0.0) + min(max(claim.cells[piece.at], 0.0), piece.ns)
+        sums[key] = sums.get(key, 0.0) + min(max(rest.cells[piece.at], 0.0), piece.ns)
     claims = sorted(sums.items(), key=lambda pair: (-pair[1], pair[0]))[:_CLAIMS]
     longest = max(pieces, key=lambda piece: piece.ns, default=None)
     numbers = (
@@ -104,27 +132,33 @@ def _advice(evidence: Evidence, family: str, rule: AdviceRule, claim: Claim) -> 
     return Advice(
         rule=rule.id, family=family, title=claim.title or rule.title, place=claim.place,
         severity=severity(share) if has_time else "low", confidence=confidence, bound=rule.bound,
-        is_shown=is_worth(gain, evidence.step_ns) if has_time else confidence != "hint",
+        is_shown=is_worth(gain, whole_ns, rule.shown_from) if has_time else confidence != "hint",
         rank=claim.rank if len(evidence.ranks) > 1 else None,
         stage=None if claim.rank is None else evidence.ranks[claim.rank]["stage"],
         op=longest.op if longest and longest.is_named else None, module=longest.module or None if longest else None,
         kernel=longest.name if longest else None, role=claim.role or None, variable=claim.variable or None,
         local_ns=local if has_time else None, gain_ns=gain if has_time else None,
-        gain_share=share if has_time else None, numbers=(*numbers, *claim.numbers),
+        gain_share=share if has_time else None, numbers=(*numbers, *claim.numbers, *_shared(others)),
         claims=tuple(Claimed(op, shapes, ns) for (op, shapes), ns in claims),
     )  # fmt: skip
 
 
-def is_worth(gain_ns: float, step_ns: float) -> bool:
+def _shared(others: Mapping[str, float]) -> list[Number]:
+    """What other rules have claimed of a claim."""
+    return [Number(f"already claimed by {rule}", ns) for rule, ns in others.items() if ns >= LEAST_NS]
+
+
+def is_worth(gain_ns: float, step_ns: float, least_share: float = LEAST_SHARE) -> bool:
     """Whether so much time of a step is worth advice that nobody asked for."""
-    return gain_ns >= max(LEAST_NS, LEAST_SHARE * step_ns)
+    return gain_ns >= max(LEAST_NS, least_share * step_ns)
 
 
 def with_remedies(found: RunAdvice) -> RunAdvice:
     """The advice with its remedies, those of its vendor and framework first. Rules hold them, stored rows do not."""
     rules = {rule.id: rule for rule in RULES}
+    platform = Platform(found.vendor, found.framework, found.framework_version)
     items = [
-        replace(item, remedies=rules[item.rule].remedies_on(found.vendor, found.framework, item.place))
+        replace(item, remedies=rules[item.rule].remedies_on(platform, item.place))
         for item in found.items
         if item.rule in rules
     ]  # fmt: skip

@@ -7,16 +7,21 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import Struct
 
+from tracker.profile import IdleCause
 from tracker.results import Number
 
 if TYPE_CHECKING:
     from tracker.advice.evidence import Evidence, WorkPiece
 
 __all__ = ["BOUNDS", "AdviceRule", "Claim", "Number", "Remedy", "share_of"]
-Resource = Literal["work", "idle", "loading", "copies", "communication", "pipeline", "bubble", "rank", "none"]
+Resource = Literal[
+    "work", "idle", "loading", "copies", "communication", "waiting", "pipeline", "bubble", "rank", "none"
+]
 Bound = Literal["exposed", "roofline", "precision", "calls", "what-if", "bytes", "none"]
 Confidence = Literal["certain", "likely", "hint"]
 
+LEAST_SHARE: Final = 0.01
+"""Of the step: advice below it is not shown unless asked for. msprof-analyze takes 1 %, TraceLens 0.5 %."""
 BOUNDS: Final[Mapping[str, str]] = {
     "exposed": "the time in which nothing else ran",
     "roofline": "what the work takes longer than the larger of FLOPs by peak and bytes by bandwidth",
@@ -31,32 +36,57 @@ _VENDORS: Final = frozenset(("nvidia", "amd", "ascend", "cpu"))
 _FRAMEWORKS: Final = frozenset(("torch", "paddle", "mindspore"))
 
 
+class Platform(Struct, frozen=True):
+    """Whom remedies are for. `vendor`: nvidia, amd, ascend, cpu, or "" of an unknown one; `framework`: torch, paddle or
+    mindspore; `version`: of the framework, (2, 6), or () where the profile does not say.
+    """
+
+    vendor: str = ""
+    framework: str = "torch"
+    version: tuple[int, ...] = ()
+
+
 class Remedy(Struct, frozen=True):
     """What to change. `on`: what it is for, empty: all. Of the vendors (nvidia, amd, ascend, cpu) that it names one
     must be that of the device (of an unknown one both nvidia and amd), of the frameworks (torch, paddle, mindspore)
     that of the run, and of other words one must be part of the place of the advice: `conv` of K16, `dp` of N1.
+    `kinds`: of these collectives one must be part of the place as well. `since`, `until`: the versions of the framework
+    that it is for, the last one not: (2, 0). Where the version is not known, it is taken for a new one.
     """
 
     text: str
     on: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    since: tuple[int, ...] = ()
+    until: tuple[int, ...] = ()
 
-    def fits(self, vendor: str, framework: str, place: str) -> bool:
+    def fits(self, platform: Platform, place: str) -> bool:
         """Whether it is for such advice."""
         named = frozenset(self.on)
         parts = named - _VENDORS - _FRAMEWORKS
+        vendors = {platform.vendor} if platform.vendor else {"nvidia", "amd"}
         return (
-            (named >= {*([vendor] if vendor else ("nvidia", "amd"))} or not named & _VENDORS)
-            and (framework in named or not named & _FRAMEWORKS)
+            (named >= vendors or not named & _VENDORS)
+            and (platform.framework in named or not named & _FRAMEWORKS)
             and (not parts or any(part in place for part in parts))
+            and (not self.kinds or any(kind in place for kind in self.kinds))
+            and self._is_of_version(platform.version)
         )
+
+    def _is_of_version(self, version: tuple[int, ...]) -> bool:
+        if not version:
+            return not self.until
+        return version >= self.since and (not self.until or version < self.until)
 
 
 class Claim(Struct, frozen=True, kw_only=True):
     """Time that a rule says may be won, per step.
 
     `resource`: of what. Of `work`, `cells`: number of a piece -> ns of it; of others `ns`, of the rank that loses most;
-    `none`: no time. `rank`: whose rows these are; `place`: what tells it from other claims of the rule; `title`,
-    `confidence`: where they differ from those of the rule.
+    `none`: no time. `role`, `kind`: of communication, the role of its groups and the kind of its collectives. `causes`:
+    of idle time those that it is of, where the source says why the device idles. `rank`: whose rows these are; `place`:
+    what tells it from other claims of the rule; `title`, `confidence`: where they differ from those of the rule.
+    `whole_ns`: what it is a part of, where that is not the step of the run.
     """
 
     resource: Resource = "work"
@@ -66,9 +96,12 @@ class Claim(Struct, frozen=True, kw_only=True):
     ns: float = 0.0
     numbers: tuple[Number, ...] = ()
     role: str = ""
+    kind: str = ""
     variable: str = ""
     title: str = ""
     confidence: Confidence | None = None
+    causes: tuple[IdleCause, ...] = ()
+    whole_ns: float | None = None
 
 
 def share_of(pieces: Sequence[WorkPiece], share: float = 1.0) -> dict[int, float]:
@@ -82,6 +115,9 @@ class AdviceRule(Struct, frozen=True, kw_only=True):
 
     `fires`: the condition in words; `takes`: whether its pieces are explained by it, so that none after it gets them;
     `on_devices`: whether it says nothing of a timeline of the host. `sources`: where condition and remedies are from.
+    `shown_from`: of the step, what a claim must win to be shown where not all is asked for; a claim itself grows from
+    0, so that no limit hides most of a step. `is_general`: whether any rule that claims the same work says more.
+
     A claim for which no remedy fits is no advice.
     """
 
@@ -96,9 +132,11 @@ class AdviceRule(Struct, frozen=True, kw_only=True):
     in_rank: Callable[[Evidence, int, Sequence[WorkPiece]], Iterable[Claim]] | None = None
     takes: bool = False
     on_devices: bool = False
+    shown_from: float = LEAST_SHARE
+    is_general: bool = False
 
-    def remedies_on(self, vendor: str, framework: str, place: str) -> tuple[str, ...]:
+    def remedies_on(self, platform: Platform, place: str) -> tuple[str, ...]:
         """The remedies that fit: those for the vendor, for the framework, for all."""
-        fitting = [remedy for remedy in self.remedies if remedy.fits(vendor, framework, place)]
-        order = sorted(fitting, key=lambda remedy: (vendor not in remedy.on, not remedy.on))
+        fitting = [remedy for remedy in self.remedies if remedy.fits(platform, place)]
+        order = sorted(fitting, key=lambda remedy: (platform.vendor not in remedy.on, not remedy.on))
         return tuple(remedy.text for remedy in order)

@@ -19,5 +19,5 @@ FAMILIES: Final[Mapping[str, tuple[AdviceRule, ...]]] = {
 }
 """Word of `--only` -> its rules."""
 RULES: Final = tuple(rule for rules in FAMILIES.values() for rule in rules)
-RULE_VERSION: Final = 3
+RULE_VERSION: Final = 4
 """Raised whenever a rule gives other numbers: stored advice is made again."""

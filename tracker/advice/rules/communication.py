@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
 from tracker.advice.rule import AdviceRule, Claim, Number, Remedy
@@ -10,103 +11,145 @@ from tracker.advice.rule import AdviceRule, Claim, Number, Remedy
 if TYPE_CHECKING:
     from tracker.advice.evidence import Evidence
 
-_EXPOSED: Final = 0.10
-_SMALL: Final = 0.01
 _LITTLE: Final = 1024
 """Payload of a call, in bytes, that is a number and not work."""
+_PARTS: Final = (
+    ("data_loading_ns", "its data loading"), ("compute_ns", "its compute"), ("exposed_copy_ns", "its exposed copies"),
+    ("idle_ns", "its time in which nothing runs"),
+)  # fmt: skip
 _WHOLE: Final = ("default", "default_pg", "world", "mp", "unknown")
 _BUCKETS: Final = ("dp", "default", "world", "unknown")
 """Part of the role of a group whose calls carry gradients, which buckets put together."""
+_IN_BUCKETS: Final = ("all_reduce", "reduce_scatter", "all_gather", "broadcast")
 _RETRANSMISSION_NS: Final = 4e9
 _LARGE: Final = {"RDMA": 1e6}
 _LARGE_ELSEWHERE: Final = 16e6
-_SMALL_BYTES: Final = 0.2
+_MANY: Final = 10
+"""Calls in a step that a title counts."""
 
 
 def _exposed(evidence: Evidence) -> Iterator[Claim]:
-    for role, rank, row in _worst(evidence):
+    for role, kind, rank, row in _worst(evidence):
         exposed, wait = row["exposed_ns"], row["wait_ns"]
-        if exposed < _EXPOSED * evidence.step_ns or (wait or 0.0) >= exposed / 2:
-            continue
         numbers = [Number("exposed", exposed), Number("calls", row["calls"], "count")]
         unknown = Number("waiting for other ranks", "not known, not all ranks of the groups are captured", "text")
         numbers.append(unknown if wait is None else Number("of it waiting for other ranks", wait))
-        small = _small_share(evidence, role, rank)
-        numbers += [Number("of the bytes in small transfers", small, "share")] if small else []
-        yield _claim(role, rank, exposed - (wait or 0.0), numbers, f"exposed communication{_of(role)}",
+        yield _claim(role, kind, rank, exposed - (wait or 0.0), numbers, f"exposed {kind}{_of(role)}",
                      "likely" if wait is None else None)  # fmt: skip
 
 
-def _claim(role: str, rank: int, ns: float, numbers: list[Number], title: str = "", confidence: Any = None) -> Claim:
-    return Claim(resource="communication", rank=rank, role=role, place=role, ns=ns, numbers=tuple(numbers),
-                 title=title, confidence=confidence)  # fmt: skip
+def _claim(
+    role: str, kind: str, rank: int, ns: float, numbers: list[Number], title: str = "", confidence: Any = None
+) -> Claim:
+    return Claim(resource="communication", rank=rank, role=role, kind=kind, place=f"{role} {kind}", ns=ns,
+                 numbers=tuple(numbers), title=title, confidence=confidence)  # fmt: skip
 
 
 def _of(role: str) -> str:
     return "" if role == "unknown" else f" of {'the default group' if role.startswith('default') else role}"
 
 
-def _worst(evidence: Evidence) -> Iterator[tuple[str, int, dict[str, Any]]]:
-    """Of each role the rank in which most is exposed beyond waiting."""
-    for role, ranks in evidence.roles.items():
+def _worst(evidence: Evidence) -> Iterator[tuple[str, str, int, dict[str, Any]]]:
+    """Of each role and kind of collective the rank in which most is exposed beyond waiting, where any is."""
+    for (role, kind), ranks in evidence.collectives.items():
         known = {rank: row for rank, row in ranks.items() if row["exposed_ns"] is not None}
-        if known:
-            rank = max(known, key=lambda one: (known[one]["exposed_ns"] - (known[one]["wait_ns"] or 0.0), -one))
-            yield role, rank, known[rank]
+        if not known:
+            continue
+        rank = max(known, key=lambda one: (known[one]["exposed_ns"] - (known[one]["wait_ns"] or 0.0), -one))
+        if known[rank]["exposed_ns"] > (known[rank]["wait_ns"] or 0.0):
+            yield role, kind, rank, known[rank]
 
 
 def _waiting(evidence: Evidence) -> Iterator[Claim]:
-    sums: dict[int, list[float]] = {}
+    """The rank that waits longest in exposed collectives, and who it waits for."""
+    waits: dict[int, float] = {}
     for ranks in evidence.roles.values():
         for rank, row in ranks.items():
             if row["exposed_ns"] is not None and row["wait_ns"] is not None:
-                own = sums.setdefault(rank, [0.0, 0.0])
-                own[0], own[1] = own[0] + row["exposed_ns"], own[1] + row["wait_ns"]
-    found = [(wait, exposed, -rank) for rank, (exposed, wait) in sums.items() if wait >= exposed / 2]
-    wait, exposed, rank = max(found, default=(0.0, 0.0, 0))
-    if exposed and exposed >= _EXPOSED * evidence.step_ns:
-        numbers = (Number("exposed", exposed), Number("of it waiting for other ranks", wait))
-        yield Claim(resource="none", rank=-rank, numbers=numbers)
+                waits[rank] = waits.get(rank, 0.0) + row["wait_ns"]
+    wait, rank = max(((ns, -rank) for rank, ns in waits.items()), default=(0.0, 0))
+    if not wait:
+        return
+    rank = -rank
+    exposed = evidence.ranks[rank]["exposed_communication_ns"]
+    numbers = [Number("exposed", exposed)] if exposed is not None else []
+    numbers.append(Number("of it waiting for other ranks", wait))
+    if len({row["stage"] for row in evidence.ranks.values()}) > 1:
+        # stages of a pipeline wait for each other in any case
+        yield Claim(resource="none", rank=rank, numbers=tuple(numbers))
+        return
+    last, *others = sorted(waits, key=lambda one: (waits[one], one))
+    late = waits[others[0]] - waits[last] if others else 0.0
+    title = ""
+    if late >= wait / 2:
+        title = f"rank {last} comes late, and the others wait for it"
+        numbers += [Number(f"rank {last} comes behind the next one by", late), *_why_late(evidence, last)]
+    yield Claim(resource="waiting", rank=rank, ns=wait, numbers=tuple(numbers), title=title)
+
+
+def _why_late(evidence: Evidence, rank: int) -> Iterator[Number]:
+    """In what a rank takes longer than the others do in the median: the part that is most longer."""
+    found: list[tuple[float, str]] = []
+    for name, words in _PARTS:
+        others = [row[name] for other, row in evidence.ranks.items() if other != rank and row[name] is not None]
+        if others and evidence.ranks[rank][name] is not None:
+            found.append((evidence.ranks[rank][name] - median(others), words))
+    more, words = max(found, default=(0.0, ""))
+    if more > 0:
+        yield Number(f"{words}, more than that of the others", more)
 
 
 def _small_calls(evidence: Evidence) -> Iterator[Claim]:
-    """Packets or calls that are too small for their link, where `_exposed` does not say so already."""
-    for role, rank, row in _worst(evidence):
-        wait = row["wait_ns"] or 0.0
-        exposed, share = row["exposed_ns"] - wait, _small_share(evidence, role, rank)
-        is_covered = row["exposed_ns"] >= _EXPOSED * evidence.step_ns and wait < row["exposed_ns"] / 2
-        if share and exposed >= _SMALL * evidence.step_ns and not is_covered:
-            # a call of the best size takes nothing less than its bytes: what the rest could win is at most all of it
-            numbers = [Number("of the bytes in small transfers", share, "share"), Number("exposed", exposed)]
-            yield _claim(role, rank, exposed * share, numbers, f"small transfers{_of(role)}")
+    """Calls and packets that are too small for their link, and that buckets could put together.
 
-
-def _small_share(evidence: Evidence, role: str, rank: int) -> float:
-    """The share of the bytes of a role that moves in packets or calls too small for their link; 0.0 where that is
-    little, where buckets could not put them together, and where a step moves too few bytes for one that is not small.
+    What the calls could win that a step could do without is at most their part of what is exposed.
     """
-    if not any(word in role for word in _BUCKETS):
-        return 0.0
-    own = [row for row in evidence.communication.get(rank, ()) if (row["group_role"] or "unknown") == role]
-    sizes: list[tuple[float, float, str]] = [
-        (row["packet_bytes"], row["bytes"] or 0.0, row["transport"]) for row in evidence.links.get(rank, ())
-        if row["group_role"] in (role, "") and row["source_rank"] is None and row["packet_bytes"] is not None
-    ] or [(row["bytes"] / row["calls"], row["bytes"], "") for row in own if row["bytes"] and row["calls"]]  # fmt: skip
+    for role, kind, rank, row in _worst(evidence):
+        share, calls, enough = _small_share(evidence, role, kind, rank)
+        if share:
+            exposed = row["exposed_ns"] - (row["wait_ns"] or 0.0)
+            numbers = [
+                Number("calls", calls, "count"), Number("as many as hold the same bytes", enough, "count"),
+                Number("of the bytes in small transfers", share, "share"), Number("exposed", exposed),
+            ]  # fmt: skip
+            many = f"{calls:,.0f} small calls of {kind} a step" if calls >= _MANY else "small transfers"
+            title = f"{many}{_of(role)}"
+            yield _claim(role, kind, rank, exposed * share * (1 - enough / calls), numbers, title)
+
+
+def _small_share(evidence: Evidence, role: str, kind: str, rank: int) -> tuple[float, float, float]:
+    """The share of the bytes of such collectives that moves in packets or calls too small for their link, how many of
+    them a step has, and how many of the size of the link would hold the same bytes, one at least; 0.0 of what buckets
+    do not put together, and where one call is enough.
+    """
+    if kind not in _IN_BUCKETS or not any(word in role for word in _BUCKETS):
+        return 0.0, 0.0, 0.0
+    own = [row for row in evidence.communication.get(rank, ())
+           if (row["group_role"] or "unknown", row["kind"] or "unknown") == (role, kind)]  # fmt: skip
+    packets = [row for row in evidence.links.get(rank, ())
+               if row["group_role"] in (role, "") and row["kind"] in (kind, "") and row["source_rank"] is None
+               and row["packet_bytes"] is not None]  # fmt: skip
+    sizes: list[tuple[float, float, str]]
+    sizes = [(row["packet_bytes"], row["bytes"] or 0.0, row["transport"]) for row in packets]
+    if not sizes:
+        sizes = [(row["bytes"] / row["calls"], row["bytes"], "") for row in own if row["bytes"] and row["calls"]]
     moved = sum(size for _, size, _ in sizes)
-    small = sum(size for each, size, transport in sizes if each < _LARGE.get(transport, _LARGE_ELSEWHERE))
-    least = min((_LARGE.get(transport, _LARGE_ELSEWHERE) for *_, transport in sizes), default=0.0)
-    is_much = moved >= least * evidence.step_count(rank) and small > _SMALL_BYTES * moved
-    return small / moved if is_much and moved else 0.0
+    small = [(each, size, _LARGE.get(transport, _LARGE_ELSEWHERE)) for each, size, transport in sizes
+             if 0 < each < _LARGE.get(transport, _LARGE_ELSEWHERE)]  # fmt: skip
+    steps = evidence.step_count(rank)
+    calls = sum(size / each for each, size, _ in small) / steps
+    enough = max(1.0, sum(size / large for _, size, large in small) / steps)
+    return (sum(size for _, size, _ in small) / moved, calls, enough) if calls > enough else (0.0, 0.0, 0.0)
 
 
 def _little(evidence: Evidence) -> Iterator[Claim]:
-    for role, ranks in evidence.roles.items():
+    for (role, kind), ranks in evidence.collectives.items():
         found: list[tuple[float, float, int]] = []
         for rank in ranks if role in _WHOLE else ():
             own = [
                 row for row in evidence.communication[rank]
-                if (row["group_role"] or "unknown") == role and row["exposed_ns"] and row["calls"]
-                and _payload(evidence, row) < _LITTLE
+                if (row["group_role"] or "unknown", row["kind"] or "unknown") == (role, kind)
+                and row["exposed_ns"] and row["calls"] and _payload(evidence, row) < _LITTLE
             ]  # fmt: skip
             steps = evidence.step_count(rank)
             found.append(
@@ -114,8 +157,8 @@ def _little(evidence: Evidence) -> Iterator[Claim]:
             )
         exposed, calls, rank = max((one for one in found if one[1] >= 1), default=(0.0, 0.0, 0))
         if calls:
-            yield _claim(role, -rank, exposed, [Number("calls", calls, "count"), Number("exposed", exposed)],
-                         f"collectives of less than 1 kB{_of(role)}")  # fmt: skip
+            yield _claim(role, kind, -rank, exposed, [Number("calls", calls, "count"), Number("exposed", exposed)],
+                         f"{kind} of less than 1 kB{_of(role)}")  # fmt: skip
 
 
 def _payload(evidence: Evidence, row: dict[str, Any]) -> float:
@@ -131,67 +174,27 @@ def _payload(evidence: Evidence, row: dict[str, Any]) -> float:
 
 
 def _retransmission(evidence: Evidence) -> Iterator[Claim]:
-    for role, ranks in evidence.roles.items():
-        rank = max(ranks, key=lambda one: (ranks[one]["longest_ns"], -one))
-        longest = ranks[rank]["longest_ns"]
-        if longest >= _RETRANSMISSION_NS and any(row["transport"] == "RDMA" for row in evidence.links.get(rank, ())):
-            yield _claim(role, rank, ranks[rank]["exposed_ns"] or 0.0, [Number("longest call", longest)])
+    for rank, rows in evidence.communication.items():
+        if not any(row["transport"] == "RDMA" for row in evidence.links.get(rank, ())):
+            continue
+        longest = max(rows, key=lambda row: row["max_ns"] or 0, default=None)
+        if longest is not None and (longest["max_ns"] or 0) >= _RETRANSMISSION_NS:
+            role, kind = longest["group_role"] or "unknown", longest["kind"] or "unknown"
+            exposed = evidence.collectives[role, kind][rank]["exposed_ns"] or 0.0
+            yield _claim(role, kind, rank, exposed, [Number("longest call", longest["max_ns"])])
+            return
 
 
 def _gloo(evidence: Evidence) -> Iterator[Claim]:
     if evidence.facts.get("distributed_backend", "") == "gloo":
-        for role, rank, row in _worst(evidence):
+        for role, kind, rank, row in _worst(evidence):
             numbers = [Number("backend", "gloo", "text"), Number("exposed", row["exposed_ns"])]
-            yield _claim(role, rank, row["exposed_ns"], numbers)
+            yield _claim(role, kind, rank, row["exposed_ns"], numbers)
 
 
+_DATA: Final = ("dp", "default", "world", "unknown", "embd")
+_SHARDS: Final = ("all_gather", "reduce_scatter")
 RULES: Final = (
-    AdviceRule(
-        id="N1", title="exposed communication",
-        fires="exposed communication of a parallel type takes 10 % of the step, and less than half of it is waiting",
-        bound="exposed", confidence="certain",
-        remedies=(
-            Remedy("overlap with the backward pass (some buckets of 25 MB or more); gradient accumulation",
-                   ("dp", "default", "world", "unknown", "embd")),
-            Remedy("prefetch of the parameters, gradient accumulation", ("fsdp", "hsdp")),
-            Remedy("sequence parallel, overlap with the matmuls, tensor parallel inside one node", ("tp", "sp", "mp")),
-            Remedy("overlap of all_to_all with the experts' work", ("ep",)),
-            Remedy("overlap of the ring with attention", ("cp",)),
-            Remedy("more microbatches, interleaved stages, sends that do not block", ("pp",)),
-        ),
-        sources=("torch_tb_profiler", "Megatron-LM"), in_run=_exposed,
-    ),
-    AdviceRule(
-        id="N2", title="ranks wait for each other, not for the network",
-        fires="half of the exposed communication of a rank, and 10 % of the step, is waiting for other ranks",
-        bound="none", confidence="certain",
-        remedies=(Remedy("find who is late: tracker cluster; the cause is on that rank (P1, P2, P4, I1)"),),
-        sources=("Lin et al., OSDI'25",), in_run=_waiting,
-    ),
-    AdviceRule(
-        id="N3", title="small transfers",
-        fires="a fifth of the gradients' bytes moves in packets below 1 MB (RDMA) or 16 MB, a step moves more than "
-            "that, and 1 % of the step is exposed; where N1 fires it says so itself",
-        bound="exposed", confidence="likely", on_devices=True,
-        remedies=(
-            Remedy("larger buckets: bucket_cap_mb", ("torch",)), Remedy("HCCL_BUFFSIZE", ("ascend",)),
-            Remedy("larger buckets: comm_buffer_size", ("paddle",)), Remedy("all_reduce_fusion_config", ("mindspore",)),
-        ),
-        sources=("msprof-analyze, packets; by bytes here, not by count",), in_run=_small_calls,
-    ),
-    AdviceRule(
-        id="N6", title="tiny collectives in each step",
-        fires="exposed collectives of less than 1 kB over all ranks in each step",
-        bound="exposed", confidence="certain",
-        remedies=(Remedy("no all_reduce of the loss or of a norm in each step; every n steps, or asynchronously"),),
-        sources=("Megatron-LM, training loop",), in_run=_little,
-    ),
-    AdviceRule(
-        id="N8", title="a collective of seconds over RDMA", fires="a call over RDMA takes 4 s or more: retransmission",
-        bound="exposed", confidence="likely", on_devices=True,
-        remedies=(Remedy("check the network: links, flow control, timeouts"),),
-        sources=("msprof-analyze, RDMA retransmission",), in_run=_retransmission,
-    ),
     AdviceRule(
         id="N9", title="collectives of device tensors over gloo",
         fires="the device computes, and the backend of the process group is gloo", bound="exposed",
@@ -201,5 +204,73 @@ RULES: Final = (
             Remedy("init_process_group('hccl')", ("torch", "ascend")),
         ),
         sources=("torch: distributed backends",), in_run=_gloo,
+    ),
+    AdviceRule(
+        id="N8", title="a collective of seconds over RDMA", fires="a call over RDMA takes 4 s or more: retransmission",
+        bound="exposed", confidence="likely", on_devices=True,
+        remedies=(Remedy("check the network: links, flow control, timeouts"),),
+        sources=("msprof-analyze, RDMA retransmission",), in_run=_retransmission,
+    ),
+    AdviceRule(
+        id="N6", title="tiny collectives in each step",
+        fires="exposed collectives of less than 1 kB over all ranks in each step",
+        bound="exposed", confidence="certain",
+        remedies=(Remedy("no all_reduce of the loss or of a norm in each step; every n steps, or asynchronously"),),
+        sources=("Megatron-LM, training loop",), in_run=_little,
+    ),
+    AdviceRule(
+        id="N3", title="small transfers",
+        fires="exposed collectives of gradients move in calls or packets below 1 MB (RDMA) or 16 MB, more of them than "
+            "would hold the same bytes",
+        bound="exposed", confidence="likely",
+        remedies=(
+            Remedy("put gradients together: DistributedDataParallel with bucket_cap_mb=25 or more, or one flat tensor; "
+                   "no all_reduce per parameter", ("torch",)),
+            Remedy("HCCL_BUFFSIZE", ("ascend",)),
+            Remedy("larger buckets: comm_buffer_size", ("paddle",)), Remedy("all_reduce_fusion_config", ("mindspore",)),
+        ),
+        sources=("msprof-analyze, packets; by bytes here, not by count",), in_run=_small_calls,
+    ),
+    AdviceRule(
+        id="N2", title="ranks wait for each other, not for the network",
+        fires="exposed communication is waiting for other ranks; stages of a pipeline wait in any case, of these it "
+            "claims no time",
+        bound="exposed", confidence="certain",
+        remedies=(Remedy("find who is late: tracker cluster; the cause is on that rank (P1, P2, P4, I1)"),),
+        sources=("Lin et al., OSDI'25",), in_run=_waiting,
+    ),
+    AdviceRule(
+        id="N1", title="exposed communication",
+        fires="communication of a kind and parallel type is exposed, beyond waiting for other ranks",
+        bound="exposed", confidence="certain",
+        remedies=(
+            Remedy("overlap with the backward pass: DistributedDataParallel in buckets of 25 MB or more; no_sync() "
+                   "while gradients are accumulated", ("torch", *_DATA), kinds=("all_reduce", "reduce ")),
+            Remedy("overlap with the backward pass: DataParallel with comm_buffer_size=25 or more; no_sync() while "
+                   "gradients are accumulated", ("paddle", *_DATA), kinds=("all_reduce",)),
+            Remedy("overlap with the backward pass: all_reduce_fusion_config; gradient accumulation",
+                   ("mindspore", *_DATA), kinds=("all_reduce",)),
+            Remedy("prefetch of parameters in both passes, larger units, shards inside one node (HYBRID_SHARD)",
+                   ("torch", "fsdp", "hsdp", *_DATA), kinds=_SHARDS),
+            Remedy("overlap of the sharded optimizer's collectives with both passes; shards inside one node",
+                   ("paddle", "mindspore", "fsdp", "hsdp", *_DATA), kinds=_SHARDS),
+            Remedy("sequence parallel; overlap with the matmuls; tensor parallel inside one node", ("tp", "sp", "mp"),
+                   kinds=("all_reduce", *_SHARDS)),
+            Remedy("matmul and collective as one operator: torch_npu.npu_mm_all_reduce_base", ("torch", "ascend", "tp"),
+                   kinds=("all_reduce",)),
+            Remedy("overlap of the ring with attention", ("cp",)),
+            Remedy("overlap all_to_all with work that does not need it: experts or tables of the other half of a "
+                   "batch; fewer bytes (16 or 8 bits); even parts for all ranks; peers inside one node",
+                   kinds=("all_to_all",)),
+            Remedy("more microbatches, interleaved stages, sends that do not block", kinds=("send", "recv")),
+            Remedy("broadcast_buffers=False, or a profile behind the first steps, which send the parameters",
+                   ("torch",), kinds=("broadcast",)),
+            Remedy("profile behind the first steps, which send the parameters", ("paddle", "mindspore"),
+                   kinds=("broadcast",)),
+            Remedy("no barrier in the loop", kinds=("barrier",)),
+            Remedy("issue it earlier, asynchronously, and wait where the result is needed"),
+        ),
+        sources=("torch_tb_profiler", "Megatron-LM", "PyTorch: DistributedDataParallel, FullyShardedDataParallel"),
+        in_run=_exposed,
     ),
 )  # fmt: skip

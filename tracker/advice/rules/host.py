@@ -15,10 +15,9 @@ if TYPE_CHECKING:
     from tracker.advice.evidence import Evidence, WorkPiece
 
 Pieces = Sequence["WorkPiece"]
-_WORTH: Final = 0.02
-"""Of the step: a cause of idle time that is advice of its own."""
 _PLACES: Final = 3
-_SMALL: Final = 0.01
+_BY_OPERATORS: Final = (IdleCause.OPERATOR, IdleCause.NO_OPERATOR)
+"""Idle time in which calls of the host may be to blame that no cause of their own names."""
 _SHORT_NS: Final = 10_000
 _READS: Final = ("aten::item", "aten::_local_scalar_dense", "aten::nonzero", "aten::is_nonzero")
 _FEWEST_SYNCHRONISATIONS: Final = 4
@@ -29,14 +28,14 @@ _LAUNCH: Final = (
 _COMPILE: Final = ("aclopCompileAndExecute", "aclopCompileAndExecuteV2", "opCompile")
 
 
-def _idle(evidence: Evidence, rank: int, *causes: IdleCause, word: str = "in", least: float = _WORTH) -> Claim | None:
-    """Return the idle time of these causes, with its largest places, where it is worth advice."""
+def _idle(evidence: Evidence, rank: int, *causes: IdleCause, word: str = "in") -> Claim | None:
+    """Return the idle time of these causes, with its largest places; None where there is none."""
     places = evidence.idle_of(rank, *causes)
     ns = sum(places.values())
-    if ns < least * evidence.step_ns or not ns:
+    if not ns:
         return None
     named = [Number(f"{word} {place}", own) for place, own in places.items() if place]
-    return Claim(resource="idle", ns=ns, numbers=(Number("idle", ns), *named[:_PLACES]))
+    return Claim(resource="idle", ns=ns, causes=causes, numbers=(Number("idle", ns), *named[:_PLACES]))
 
 
 def _idle_by(*causes: IdleCause, word: str = "in") -> Callable[[Evidence, int, Pieces], Iterator[Claim]]:
@@ -72,12 +71,12 @@ def _synchronisation(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[
     calls, ns, rows = evidence.calls_of(rank, waits_for_device)
     reads = [Number(f"calls of {name}", count, "count") for name, count in evidence.op_calls(rank, _READS).items()][:2]
     if evidence.says_why_idle:
-        claim = _idle(evidence, rank, IdleCause.SYNCHRONISATION, least=_SMALL)
+        claim = _idle(evidence, rank, IdleCause.SYNCHRONISATION)
         if claim is not None:
             made = (Number("calls that wait for the device", calls, "count"),) if calls else ()
             yield replace(claim, numbers=(*claim.numbers, *made, *reads))
         return
-    if calls < _FEWEST_SYNCHRONISATIONS or ns < _SMALL * evidence.step_ns:
+    if calls < _FEWEST_SYNCHRONISATIONS or not ns:
         return
     longest = max(rows, key=lambda row: row["total_ns"] or 0)
     numbers = (
@@ -98,9 +97,10 @@ def _compilation(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Clai
     # one calls the other
     found = (evidence.calls_of(rank, name.__eq__) for name in _COMPILE)
     calls, ns, _ = next((one for one in found if one[0]), (0.0, 0.0, []))
-    if ns and ns >= _SMALL * evidence.step_ns:
+    if ns:
         yield Claim(
             resource="idle", ns=min(ns, _waits_for_host(evidence, rank)),
+            causes=_BY_OPERATORS if evidence.says_why_idle else (),
             numbers=(Number("calls that compile", calls, "count"), Number("their time", ns)),
             confidence="hint" if evidence.step_count(rank) < 2 else None,
         )  # fmt: skip
@@ -108,10 +108,11 @@ def _compilation(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Clai
 
 def _allocation(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim]:
     calls, ns, _ = evidence.calls_of(rank, allocates, after=2)
-    if ns and ns >= _SMALL * evidence.step_ns:
+    if ns:
         idle = sum(evidence.idle_of(rank, IdleCause.ALLOCATION).values())
         yield Claim(
             resource="idle", ns=min(ns, idle if evidence.says_why_idle else evidence.idle_ns.get(rank, 0.0)),
+            causes=(IdleCause.ALLOCATION,) if evidence.says_why_idle else (),
             numbers=(Number("allocation calls after the second step", calls, "count"), Number("their time", ns)),
         )  # fmt: skip
 
@@ -119,62 +120,26 @@ def _allocation(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim
 def _waits_for_host(evidence: Evidence, rank: int) -> float:
     """Return the idle time of a rank per step that calls of the host may be to blame for."""
     if evidence.says_why_idle:
-        return sum(evidence.idle_of(rank, IdleCause.OPERATOR, IdleCause.NO_OPERATOR).values())
+        return sum(evidence.idle_of(rank, *_BY_OPERATORS).values())
     return evidence.idle_ns.get(rank, 0.0)
 
 
 def _short_kernels(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim]:
     short = [piece for piece in pieces if piece.ns / piece.calls < _SHORT_NS]
-    calls, ns = (sum(getattr(piece, name) for piece in pieces) for name in ("calls", "ns"))
-    own_calls, own_ns = (sum(getattr(piece, name) for piece in short) for name in ("calls", "ns"))
-    if short and own_calls >= 0.5 * calls and own_ns >= 0.1 * ns:
+    if short:
+        calls, own_calls = (sum(piece.calls for piece in own) for own in (pieces, short))
         share = Number("of all kernels", own_calls / calls, "share")
         yield Claim(cells=evidence.roofline.above_floor(short), numbers=(share,))
 
 
 ALLOCATOR: Final = (
-    Remedy("PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", ("torch", "nvidia", "amd")),
+    Remedy("PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", ("torch", "nvidia", "amd"), since=(2, 1)),
     Remedy("PYTORCH_NPU_ALLOC_CONF=expandable_segments:True", ("torch", "ascend")),
 )
 RULES: Final = (
     AdviceRule(
-        id="H1", title="the host launches kernels too slowly for the device",
-        fires="the device idles for 2 % of the step while the host runs operators or launches what they ask for",
-        bound="exposed", confidence="likely", on_devices=True,
-        remedies=(
-            Remedy("larger batches, so that kernels last longer than their launch"),
-            Remedy("torch.compile(mode='reduce-overhead'), or CUDA / HIP graphs by hand", ("torch", "nvidia", "amd")),
-            Remedy("TASK_QUEUE_ENABLE=2 and CPU_AFFINITY_CONF=1; aclgraph where shapes are fixed",
-                   ("torch", "ascend")),
-            Remedy("paddle.jit.to_static", ("paddle",)),
-            Remedy("graph mode: set_context(mode=GRAPH_MODE)", ("mindspore",)),
-        ),
-        sources=("HolisticTraceAnalysis, idle time breakdown", "TraceLens"), in_rank=_launch_bound,
-    ),
-    AdviceRule(
-        id="H2", title="the host waits for the device again and again",
-        fires="the device idles for 1 % of the step after calls that wait for it; where the source does not say why it "
-            "idles: four such calls or more, of 1 % of the step together, a hint where nothing marks the steps",
-        bound="exposed", confidence="likely", on_devices=True,
-        remedies=(
-            Remedy("keep values on the device: no .item(), nonzero() or print of a tensor in the loop"),
-            Remedy("read the loss every n steps, and copy with non_blocking=True"),
-        ),
-        sources=("Nsight Systems, expert rule cuda_api_sync",), in_rank=_synchronisation,
-    ),
-    AdviceRule(
-        id="H3", title="the host runs no operator while the device waits",
-        fires="the device idles for 2 % of the step while no operator and no call of the runtime runs",
-        bound="exposed", confidence="likely", on_devices=True,
-        remedies=(
-            Remedy("look at the code at that place: logging, metrics, checks, work on the batch between operators"),
-            Remedy("record with_stack=True once, where no line is named: the stacks name it"),
-        ),
-        sources=("HolisticTraceAnalysis, idle time breakdown",), in_rank=_idle_by(IdleCause.NO_OPERATOR),
-    ),
-    AdviceRule(
         id="H4", title="Python collects garbage while the device waits",
-        fires="the device idles for 2 % of the step in runs of the garbage collector that the capture names",
+        fires="the device idles in runs of the garbage collector that the capture names",
         bound="exposed", confidence="certain", on_devices=True,
         remedies=(
             Remedy("gc.disable(), gc.freeze() after the first steps, and gc.collect(1) every n steps on all ranks"),
@@ -183,18 +148,28 @@ RULES: Final = (
     ),
     AdviceRule(
         id="H5", title="code of the device is compiled or loaded in the steps",
-        fires="the device idles for 2 % of the step while code is compiled, tuned or loaded",
+        fires="the device idles while code is compiled, tuned or loaded",
         bound="exposed", confidence="certain", on_devices=True,
         remedies=(
-            Remedy("few different shapes, mark_dynamic, and more warm-up steps before the profile", ("torch",)),
+            Remedy("few different shapes, mark_dynamic, and more warm-up steps before the profile", ("torch",),
+                   since=(2, 0)),
             Remedy("CUDA_MODULE_LOADING=EAGER: kernels are loaded at the start", ("nvidia",)),
             Remedy("more warm-up steps before the profile"),
         ),
         sources=("torch: compilation, CUDA lazy loading",), in_rank=_idle_by(IdleCause.COMPILE),
     ),
     AdviceRule(
+        id="H7", title="device memory is allocated in the steps",
+        fires="the runtime allocates in steps after the second",
+        bound="calls", confidence="certain", on_devices=True,
+        remedies=(
+            Remedy("no empty_cache() in the loop, and few different shapes"), *ALLOCATOR,
+        ),
+        sources=("torch: CUDA semantics, memory management", "msprof-analyze, memory"), in_rank=_allocation,
+    ),
+    AdviceRule(
         id="H6", title="operators are compiled in the steps",
-        fires="calls that compile operators take 1 % of a step; in the only step of a capture it is a hint",
+        fires="operators are compiled by calls of the runtime; in the only step of a capture it is a hint",
         bound="calls", confidence="certain", on_devices=True,
         remedies=(
             Remedy("torch_npu.npu.set_compile_mode(jit_compile=False): binaries instead of compilation",
@@ -204,17 +179,45 @@ RULES: Final = (
         sources=("msprof-analyze, operator compilation",), in_rank=_compilation,
     ),
     AdviceRule(
-        id="H7", title="device memory is allocated in the steps",
-        fires="allocation calls of the runtime take 1 % of the steps after the second",
-        bound="calls", confidence="certain", on_devices=True,
+        id="H2", title="the host waits for the device again and again",
+        fires="the device idles after calls that wait for it; where the source does not say why it idles: four such "
+            "calls or more, a hint where nothing marks the steps",
+        bound="exposed", confidence="likely", on_devices=True,
         remedies=(
-            Remedy("no empty_cache() in the loop, and few different shapes"), *ALLOCATOR,
+            Remedy("keep values on the device: no .item(), nonzero() or print of a tensor in the loop"),
+            Remedy("read the loss every n steps, and copy with non_blocking=True"),
         ),
-        sources=("torch: CUDA semantics, memory management", "msprof-analyze, memory"), in_rank=_allocation,
+        sources=("Nsight Systems, expert rule cuda_api_sync",), in_rank=_synchronisation,
+    ),
+    AdviceRule(
+        id="H1", title="the host launches kernels too slowly for the device",
+        fires="the device idles while the host runs operators or launches what they ask for",
+        bound="exposed", confidence="likely", on_devices=True,
+        remedies=(
+            Remedy("larger batches, so that kernels last longer than their launch"),
+            Remedy("torch.compile(mode='reduce-overhead'), or CUDA / HIP graphs by hand", ("torch", "nvidia", "amd"),
+                   since=(2, 0)),
+            Remedy("CUDA / HIP graphs by hand", ("torch", "nvidia", "amd"), until=(2, 0)),
+            Remedy("TASK_QUEUE_ENABLE=2 and CPU_AFFINITY_CONF=1; aclgraph where shapes are fixed",
+                   ("torch", "ascend")),
+            Remedy("paddle.jit.to_static", ("paddle",)),
+            Remedy("graph mode: set_context(mode=GRAPH_MODE)", ("mindspore",)),
+        ),
+        sources=("HolisticTraceAnalysis, idle time breakdown", "TraceLens"), in_rank=_launch_bound,
+    ),
+    AdviceRule(
+        id="H3", title="the host runs no operator while the device waits",
+        fires="the device idles while no operator and no call of the runtime runs",
+        bound="exposed", confidence="likely", on_devices=True,
+        remedies=(
+            Remedy("look at the code at that place: logging, metrics, checks, work on the batch between operators"),
+            Remedy("record with_stack=True once, where no line is named: the stacks name it"),
+        ),
+        sources=("HolisticTraceAnalysis, idle time breakdown",), in_rank=_idle_by(IdleCause.NO_OPERATOR),
     ),
     AdviceRule(
         id="H9", title="launched work waits on the device",
-        fires="the device idles for 2 % of the step although work for it is launched",
+        fires="the device idles although work for it is launched",
         bound="exposed", confidence="likely", on_devices=True,
         remedies=(
             Remedy("find what it waits for: an event of another stream, a copy, another rank (tracker cluster)"),
@@ -225,21 +228,22 @@ RULES: Final = (
     ),
     AdviceRule(
         id="H10", title="the device pauses between kernels",
-        fires="the device idles for 2 % of the step from one launched kernel to the next",
+        fires="the device idles from one launched kernel to the next",
         bound="exposed", confidence="likely", on_devices=True,
         remedies=(
             Remedy("CUDA or HIP graphs, or fewer and longer kernels: torch.compile, foreach optimizers",
-                   ("torch", "nvidia", "amd")),
+                   ("torch", "nvidia", "amd"), since=(2, 0)),
             Remedy("fewer and longer kernels: fused optimizers and modules, larger batches"),
         ),
         sources=("TraceLens, short kernels",), in_rank=_idle_by(IdleCause.BETWEEN_KERNELS),
     ),
     AdviceRule(
-        id="H8", title="most kernels are very short",
-        fires="half of the kernels and a tenth of the kernel time are calls shorter than 10 us",
-        bound="roofline", confidence="likely", on_devices=True,
+        id="H8", title="many kernels are very short",
+        fires="calls of kernels shorter than 10 us: what moving their bytes does not explain",
+        bound="roofline", confidence="likely", on_devices=True, is_general=True,
         remedies=(
-            Remedy("fuse them: torch.compile, foreach optimizers, fused modules", ("torch", "nvidia", "amd")),
+            Remedy("fuse them: torch.compile, foreach optimizers, fused modules", ("torch", "nvidia", "amd"),
+                   since=(2, 0)),
             Remedy("fuse them: optimizers and modules of torch_npu that are one kernel", ("torch", "ascend")),
             Remedy("run them in a graph; larger batches"),
         ),

@@ -10,8 +10,8 @@ from tracker.advice.rule import AdviceRule, Claim, Number, Remedy, share_of
 if TYPE_CHECKING:
     from tracker.advice.evidence import Evidence, WorkPiece
 
-_LOADING: Final = 0.05
-_COPIES: Final = 0.01
+_GAPS: Final = 0.05
+"""Of the step of a host: Python between operators takes as much in any loop."""
 _NO_WORKERS: Final = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
 
 
@@ -21,7 +21,7 @@ def _loading(evidence: Evidence) -> Iterator[Claim]:
         for rank, row in evidence.ranks.items()
     ]
     lost, rank = max(found)
-    if lost >= _LOADING * evidence.step_ns:
+    if lost:
         row = evidence.ranks[-rank]
         is_idle = row["data_loading_idle_ns"] is not None
         numbers = [Number("data loading", row["data_loading_ns"])]
@@ -35,7 +35,7 @@ def _loading(evidence: Evidence) -> Iterator[Claim]:
 def _gaps_on_host(evidence: Evidence, rank: int, pieces: Sequence[WorkPiece]) -> Iterator[Claim]:
     row = evidence.ranks[rank]
     free = (row["idle_ns"] or 0.0) - (row["data_loading_ns"] or 0.0)
-    if not evidence.is_device and free >= _LOADING * evidence.step_ns:
+    if not evidence.is_device and free > 0:
         yield Claim(resource="rank", ns=free, numbers=(Number("no operator runs", free),))
 
 
@@ -46,7 +46,7 @@ def _pageable(evidence: Evidence, rank: int, pieces: Sequence[WorkPiece]) -> Ite
         if piece.rank == rank and piece.kind == "copy" and "pageable -> device" in piece.name.lower()
     ]  # fmt: skip
     # where nothing marks the steps, most are those of the set-up of the model
-    if copies and evidence.has_markers and exposed >= _COPIES * evidence.step_ns:
+    if copies and evidence.has_markers and exposed:
         ns, moved = sum(piece.ns for piece in copies), sum(piece.bytes for piece in copies)
         numbers = (Number("moved", moved, "bytes"), Number("rate", moved / ns, "gb_per_s")) if moved else ()
         yield Claim(resource="copies", cells=share_of(copies), ns=min(ns, exposed), numbers=numbers)
@@ -55,7 +55,7 @@ def _pageable(evidence: Evidence, rank: int, pieces: Sequence[WorkPiece]) -> Ite
 RULES: Final = (
     AdviceRule(
         id="I1", title="the device waits for data",
-        fires="the device idles in data loading for 5 % of the step (where that is not known: loading takes as long)",
+        fires="the device idles in data loading; where that is not known, the step has data loading",
         bound="exposed", confidence="certain",
         remedies=(
             Remedy("raise num_workers (up to 16, then make preprocessing faster), prefetch_factor, persistent_workers",
@@ -70,8 +70,8 @@ RULES: Final = (
     ),
     AdviceRule(
         id="I3", title="no operator runs for a part of the step",
-        fires="a host timeline shows 5 % of the step outside all operators, data loading aside",
-        bound="exposed", confidence="likely",
+        fires="a host timeline has time outside all operators, data loading aside; shown from 5 % of the step",
+        bound="exposed", confidence="likely", shown_from=_GAPS,
         remedies=(
             Remedy("look at the Python code between operators: the loader, logging, metrics, copies of batches"),
             Remedy("record with_stack=True once: the stacks around the gap name the line", ("torch",)),
@@ -80,7 +80,7 @@ RULES: Final = (
     ),
     AdviceRule(
         id="I4", title="copies to the device from pageable memory",
-        fires="kernels `Pageable -> Device` in marked steps, and exposed copies of 1 % of the step",
+        fires="kernels `Pageable -> Device` in marked steps that have exposed copies",
         bound="exposed", confidence="certain", on_devices=True,
         remedies=(
             Remedy("pin_memory=True in the DataLoader, non_blocking=True in .to(): copies then run beside compute",

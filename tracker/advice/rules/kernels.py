@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from tracker.advice.evidence import Evidence, WorkPiece
 
 Pieces = Sequence["WorkPiece"]
-_SHARE: Final = 0.05
-_CALL: Final = 0.01
-_CAST: Final = 0.02
 _SLOW: Final = 0.6
 _FORMATS: Final = (
     "nchwtonhwc", "nhwctonchw", "batched_transpose", "transdata", "transpose", "trans_data", "contiguous"
@@ -65,8 +62,8 @@ def _single(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim]:
         piece for piece in pieces
         if piece.number_kind == "fp32" and (is_matmul(piece) or piece.kind.startswith("convolution"))
     ]  # fmt: skip
-    if _time(own) >= _SHARE * evidence.step_ns:
-        word = "tf32" if device.tf32 else "16 bits"
+    if own:
+        word = "tf32" if device.tf32 else "fp16" if device.is_without_bf16 else "bf16"
         left, size = 1 - device.fp32 / faster, 1.0 if device.tf32 else 0.5
         above = {piece.at: piece.ns - size * evidence.roofline.floor_ns(piece) for piece in own}
         yield Claim(
@@ -130,7 +127,7 @@ def _formats(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim]:
         if word and not any(part in name for part in ("gemm", "matmul", "conv")):
             groups["transpose" if "transpose" in word else word].append(piece)
     for word, own in groups.items():
-        if _time(own) >= _CALL * evidence.step_ns:
+        if own:
             longest = max(own, key=lambda piece: piece.ns).name.partition("<")[0]
             name = longest.rpartition("::")[2].rpartition("/")[2]
             yield Claim(cells=share_of(own), place=word, title=f"changes of memory format: {name}")
@@ -144,13 +141,12 @@ def _casts(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim]:
         if piece.module and piece.largest and is_cast:
             groups[piece.module, piece.largest].append(piece)
     groups = {key: own for key, own in groups.items() if sum(piece.calls for piece in own) >= 2}
-    if sum(map(_time, groups.values())) >= _CAST * evidence.step_ns:
-        cells: dict[int, float] = {}
-        for own in groups.values():
-            once = evidence.roofline.floor_ns(own[0]) / own[0].calls
-            cells |= share_of(own, max(0.0, 1 - once / _time(own)) if _time(own) else 0.0)
-        if cells:
-            yield Claim(cells=cells)
+    cells: dict[int, float] = {}
+    for own in groups.values():
+        once = evidence.roofline.floor_ns(own[0]) / own[0].calls
+        cells |= share_of(own, max(0.0, 1 - once / _time(own)) if _time(own) else 0.0)
+    if cells:
+        yield Claim(cells=cells)
 
 
 def _ai_cpu(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim]:
@@ -172,7 +168,7 @@ def _slow(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim]:
     for row in evidence.roofline.rows:
         own = of_shapes.get((row["name"], row["input_shapes"]), [])
         is_slow = row["ceiling"] == "spec" and (row["efficiency"] or _SLOW) < _SLOW
-        if row["rank"] == rank and own and is_slow and row["total_ns"] >= _CALL * evidence.step_ns:
+        if row["rank"] == rank and own and is_slow:
             cells[row["name"]] |= share_of(own, 1 - row["efficiency"])
             worst[row["name"]] = min(worst.get(row["name"], row), row, key=itemgetter("efficiency"))
     for name, row in worst.items():
@@ -186,13 +182,13 @@ def _slow(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim]:
 
 def _zero_grad(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim]:
     own = [piece for piece in pieces if piece.phase == "clear_grad"]
-    if own and _time(own) >= _CALL * evidence.step_ns:
+    if own:
         yield Claim(cells=share_of(own))
 
 
 RULES: Final = (
     AdviceRule(
-        id="K21", title="gradients are set to zero", fires="kernels under Optimizer.zero_grad take 1 % of the step",
+        id="K21", title="gradients are set to zero", fires="kernels run under Optimizer.zero_grad",
         bound="exposed", confidence="certain", takes=True, on_devices=True,
         remedies=(
             Remedy("zero_grad(set_to_none=True)", ("torch",)), Remedy("clear_grad(set_to_zero=False)", ("paddle",)),
@@ -208,11 +204,14 @@ RULES: Final = (
     ),
     AdviceRule(
         id="K2", title="matmuls and convolutions in 32-bit numbers",
-        fires="they take 5 % of the step, and the device is faster with smaller numbers",
+        fires="there are such, and the device is faster with smaller numbers",
         bound="precision", confidence="certain", on_devices=True,
         remedies=(
-            Remedy("torch.set_float32_matmul_precision('high')", ("torch", "nvidia", "tf32")),
-            Remedy("torch.autocast with bfloat16, or float16 on a V100", ("torch",)),
+            Remedy("torch.set_float32_matmul_precision('high')", ("torch", "nvidia", "tf32"), since=(1, 12)),
+            Remedy("torch.backends.cuda.matmul.allow_tf32 = True", ("torch", "nvidia", "tf32"), until=(1, 12)),
+            Remedy("torch.autocast with bfloat16", ("torch", "tf32", "bf16")),
+            Remedy("torch.autocast with float16 and a GradScaler: this device has no fast bfloat16",
+                   ("torch", "nvidia", "fp16")),
             Remedy("torch_npu.npu.matmul.allow_hf32 = True", ("torch", "ascend")),
             Remedy("paddle.amp.auto_cast", ("paddle",)),
             Remedy("amp_level='O2'", ("mindspore",)),
@@ -235,7 +234,8 @@ RULES: Final = (
             "alone",
         bound="roofline", confidence="certain", takes=True, on_devices=True,
         remedies=(
-            Remedy("fused=True, else foreach=True, in the optimizer", ("torch", "nvidia", "amd")),
+            Remedy("fused=True, else foreach=True, in the optimizer", ("torch", "nvidia", "amd"), since=(2, 0)),
+            Remedy("an optimizer of torch.optim._multi_tensor, or of Apex", ("torch", "nvidia", "amd"), until=(2, 0)),
             Remedy("torch_npu.optim.NpuFusedAdamW, NpuFusedSGD", ("torch", "ascend")),
             Remedy("use_multi_tensor=True", ("paddle",)),
         ),
@@ -243,7 +243,7 @@ RULES: Final = (
     ),
     AdviceRule(
         id="K11", title="changes of memory format",
-        fires="kernels that only change the layout of tensors take 1 % of the step",
+        fires="kernels only change the layout of tensors",
         bound="exposed", confidence="certain", takes=True, on_devices=True,
         remedies=(
             Remedy("memory_format=torch.channels_last on model and input", ("torch", "nvidia", "amd")),
@@ -256,7 +256,7 @@ RULES: Final = (
     ),
     AdviceRule(
         id="K12", title="casts back and forth",
-        fires="casts of one tensor's shape twice or more in a step and module, of 2 % of the step together",
+        fires="casts of one tensor's shape twice or more in a step and module",
         bound="roofline", confidence="likely", takes=True, on_devices=True,
         remedies=(
             Remedy("keep one type through the module; 32-bit weights in the optimizer alone"),
@@ -272,13 +272,17 @@ RULES: Final = (
     ),
     AdviceRule(
         id="K16", title="an operator far below what the device can do",
-        fires="a matmul, convolution or attention of 1 % of the step reaches less than 60 % of the roofline",
+        fires="a matmul, convolution or attention reaches less than 60 % of the roofline",
         bound="roofline", confidence="likely", on_devices=True,
         remedies=(
             Remedy("torch.backends.cudnn.benchmark=True", ("torch", "nvidia", "amd", "conv")),
-            Remedy("torch.backends.cuda.preferred_blas_library('cublaslt')", ("torch", "nvidia", "mm")),
-            Remedy("PYTORCH_TUNABLEOP_ENABLED=1, hipBLASLt", ("torch", "amd", "mm")),
-            Remedy("another backend with torch.nn.attention.sdpa_kernel", ("torch", "nvidia", "amd", "attention")),
+            Remedy("torch.backends.cuda.preferred_blas_library('cublaslt')", ("torch", "nvidia", "mm"),
+                   since=(2, 3)),
+            Remedy("PYTORCH_TUNABLEOP_ENABLED=1, hipBLASLt", ("torch", "amd", "mm"), since=(2, 3)),
+            Remedy("another backend with torch.nn.attention.sdpa_kernel", ("torch", "nvidia", "amd", "attention"),
+                   since=(2, 3)),
+            Remedy("another backend with torch.backends.cuda.sdp_kernel", ("torch", "nvidia", "amd", "attention"),
+                   until=(2, 3)),
             Remedy("FLAGS_use_autotune=1", ("paddle",)),
             Remedy("tuning with AOE", ("ascend",)),
         ),
