@@ -108,7 +108,7 @@ def test_advice_that_was_there_before_explains_no_regression(store, regression):
 
 def test_what_one_run_of_three_has_is_no_news(store):
     """Noise lifts one run over the threshold of a rule; two of three are the version."""
-    waits, busy = ({"data_loading": 30, "data_loading_idle": idle, "compute": 70, "idle": 20} for idle in (20, 0.5))
+    waits, busy = ({"data_loading": 30, "data_loading_idle": idle, "compute": 70, "idle": idle} for idle in (20, 0.5))
     found = {times: of_run(store, save(store, times=own)) for times, own in (("waits", waits), ("busy", busy))}
     once = merged([found["busy"], found["waits"], found["busy"]]).items
     twice = merged([found["waits"], found["waits"], found["busy"]]).items

@@ -10,6 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -20,7 +21,7 @@ from tracker.advice.roofline import Roofline
 from tracker.advice.rule import Platform
 from tracker.advice.shapes import Shape, first_number, largest_of, shapes_of
 from tracker.detect.stages import TIMES, Stage, stages_of
-from tracker.profile import NOT_LISTED, NOT_LISTED_COLLECTIVES, IdleCause
+from tracker.profile import DEVICE_USE, NOT_LISTED, NOT_LISTED_COLLECTIVES, CounterName, IdleCause
 from tracker.store import queries
 from tracker.store.samples.statistic import over_ranks
 
@@ -371,6 +372,33 @@ class Evidence:
         stated = next((ours for name, ours in _FRAMEWORKS if name in named), "")
         names = "" if stated else " ".join(piece.name for piece in self.pieces)
         return stated or next((ours for part, ours in _KERNELS_OF if part in names), "torch")
+
+    @cached_property
+    def counters(self) -> dict[CounterName, float]:
+        """What the sources state of the whole run, by source, name and attribute: the mean of the ranks."""
+        found: dict[CounterName, list[float]] = {}
+        for row in self._answer(queries.counters, by=("rank",), in_steps=False):
+            if row["mean"] is not None:
+                found.setdefault((row["source"], row["name"], row["attribute"]), []).append(row["mean"])
+        return {name: fmean(values) for name, values in found.items()}
+
+    @cached_property
+    def stated_idle_ns(self) -> float | None:
+        """The step less what the profiler itself says that its devices work, where no event says why they idle."""
+        used = [value for (source, name, _), value in self.counters.items()
+                if source == DEVICE_USE and not name.startswith("CPU")]  # fmt: skip
+        return max(0.0, 1 - fmean(used) / 100) * self.step_ns if used else None
+
+    def unexplained_idle_ns(self, rank: int) -> float:
+        """The idle time of a rank per step of which nothing says why, data loading aside; 0.0 where none is known."""
+        if not self.is_device or self.main_range:
+            return 0.0
+        row = self.ranks[rank]
+        if rank in self.studied and self.says_why_idle:
+            return sum(self.idle_of(rank, IdleCause.UNKNOWN).values())
+        if row["idle_ns"] is None:
+            return max(0.0, (self.stated_idle_ns or 0.0) - (row["data_loading_ns"] or 0.0))
+        return float(max(0.0, row["idle_ns"] - (row["data_loading_idle_ns"] or 0.0)))
 
     @cached_property
     def platform(self) -> Platform:

@@ -50,7 +50,7 @@ def of_run(store: Store, run_id: int, microbatches: int | None = None) -> RunAdv
     """What the rules say of a stored run; nothing of one whose capture missed the work, which `missing` says."""
     evidence = Evidence(store, run_id, microbatches)
     missing = _missing(evidence)
-    if not evidence.step_ns or _is_empty(evidence):
+    if not evidence.step_ns or (_is_empty(evidence) and not evidence.says_why_idle):
         return RunAdvice(step_ns=evidence.step_ns, missing=missing)
     found = list(_found(evidence))
     items = list(_parted(evidence, found))
@@ -185,10 +185,14 @@ def _missing(evidence: Evidence) -> tuple[str, ...]:
     family = remedies.family_of(str(evidence.run["format"]))
     if not evidence.step_ns:
         return ("Everything: the run states no time of a step.",)
-    if _is_empty(evidence):
+    if _is_empty(evidence) and not evidence.says_why_idle:
         return ("Everything: the device computes less than 1 % of the time, so the capture missed the work.",)
+    if _is_empty(evidence):
+        found.append(
+            "What a usual step takes: the device computes less than 1 % of the time; profile steps of training."
+        )
     if not evidence.pieces:
-        return ("Operators and kernels: the run has totals alone. A profiler's trace has them.",)
+        return (*found, "Operators and kernels: the run has totals alone. A profiler's trace has them.")
     if not evidence.is_device:
         how = remedies.ACTIVITIES.get(family)
         found.append(f"Rules for devices: the run is a timeline of the host{f'; {how}' if how else ''}.")

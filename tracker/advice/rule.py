@@ -51,7 +51,8 @@ class Remedy(Struct, frozen=True):
     must be that of the device (of an unknown one both nvidia and amd), of the frameworks (torch, paddle, mindspore)
     that of the run, and of other words one must be part of the place of the advice: `conv` of K16, `dp` of N1.
     `kinds`: of these collectives one must be part of the place as well. `since`, `until`: the versions of the framework
-    that it is for, the last one not: (2, 0). Where the version is not known, it is taken for a new one.
+    that it is for, the last one not: (2, 0). Where the version is not known, it is taken for a new one. `is_last`: for
+    where no other remedy of the rule fits.
     """
 
     text: str
@@ -59,6 +60,7 @@ class Remedy(Struct, frozen=True):
     kinds: tuple[str, ...] = ()
     since: tuple[int, ...] = ()
     until: tuple[int, ...] = ()
+    is_last: bool = False
 
     def fits(self, platform: Platform, place: str) -> bool:
         """Whether it is for such advice."""
@@ -138,5 +140,6 @@ class AdviceRule(Struct, frozen=True, kw_only=True):
     def remedies_on(self, platform: Platform, place: str) -> tuple[str, ...]:
         """The remedies that fit: those for the vendor, for the framework, for all."""
         fitting = [remedy for remedy in self.remedies if remedy.fits(platform, place)]
+        fitting = [remedy for remedy in fitting if not remedy.is_last] or fitting
         order = sorted(fitting, key=lambda remedy: (platform.vendor not in remedy.on, not remedy.on))
         return tuple(remedy.text for remedy in order)

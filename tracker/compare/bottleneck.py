@@ -11,10 +11,11 @@ import numpy as np
 from tracker.compare.beside import counted
 from tracker.compare.keys import places
 from tracker.compare.overall import step_numbers
-from tracker.profile import EMPTY_QUEUE, TIMER_BATCH, TIMER_READER, median
+from tracker.profile import DEVICE_USE, EMPTY_QUEUE, TIMER_BATCH, TIMER_READER, median
 from tracker.results import Bottleneck
 from tracker.store import queries
 from tracker.store.samples.statistic import over_ranks, over_runs, over_steps
+from tracker.units import NS_PER_MS
 
 if TYPE_CHECKING:
     from tracker.columns import I64, Columns
@@ -42,18 +43,16 @@ _NO_STEP: Final = "the step time"
 _NO_DEVICE: Final = "device utilisation (there is no device activity in the capture)"
 _NO_IDLE: Final = "when the device idles in data loading (all of data loading counts)"
 _NO_SPAN: Final = "device utilisation (the source does not say how long the device worked)"
-_SAID_BY: Final = "device_summary"
-"""Source of the counters in which Paddle says `GPU Utilization = current process GPU time / elapsed time`."""
 
 
 def bottleneck(side: Loaded) -> Bottleneck:
     """The bottleneck of a side; `Bottleneck` defines its numbers."""
     times = _times(side)
     loading, idle = (_share(side, name, "step_ns") for name in ("data_loading_ns", "data_loading_idle_ns"))
-    by_timer, empty_queue = _loading_by_timer(side), _empty_queue(side)
-    if by_timer is not None:
+    timer, empty_queue = _times_by_timer(side), _empty_queue(side)
+    if timer is not None:
         # the log says how long the step is in which it waited; the device's part of that is not known
-        loading, idle = by_timer, None
+        loading, idle = timer[0] / timer[1], None
     gain = loading if idle is None else idle
     utilisation = _utilisation(side, times)
     missing = []
@@ -69,7 +68,7 @@ def bottleneck(side: Loaded) -> Bottleneck:
     return Bottleneck(
         _bound(gain, exposed, utilisation, host_idle, empty_queue),
         loading, utilisation, gain, tuple(missing), THRESHOLDS, side.measured_by, _outside_steps(side, times), exposed,
-        host_idle, empty_queue,
+        host_idle, empty_queue, timer,
     )  # fmt: skip
 
 
@@ -151,10 +150,10 @@ def _outside_steps(side: Loaded, times: _Times) -> float | None:
     return _number(side, runs[known], ranks[known], np.maximum(outside, 0)[known], e2e[known])
 
 
-def _loading_by_timer(side: Loaded) -> float | None:
-    """Return the share of data loading in a step by the timer log beside a trace."""
-    reader, batch = counted(side, TIMER_READER), counted(side, TIMER_BATCH)
-    return reader / batch if reader is not None and batch else None
+def _times_by_timer(side: Loaded) -> tuple[float, float] | None:
+    """Return data loading and step in ns by the timer log beside a trace; None without one."""
+    reader_ms, batch_ms = counted(side, TIMER_READER), counted(side, TIMER_BATCH)
+    return (reader_ms * NS_PER_MS, batch_ms * NS_PER_MS) if reader_ms is not None and batch_ms else None
 
 
 def _empty_queue(side: Loaded) -> float | None:
@@ -169,7 +168,7 @@ def _said(side: Loaded) -> float | None:
     found: dict[int, list[float]] = {}
     counters = side.ask(queries.counters, by=("run",), in_steps=False)
     for run_id, source, name, mean in counters.rows("run_id", "source", "name", "mean"):
-        if source == _SAID_BY and not name.startswith("CPU") and mean is not None:
+        if source == DEVICE_USE and not name.startswith("CPU") and mean is not None:
             found.setdefault(run_id, []).append(mean)
     return float(median([fmean(own) for own in found.values()])) / 100 if found else None
 

@@ -44,6 +44,7 @@ from .rows import (
 )
 from .words import (
     BEFORE_CAPTURE,
+    DEVICE_USE,
     EMPTY_QUEUE,
     INCOMPLETE_SETTING,
     LOST_DEVICE,
@@ -83,6 +84,7 @@ __all__ = [
     "BEFORE_CAPTURE",
     "CALL_COLUMNS",
     "CPU",
+    "DEVICE_USE",
     "EMPTY_QUEUE",
     "F64",
     "GROUP_COLUMNS",

@@ -69,6 +69,8 @@ SUMMARY_STEP: Final[CounterName] = ("summary_text", "ProfileStep", "ms")
 """The counter that holds the mean step by the text summary beside a trace, where the trace has another one."""
 EMPTY_QUEUE: Final[CounterName] = ("minddata_pipeline_summary", "(to the device)", "queue_empty_freq_pct")
 """The counter that says how much of the time, in percent, the queue is empty from which the device takes its data."""
+DEVICE_USE: Final = "device_summary"
+"""Source of the counters in which Paddle says `GPU Utilization = current process GPU time / elapsed time`."""
 PIPELINE_TIME: Final[CounterName] = ("minddata_pipeline_summary", "(pipeline)", "per_pipeline_time")
 """The counter that says how long, in ms, it takes to get a batch from the data pipeline."""
 MODULE_CALLS: Final = "module"

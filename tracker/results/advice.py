@@ -181,7 +181,9 @@ class Advised(Result, frozen=True, eq=False):
             return f"{counted(len(self.items), 'piece')} of advice, none with a time to win"
         share = self.together_ns / self.step_ns
         if len(with_time) == 1:
-            gain = format_ns(with_time[0].gain_ns or 0.0)
-            return f"one change can win at most {gain} of {format_ns(self.step_ns)} a step"
+            gain, of_step = with_time[0].gain_ns or 0.0, with_time[0].gain_share
+            # what a timer beside the profile measured is a part of its own step
+            whole = gain / of_step if of_step else self.step_ns
+            return f"one change can win at most {format_ns(gain)} of {format_ns(whole)} a step"
         together = f"{format_ns(self.together_ns)} ({share * 100:.1f} %)"
         return f"{len(with_time)} changes together can win at most {together} of a step of {format_ns(self.step_ns)}"

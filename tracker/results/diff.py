@@ -60,7 +60,8 @@ class Bottleneck(Struct, frozen=True):
     `outside_steps_share`: of the capture's E2E, how much lies in none of its steps; None where only some steps were
     asked for, and where the source does not say. `host_idle_share`: the part of the step in which the device does
     nothing and nothing was launched for it; None where launches are not known. `empty_queue_share`: how much of the
-    time the queue is empty from which the device takes its data; None where the source does not say it.
+    time the queue is empty from which the device takes its data; None where the source does not say it. `timer_ns`:
+    data loading and step by the timer log beside a trace, which data_loading_share is of then.
     """
 
     bound: str | None
@@ -74,6 +75,7 @@ class Bottleneck(Struct, frozen=True):
     communication_share: float | None = None
     host_idle_share: float | None = None
     empty_queue_share: float | None = None
+    timer_ns: tuple[float, float] | None = None
 
 
 class Part(Struct, frozen=True):

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import Struct
+
 from tracker.advice.rule import AdviceRule, Claim, Number, Remedy
 
 if TYPE_CHECKING:
@@ -24,8 +26,8 @@ _IN_BUCKETS: Final = ("all_reduce", "reduce_scatter", "all_gather", "broadcast")
 _RETRANSMISSION_NS: Final = 4e9
 _LARGE: Final = {"RDMA": 1e6}
 _LARGE_ELSEWHERE: Final = 16e6
-_MANY: Final = 10
-"""Calls in a step that a title counts."""
+_TO_OVERLAP: Final = 4.0
+"""Calls that a step may have in any case: gradients of the last layers move while those of the first are computed."""
 
 
 def _exposed(evidence: Evidence) -> Iterator[Claim]:
@@ -102,28 +104,37 @@ def _why_late(evidence: Evidence, rank: int) -> Iterator[Number]:
 def _small_calls(evidence: Evidence) -> Iterator[Claim]:
     """Calls and packets that are too small for their link, and that buckets could put together.
 
-    What the calls could win that a step could do without is at most their part of what is exposed.
+    What the step wins by fewer of them is at most their part of what is exposed.
     """
     for role, kind, rank, row in _worst(evidence):
-        share, calls, enough = _small_share(evidence, role, kind, rank)
-        if share:
-            exposed = row["exposed_ns"] - (row["wait_ns"] or 0.0)
-            numbers = [
-                Number("calls", calls, "count"), Number("as many as hold the same bytes", enough, "count"),
-                Number("of the bytes in small transfers", share, "share"), Number("exposed", exposed),
-            ]  # fmt: skip
-            many = f"{calls:,.0f} small calls of {kind} a step" if calls >= _MANY else "small transfers"
-            title = f"{many}{_of(role)}"
-            yield _claim(role, kind, rank, exposed * share * (1 - enough / calls), numbers, title)
+        small = _small_transfers(evidence, role, kind, rank)
+        if small is None:
+            continue
+        exposed = row["exposed_ns"] - (row["wait_ns"] or 0.0)
+        numbers = [
+            Number(small.unit, small.count, "count"), Number("as many as are needed", small.needed, "count"),
+            Number("of the bytes in small transfers", small.share, "share"), Number("exposed", exposed),
+        ]  # fmt: skip
+        ns = exposed * small.share * (1 - small.needed / small.count)
+        title = f"{small.count:,.0f} small {small.unit} of {kind} a step{_of(role)}"
+        yield _claim(role, kind, rank, ns, numbers, title)
 
 
-def _small_share(evidence: Evidence, role: str, kind: str, rank: int) -> tuple[float, float, float]:
-    """The share of the bytes of such collectives that moves in packets or calls too small for their link, how many of
-    them a step has, and how many of the size of the link would hold the same bytes, one at least; 0.0 of what buckets
-    do not put together, and where one call is enough.
+class _Small(Struct, frozen=True):
+    """Transfers of a step that are too small for their link: `unit`: calls or packets; `count`: how many; `needed`: how
+    many would do; `share`: their part of the bytes.
     """
+
+    unit: str
+    count: float
+    needed: float
+    share: float
+
+
+def _small_transfers(evidence: Evidence, role: str, kind: str, rank: int) -> _Small | None:
+    """The small transfers of such collectives; None where there are none too many, and of what no bucket holds."""
     if kind not in _IN_BUCKETS or not any(word in role for word in _BUCKETS):
-        return 0.0, 0.0, 0.0
+        return None
     own = [row for row in evidence.communication.get(rank, ())
            if (row["group_role"] or "unknown", row["kind"] or "unknown") == (role, kind)]  # fmt: skip
     packets = [row for row in evidence.links.get(rank, ())
@@ -137,9 +148,11 @@ def _small_share(evidence: Evidence, role: str, kind: str, rank: int) -> tuple[f
     small = [(each, size, _LARGE.get(transport, _LARGE_ELSEWHERE)) for each, size, transport in sizes
              if 0 < each < _LARGE.get(transport, _LARGE_ELSEWHERE)]  # fmt: skip
     steps = evidence.step_count(rank)
-    calls = sum(size / each for each, size, _ in small) / steps
-    enough = max(1.0, sum(size / large for _, size, large in small) / steps)
-    return (sum(size for _, size, _ in small) / moved, calls, enough) if calls > enough else (0.0, 0.0, 0.0)
+    count = sum(size / each for each, size, _ in small) / steps
+    needed = max(1.0 if packets else _TO_OVERLAP, sum(size / large for _, size, large in small) / steps)
+    if count <= needed:
+        return None
+    return _Small("packets" if packets else "calls", count, needed, sum(size for _, size, _ in small) / moved)
 
 
 def _little(evidence: Evidence) -> Iterator[Claim]:
@@ -221,7 +234,7 @@ RULES: Final = (
     AdviceRule(
         id="N3", title="small transfers",
         fires="exposed collectives of gradients move in calls or packets below 1 MB (RDMA) or 16 MB, more of them than "
-            "would hold the same bytes",
+            "hold the same bytes and than four calls, which overlap",
         bound="exposed", confidence="likely",
         remedies=(
             Remedy("put gradients together: DistributedDataParallel with bucket_cap_mb=25 or more, or one flat tensor; "
@@ -268,7 +281,7 @@ RULES: Final = (
             Remedy("profile behind the first steps, which send the parameters", ("paddle", "mindspore"),
                    kinds=("broadcast",)),
             Remedy("no barrier in the loop", kinds=("barrier",)),
-            Remedy("issue it earlier, asynchronously, and wait where the result is needed"),
+            Remedy("issue it earlier, asynchronously, and wait where the result is needed", is_last=True),
         ),
         sources=("torch_tb_profiler", "Megatron-LM", "PyTorch: DistributedDataParallel, FullyShardedDataParallel"),
         in_run=_exposed,

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from tracker.advice.rule import AdviceRule, Claim, Number, Remedy
 from tracker.profile import IdleCause
 from tracker.profile.runtime_names import allocates, waits_for_device
+from tracker.units import NS_PER_MS
 
 if TYPE_CHECKING:
     from tracker.advice.evidence import Evidence, WorkPiece
@@ -117,6 +118,22 @@ def _allocation(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim
         )  # fmt: skip
 
 
+def _unexplained(evidence: Evidence) -> Iterator[Claim]:
+    """The idle time of which the run does not say why, of the rank that has most."""
+    ns, rank = max(((evidence.unexplained_idle_ns(one), -one) for one in evidence.ranks), default=(0.0, 0))
+    if not ns:
+        return
+    causes = (IdleCause.UNKNOWN,) if evidence.says_why_idle else ()
+    numbers = [Number("idle without a cause", ns)]
+    if evidence.ranks[-rank]["idle_ns"] is None and evidence.stated_idle_ns is not None:
+        numbers.append(Number("idle by the profiler's own number, data loading included", evidence.stated_idle_ns))
+    parts = [evidence.counters.get((_OVERVIEW, name, "CPU time per step (ms)"), 0.0) * NS_PER_MS for name in _PHASES]
+    if any(parts):
+        outside = 1 - sum(parts) / evidence.step_ns
+        numbers.append(Number("CPU time of no phase (Others)", outside, "share"))
+    yield Claim(resource="idle", rank=-rank, ns=ns, causes=causes, numbers=tuple(numbers))
+
+
 def _waits_for_host(evidence: Evidence, rank: int) -> float:
     """Return the idle time of a rank per step that calls of the host may be to blame for."""
     if evidence.says_why_idle:
@@ -132,6 +149,9 @@ def _short_kernels(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Cl
         yield Claim(cells=evidence.roofline.above_floor(short), numbers=(share,))
 
 
+_OVERVIEW: Final = "overview_summary"
+_PHASES: Final = ("Dataloader", "Forward", "Backward", "Optimization")
+"""Rows of Paddle's summary: what it leaves of the step it calls Others."""
 ALLOCATOR: Final = (
     Remedy("PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", ("torch", "nvidia", "amd"), since=(2, 1)),
     Remedy("PYTORCH_NPU_ALLOC_CONF=expandable_segments:True", ("torch", "ascend")),
@@ -236,6 +256,22 @@ RULES: Final = (
             Remedy("fewer and longer kernels: fused optimizers and modules, larger batches"),
         ),
         sources=("TraceLens, short kernels",), in_rank=_idle_by(IdleCause.BETWEEN_KERNELS),
+    ),
+    AdviceRule(
+        id="H11", title="the device idles, and the run does not say why",
+        fires="the device idles, and no launch or call of the host says why",
+        bound="exposed", confidence="likely", on_devices=True,
+        remedies=(
+            Remedy("look at the Python code between the phases of a step: logging, metrics, copies of batches",
+                   ("paddle",)),
+            Remedy("export a trace once (export_chrome_tracing): it has what the host does in the gaps", ("paddle",)),
+            Remedy("record one step with ProfilerActivity.CPU as well: launches name the cause",
+                   ("torch", "nvidia", "amd")),
+            Remedy("keep trace_view.json, or record one step with ProfilerActivity.CPU and Level1",
+                   ("torch", "ascend")),
+            Remedy("record the host as well (msprof with runtime and CANN data)", ("mindspore", "ascend")),
+        ),
+        sources=("Paddle: guide to model performance, 1.2",), in_run=_unexplained,
     ),
     AdviceRule(
         id="H8", title="many kernels are very short",

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from tracker.advice.rule import AdviceRule, Claim, Number, Remedy, share_of
+from tracker.profile import TIMER_BATCH
+from tracker.units import NS_PER_MS
 
 if TYPE_CHECKING:
     from tracker.advice.evidence import Evidence, WorkPiece
@@ -25,11 +27,16 @@ def _loading(evidence: Evidence) -> Iterator[Claim]:
         row = evidence.ranks[-rank]
         is_idle = row["data_loading_idle_ns"] is not None
         numbers = [Number("data loading", row["data_loading_ns"])]
+        # a timer beside the trace measured other steps: its share is that of its own step
+        batch_ms = evidence.counters.get(TIMER_BATCH)
+        whole_ns = None if batch_ms is None or is_idle else batch_ms * NS_PER_MS
+        numbers += [Number("of the step by the timer", whole_ns)] if whole_ns else []
         numbers += [Number("of it with an idle device", lost)] if is_idle else []
         if any(evidence.op_calls(one, (_NO_WORKERS,)) for one in evidence.studied):
             numbers.append(Number("workers", "none, the training process loads itself", "text"))
         title = "" if is_idle else "the step waits for data"
-        yield Claim(resource="loading", rank=-rank, ns=lost, numbers=tuple(numbers), title=title)
+        yield Claim(resource="loading", rank=-rank, ns=lost, numbers=tuple(numbers), title=title,
+                    whole_ns=whole_ns)  # fmt: skip
 
 
 def _gaps_on_host(evidence: Evidence, rank: int, pieces: Sequence[WorkPiece]) -> Iterator[Claim]:

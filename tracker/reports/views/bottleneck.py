@@ -7,6 +7,7 @@ from typing import Any, Final
 from tracker.reports.cells import percent, share
 from tracker.reports.rows import Row, plain
 from tracker.results import Bottleneck, Diff
+from tracker.units import format_ns
 
 _CLASSES: Final = {
     "input": "input bound", "communication": "communication bound", "host": "host bound",
@@ -62,7 +63,10 @@ def _parts(found: Bottleneck) -> list[str]:
         gain = loading if found.possible_gain_share is None else found.possible_gain_share
         idles = "" if gain == loading else f", {share(gain)} with the device idle"
         side, most = ("above", ", at most that much can be won") if gain > limit else ("not above", "")
-        parts.append(f"data loading is {share(loading)} of the step time{idles} ({side} {percent(limit)}){most}")
+        timer = ""
+        if found.timer_ns is not None:
+            timer = f", {' of '.join(map(format_ns, found.timer_ns))} by the timer log"
+        parts.append(f"data loading is {share(loading)} of the step time{timer}{idles} ({side} {percent(limit)}){most}")
     exposed = found.communication_share
     if exposed:
         limit = limits["communication_bound_above"]
