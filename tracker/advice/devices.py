@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from functools import lru_cache
@@ -11,6 +12,8 @@ from typing import Final
 from msgspec import Struct, convert
 
 _TABLE: Final = Path(__file__).with_name("devices.toml")
+_MOBILE: Final = re.compile(r"Laptop|Max-Q|Mobile", re.IGNORECASE)
+"""Cards of notebooks have the names of others, and lower rates."""
 _FLOPS_OF_A_CORE: Final = 8192
 """Floating point operations that an AI core of Ascend does in one cycle, of 16 bits: msprof-analyze, operator_mfu."""
 
@@ -46,9 +49,21 @@ def devices() -> tuple[Peaks, ...]:
     return tuple(convert(tomllib.loads(_TABLE.read_text("utf-8")), _Table).device)
 
 
+def _is_named(entry: str, model: str) -> bool:
+    """Whether the name of a device holds the model of an entry as words of their own: an A10 is no A100.
+
+    >>> _is_named("A10", "NVIDIA A100-SXM4-80GB"), _is_named("A10", "NVIDIA A10"), _is_named("T4", "Tesla T4")
+    (False, True, True)
+    """
+    if _MOBILE.search(model) and not _MOBILE.search(entry):
+        return False
+    words = re.escape(entry.removesuffix("*")) + (r"\w*" if entry.endswith("*") else "")
+    return re.search(rf"(?<![A-Za-z0-9]){words}(?![A-Za-z0-9])", model, re.IGNORECASE) is not None
+
+
 def device_of(model: str, facts: Mapping[str, str]) -> Peaks | None:
     """What a device of this name can do, by its name, else by the cores and the clock that the profile states."""
-    found = next((device for device in devices() if device.model.lower() in model.lower()), None)
+    found = next((device for device in devices() if _is_named(device.model, model)), None)
     if found is not None:
         return found
     try:

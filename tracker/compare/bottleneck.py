@@ -68,7 +68,7 @@ def bottleneck(side: Loaded) -> Bottleneck:
     return Bottleneck(
         _bound(gain, exposed, utilisation, host_idle, empty_queue),
         loading, utilisation, gain, tuple(missing), THRESHOLDS, side.measured_by, _outside_steps(side, times), exposed,
-        host_idle, empty_queue, timer,
+        host_idle, empty_queue, timer, *_exposed_collectives(side),
     )  # fmt: skip
 
 
@@ -154,6 +154,24 @@ def _times_by_timer(side: Loaded) -> tuple[float, float] | None:
     """Return data loading and step in ns by the timer log beside a trace; None without one."""
     reader_ms, batch_ms = counted(side, TIMER_READER), counted(side, TIMER_BATCH)
     return (reader_ms * NS_PER_MS, batch_ms * NS_PER_MS) if reader_ms is not None and batch_ms else None
+
+
+def _exposed_collectives(side: Loaded) -> tuple[str | None, float | None]:
+    """Return the kind of collective of which most is exposed, and how much of all that is exposed is waiting for other
+    ranks, of the collectives of which that is known; None where no source says it.
+    """
+    exposed: dict[str, int] = {}
+    known = waits = 0
+    rows = side.ask(queries.communication, by=(), in_steps=side.has_markers)
+    for kind, exposed_ns, wait_ns in rows.rows("kind", "exposed_ns", "exposed_wait_ns"):
+        if exposed_ns:
+            exposed[kind] = exposed.get(kind, 0) + exposed_ns
+            known += exposed_ns if wait_ns is not None else 0
+            waits += wait_ns or 0
+    # a part that is known stands for the whole only where it is most of it
+    is_known = 2 * known > sum(exposed.values())
+    kind = max(exposed, key=lambda one: (exposed[one], one), default="")
+    return kind or None, waits / known if is_known else None
 
 
 def _empty_queue(side: Loaded) -> float | None:

@@ -61,7 +61,9 @@ class Bottleneck(Struct, frozen=True):
     asked for, and where the source does not say. `host_idle_share`: the part of the step in which the device does
     nothing and nothing was launched for it; None where launches are not known. `empty_queue_share`: how much of the
     time the queue is empty from which the device takes its data; None where the source does not say it. `timer_ns`:
-    data loading and step by the timer log beside a trace, which data_loading_share is of then.
+    data loading and step by the timer log beside a trace, which data_loading_share is of then. `collective`: the kind
+    of which most is exposed; `waiting_share`: of exposed communication, how much is waiting for other ranks; None where
+    the source does not say.
     """
 
     bound: str | None
@@ -76,6 +78,8 @@ class Bottleneck(Struct, frozen=True):
     host_idle_share: float | None = None
     empty_queue_share: float | None = None
     timer_ns: tuple[float, float] | None = None
+    collective: str | None = None
+    waiting_share: float | None = None
 
 
 class Part(Struct, frozen=True):

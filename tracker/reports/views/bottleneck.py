@@ -72,7 +72,10 @@ def _parts(found: Bottleneck) -> list[str]:
         limit = limits["communication_bound_above"]
         side = "above" if exposed > limit else "not above"
         whole = _WHOLES[found.utilisation_of]
-        parts.append(f"exposed communication is {share(exposed)} of {whole} ({side} {percent(limit)})")
+        most = f", mostly {found.collective}" if found.collective else ""
+        waits = found.waiting_share
+        most += f", {share(waits)} of it waiting for other ranks" if waits else ""
+        parts.append(f"exposed communication is {share(exposed)} of {whole}{most} ({side} {percent(limit)})")
     works = found.device_utilisation
     if works is not None:
         low, high = limits["host_bound_below"], limits["device_bound_above"]
