@@ -21,7 +21,7 @@ from tracker.advice.roofline import Roofline
 from tracker.advice.rule import Platform
 from tracker.advice.shapes import Shape, first_number, largest_of, shapes_of
 from tracker.detect.stages import TIMES, Stage, stages_of
-from tracker.profile import DEVICE_USE, NOT_LISTED, NOT_LISTED_COLLECTIVES, CounterName, IdleCause
+from tracker.profile import DEVICE_USE, NOT_LISTED, NOT_LISTED_COLLECTIVES, OP_FLOPS, CounterName, IdleCause
 from tracker.store import queries
 from tracker.store.samples.statistic import over_ranks
 
@@ -55,7 +55,7 @@ class WorkPiece(Struct):
     inputs, those that the kernel itself states first; `op_text`: those of the operator; `formats`: of an NPU. From
     these: `shapes`, `op_shapes`; `largest`: its largest input; `element_bytes`: of its first tensor, 4 where that is
     not known; `is_named`: whether the operator is known; `plain_op`: that without its namespace, or the type of a
-    kernel without one: `mm`, `softmax`, `realdiv`.
+    kernel without one: `mm`, `softmax`, `realdiv`; `stated_flops`: of a call, where the source says more than shapes.
     """
 
     at: int
@@ -79,6 +79,7 @@ class WorkPiece(Struct):
     element_bytes: int = 4
     is_named: bool = True
     plain_op: str = ""
+    stated_flops: float | None = None
 
     def __post_init__(self) -> None:
         self.shapes, self.op_shapes, self.largest = shapes_of(self.text), shapes_of(self.op_text), largest_of(self.text)
@@ -203,7 +204,11 @@ class Evidence:
         if not self.studied:
             return []
         make, rows = (_of_kernel, self._kernels) if self.is_device else (_of_op, self._ops)
-        return [make(at, row, self.step_count(row["rank"])) for at, row in enumerate(filter(self._is_inside, rows))]
+        pieces = [make(at, row, self.step_count(row["rank"])) for at, row in enumerate(filter(self._is_inside, rows))]
+        if not self.is_device:
+            for piece in pieces:
+                piece.stated_flops = self.counters.get((OP_FLOPS, piece.op, piece.op_text))
+        return pieces
 
     @cached_property
     def work(self) -> dict[int, list[WorkPiece]]:
@@ -231,6 +236,7 @@ class Evidence:
             if kernel is not None:
                 piece = _of_op(kernel.at, row, self.step_count(row["rank"]), "device_self_ns")
                 piece.name, piece.kind = kernel.name, kernel.kind
+                piece.stated_flops = self.counters.get((OP_FLOPS, row["name"], row["input_shapes"]))
                 found.append(piece)
         return found
 

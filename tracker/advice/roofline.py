@@ -13,21 +13,33 @@ from math import prod
 from operator import add
 from typing import TYPE_CHECKING, Any, Final
 
-from tracker.advice.shapes import Shape, broadcast, elements
+from tracker.advice.shapes import Shape, broadcast, bytes_of, elements
 
 if TYPE_CHECKING:
     from tracker.advice.evidence import Evidence, WorkPiece
 
-_MATMULS: Final = ("mm", "addmm", "bmm", "baddbmm")
+_MATMULS: Final = ("mm", "addmm", "bmm", "baddbmm", "_scaled_mm", "_int_mm")
 _ADDING: Final = ("addmm", "baddbmm")
 _NPU_MATMULS: Final = ("matmul", "matmulv2", "matmulv3", "batchmatmul", "batchmatmulv2", "batchmatmulv3")
-_ATTENTION: Final = ("_flash_attention_forward", "_efficient_attention_forward", "flashattentionscore",
-                     "_scaled_dot_product_flash_attention", "_scaled_dot_product_flash_attention_for_cpu")  # fmt: skip
-_ATTENTION_BACKWARD: Final = ("_flash_attention_backward", "_efficient_attention_backward", "flashattentionscoregrad",
-                              "_scaled_dot_product_flash_attention_for_cpu_backward")  # fmt: skip
-_CONVOLUTIONS: Final = ("cudnn_convolution_backward_input", "mkldnn_convolution_backward_input")
+_ATTENTION: Final = (
+    "_flash_attention_forward", "_efficient_attention_forward", "_cudnn_attention_forward", "flashattentionscore",
+    "_scaled_dot_product_flash_attention", "_scaled_dot_product_efficient_attention",
+    "_scaled_dot_product_cudnn_attention", "_scaled_dot_product_flash_attention_for_cpu",
+)  # fmt: skip
+_ATTENTION_BACKWARD: Final = (
+    "_flash_attention_backward", "_efficient_attention_backward", "_cudnn_attention_backward",
+    "flashattentionscoregrad", "_scaled_dot_product_flash_attention_backward",
+    "_scaled_dot_product_efficient_attention_backward", "_scaled_dot_product_cudnn_attention_backward",
+    "_scaled_dot_product_flash_attention_for_cpu_backward",
+)  # fmt: skip
+_GRADIENTS: Final = ("cudnn_convolution_backward_input", "mkldnn_convolution_backward_input")
+_CONVOLUTIONS: Final = (
+    "convolution_overrideable", "_convolution", "convolution_backward", "mkldnn_convolution",
+    "miopen_convolution", "miopen_depthwise_convolution", "miopen_convolution_transpose", "_conv_depthwise2d",
+    "_slow_conv2d_forward", "cudnn_convolution", "cudnn_convolution_transpose",
+)  # fmt: skip
 _WITH_FLOPS: Final = {
-    *_MATMULS, *_NPU_MATMULS, *_ATTENTION, *_ATTENTION_BACKWARD, *_CONVOLUTIONS, "convolution_backward"
+    *_MATMULS, *_NPU_MATMULS, *_ATTENTION, *_ATTENTION_BACKWARD, *_GRADIENTS, *_CONVOLUTIONS
 }  # fmt: skip
 _BACKWARD: Final = 2.5
 """Attention computes five matmuls backward and two forward."""
@@ -45,6 +57,20 @@ _REDUCTIONS: Final = frozenset((
     "_softmax", "softmax", "_log_softmax", "log_softmax", "_softmax_backward_data", "_log_softmax_backward_data",
     "softmaxv2", "logsoftmaxv2", "softmaxgrad", "logsoftmaxgrad", "nll_loss_forward", "nll_loss_backward", "all", "any",
 ))  # fmt: skip
+_ROWWISE: Final = frozenset((
+    "_softmax", "softmax", "_log_softmax", "log_softmax", "_softmax_backward_data", "_log_softmax_backward_data",
+    "softmaxv2", "logsoftmaxv2", "softmaxgrad", "logsoftmaxgrad",
+))  # fmt: skip
+"""Reductions whose result is as large as their largest input."""
+_NORMS: Final = frozenset((
+    "native_layer_norm", "native_layer_norm_backward", "native_group_norm", "native_group_norm_backward",
+    "native_batch_norm", "native_batch_norm_backward", "cudnn_batch_norm", "cudnn_batch_norm_backward",
+    "miopen_batch_norm", "miopen_batch_norm_backward", "batch_norm_backward", "_fused_rms_norm",
+    "_fused_rms_norm_backward", "layernorm", "layernormv3", "layernormv4", "layernormgrad", "layernormgradv3",
+    "rmsnorm", "rmsnormgrad", "addrmsnorm", "addlayernorm", "groupnorm",
+))  # fmt: skip
+"""Fused normalisations: they read their inputs and write a result of the largest."""
+_BLOCKS: Final = "FRACTAL_NZ"
 _COUNTED: Final = ("matmul", "convolution", "flash_attention")
 _MOST: Final = 0.95
 _IMPOSSIBLE: Final = 1.1
@@ -87,6 +113,8 @@ def flops(piece: WorkPiece) -> float | None:
     name = piece.plain_op
     if name not in _WITH_FLOPS:
         return None
+    if piece.stated_flops is not None:
+        return piece.stated_flops
     tensors = [shape for shape in piece.shapes if shape]
     if name in _MATMULS:
         pair = factors(piece)
@@ -97,23 +125,37 @@ def flops(piece: WorkPiece) -> float | None:
         count = _attention(name, tensors)
         return count and count * (_BACKWARD if name in _ATTENTION_BACKWARD else 1.0)
     if name == "convolution_backward" and len(tensors) >= 3:  # the gradients of input and weight
-        return 2 * _convolution(tensors[0], tensors[2])
-    if name in _CONVOLUTIONS and len(tensors) >= 2:
-        return _convolution(tensors[0], tensors[1])
+        return 2 * _convolution(tensors[0], tensors[1], tensors[2])
+    if name in _GRADIENTS and len(tensors) >= 2:
+        return _convolution(tensors[0], tensors[0], tensors[1])
     return None
 
 
 def _npu_matmul(piece: WorkPiece, tensors: Sequence[Shape]) -> float | None:
-    """Of logical shapes alone; which sides are transposed is not stated, so the size that both share is the inner one,
-    where only one is shared.
+    """Of sides in blocks those of the blocks together, which are filled up to multiples of 16. Which sides are
+    transposed is not stated, so the size that both share is the inner one, where only one is shared.
     """
-    if len(tensors) < 2 or "NZ" in piece.formats or len(tensors[0]) != len(tensors[1]):
+    formats = piece.formats.replace(",", ";").split(";")
+    pair = [_from_blocks(shape, formats[at] if at < len(formats) else "") for at, shape in enumerate(tensors[:2])]
+    if len(pair) < 2 or len(pair[0]) != len(pair[1]):
         return None
-    left, right = tensors[:2]
+    left, right = pair
     if len(left) > 2 and left[:-2] != right[:-2]:
         return None
     inner = {one for one in left[-2:] for other in right[-2:] if one == other}
     return 2.0 * prod(left) * prod(right[-2:]) / inner.pop() if len(inner) == 1 else None
+
+
+def _from_blocks(shape: Shape, format: str) -> Shape:
+    """The rows and columns of a matrix in the format of an NPU: [n1, m1, m0, n0] of m1 x m0 rows, n1 x n0 columns.
+
+    >>> _from_blocks((64, 256, 16, 16), "FRACTAL_NZ"), _from_blocks((3, 5), "ND")
+    ((4096, 1024), (3, 5))
+    """
+    if format.strip().upper() != _BLOCKS or len(shape) < 4:
+        return shape
+    *batch, columns, rows, height, width = shape
+    return (*batch, rows * height, columns * width)
 
 
 def _attention(name: str, tensors: Sequence[Shape]) -> float | None:
@@ -133,8 +175,12 @@ def _attention(name: str, tensors: Sequence[Shape]) -> float | None:
     return 4.0 * prod(query) * key[2 if "scaled_dot" in name else 1]
 
 
-def _convolution(result: Shape, weight: Shape) -> float:
-    return 2.0 * prod(result) * prod(weight[1:])
+def _convolution(gradient: Shape, image: Shape, weight: Shape) -> float:
+    """One gradient of a convolution, by the places of its result; those of the image, which is smaller, where the
+    convolution is a transposed one.
+    """
+    places = min(prod(gradient[2:]), prod(image[2:]))
+    return 2.0 * gradient[0] * places * prod(weight)
 
 
 def bytes_moved(piece: WorkPiece) -> float | None:
@@ -143,21 +189,44 @@ def bytes_moved(piece: WorkPiece) -> float | None:
     if not tensors:
         return None
     size, name = piece.element_bytes, piece.plain_op
-    inputs = sum(map(elements, tensors))
+    inputs = _input_bytes(piece)
     if name in _MATMULS:
         pair = factors(piece)
         read = tensors[: 3 if name in _ADDING else 2]
         return float(size * sum(map(elements, (*read, (*pair[0][:-1], pair[1][-1]))))) if pair else None
     if name in _NPU_MATMULS:
-        return float(size * inputs)
+        return inputs
     if name in (*_ATTENTION, *_ATTENTION_BACKWARD):
         heads = sum(map(elements, tensors[:3]))
         return float(size * (heads + elements(tensors[0])))
+    if name in _CONVOLUTIONS and piece.stated_flops:
+        return inputs + size * _result_of_convolution(piece, tensors)
     if name in ("copy", "cast", "clone", "tensormove", "zero", "fill"):
-        return 2.0 * size * max(map(elements, tensors))
+        # a copy into a given tensor states both, each with its type
+        return inputs if len(tensors) > 1 else 2.0 * inputs
     if name in _ELEMENTWISE:
-        return float(size * (inputs + elements(broadcast(tensors))))
-    return float(size * inputs) if name in _REDUCTIONS else None
+        return inputs + size * elements(broadcast(tensors))
+    if name in _ROWWISE or name in _NORMS:
+        return inputs + size * max(map(elements, tensors))
+    return inputs if name in _REDUCTIONS else None
+
+
+def _input_bytes(piece: WorkPiece) -> float:
+    """Bytes of all inputs, each by its own type, by that of the first tensor where a type is not known."""
+    moved = 0.0
+    for at, shape in enumerate(piece.shapes):
+        kind = piece.types[at] if at < len(piece.types) else ""
+        moved += elements(shape) * (bytes_of(kind) or piece.element_bytes)
+    return moved
+
+
+def _result_of_convolution(piece: WorkPiece, tensors: Sequence[Shape]) -> float:
+    """Elements that a convolution writes: of a gradient as many as image and weight have, else by its FLOPs."""
+    if piece.plain_op == "convolution_backward":
+        return float(sum(map(elements, tensors[1:3])))
+    if "transpose" in piece.plain_op:
+        return 0.0
+    return (piece.stated_flops or 0.0) / (2 * prod(tensors[1][1:]))
 
 
 class Roofline:
@@ -210,35 +279,49 @@ class Roofline:
         return {piece.at: piece.ns - self.floor_ns(piece) for piece in pieces}
 
     @cached_property
-    def rows(self) -> list[dict[str, Any]]:
-        """A row per operator, shapes and kind of number with FLOPs, of the studied ranks, per step, the longest first.
+    def _moving(self) -> list[WorkPiece]:
+        # elementwise work, reductions and normalisations move bytes: their FLOPs hold nothing up
+        evidence = self._evidence
+        return [piece for piece in evidence.pieces
+                if evidence.is_device and piece.ns and (is_vector(piece) or piece.plain_op in _NORMS)
+                and (bytes_moved(piece) or 0.0) >= _MUCH_BYTES]  # fmt: skip
 
-        `efficiency`: floor by time, None where no ceiling is known or the row is beyond it, so that the ceiling or the
-        shapes must be wrong; `bound`: compute or memory, by which floor is longer.
+    @cached_property
+    def rows(self) -> list[dict[str, Any]]:
+        """A row per operator, shapes and kind of number with FLOPs, and of a device per elementwise operator, reduction
+        and normalisation that moves 1 MiB or more a call, of the studied ranks, per step, the longest first.
+
+        `flops`, `tflops_per_s`: None of what only moves bytes. `efficiency`: floor by time, None where no ceiling is
+        known or the row is beyond it, so that the ceiling or the shapes must be wrong; `bound`: compute or memory, by
+        which floor is longer.
         """
         sums: dict[tuple[int, str, str, str], list[float]] = {}
-        for piece, count in self._counts:
+        for piece, count in (*self._counts, *((piece, 0.0) for piece in self._moving)):
             own = sums.setdefault((piece.rank, piece.plain_op, piece.text, piece.number_kind), [0.0, 0.0, 0.0, 0.0])
             new = (piece.calls, piece.ns, count * piece.calls, (bytes_moved(piece) or 0.0) * piece.calls)
             own[:] = map(add, own, new)
-        found: list[dict[str, Any]] = []
-        for (rank, name, text, kind), (calls, ns, count, moved) in sums.items():
-            peak, source = self.peaks.get(kind, (None, None))
-            compute = count / (peak * 1e3) if peak else None
-            memory = self.pass_ns(moved)
-            floor = None if compute is None else max(compute, memory)
-            is_possible = floor is not None and floor <= _IMPOSSIBLE * ns
-            found.append(
-                {
-                    "rank": rank, "name": name, "input_shapes": text, "number_kind": kind or None, "calls": calls,
-                    "total_ns": ns, "flops": count, "bytes": moved or None, "tflops_per_s": count / ns / 1e3,
-                    "gb_per_s": moved / ns if moved else None, "floor_ns": floor,
-                    "bound": None if compute is None else "memory" if memory > compute else "compute",
-                    "efficiency": floor / ns if floor is not None and is_possible else None, "ceiling": source,
-                }
-            )  # fmt: skip
+        found = [self._row(key, *own) for key, own in sums.items()]
         found.sort(key=lambda row: (row["rank"], -row["total_ns"], row["name"], row["input_shapes"]))
         return found
+
+    def _row(
+        self, key: tuple[int, str, str, str], calls: float, ns: float, count: float, moved: float
+    ) -> dict[str, Any]:
+        rank, name, text, kind = key
+        memory = self.pass_ns(moved)
+        peak, source = self.peaks.get(kind, (None, None))
+        compute = count / (peak * 1e3) if peak else None
+        if not count:
+            compute, source = 0.0, self.bandwidth[1] if self.bandwidth else None
+        floor = None if compute is None else max(compute, memory)
+        is_possible = floor is not None and 0 < floor <= _IMPOSSIBLE * ns
+        return {
+            "rank": rank, "name": name, "input_shapes": text, "number_kind": kind or None, "calls": calls,
+            "total_ns": ns, "flops": count or None, "bytes": moved or None,
+            "tflops_per_s": count / ns / 1e3 if count else None, "gb_per_s": moved / ns if moved else None,
+            "floor_ns": floor, "bound": None if compute is None else "memory" if memory > compute else "compute",
+            "efficiency": floor / ns if floor is not None and is_possible else None, "ceiling": source,
+        }  # fmt: skip
 
     @cached_property
     def use(self) -> dict[str, Any]:
@@ -248,7 +331,8 @@ class Roofline:
         """
         evidence = self._evidence
         of_kind: dict[str, float] = {}
-        for row in self.rows:
+        rows = [row for row in self.rows if row["flops"]]
+        for row in rows:
             of_kind[row["number_kind"] or ""] = of_kind.get(row["number_kind"] or "", 0.0) + row["flops"]
         total, kind = sum(of_kind.values()), max(of_kind, key=of_kind.__getitem__, default="")
         peak, source = self.peaks.get(kind, (None, "")) if evidence.device is not None else (None, "")
@@ -256,7 +340,7 @@ class Roofline:
         per_second = evidence.step_ns * 1e3
         rate = total / per_second / len(evidence.studied) if total and per_second else None
         model, devices = self._of_model(), _number(evidence.facts.get("world_size")) or len(evidence.ranks)
-        known = sum(row["total_ns"] for row in self.rows)
+        known = sum(row["total_ns"] for row in rows)
         every = sum(piece.ns for piece in evidence.pieces if piece.kind.startswith(_COUNTED) or is_matmul(piece))
         return {
             "flops": total or None, "tflops_per_s": rate, "number_kind": kind or None, "peak_tflops": peak,

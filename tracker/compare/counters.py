@@ -10,7 +10,7 @@ import numpy as np
 from tracker.columns import Columns
 from tracker.compare import join, reduction
 from tracker.compare.keys import Numbered, among, numbered
-from tracker.profile import MODULE_CALLS
+from tracker.profile import MODULE_CALLS, OP_FLOPS
 from tracker.results import BOTH, COUNTER_KEY, REPEATED_COUNTERS
 from tracker.store import queries
 
@@ -41,11 +41,11 @@ def compare(baseline: Loaded, candidate: Loaded) -> Columns:
 def of_side(side: Loaded, by: Sequence[str]) -> Columns:
     """The counters of a side at the grain `by`; those of no step too, unless some of several steps were chosen.
 
-    Without the calls of modules, which the tree of modules shows.
+    Without the calls of modules, which the tree of modules shows, and the FLOPs of operators, which advice reads.
     """
     steps = side.chosen_steps if side.is_part else None
     table = side.about(queries.counters, by=tuple(by), ranks=side.ranks, steps=steps)
-    return table.taken(table["source"] != MODULE_CALLS)
+    return table.taken(~among(table["source"], (MODULE_CALLS, OP_FLOPS)))
 
 
 def _medians(rows: Numbered) -> dict[str, F64]:

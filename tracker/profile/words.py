@@ -76,6 +76,11 @@ PIPELINE_TIME: Final[CounterName] = ("minddata_pipeline_summary", "(pipeline)", 
 MODULE_CALLS: Final = "module"
 """`source` of the rows of the table `counter` that count the calls of a module by its frames: `name` is its path."""
 
+OP_FLOPS: Final = "flops"
+"""`source` of the rows of the table `counter` that hold the FLOPs of a call of an operator: `name` is the operator,
+`attribute` its shapes. For what its shapes do not say.
+"""
+
 PHASES: Final = ("", "backward", "clear_grad", "dataloader", "forward", "optimizer")
 """The parts of a training step; the empty word where nothing says."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from tracker.profile import MODULE_CALLS
+from tracker.profile import MODULE_CALLS, OP_FLOPS
 from tracker.results.verdicts import VERDICT_COLUMNS
 
 SECTIONS: Final = (
@@ -52,7 +52,8 @@ PACKET: Final = "packet"
 """Levels of rows on links: all links of a transport together, one link from rank to rank, packets of one size. Each
 level states the same bytes, so sums are made within one level."""
 
-REPEATED_COUNTERS: Final = ("step_trace_time", "op_statistic", "api_statistic", "operator_details", MODULE_CALLS)
+REPEATED_COUNTERS: Final = ("step_trace_time", "op_statistic", "api_statistic", "operator_details", MODULE_CALLS,
+                             OP_FLOPS)  # fmt: skip
 """Tables of a profiler that repeat what other sections are made of (overall, kernels, host API calls, ops, modules)."""
 
 PIPE_TIME: Final = "pipe time"

@@ -168,7 +168,7 @@ def _slow(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim]:
     for row in evidence.roofline.rows:
         own = of_shapes.get((row["name"], row["input_shapes"]), [])
         is_slow = row["ceiling"] == "spec" and (row["efficiency"] or _SLOW) < _SLOW
-        if row["rank"] == rank and own and is_slow:
+        if row["rank"] == rank and own and is_slow and row["flops"]:
             cells[row["name"]] |= share_of(own, 1 - row["efficiency"])
             worst[row["name"]] = min(worst.get(row["name"], row), row, key=itemgetter("efficiency"))
     for name, row in worst.items():

@@ -16,6 +16,7 @@ from tracker.profile import (
     NO_STEP,
     Allocations,
     Collectives,
+    Counters,
     DeviceKind,
     Events,
     Extras,
@@ -25,6 +26,7 @@ from tracker.profile import (
     Markers,
     Strings,
     each_once,
+    empty,
 )
 from tracker.readers._collectives import CallTable, process_groups
 from tracker.readers._device import device_events
@@ -92,6 +94,7 @@ class _Assembly:
         self.thread_keys = list(collector.threads)
         self.thread_names = collector.thread_names
         self.ops = dict(collector.ops.done())
+        self.convolutions = collector.convolutions
         self.frames = dict(collector.frames.done())
         self.launches = dict(collector.launches.done())
         self.device = dict(collector.device.done())
@@ -373,6 +376,7 @@ class _Assembly:
             host_is_primary=is_first,
             extras=Extras(
                 process_groups=self.groups,
+                counters=self.convolutions.counters(self.strings) if is_first else empty(Counters),
                 served_elsewhere=self.device["correlation"][of_process & ~mine],
                 op_external=op_external,
                 device_external=self.device["external"][mine],

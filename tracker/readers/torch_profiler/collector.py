@@ -15,6 +15,7 @@ from tracker.readers._event_texts import EXPORT_AGAIN, Chunk, find_event
 from tracker.readers._growing import INTEGER, Growing, int_column
 from tracker.readers._source import ReadOptions
 from tracker.readers._times import numbers_to_ns, text_to_ns
+from tracker.readers.torch_profiler.convolutions import Convolutions
 from tracker.readers.torch_profiler.kinds import (
     ANNOTATIONS,
     FLOW_CATEGORIES,
@@ -50,6 +51,7 @@ class Collector:
         spans = {"start_ns": np.int64, "end_ns": np.int64, "thread": np.int32, "name": np.int32}
         texts = dict.fromkeys(("input_shapes", "input_types", "module", "call_stack"), np.int32)
         flags = {"is_backward": np.int8, "is_annotation": np.int8}
+        self.convolutions = Convolutions()
         self.ops = Growing(**spans, **texts, sequence=np.int64, external=np.int64, **flags)
         self.frames = Growing(**spans, is_module=np.int8)
         self.launches = Growing(**spans, level=np.int8, correlation=np.int64)
@@ -247,9 +249,12 @@ class Collector:
         sequence = int_column([a.sequence for a in args], -1)
         forward = int_column([a.forward_thread for a in args], 0)
         texts = self.texts
+        shapes = texts.shapes(args)
+        for row in np.flatnonzero(says & OpNames.CONVOLUTION).tolist():
+            self.convolutions.add(int(span["name"][row]), shapes[row], args[row])
         self.ops.add(
             **span,
-            input_shapes=texts.shapes(args),
+            input_shapes=shapes,
             input_types=texts.types(args),
             module=texts.modules(args),
             call_stack=texts.stacks(args),

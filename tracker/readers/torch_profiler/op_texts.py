@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tracker.profile import I32, Strings
 from tracker.readers.torch_profiler import collectives
+from tracker.readers.torch_profiler.convolutions import is_convolution
 from tracker.readers.torch_profiler.schema import Args, plain
 
 MARKER: Final = re.compile(r"ProfilerStep#(\d{1,18})")
@@ -73,14 +74,16 @@ def module_path(module: str) -> str:
 class OpNames:
     """What the names of ops say, by their code: each distinct name is looked at once."""
 
-    MARKER, COLLECTIVE, ANNOTATION = 1, 2, 4
+    MARKER, COLLECTIVE, ANNOTATION, CONVOLUTION = 1, 2, 4, 8
 
     def __init__(self, strings: Strings) -> None:
         self._strings = strings
         self._says = np.zeros(0, dtype=np.uint8)
 
     def say(self, codes: I32) -> NDArray[np.uint8]:
-        """MARKER: of a step; COLLECTIVE: may carry one; ANNOTATION: torch made it, whatever its category."""
+        """MARKER: of a step; COLLECTIVE: may carry one; ANNOTATION: torch made it, whatever its category;
+        CONVOLUTION: its concrete inputs say its FLOPs.
+        """
         known = len(self._says)
         if known < len(self._strings):
             new = [self._of(text) for text in self._strings.texts[known:]]
@@ -92,4 +95,5 @@ class OpNames:
             self.MARKER * (MARKER.fullmatch(text) is not None)
             + self.COLLECTIVE * collectives.is_collective(text)
             + self.ANNOTATION * (_OLD_ANNOTATION.match(text) is not None)
+            + self.CONVOLUTION * is_convolution(text)
         )

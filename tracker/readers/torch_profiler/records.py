@@ -158,9 +158,12 @@ class Records:
         for row in np.flatnonzero(says & OpNames.COLLECTIVE).tolist():
             to.op_calls.append((to.ops.rows + row, to.strings[int(span["name"][row])], _args(table[row], text)))
         sequence = _numbers(table, 0, -1)
+        shapes = self._shapes.of(table["shapes"])
+        for row in np.flatnonzero(says & OpNames.CONVOLUTION).tolist():
+            to.convolutions.add(int(span["name"][row]), int(shapes[row]), _args(table[row], text))
         to.ops.add(
             **span,
-            input_shapes=self._shapes.of(table["shapes"]),
+            input_shapes=shapes,
             input_types=self._types.of(table["types"]),
             module=self._modules.of(table["module"]),
             call_stack=self._stacks.of(table["call_stack"]),

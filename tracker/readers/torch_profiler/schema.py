@@ -23,6 +23,7 @@ class Args(Struct, gc=False):
     dims: Raw = field(default=NOTHING, name="Input Dims")
     old_dims: Raw = field(default=NOTHING, name="Input dims")
     types: Raw = field(default=NOTHING, name="Input type")
+    concrete: Raw = field(default=NOTHING, name="Concrete Inputs")
     sequence: Any = field(default=None, name="Sequence number")
     forward_thread: Any = field(default=None, name="Fwd thread id")
     external: Any = field(default=None, name="External id")
@@ -101,7 +102,7 @@ def plain(raw: Raw | bytes) -> Any:
 
 def kept(args: Args) -> Args:
     """`args` fit to be kept: its raw fields no longer hold the text of the whole chunk in memory."""
-    for name in ("dims", "old_dims", "types"):
+    for name in ("dims", "old_dims", "types", "concrete"):
         setattr(args, name, Raw(bytes(getattr(args, name))))
     return args
 

@@ -11,7 +11,7 @@ from tracker.compare.headline import short_labels
 from tracker.reports.cells import col, readable, share
 from tracker.reports.commands import command_of, words_of
 from tracker.reports.document import SENTENCE, Block, Column, Document, Lines, Look, Table, Target
-from tracker.reports.rows import records, table_of
+from tracker.reports.rows import Row, records, table_of
 from tracker.reports.text import ROWS
 from tracker.reports.views.sections import OPERATOR, SHAPES
 from tracker.results import Advice, Advised
@@ -95,12 +95,16 @@ def below(item: Advice) -> str:
     return " ".join(filter(None, parts))
 
 
+def _tflops(row: Row) -> str:
+    return MISSING_TEXT if row["tflops_per_s"] is None else f"{row['tflops_per_s']:,.1f}"
+
+
 def efficiency_table(efficiency: Columns | None, limit: int | None) -> Table:
     """How near each operator with FLOPs comes to what the device can do; without rows where that was not asked."""
     rows = [] if efficiency is None else records(efficiency)
     columns = [
         OPERATOR, SHAPES, Column("type", lambda row: _TYPES.get(row["number_kind"] or "", MISSING_TEXT), drop=2),
-        col("calls", drop=3), col("per step", "total_ns"), Column("TFLOP/s", lambda row: f"{row['tflops_per_s']:,.1f}"),
+        col("calls", drop=3), col("per step", "total_ns"), Column("TFLOP/s", _tflops),
         Column("GB/s", lambda row: MISSING_TEXT if row["gb_per_s"] is None else f"{row['gb_per_s']:,.0f}", drop=4),
         col("bound", drop=1), col("efficiency", form=share, left=False),
     ]  # fmt: skip
