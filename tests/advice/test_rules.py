@@ -423,3 +423,19 @@ def test_no_device_rule_fires_on_a_host(memory_store):
         "Rules for devices: the run is a timeline of the host; profile on a machine with a device, with "
         "ProfilerActivity.CUDA among the activities.",
     )  # fmt: skip
+
+
+def test_shorter_kernels_win_nothing_while_the_host_is_late(memory_store):
+    """The device waits for the host in 30 of 100 ms; a matmul of 4 ms could take one."""
+    product = op("aten::mm", (4300, 10_000), (10_000, 11_500))
+    ops = [("aten::mm", 4 * MS, {key: value for key, value in product.items() if key != "name"})]
+    made = {"ops": ops, "kernels": [kernel(product, 4, category="matmul")]}
+    found = advise(memory_store, times={"compute": 60, "idle": 30}, idle=[("host: operator", "a", 30 * MS)], **made)
+    assert found.notes == (
+        "the device waits for the host in 30.0 % of the step: there, kernels that take less time (K16) only let it "
+        "idle longer",
+    )
+    assert (
+        advise(memory_store, times={"compute": 96, "idle": 4}, idle=[("host: operator", "a", 4 * MS)], **made).notes
+        == ()
+    )

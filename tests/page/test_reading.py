@@ -136,6 +136,21 @@ def test_advice_is_a_click_from_its_run_and_from_what_to_do(tmp_path):
     assert "K6 new: activation" in page.get("/advise?side=v1&side=v2").text
 
 
+def test_the_file_of_a_run_has_the_advice_of_show(tmp_path):
+    """Code of the device is loaded while it idles, for 30 of 100 ms."""
+    from tests.advice import made as advice
+
+    path = tmp_path / "t.db"
+    with open_store(str(path)) as store:
+        kernels = [advice.kernel("aten::add", 60)]
+        idle = [("compile", "cuModuleLoadData", 30_000_000)]
+        run = advice.save(store, times={"compute": 60, "idle": 30}, kernels=kernels, idle=idle)
+    page = Browser(path).logged_in()
+    (item,) = json.loads(page.get(f"/run/{run}.json").text)["advice"]
+    assert (item["rule"], item["gain_ns"]) == ("H5", 30_000_000)
+    assert ",H5,host,high," in page.get(f"/run/{run}.csv").text
+
+
 def test_files_are_those_of_the_command_line(page, db, capsys, monkeypatch):
     from tracker.cli import main
 

@@ -94,7 +94,7 @@ def _most_exposed_ns(evidence: Evidence, stage: Stage, unknown: float) -> float:
     return float(max((ns for ns in ranks if ns is not None), default=unknown))
 
 
-class Claimed:
+class TakenTime:
     """What of the time of a run rules have claimed already: each ns of it belongs to the first that claims it."""
 
     def __init__(self, evidence: Evidence) -> None:

@@ -6,15 +6,15 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from tracker.advice import gains
 from tracker.advice.evidence import Evidence
 from tracker.advice.rule import LEAST_SHARE, Platform
 from tracker.advice.rules import FAMILIES as RULES_OF
 from tracker.advice.rules import RULES
-from tracker.profile import remedies
-from tracker.results import Advice, Claimed, Number
+from tracker.profile import IdleCause, remedies
+from tracker.results import ADVICE_COLUMNS, Advice, Claimed, Number
 
 if TYPE_CHECKING:
     from tracker.advice.rule import AdviceRule, Claim
@@ -26,13 +26,20 @@ LEAST_NS: Final = 100_000
 """Advice below 0.1 ms, or below the share of the step that its rule names, is not shown unless asked for."""
 _HIGH: Final = 0.05
 _CAPTURED: Final = 0.01
+_HOST_BOUND: Final = 0.1
+"""Of the step: idle time of a late host from which on shorter kernels may win nothing."""
+_LATE_HOST: Final = (
+    IdleCause.GARBAGE_COLLECTION, IdleCause.COMPILE, IdleCause.ALLOCATION, IdleCause.OPERATOR, IdleCause.NO_OPERATOR,
+    IdleCause.LAUNCH_LATENCY,
+)  # fmt: skip
 _CLAIMS: Final = 20
 
 
 class RunAdvice(Struct, frozen=True, kw_only=True):
     """What the rules say of one run: `items`, the largest gain first; `together_ns`: what all of them can give at most;
     `missing`: what cannot be judged, and why; `efficiency`, `use`: see `results.Advised`. `vendor`, `framework`,
-    `framework_version`: whom the remedies are for.
+    `framework_version`: whom the remedies are for. `notes`: what holds for
+    several pieces.
     """
 
     step_ns: float
@@ -43,6 +50,7 @@ class RunAdvice(Struct, frozen=True, kw_only=True):
     vendor: str = ""
     framework: str = ""
     framework_version: tuple[int, ...] = ()
+    notes: tuple[str, ...] = ()
     efficiency: tuple[dict[str, Any], ...] = ()
 
 
@@ -64,6 +72,7 @@ def of_run(store: Store, run_id: int, microbatches: int | None = None) -> RunAdv
         vendor=evidence.vendor,
         framework=evidence.framework,
         framework_version=evidence.platform.version,
+        notes=tuple(_notes(evidence, items)),
         efficiency=tuple(evidence.roofline.rows),
     )
 
@@ -87,7 +96,7 @@ def _parted(evidence: Evidence, found: Sequence[_Found]) -> Iterator[Advice]:
     """The pieces of advice, each with what no other one has claimed: of pieces of work the largest claim goes first, of
     other time that of the first rule. A claim of which nothing is left is left out.
     """
-    claimed = gains.Claimed(evidence)
+    claimed = gains.TakenTime(evidence)
 
     def order_of_work(one: _Found) -> tuple[bool, float]:
         _, rule, claim = one
@@ -143,6 +152,18 @@ def _advice(
     )  # fmt: skip
 
 
+def _notes(evidence: Evidence, items: Sequence[Advice]) -> Iterator[str]:
+    """What is said of kernels where the device waits for the host: their time is not what the step waits for."""
+    of_kernels = sorted({item.rule for item in items if item.family == "kernels" and item.is_shown and item.gain_ns})
+    waits = max((sum(evidence.idle_of(rank, *_LATE_HOST).values()) for rank in evidence.studied), default=0.0)
+    if of_kernels and waits >= _HOST_BOUND * evidence.step_ns > 0:
+        share = 100 * waits / evidence.step_ns
+        yield (
+            f"the device waits for the host in {share:.1f} % of the step: there, kernels that take less time "
+            f"({', '.join(of_kernels)}) only let it idle longer"
+        )
+
+
 def _shared(others: Mapping[str, float]) -> list[Number]:
     """What other rules have claimed of a claim."""
     return [Number(f"already claimed by {rule}", ns) for rule, ns in others.items() if ns >= LEAST_NS]
@@ -163,6 +184,13 @@ def with_remedies(found: RunAdvice) -> RunAdvice:
         if item.rule in rules
     ]  # fmt: skip
     return replace(found, items=tuple(items))
+
+
+def row_of_advice(item: Advice) -> Mapping[str, Any]:
+    """A piece of advice as a row of a table: evidence, remedies and code as text."""
+    fields = {name: value for name, value in asdict(item).items() if name in ADVICE_COLUMNS["advice"]}
+    evidence = "; ".join(number.words for number in item.numbers)
+    return fields | {"evidence": evidence, "remedies": "; ".join(item.remedies), "code": "; ".join(item.code)}
 
 
 def severity(share: float) -> str:

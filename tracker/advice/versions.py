@@ -44,6 +44,7 @@ def merged(found: Sequence[RunAdvice]) -> RunAdvice:
     return replace(
         found[-1], step_ns=step, items=tuple(items), together_ns=median(run.together_ns for run in found),
         missing=tuple(dict.fromkeys(sentence for run in found for sentence in run.missing)),
+        notes=found[-1].notes,
     )  # fmt: skip
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from tracker.advice import stored
-from tracker.advice.judging import RunAdvice, of_run, with_remedies
+from tracker.advice.judging import RunAdvice, of_run, row_of_advice, with_remedies
 from tracker.advice.versions import compared, merged
 from tracker.columns import Columns
 from tracker.compare.bottleneck import bottleneck
@@ -67,12 +67,12 @@ def advise(
             together_ns=found.together_ns,
             items=coded,
             tables={
-                "advice": Columns.of_rows([_row(item) for item in coded], ADVICE_COLUMNS["advice"]),
+                "advice": Columns.of_rows([row_of_advice(item) for item in coded], ADVICE_COLUMNS["advice"]),
                 "efficiency": Columns.of_rows([*found.efficiency], ADVICE_COLUMNS["efficiency"]),
             },
             use=found.use,
             missing=found.missing,
-            notes=side.warnings,
+            notes=(*found.notes, *side.warnings),
             bottleneck=bottleneck(side).bound,
             baseline=_described(before[0], settled[0]) if before else None,
             options=options,
@@ -120,10 +120,3 @@ def _with_code(side: Loaded, items: Sequence[Advice]) -> Iterator[Advice]:
             stacks[claim.op, claim.input_shapes] for claim in item.claims if (claim.op, claim.input_shapes) in stacks
         )
         yield replace(item, code=tuple(lines)[:_LINES])
-
-
-def _row(item: Advice) -> Mapping[str, Any]:
-    """A piece of advice as a row of a table: evidence, remedies and code as text."""
-    fields = {name: value for name, value in asdict(item).items() if name in ADVICE_COLUMNS["advice"]}
-    evidence = "; ".join(number.words for number in item.numbers)
-    return fields | {"evidence": evidence, "remedies": "; ".join(item.remedies), "code": "; ".join(item.code)}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tracker.advice import stored
-from tracker.advice.judging import RunAdvice, of_run, with_remedies
+from tracker.advice.judging import RunAdvice, of_run, row_of_advice, with_remedies
 from tracker.columns import Column, Columns, objects
 from tracker.compare import counters, knowing, levels, links, summaries
 from tracker.compare.beside import notes_on_files_beside
@@ -76,13 +76,17 @@ def show(store: Store | None, reference: str, *, options: ShowOptions | None = N
         tables = _tables(side, options, ("run", *options.grains))
         captures = _captures(side)
         advice = _advice(side) if options.with_advice else RunAdvice(step_ns=0.0)
+        most = tuple(item for item in advice.items if item.is_shown)[:_MOST_ADVICE]
         return Shown(
             run={"reference": reference, **side.runs.records()[0], **_times(side, captures)},
             tables=tables
             | _whole_tables(side, captures)
             | _summaries(tables, side)
-            | {"efficiency": Columns.of_rows([*advice.efficiency], ADVICE_COLUMNS["efficiency"])},
-            advice=tuple(item for item in advice.items if item.is_shown)[:_MOST_ADVICE],
+            | {
+                "efficiency": Columns.of_rows([*advice.efficiency], ADVICE_COLUMNS["efficiency"]),
+                "advice": Columns.of_rows([row_of_advice(item) for item in most], ADVICE_COLUMNS["advice"]),
+            },
+            advice=most,
             options=options,
             is_pruned=bool(side.asked.pruned(side.store, side.run_ids)),
             bottleneck=bottleneck(side),

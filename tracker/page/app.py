@@ -189,6 +189,9 @@ class _Pages:
             sides, options = links.read(page, parse_qsl(request.url.query, keep_blank_values=True))
             if format == "speedscope" and not options.tree:
                 options = replace(options, by=(*options.by, "op"))
+            elif format and hasattr(options, "with_advice"):
+                # as `tracker show` has it in a file: a first screen has no room for it
+                options = replace(options, with_advice=True)
             asked = Inquiry(word, request.path_params.get("about", ""), tuple(sides), options)
             reader: Visitor = request.state.reader
             user = None if word in _LIGHT else reader.name or reader.session or None

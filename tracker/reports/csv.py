@@ -79,6 +79,7 @@ def _show(shown: Shown, look: Look) -> _Tables:
     if not look.only and shown.tree_table is None:
         tables["bottleneck"] = [] if shown.bottleneck is None else bottleneck.rows(shown.bottleneck)
         tables |= {name: shown.tables[name] for name in ("facts", "sources")} | {"notes": _notes(shown.notes)}
+        tables |= {"advice": shown.tables["advice"]} if shown.advice else {}
     return tables
 
 

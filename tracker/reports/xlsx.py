@@ -65,6 +65,7 @@ def _show(book: Book, shown: Shown, look: Look) -> None:
         tables["memory_curve"] = shown.tables["memory_curve"]
     if not look.only and shown.tree_table is None:
         tables |= {name: shown.tables[name] for name in ("facts", "sources")}
+        tables |= {"advice": shown.tables["advice"]} if shown.advice else {}
     for name, rows in tables.items():
         title = name.replace("_", " ").title().replace(" ", "")
         book.table(_TITLES.get((Shown, name), title), rows)
