@@ -67,7 +67,7 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
     UsageError where a workload, a device or a version is named that has no runs.
     """
     options = options or FindingsOptions()
-    tracks = read_tracks(store, named_lines(store, options.workload, options.device))
+    tracks = _tracks(store, options)
     rows = found_rows(store, options, tracks=tracks)
     chosen = [row for row in rows if is_wanted(row, options)]
     numbers = dict.fromkeys(row["incident_id"] for row in chosen if row["incident_id"] is not None)
@@ -96,6 +96,16 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
         options=options,
         notes=tuple(filter(None, dict.fromkeys(notes))),
     )
+
+
+def _tracks(store: Store, options: FindingsOptions) -> list[TrackRuns]:
+    """The tracks that the options leave: of main lines, or of branches with the version, where only they have it."""
+    tracks = read_tracks(store, named_lines(store, options.workload, options.device))
+    wanted = options.version
+    if options.workload is not None or wanted is None or any(wanted in track.labels.values() for track in tracks):
+        return tracks
+    every = read_tracks(store, named_lines(store, device=options.device, branches=True))
+    return [track for track in every if wanted in track.labels.values()] or tracks
 
 
 def _urgency(incident: Row) -> tuple[Any, ...]:
