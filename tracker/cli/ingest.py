@@ -63,8 +63,8 @@ def ingest(
     layout: Annotated[
         str | None,
         Option(
-            "Meaning of the folders below PATH, as in [[watch.folders]]: {workload}, {version}, {config.KEY}, "
-            "{tag.KEY} or *, such as '{workload}/{version}/*'. Default: none.",
+            "Meaning of the folders below PATH, as in [[watch.folders]]: {workload}, {branch}, {version}, "
+            "{config.KEY}, {tag.KEY} or *, such as '{workload}/{version}/*'. Default: none.",
             "PARTS",
         ),
     ] = None,
@@ -140,7 +140,7 @@ def ingest(
     with ExitStack() as stack:
         options = intake.IngestOptions(
             **given, **asdict(replace(reading, max_bytes=settings.max_bytes)), as_run=as_run, keep_going=keep_going,
-            otherwise=otherwise,
+            otherwise=otherwise, main_branch=settings.main_branch,
         )  # fmt: skip
         unplaced: Sequence[NotRecognised] = ()
         if layout is not None:
@@ -160,7 +160,11 @@ def defaults(settings: Settings) -> intake.Sidecar:
         from tracker.hooks import environment
 
         version = environment.capture_git([os.getcwd()], 10.0).get("version")
-    return intake.Sidecar(version=version or None, workload=os.environ.get("TRACKER_WORKLOAD") or settings.workload)
+    return intake.Sidecar(
+        version=version or None,
+        workload=os.environ.get("TRACKER_WORKLOAD") or settings.workload,
+        branch=os.environ.get("TRACKER_BRANCH") or None,
+    )
 
 
 def _store_runs(
@@ -246,7 +250,10 @@ def ingest_spooled(settings: Settings, folders: Sequence[Path] | None, again: bo
     if any(again or not one.given_up for place in places for one in intake.waiting(place)):
         with opened(settings, create=True) as store:
             for place in places:
-                done += intake.take_spooled(store, place, max_bytes=settings.max_bytes, again=again, unsaid=unsaid)
+                done += intake.take_spooled(
+                    store, place, max_bytes=settings.max_bytes, again=again,
+                    unsaid=replace(unsaid, main_branch=settings.main_branch),
+                )  # fmt: skip
             results = [result for one in done for result in one.results]
             lines = run_lines(store, results)
     left = [one for place in places for one in intake.waiting(place)]
@@ -462,7 +469,7 @@ def _step_changes(store: Store, results: Sequence[IngestResult]) -> list[str]:
 
     added = {result.run_id for result in results}
     sentences = []
-    names, lines = named_lines(store), judgement.lines_of(store, sorted(added))
+    names, lines = named_lines(store, branches=True), judgement.lines_of(store, sorted(added))
     for track in read_tracks(store, {line: names[line] for line in lines if line in names}):
         versions = [run.version_id for run in track.runs if run.run_id in added]
         if not versions:
