@@ -439,3 +439,21 @@ def test_shorter_kernels_win_nothing_while_the_host_is_late(memory_store):
         advise(memory_store, times={"compute": 96, "idle": 4}, idle=[("host: operator", "a", 4 * MS)], **made).notes
         == ()
     )
+
+
+def test_an_empty_queue_to_the_device_is_a_matter_of_data(memory_store):
+    """MindSpore states that the queue is empty in 80 % of the time; the device idles for 30 of 100 ms."""
+    empty = [("minddata_pipeline_summary", "(to the device)", "queue_empty_freq_pct", 80.0)]
+    made = {"times": {"compute": 60, "idle": 30}, "kernels": [kernel("aten::add", 60)], "device": NPU}
+    found = advise(memory_store, **made, counters=empty)
+    assert (gain_ms(found, "I1"), rules(found)) == (30, ["I1"])  # and no idle time without a cause is left
+    assert only(found, "I1").numbers[0].words == "the queue to the device is empty 80.0 %"
+
+
+def test_payloads_of_an_npu_should_be_multiples_of_512_bytes(memory_store):
+    made = {"times": {"compute": 60, "exposed_communication": 8}, "device": NPU}
+    odd, even = (("all_reduce", 8 * MS, {"bytes": size, "calls": 2}) for size in (2_000_002, 2_048_000))
+    found = advise(memory_store, **made, communication=[odd])
+    assert only(found, "N4").numbers[0].words == "payload: 2,000,002 bytes in 2 calls"
+    assert not only(found, "N4").is_shown
+    assert "N4" not in rules(advise(memory_store, **made, communication=[even]))

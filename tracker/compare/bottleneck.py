@@ -82,16 +82,20 @@ def _bound(
     """Data loading in which the device idles first: the host would be blamed for it. Where the device works meanwhile,
     a faster loader changes nothing.
 
-    Then communication: a device that waits in a collective counts as one that works. A device that does nothing is the
-    host's matter where it mostly waits for launches: else launched work waits for other work of the device.
+    Then communication, or first where more of the step is exposed than idles for data: a device that waits in a
+    collective counts as one that works. A device that does nothing is the host's matter where it mostly waits for
+    launches: else launched work waits for other work of the device.
     """
+    communicates = exposed is not None and exposed > THRESHOLDS["communication_bound_above"]
+    if communicates and empty_queue is None and (exposed or 0.0) > (gain or 0.0):
+        return "communication"
     if empty_queue is not None:
         # the queue says what the device waits for; a batch that is long in the making may still come in time
         if empty_queue > THRESHOLDS["empty_queue_above"]:
             return "input"
     elif gain is not None and gain > THRESHOLDS["input_bound_above"]:
         return "input"
-    if exposed is not None and exposed > THRESHOLDS["communication_bound_above"]:
+    if communicates:
         return "communication"
     if utilisation is None:
         return None

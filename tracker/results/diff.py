@@ -46,7 +46,8 @@ class Bottleneck(Struct, frozen=True):
     """What the steps of a run or a side wait for, as the model level of an analysis asks.
 
     `bound`: `input` (possible_gain_share above the threshold, or empty_queue_share where that is known), else
-    `communication` (communication_share above its threshold), else by device_utilisation `host`, `mixed` or `device`;
+    `communication` (communication_share above its threshold; before `input` where it is the larger), else by
+    device_utilisation `host`, `mixed` or `device`;
     None where that is not known. A device that works little is `host` bound where it mostly waits for launches, else
     `mixed`. `data_loading_share`: data loading / step time. `communication_share`: exposed communication / what
     `utilisation_of` names. `device_utilisation`: the union of compute, communication and copies / step time (E2E in a

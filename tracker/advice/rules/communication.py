@@ -23,6 +23,7 @@ _WHOLE: Final = ("default", "default_pg", "world", "mp", "unknown")
 _BUCKETS: Final = ("dp", "default", "world", "unknown")
 """Part of the role of a group whose calls carry gradients, which buckets put together."""
 _IN_BUCKETS: Final = ("all_reduce", "reduce_scatter", "all_gather", "broadcast")
+_ALIGNED: Final = 512
 _RETRANSMISSION_NS: Final = 4e9
 _LARGE: Final = {"RDMA": 1e6}
 _LARGE_ELSEWHERE: Final = 16e6
@@ -155,6 +156,22 @@ def _small_transfers(evidence: Evidence, role: str, kind: str, rank: int) -> _Sm
     return _Small("packets" if packets else "calls", count, needed, sum(size for _, size, _ in small) / moved)
 
 
+def _unaligned(evidence: Evidence) -> Iterator[Claim]:
+    """Collectives of an NPU whose payload is no multiple of 512 bytes: where a sum is none, at least one call is."""
+    if evidence.vendor != "ascend":
+        return
+    for (role, kind), ranks in evidence.collectives.items():
+        for rank in ranks:
+            own = [row for row in evidence.communication[rank]
+                   if (row["group_role"] or "unknown", row["kind"] or "unknown") == (role, kind)
+                   and (row["bytes"] or 0) % _ALIGNED]  # fmt: skip
+            if own:
+                sizes = ", ".join(f"{row['bytes']:,} bytes in {row['calls']:,} calls" for row in own[:3])
+                yield Claim(resource="none", rank=rank, role=role, place=f"{role} {kind}",
+                            numbers=(Number("payload", sizes, "text"),))  # fmt: skip
+                break
+
+
 def _little(evidence: Evidence) -> Iterator[Claim]:
     for (role, kind), ranks in evidence.collectives.items():
         found: list[tuple[float, float, int]] = []
@@ -243,6 +260,15 @@ RULES: Final = (
             Remedy("larger buckets: comm_buffer_size", ("paddle",)), Remedy("all_reduce_fusion_config", ("mindspore",)),
         ),
         sources=("msprof-analyze, packets; by bytes here, not by count",), in_run=_small_calls,
+    ),
+    AdviceRule(
+        id="N4", title="payloads of collectives that are no multiple of 512 bytes",
+        fires="on an NPU, the bytes of a collective are no multiple of 512",
+        bound="none", confidence="hint", on_devices=True,
+        remedies=(
+            Remedy("pad tensors and buckets to multiples of 512 bytes: links move them in such pieces", ("ascend",)),
+        ),
+        sources=("msprof-analyze, byte alignment",), in_run=_unaligned,
     ),
     AdviceRule(
         id="N2", title="ranks wait for each other, not for the network",

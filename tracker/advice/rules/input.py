@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from tracker.advice.rule import AdviceRule, Claim, Number, Remedy, share_of
-from tracker.profile import TIMER_BATCH
+from tracker.profile import EMPTY_QUEUE, TIMER_BATCH, IdleCause
 from tracker.units import NS_PER_MS
 
 if TYPE_CHECKING:
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 _GAPS: Final = 0.05
 """Of the step of a host: Python between operators takes as much in any loop."""
+_MAY_BE_DATA: Final = (IdleCause.UNKNOWN, IdleCause.NO_OPERATOR, IdleCause.DEPENDENCY, IdleCause.OPERATOR)
+"""Causes of idle time behind which an empty queue may be, the likeliest first."""
 _NO_WORKERS: Final = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
 
 
@@ -23,6 +25,9 @@ def _loading(evidence: Evidence) -> Iterator[Claim]:
         for rank, row in evidence.ranks.items()
     ]
     lost, rank = max(found)
+    empty = evidence.counters.get(EMPTY_QUEUE, 0.0) / 100
+    if not lost and empty:
+        yield from _empty_queue(evidence, empty)
     if lost:
         row = evidence.ranks[-rank]
         is_idle = row["data_loading_idle_ns"] is not None
@@ -37,6 +42,16 @@ def _loading(evidence: Evidence) -> Iterator[Claim]:
         title = "" if is_idle else "the step waits for data"
         yield Claim(resource="loading", rank=-rank, ns=lost, numbers=tuple(numbers), title=title,
                     whole_ns=whole_ns)  # fmt: skip
+
+
+def _empty_queue(evidence: Evidence, empty: float) -> Iterator[Claim]:
+    """The idle time in which the queue to the device may have been empty: at most the share of time that it is."""
+    idle, rank = max(((row["idle_ns"] or 0.0, -rank) for rank, row in evidence.ranks.items()), default=(0.0, 0))
+    ns = min(idle, empty * evidence.step_ns)
+    if ns:
+        causes = _MAY_BE_DATA if evidence.says_why_idle else ()
+        numbers = (Number("the queue to the device is empty", empty, "share"), Number("idle", idle))
+        yield Claim(resource="idle", rank=-rank, ns=ns, causes=causes, numbers=numbers)
 
 
 def _gaps_on_host(evidence: Evidence, rank: int, pieces: Sequence[WorkPiece]) -> Iterator[Claim]:
@@ -62,7 +77,8 @@ def _pageable(evidence: Evidence, rank: int, pieces: Sequence[WorkPiece]) -> Ite
 RULES: Final = (
     AdviceRule(
         id="I1", title="the device waits for data",
-        fires="the device idles in data loading; where that is not known, the step has data loading",
+        fires="the device idles in data loading; where that is not known, the step has data loading, or the queue to "
+            "the device is empty",
         bound="exposed", confidence="certain",
         remedies=(
             Remedy("raise num_workers (up to 16, then make preprocessing faster), prefetch_factor, persistent_workers",
