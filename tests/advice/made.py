@@ -45,19 +45,26 @@ def save(
     of_run: Mapping[str, Any] | None = None,
     formats: Sequence[str] = ("torch_profiler",),
     ranks: int = 1,
+    times_of: Mapping[int, Mapping[str, Any]] | None = None,
+    communication_of: Mapping[int, Sequence[Any]] | None = None,
     **of_capture: Any,
 ) -> int:
-    """Save a run whose steps take 100 ms and hold `times` (ms by column of a breakdown); `of_step`: of each step."""
+    """Save a run whose steps take 100 ms and hold `times` (ms by column of a breakdown); `of_step`: of each step;
+    `times_of`, `communication_of`: of single ranks.
+    """
     captures = []
     for rank in range(ranks):
-        made = capture(rank, **{"ops": [], "kernels": [], **({"world_size": ranks} if ranks > 1 else {}), **of_capture})
+        own = {"communication": communication_of[rank]} if communication_of else {}
+        made = capture(rank, **{"ops": [], "kernels": [], **({"world_size": ranks} if ranks > 1 else {}), **of_capture,
+                                **own})  # fmt: skip
         steps = []
         for place, row in enumerate(made.rows.steps):
-            own = {"duration": 100, "e2e": 100, **(times or {}), **(of_step[place] if of_step else {})}
+            stated = {"duration": 100, "e2e": 100, **(times or {}), **(of_step[place] if of_step else {}),
+                      **(times_of or {}).get(rank, {})}  # fmt: skip
             numbers = {key if key.endswith("bytes") else f"{key}_ns": None if value is None else
-                       value if key.endswith("bytes") else int(value * MS) for key, value in own.items()
+                       value if key.endswith("bytes") else int(value * MS) for key, value in stated.items()
                        if key != "timeline"}  # fmt: skip
-            numbers |= {"timeline": own["timeline"]} if "timeline" in own else {}
+            numbers |= {"timeline": stated["timeline"]} if "timeline" in stated else {}
             steps.append(replace(row, breakdown=breakdown(**numbers)))
         captures.append(replace(made, rows=replace(made.rows, steps=tuple(steps), overall=replace(
             made.rows.overall, timeline=(times or {}).get("timeline", "device")))))  # fmt: skip

@@ -104,3 +104,18 @@ def test_a_smaller_claim_on_a_kernel_shows_what_it_wins_more(memory_store):
     gains = {item.rule: item.gain_ns for item in found.items}
     assert sum(gains.values()) == found.together_ns
     assert max(gains.values()) < 40 * MS
+
+
+def test_waiting_for_a_rank_is_claimed_once(memory_store):
+    """Rank 1 idles 30 ms in its loader; the other one waits 25 of its 28 ms of communication for it."""
+    waits = {0: 25.0, 1: 0.0}
+    found = advise(
+        memory_store, ranks=2, times={"compute": 60, "exposed_communication": 28, "idle": 0},
+        communication_of={rank: [("all_reduce", int((3 + ms) * MS), {"exposed_wait_ns": int(ms * MS)})]
+                          for rank, ms in waits.items()},
+        times_of={1: {"exposed_communication": 3, "data_loading": 30, "data_loading_idle": 30, "idle": 30}},
+    )  # fmt: skip
+    gains = {item.rule: item.gain_ns / MS for item in found.items}
+    assert found.items[0].title == "rank 1 comes late, and the others wait for it"
+    assert gains == {"N2": 25, "I1": 5, "N1": 3}
+    assert "its data loading, more than that of the others 30.00 ms" in [one.words for one in found.items[0].numbers]

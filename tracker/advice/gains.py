@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
 if TYPE_CHECKING:
@@ -94,6 +95,14 @@ def _most_exposed_ns(evidence: Evidence, stage: Stage, unknown: float) -> float:
     return float(max((ns for ns in ranks if ns is not None), default=unknown))
 
 
+class _Late(Struct):
+    """How long other ranks wait for one, by which rule, and what of it no claim on that rank explains yet."""
+
+    rule: str
+    ns: float
+    left_ns: float
+
+
 class TakenTime:
     """What of the time of a run rules have claimed already: each ns of it belongs to the first that claims it."""
 
@@ -101,6 +110,7 @@ class TakenTime:
         self._evidence = evidence
         self._of_pieces: dict[int, list[tuple[str, float]]] = {}
         self._of_pools: dict[_Pool, list[tuple[str, float]]] = {}
+        self._late: dict[int, _Late] = {}
 
     def take_rest(self, rule: str, claim: Claim) -> tuple[Claim, dict[str, float]]:
         """Return a claim of a rule without what others have claimed, and how much of it which of them has, in ns. From
@@ -113,10 +123,27 @@ class TakenTime:
         if claim.resource == "work":
             cells = {at: self._take_of_piece(rule, at, ns, others) for at, ns in claim.cells.items()}
             return replace(claim, cells=cells), others
-        if claim.resource in ("none", *_OF_THE_JOB):
+        if claim.resource in ("none", "pipeline", "bubble"):
             return claim, others
-        rest = sum(self._take_of_pool(rule, pool, size, ns, others) for pool, size, ns in self._pools_of(claim))
+        rest = claim.ns
+        if claim.resource != "rank":
+            rest = sum(self._take_of_pool(rule, pool, size, ns, others) for pool, size, ns in self._pools_of(claim))
+        if claim.late_rank is not None:
+            self._late[claim.late_rank] = _Late(rule, min(rest, claim.late_ns), min(rest, claim.late_ns))
+        elif claim.rank in self._late and claim.resource in ("rank", "idle", "loading"):
+            rest -= self._share_with_late(self._late[claim.rank], claim.resource == "rank", rest, others)
         return replace(claim, ns=rest), others
+
+    def _share_with_late(self, late: _Late, is_whole: bool, ns: float, others: dict[str, float]) -> float:
+        """Return how much of a claim on a rank is what the others wait for: of one on its whole time as much as they
+        wait, of parts of its time together.
+        """
+        shared = min(ns, late.ns if is_whole else late.left_ns)
+        if not is_whole:
+            late.left_ns -= shared
+        if shared:
+            others[late.rule] = others.get(late.rule, 0.0) + shared
+        return shared
 
     def _take_of_piece(self, rule: str, at: int, ns: float, others: dict[str, float]) -> float:
         wanted = min(max(ns, 0.0), self._evidence.pieces[at].ns)

@@ -33,6 +33,7 @@ _LATE_HOST: Final = (
     IdleCause.LAUNCH_LATENCY,
 )  # fmt: skip
 _CLAIMS: Final = 20
+_ORDER: Final = {rule.id: place for place, rule in enumerate(RULES)}
 
 
 class RunAdvice(Struct, frozen=True, kw_only=True):
@@ -62,7 +63,7 @@ def of_run(store: Store, run_id: int, microbatches: int | None = None) -> RunAdv
         return RunAdvice(step_ns=evidence.step_ns, missing=missing)
     found = list(_found(evidence))
     items = list(_parted(evidence, found))
-    items.sort(key=lambda item: (-(item.gain_ns or 0.0), not item.is_shown, item.rule, item.place))
+    items.sort(key=order_of_items)
     return RunAdvice(
         step_ns=evidence.step_ns,
         together_ns=gains.together_ns(evidence, [claim for _, _, claim in found]),
@@ -102,7 +103,9 @@ def _parted(evidence: Evidence, found: Sequence[_Found]) -> Iterator[Advice]:
         _, rule, claim = one
         return rule.is_general, -gains.local_ns(evidence, claim)
 
-    order = [one for one in found if one[2].resource != "work"]
+    # who waits for whom says more than what the rank that is waited for does meanwhile
+    order = [one for one in found if one[2].resource == "waiting"]
+    order += [one for one in found if one[2].resource not in ("work", "waiting")]
     order += sorted((one for one in found if one[2].resource == "work"), key=order_of_work)
     for family, rule, claim in order:
         rest, others = claimed.take_rest(rule.id, claim)
@@ -167,6 +170,11 @@ def _notes(evidence: Evidence, items: Sequence[Advice]) -> Iterator[str]:
 def _shared(others: Mapping[str, float]) -> list[Number]:
     """What other rules have claimed of a claim."""
     return [Number(f"already claimed by {rule}", ns) for rule, ns in others.items() if ns >= LEAST_NS]
+
+
+def order_of_items(item: Advice) -> tuple[float, bool, int, str]:
+    """The largest gain first, of equal ones that of the rule that claims first."""
+    return -(item.gain_ns or 0.0), not item.is_shown, _ORDER.get(item.rule, len(_ORDER)), item.place
 
 
 def is_worth(gain_ns: float, step_ns: float, least_share: float = LEAST_SHARE) -> bool:

@@ -50,7 +50,7 @@ class Remedy(Struct, frozen=True):
     """What to change. `on`: what it is for, empty: all. Of the vendors (nvidia, amd, ascend, cpu) that it names one
     must be that of the device (of an unknown one both nvidia and amd), of the frameworks (torch, paddle, mindspore)
     that of the run, and of other words one must be part of the place of the advice: `conv` of K16, `dp` of N1.
-    `kinds`: of these collectives one must be part of the place as well. `since`, `until`: the versions of the framework
+    `kinds`: the place ends with one of these collectives as well. `since`, `until`: the versions of the framework
     that it is for, the last one not: (2, 0). Where the version is not known, it is taken for a new one. `is_last`: for
     where no other remedy of the rule fits.
     """
@@ -71,7 +71,7 @@ class Remedy(Struct, frozen=True):
             (named >= vendors or not named & _VENDORS)
             and (platform.framework in named or not named & _FRAMEWORKS)
             and (not parts or any(part in place for part in parts))
-            and (not self.kinds or any(kind in place for kind in self.kinds))
+            and (not self.kinds or place.rpartition(" ")[2] in self.kinds)
             and self._is_of_version(platform.version)
         )
 
@@ -88,7 +88,8 @@ class Claim(Struct, frozen=True, kw_only=True):
     `none`: no time. `role`, `kind`: of communication, the role of its groups and the kind of its collectives. `causes`:
     of idle time those that it is of, where the source says why the device idles. `rank`: whose rows these are; `place`:
     what tells it from other claims of the rule; `title`, `confidence`: where they differ from those of the rule.
-    `whole_ns`: what it is a part of, where that is not the step of the run.
+    `whole_ns`: what it is a part of, where that is not the step of the run. `late_rank`, `late_ns`: of waiting, for
+    whom and for how long: what that rank itself could save is the same time.
     """
 
     resource: Resource = "work"
@@ -104,6 +105,8 @@ class Claim(Struct, frozen=True, kw_only=True):
     confidence: Confidence | None = None
     causes: tuple[IdleCause, ...] = ()
     whole_ns: float | None = None
+    late_rank: int | None = None
+    late_ns: float = 0.0
 
 
 def share_of(pieces: Sequence[WorkPiece], share: float = 1.0) -> dict[int, float]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from tracker.advice import stored
-from tracker.advice.judging import RunAdvice, is_worth, severity
+from tracker.advice.judging import RunAdvice, is_worth, order_of_items, severity
 from tracker.results import Advice
 from tracker.results.advice import GONE, GROWN, NEW
 
@@ -40,7 +40,7 @@ def merged(found: Sequence[RunAdvice]) -> RunAdvice:
             groups.setdefault((item.rule, item.place), []).append(item)
     step = median(run.step_ns for run in found)
     items = [_median(own, step, is_common=2 * len(own) >= len(found)) for own in groups.values()]
-    items.sort(key=lambda item: (-(item.gain_ns or 0.0), not item.is_shown, item.rule, item.place))
+    items.sort(key=order_of_items)
     return replace(
         found[-1], step_ns=step, items=tuple(items), together_ns=median(run.together_ns for run in found),
         missing=tuple(dict.fromkeys(sentence for run in found for sentence in run.missing)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
@@ -84,22 +84,34 @@ def _waiting(evidence: Evidence) -> Iterator[Claim]:
     last, *others = sorted(waits, key=lambda one: (waits[one], one))
     late = waits[others[0]] - waits[last] if others else 0.0
     title = ""
-    if late >= wait / 2:
+    is_late = late >= wait / 2
+    if is_late:
         title = f"rank {last} comes late, and the others wait for it"
         numbers += [Number(f"rank {last} comes behind the next one by", late), *_why_late(evidence, last)]
-    yield Claim(resource="waiting", rank=rank, ns=wait, numbers=tuple(numbers), title=title)
+    yield Claim(
+        resource="waiting", rank=rank, ns=wait, numbers=tuple(numbers), title=title,
+        late_rank=last if is_late else None, late_ns=late if is_late else 0.0,
+    )  # fmt: skip
 
 
 def _why_late(evidence: Evidence, rank: int) -> Iterator[Number]:
     """In what a rank takes longer than the others do in the median: the part that is most longer."""
-    found: list[tuple[float, str]] = []
+    found: dict[str, float] = {}
     for name, words in _PARTS:
-        others = [row[name] for other, row in evidence.ranks.items() if other != rank and row[name] is not None]
-        if others and evidence.ranks[rank][name] is not None:
-            found.append((evidence.ranks[rank][name] - median(others), words))
-    more, words = max(found, default=(0.0, ""))
-    if more > 0:
-        yield Number(f"{words}, more than that of the others", more)
+        own = {one: _part_of(row, name) for one, row in evidence.ranks.items()}
+        others = [ns for one, ns in own.items() if one != rank and ns is not None]
+        mine = own[rank]
+        if others and mine is not None:
+            found[words] = mine - median(others)
+    words = max(found, key=found.__getitem__, default="")
+    if words and found[words] > 0:
+        yield Number(f"{words}, more than that of the others", found[words])
+
+
+def _part_of(row: Mapping[str, Any], name: str) -> float | None:
+    """A part of the time of a rank; of idle time that in which the device does not wait for data."""
+    ns: float | None = row[name]
+    return ns - (row["data_loading_idle_ns"] or 0.0) if ns is not None and name == "idle_ns" else ns
 
 
 def _small_calls(evidence: Evidence) -> Iterator[Claim]:
@@ -150,7 +162,7 @@ def _small_transfers(evidence: Evidence, role: str, kind: str, rank: int) -> _Sm
              if 0 < each < _LARGE.get(transport, _LARGE_ELSEWHERE)]  # fmt: skip
     steps = evidence.step_count(rank)
     count = sum(size / each for each, size, _ in small) / steps
-    needed = max(1.0 if packets else _TO_OVERLAP, sum(size / large for _, size, large in small) / steps)
+    needed = max(_TO_OVERLAP, sum(size / large for _, size, large in small) / steps)
     if count <= needed:
         return None
     return _Small("packets" if packets else "calls", count, needed, sum(size for _, size, _ in small) / moved)
@@ -284,7 +296,7 @@ RULES: Final = (
         bound="exposed", confidence="certain",
         remedies=(
             Remedy("overlap with the backward pass: DistributedDataParallel in buckets of 25 MB or more; no_sync() "
-                   "while gradients are accumulated", ("torch", *_DATA), kinds=("all_reduce", "reduce ")),
+                   "while gradients are accumulated", ("torch", *_DATA), kinds=("all_reduce", "reduce")),
             Remedy("overlap with the backward pass: DataParallel with comm_buffer_size=25 or more; no_sync() while "
                    "gradients are accumulated", ("paddle", *_DATA), kinds=("all_reduce",)),
             Remedy("overlap with the backward pass: all_reduce_fusion_config; gradient accumulation",
@@ -300,8 +312,9 @@ RULES: Final = (
             Remedy("overlap of the ring with attention", ("cp",)),
             Remedy("overlap all_to_all with work that does not need it: experts or tables of the other half of a "
                    "batch; fewer bytes (16 or 8 bits); even parts for all ranks; peers inside one node",
-                   kinds=("all_to_all",)),
+                   kinds=("all_to_all", "send_recv")),
             Remedy("more microbatches, interleaved stages, sends that do not block", kinds=("send", "recv")),
+            Remedy("more microbatches, interleaved stages, sends that do not block", ("pp",), kinds=("send_recv",)),
             Remedy("broadcast_buffers=False, or a profile behind the first steps, which send the parameters",
                    ("torch",), kinds=("broadcast",)),
             Remedy("profile behind the first steps, which send the parameters", ("paddle", "mindspore"),

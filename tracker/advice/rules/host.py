@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from tracker.advice.rule import AdviceRule, Claim, Number, Remedy
+from tracker.advice.rule import AdviceRule, Claim, Number, Remedy, Resource
 from tracker.profile import IdleCause
 from tracker.profile.runtime_names import allocates, waits_for_device
 from tracker.units import NS_PER_MS
@@ -131,7 +131,10 @@ def _unexplained(evidence: Evidence) -> Iterator[Claim]:
     if any(parts):
         outside = 1 - sum(parts) / evidence.step_ns
         numbers.append(Number("CPU time of no phase (Others)", outside, "share"))
-    yield Claim(resource="idle", rank=-rank, ns=ns, causes=causes, numbers=tuple(numbers))
+    # a stage of a pipeline idles while it waits for others, and how much of it that is nobody knows
+    is_pipeline = len({row["stage"] for row in evidence.ranks.values()}) > 1
+    resource: Resource = "none" if is_pipeline else "idle"
+    yield Claim(resource=resource, rank=-rank, ns=ns, causes=causes, numbers=tuple(numbers))
 
 
 def _waits_for_host(evidence: Evidence, rank: int) -> float:
@@ -259,7 +262,7 @@ RULES: Final = (
     ),
     AdviceRule(
         id="H11", title="the device idles, and the run does not say why",
-        fires="the device idles, and no launch or call of the host says why",
+        fires="the device idles, and no launch or call of the host says why; of a pipeline it claims no time",
         bound="exposed", confidence="likely", on_devices=True,
         remedies=(
             Remedy("look at the Python code between the phases of a step: logging, metrics, copies of batches",
