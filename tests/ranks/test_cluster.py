@@ -38,7 +38,7 @@ def test_a_rank_that_takes_longer_in_all_steps_is_slow_and_its_cost_is_said(stor
     )
     assert (three["slowest_steps"], three["verdict"]) == (5, "SLOW")
     assert found.headline.startswith("rank 3 holds the job back by 9.50 ms a step")
-    assert found.remarks == ("Own time 20.00 ms, x2.00 that of its peers; slowest in 5 of 5 steps, q 0.004.",)
+    assert found.remarks == ("Own time 20.00 ms, x2.00 that of its peers; slowest in 5 of 5 steps, q < 0.001.",)
     assert [one["verdict"] for one in found.tables["ranks"].records()] == ["SLOW", None, None, None]
 
 
@@ -95,6 +95,14 @@ def test_a_host_whose_ranks_take_longer_together_is_slow(store):
         ("node0", None),
     ]
     assert found.headline.startswith("host node1 holds the job back: the own time of its 2 ranks is x1.55")
+
+
+def test_host_of_one_slow_rank_is_not_slow(store):
+    """Rank 2 of node1 takes 12 ms; rank 3 beside it takes 10, as all others do."""
+    own = {0: [10.0] * 6, 1: [10.0] * 6, 2: [12.0] * 6, 3: [10.0] * 6}
+    found = cluster(store, job(store, own, {number: {"host": f"node{number // 2}"} for number in own}))
+    assert [one["verdict"] for one in found.tables["hosts"].records()] == [None, None]
+    assert found.headline.startswith("rank 2 on node1 holds the job back by 2.00 ms a step")
 
 
 def test_the_order_in_which_ranks_come_changes_nothing(store):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from msgspec import Struct
 
-from tracker.detect.peers import FEWEST_STEPS, PeerVerdicts, judge
+from tracker.detect.peers import FEWEST_STEPS, SLOWER, PeerVerdicts, judge
 from tracker.detect.step_order import Numbers
 from tracker.results import SLOW
 
@@ -20,6 +20,8 @@ TIMES: Final = ("rank", "step", "duration_ns", "whole_ns", "exposed_communicatio
 """What is read of each step."""
 _UNEVEN: Final = 1.10
 """Largest own time of a stage by its median from which on the work moves around between the ranks."""
+_ALIKE: Final = 0.5
+"""How much the least slow rank of a slow host is slower than ranks elsewhere, at least, by the slowest of its host."""
 Row = dict[str, Any]
 
 
@@ -88,7 +90,8 @@ def stages_of(
 
 
 def host_rows(hosts: Mapping[int, str], stages: Sequence[Stage]) -> list[Row]:
-    """Hosts judged as ranks are, by the median of their ranks, each by the median of its stage; none with one host.
+    """Judge hosts as ranks are, by the median of their ranks, each by the median of its stage; none with one host. A
+    host is slow only where its ranks are alike: of one slow rank among others its host is not to blame.
     `hosts`: of each rank that names one.
     """
     names = sorted({hosts[rank] for stage in stages for rank in stage.ranks if rank in hosts})
@@ -96,15 +99,20 @@ def host_rows(hosts: Mapping[int, str], stages: Sequence[Stage]) -> list[Row]:
     if len(names) < 2 or not steps:
         return []
     parts: dict[str, list[F64]] = {}
+    ratios: dict[str, list[float]] = {}
     for stage in stages:
-        chosen = [stage.steps.index(step) for step in steps]
-        middle = np.median(stage.own[:, chosen], axis=0)
-        if not (middle > 0).all():
+        own = stage.own[:, [stage.steps.index(step) for step in steps]]
+        middle = np.median(own, axis=0)
+        if not (middle > 0).all() or len(stage.ranks) < 2:
             continue
-        relative = stage.own[:, chosen] / middle
         for at, rank in enumerate(stage.ranks):
-            if rank in hosts and len(stage.ranks) > 1:
-                parts.setdefault(hosts[rank], []).append(relative[at])
+            if rank not in hosts:
+                continue
+            parts.setdefault(hosts[rank], []).append(own[at] / middle)
+            elsewhere = [hosts.get(peer) != hosts[rank] for peer in stage.ranks]
+            if any(elsewhere):
+                ratio = float(np.median(own[at] / np.median(own[elsewhere], axis=0)))
+                ratios.setdefault(hosts[rank], []).append(ratio)
     names = sorted(parts)
     if len(names) < 2:
         return []
@@ -113,10 +121,16 @@ def host_rows(hosts: Mapping[int, str], stages: Sequence[Stage]) -> list[Row]:
         {
             "host": name, "ranks": len(parts[name]), "own_ratio": known(judged.ratio[at]),
             "steps": len(steps), "slowest_steps": int(judged.slowest[at]), "q": known(judged.q[at]),
-            "verdict": judged.verdict[at],
+            "verdict": judged.verdict[at] if _are_alike(ratios.get(name, [])) else None,
         }
         for at, name in enumerate(names)
     ]  # fmt: skip
+
+
+def _are_alike(ratios: Sequence[float]) -> bool:
+    """Return whether all ranks of a host are slower than those elsewhere, none less than half as much as another."""
+    least, most = min(ratios, default=0.0), max(ratios, default=0.0)
+    return least >= SLOWER and least - 1 >= _ALIKE * (most - 1)
 
 
 def known(value: Any) -> float | None:

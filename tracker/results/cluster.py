@@ -80,11 +80,11 @@ class Cluster(Result, frozen=True, eq=False):
     - ranks: own_ns: median over the steps of a step without exposed communication, which is what the rank would take
       alone; step: the longer of its marker and of the span of its device. own_ratio: to the median of its peers, which
       are the captured ranks of its stage; excess_ns: own_ns less that median; cost_ns: what a step would save if the
-      rank were as fast as the next slowest. slowest_steps: in how many it took longest; q: how often chance does that,
-      corrected for the number of ranks. verdict: SLOW (own_ratio >= 1.05, q <= 0.05), SUSPECT (slowest in 80 % of the
-      steps, q above), NA. cause: data loading, host, copies, slow device or more work; place: the
-      operator or range in which a slow host spends its time. device_score: how fast its
-      kernels are, 1 = as fast as the fastest peer's; late_calls: collectives that it joined last; wait_ns: for others
+      rank were as fast as the next slowest. slowest_steps: in how many it took longest; q: how often chance makes any
+      rank of the job that much longer, where steps follow each other. verdict: SLOW (own_ratio >= 1.05, q <= 0.01),
+      SUSPECT (slowest in 80 % of the steps, q above), NA. cause: data loading, host, copies, slow device or more work;
+      place: the operator or range in which a slow host spends its time. device_score: how fast its kernels are,
+      1 = as fast as the fastest peer's; late_calls: collectives that it joined last; wait_ns: for others
     - steps: own time of each rank and step; hosts: ranks of a host together, judged alike
     - stages: medians over the ranks; spread: median over steps of the largest own time by the median, UNEVEN from 1.10
       on where no rank is SLOW. bubble_ns: exposed waiting for other stages, profiler_bubble_ns: what the profiler calls
