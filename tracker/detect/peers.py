@@ -35,7 +35,7 @@ _CORRELATION: Final = 0.5
 _LARGEST_CORRELATION: Final = 0.95
 _FEWEST_ROWS_TO_COMPARE: Final = 6
 """Of fewer rows it is not known how much innocent ones differ from each other."""
-_MOST_ROWS: Final = 7
+_MOST_ROWS: Final = 6
 """Rows that count for how well the variance is known."""
 _MAD: Final = 1.4826
 """Median absolute deviation -> standard deviation of a normal distribution."""

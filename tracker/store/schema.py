@@ -20,7 +20,7 @@ from tracker.errors import FIRST_INGEST, HOW_TO_INSTALL, NewerStoreError, StoreE
 if TYPE_CHECKING:
     from alembic.config import Config
 
-SCHEMA_HEAD: Final = "0003"
+SCHEMA_HEAD: Final = "0005"
 """The newest migration, as its file is numbered."""
 
 ADVISORY_LOCK: Final = 0x7472_6163_6B65_72  # "tracker"
@@ -128,8 +128,8 @@ def make_tables(connection: Connection) -> None:
     """Run all migrations up to SCHEMA_HEAD inside the open transaction of `connection`."""
     from tracker.store import partitions
 
-    for number in range(1, int(SCHEMA_HEAD) + 1):
-        run_statements(connection, f"{number:04}")
+    for path in sorted((migrations_folder() / "versions").glob("*.sql")):
+        run_statements(connection, path.name.partition("_")[0])
     # so that an ingest by a role that owns no table can write the first runs
     partitions.ensure(connection, 0)
 

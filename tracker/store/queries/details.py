@@ -72,6 +72,11 @@ def communication_tasks(store: Store, run_ids: Sequence[int], **filters: Unpack[
     return answer(store, *levels.asked(levels.COMMUNICATION_TASKS, run_ids, **filters))
 
 
+def communication_waits(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
+    """Return which ranks the collectives of `run_ids` waited for. Columns: see `levels.COMMUNICATION_WAITS`."""
+    return answer(store, *levels.asked(levels.COMMUNICATION_WAITS, run_ids, **filters))
+
+
 def communication_links(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
     """What the collectives of `run_ids` moved over which link. Columns: see `levels.COMMUNICATION_LINKS`."""
     return answer(store, *levels.asked(levels.COMMUNICATION_LINKS, run_ids, **filters))
