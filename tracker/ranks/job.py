@@ -15,7 +15,7 @@ from tracker.detect.peers import FEWEST_STEPS
 from tracker.detect.stages import TIMES, Stage, host_rows, stages_of
 from tracker.detect.step_order import Numbers
 from tracker.errors import UsageError
-from tracker.ranks import exchange, missing, own_time
+from tracker.ranks import exchange, missing, own_time, waiting
 from tracker.ranks.work import Work, operator_rows
 from tracker.regressions.step_order import numbers_by_order
 from tracker.results import CLUSTER_COLUMNS, SLOW, SUSPECT, UNEVEN, Cluster, ClusterOptions, ShowOptions
@@ -104,7 +104,7 @@ def _cluster(side: Loaded, reference: str, options: ClusterOptions) -> Cluster:
     roles = exchange.role_rows(side, steps)
     calls = exchange.calls_of(side)
     longest, late = exchange.call_rows(calls)
-    rows = own_time.rank_rows(side, stages, work, exchange.of_ranks(roles))
+    rows = own_time.rank_rows(side, stages, work, exchange.waits_of_ranks(side))
     has_clock = bool(calls.matched) and not calls.without_clock
     for row in rows:
         row["late_calls"] = late.get(row["rank"], 0) if has_clock else None
@@ -119,6 +119,7 @@ def _cluster(side: Loaded, reference: str, options: ClusterOptions) -> Cluster:
         "stages": own_time.stage_rows(stages, rows, microbatches),
         "pipeline": [pipeline] if pipeline else [],
         "roles": roles,
+        "peers": waiting.peer_rows(side, calls, steps),
         "groups": exchange.group_rows(calls, [*steps]),
         "calls": longest,
         "links": exchange.link_rows(side),
@@ -178,8 +179,10 @@ def _answer(
     captured, and were left out.
     """
     rows = tables["ranks"]
+    absent = waiting.absent_culprit(tables["peers"], {row["rank"]: row.get("step_ns") for row in rows})
     if len(rows) < 2:
-        return f"one rank is {'chosen' if is_chosen else 'captured'}: there is no other to compare it with", "", ()
+        alone = f"one rank is {'chosen' if is_chosen else 'captured'}: there is no other to compare it with"
+        return alone, "", (f"{absent[:1].upper()}{absent[1:]}.",) if absent else ()
     slow, suspects = ([row for row in rows if row.get("verdict") == word] for word in (SLOW, SUSPECT))
     host = next((row for row in tables["hosts"] if row["verdict"] == SLOW), None)
     links = [_link(row) for row in tables["links"] if row.get("verdict") == SLOW]
@@ -203,8 +206,11 @@ def _answer(
         verb = ("hold" if len(group) > 1 else "holds") if slow else "may hold"
         text = f"{names}{where} {verb} the job back by {format_ns(first['cost_ns'])} a step{cause}"
         more = ["Record more steps to be sure."] if not slow else []
+        more += waiting.remarks_on(tables["peers"], [row["rank"] for row in group])
         more += [f"Slow as well: rank {row['rank']}." for row in slow if row not in group][:2]
         return text, SLOW if slow else SUSPECT, (_sure(first, len(own.steps)), *more, *others)
+    if absent:
+        return absent, "", others
     if links:
         return links[0], SLOW, tuple(f"{link[:1].upper()}{link[1:]}." for link in links[1:3])
     uneven = [stage for stage in stages if stage.is_uneven]

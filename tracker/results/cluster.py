@@ -36,6 +36,7 @@ CLUSTER_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
         "ideal_bubble_share",
     ),
     "roles": ("role", "rank", "calls", "total_ns", "exposed_ns", "exposed_share", "wait_ns"),
+    "peers": ("rank", "role", "peer", "is_global", "captured", "calls", "wait_ns", "longest_ns", "told_by"),
     "groups": (
         "role", "ranks", "kind", "calls", "bytes", "elapse_ns", "transit_ns", "wait_ns", "most_wait_rank",
         "exposed_ns", "bus_gb_per_s", "complete", "captured",
@@ -94,6 +95,10 @@ class Cluster(Result, frozen=True, eq=False):
     - roles: communication of a rank by parallel type, mean of a step; groups: by process group and kind, over the whole
       capture, summed over its ranks; transit_ns: of one rank, NA where not all members are captured; bus_gb_per_s as in
       nccl-tests, of all_reduce, broadcast and reduce: of the others it is not known whose bytes a profile counts
+    - peers: how long a rank waits in collectives for another one, mean of a step, which its tasks name (told_by tasks;
+      several at once) or which comes last in calls of complete groups (told_by ranks). is_global: 0 where peer is a
+      place in a group whose members are not known; captured: 1, 0, or NA where that cannot be told; longest_ns: of one
+      call
     - calls: the longest collectives of complete groups: who came last, and by how much
     - links: bandwidth_gb_per_s of bytes by transit time; z: robust, below the links of the same transport
     - operators: over the ranks of a stage: saving_ns = max_ns - median_ns, of the whole capture
@@ -111,7 +116,7 @@ class Cluster(Result, frozen=True, eq=False):
     baseline: Mapping[str, Any] | None = None
     options: ClusterOptions = field(default_factory=ClusterOptions)
 
-    ranks, steps, hosts, stages, pipeline, roles, groups, calls, links, operators, balance, changes = frames(12)
+    ranks, steps, hosts, stages, pipeline, roles, peers, groups, calls, links, operators, balance, changes = frames(13)
 
     @property
     def headline(self) -> str:
