@@ -47,10 +47,36 @@ def test_even_ranks_accuse_nobody(store):
     assert (found.headline, found.verdict) == ("no rank holds the others back", "")
 
 
+MOVING = {number: [20 if step % 4 == number else 10 for step in range(8)] for number in range(4)}
+"""Four ranks that take 20 ms instead of 10 in turn."""
+
+
+def gemms(*sizes: int):
+    """What else `rank` takes of ranks that each multiply a matrix of this size."""
+    return {
+        number: {"kernels": [("gemm", MS, {"input_shapes": f"[[{size},{size}]]"})]} for number, size in enumerate(sizes)
+    }
+
+
 def test_work_that_moves_around_is_uneven_and_nobody_is_slow(store):
-    moving = {number: [20 if step % 4 == number else 10 for step in range(8)] for number in range(4)}
-    found = cluster(store, job(store, moving))
+    found = cluster(store, job(store, MOVING, gemms(16, 32, 48, 64)))
     assert (found.verdict, found.tables["stages"].records()[0]["spread"]) == ("UNEVEN", 2.0)
+    assert found.headline.startswith("no rank is slow, and the work is uneven: the slowest of a step takes x2.00")
+
+
+def test_equal_work_in_uneven_steps_is_noise(store):
+    found = cluster(store, job(store, MOVING, gemms(16, 16, 16, 16)))
+    assert (found.verdict, found.tables["stages"].records()[0]["verdict"]) == ("", None)
+    assert found.remarks == (
+        "All ranks make the same calls with the same shapes in each step: it is noise, no work moves.",
+    )
+
+
+def test_uneven_steps_without_shapes_may_be_either(store):
+    plain = {number: {"kernels": [("gemm", MS, {"op": ""})]} for number in range(4)}
+    found = cluster(store, job(store, MOVING, plain))
+    assert found.verdict == ""
+    assert found.remarks[0].startswith("Whether their work differs is not known: the captures name no shapes.")
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,8 @@ TIMES: Final = ("rank", "step", "duration_ns", "whole_ns", "exposed_communicatio
 """What is read of each step."""
 _UNEVEN: Final = 1.10
 """Largest own time of a stage by its median from which on the work moves around between the ranks."""
+_MOVED: Final = 0.01
+"""Share of the calls of a step that differ between ranks, from which on their work does."""
 _ALIKE: Final = 0.5
 """How much the least slow rank of a slow host is slower than ranks elsewhere, at least, by the slowest of its host."""
 Row = dict[str, Any]
@@ -48,7 +50,7 @@ class Stage(Struct, frozen=True, eq=False):
 
     @property
     def is_uneven(self) -> bool:
-        """Whether the work moves around while no rank is slow."""
+        """Whether now one rank and now another takes longer while none is slow: by uneven work, or by noise."""
         spread = self.spread
         return (
             spread is not None and spread >= _UNEVEN
@@ -87,6 +89,31 @@ def stages_of(
         judged = judge(whole, tables=tables)
         stages.append(Stage(None if number < 0 else number, ranks, own, whole, matrices, judged))
     return stages
+
+
+def moves_work(stage: Stage, calls: Iterable[tuple[int, int, str, str, int]]) -> bool | None:
+    """Return whether the ranks of a stage do different work in the same step: 1 % of their calls or more, in the median
+    of the steps, have another name or other shapes. None where nothing says it: without shapes equal calls may be of
+    tensors of any size. `calls`: rank, step, name, shapes and number of the calls of one piece of work.
+    """
+    of_step: dict[int, dict[int, dict[tuple[str, str], int]]] = {}
+    for rank, step, name, shapes, count in calls:
+        own = of_step.setdefault(step, {}).setdefault(rank, {})
+        own[name, shapes] = own.get((name, shapes), 0) + (count or 0)
+    whole = [of_step[step] for step in stage.steps if set(of_step.get(step, ())) >= set(stage.ranks)]
+    shares = [_share_of_others([ranks[rank] for rank in stage.ranks]) for ranks in whole]
+    if not shares:
+        return None
+    has_shapes = any(shapes for ranks in whole for own in ranks.values() for _, shapes in own)
+    is_moving = float(np.median(shares)) >= _MOVED
+    return is_moving if is_moving or has_shapes else None
+
+
+def _share_of_others(ranks: Sequence[Mapping[tuple[str, str], int]]) -> float:
+    """Return the share of the calls of a step that not all ranks make."""
+    common = sum(min(own.get(key, 0) for own in ranks) for key in ranks[0])
+    most = max(sum(own.values()) for own in ranks)
+    return 1 - common / most if most else 0.0
 
 
 def host_rows(hosts: Mapping[int, str], stages: Sequence[Stage]) -> list[Row]:

@@ -88,8 +88,8 @@ class Cluster(Result, frozen=True, eq=False):
       1 = as fast as the fastest peer's; late_calls: collectives that it joined last; wait_ns: for others
     - steps: own time of each rank and step; hosts: ranks of a host together, judged alike
     - stages: medians over the ranks; spread: median over steps of the largest own time by the median, UNEVEN from 1.10
-      on where no rank is SLOW. bubble_ns: exposed waiting for other stages, profiler_bubble_ns: what the profiler calls
-      so; tau_ns: the largest own time by the microbatches
+      on where no rank is SLOW and the ranks make different calls in a step. bubble_ns: exposed waiting for other
+      stages, profiler_bubble_ns: what the profiler calls so; tau_ns: the largest own time by the microbatches
     - pipeline: model_ns = sum of tau + (microbatches - 1) x the largest; even_ns: with stages as fast as their median
       rank; flat_ns: with equal stages; slowdown: model_ns by that of equal ranks (Lin et al., OSDI'25)
     - roles: communication of a rank by parallel type, mean of a step; groups: by process group and kind, over the whole

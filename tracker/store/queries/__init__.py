@@ -9,6 +9,7 @@ from __future__ import annotations
 from tracker.store.queries.answers import Question
 from tracker.store.queries.details import (
     api,
+    calls_of_steps,
     communication,
     communication_links,
     communication_tasks,
@@ -76,6 +77,7 @@ __all__ = [
     "Recorded",
     "api",
     "board",
+    "calls_of_steps",
     "captures",
     "check_filters",
     "communication",
