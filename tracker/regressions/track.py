@@ -101,6 +101,12 @@ class TrackRuns:
         return {run.version_id: run.version for run in self.runs}
 
     @property
+    def label_of_run(self) -> dict[int, str]:
+        """Run -> the label of its version, with those of the main line."""
+        runs = self.runs if self.main is None else [*self.main.runs, *self.runs]
+        return {run.run_id: run.version for run in runs}
+
+    @property
     def newest(self) -> list[LineRun]:
         """The runs of its newest version."""
         return self.runs_of(self.order[-1])
