@@ -68,7 +68,7 @@ def update(store: Store, lines: Iterable[Line]) -> int:
     from tracker.regressions.branches import update_branch
 
     count = 0
-    done: set[Line] = set()
+    up_to_date: set[Line] = set()
     for line in dict.fromkeys(lines):
         with store.connect() as connection:
             stale = judged.stale_runs(connection, line)
@@ -76,9 +76,9 @@ def update(store: Store, lines: Iterable[Line]) -> int:
         for run_id in stale:
             store.transact(partial(_make_samples, run_id=run_id))
         if main is not None:
-            if main not in done:
+            if main not in up_to_date:
                 count += update(store, [main])
-            done.add(main)
+            up_to_date.add(main)
             count += update_branch(store, line)
             continue
         reader = TrackReader(line)
