@@ -93,8 +93,8 @@ def test_database_is_a_url_or_a_path(text, database, monkeypatch):
         ("database = \n", r"tracker.toml: the settings file is not valid TOML: .*line 1.*"),
         (
             "databse = 'x'",
-            r"tracker.toml: key databse: there is no such setting; known here: database, workload, version, limits, "
-            "watch, prune, alerts, page",
+            r"tracker.toml: key databse: there is no such setting; known here: database, workload, version, versions, "
+            "limits, watch, prune, alerts, page",
         ),
         ("database = 3", r"tracker.toml: key database: expected a text, got a whole number; .*"),
         ("database = ''", r"tracker.toml: key database: is '', expected a URL or a path; .*"),
@@ -315,7 +315,7 @@ def test_a_channel_shows_no_address(tmp_path):
         ("../*", "a part is empty, or no name"),
         ("**/*", "** is not known: write one part for each level of folders"),
         ("{version", "'{version' has a brace without its other one"),
-        ("{}/*", "{} must be one of {workload}, {version}, {config.KEY}, {tag.KEY}"),
+        ("{}/*", "{} must be one of {workload}, {branch}, {version}, {config.KEY}, {tag.KEY}"),
         ("{config.}/*", "{config.} must be one of"),
         ("{version}/{version}", "{version} stands there twice"),
         ("{version}{tag.a}", "{version} and {tag.a} have nothing between them that could part them"),
@@ -346,7 +346,8 @@ def test_a_layout_reads_names(layout, path, said):
 
 def test_every_entry_of_the_settings_file_has_a_meaning_in_the_manual():
     tables = {
-        "": entries.Entries, "[limits]": entries.Limits, "[watch]": entries.Watch, "[prune]": entries.Prune,
+        "": entries.Entries, "[versions]": entries.Versions, "[limits]": entries.Limits, "[watch]": entries.Watch,
+        "[prune]": entries.Prune,
         "[[watch.folders]]": entries.Folder, "[alerts]": entries.Alerts, "[[alerts.channels]]": entries.Channel,
         "[[alerts.rules]]": entries.Rule, "[[alerts.owners]]": entries.Owner, "[page]": entries.PageRoles,
     }  # fmt: skip

@@ -7,7 +7,7 @@ from alembic import op
 from tracker.store import partitions, schema
 
 revision = "0005"
-down_revision = "0003"
+down_revision = "0004"
 branch_labels = None
 depends_on = None
 

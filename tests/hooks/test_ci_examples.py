@@ -88,7 +88,8 @@ def gitlab() -> tuple[list[Step], dict]:
 
 
 class Checkout:
-    """What a runner checks out: a job that leaves one bundled sample of `label` after the other as its profile.
+    """What a runner checks out: a job that leaves one bundled sample of `label` after the other as its profile. It is a
+    push to a pull request from the branch fix, which left main at v4; HEAD is detached.
 
     `tracker`, `python`, and `gh` and `curl` that write down what they are given, are on PATH.
     """
@@ -97,10 +98,17 @@ class Checkout:
         self.place, self.folder = place, place / "code"
         self.folder.mkdir()
         (self.folder / "train.py").write_text(
-            f"import os, shutil\nos.makedirs('prof', exist_ok=True)\nat = len(os.listdir('prof')) + 1\n"
-            f"shutil.copy(f'{SAMPLES}/{label}/run{{at}}.pt.trace.json.gz', 'prof')\n"
+            "import gzip, os, shutil\nos.makedirs('prof', exist_ok=True)\nat = len(os.listdir('prof')) + 1\n"
+            "label, push = os.environ['LABEL'], int(os.environ['PUSH'])\n"
+            f"with gzip.open(f'{SAMPLES}/{{label}}/run{{at}}.pt.trace.json.gz') as file:\n"
+            "    text = file.read().replace(b'Nanoseconds\": 179', b'Nanoseconds\": 18%d' % push)\n"
+            "with gzip.open(f'prof/run{at}.pt.trace.json.gz', 'w', 1) as file:\n    file.write(text)\n"
         )
-        for line in ("init -q", "add .", "commit -q -m a", "tag v5 -m a"):
+        for line in (
+            "init -q", "checkout -q -b main", "commit -q --allow-empty -m main", "tag v4 -m main", "checkout -q -b fix",
+            "add .", "commit -q -m a", "tag v5 -m a", f"init -q --bare {place}/origin",
+            f"remote add origin {place}/origin", "push -q origin main", "fetch -q origin", "checkout -q --detach",
+        ):  # fmt: skip
             author = ("-c", "user.name=a", "-c", "user.email=a@b")
             subprocess.run(["git", "-C", str(self.folder), *author, *line.split()], check=True)
         program = Path(real_tracker(place).strip("'"))
@@ -112,9 +120,19 @@ class Checkout:
         self.variables = environ(place, PATH=f"{program.parent}:/usr/bin:/bin", GITHUB_STEP_SUMMARY=f"{place}/summary")
         self.variables |= {
             "CI_API_V4_URL": "https://gitlab/api/v4", "CI_PROJECT_ID": "7", "CI_MERGE_REQUEST_IID": "41",
-            "TRACKER_GITLAB_TOKEN": "a token", "GITHUB_REPOSITORY": "team/model",
+            "TRACKER_GITLAB_TOKEN": "a token", "GITHUB_REPOSITORY": "team/model", "GITHUB_HEAD_REF": "fix",
+            "CI_MERGE_REQUEST_SOURCE_BRANCH_NAME": "fix", "CI_DEFAULT_BRANCH": "main", "LABEL": label, "PUSH": "2",
         }  # fmt: skip
         del self.variables["TRACKER_VERSION"], self.variables["TRACKER_WORKLOAD"]
+
+    def push(self, label: str, tag: str) -> None:
+        """Push again: the job leaves samples of `label` now, and the commit is called `tag`."""
+        self.variables |= {"LABEL": label, "PUSH": str(int(self.variables["PUSH"]) + 1)}
+        for path in (self.folder / "prof").iterdir():
+            path.unlink()
+        for line in (f"commit -q --allow-empty -m {tag}", f"tag {tag} -m {tag}"):
+            author = ("-c", "user.name=a", "-c", "user.email=a@b")
+            subprocess.run(["git", "-C", str(self.folder), *author, *line.split()], check=True)
 
     def store(self):
         return open_store(str(self.place / "jobs.db"))
@@ -136,12 +154,13 @@ class Checkout:
 
 
 def again(folder: Path) -> list[Path]:
-    """The samples of v01 as if they had been written a second time: the same numbers in other files."""
+    """The samples of v01 as if they had been measured before: the same numbers, at another time."""
     folder.mkdir()
     made = []
     for path in sorted((SAMPLES / "v01").iterdir()):
         made.append(folder / path.name)
-        made[-1].write_bytes(gzip.compress(gzip.decompress(path.read_bytes()) + b"\n"))
+        text = gzip.decompress(path.read_bytes()).replace(b'Nanoseconds": 179', b'Nanoseconds": 178')
+        made[-1].write_bytes(gzip.compress(text))
     return made
 
 
@@ -158,7 +177,8 @@ def test_a_ci_job_keeps_the_profiles_of_a_push_as_the_version_that_git_describes
     code, _ = checkout.run(job()[0])
     assert code == {github: 0, gitlab: 4}[job]  # nothing to judge it by; GitLab is told that 4 is no failure
     with checkout.store() as store:
-        assert list(queries.versions(store, "small_gpt").frame["version"]) == ["v5", "v4"]
+        found = queries.versions_with_branches(store, "small_gpt").rows("version", "branch")
+        assert sorted(found) == [("v4", ""), ("v5", "fix")]
         assert len(queries.runs(store).frame) == 4
 
 
@@ -186,6 +206,23 @@ def test_the_gate_ends_the_job_and_says_why_where_people_look(tmp_path, job, now
             "curl --fail --silent --show-error --header PRIVATE-TOKEN: a token --data-urlencode body@comment.md "
             "https://gitlab/api/v4/projects/7/merge_requests/41/notes\n"
         )
+
+
+@pytest.mark.slow
+@JOBS
+def test_each_push_of_a_slow_pull_request_fails_until_one_is_mended(tmp_path, job):
+    """v4 of main is as fast as v01: what fix wrote by hand makes v5 and v6 as slow as v08, and v7 is without it."""
+    checkout = Checkout(tmp_path, "v08")
+    with checkout.store() as store:
+        ingest(store, again(tmp_path / "before"), version="v4", workload="small_gpt")
+    codes = [checkout.run(job()[0])[0]]
+    for label, tag in (("v08", "v6"), ("v01", "v7")):
+        checkout.push(label, tag)
+        codes.append(checkout.run(job()[0])[0])
+    assert codes == [1, 1, 0]
+    with checkout.store() as store:
+        found = queries.versions_with_branches(store, "small_gpt").rows("version", "branch")
+        assert list(found) == [("v4", ""), ("v5", "fix"), ("v6", "fix"), ("v7", "fix")]
 
 
 @pytest.mark.slow

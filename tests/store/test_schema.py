@@ -48,6 +48,7 @@ def test_detail_tables_are_keyed_by_run_and_partitioned():
 
 def test_the_head_is_the_newest_migration():
     files = sorted(path.name for path in (schema.migrations_folder() / "versions").glob("*.py"))
+    assert [name[:4] for name in files] == [f"{number:04}" for number in range(1, len(files) + 1)]
     assert files[-1].startswith(schema.SCHEMA_HEAD)
 
 

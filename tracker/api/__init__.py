@@ -13,6 +13,7 @@ from tracker.api.edits import (
     edit_runs,
     exclude_runs,
     expect,
+    forget_branch,
     invalid,
     mute,
     mute_operators,
@@ -49,8 +50,8 @@ from tracker.api.results import (
 
 __all__ = [
     "ack", "advise", "board", "calibrate", "cluster", "cut", "delete_runs", "diff", "edit_runs", "examine",
-    "exclude_runs", "expect", "explain", "findings", "history", "ingest", "invalid", "log", "matrix", "mute",
-    "mute_operators", "note", "open_store", "order_versions", "pack", "pin_version", "prune", "restore_runs",
+    "exclude_runs", "expect", "explain", "findings", "forget_branch", "history", "ingest", "invalid", "log", "matrix",
+    "mute", "mute_operators", "note", "open_store", "order_versions", "pack", "pin_version", "prune", "restore_runs",
     "runs", "send_notifications", "show", "status", "tag_runs", "thresholds", "unmute", "unpin_version",
     "untag_runs", "versions",
 ]  # fmt: skip

@@ -273,6 +273,17 @@ def order_versions(
     return done
 
 
+def forget_branch(branch: str, *, workload: str | None = None, store: Store | None = None) -> int:
+    """Remove a branch for good, with its runs, versions and findings, as `tracker versions forget-branch` does. Return
+    how many runs it had.
+    """
+    from tracker.store import runs
+    from tracker.store.queries.resolve import workload_of_branch
+
+    with writing(store) as opened:
+        return runs.forget_branch(opened, workload_of_branch(opened, branch, workload))
+
+
 def pin_version(label: str, *, workload: str | None = None, store: Store | None = None) -> str:
     """Make a version the fixed baseline of its workload, as `tracker versions pin` does. Return its label."""
     return _pin("pin", label, workload, store)
@@ -306,7 +317,8 @@ def prune(
     """Delete the details of old runs, as `tracker prune` does. Return the runs, the oldest first.
 
     `older_than`: an age, such as `30d`. Runs of the newest `keep_versions` versions of a workload, of pinned versions
-    and under open findings keep their details. `dry_run`: change nothing.
+    and under open findings keep their details. Branches of which the newest run is older go whole. `dry_run`: change
+    nothing.
     """
     from tracker.store import pruning, queries
 
@@ -314,7 +326,9 @@ def prune(
     policy = pruning.Policy(max(0, now - age(older_than, "--older-than")), keep_versions, workload)
     with writing(store) as opened:
         queries.check_filters(opened, workload=workload)
-        return pruning.prunable(opened, policy) if dry_run else pruning.prune_all(opened, policy, now_ns=now)[0]
+        done = pruning.prunable(opened, policy) if dry_run else pruning.prune_all(opened, policy, now_ns=now)[0]
+        pruning.forget_old_branches(opened, policy, dry_run=dry_run)
+        return done
 
 
 def age(text: str, option: str) -> int:

@@ -357,7 +357,7 @@ def versions(workload: str | None = None, *, store: Store | None = None) -> pd.D
 
     with reading(store) as opened:
         queries.check_filters(opened, workload=workload)
-        return queries.versions(opened, workload).frame
+        return queries.versions_with_branches(opened, workload).frame
 
 
 def thresholds(workload: str | None = None, *, store: Store | None = None) -> pd.DataFrame:

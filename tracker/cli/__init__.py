@@ -66,7 +66,7 @@ COMMANDS: Final = {
 }
 """Group of the help -> command -> what it does."""
 SUBCOMMANDS: Final = {
-    "versions": ("pin", "unpin", "order", "judge"),
+    "versions": ("pin", "unpin", "order", "judge", "forget-branch"),
     "runs": ("edit", "tag", "untag", "exclude", "restore", "delete"),
     "thresholds": ("set", "try", "unset"),
     "db": ("info", "check", "upgrade", "copy"),
@@ -140,6 +140,7 @@ def _made(module: str, name: str, path: str, *, lists: bool = False) -> Any:
     from tracker.cli.options import command
 
     found = import_module(f"tracker.cli.{module}")
+    name = name.replace("-", "_")
     return command(getattr(found, name, None) or getattr(found, f"{name}_"), path, lists=lists)
 
 

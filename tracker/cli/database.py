@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from tracker.api.arguments import opened, reading_for
 from tracker.errors import StoreError
+from tracker.profile.branches import main_of
 from tracker.units import printable
 
 if TYPE_CHECKING:
@@ -53,12 +54,14 @@ def run_reference(text: str) -> str:
 
 
 def only_workload(database: str) -> str | None:
-    """The workload of a database that has just one; None where there is no database yet, or it is refused later."""
+    """The workload of a database that has just one, whatever its branches; None where there is no database yet, or it
+    is refused later.
+    """
     from tracker.store import queries
 
     try:
         with opened(database, read_only=True) as store:
-            known = set(queries.versions(store).listed("workload"))
+            known = set(map(main_of, queries.versions(store).listed("workload")))
     except StoreError:
         return None
     return str(known.pop()) if len(known) == 1 else None

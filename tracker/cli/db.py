@@ -179,7 +179,8 @@ def prune(
     """Delete the details of old runs: rows per operator, kernel, collective and allocation. History stays.
 
     Samples, findings, and the totals of each rank and step are never deleted. Runs of pinned versions and under open
-    findings keep everything. An ingest of the profile restores the details.
+    findings keep everything. An ingest of the profile restores the details. Branches of which the newest run is as old
+    are forgotten whole.
 
     \b
     Example:
@@ -206,6 +207,7 @@ def prune(
     with opened(settings, read_only=dry_run) as store:
         queries.check_filters(store, workload=workload)
         found, rows = (pruning.prunable(store, policy), 0) if dry_run else pruning.prune_all(store, policy, now_ns=now)
+        branches = pruning.forget_old_branches(store, policy, dry_run=dry_run)
         if compact and not dry_run:
             pruning.compact(store)
     lines = [
@@ -224,4 +226,7 @@ def prune(
         lines.append(f"{runs} would lose their details; nothing was changed.  Next: the same without --dry-run")
     else:
         lines.append(f"{runs}: {counted(rows, 'row')} of details deleted; samples and totals stay")
+    if branches:
+        verb = "would be forgotten" if dry_run else "forgotten"
+        lines.append(f"{verb}, with all their runs: {', '.join(branches)}")
     emit("\n".join(lines))

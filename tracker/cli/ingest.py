@@ -23,6 +23,7 @@ from tracker.cli.versions import diff_of
 from tracker.config import spools
 from tracker.errors import EXIT_COULD_NOT_RUN, UsageError, without_place
 from tracker.lazy import import_numpy
+from tracker.profile.branches import branch_of
 from tracker.reports.commands import command
 from tracker.results.options import READING, Option, Reading
 from tracker.units import counted, format_diff, format_moment, format_ns, format_numbers, ranges
@@ -63,8 +64,8 @@ def ingest(
     layout: Annotated[
         str | None,
         Option(
-            "Meaning of the folders below PATH, as in [[watch.folders]]: {workload}, {version}, {config.KEY}, "
-            "{tag.KEY} or *, such as '{workload}/{version}/*'. Default: none.",
+            "Meaning of the folders below PATH, as in [[watch.folders]]: {workload}, {branch}, {version}, "
+            "{config.KEY}, {tag.KEY} or *, such as '{workload}/{version}/*'. Default: none.",
             "PARTS",
         ),
     ] = None,
@@ -140,7 +141,7 @@ def ingest(
     with ExitStack() as stack:
         options = intake.IngestOptions(
             **given, **asdict(replace(reading, max_bytes=settings.max_bytes)), as_run=as_run, keep_going=keep_going,
-            otherwise=otherwise,
+            otherwise=otherwise, main_branch=settings.main_branch,
         )  # fmt: skip
         unplaced: Sequence[NotRecognised] = ()
         if layout is not None:
@@ -160,7 +161,11 @@ def defaults(settings: Settings) -> intake.Sidecar:
         from tracker.hooks import environment
 
         version = environment.capture_git([os.getcwd()], 10.0).get("version")
-    return intake.Sidecar(version=version or None, workload=os.environ.get("TRACKER_WORKLOAD") or settings.workload)
+    return intake.Sidecar(
+        version=version or None,
+        workload=os.environ.get("TRACKER_WORKLOAD") or settings.workload,
+        branch=os.environ.get("TRACKER_BRANCH") or None,
+    )
 
 
 def _store_runs(
@@ -192,7 +197,7 @@ def _store_runs(
         before = recovered(store) if store.is_made else frozenset()
         options = replace(options, on_progress=report, read_with=read_with)
         results = intake.ingest(store, paths, version=version, workload=workload, options=options)
-        hints = [*order_hints(store, results), *mixture_hints(store, results)]
+        hints = [*order_hints(store, results), *mixture_hints(store, results), *branch_hints(store, results)]
         lines = [*run_lines(store, results), meaning(store, results, before)]
     for text in warnings_of(results):
         note(f"warning: {text}")
@@ -246,7 +251,10 @@ def ingest_spooled(settings: Settings, folders: Sequence[Path] | None, again: bo
     if any(again or not one.given_up for place in places for one in intake.waiting(place)):
         with opened(settings, create=True) as store:
             for place in places:
-                done += intake.take_spooled(store, place, max_bytes=settings.max_bytes, again=again, unsaid=unsaid)
+                done += intake.take_spooled(
+                    store, place, max_bytes=settings.max_bytes, again=again,
+                    unsaid=replace(unsaid, main_branch=settings.main_branch),
+                )  # fmt: skip
             results = [result for one in done for result in one.results]
             lines = run_lines(store, results)
     left = [one for place in places for one in intake.waiting(place)]
@@ -400,6 +408,25 @@ def order_hints(store: Store, results: Sequence[IngestResult]) -> list[str]:
     return hints
 
 
+def branch_hints(store: Store, results: Sequence[IngestResult]) -> list[str]:
+    """What the versions of a branch that came in are judged from: which version of the main line, and why that one."""
+    from tracker.regressions import judgement
+    from tracker.regressions.track import read_tracks
+
+    added = [result.run_id for result in results if result.created and branch_of(result.workload)]
+    if not added:
+        return []
+    lines = judgement.lines_of(store, added)
+    hints = []
+    for track in read_tracks(store, {line: {} for line in lines}):
+        for version, base in track.bases.items():
+            if not any(run.run_id in added for run in track.runs_of(version)):
+                continue
+            start = f"{track.labels[version]} is judged against the main line"
+            hints.append(f"{start} at {base.label}, {base.why}" if base else f"{start}, which has no runs like it yet")
+    return list(dict.fromkeys(hints))
+
+
 def mixture_hints(store: Store, results: Sequence[IngestResult]) -> list[str]:
     """A hint for runs that count as repeats of one version, but whose steps are too different for one model."""
     from tracker.store import queries
@@ -462,7 +489,7 @@ def _step_changes(store: Store, results: Sequence[IngestResult]) -> list[str]:
 
     added = {result.run_id for result in results}
     sentences = []
-    names, lines = named_lines(store), judgement.lines_of(store, sorted(added))
+    names, lines = named_lines(store, branches=True), judgement.lines_of(store, sorted(added))
     for track in read_tracks(store, {line: names[line] for line in lines if line in names}):
         versions = [run.version_id for run in track.runs if run.run_id in added]
         if not versions:

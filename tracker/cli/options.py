@@ -15,8 +15,19 @@ import typer
 from msgspec import NODEFAULT, Struct, field
 from msgspec.structs import fields
 
-from tracker.errors import UsageError
-from tracker.results.options import DEVICE, LABELS, NO_OPTION, OUTPUT, WORKLOAD, Declared, Option, declared, split
+from tracker.errors import StoreError, UsageError
+from tracker.results.options import (
+    BRANCH,
+    DEVICE,
+    LABELS,
+    NO_OPTION,
+    OUTPUT,
+    WORKLOAD,
+    Declared,
+    Option,
+    declared,
+    split,
+)
 
 FORMATS: Final = ("text", "json", "markdown", "html", "csv", "xlsx", "junit", "github", "prometheus", "speedscope")
 
@@ -115,6 +126,15 @@ class Labels(Struct, frozen=True, kw_only=True):
             group=LABELS,
         ),
     ] = None
+    branch: Annotated[
+        str | None,
+        Option(
+            "The branch that was trained, as of a pull request: judged against the main line, and never a part of it. "
+            "Default: the profile's tracker.json, else TRACKER_BRANCH, else the main line.",
+            "NAME",
+            group=LABELS,
+        ),
+    ] = None
     commit: Annotated[str | None, Option("The version's commit. Default: from tracker.json.", "HASH", group=LABELS)] = (
         None
     )
@@ -195,6 +215,12 @@ def command(function: Callable[..., None], path: str, *, lists: bool = False) ->
             assert own[name].option is not NO_OPTION, f"{function.__name__}: {name} is not declared"
             parameters[name] = ("", own[name], parameter.default)
 
+    # a branch has no thresholds of its own
+    takes_branch = "branch" not in parameters and not path.startswith("tracker thresholds")
+    workloads = [
+        key for key, (_, how, _) in parameters.items() if takes_branch and how.option.variable == WORKLOAD.variable
+    ]
+
     def call(**given: Any) -> None:
         from tracker import config
         from tracker.cli.database import remember
@@ -209,11 +235,16 @@ def command(function: Callable[..., None], path: str, *, lists: bool = False) ->
                 value = os.environ.get(variable) or None
                 if value is None and variable == "TRACKER_WORKLOAD":
                     value = config.load(given.get("db")).workload
+            if key in workloads:
+                value = _with_branch(value, given.get("branch"), given.get("db"))
             if value or value == "":
                 values[owner][how.field] = how.value(value, f"{path} --help")
         function(**values[""], **{name: kind(**values[name]) for name, kind in kinds.items()})
 
     made = [_typer_parameter(key, how, default) for key, (_, how, default) in parameters.items()]
+    if workloads:
+        of_branch = BRANCH._replace(group=parameters[workloads[0]][1].option.group)
+        made.append(_typer_parameter("branch", split("branch", Annotated[str | None, of_branch]), None))
     if lists:
         made.insert(0, inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context))
     call.__doc__, call.__name__ = function.__doc__, function.__name__
@@ -221,6 +252,33 @@ def command(function: Callable[..., None], path: str, *, lists: bool = False) ->
     call.__signature__ = inspect.Signature(made)  # type: ignore[attr-defined]
     call.__annotations__ = {each.name: each.annotation for each in made}
     return call
+
+
+def _with_branch(workload: str | None, branch: str | None, db: str | None) -> str | None:
+    """Return the workload of a branch of `workload`, or of the only workload that has it; the main line for its name.
+
+    A branch that TRACKER_BRANCH names, and that has no runs, is passed over.
+    """
+    asked = branch or os.environ.get(BRANCH.variable)
+    if not asked:
+        return workload
+    from tracker import config
+    from tracker.api.arguments import opened
+    from tracker.hooks.branch import main_names
+    from tracker.profile.branches import main_of
+    from tracker.store.queries.resolve import workload_of_branch
+
+    settings = config.load(db)
+    main = None if workload is None else main_of(workload)
+    if asked in main_names(settings.main_branch or ""):
+        return main
+    try:
+        with opened(settings, read_only=True) as store:
+            return workload_of_branch(store, asked, main)
+    except (StoreError, UsageError):
+        if branch:
+            raise
+        return workload
 
 
 def _completion(words: Sequence[str]) -> Callable[[str], list[str]]:

@@ -15,14 +15,14 @@ from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from tracker import config, intake
 from tracker.api.arguments import opened
 from tracker.cli.options import Database, Labels
 from tracker.cli.output import note
 from tracker.errors import SourceError, UsageError
-from tracker.hooks import environment
+from tracker.hooks import branch, environment
 from tracker.reports.commands import command
 from tracker.results.options import InputFormat, Option
 
@@ -129,17 +129,22 @@ class Job:
         self.profiles, self.labels, self.format, self.db = profiles, labels, format, db
         self._before = _files(profiles)
         self._git: dict[str, str] = {}
+        self._branch: dict[str, Any] = {}
         folder = os.getcwd()
-        self._reading_git = threading.Thread(
-            target=lambda: self._git.update(environment.capture_git([folder], _GIT_S)), daemon=True
-        )
+        self._reading_git = threading.Thread(target=self._ask_git, args=[folder], daemon=True)
         self._reading_git.start()
+
+    def _ask_git(self, folder: str) -> None:
+        self._git = environment.capture_git([folder], _GIT_S)
+        self._branch = branch.capture_branch([folder], os.environ, _GIT_S)
 
     def variables(self) -> dict[str, str]:
         """Environment variables for hooks inside of the job: the same labels, and no delivery of their own."""
         from tracker.hooks.job import joined
 
-        texts = {name: getattr(self.labels, name) for name in ("version", "workload", "commit", "note", "device")}
+        texts = {
+            name: getattr(self.labels, name) for name in ("version", "workload", "branch", "commit", "note", "device")
+        }
         if self.labels.expect_ranks is not None:
             texts["expect_ranks"] = str(self.labels.expect_ranks)
         for name in ("configuration", "tags"):
@@ -180,7 +185,7 @@ class Job:
             note(f"note: not ingested yet: {later}")
 
     def _environment(self) -> Sidecar:
-        """Labels from outside of the job: commit, host, job id and environment variables."""
+        """Labels from outside of the job: commit, branch, host, job id and environment variables."""
         self._reading_git.join(_GIT_S)
         git = dict(self._git)
         version = os.environ.get("TRACKER_VERSION") or git.get("version")
@@ -192,6 +197,9 @@ class Job:
         return intake.Sidecar(
             version=version,
             workload=workload,
+            branch=os.environ.get("TRACKER_BRANCH") or self._branch.get("branch"),
+            main_branch=self._branch.get("main_branch"),
+            main_commits=self._branch.get("main_commits", []),
             commit=git.get("git_commit"),
             host=environment.host() or None,
             facts=facts,
@@ -221,7 +229,7 @@ class Job:
         settings = config.load(self.db)
         read = partial(
             intake.ingest_of_job,
-            said=self.labels,
+            said=replace(self.labels, main_branch=settings.main_branch),
             otherwise=otherwise,
             format=self.format,
             max_bytes=settings.max_bytes,

@@ -14,6 +14,7 @@ from tracker.cli.options import Database, ListFormat, Workload
 from tracker.cli.output import Column, emit, emit_list, note
 from tracker.errors import FIRST_INGEST, SourceError, UsageError
 from tracker.hooks.environment import GIT_READ_ONLY
+from tracker.profile.branches import branch_of
 from tracker.reports.commands import command, command_of
 from tracker.results.options import Option
 from tracker.units import counted, format_moment
@@ -40,7 +41,7 @@ def find(workload: Workload = None, format: ListFormat = "text", db: Database = 
 
     with opened(db, read_only=True) as store:
         queries.check_filters(store, workload=workload)
-        found = queries.versions(store, workload)
+        found = queries.versions_with_branches(store, workload)
         diffs = (diff_of(store, name) for name in dict.fromkeys(reversed(found.listed("workload"))))
         proposed = next(filter(None, diffs), FIRST_INGEST)
     count = counted(len(found), "version") if len(found) else f"no versions{f' of {workload}' if workload else ''}"
@@ -131,6 +132,22 @@ def order(
     emit(f"{' '.join(done)}\n{counted(len(done), 'version')} in order.  {_next(following, workload)}")
 
 
+def forget_branch(
+    branch: Annotated[str, Option("The branch.", "NAME", positional=True)],
+    workload: Workload = None,
+    db: Database = None,
+) -> None:
+    """Remove a branch for good, with its runs, versions and findings, as when its pull request is merged or closed.
+
+    \b
+    Example:
+      tracker versions forget-branch fix-attention
+    """
+    with opened(db) as store:
+        count = api.forget_branch(branch, workload=workload, store=store)
+    emit(f"{branch} forgotten, with {counted(count, 'run')}.  Next: tracker versions")
+
+
 def judge(workload: Workload = None, db: Database = None) -> None:
     """Judge versions again whose runs or baselines changed, as after an upgrade of tracker.
 
@@ -160,11 +177,17 @@ def diff_of(store: Store, workload: str, *, among: Collection[str] | None = None
     from tracker.store import queries
 
     versions = queries.versions(store, workload)
+    if branch_of(workload):
+        # it is compared with its main line
+        own = [label for label in versions.listed("version") if among is None or label in among]
+        return command("tracker", "diff", own[-1], "--workload", workload) if own else None
     order = versions.listed("version")
     fixed = [label for label, is_pinned in zip(order, versions.listed("pinned"), strict=True) if is_pinned]
     tracks: dict[str, dict[tuple[str, str, str], list[int]]] = {label: {} for label in order}
     runs = queries.runs(store, workload=workload)
-    for label, run_id, *track in runs.rows("version", "run_id", "configuration", "vendor", "device"):
+    for label, run_id, of, *track in runs.rows("version", "run_id", "workload", "configuration", "vendor", "device"):
+        if of != workload:
+            continue  # of a branch
         tracks[label].setdefault(tuple(track), []).append(int(run_id))
     found = next(
         (

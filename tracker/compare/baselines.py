@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from tracker.compare.references import means
 from tracker.errors import TooLittleDataError, UsageError
+from tracker.profile.branches import branch_of, main_of
 from tracker.regressions.sides import judged_version_of
-from tracker.regressions.track import runs_of_track
+from tracker.regressions.track import TrackRuns, runs_of_track
 from tracker.results import BASELINES
 from tracker.results.options import check_words
 from tracker.store import Store, judged, queries
@@ -35,6 +36,8 @@ def baseline_of(
                 remedy="name some of them: VERSION@DEVICE or run:ID,run:ID",
             )
         track = runs_of_track(connection, lines[0])
+        if track.main is not None:
+            return _of_branch(store, track, candidate, run_ids, against, workload)
         row = judged_version_of(track, run_ids) if against == "window" else None
     named = queries.runs_by_id(store, run_ids).records()
     order = queries.order_of_versions(store, named[0]["workload"])
@@ -65,6 +68,44 @@ def baseline_of(
         names = (chosen[0].version, f"{chosen[0].version}@{device}")
         # where a name means the same runs, people know them by it
         side = next((name for name in names if means(store, name, numbers, workload)), side)
+    return side, tuple(numbers), f"The baseline is {words}: {_by_version(chosen)}."
+
+
+def _of_branch(
+    store: Store, track: TrackRuns, candidate: str, run_ids: Sequence[int], against: str, workload: str | None
+) -> tuple[str, tuple[int, ...], str]:
+    """`baseline_of` for runs of a branch: those of its main line, up to the version that it is judged from."""
+    assert track.main is not None
+    versions = [run.version_id for run in track.runs if run.run_id in run_ids]
+    base = track.bases.get(versions[-1]) if versions else None
+    earlier = track.runs_before(versions[-1]) if versions else []
+    row = judged_version_of(track, run_ids) if against == "window" else None
+    level = set() if row is None else {*map(int, row.base_runs.split())}
+    if against == "pinned":
+        chosen = [run for run in track.main.runs if run.pinned]
+    else:
+        chosen = [run for run in earlier if run.run_id in level]
+        chosen = chosen or [run for run in earlier if run.version_id == earlier[-1].version_id]
+    named = queries.runs_by_id(store, run_ids).records()[0]["workload"]
+    main, branch = main_of(named), branch_of(named)
+    if not chosen and against == "pinned":
+        raise UsageError(f"{main} has no pinned runs like {candidate}", remedy="name the baseline: BASELINE CANDIDATE")
+    if not chosen or base is None:
+        raise TooLittleDataError(
+            f"the main line of {main} has no runs that {candidate} of branch {branch} could be compared with, on its "
+            "device and configuration",
+            remedy="profile the main line, too",
+        )
+    words = (
+        "the pinned version of the main line" if against == "pinned"
+        else f"the level of the main line at {base.label} ({base.why}), which {candidate} of branch {branch} was "
+        "judged against" if level
+        else f"the main line at {base.label} ({base.why})"
+    )  # fmt: skip
+    numbers = sorted(run.run_id for run in chosen)
+    side = ",".join(f"run:{number}" for number in numbers)
+    if means(store, chosen[0].version, numbers, workload):
+        side = chosen[0].version
     return side, tuple(numbers), f"The baseline is {words}: {_by_version(chosen)}."
 
 

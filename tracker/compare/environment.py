@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tracker.columns import Columns, objects
 from tracker.compare.references import FILES
 from tracker.profile import OF_A_RUN, OF_THE_CODE
+from tracker.profile.branches import main_of
 from tracker.results import DIFF_COLUMNS
 from tracker.store import queries
 from tracker.units import format_numbers
@@ -41,7 +42,7 @@ def _known(side: Loaded) -> dict[tuple[str, str], str]:
 
     runs = side.runs.rows("workload", "vendor", "device", "format", "commit", "rules_version")
     for workload, vendor, device, source, commit, rules in runs:
-        add("workload", "workload", workload if workload != FILES else None)
+        add("workload", "workload", main_of(workload) if workload != FILES else None)
         add("device", "device", f"{vendor} {device}".strip())
         add("capture", "format", source)
         add("code", "commit", commit)

@@ -13,6 +13,7 @@ from tracker.compare.asked import Named
 from tracker.compare.revisions import version_of
 from tracker.config.places import user_path
 from tracker.errors import UsageError
+from tracker.profile.branches import main_of
 from tracker.store import Store, queries
 
 _RUN: Final = re.compile(r"run:(?P<id>\d+)(?::rank(?P<rank>\d+))?")
@@ -44,7 +45,7 @@ def resolve(store: Store, reference: str, workload: str | None = None) -> Named:
         label, workload = queries.pinned(store, workload=workload)
         return queries.run_ids_of_version(store, label, workload=workload), None
     label, at, device = reference.rpartition("@")
-    if (at or reference.isdecimal()) and reference not in queries.versions(store, workload).listed("version"):
+    if (at or reference.isdecimal()) and reference not in queries.version_labels(store, workload):
         if not at:  # the bare number that `tracker runs` commands take
             return resolve(store, f"run:{reference}", workload)
         return queries.run_ids_of_version(store, label, workload=workload, device=device), None
@@ -94,7 +95,7 @@ def settled(store: Store | None, reference: str, workload: str | None = None) ->
     """
     if not reference.strip() or is_path(reference) or _is_reserved(reference):
         return reference
-    known = () if store is None else queries.versions(store, workload).listed("version")
+    known = () if store is None else queries.version_labels(store, workload)
     label, at, device = reference.rpartition("@")
     if reference in known or (at and label in known):
         return reference
@@ -128,7 +129,7 @@ def _by_number(store: Store, reference: str, workload: str | None) -> tuple[tupl
     for run_id in run_ids:
         queries.require_run(store, run_id)
     for run_id, (of, _) in (queries.labels_of(store, run_ids) if workload is not None else {}).items():
-        if of != workload:
+        if main_of(of) != main_of(workload or ""):
             raise UsageError(f"run:{run_id} is of workload {of!r}, not {workload!r}", remedy="leave out --workload")
     rank = named[0]["rank"]
     return tuple(run_ids), int(rank) if rank else None

@@ -11,6 +11,7 @@ from tracker.compare.keys import numbered, places
 from tracker.compare.operators import Operators, own_time
 from tracker.compare.references import FILES, needs_store
 from tracker.detect import DEFAULTS
+from tracker.profile.branches import main_of
 from tracker.results.recording import remedies
 from tracker.results.verdicts import INCOMPARABLE, NEVER_JUDGED, SETTINGS, TOO_FEW
 from tracker.store import queries
@@ -172,6 +173,8 @@ _LINE: Final = {"workload": "workload", "device": "device", "vendor": "device", 
 
 def _different(baseline: Loaded, candidate: Loaded, what: str) -> str:
     one, other = (getattr(side.side, what) for side in (baseline, candidate))
+    if what == "workload":
+        one, other = main_of(one), main_of(other)
     # files belong to no workload, so that they may be of any
     if one == other or (what == "workload" and FILES in (one, other)):
         return ""

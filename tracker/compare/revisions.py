@@ -31,16 +31,20 @@ def version_of(store: Store, revision: str, workload: str | None = None) -> str 
 
     UsageError where several versions have such commits.
     """
-    versions = queries.versions(store, workload)
-    commits = list(versions.rows("version", "commit"))
+    groups = [list(own.rows("version", "commit")) for own in queries.version_groups(store, workload)]
     wanted = revision.lower()
-    found = _matching(commits, wanted) if _HASH.fullmatch(wanted) else []
+    found = _first_matching(groups, wanted) if _HASH.fullmatch(wanted) else []
     if not found and not revision.startswith("-"):
         commit = _git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
-        found = _matching(commits, commit) if commit else []
+        found = _first_matching(groups, commit) if commit else []
     if len(found) > 1:
         raise UsageError(f"{revision!r} means several versions: {', '.join(found)}", remedy="name one of them")
     return found[0] if found else None
+
+
+def _first_matching(groups: Sequence[Sequence[Sequence[Any]]], wanted: str) -> list[str]:
+    """What `_matching` finds in the first group where it finds any."""
+    return next(filter(None, (_matching(own, wanted) for own in groups)), [])
 
 
 def _matching(commits: Sequence[Sequence[Any]], wanted: str) -> list[str]:
@@ -57,7 +61,7 @@ def _matching(commits: Sequence[Sequence[Any]], wanted: str) -> list[str]:
 
 def label_of(store: Store, wanted: str, workload: str | None = None) -> str:
     """`wanted` where it is a version, else the version whose commit it names, else `wanted` for the error about it."""
-    if wanted in queries.versions(store, workload).listed("version"):
+    if wanted in queries.version_labels(store, workload):
         return wanted
     return version_of(store, wanted, workload) or wanted
 

@@ -35,7 +35,8 @@ class Settings(Struct, frozen=True):
 
     `database`: a URL, or the absolute path of a SQLite file. `origin`: who named it: `--db`, `TRACKER_DB`, the path of
     the settings file, or `default`. `max_bytes`: largest decompressed size of one input file. `watch`,
-    `alerts`, `prune`, `workload`, `version` and `page`: as in the file; `file`: where that is, there or not.
+    `alerts`, `prune`, `workload`, `version` and `page`: as in the file; `main_branch`: its `versions.main`; `file`:
+    where that is, there or not.
     """
 
     database: str
@@ -48,6 +49,7 @@ class Settings(Struct, frozen=True):
     workload: str | None = None
     version: str | None = None
     page: PageRoles = field(default_factory=PageRoles)
+    main_branch: str | None = None
 
 
 def load(database: str | None = None, *, environ: Mapping[str, str] = os.environ) -> Settings:
@@ -63,7 +65,7 @@ def load(database: str | None = None, *, environ: Mapping[str, str] = os.environ
     where, origin = _database(database, environ, entries, path)
     return Settings(
         where, origin, entries.limits.max_bytes, entries.watch, entries.alerts, entries.prune, path, entries.workload,
-        entries.version, entries.page,
+        entries.version, entries.page, entries.versions.main,
     )  # fmt: skip
 
 

@@ -6,6 +6,10 @@ Everything is optional. A complete file:
     workload = "gpt"                 # of every command and ingest that names none
     version = "git"                  # of profiles that state none; git: git describe in the current folder
 
+    [versions]
+    main = "main"                    # the branch that is the main line; default: that of origin/HEAD, else main or
+    master
+
     [limits]
     max_bytes = 68719476736          # largest decompressed size of one input file
 
@@ -82,6 +86,12 @@ Severity = Literal["info", "warning", "critical"]
 Direction = Literal["regression", "improvement"]
 
 
+class Versions(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which versions are whose. `main`: the branch that is the main line; None: what the repository of a job says."""
+
+    main: str | None = None
+
+
 class Limits(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """How large inputs may be."""
 
@@ -91,10 +101,11 @@ class Limits(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 class Folder(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A folder that is watched.
 
-    `layout`: what the folders below `path` mean, part by part: `{workload}`, `{version}`, `{config.KEY}`, `{tag.KEY}`,
-    or `*`; what matches the last part, a file or a folder, is ingested by one call. What a profile says of itself (the
-    file that tracker's hooks write beside it) goes before this table, and the layout before its entries. `shared`:
-    every machine sees the same files under this path, so that the watchers of all of them take each profile once.
+    `layout`: what the folders below `path` mean, part by part: `{workload}`, `{branch}`, `{version}`,
+    `{config.KEY}`, `{tag.KEY}`, or `*`; what matches the last part, a file or a folder, is ingested by one call. What a
+    profile says of itself (the file that tracker's hooks write beside it) goes before this table, and the layout before
+    its entries. `shared`: every machine sees the same files under this path, so that the watchers of all of them take
+    each profile once.
     """
 
     path: str
@@ -253,6 +264,7 @@ class Entries(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     database: str | None = None
     workload: str | None = None
     version: str | None = None
+    versions: Versions = Versions()
     limits: Limits = Limits()
     watch: Watch = Watch()
     prune: Prune | None = None
@@ -328,7 +340,7 @@ def _table_of(key: str) -> type[Struct]:
     """The table in which `key` stands."""
     place = key.rpartition(".")[0]
     tables: dict[str, type[Struct]] = {
-        "limits": Limits, "watch": Watch, "prune": Prune, "alerts": Alerts, "page": PageRoles
+        "versions": Versions, "limits": Limits, "watch": Watch, "prune": Prune, "alerts": Alerts, "page": PageRoles
     }  # fmt: skip
     return (tables | _LISTED).get(place, Entries)
 
@@ -336,6 +348,8 @@ def _table_of(key: str) -> type[Struct]:
 def _problems(entries: Entries, tables: dict[str, Any], *, private: bool) -> list[tuple[str, str]]:
     """Key and problem of each entry that has the right type and cannot be."""
     found = [(name, "is '', expected a name") for name in ("workload", "version") if getattr(entries, name) == ""]
+    if entries.versions.main is not None and not entries.versions.main.strip():
+        found.append(("versions.main", "is empty, expected the name of a branch"))
     if entries.database == "":
         found.append(("database", "is '', expected a URL or a path"))
     if entries.limits.max_bytes < 1:

@@ -8,9 +8,9 @@ from typing import Final
 
 from msgspec import Struct
 
-PLACES: Final = "{workload}, {version}, {config.KEY}, {tag.KEY}"
+PLACES: Final = "{workload}, {branch}, {version}, {config.KEY}, {tag.KEY}"
 _TOKEN: Final = re.compile(r"(\{[^{}]*\}|\*)")
-_PLACE: Final = re.compile(r"workload|version|(?:config|tag)\.[^\s{}]+")
+_PLACE: Final = re.compile(r"workload|branch|version|(?:config|tag)\.[^\s{}]+")
 
 
 class Part(Struct, frozen=True):

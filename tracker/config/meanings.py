@@ -13,6 +13,9 @@ MEANINGS: Final[Mapping[str, Mapping[str, str]]] = {
         "workload": "the workload of every command and ingest that names none",
         "version": "the version of profiles that state none; git: git describe --always --dirty in the current folder",
     },
+    "[versions]": {
+        "main": "the branch that is the main line; default: what origin/HEAD names, else main or master",
+    },
     "[limits]": {"max_bytes": "largest decompressed size of one input file"},
     "[watch]": {
         "every": "time between two looks at the folders",
@@ -22,7 +25,8 @@ MEANINGS: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "[[watch.folders]]": {
         "path": "the folder that is watched",
-        "layout": "what the folders below it mean, part by part: {workload}, {version}, {config.KEY}, {tag.KEY} or *",
+        "layout": "what the folders below it mean, part by part: {workload}, {branch}, {version}, {config.KEY}, "
+        "{tag.KEY} or *",
         "workload": "the workload, where neither the profile nor the layout says it",
         "version": "the version, likewise",
         "device": "the hardware model, likewise",
@@ -34,7 +38,8 @@ MEANINGS: Final[Mapping[str, Mapping[str, str]]] = {
         "shared": "true: every machine sees the same files there, and one watcher takes each profile",
     },
     "[prune]": {
-        "older_than": "details of runs older than this are dropped each night; nothing without this table",
+        "older_than": "details of runs older than this are dropped each night, and branches whose newest run is older; "
+        "nothing without this table",
         "keep_versions": "but never those of so many newest versions of a workload",
     },
     "[page]": {

@@ -1,6 +1,6 @@
 """What a job can say of itself: versions, commit, host, job, rank, and the variables that change its speed.
 
-Nothing here starts a program but `capture_git`, imports a framework that the job has not imported, or waits. All values
+Nothing here starts a program but `ask_git`, imports a framework that the job has not imported, or waits. All values
 are numbers and short words; of variables only those of VARIABLES are looked at, so that no secret is ever read.
 """
 
@@ -120,15 +120,16 @@ def capture_git(folders: list[str], timeout_s: float) -> dict[str, str]:
     for: on a dead file system even that would take forever.
     """
     for folder in folders:
-        version = _git(folder, ["describe", "--always", "--dirty"], timeout_s)
-        commit = _git(folder, ["rev-parse", "HEAD"], timeout_s) if version else ""
+        version = ask_git(folder, ["describe", "--always", "--dirty"], timeout_s)
+        commit = ask_git(folder, ["rev-parse", "HEAD"], timeout_s) if version else ""
         if version and commit:
             dirty = "yes" if version.endswith("-dirty") else "no"
             return {"version": version, "git_commit": commit, "git_dirty": dirty}
     return {}
 
 
-def _git(folder: str, words: list[str], timeout_s: float) -> str:
+def ask_git(folder: str, words: list[str], timeout_s: float, *, lines: bool = False) -> str:
+    """What git answers, "" where it fails or does not answer in time; `lines`: short words on several lines."""
     environ = dict(os.environ)
     environ.update(GIT_READ_ONLY)
     try:
@@ -146,7 +147,10 @@ def _git(folder: str, words: list[str], timeout_s: float) -> str:
     except subprocess.TimeoutExpired:
         asked.kill()
         return ""
-    return word(out.decode("utf-8", "replace").strip()) if asked.returncode == 0 else ""
+    if asked.returncode != 0:
+        return ""
+    text = out.decode("utf-8", "replace").strip()
+    return "\n".join(filter(None, map(word, text.splitlines()))) if lines else word(text)
 
 
 def _first(environ: Mapping[str, str], names: tuple[str, ...]) -> str | None:

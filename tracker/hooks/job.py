@@ -11,10 +11,10 @@ import time
 from contextlib import suppress
 from typing import Any, Callable, Mapping, TypeVar
 
-from . import environment, places, spool
+from . import branch, environment, places, spool
 from .sidecar import sidecar_of
 
-_TEXTS = ("version", "workload", "commit", "note", "device")
+_TEXTS = ("version", "workload", "branch", "commit", "note", "device")
 _PAIRS = {"configuration": "TRACKER_CONFIGURATION", "tags": "TRACKER_TAGS"}
 _PART = re.compile(r"(?:\\[,\\]|[^,])+")
 _SPECIAL, _ESCAPED = re.compile(r"[,\\]"), re.compile(r"\\([,\\])")
@@ -54,10 +54,10 @@ class Job:
     """What is said of all profiles of this process.
 
     Options, each before its variable of the environment: `version` (TRACKER_VERSION, default: `git describe --always
-    --dirty` where the job was started, or where its script lies), `workload` (TRACKER_WORKLOAD), `commit`
-    (TRACKER_COMMIT), `note` (TRACKER_NOTE), `device` (TRACKER_DEVICE), `expect_ranks` (TRACKER_EXPECT_RANKS),
-    `configuration` and `tags` (mappings; TRACKER_CONFIGURATION and TRACKER_TAGS: `batch=32,precision=bf16`; a comma of
-    a value is written `\\,`),
+    --dirty` where the job was started, or where its script lies), `workload` (TRACKER_WORKLOAD), `branch`
+    (TRACKER_BRANCH, default: that of git there), `commit` (TRACKER_COMMIT), `note` (TRACKER_NOTE), `device`
+    (TRACKER_DEVICE), `expect_ranks` (TRACKER_EXPECT_RANKS), `configuration` and `tags` (mappings; TRACKER_CONFIGURATION
+    and TRACKER_TAGS: `batch=32,precision=bf16`; a comma of a value is written `\\,`),
     `deliver` (TRACKER_DELIVER; False or 0: the profile is written, and whoever watches the folder takes it).
     """
 
@@ -71,6 +71,7 @@ class Job:
         deliver = options.get("deliver")
         self.delivers = self.environ.get("TRACKER_DELIVER", "").lower() not in _OFF if deliver is None else deliver
         self._git: dict[str, str] = {}
+        self._branch: dict[str, Any] = {}
         # while the job trains: the working tree is still what was started, and nobody waits for git
         self._asking = threading.Thread(target=self._ask_git, name="tracker-git", daemon=True)
         harmless(self._asking.start)()  # a machine may have no thread left
@@ -78,6 +79,7 @@ class Job:
     @harmless
     def _ask_git(self) -> None:
         self._git = environment.capture_git(_places(), _GIT_S)
+        self._branch = branch.capture_branch(_places(), self.environ, _GIT_S)
 
     def told(self) -> dict[str, Any]:
         """The content of the sidecar of a profile that is written now."""
@@ -97,6 +99,7 @@ class Job:
             "world_size": world_size,
             "facts": dict(environment.facts(self.environ), **git),
         }
+        told.update(self._branch)
         told.update(said)
         for name in ("version", "workload"):
             if name not in told:

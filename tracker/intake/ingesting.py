@@ -21,6 +21,7 @@ from tracker.intake.pieces import IngestOptions, Piece
 from tracker.intake.records import HOW_TO_LABEL, date_of, device_of, record_of
 from tracker.intake.sidecar import NOTHING, Sidecar, agreed, over
 from tracker.profile import INCOMPLETE_SETTING, Capture
+from tracker.profile.branches import branch_of
 from tracker.readers import not_recognised_line
 
 if TYPE_CHECKING:
@@ -204,6 +205,8 @@ def ingest_of_job(
 ) -> list[IngestResult]:
     """`ingest` of what a job left: `said` goes before the sidecars of the profiles, `otherwise` behind them."""
     options = IngestOptions(
+        branch=said.branch,
+        main_branch=said.main_branch,
         commit=said.commit,
         note=said.note,
         configuration=said.configuration,
@@ -235,6 +238,7 @@ def _asked(group: Sequence[Piece], version: str | None, workload: str | None, op
     now = Sidecar(
         version=version,
         workload=workload,
+        branch=options.branch,
         commit=options.commit,
         note=options.note,
         device=options.device,
@@ -242,11 +246,18 @@ def _asked(group: Sequence[Piece], version: str | None, workload: str | None, op
         configuration=dict(options.configuration),
         tags=dict(options.tags),
     )
-    given = {"version": version, "workload": workload, "device": options.device, **options.configuration}
+    given = {
+        "version": version,
+        "workload": workload,
+        "branch": options.branch,
+        "device": options.device,
+        **options.configuration,
+    }
     ignoring = {name for name, value in given.items() if value is not None}
     said = over(now, agreed(packed, ignoring=ignoring, by="pack"))
     chosen = replace(
         options,
+        branch=said.branch,
         commit=said.commit,
         note=said.note,
         device=said.device,
@@ -264,7 +275,10 @@ def _as_stored(store: Store, group: Sequence[Piece]) -> _Asked | None:
     digests = sorted({source.digest for piece in group for source in piece.capture.sources})
     known = rows(store, "known_sources", digests=digests) if digests else []
     labels = {(row.version, row.workload) for row in known}
-    return _Asked(*labels.pop(), IngestOptions()) if len(known) == len(digests) and len(labels) == 1 else None
+    if len(known) != len(digests) or len(labels) != 1:
+        return None
+    version, workload = labels.pop()
+    return _Asked(version, workload, IngestOptions(branch=branch_of(workload)))
 
 
 def _finish(group: list[Piece], options: IngestOptions) -> list[Piece]:

@@ -36,12 +36,15 @@ class IngestOptions(Struct, frozen=True):
     the file `label`. `one_process`: no other process is asked to read. `read_with`: reads the
     profiles, somewhere else or at once, in their order; None: on this machine. `judge`: False where the caller judges
     the runs of many ingests at once. `keep_going`: profiles that cannot be read are left out and named in the result.
-    `places`: what a layout of folders says of the profiles at or below a path; what lies beside a profile goes before
-    it. With places, a path without any profile is not recognised, and no error. `as_stored`: a profile that is in the
-    database keeps the labels that it has there, whatever its labels are now. `again`: what is in the database is read
-    again and replaced.
+    `branch`: that was trained, "" for the main line, None where nobody says; `main_branch`: what the main line is
+    called, None for what the sidecars say, else main or master. `places`: what a layout of folders says of the profiles
+    at or below a path; what lies beside a profile goes before it. With places, a path without any profile is not
+    recognised, and no error. `as_stored`: a profile that is in the database keeps the labels that it has there,
+    whatever its labels are now. `again`: what is in the database is read again and replaced.
     """
 
+    branch: str | None = None
+    main_branch: str | None = None
     commit: str | None = None
     note: str | None = None
     configuration: Mapping[str, str] = field(default_factory=dict)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Final
 
 from tracker.errors import SourceError, UsageError
+from tracker.hooks.branch import main_commits, main_names
 from tracker.intake import sidecar
 from tracker.intake.devices import parse_device
 from tracker.intake.pieces import IngestOptions, Piece
 from tracker.profile import UNKNOWN_DEVICE, Device
+from tracker.profile.branches import branch_of, main_of, name_workload
 
 if TYPE_CHECKING:
     from tracker.store import RunRecord
 
+_GIT_S: Final = 10.0
 HOW_TO_LABEL: Final = {
     "version": "give --version LABEL, for example --version v1",
     "workload": "give --workload NAME, for example --workload resnet50",
@@ -24,18 +28,23 @@ def record_of(group: Sequence[Piece], version: str | None, workload: str | None,
     """The record of the run that `group` is; a UsageError where nobody says its version or workload.
 
     The first that says something counts: the options, the sidecars of the run's profiles, `options.otherwise`, and what
-    the files state themselves. A commit belongs to the version that is said with it.
+    the files state themselves. A commit belongs to the version that is said with it. The workload of a run of a branch
+    names the branch, too.
     """
     from tracker.store.incoming import RunRecord
 
     own, otherwise = _of_sidecars(group, version, workload, options), options.otherwise
     said = {**otherwise.configuration, **own.configuration, **options.configuration}
     configuration = {**_stated_by_files(group, ignoring=said), **said}
+    of_version = version or own.version or otherwise.version or _stated(group, "version")
+    of_workload = workload or own.workload or otherwise.workload or _stated(group, "workload")
+    commit = options.commit or (None if version else _commit(group, own, otherwise))
+    branch = _branch(of_workload, own, options)
     starts = [piece.capture.started_at_ns for piece in group if piece.capture.started_at_ns is not None]
     return RunRecord(
-        workload=workload or own.workload or otherwise.workload or _stated(group, "workload"),
-        version=version or own.version or otherwise.version or _stated(group, "version"),
-        commit=options.commit or (None if version else _commit(group, own, otherwise)),
+        workload=name_workload(main_of(of_workload), branch),
+        version=of_version,
+        commit=commit,
         note=options.note or own.note or otherwise.note,
         configuration=configuration,
         tags={**otherwise.tags, **own.tags, **options.tags},
@@ -46,14 +55,38 @@ def record_of(group: Sequence[Piece], version: str | None, workload: str | None,
         rules_version=min(piece.rules_version for piece in group),
         # a job that begins to name its world size may have been of one rank before
         stated=frozenset(configuration.keys() - said.keys() - {"world_size"}),
+        main_commits=_main_commits(own, options, commit or of_version) if branch else (),
     )
+
+
+def _branch(workload: str, own: sidecar.Sidecar, options: IngestOptions) -> str:
+    """The branch of a run, "" for the main line; `workload` may name it, too."""
+    said = (options.branch, own.branch, options.otherwise.branch, branch_of(workload))
+    branch = next((name for name in said if name is not None), "")
+    main = options.main_branch or own.main_branch or options.otherwise.main_branch or ""
+    return "" if branch in main_names(main) else branch
+
+
+def _main_commits(own: sidecar.Sidecar, options: IngestOptions, revision: str) -> tuple[str, ...]:
+    """The commits of the main line from the merge base back: as the job said, else as git says in this folder."""
+    said = own.main_commits or options.otherwise.main_commits
+    if said:
+        return tuple(said)
+    main = options.main_branch or own.main_branch or options.otherwise.main_branch or ""
+    return tuple(main_commits(os.getcwd(), revision, main, _GIT_S))
 
 
 def _of_sidecars(
     group: Sequence[Piece], version: str | None, workload: str | None, options: IngestOptions
 ) -> sidecar.Sidecar:
     """What the sidecars of a run say together, where no option decides."""
-    given = {"version": version, "workload": workload, "device": options.device, **options.configuration}
+    given = {
+        "version": version,
+        "workload": workload,
+        "branch": options.branch,
+        "device": options.device,
+        **options.configuration,
+    }
     said = {piece.place: piece.said for piece in group if piece.said is not None}
     return sidecar.agreed(said, ignoring={name for name, value in given.items() if value is not None})
 

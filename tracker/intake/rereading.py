@@ -12,6 +12,7 @@ from tracker import readers
 from tracker.errors import SourceError, UsageError
 from tracker.intake.ingesting import IngestResult, ingest, judge_runs
 from tracker.intake.pieces import IngestOptions
+from tracker.profile.branches import branch_of
 from tracker.results.recording import HOST_MARKERS
 from tracker.timeline import RULES_VERSION
 
@@ -60,8 +61,9 @@ def ingest_again(
                 continue
             places = list(dict.fromkeys(readers.capture_of(path) for path in files[run_id]))
             of_version, of_workload = labels[run_id]
+            asked = replace(given, branch=branch_of(of_workload))
             try:
-                results += ingest(store, places, version=of_version, workload=of_workload, options=given)
+                results += ingest(store, places, version=of_version, workload=of_workload, options=asked)
             except (SourceError, UsageError) as error:
                 left[run_id] = str(error)
     finally:

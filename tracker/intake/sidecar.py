@@ -6,16 +6,20 @@ it in the job; people may, too. Everything is optional:
     {
       "schema": 1,
       "version": "v1.4-12-g3fd0a41", "workload": "gpt", "commit": "3fd0a41...", "note": "after the rebase",
+      "branch": "fix-attention", "main_branch": "main", "main_commits": ["9b1c22e07d4f"],
       "configuration": {"batch": "32"}, "tags": {"image": "2024-06"}, "expect_ranks": 8,
       "device": "NVIDIA H100", "host": "node7", "rank": 3, "world_size": 8,
       "facts": {"torch_version": "2.6.0", "job_id": "41"}
     }
 
-What the trace states of device, host, rank, world size and environment stands; the sidecar says what it leaves out.
+`main_branch`: what its repository calls the main line; `main_commits`: the commits of that from the merge base of the
+branch back, the newest first. What the trace states of device, host, rank, world size and environment stands; the
+sidecar says what it leaves out.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -44,8 +48,9 @@ FACTS: Final = frozenset(
 """The facts that a sidecar may state; whatever else it states is left out, since it may be a secret."""
 
 _SCHEMA: Final = 1
+_COMMIT: Final = re.compile(r"[0-9a-f]{7,40}")
 _REMEDY: Final = "correct or delete it"
-_MUST_AGREE: Final = ("version", "workload", "device")
+_MUST_AGREE: Final = ("version", "workload", "branch", "device")
 
 
 class Sidecar(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -54,6 +59,9 @@ class Sidecar(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     schema: int = _SCHEMA
     version: str | None = None
     workload: str | None = None
+    branch: str | None = None
+    main_branch: str | None = None
+    main_commits: list[str] = field(default_factory=list)
     commit: str | None = None
     note: str | None = None
     device: str | None = None
@@ -124,7 +132,7 @@ def _parse(text: bytes, path: Path) -> Sidecar:
 
 def problems(found: Sidecar) -> Iterable[tuple[str, str]]:
     """Key and problem of what has the right type and cannot be."""
-    for name in ("version", "workload", "commit", "note", "device", "host"):
+    for name in ("version", "workload", "branch", "main_branch", "commit", "note", "device", "host"):
         text = getattr(found, name)
         if text is not None and not (text.strip() and is_plain(text)):
             yield name, "is empty or holds control characters"
@@ -132,6 +140,8 @@ def problems(found: Sidecar) -> Iterable[tuple[str, str]]:
         for key, value in getattr(found, name).items():
             if not key.strip() or not is_plain(key) or not is_plain(value):
                 yield name, "has an empty key, or control characters"
+    if not all(_COMMIT.fullmatch(commit) for commit in found.main_commits):
+        yield "main_commits", "holds what is no commit"
     for name, least in (("rank", 0), ("world_size", 1), ("expect_ranks", 1)):
         number = getattr(found, name)
         if number is not None and not least <= number < 1 << 31:
@@ -150,7 +160,10 @@ def over(first: Sidecar, second: Sidecar) -> Sidecar:
     said: dict[str, Any] = {}
     for name in Sidecar.__struct_fields__:
         one, other = getattr(first, name), getattr(second, name)
-        said[name] = {**other, **one} if isinstance(one, dict) else one if one is not None else other
+        if isinstance(one, dict):
+            said[name] = {**other, **one}
+        else:
+            said[name] = one if one not in (None, []) else other
     if first.version is not None:
         said["commit"] = first.commit
     return Sidecar(**said)
@@ -176,6 +189,9 @@ def agreed(said: Mapping[str, Sidecar], *, ignoring: Collection[str] = (), by: s
     return Sidecar(
         version=next((one.version for one in firsts if one.version is not None), None),
         workload=next((one.workload for one in firsts if one.workload is not None), None),
+        branch=next((one.branch for one in firsts if one.branch is not None), None),
+        main_branch=next((one.main_branch for one in firsts if one.main_branch is not None), None),
+        main_commits=next((one.main_commits for one in firsts if one.main_commits), []),
         device=next((one.device for one in firsts if one.device is not None), None),
         note=next((one.note for one in firsts if one.note is not None), None),
         commit=commits.pop() if len(commits) == 1 else None,

@@ -111,7 +111,8 @@ def take_spooled(
     the end, unless `judge` says that the caller does it. Left alone: what another process is taking, what is still
     being analysed, what lies on another machine or may not be read here, and what was tried too short a time ago: one
     minute after the first try, twice as long after each further one, at most a day. `again`: that as well, and what was
-    given up. `unsaid`: version and workload of entries that say none, nor their sidecars. `begins` is told of each
+    given up. `unsaid`: version and workload of entries that say none, nor their sidecars, and what the main line is
+    called, whatever they say. `begins` is told of each
     profile before it is read, and says whether to go on. A database that fails ends it with its StoreError, and counts
     against no entry; nor does a signal.
     """
@@ -134,11 +135,17 @@ def take_spooled(
 
 
 def _labelled(entry: Entry | SourceError, unsaid: Sidecar) -> Entry | SourceError:
-    """An entry with the version and workload that hold where neither its job nor a sidecar says any."""
+    """An entry with the version and workload that hold where neither its job nor a sidecar says any, and with the name
+    of the main line.
+    """
     if isinstance(entry, SourceError) or unsaid == NOTHING:
         return entry
     version, workload = entry.otherwise.version or unsaid.version, entry.otherwise.workload or unsaid.workload
-    return replace(entry, otherwise=replace(entry.otherwise, version=version, workload=workload))
+    return replace(
+        entry,
+        said=replace(entry.said, main_branch=unsaid.main_branch or entry.said.main_branch),
+        otherwise=replace(entry.otherwise, version=version, workload=workload),
+    )
 
 
 def _places(folder: Path) -> list[Path]:

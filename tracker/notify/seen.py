@@ -95,10 +95,12 @@ class Incident(Struct, frozen=True):
 
 
 def read(store: Store, now_ns: int, finding_ids: Sequence[int] | None = None) -> list[Incident]:
-    """All incidents, or those of these findings, in the order of their tracks and versions."""
+    """All incidents, or those of these findings, in the order of their tracks and versions; those of a branch are told
+    to its pull request alone.
+    """
     if finding_ids == [] or not len(queries.lines(store)):
         return []
-    rows = found_rows(store, finding_ids=finding_ids, now_ns=now_ns)
+    rows = found_rows(store, finding_ids=finding_ids, now_ns=now_ns, branches=False)
     # another name alone is no news
     rows = [row for row in rows if row["incident_id"] is not None and row["state"] != "renamed"]
     silences = notifications.silences(store, now_ns)

@@ -21,7 +21,15 @@ from tracker.regressions.causes import as_one, changed_between
 from tracker.regressions.hosts import note_of, other_hosts, slow_host
 from tracker.regressions.inbox import found_rows, incident_of, line_of, rank_of, share_of
 from tracker.regressions.lifecycle import LATE, MACHINE
-from tracker.regressions.track import TrackRuns, geometric_mean, named_lines, read_track, read_tracks, settings_note
+from tracker.regressions.track import (
+    TrackRuns,
+    geometric_mean,
+    join_main,
+    named_lines,
+    read_track,
+    read_tracks,
+    settings_note,
+)
 from tracker.results import EXPLAIN_COLUMNS, FINDINGS_COLUMNS, ExplainedFinding
 from tracker.store import Store, queries
 from tracker.units import format_diff, format_moment, format_ns, time_unit
@@ -36,7 +44,7 @@ _MOST_RUNS: Final = 64
 
 def explain(store: Store, finding_id: int) -> ExplainedFinding:
     """Everything about one finding. Reads only; UsageError where there is no such finding."""
-    tracks = read_tracks(store, named_lines(store))
+    tracks = read_tracks(store, named_lines(store, branches=True))
     found = found_rows(store, tracks=tracks, wanted=lambda row: row["finding_id"] == finding_id)
     everything = [row for row in found if row["finding_id"] is not None]
     finding = next((row for row in everything if row["finding_id"] == finding_id), None)
@@ -50,13 +58,15 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
     sides = [[int(run) for run in finding[side].split()] for side in ("baseline_runs", "candidate_runs")]
     is_slower = finding["direction"] == "regression"
     with store.connect() as connection:
+        sentence, known = settings_note(connection, track), None
+        if track.main is not None:
+            track, known = join_main(connection, track, finding["decided_version_id"])
         # those that decided, and the newest ones, of those recorded alike
         newest = {run.run_id for run in track.runs[-_MOST_RUNS:]}
         runs = [run for run in track.runs if run.run_id in {*newest, *sides[0], *sides[1]}]
         deciding = [run for run in runs if run.run_id in {*sides[0], *sides[1]}]
         like = [run.run_id for run in runs].index(max(sides[1]))
-        data = read_track(connection, track, runs, like=like, timed_by=deciding)
-        sentence = settings_note(connection, track)
+        data = read_track(connection, track, runs, like=like, timed_by=deciding, known=known)
         host = slow_host((connection, sides[1]), (connection, sides[0])) if is_slower else ""
         hosts = other_hosts((connection, sides[1]), (connection, sides[0])) if finding["unit"] == "ns" else ""
     row = data.keys.index(tuple(finding[name] for name in _KEY))
@@ -73,7 +83,7 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
         _part_words(finding, shown), _machine_words(finding), outlier_note, sentence, note_of(host),
         "" if host else hosts,
     )  # fmt: skip
-    facts = queries.version_facts(store, track.line, finding["version_id"])
+    facts = queries.version_facts(store, line_of(finding), finding["version_id"])
     tables = {
         "tests": tests_of(finding, own, row, data, track, window, new[order]),
         "runs": _runs(track, data, row, sides, centred, shift),

@@ -62,12 +62,12 @@ _CRITICAL: Final = 0.05
 
 
 def findings(store: Store, *, options: FindingsOptions | None = None) -> Findings:
-    """The findings that `options` leave, under their incidents. Reads only.
+    """The findings that `options` leave, under their incidents; those of a branch only where it is named. Reads only.
 
     UsageError where a workload, a device or a version is named that has no runs.
     """
     options = options or FindingsOptions()
-    tracks = read_tracks(store, named_lines(store, options.workload, options.device))
+    tracks = _tracks(store, options)
     rows = found_rows(store, options, tracks=tracks)
     chosen = [row for row in rows if is_wanted(row, options)]
     numbers = dict.fromkeys(row["incident_id"] for row in chosen if row["incident_id"] is not None)
@@ -98,6 +98,16 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
     )
 
 
+def _tracks(store: Store, options: FindingsOptions) -> list[TrackRuns]:
+    """The tracks that the options leave: of main lines, or of branches with the version, where only they have it."""
+    tracks = read_tracks(store, named_lines(store, options.workload, options.device))
+    wanted = options.version
+    if options.workload is not None or wanted is None or any(wanted in track.labels.values() for track in tracks):
+        return tracks
+    every = read_tracks(store, named_lines(store, device=options.device, branches=True))
+    return [track for track in every if wanted in track.labels.values()] or tracks
+
+
 def _urgency(incident: Row) -> tuple[Any, ...]:
     """A sort key: what is new first, then the most severe, then what costs most time of the step, then the newest."""
     return (
@@ -109,13 +119,15 @@ def _urgency(incident: Row) -> tuple[Any, ...]:
 def found_rows(
     store: Store, options: FindingsOptions | None = None, *, finding_ids: Sequence[int] | None = None,
     tracks: Sequence[TrackRuns] | None = None, now_ns: int | None = None, wanted: Callable[[Row], bool] | None = None,
+    branches: bool = True,
 ) -> list[Row]:  # fmt: skip
     """All findings of the tracks that `options` name, whatever their state, then suspects of newest versions.
 
     Keys: columns of FINDINGS_COLUMNS["findings"], of sql/findings.sql, and `is_newest`: its version is the newest
     one. `finding_ids`: only these, without suspects; to come out the same, whole incidents. `tracks`: those that the
     options name, where they were read before. `wanted`: which are shown, so that it is looked up what replaced what in
-    their incidents; None: those that the options leave, and of `finding_ids` all.
+    their incidents; None: those that the options leave, and of `finding_ids` all. `branches`: of branches, too, where
+    no workload is named.
     """
     options = options or FindingsOptions()
     queries.check_filters(store, workload=options.workload, device=options.device, version=options.version)
@@ -125,7 +137,7 @@ def found_rows(
     found = queries.findings(store, finding_ids, workload=options.workload)
     if tracks is None:
         own = None if finding_ids is None else {line_of(row) for row in found}
-        names = named_lines(store, options.workload, options.device)
+        names = named_lines(store, options.workload, options.device, branches=branches)
         tracks = read_tracks(store, {line: names[line] for line in names if own is None or line in own})
     track_of = {track.line: track for track in tracks}
     words = queries.finding_words(store)

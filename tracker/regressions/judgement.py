@@ -63,14 +63,24 @@ def update(store: Store, lines: Iterable[Line]) -> int:
     """Judge what is out of date in these tracks; how many versions were judged.
 
     Runs without samples get them first. What is interrupted goes on the next time; what another process judges
-    meanwhile is left to it.
+    meanwhile is left to it. A branch is judged after its main line.
     """
+    from tracker.regressions.branches import update_branch
+
     count = 0
+    up_to_date: set[Line] = set()
     for line in dict.fromkeys(lines):
         with store.connect() as connection:
             stale = judged.stale_runs(connection, line)
+            main = judged.main_line_of(connection, line)
         for run_id in stale:
             store.transact(partial(_make_samples, run_id=run_id))
+        if main is not None:
+            if main not in up_to_date:
+                count += update(store, [main])
+            up_to_date.add(main)
+            count += update_branch(store, line)
+            continue
         reader = TrackReader(line)
         while reader.left and (done := _judge_next_version(store, reader)) is not None:
             count += done

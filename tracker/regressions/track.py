@@ -7,15 +7,17 @@ series; then a configuration before all, a device before all. The defaults hold 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, Final
 
+import msgspec
 import numpy as np
-from msgspec import Struct, field
+from msgspec import Struct
 from sqlalchemy import Connection
 
 from tracker.columns import F64
@@ -23,6 +25,7 @@ from tracker.detect import Key, SeriesTraits, Thresholds, traits_of
 from tracker.detect.thresholds import specific, track_limits
 from tracker.detect.track import Track
 from tracker.errors import UsageError
+from tracker.regressions.merge_base import BranchVersion, MainVersion, MergeBase, find_merge_base
 from tracker.results import HistoryOptions
 from tracker.results.recording import Recording, alike, differences, has_shapes, incomplete_cells, remedies
 from tracker.results.thresholds import Threshold
@@ -55,7 +58,8 @@ _LONGEST: Final = 18
 class TrackRuns:
     """A track with its active runs in the order of versions. `limits`: that users set; `rests_on`: per version what its
     own judgement rests on; `judged`: how the versions came out that were judged, from whatever, where that was read;
-    `names`: workload, configuration and device.
+    `names`: workload, configuration and device. Of a branch, `main`: the track of its main line, and `bases`: the
+    version of it that each version of the branch is judged from, None where it has none.
     """
 
     line: Line
@@ -64,6 +68,8 @@ class TrackRuns:
     rests_on: Mapping[int, bytes]
     judged: Mapping[int, JudgedRow]
     names: Mapping[str, str]
+    main: TrackRuns | None = None
+    bases: Mapping[int, MergeBase | None] = field(default_factory=dict)
 
     @cached_property
     def order(self) -> list[int]:
@@ -95,6 +101,12 @@ class TrackRuns:
         return {run.version_id: run.version for run in self.runs}
 
     @property
+    def label_of_run(self) -> dict[int, str]:
+        """Run -> the label of its version, with those of the main line."""
+        runs = self.runs if self.main is None else [*self.main.runs, *self.runs]
+        return {run.run_id: run.version for run in runs}
+
+    @property
     def newest(self) -> list[LineRun]:
         """The runs of its newest version."""
         return self.runs_of(self.order[-1])
@@ -108,8 +120,20 @@ class TrackRuns:
         """The runs of a version."""
         return [run for run in self.runs if run.version_id == version_id]
 
+    def runs_before(self, version_id: int) -> list[LineRun]:
+        """The runs of the versions before one; of a branch those of the main line up to where it left."""
+        if self.main is not None:
+            base = self.bases.get(version_id)
+            return [run for run in self.main.runs if base and self.main.place[run.version_id] <= base.place]
+        return [run for run in self.runs if self.place[run.version_id] < self.place.get(version_id, 1)]
+
     def before(self, version_id: int) -> str | None:
-        """The label of the version before; None for the first one, and for one that is not there."""
+        """The label of the version before, of a branch that of the main line that it is judged from; None for the first
+        one, and for one that is not there.
+        """
+        if self.main is not None:
+            base = self.bases.get(version_id)
+            return base.label if base else None
         at = self.place.get(version_id, 1)
         return self.labels[self.order[at - 2]] if at > 1 else None
 
@@ -120,8 +144,14 @@ class TrackRuns:
         return [] if first is None else self.order[first - 1 :]
 
 
-def unjudged_track(connection: Connection, line: Line) -> TrackRuns:
-    """A track, and what the judgement of each version rests on now: its runs, the version before, and the limits."""
+def unjudged_track(connection: Connection, line: Line, mains: dict[Line, MainLine] | None = None) -> TrackRuns:
+    """A track, and what the judgement of each version rests on now: its runs, the version before, and the limits.
+
+    `mains`: main lines of branches that were read before, to which those that are read are added.
+    """
+    of_main = judged.main_line_of(connection, line)
+    if of_main is not None:
+        return _unjudged_branch(connection, line, _main_line(connection, of_main, mains))
     limits = thresholds.of_line(connection, line)
     of_limits = [
         (row.name, row.kind, row.pattern, row.value, bool(row.configuration_id), bool(row.device_id))
@@ -136,20 +166,86 @@ def unjudged_track(connection: Connection, line: Line) -> TrackRuns:
     return TrackRuns(line, limits, runs, rests_on, {}, {})
 
 
-def runs_of_track(connection: Connection, line: Line, names: Mapping[str, str] | None = None) -> TrackRuns:
-    """A track with its runs, and how they were judged."""
+class MainLine(Struct, frozen=True):
+    """The main line of branches. `versions`: those that a branch may have left it at; `up_to`: what stands for all that
+    the main line up to each of its places rests on, from 0 on.
+    """
+
+    track: TrackRuns
+    versions: Sequence[MainVersion]
+    up_to: Sequence[str]
+
+
+def _main_line(connection: Connection, line: Line, known: dict[Line, MainLine] | None) -> MainLine:
+    if known is not None and line in known:
+        return known[line]
     track = unjudged_track(connection, line)
+    up_to = [digest_of((SAMPLE_RULES, RULE_VERSION)).hex()]
+    for own in track.rests_on.values():
+        up_to.append(digest_of((up_to[-1], own.hex())).hex())
+    found = MainLine(track, _main_versions(connection, track), up_to)
+    if known is not None:
+        known[line] = found
+    return found
+
+
+def _unjudged_branch(connection: Connection, line: Line, main: MainLine) -> TrackRuns:
+    """The track of a branch, whose limits are those of its main line: each version rests on the main line up to where
+    it left, and on its own runs.
+    """
+    runs = judged.runs_of(connection, line)
+    stated = attrgetter("run_id", "version_id", "ranks", "recording_id", "started_at_ns")
+    commits = judged.commits_of(connection, line.workload_id)
+    bases, rests_on = {}, {}
+    for version, group in groupby(runs, attrgetter("version_id")):
+        own_runs = list(group)
+        starts = [run.started_at_ns for run in own_runs if run.started_at_ns is not None]
+        left = BranchVersion(
+            commits[version][1] if version in commits else (),
+            min(starts, default=None),
+            min(run.run_id for run in own_runs),
+        )
+        bases[version] = base = find_merge_base(main.versions, left, now_ns=time.time_ns())
+        rests_on[version] = digest_of((main.up_to[base.place if base else 0], *map(stated, own_runs)))
+    return TrackRuns(line, main.track.limits, runs, rests_on, {}, {}, main.track, bases)
+
+
+def _main_versions(connection: Connection, main: TrackRuns) -> list[MainVersion]:
+    """The versions of a main line, in their order, with what places a branch among them."""
+    commits = judged.commits_of(connection, main.line.workload_id)
+    found = []
+    for version, group in groupby(main.runs, attrgetter("version_id")):
+        runs = list(group)
+        starts = [run.started_at_ns for run in runs if run.started_at_ns is not None]
+        commit = commits[version][0] if version in commits else None
+        first = min(run.run_id for run in runs)
+        found.append(MainVersion(version, runs[0].version, commit, min(starts, default=None), first))
+    return found
+
+
+def runs_of_track(
+    connection: Connection,
+    line: Line,
+    names: Mapping[str, str] | None = None,
+    mains: dict[Line, MainLine] | None = None,
+) -> TrackRuns:
+    """A track with its runs, and how they were judged; `mains`: as in `unjudged_track`."""
+    track = unjudged_track(connection, line, mains)
     return replace(track, judged=regressions.judged_rows(connection, line), names=names or {})
 
 
 def named_lines(
-    store: Store, workload: str | None = None, device: str | None = None, config: Mapping[str, str] | None = None
-) -> dict[Line, dict[str, str]]:
+    store: Store, workload: str | None = None, device: str | None = None, config: Mapping[str, str] | None = None,
+    *, branches: bool = False,
+) -> dict[Line, dict[str, str]]:  # fmt: skip
     """The tracks with active runs -> their workload, configuration and device in words. `device`: a part of its name;
-    `config`: values that the configuration has.
+    `config`: values that the configuration has. Those of branches only where `workload` names one, or with `branches`.
     """
     rows = queries.lines(store, workload)
-    rows = rows.taken(rows.integers("runs") > 0)
+    kept = rows.integers("runs") > 0
+    if workload is None and not branches:
+        kept &= rows.integers("is_branch") == 0
+    rows = rows.taken(kept)
     rows = rows if device is None else queries.on_device(rows, device)
     rows = queries.with_values(store, rows, config or {})
     words = rows.rows("workload", "configuration", "vendor", "device")
@@ -161,8 +257,9 @@ def named_lines(
 
 def read_tracks(store: Store, lines: Mapping[Line, Mapping[str, str]]) -> list[TrackRuns]:
     """These tracks of `named_lines`."""
+    mains: dict[Line, MainLine] = {}
     with store.connect() as connection:
-        return [runs_of_track(connection, line, names) for line, names in lines.items()]
+        return [runs_of_track(connection, line, names, mains) for line, names in lines.items()]
 
 
 def places(store: Store, options: HistoryOptions) -> list[TrackRuns]:
@@ -188,13 +285,45 @@ class ReadBefore(Struct):
     """What was read of a track before: its series, samples by run, and traits by whether it is timed on the device."""
 
     series: SeriesTable | None = None
-    arrays: dict[int, SampleArray] = field(default_factory=dict)
-    traits: dict[bool, SeriesTraits] = field(default_factory=dict)
+    arrays: dict[int, SampleArray] = msgspec.field(default_factory=dict)
+    traits: dict[bool, SeriesTraits] = msgspec.field(default_factory=dict)
 
     def series_of(self, connection: Connection, line: Line) -> SeriesTable:
         """The series of the track by ascending ids."""
         self.series = self.series or judged.series_of(connection, line)
         return self.series
+
+
+def join_main(connection: Connection, track: TrackRuns, version: int) -> tuple[TrackRuns, ReadBefore]:
+    """A version of a branch as the one that follows in its main line, behind the one that it left it at: that track, in
+    which nothing was judged yet, and its samples.
+    """
+    assert track.main is not None
+    base = track.bases.get(version)
+    order = [*track.main.order[: base.place if base else 0], version]
+    runs = [*track.runs_before(version), *track.runs_of(version)]
+    joined = TrackRuns(track.main.line, track.limits, runs, dict.fromkeys(order, b""), {}, track.names)
+    return joined, read_beside_main(connection, track)
+
+
+def read_beside_main(connection: Connection, track: TrackRuns) -> ReadBefore:
+    """What the runs of a branch say, by the series of its main line; what that does not have stands behind it, by the
+    series of the branch.
+    """
+    assert track.main is not None
+    of_main, own = judged.series_of(connection, track.main.line), judged.series_of(connection, track.line)
+    number_of = dict(zip(of_main.keys, of_main.ids.tolist(), strict=True))
+    new = [at for at, key in enumerate(own.keys) if key not in number_of]
+    numbers = np.array(
+        [number_of.get(key, number) for key, number in zip(own.keys, own.ids.tolist(), strict=True)], dtype=np.int64
+    )
+    series = SeriesTable(np.append(of_main.ids, own.ids[new]), [*of_main.keys, *(own.keys[at] for at in new)])
+    arrays = {}
+    for run_id, array in samples.arrays_of(connection, [run.run_id for run in track.runs]).items():
+        moved = numbers[np.searchsorted(own.ids, array.series_ids)]
+        order = np.argsort(moved)
+        arrays[run_id] = SampleArray(moved[order], array.values[order], array.calls[order], array.lows[order])
+    return ReadBefore(series, arrays)
 
 
 def read_track(
@@ -268,15 +397,16 @@ def settings_note(connection: Connection, track: TrackRuns) -> str:
     "" where all were recorded alike. What captures say counts, and what series show, where these are not the same.
     """
     newest = track.newest
-    before = track.runs[: -len(newest)][-track.thresholds.look_back :]
+    before = track.runs_before(newest[0].version_id)[-track.thresholds.look_back :]
     if not before:
         return ""
     stated = recorded_runs(connection, [*before, *newest])
     ids = [array.series_ids for array in samples.arrays_of(connection, (before[-1].run_id, newest[-1].run_id)).values()]
     if all(one == stated[0] for one in stated) and np.array_equal(ids[0], ids[-1]):
         return ""  # the texts of all series take longer to read than the rest
-    series = judged.series_of(connection, track.line)
-    values, *_ = judged.values_of(connection, [run.run_id for run in (*before, *newest)], series)
+    known = ReadBefore() if track.main is None else read_beside_main(connection, track)
+    series = known.series_of(connection, track.line)
+    values, *_ = judged.values_of(connection, [run.run_id for run in (*before, *newest)], series, known.arrays)
     found = recordings_of(series.keys, values, stated)
     earlier, own = found[: len(before)], found[len(before) :]
     differing = differences([one for one in earlier if one not in own][-1:], own)

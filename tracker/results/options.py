@@ -248,6 +248,13 @@ WORKLOAD: Final = Option(
     group=SIDES,
     variable="TRACKER_WORKLOAD",
 )
+BRANCH: Final = Option(
+    "Only this branch of the workload; main for the main line. Default: TRACKER_BRANCH, else the main line.",
+    "NAME",
+    group=SIDES,
+    variable="TRACKER_BRANCH",
+)
+"""Stands beside each option WORKLOAD of the command line, and is a part of what that one names."""
 CONFIG: Final = Option(
     "Only configurations with this value, such as batch=32; repeatable. Default: all.", "KEY=VALUE", group=SIDES
 )

@@ -67,12 +67,16 @@ def place(connection: Connection, incoming: Incoming, placed: Set[tuple[int, int
     record = incoming.record
     workload = labels.workload_id(connection, record.workload)
     configuration = configurations.place(
-        connection, workload, record.configuration, stated=record.stated, beside=incoming.beside
+        connection,
+        labels.main_line(connection, workload),
+        record.configuration,
+        stated=record.stated,
+        beside=incoming.beside,
     )
     where = {
         "workload_id": workload,
         "configuration_id": configuration.configuration_id,
-        "version_id": labels.version_id(connection, workload, record.version, record.commit),
+        "version_id": labels.version_id(connection, workload, record.version, record.commit, record.main_commits),
         "device_id": labels.device_id(connection, record.device),
     }
     # ranks that come in at once from several machines must find the run that the first of them makes

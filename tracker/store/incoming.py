@@ -21,7 +21,8 @@ class RunRecord(Struct, frozen=True):
 
     `started_at_ns`: UTC, None where no clock is absolute. `ranks_expected`: ranks until the run counts as complete,
     None for those that came. `facts`: its environment, allow-listed. `rules_version`: of the naming and category rules.
-    `stated`: the keys of the configuration that only its files state.
+    `stated`: the keys of the configuration that only its files state. `main_commits`: of a branch, the commits of the
+    main line from the merge base back, the newest first.
     """
 
     workload: str
@@ -36,6 +37,7 @@ class RunRecord(Struct, frozen=True):
     ranks_expected: int | None
     rules_version: int | None = None
     stated: frozenset[str] = frozenset()
+    main_commits: tuple[str, ...] = ()
 
 
 class Incoming(Struct, frozen=True):

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
-from sqlalchemy import Connection
+from sqlalchemy import Connection, text
 
 from tracker.store import bulk, samples
 from tracker.store.samples import SAMPLE_RULES
@@ -21,6 +21,9 @@ from tracker.store.samples.arrays import SampleArray
 from tracker.store.sql import statement
 
 F64 = NDArray[np.float64]
+
+_MAIN: Final = text("SELECT main_id FROM workload WHERE id = :id")
+_COMMITS: Final = text("SELECT id, commit_id, main_commits FROM version WHERE workload_id = :id")
 
 
 class Line(Struct, frozen=True):
@@ -63,6 +66,18 @@ def lines(connection: Connection, run_ids: Iterable[int] | None = None, workload
     parameters = {"all_runs": int(run_ids is None), "run_ids": wanted or [-1], "workload": workload}
     rows = connection.execute(statement("lines"), parameters).all()
     return [Line(row.workload_id, row.configuration_id, row.device_id) for row in rows]
+
+
+def main_line_of(connection: Connection, line: Line) -> Line | None:
+    """The line of the main line that a line of a branch is judged against; None for one that is no branch's."""
+    found = connection.execute(_MAIN, {"id": line.workload_id}).scalar_one_or_none()
+    return None if found is None else Line(int(found), line.configuration_id, line.device_id)
+
+
+def commits_of(connection: Connection, workload_id: int) -> dict[int, tuple[str | None, list[str]]]:
+    """Version -> its commit, and of a branch those of the main line from the merge base back, the newest first."""
+    rows = connection.execute(_COMMITS, {"id": workload_id})
+    return {row.id: (row.commit_id, (row.main_commits or "").split()) for row in rows}
 
 
 def stale_runs(connection: Connection, line: Line) -> list[int]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from sqlalchemy import Connection, text
 
 from tracker.errors import UsageError
 from tracker.profile import UNKNOWN_DEVICE, Device
+from tracker.profile.branches import branch_of, main_of
 from tracker.store.bulk import clean
 from tracker.store.dimensions import digest_of
 from tracker.store.failures import Raced
@@ -22,7 +23,8 @@ _NO_VERSION: Final = re.compile(r"latest(~\d+)?|pinned|run:\d+(:rank\d+)?")
 """What a side of a comparison means instead of a version."""
 
 _FIND_WORKLOAD = text("SELECT id FROM workload WHERE name = :name")
-_ADD_WORKLOAD = text("INSERT INTO workload (name) VALUES (:name) ON CONFLICT (name) DO NOTHING")
+_ADD_WORKLOAD = text("INSERT INTO workload (name, main_id) VALUES (:name, :main_id) ON CONFLICT (name) DO NOTHING")
+_MAIN_LINE = text("SELECT COALESCE(main_id, id) FROM workload WHERE id = :id")
 _FIND_DEVICE = text(
     "SELECT id FROM device WHERE LOWER(vendor) = LOWER(:vendor) AND LOWER(model) = LOWER(:model) "
     "ORDER BY CASE WHEN vendor = :vendor AND model = :model THEN 0 ELSE 1 END, id LIMIT 1"
@@ -44,8 +46,8 @@ _ADD_CONFIGURATION_VALUE = text(
 )
 _FIND_VERSION = text("SELECT id, commit_id FROM version WHERE workload_id = :workload_id AND label = :label")
 _ADD_VERSION = text(
-    "INSERT INTO version (workload_id, label, ordinal, commit_id, pinned) "
-    "SELECT :workload_id, :label, COALESCE(MAX(ordinal), 0) + 1, :commit_id, FALSE "
+    "INSERT INTO version (workload_id, label, ordinal, commit_id, main_commits, pinned) "
+    "SELECT :workload_id, :label, COALESCE(MAX(ordinal), 0) + 1, :commit_id, :main_commits, FALSE "
     "FROM version WHERE workload_id = :workload_id"
 )
 _SET_COMMIT = text("UPDATE version SET commit_id = :commit_id WHERE id = :id")
@@ -57,7 +59,8 @@ _UNUSED: Final = {
     "configuration": "NOT EXISTS (SELECT 1 FROM run WHERE configuration_id = :id)",
     "workload": "NOT EXISTS (SELECT 1 FROM run WHERE workload_id = :id) "
     "AND NOT EXISTS (SELECT 1 FROM version WHERE workload_id = :id) "
-    "AND NOT EXISTS (SELECT 1 FROM configuration WHERE workload_id = :id)",
+    "AND NOT EXISTS (SELECT 1 FROM configuration WHERE workload_id = :id) "
+    "AND NOT EXISTS (SELECT 1 FROM workload AS b WHERE b.main_id = :id)",
 }
 """Table -> what must hold for the row `:id` of it to go."""
 
@@ -78,7 +81,17 @@ _RESTS_ON: Final[dict[str, tuple[str, ...]]] = {
         "DELETE FROM series WHERE configuration_id = :id",
         "DELETE FROM threshold WHERE configuration_id = :id",
     ),
-    "workload": ("DELETE FROM threshold WHERE workload_id = :id",),
+    # the configurations of a branch are those of its main line, and stay
+    "workload": (
+        "DELETE FROM verdict WHERE series_id IN (SELECT id FROM series WHERE workload_id = :id)",
+        "DELETE FROM fact WHERE series_id IN (SELECT id FROM series WHERE workload_id = :id)",
+        "DELETE FROM judged_version WHERE workload_id = :id",
+        "DELETE FROM finding WHERE workload_id = :id",
+        "DELETE FROM finding_action WHERE workload_id = :id",
+        "DELETE FROM incident WHERE workload_id = :id",
+        "DELETE FROM series WHERE workload_id = :id",
+        "DELETE FROM threshold WHERE workload_id = :id",
+    ),
 }
 """Table -> what goes with a row of it."""
 
@@ -97,8 +110,18 @@ def lock(connection: Connection, *parts: object) -> None:
 
 
 def workload_id(connection: Connection, name: str) -> int:
-    """The workload called `name`."""
-    return _find_or_add(connection, _FIND_WORKLOAD, _ADD_WORKLOAD, {"name": workload_name(name)})
+    """The workload called `name`; with that of its main line, where it is a branch of one."""
+    name = workload_name(name)
+    main = main_of(name)
+    main_id = None if main == name else workload_id(connection, main)
+    return _find_or_add(connection, _FIND_WORKLOAD, _ADD_WORKLOAD, {"name": name, "main_id": main_id})
+
+
+def main_line(connection: Connection, workload: int) -> int:
+    """The workload of the main line that a workload is a branch of, or is itself; its configurations are those of all
+    of them.
+    """
+    return int(connection.execute(_MAIN_LINE, {"id": workload}).scalar_one())
 
 
 def device_id(connection: Connection, device: Device) -> int:
@@ -153,7 +176,11 @@ def _add_values(connection: Connection, number: int, values: Mapping[str, str]) 
 
 def workload_name(name: str) -> str:
     """`name` as a workload is stored; UsageError where none is called so."""
-    return _label("workload", name)
+    name = _label("workload", name)
+    if main_of(name) != name:
+        _label("workload", main_of(name))
+        _label("branch", branch_of(name))
+    return name
 
 
 def configuration_pairs(values: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -186,9 +213,12 @@ def version_label(label: str) -> str:
     return label
 
 
-def version_id(connection: Connection, workload: int, label: str, commit: str | None = None) -> int:
+def version_id(
+    connection: Connection, workload: int, label: str, commit: str | None = None, main_commits: Sequence[str] = ()
+) -> int:
     """The version `label` of `workload`; a new one comes last in the order.
 
+    `main_commits`: of a branch, the commits of the main line from the merge base back; the first that are said count.
     UsageError where the version is known to be another commit.
     """
     identity = {"workload_id": workload, "label": version_label(label)}
@@ -199,7 +229,8 @@ def version_id(connection: Connection, workload: int, label: str, commit: str | 
         lock(connection, "version", workload)
         found = connection.execute(_FIND_VERSION, identity).one_or_none()
     if found is None:
-        connection.execute(_ADD_VERSION, {**identity, "commit_id": commit})
+        commits = " ".join(map(clean, main_commits)) or None
+        connection.execute(_ADD_VERSION, {**identity, "commit_id": commit, "main_commits": commits})
         found = connection.execute(_FIND_VERSION, identity).one()
     if commit and found.commit_id is None:
         connection.execute(_SET_COMMIT, {"id": found.id, "commit_id": commit})
@@ -215,7 +246,10 @@ def forget_unused(connection: Connection, *, workload: int, configuration: int, 
     """Remove those of the three that no run is filed under any more; a pinned or annotated version stays."""
     # Of two that remove the last two runs of a label at once, the later one must see that the earlier one did.
     lock(connection, "forget", workload)
-    for table, number in (("version", version), ("configuration", configuration), ("workload", workload)):
+    main = main_line(connection, workload)
+    labels = [("version", version), ("configuration", configuration), ("workload", workload)]
+    # with its last branch goes a main line that has nothing of its own
+    for table, number in labels if main == workload else [*labels, ("workload", main)]:
         which = f"{table} WHERE id = :id AND {_UNUSED[table]}"
         if connection.dialect.name == "postgresql":
             # Waits for the ingests that are filing runs under the label; what they did counts from the next statement

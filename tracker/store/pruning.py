@@ -11,9 +11,12 @@ from typing import Final
 from msgspec import Struct
 from sqlalchemy import Connection, text
 
+from tracker.profile.branches import main_of
 from tracker.store import labels, samples
 from tracker.store.connect import Store
 from tracker.store.partitions import DETAIL_TABLES
+from tracker.store.queries.answers import rows as rows_of
+from tracker.store.runs import forget_branch
 from tracker.store.sql import statement
 
 KEPT_TABLES: Final = ("step",)
@@ -89,6 +92,23 @@ def prune_all(store: Store, policy: Policy, *, now_ns: int) -> tuple[list[Prunab
             done.append(run)
             rows += gone
     return done, rows
+
+
+def forget_old_branches(store: Store, policy: Policy, *, dry_run: bool = False) -> list[str]:
+    """Remove the branches of which the newest run is older than `policy` allows, for good; their workloads.
+
+    `dry_run`: say only which they are. A branch of which nobody knows when it ran stays.
+    """
+    found = [
+        str(row.workload)
+        for row in rows_of(store, "branches")
+        if row.last_started_ns is not None
+        and row.last_started_ns < policy.before_ns
+        and policy.workload in (None, row.workload, main_of(row.workload))
+    ]
+    for workload in () if dry_run else found:
+        forget_branch(store, workload)
+    return found
 
 
 def _prune(connection: Connection, run_id: int, policy: Policy | None, now_ns: int) -> int | None:

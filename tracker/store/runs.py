@@ -10,6 +10,7 @@ from sqlalchemy import Connection, text
 
 from tracker.errors import UsageError, check_reason
 from tracker.profile import Device
+from tracker.profile.branches import branch_of
 from tracker.store import labels, samples
 from tracker.store.bulk import clean
 from tracker.store.connect import Store
@@ -37,6 +38,14 @@ _CONFIGURATION: Final = text("SELECT key, value FROM configuration_value WHERE c
 _VERSIONS: Final = text(
     "SELECT v.id, v.workload_id, w.name AS workload FROM version AS v INNER JOIN workload AS w ON v.workload_id = w.id "
     "WHERE v.label = :label AND (CAST(:workload AS TEXT) IS NULL OR w.name = :workload) ORDER BY w.name"
+)
+_BRANCH: Final = text("SELECT id FROM workload WHERE name = :workload AND main_id IS NOT NULL")
+_RUNS_OF_WORKLOAD: Final = text(
+    "SELECT id AS run_id, configuration_id FROM run WHERE workload_id = :workload_id ORDER BY id"
+)
+_VERSIONS_OF_WORKLOAD: Final = text("SELECT id FROM version WHERE workload_id = :workload_id ORDER BY id")
+_FREE_VERSIONS: Final = text(
+    "UPDATE version SET pinned = FALSE, note = NULL, parent = NULL WHERE workload_id = :workload_id"
 )
 _LABELS: Final = text(
     "SELECT w.name AS workload, v.label FROM version AS v INNER JOIN workload AS w ON v.workload_id = w.id "
@@ -138,6 +147,31 @@ def delete_all(store: Store, run_ids: Iterable[int], reason: str, *, purge: bool
     _change_all(store, run_ids, _purge if purge else hide, or_deleted=True, relabels=purge)
 
 
+def forget_branch(store: Store, workload: str) -> int:
+    """Remove a branch for good, with its runs, versions and findings; how many runs it had; its files may come in.
+
+    UsageError for a workload that is none of a branch.
+    """
+
+    def work(connection: Connection) -> int:
+        found = connection.execute(_BRANCH, {"workload": workload}).one_or_none()
+        if found is None:
+            raise UsageError(f"{workload!r} is no branch", remedy="tracker versions shows the branches")
+        runs = connection.execute(_RUNS_OF_WORKLOAD, {"workload_id": found.id}).all()
+        for run in runs:
+            labels.hold_run(connection, run.run_id)
+        for run in runs:
+            _purge(connection, run)
+        versions = connection.execute(_VERSIONS_OF_WORKLOAD, {"workload_id": found.id}).scalars().all()
+        connection.execute(_FREE_VERSIONS, {"workload_id": found.id})
+        for configuration in sorted({run.configuration_id for run in runs}) or [0]:
+            for version in versions or [0]:
+                labels.forget_unused(connection, workload=found.id, configuration=configuration, version=version)
+        return len(runs)
+
+    return store.transact(work)
+
+
 def workload_of(store: Store, label: str, workload: str | None = None) -> str:
     """The workload that has the version `label`; UsageError where none has, or several."""
     with store.connect() as connection:
@@ -217,7 +251,7 @@ def _relabel(connection: Connection, run: Any, new: _Labels) -> None:
     found = {
         "id": run.run_id,
         "workload_id": target,
-        "configuration_id": labels.configuration_id(connection, target, values),
+        "configuration_id": labels.configuration_id(connection, labels.main_line(connection, target), values),
         "version_id": run.version_id if stays else labels.version_id(connection, target, version, commit),
         "device_id": run.device_id if device is None else labels.device_id(connection, device),
     }
@@ -260,6 +294,7 @@ def find_version(connection: Connection, label: str, workload: str | None) -> An
     if not rows:
         known = connection.execute(_LABELS, {"workload": workload}).all()
         raise unknown_version(label, [(row.workload, row.label) for row in known])
+    rows = [row for row in rows if not branch_of(row.workload)] or rows
     if len(rows) > 1:
         names = ", ".join(row.workload for row in rows)
         raise UsageError(

@@ -128,8 +128,8 @@ def make_tables(connection: Connection) -> None:
     """Run all migrations up to SCHEMA_HEAD inside the open transaction of `connection`."""
     from tracker.store import partitions
 
-    for path in sorted((migrations_folder() / "versions").glob("*.sql")):
-        run_statements(connection, path.name.partition("_")[0])
+    for number in range(1, int(SCHEMA_HEAD) + 1):
+        run_statements(connection, f"{number:04}")
     # so that an ingest by a role that owns no table can write the first runs
     partitions.ensure(connection, 0)
 

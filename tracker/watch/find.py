@@ -25,6 +25,7 @@ class Labels(Struct, frozen=True):
     version: str | None
     configuration: Mapping[str, str]
     tags: Mapping[str, str]
+    branch: str | None = None
 
 
 class Item(Struct, frozen=True):
@@ -90,6 +91,7 @@ def laid_out(paths: Sequence[Path], layout: str) -> tuple[dict[Path, Sidecar], l
             placed[item.path] = Sidecar(
                 version=said.version,
                 workload=said.workload,
+                branch=said.branch,
                 configuration=dict(said.configuration),
                 tags=dict(said.tags),
             )
@@ -182,4 +184,5 @@ def _labels(folder: Folder, said: Mapping[str, str]) -> Labels:
         version=said.get("version", folder.version),
         configuration=of["config"],
         tags=of["tag"],
+        branch=said.get("branch"),
     )

@@ -14,7 +14,7 @@ from tracker import notify
 from tracker.errors import NewerStoreError, StoreError, TrackerError
 from tracker.regressions import judgement
 from tracker.store import failures, inbox, pruning, watchers
-from tracker.units import NS_PER_DAY, NS_PER_HOUR, counted
+from tracker.units import NS_PER_DAY, NS_PER_HOUR, counted, some_of
 from tracker.watch.alarms import raise_alarms
 from tracker.watch.failing import described, each, is_of_database, one_line
 from tracker.watch.scan import scan
@@ -102,6 +102,9 @@ def nightly(work: Work) -> None:
         runs, rows = pruning.prune_all(work.store, policy, now_ns=now)
         if runs:
             work.say(Event("pruned", f"{counted(rows, 'row')} of details of {counted(len(runs), 'run')}"))
+        branches = pruning.forget_old_branches(work.store, policy)
+        if branches:
+            work.say(Event("pruned", f"forgotten, with all their runs: {some_of(branches)}"))
 
 
 def once(work: Work) -> None:

@@ -106,8 +106,9 @@ def _take_spool(work: Work, place: Path, until_ns: int | None) -> None:
                 return until_ns is None or work.now() < until_ns
 
             taken = intake.take_spooled(
-                work.store, place, now_ns=work.now(), judge=False, max_bytes=max_bytes, begins=begins
-            )
+                work.store, place, now_ns=work.now(), judge=False, max_bytes=max_bytes, begins=begins,
+                unsaid=Sidecar(main_branch=work.settings.main_branch),
+            )  # fmt: skip
     except BaseException:
         work.to_judge = None  # something may have come in before
         raise
@@ -236,6 +237,7 @@ def _options(work: Work, place: Place, labels: Labels) -> IngestOptions:
     """What a profile says of itself goes before what its folders say."""
     otherwise = Sidecar(
         workload=labels.workload,
+        branch=labels.branch,
         version=labels.version,
         configuration=dict(labels.configuration),
         tags=dict(labels.tags),
@@ -243,8 +245,9 @@ def _options(work: Work, place: Place, labels: Labels) -> IngestOptions:
         expect_ranks=place.folder.expect_ranks,
     )
     return IngestOptions(
-        otherwise=otherwise, format=place.folder.format, max_bytes=work.settings.max_bytes, judge=False
-    )
+        otherwise=otherwise, format=place.folder.format, max_bytes=work.settings.max_bytes, judge=False,
+        main_branch=work.settings.main_branch,
+    )  # fmt: skip
 
 
 def _is_passing(error: BaseException | None) -> bool:

@@ -7,6 +7,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from tracker.profile.branches import branch_of
 from tracker.reports import cells
 from tracker.reports.cells import col, of
 from tracker.reports.commands import command, command_of, exact_command, option_words
@@ -57,14 +58,18 @@ def document(history: History, look: Look) -> Document:
 def points_of(history: History) -> dict[int, list[Row]]:
     """The points of each series in the order of versions; each also with `previous`, the last version before it that
     has a value, `vs_previous`, the change against that, `calls_before`, its calls, and `left`, of a point that is back
-    at an older level, the version that had left it.
+    at an older level, the version that had left it. No version of a branch follows another one: `vs_previous` is the
+    change against the main line there.
     """
+    branches = {row["series_id"] for row in records(history.tables["series"]) if branch_of(str(row["workload"]))}
     found: dict[int, list[Row]] = {row["series_id"]: [] for row in records(history.tables["series"])}
     for point in records(history.tables["points"]):
         own = found[point["series_id"]]
         before = next((one for one in reversed(own) if one["value"] is not None), {})
         is_known = before.get("value") and point["value"] is not None
         point["vs_previous"] = point["value"] / before["value"] - 1 if is_known else None
+        if point["series_id"] in branches:
+            point["vs_previous"], before = point["change"], {}
         point["previous"], point["calls_before"] = before.get("version"), before.get("calls")
         own.append(point)
     for own in found.values():
@@ -110,6 +115,9 @@ def _headline(series: Row, points: Sequence[Row]) -> str:
         before = f"; {last['version']} was at {text(last['value'])}" if last else ""
         return f"{newest['version']} has no {cells.readable(series['name'])}{before}"
     start = f"{newest['version']} is at {text(newest['value'])}"
+    if branch_of(str(series["workload"])):
+        against = f": {format_diff(newest['change'])} against the main line" if newest["change"] is not None else ""
+        return start + against
     if len(points) == 1:
         return f"{start}: the only version, nothing to compare it with"
     if newest["left"] is not None:
@@ -142,7 +150,9 @@ def _versions(history: History, series: Row, points: Sequence[Row], look: Look) 
     columns = [
         Column("version", lambda point: f"{point['version']}{' (pinned)' if point['pinned'] else ''}", left=True),
         Column("step" if is_step else "value", lambda point: text(point["value"])),
-        Column("vs previous", lambda point: _change(point, "vs_previous")), Column("verdict", _verdict, left=True),
+        Column("vs main" if branch_of(str(series["workload"])) else "vs previous",
+               lambda point: _change(point, "vs_previous")),
+        Column("verdict", _verdict, left=True),
     ]  # fmt: skip
     if history.pinned and any(point["pinned"] for point in points):
         pinned, is_against = printable(history.pinned), history.options.against == "pinned"

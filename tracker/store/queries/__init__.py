@@ -68,8 +68,12 @@ from tracker.store.queries.runs import (
     settings_of,
     sources,
     steps,
+    version_groups,
+    version_labels,
     version_notes,
     versions,
+    versions_with_branches,
+    with_branch,
 )
 
 __all__ = [
@@ -136,7 +140,11 @@ __all__ = [
     "thresholds",
     "unknown",
     "version_facts",
+    "version_groups",
+    "version_labels",
     "version_notes",
     "versions",
+    "versions_with_branches",
+    "with_branch",
     "with_values",
 ]

@@ -9,10 +9,11 @@ import numpy as np
 
 from tracker.columns import Columns
 from tracker.errors import UsageError
+from tracker.profile.branches import main_of
 from tracker.store.connect import Store
 from tracker.store.queries import answers
 from tracker.store.queries.history import lines
-from tracker.store.queries.runs import versions
+from tracker.store.queries.runs import versions_with_branches
 from tracker.units import device_part
 
 _LISTED = 8
@@ -40,18 +41,21 @@ def check_filters(
     everything = lines(store)
     if not len(everything):
         return
-    known = list(dict.fromkeys(everything.listed("workload")))
+    names = everything.listed("workload")
+    known = list(dict.fromkeys([*names, *map(main_of, names)]))
     if workload is not None and workload not in known:
         raise unknown("workload", workload, known)
     config = config or {}
     # first each alone: a name that is nowhere is wrong, whatever the others leave
     _check_values(store, everything, "", config)
     _check_device(everything, "", device)
-    left = everything if workload is None else everything.taken(everything["workload"] == workload)
+    left = everything
+    if workload is not None:
+        left = _those(everything, (workload in (name, main_of(name)) for name in names))
     left, of = _check_device(left, _of(workload), device)
     _check_values(store, left, of, config)
     if version is not None:
-        labels = list(dict.fromkeys(versions(store, workload).listed("version")))
+        labels = list(dict.fromkeys(versions_with_branches(store, workload).listed("version")))
         if version not in labels:
             raise unknown("version", version, labels, _of(workload))
 

@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from tracker.errors import FIRST_INGEST, UsageError
+from tracker.profile.branches import branch_of, main_of
 from tracker.store.bulk import LARGEST
 from tracker.store.connect import Store
 from tracker.store.queries.answers import rows
@@ -27,17 +28,22 @@ def device_pattern(device: str | None) -> str | None:
 def run_ids_of_version(
     store: Store, label: str, workload: str | None = None, device: str | None = None
 ) -> tuple[int, ...]:
-    """The active runs of version `label`, oldest first.
+    """The active runs of version `label`, oldest first: of the main line, where it has them, else of a branch; where
+    `workload` names a branch, of that, where it has them, else of its main line.
 
     `device`: part of vendor and model; a model that is named in full beats longer ones. UsageError where the label is
     unknown, has no active run, or means several workloads.
     """
-    found = rows(store, "run_ids", version=label, workload=workload, device=device_pattern(device))
+    of_main = None if workload is None else main_of(workload)
+    found = rows(store, "run_ids", version=label, workload=of_main, device=device_pattern(device))
+    found = _of_branch(found, "" if workload is None else branch_of(workload))
     workloads = sorted({row.workload for row in found})
     if len(workloads) > 1:
         raise UsageError(
             f"version {label!r} is used by several workloads: {', '.join(workloads)}",
-            remedy="choose one with --workload",
+            remedy="choose one with --branch"
+            if len(set(map(main_of, workloads))) == 1
+            else "choose one with --workload",
         )
     if not found:
         raise _nothing_named(store, label, workload, device)
@@ -50,6 +56,29 @@ def run_ids_of_version(
                 f"{device!r} means several devices: {', '.join(devices)}", remedy="name one of them in full"
             )
     return tuple(row.run_id for row in found)
+
+
+def _of_branch(found: Sequence[Any], branch: str) -> list[Any]:
+    """The rows of a branch, where there are any, else those of main lines, else all."""
+    for wanted in dict.fromkeys((branch, "")):
+        own = [row for row in found if branch_of(row.workload) == wanted]
+        if own:
+            return own
+    return [] if branch else list(found)
+
+
+def workload_of_branch(store: Store, branch: str, workload: str | None = None) -> str:
+    """The workload of a branch, of `workload` or of the only one that has it; UsageError where none or several have."""
+    known = [str(row.workload) for row in rows(store, "branches")]
+    found = [name for name in known if branch_of(name) == branch and workload in (None, main_of(name))]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise UsageError(f"several workloads have a branch {branch!r}", remedy="choose one with --workload")
+    own = [branch_of(name) for name in known if workload in (None, main_of(name))]
+    close = get_close_matches(branch, own, n=3) or own[-3:]
+    meant = f"there are {', '.join(close)}; " if close else ""
+    raise UsageError(f"no run is of branch {branch!r}", remedy=f"{meant}tracker versions shows the branches")
 
 
 def latest(store: Store, offset: int = 0, *, workload: str | None = None) -> int:

@@ -10,6 +10,7 @@ import numpy as np
 
 from tracker.columns import Column, Columns, objects
 from tracker.profile import NO_OP, RULE_SETTINGS, UNLINKED_OP
+from tracker.profile.branches import branch_of, main_of
 from tracker.store.bulk import LARGEST, as_keys
 from tracker.store.connect import Store
 from tracker.store.queries.answers import answer, answer_of_runs, rows, whole
@@ -71,6 +72,43 @@ def pruned(store: Store, run_ids: Sequence[int]) -> dict[int, int]:
 def versions(store: Store, workload: str | None = None) -> Columns:
     """Versions in their order: workload, version, ordinal, commit, pinned, note, runs (active), first_started_at_ns."""
     return answer(store, "versions", {"workload": workload}).renamed({"commit_id": "commit"})
+
+
+def versions_with_branches(store: Store, workload: str | None = None) -> Columns:
+    """As `versions`, of `workload` and its branches, and `branch` behind the workload: "" for the main line."""
+    found = versions(store)
+    names = found.listed("workload")
+    kept = np.array([workload in (None, name, main_of(name)) for name in names], dtype=bool)
+    return with_branch(found.taken(kept))
+
+
+def with_branch(found: Columns) -> Columns:
+    """A table with a `workload`, and `branch` behind it: "" for the main line."""
+    names = list(found.arrays)
+    names.insert(names.index("workload") + 1, "branch")
+    branches = objects([branch_of(name) for name in found.listed("workload")])
+    return found.having(branch=branches).only(names)
+
+
+def version_groups(store: Store, workload: str | None = None) -> list[Columns]:
+    """The versions that a label or a commit may mean, in the order in which it is looked up: of the branch that
+    `workload` names, of main lines, of all branches. Each as `versions` gives them.
+    """
+    found = versions(store)
+    names = found["workload"].tolist()
+    groups = [
+        [name == workload for name in names],
+        [workload in (None, name) or main_of(workload or "") == name for name in names],
+        [workload in (None, main_of(name)) for name in names],
+    ]
+    is_branch = np.array([bool(branch_of(name)) for name in names], dtype=bool)
+    kept = [np.array(own, dtype=bool) for own in groups]
+    return [found.taken(kept[0]), found.taken(kept[1] & ~is_branch), found.taken(kept[2] & is_branch)]
+
+
+def version_labels(store: Store, workload: str | None = None) -> set[str]:
+    """The labels of all of `version_groups`."""
+    return {label for own in version_groups(store, workload) for label in own.listed("version")}
 
 
 def version_notes(store: Store, workload_id: int) -> Columns:
@@ -161,7 +199,7 @@ def _with_texts(store: Store, parameters: dict[str, Any], known: Columns | None 
     names = [name for name in found.arrays if name not in last]
     names.insert(names.index("steps") + 1, "format")
     found = found.having(**columns).only([*names, "tags", "paths", *last])
-    return found.renamed({"commit_id": "commit"})
+    return with_branch(found).renamed({"commit_id": "commit"})
 
 
 def _tag(key: str, value: str) -> str:

@@ -1,7 +1,7 @@
 from .arrays import SampleArray, arrays_of
 from .measured import CALLS, P10, VALUE
 from .words import SAMPLE_RULES, SUMMARY, UNPROFILED
-from .writing import refresh, samples_of
+from .writing import number_series, refresh, samples_of
 
 __all__ = [
     "CALLS",
@@ -12,6 +12,7 @@ __all__ = [
     "VALUE",
     "SampleArray",
     "arrays_of",
+    "number_series",
     "refresh",
     "samples_of",
 ]

@@ -71,6 +71,14 @@ def _move(connection: Connection, run_id: int) -> None:
     keep_array(connection, run_id)
 
 
+def number_series(
+    connection: Connection, line: Sequence[int], keys: Iterable[tuple[str, ...]]
+) -> dict[tuple[str, ...], int]:
+    """The numbers of series in a line (workload, configuration, device); those that are new get one."""
+    wanted = {(*line, *key): key for key in keys}
+    return {wanted[key]: number for key, number in ids(connection, _SERIES, wanted).items()} if wanted else {}
+
+
 def samples_of(connection: Connection, run_id: int, at_hand: Sequence[Placed] = ()) -> Samples:
     """The samples of a run from its rows, without writing them; `at_hand`: as in `refresh`."""
     own = [item for item in at_hand if item.run_id == run_id]

@@ -2,7 +2,7 @@
 -- Parameters: all_runs (1: yes), run_ids (list, read when all_runs = 0: only lines of these runs); workload (name,
 --   NULL = all)
 -- Columns: workload_id, configuration_id, device_id; workload; configuration: its values; vendor, device: the model;
---   runs: active ones
+--   is_branch: 1 for the line of a branch; runs: active ones
 WITH of_runs AS (
     SELECT
         r.workload_id,
@@ -22,6 +22,7 @@ SELECT
     g.title AS configuration,
     d.vendor,
     d.model AS device,
+    CASE WHEN w.main_id IS NULL THEN 0 ELSE 1 END AS is_branch,
     n.runs
 FROM of_runs AS n
 INNER JOIN workload AS w ON n.workload_id = w.id

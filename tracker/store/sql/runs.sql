@@ -1,5 +1,6 @@
 -- Which runs are there? One row per run, the newest first.
--- Parameters: all_runs (1: yes), run_ids (list, read when all_runs = 0); version, workload (NULL = all);
+-- Parameters: all_runs (1: yes), run_ids (list, read when all_runs = 0); version; workload: its name, with its branches
+--   (both NULL = all);
 --   device (pattern of vendor and model in lower case without blanks, - and _, NULL = all);
 --   tag_key, tag_value (NULL = all); state (NULL = all); row_limit (-1 = all)
 -- Columns: run_id; workload, version, device (model), vendor, configuration (text); state, state_reason;
@@ -30,10 +31,11 @@ WITH picked AS (
     INNER JOIN version AS v ON r.version_id = v.id
     INNER JOIN device AS d ON r.device_id = d.id
     INNER JOIN configuration AS g ON r.configuration_id = g.id
+    LEFT JOIN workload AS m ON w.main_id = m.id
     WHERE
         (:all_runs = 1 OR r.id IN :run_ids)
         AND (CAST(:version AS TEXT) IS NULL OR v.label = :version)
-        AND (CAST(:workload AS TEXT) IS NULL OR w.name = :workload)
+        AND (CAST(:workload AS TEXT) IS NULL OR :workload IN (w.name, m.name))
         AND (
             CAST(:device AS TEXT) IS NULL
             OR REPLACE(REPLACE(REPLACE(LOWER(d.vendor || d.model), ' ', ''), '-', ''), '_', '')

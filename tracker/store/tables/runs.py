@@ -22,16 +22,21 @@ from tracker.store.tables.base import (
 
 
 class Workload(Base, table=True):
-    """A training job that is followed over versions."""
+    """A training job that is followed over versions, or a branch of one: `main_id` is the workload of its main line,
+    and `name` holds both (see `profile.branches`).
+    """
 
     __tablename__ = "workload"
     __table_args__ = (UniqueConstraint("name"),)
     id: int | None = row_id()
     name: str = text_key()
+    main_id: int | None = value()
 
 
 class Configuration(Base, table=True):
-    """What must be equal for two runs of a workload to be compared. `title`: its values as text, `batch=32 tp=2`."""
+    """What must be equal for two runs of a workload, and of its branches, to be compared. `title`: its values as text,
+    `batch=32 tp=2`.
+    """
 
     __tablename__ = "configuration"
     __table_args__ = (UniqueConstraint("workload_id", "fingerprint"),)
@@ -51,7 +56,9 @@ class ConfigurationValue(Base, table=True):
 
 
 class Version(Base, table=True):
-    """A version of a workload. `ordinal`: its place in the order of versions, first ingest first unless reordered."""
+    """A version of a workload. `ordinal`: its place in the order of versions, first ingest first unless reordered;
+    `main_commits`: of a branch, the commits of the main line from the merge base back, the newest first, by blanks.
+    """
 
     __tablename__ = "version"
     __table_args__ = (UniqueConstraint("workload_id", "label"),)
@@ -63,6 +70,7 @@ class Version(Base, table=True):
     parent: str | None = text_value()
     note: str | None = text_value()
     pinned: bool = Field(sa_type=Boolean, nullable=False, sa_column_kwargs={"server_default": text("false")})
+    main_commits: str | None = text_value()
 
 
 class Device(Base, table=True):

@@ -1,0 +1,2 @@
+ALTER TABLE workload ADD COLUMN main_id BIGINT;
+ALTER TABLE version ADD COLUMN main_commits TEXT COLLATE "C";

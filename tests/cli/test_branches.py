@@ -1,0 +1,108 @@
+"""A pull request at the command line: what each push is told, and what the main line never hears."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.notify.made import NOW, alerts
+from tests.regressions.made import runs
+from tracker.notify.enqueueing import preview
+from tracker.regressions.judgement import lines_of, update
+from tracker.store import open_store
+
+SLOW = {"op07": 5.0}
+"""op07 takes 5 ms instead of 1: a step of 44 ms instead of 40."""
+PR = "gpt @ pr12"
+
+
+@pytest.fixture
+def db(tmp_path):
+    """m1 and m2 on the main line; of pr12 two pushes that are 10 % slower, and one that is mended."""
+    path = tmp_path / "tracker.db"
+    with open_store(str(path)) as store:
+        runs(store, "m1")
+        runs(store, "m2", start=3)
+        for at, changed in enumerate((SLOW, SLOW, None)):
+            runs(store, f"push{at + 1}", changed, start=6 + 3 * at, workload=PR)
+        update(store, lines_of(store))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("push", "code", "word"), [("push1", 1, "slower"), ("push2", 1, "slower"), ("push3", 0, "fast")]
+)
+def test_every_push_is_compared_with_the_main_line(tracker, db, push, code, word):
+    done = tracker("diff", push, "--workload", "gpt", "--fail-on", "new", "--db", db)
+    assert (done.code, word in done.out.splitlines()[1]) == (code, True)
+    assert "the main line at m2" in done.out
+
+
+def test_the_branch_may_be_named_and_a_push_too_by_its_environment(tracker, db, monkeypatch):
+    assert tracker("findings", "--branch", "pr12", "--fail-on", "new", "--db", db).code == 0
+    monkeypatch.setenv("TRACKER_BRANCH", "pr12")
+    assert tracker("diff", "push2", "--fail-on", "new", "--db", db).code == 1
+    assert tracker("diff", "m1", "m2", "--db", db).code == 0
+    monkeypatch.setenv("TRACKER_BRANCH", "of-nobody")
+    assert "m2 is at" in tracker("history", "step", "--db", db).out
+
+
+def test_history_board_and_findings_show_the_main_line_unless_asked(tracker, db):
+    history = json.loads(tracker("history", "step", "--format", "json", "--db", db).out)
+    assert {point["version"] for point in history["points"]} == {"m1", "m2"}
+    assert "push" not in tracker("board", "--db", db).out
+    assert "push" not in tracker("findings", "--state", "all", "--db", db).out
+    of_branch = tracker("history", "step", "--branch", "pr12", "--db", db).out
+    assert "vs main" in of_branch and "push3" in of_branch
+    assert "recovered" in tracker("findings", "--branch", "pr12", "--state", "all", "--db", db).out
+    assert "recovered" in tracker("findings", "--version", "push1", "--db", db).out
+
+
+def test_lists_say_the_branch(tracker, db):
+    versions = json.loads(tracker("versions", "--workload", "gpt", "--format", "json", "--db", db).out)["versions"]
+    assert [(row["version"], row["branch"]) for row in versions] == [
+        ("m1", ""), ("m2", ""), ("push1", "pr12"), ("push2", "pr12"), ("push3", "pr12"),
+    ]  # fmt: skip
+    found = json.loads(tracker("runs", "--branch", "pr12", "--format", "json", "--db", db).out)["runs"]
+    assert {row["branch"] for row in found} == {"pr12"}
+    assert len(found) == 9
+
+
+def test_nobody_is_alerted_about_a_branch(db):
+    with open_store(str(db)) as store:
+        assert preview(store, alerts(), now_ns=NOW) == []
+
+
+def test_a_branch_ends_when_it_is_forgotten(tracker, db):
+    done = tracker("versions", "forget-branch", "pr12", "--db", db)
+    assert done.plain.out == "pr12 forgotten, with 9 runs.  Next: tracker versions\n"
+    assert "push" not in tracker("versions", "--db", db).out
+    done = tracker("versions", "forget-branch", "pr12", "--db", db)
+    assert done.code == 2
+    assert done.plain.err == "tracker: no run is of branch 'pr12'; tracker versions shows the branches\n"
+
+
+def test_a_branch_ends_with_its_age(tracker, db):
+    asked = ("prune", "--older-than", "30d", "--keep-versions", "99", "--db", db)
+    assert "would be forgotten, with all their runs: gpt @ pr12" in tracker(*asked, "--dry-run").out
+    assert "push" in tracker("versions", "--db", db).out
+    assert "forgotten, with all their runs: gpt @ pr12" in tracker(*asked).out
+    assert "push" not in tracker("versions", "--db", db).out
+
+
+def test_a_branch_without_a_main_line_says_so_and_exits_with_4(tracker, tmp_path):
+    path = tmp_path / "tracker.db"
+    with open_store(str(path)) as store:
+        runs(store, "push", workload=PR)
+        update(store, lines_of(store))
+    done = tracker("diff", "push", "--fail-on", "new", "--db", path)
+    assert done.code == 4
+    assert "the main line of gpt has no runs that push of branch pr12 could be compared with" in done.err
+
+
+def test_a_finding_of_a_branch_is_explained_and_marked(tracker, db):
+    listed = json.loads(tracker("findings", "--branch", "pr12", "--state", "all", "--format", "json", "--db", db).out)
+    number = listed["findings"][0]["finding_id"]
+    assert "m2" in tracker("explain", number, "--db", db).out
+    assert tracker("note", number, "--reason", "on purpose", "--db", db).code == 0
