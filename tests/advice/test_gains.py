@@ -110,7 +110,7 @@ def test_waiting_for_a_rank_is_claimed_once(memory_store):
     """Rank 1 idles 30 ms in its loader; the other one waits 25 of its 28 ms of communication for it."""
     waits = {0: 25.0, 1: 0.0}
     found = advise(
-        memory_store, ranks=2, times={"compute": 60, "exposed_communication": 28, "idle": 0},
+        memory_store, ranks=2, times={"compute": 60, "exposed_communication": 28, "idle": 0, "data_loading": 0},
         communication_of={rank: [("all_reduce", int((3 + ms) * MS), {"exposed_wait_ns": int(ms * MS)})]
                           for rank, ms in waits.items()},
         times_of={1: {"exposed_communication": 3, "data_loading": 30, "data_loading_idle": 30, "idle": 30}},

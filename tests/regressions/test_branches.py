@@ -98,6 +98,34 @@ def test_the_main_line_is_the_same_to_the_last_digit_with_and_without_branches(m
     assert main_line(memory_store) == expected
 
 
+@pytest.mark.parametrize(
+    ("changed", "more"),
+    [(None, {}), (SLOW, {}), (None, {"count": 1}), (SLOW, {"count": 1}), ({"gelu": 5_000_000}, {"without": ("op01",)}),
+     (None, {"shared": 1.1})],
+)  # fmt: skip
+def test_a_push_is_judged_as_the_next_version_of_the_main_line_would_be(memory_store, changed, more):
+    from tracker.store import open_store
+
+    with open_store("sqlite://") as merged:
+        for store, workload in ((memory_store, PR), (merged, "gpt")):
+            for at in range(3):
+                runs(store, f"m{at}", start=3 * at)
+            runs(store, "next", changed, start=9, workload=workload, **more)
+            judge(store)
+        assert verdicts(memory_store, "next") == verdicts(merged, "next")
+
+
+def verdicts(store, version):
+    """How the series of a version were judged, by name."""
+    question = text(
+        "SELECT s.kind, s.metric, s.name, d.verdict, d.decided, d.reason, d.change, d.p, d.q, d.contribution, "
+        "d.base_runs FROM verdict AS d INNER JOIN series AS s ON d.series_id = s.id "
+        "INNER JOIN version AS v ON d.version_id = v.id WHERE v.label = :version"
+    )
+    with store.connect() as connection:
+        return sorted(map(str, connection.execute(question, {"version": version})))
+
+
 def test_a_branch_that_is_as_the_main_line_has_no_finding(memory_store):
     for at in range(4):
         runs(memory_store, f"m{at}", start=3 * at)

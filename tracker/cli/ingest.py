@@ -23,6 +23,7 @@ from tracker.cli.versions import diff_of
 from tracker.config import spools
 from tracker.errors import EXIT_COULD_NOT_RUN, UsageError, without_place
 from tracker.lazy import import_numpy
+from tracker.profile.branches import branch_of
 from tracker.reports.commands import command
 from tracker.results.options import READING, Option, Reading
 from tracker.units import counted, format_diff, format_moment, format_ns, format_numbers, ranges
@@ -196,7 +197,7 @@ def _store_runs(
         before = recovered(store) if store.is_made else frozenset()
         options = replace(options, on_progress=report, read_with=read_with)
         results = intake.ingest(store, paths, version=version, workload=workload, options=options)
-        hints = [*order_hints(store, results), *mixture_hints(store, results)]
+        hints = [*order_hints(store, results), *mixture_hints(store, results), *branch_hints(store, results)]
         lines = [*run_lines(store, results), meaning(store, results, before)]
     for text in warnings_of(results):
         note(f"warning: {text}")
@@ -405,6 +406,25 @@ def order_hints(store: Store, results: Sequence[IngestResult]) -> list[str]:
                 words = command("tracker", "versions", "order", label, "--before", newer, "--workload", workload)
                 hints.append(f"{label} is ordered after {newer}, which came in earlier; if it is older: {words}")
     return hints
+
+
+def branch_hints(store: Store, results: Sequence[IngestResult]) -> list[str]:
+    """What the versions of a branch that came in are judged from: which version of the main line, and why that one."""
+    from tracker.regressions import judgement
+    from tracker.regressions.track import read_tracks
+
+    added = [result.run_id for result in results if result.created and branch_of(result.workload)]
+    if not added:
+        return []
+    lines = judgement.lines_of(store, added)
+    hints = []
+    for track in read_tracks(store, {line: {} for line in lines}):
+        for version, base in track.bases.items():
+            if not any(run.run_id in added for run in track.runs_of(version)):
+                continue
+            start = f"{track.labels[version]} is judged against the main line"
+            hints.append(f"{start} at {base.label}, {base.why}" if base else f"{start}, which has no runs like it yet")
+    return list(dict.fromkeys(hints))
 
 
 def mixture_hints(store: Store, results: Sequence[IngestResult]) -> list[str]:

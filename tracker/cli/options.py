@@ -215,8 +215,11 @@ def command(function: Callable[..., None], path: str, *, lists: bool = False) ->
             assert own[name].option is not NO_OPTION, f"{function.__name__}: {name} is not declared"
             parameters[name] = ("", own[name], parameter.default)
 
-    workloads = [key for key, (_, how, _) in parameters.items() if how.option.help == WORKLOAD.help]
-    workloads = [] if "branch" in parameters else workloads
+    # a branch has no thresholds of its own
+    takes_branch = "branch" not in parameters and not path.startswith("tracker thresholds")
+    workloads = [
+        key for key, (_, how, _) in parameters.items() if takes_branch and how.option.variable == WORKLOAD.variable
+    ]
 
     def call(**given: Any) -> None:
         from tracker import config

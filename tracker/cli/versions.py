@@ -185,7 +185,9 @@ def diff_of(store: Store, workload: str, *, among: Collection[str] | None = None
     fixed = [label for label, is_pinned in zip(order, versions.listed("pinned"), strict=True) if is_pinned]
     tracks: dict[str, dict[tuple[str, str, str], list[int]]] = {label: {} for label in order}
     runs = queries.runs(store, workload=workload)
-    for label, run_id, *track in runs.rows("version", "run_id", "configuration", "vendor", "device"):
+    for label, run_id, of, *track in runs.rows("version", "run_id", "workload", "configuration", "vendor", "device"):
+        if of != workload:
+            continue  # of a branch
         tracks[label].setdefault(tuple(track), []).append(int(run_id))
     found = next(
         (

@@ -15,6 +15,7 @@ from tracker.compare.log_advice import TAKEN, Place, of_versions, promised
 from tracker.compare.log_verdicts import RunSeries, Said, part_of, said_of, said_of_runs
 from tracker.errors import FIRST_INGEST, UsageError
 from tracker.profile import UNKNOWN_DEVICE
+from tracker.profile.branches import main_of
 from tracker.results import LOG_COLUMNS, LOG_TITLES, PROFILERS, Log, LogOptions
 from tracker.results.recording import Recording, rests_on
 from tracker.store import queries
@@ -170,7 +171,7 @@ def log(store: Store, *, options: LogOptions | None = None) -> Log:
 
 
 def _workload(store: Store, name: str | None) -> str:
-    known: list[str] = list(dict.fromkeys(queries.versions(store).listed("workload")))
+    known: list[str] = list(dict.fromkeys(map(main_of, queries.versions(store).listed("workload"))))
     if name is None:
         if len(known) == 1:
             return known[0]

@@ -8,7 +8,6 @@ from typing import Any, Final
 from msgspec import Struct
 
 from tracker.notify.routes import fits_device, matches
-from tracker.profile.branches import branch_of
 from tracker.regressions.inbox import STEP, found_rows
 from tracker.store import Store, notifications, queries
 from tracker.store.notifications import Silence
@@ -101,10 +100,9 @@ def read(store: Store, now_ns: int, finding_ids: Sequence[int] | None = None) ->
     """
     if finding_ids == [] or not len(queries.lines(store)):
         return []
-    rows = found_rows(store, finding_ids=finding_ids, now_ns=now_ns)
+    rows = found_rows(store, finding_ids=finding_ids, now_ns=now_ns, branches=False)
     # another name alone is no news
     rows = [row for row in rows if row["incident_id"] is not None and row["state"] != "renamed"]
-    rows = [row for row in rows if not branch_of(row["workload"])]
     silences = notifications.silences(store, now_ns)
     found: dict[str, list[Seen]] = {}
     links = {}

@@ -119,14 +119,15 @@ def _urgency(incident: Row) -> tuple[Any, ...]:
 def found_rows(
     store: Store, options: FindingsOptions | None = None, *, finding_ids: Sequence[int] | None = None,
     tracks: Sequence[TrackRuns] | None = None, now_ns: int | None = None, wanted: Callable[[Row], bool] | None = None,
+    branches: bool = True,
 ) -> list[Row]:  # fmt: skip
-    """All findings of the tracks that `options` name, of branches, too, whatever their state, then suspects of newest
-    versions.
+    """All findings of the tracks that `options` name, whatever their state, then suspects of newest versions.
 
     Keys: columns of FINDINGS_COLUMNS["findings"], of sql/findings.sql, and `is_newest`: its version is the newest
     one. `finding_ids`: only these, without suspects; to come out the same, whole incidents. `tracks`: those that the
     options name, where they were read before. `wanted`: which are shown, so that it is looked up what replaced what in
-    their incidents; None: those that the options leave, and of `finding_ids` all.
+    their incidents; None: those that the options leave, and of `finding_ids` all. `branches`: of branches, too, where
+    no workload is named.
     """
     options = options or FindingsOptions()
     queries.check_filters(store, workload=options.workload, device=options.device, version=options.version)
@@ -136,7 +137,7 @@ def found_rows(
     found = queries.findings(store, finding_ids, workload=options.workload)
     if tracks is None:
         own = None if finding_ids is None else {line_of(row) for row in found}
-        names = named_lines(store, options.workload, options.device, branches=True)
+        names = named_lines(store, options.workload, options.device, branches=branches)
         tracks = read_tracks(store, {line: names[line] for line in names if own is None or line in own})
     track_of = {track.line: track for track in tracks}
     words = queries.finding_words(store)

@@ -68,6 +68,7 @@ def update(store: Store, lines: Iterable[Line]) -> int:
     from tracker.regressions.branches import update_branch
 
     count = 0
+    up_to_date: set[Line] = set()
     for line in dict.fromkeys(lines):
         with store.connect() as connection:
             stale = judged.stale_runs(connection, line)
@@ -75,7 +76,10 @@ def update(store: Store, lines: Iterable[Line]) -> int:
         for run_id in stale:
             store.transact(partial(_make_samples, run_id=run_id))
         if main is not None:
-            count += update(store, [main]) + update_branch(store, line)
+            if main not in up_to_date:
+                count += update(store, [main])
+            up_to_date.add(main)
+            count += update_branch(store, line)
             continue
         reader = TrackReader(line)
         while reader.left and (done := _judge_next_version(store, reader)) is not None:

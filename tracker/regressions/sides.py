@@ -273,7 +273,7 @@ def in_history(connection: Connection, track: TrackRuns, row: JudgedRow) -> InHi
 
 def _returned(connection: Connection, track: TrackRuns, version_id: int) -> str:
     """What a version is back to, where a finding of the step was over in it; "" where none was."""
-    label = {run.run_id: run.version for run in track.runs}
+    label = track.label_of_run
     for row in regressions.findings_of_track(connection, track.line):
         is_step = row.kind == "run" and row.name in STEP
         if not is_step or row.ended_version_id != version_id or row.base_state not in ("recovered", "taken back"):
@@ -464,7 +464,7 @@ def _key(row: Any) -> Key:
 
 def _still(connection: Connection, track: TrackRuns, rows: Sequence[Any], run_ids: Sequence[int]) -> dict[Key, str]:
     """Series -> how far it is above what it was before an older finding of it, in words."""
-    label = {run.run_id: run.version for run in track.runs}
+    label = track.label_of_run
     series = sorted({row.series_id for row in rows})
     values = judged.values_in(connection, run_ids, series) if series else np.zeros((0, len(run_ids)))
     now = dict(zip(series, over_runs(values).tolist(), strict=True))

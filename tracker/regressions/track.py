@@ -101,6 +101,12 @@ class TrackRuns:
         return {run.version_id: run.version for run in self.runs}
 
     @property
+    def label_of_run(self) -> dict[int, str]:
+        """Run -> the label of its version, with those of the main line."""
+        runs = self.runs if self.main is None else [*self.main.runs, *self.runs]
+        return {run.run_id: run.version for run in runs}
+
+    @property
     def newest(self) -> list[LineRun]:
         """The runs of its newest version."""
         return self.runs_of(self.order[-1])
@@ -138,11 +144,14 @@ class TrackRuns:
         return [] if first is None else self.order[first - 1 :]
 
 
-def unjudged_track(connection: Connection, line: Line) -> TrackRuns:
-    """A track, and what the judgement of each version rests on now: its runs, the version before, and the limits."""
+def unjudged_track(connection: Connection, line: Line, mains: dict[Line, MainLine] | None = None) -> TrackRuns:
+    """A track, and what the judgement of each version rests on now: its runs, the version before, and the limits.
+
+    `mains`: main lines of branches that were read before, to which those that are read are added.
+    """
     of_main = judged.main_line_of(connection, line)
     if of_main is not None:
-        return _unjudged_branch(connection, line, unjudged_track(connection, of_main))
+        return _unjudged_branch(connection, line, _main_line(connection, of_main, mains))
     limits = thresholds.of_line(connection, line)
     of_limits = [
         (row.name, row.kind, row.pattern, row.value, bool(row.configuration_id), bool(row.device_id))
@@ -157,18 +166,36 @@ def unjudged_track(connection: Connection, line: Line) -> TrackRuns:
     return TrackRuns(line, limits, runs, rests_on, {}, {})
 
 
-def _unjudged_branch(connection: Connection, line: Line, main: TrackRuns) -> TrackRuns:
-    """The track of a branch of `main`, whose limits are its own: each version rests on the main line up to where it
-    left, and on its own runs.
+class MainLine(Struct, frozen=True):
+    """The main line of branches. `versions`: those that a branch may have left it at; `up_to`: what stands for all that
+    the main line up to each of its places rests on, from 0 on.
+    """
+
+    track: TrackRuns
+    versions: Sequence[MainVersion]
+    up_to: Sequence[str]
+
+
+def _main_line(connection: Connection, line: Line, known: dict[Line, MainLine] | None) -> MainLine:
+    if known is not None and line in known:
+        return known[line]
+    track = unjudged_track(connection, line)
+    up_to = [digest_of((SAMPLE_RULES, RULE_VERSION)).hex()]
+    for own in track.rests_on.values():
+        up_to.append(digest_of((up_to[-1], own.hex())).hex())
+    found = MainLine(track, _main_versions(connection, track), up_to)
+    if known is not None:
+        known[line] = found
+    return found
+
+
+def _unjudged_branch(connection: Connection, line: Line, main: MainLine) -> TrackRuns:
+    """The track of a branch, whose limits are those of its main line: each version rests on the main line up to where
+    it left, and on its own runs.
     """
     runs = judged.runs_of(connection, line)
     stated = attrgetter("run_id", "version_id", "ranks", "recording_id", "started_at_ns")
     commits = judged.commits_of(connection, line.workload_id)
-    of_main = _main_versions(connection, main)
-    # what the main line up to each of its versions rests on
-    up_to = [digest_of((SAMPLE_RULES, RULE_VERSION)).hex()]
-    for own in main.rests_on.values():
-        up_to.append(digest_of((up_to[-1], own.hex())).hex())
     bases, rests_on = {}, {}
     for version, group in groupby(runs, attrgetter("version_id")):
         own_runs = list(group)
@@ -178,9 +205,9 @@ def _unjudged_branch(connection: Connection, line: Line, main: TrackRuns) -> Tra
             min(starts, default=None),
             min(run.run_id for run in own_runs),
         )
-        bases[version] = base = find_merge_base(of_main, left, now_ns=time.time_ns())
-        rests_on[version] = digest_of((up_to[base.place if base else 0], *map(stated, own_runs)))
-    return TrackRuns(line, main.limits, runs, rests_on, {}, {}, main, bases)
+        bases[version] = base = find_merge_base(main.versions, left, now_ns=time.time_ns())
+        rests_on[version] = digest_of((main.up_to[base.place if base else 0], *map(stated, own_runs)))
+    return TrackRuns(line, main.track.limits, runs, rests_on, {}, {}, main.track, bases)
 
 
 def _main_versions(connection: Connection, main: TrackRuns) -> list[MainVersion]:
@@ -196,9 +223,14 @@ def _main_versions(connection: Connection, main: TrackRuns) -> list[MainVersion]
     return found
 
 
-def runs_of_track(connection: Connection, line: Line, names: Mapping[str, str] | None = None) -> TrackRuns:
-    """A track with its runs, and how they were judged."""
-    track = unjudged_track(connection, line)
+def runs_of_track(
+    connection: Connection,
+    line: Line,
+    names: Mapping[str, str] | None = None,
+    mains: dict[Line, MainLine] | None = None,
+) -> TrackRuns:
+    """A track with its runs, and how they were judged; `mains`: as in `unjudged_track`."""
+    track = unjudged_track(connection, line, mains)
     return replace(track, judged=regressions.judged_rows(connection, line), names=names or {})
 
 
@@ -225,8 +257,9 @@ def named_lines(
 
 def read_tracks(store: Store, lines: Mapping[Line, Mapping[str, str]]) -> list[TrackRuns]:
     """These tracks of `named_lines`."""
+    mains: dict[Line, MainLine] = {}
     with store.connect() as connection:
-        return [runs_of_track(connection, line, names) for line, names in lines.items()]
+        return [runs_of_track(connection, line, names, mains) for line, names in lines.items()]
 
 
 def places(store: Store, options: HistoryOptions) -> list[TrackRuns]:

@@ -42,7 +42,11 @@ def status(store: Store, *, now_ns: int, spools: Sequence[Path] = (), shut: Sequ
     last = watchers.last_runs(store)
     counts = inbox.counts(store)
     profiles = sorted(inbox.entries(store, open_only=True), key=lambda one: (_ORDER.index(one.state), one.path))
-    muted = sum(row["state"] == "muted" for row in found_rows(store, now_ns=now_ns)) if len(queries.lines(store)) else 0
+    muted = (
+        sum(row["state"] == "muted" for row in found_rows(store, now_ns=now_ns, branches=False))
+        if len(queries.lines(store))
+        else 0
+    )
     return Status(
         database=store.url,
         now_ns=now_ns,

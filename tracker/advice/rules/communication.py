@@ -35,7 +35,7 @@ def _exposed(evidence: Evidence) -> Iterator[Claim]:
     for role, kind, rank, row in _worst(evidence):
         exposed, wait = row["exposed_ns"], row["wait_ns"]
         numbers = [Number("exposed", exposed), Number("calls", row["calls"], "count")]
-        unknown = Number("waiting for other ranks", "not known, not all ranks of the groups are captured", "text")
+        unknown = Number("waiting for other ranks", evidence.why_waiting_is_unknown(role), "text")
         numbers.append(unknown if wait is None else Number("of it waiting for other ranks", wait))
         yield _claim(role, kind, rank, exposed - (wait or 0.0), numbers, f"exposed {kind}{_of(role)}",
                      "likely" if wait is None else None)  # fmt: skip
@@ -76,7 +76,7 @@ def _waiting(evidence: Evidence) -> Iterator[Claim]:
     rank = -rank
     exposed = evidence.ranks[rank]["exposed_communication_ns"]
     numbers = [Number("exposed", exposed)] if exposed is not None else []
-    numbers.append(Number("of it waiting for other ranks", wait))
+    numbers += [Number("of it waiting for other ranks", wait), *evidence.waited_for(rank)]
     if len({row["stage"] for row in evidence.ranks.values()}) > 1:
         # stages of a pipeline wait for each other in any case
         yield Claim(resource="none", rank=rank, numbers=tuple(numbers))
