@@ -9,6 +9,7 @@ from tests.factories import breakdown, capture, record, save
 from tracker.compare import diff, show
 from tracker.compare.bottleneck import THRESHOLDS
 from tracker.profile import CPU, StepRow
+from tracker.reports.views.bottleneck import sentence
 from tracker.results import Bottleneck, ShowOptions
 from tracker.store import Store, save_run
 
@@ -217,3 +218,13 @@ def test_of_data_loading_only_that_can_be_won_in_which_the_device_idles(store: S
 def test_where_nobody_knows_when_the_device_idles_all_of_data_loading_is_the_most(store: Store):
     found = of(store, [device(600, 300)])
     assert (found.data_loading_share, found.possible_gain_share) == (0.3, 0.3)
+
+
+def test_the_kind_of_collective_is_named_and_how_much_of_it_waits(store: Store):
+    """30 of 40 ns exposed are an all_to_all, 20 of them waiting for other ranks; the all_reduce waits for none."""
+    calls = [("all_to_all", 30, {"exposed_wait_ns": 20}), ("all_reduce", 10, {"exposed_wait_ns": 0})]
+    made = capture(communication=calls)
+    save_run(store, record(), [with_steps(made, [exchanging(950, 300)])], formats=["torch_profiler"])
+    found = show(store, "v1").bottleneck
+    assert (found.collective, found.waiting_share) == ("all_to_all", 0.5)
+    assert "mostly all_to_all, and 50.0 % of that is waiting for other ranks" in sentence(found)

@@ -24,6 +24,7 @@ from tracker.detect.stages import TIMES, Stage, moves_work, stages_of
 from tracker.profile import DEVICE_USE, NOT_LISTED, NOT_LISTED_COLLECTIVES, OP_FLOPS, CounterName, IdleCause
 from tracker.results import Number
 from tracker.store import queries
+from tracker.store.calls.splitting import least_exposed_wait
 from tracker.store.samples.statistic import over_ranks
 
 if TYPE_CHECKING:
@@ -353,14 +354,12 @@ class Evidence:
 
     @cached_property
     def communication(self) -> dict[int, list[Row]]:
-        """The collectives inside the steps of each rank, over all steps, as `queries.communication` has them. The
-        exposed waiting of calls that compute hides in part is what it is at least: all that is exposed beyond the
-        transit, which the ranks of a group tell together.
+        """The collectives inside the steps of each rank, over all steps, as `queries.communication` has them, but for
+        exposed waiting: see `least_exposed_wait`.
         """
         rows = self._answer(queries.communication, by=("rank",), in_steps=True)
         for row in rows:
-            if row["exposed_wait_ns"] is None and row["exposed_ns"] is not None and row["transit_ns"] is not None:
-                row["exposed_wait_ns"] = max(0, row["exposed_ns"] - row["transit_ns"])
+            row["exposed_wait_ns"] = least_exposed_wait(row)
         return _by_rank(rows)
 
     def waited_for(self, rank: int) -> Iterator[Number]:

@@ -14,6 +14,7 @@ from tracker.compare.overall import step_numbers
 from tracker.profile import DEVICE_USE, EMPTY_QUEUE, TIMER_BATCH, TIMER_READER, median
 from tracker.results import Bottleneck
 from tracker.store import queries
+from tracker.store.calls.splitting import least_exposed_wait
 from tracker.store.samples.statistic import over_ranks, over_runs, over_steps
 from tracker.units import NS_PER_MS
 
@@ -166,8 +167,8 @@ def _exposed_collectives(side: Loaded) -> tuple[str | None, float | None]:
     """
     exposed: dict[str, int] = {}
     known = waits = 0
-    rows = side.ask(queries.communication, by=(), in_steps=side.has_markers)
-    for kind, exposed_ns, wait_ns in rows.rows("kind", "exposed_ns", "exposed_wait_ns"):
+    for row in side.ask(queries.communication, by=("rank",), in_steps=side.has_markers).records():
+        kind, exposed_ns, wait_ns = row["kind"], row["exposed_ns"], least_exposed_wait(row)
         if exposed_ns:
             exposed[kind] = exposed.get(kind, 0) + exposed_ns
             known += exposed_ns if wait_ns is not None else 0

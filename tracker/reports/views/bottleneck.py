@@ -74,7 +74,7 @@ def _parts(found: Bottleneck) -> list[str]:
         whole = _WHOLES[found.utilisation_of]
         most = f", mostly {found.collective}" if found.collective else ""
         waits = found.waiting_share
-        most += f", {share(waits)} of it waiting for other ranks" if waits else ""
+        most += f", and {share(waits)} of that is waiting for other ranks" if waits else ""
         parts.append(f"exposed communication is {share(exposed)} of {whole}{most} ({side} {percent(limit)})")
     works = found.device_utilisation
     if works is not None:
@@ -95,7 +95,8 @@ def record(found: Bottleneck | None) -> dict[str, Any] | None:
         return None
     numbers = (
         "data_loading_share", "device_utilisation", "possible_gain_share", "utilisation_of", "outside_steps_share",
-        "communication_share", "host_idle_share", "empty_queue_share", "missing", "thresholds",
+        "communication_share", "host_idle_share", "empty_queue_share", "collective", "waiting_share", "missing",
+        "thresholds",
     )  # fmt: skip
     return {"class": found.bound, **{name: plain(getattr(found, name)) for name in numbers}}
 

@@ -351,3 +351,13 @@ def _exposed_wait(calls: Calls, wait: I64) -> I64:
 def _sum(values: I64) -> int | None:
     """The sum, None where any is missing."""
     return None if (values == MISSING).any() else int(values.sum())
+
+
+def least_exposed_wait(row: Mapping[str, int | None]) -> int | None:
+    """Return the exposed waiting of a row of collectives, in ns. Of calls that compute hides in part it is at least all
+    that is exposed beyond the transit, which the ranks of a group tell together; None where nothing says it.
+    """
+    wait, exposed, transit = row["exposed_wait_ns"], row["exposed_ns"], row["transit_ns"]
+    if wait is not None or exposed is None or transit is None:
+        return wait
+    return max(0, exposed - transit)
