@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 CPU_SECONDS: Final = {
-    "advice": 6, "cli": 175, "compare": 65, "detect": 4, "hooks": 20, "load": 40, "notify": 26,
+    "advice": 10, "cli": 175, "compare": 65, "detect": 4, "hooks": 20, "load": 40, "notify": 26,
     "page": 39, "ranks": 8, "readers": 35, "real": 75, "regressions": 45, "reports": 36, "store": 60, "timeline": 17,
     "watch": 21,
     "test_api.py": 6, "test_at_once.py": 7, "test_docs.py": 9, "test_docs_commands.py": 48, "test_intake.py": 3,

@@ -40,7 +40,8 @@ def test_hfu_and_the_norm_of_a_language_model(device, hfu, rate, norm):
 
 
 def test_roofline_rows_of_a_language_model():
-    rows = found_of(QWEN.format("h100")).tables["efficiency"].records()
+    every = found_of(QWEN.format("h100")).tables["efficiency"].records()
+    rows = [row for row in every if row["flops"]]
     found = [(row["name"], int(row["calls"]), round(row["total_ns"] / MS, 3), round(row["flops"] / 1e12, 4),
               round(row["tflops_per_s"], 1)) for row in rows[:5]]  # fmt: skip
     assert found == [
@@ -67,11 +68,11 @@ def test_four_npus_with_a_pipeline():
 
 
 @pytest.mark.parametrize(("name", "rule", "gain"), [
-    ("pytorch/mi300_resnet_ddp_rank0", "N1", 11.76), ("pytorch/mi300_resnet_ddp_rank0", "K11", 1.4),
+    ("pytorch/mi300_resnet_ddp_rank0", "N1", 11.74), ("pytorch/mi300_resnet_ddp_rank0", "K11", 1.4),
     ("nsys/a100_transformer/result_2_7B_nvtx.6a707bc0.sqlite", "K2", 2011.13),
-    ("cann/PROF_000001_20230818142704322_COJGGGCANRMICFBC", "N1", 7.07),
+    ("cann/PROF_000001_20230818142704322_COJGGGCANRMICFBC", "N1", 4.37),
     ("cann/PROF_000001_20230818142704322_COJGGGCANRMICFBC", "K13", 0.78),
-    ("ascend/run_2024-10/text/level1", "N3", 14.02), ("ascend/run_2025-01/text/level1", "H6", 14.64),
+    ("ascend/run_2024-10/text/level1", "N3", 12.91), ("ascend/run_2025-01/text/level1", "H6", 14.64),
 ])  # fmt: skip
 def test_what_a_capture_must_say(name, rule, gain):
     assert gains(found_of(name))[rule] == gain
@@ -89,7 +90,7 @@ def test_workers_take_the_advice_and_win_less_than_it_promised():
     slow, fast = (f"pytorch/v100_resnet50_2021/resnet50_num_workers_{count}" for count in (0, 4))
     before, after = found_of(slow), found_of(fast)
     assert {"I1", "I4", "K2"} <= shown(before)
-    assert "I1" not in gains(after)
+    assert "I1" not in shown(after)
     assert before.items[[item.rule for item in before.items].index("I1")].gain_ns >= 22.7 * MS
 
 
