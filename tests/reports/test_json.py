@@ -59,7 +59,9 @@ def test_the_bottleneck_is_an_object_with_its_numbers():
         "outside_steps_share": None,
         "communication_share": None,
         "host_idle_share": None,
-        "empty_queue_share": None, "collective": None, "waiting_share": None,
+        "empty_queue_share": None,
+        "collective": None,
+        "waiting_share": None,
         "missing": [],
         "thresholds": {
             "input_bound_above": 0.05,
