@@ -331,6 +331,15 @@ def test_one_call_per_parameter_is_a_matter_of_buckets(memory_store):
     assert found.together_ns == 40 * MS
 
 
+def test_waiting_is_no_part_of_what_small_calls_leave(memory_store):
+    """Of 40 ms 20 are waiting; of 8 calls 4 are needed, so that N3 and N1 have 10 ms each."""
+    calls = {"bytes": 64_000_000, "calls": 8, "size_class_bytes": 1 << 23, "exposed_wait_ns": 20 * MS}
+    times = {"compute": 60, "exposed_communication": 40}
+    found = advise(memory_store, times=times, communication=[("all_reduce", 40 * MS, calls)])
+    assert {rule: gain_ms(found, rule) for rule in rules(found)} == {"N2": 20, "N3": 10, "N1": 10}
+    assert found.together_ns == 40 * MS
+
+
 def test_the_remedy_is_for_the_kind_of_collective(memory_store):
     exchanged = {"bytes": 400_000_000, "exposed_wait_ns": 0, "group_role": ""}
     calls = [("all_to_all", 20 * MS, exchanged), ("all_reduce", 12 * MS, exchanged)]
