@@ -36,8 +36,8 @@ def record_of(group: Sequence[Piece], version: str | None, workload: str | None,
     own, otherwise = _of_sidecars(group, version, workload, options), options.otherwise
     said = {**otherwise.configuration, **own.configuration, **options.configuration}
     configuration = {**_stated_by_files(group, ignoring=said), **said}
-    of_version = version or own.version or otherwise.version or _stated(group, "version")
     of_workload = workload or own.workload or otherwise.workload or _stated(group, "workload")
+    of_version = version or own.version or otherwise.version or _stated(group, "version")
     commit = options.commit or (None if version else _commit(group, own, otherwise))
     branch = _branch(of_workload, own, options)
     starts = [piece.capture.started_at_ns for piece in group if piece.capture.started_at_ns is not None]

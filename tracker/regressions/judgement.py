@@ -65,8 +65,6 @@ def update(store: Store, lines: Iterable[Line]) -> int:
     Runs without samples get them first. What is interrupted goes on the next time; what another process judges
     meanwhile is left to it. A branch is judged after its main line.
     """
-    from tracker.regressions.branches import update_branch
-
     count = 0
     up_to_date: set[Line] = set()
     for line in dict.fromkeys(lines):
@@ -76,6 +74,8 @@ def update(store: Store, lines: Iterable[Line]) -> int:
         for run_id in stale:
             store.transact(partial(_make_samples, run_id=run_id))
         if main is not None:
+            from tracker.regressions.branches import update_branch
+
             if main not in up_to_date:
                 count += update(store, [main])
             up_to_date.add(main)
