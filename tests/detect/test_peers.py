@@ -10,21 +10,73 @@ from hypothesis import strategies as st
 from tracker.detect.peers import judge, median_of_others
 
 
-@pytest.mark.parametrize(
-    ("ranks", "steps", "slowest", "verdict"),
-    [
-        (2, 6, 6, "SLOW"), (2, 5, 5, "SUSPECT"), (4, 4, 4, "SLOW"), (4, 5, 4, "SUSPECT"), (4, 5, 5, "SLOW"),
-        (8, 3, 3, "SLOW"), (8, 2, 2, None),
-    ],
-)  # fmt: skip
-def test_the_fewest_steps_that_convict(ranks, steps, slowest, verdict):
-    """Rank 0 takes 12 ms in `slowest` of the steps and 8 in the others, where rank 1 takes 11; all others take 10."""
-    own = np.full((ranks, steps), 10.0)
-    own[0], own[1, slowest:] = 12.0, 11.0
-    own[0, slowest:] = 8.0
-    found = judge(own)
-    assert (found.slowest[0], found.verdict[0]) == (slowest, verdict)
-    assert not any(found.verdict[1:])
+@pytest.mark.parametrize(("steps", "verdict"), [(2, None), (3, "SUSPECT"), (6, "SLOW")])
+def test_noisy_steps_need_more_of_them_to_convict(steps, verdict):
+    """Rank 3 takes 28 ms where the others take 7 to 16 (those of tests/data/cluster)."""
+    own = np.array(
+        [
+            [14.3, 9.9, 9.8, 14.1, 10.7, 11.8],
+            [10.3, 15.0, 8.0, 16.3, 11.4, 12.5],
+            [11.6, 14.0, 8.4, 6.8, 11.7, 7.2],
+            [28.9, 28.4, 29.1, 31.9, 28.6, 28.9],
+        ]
+    )
+    assert judge(own[:, :steps]).verdict == [None, None, None, verdict]
+
+
+def test_steady_steps_convict_after_three():
+    """Ranks of 10.0 and 10.1 ms in turn; rank 2 takes 12."""
+    own = np.array([[10.0, 10.1, 10.0], [10.1, 10.0, 10.1], [12.0, 12.1, 12.0], [10.0, 10.1, 10.1]])
+    assert judge(own).verdict == [None, None, "SLOW", None]
+
+
+def test_less_than_5_per_cent_is_not_slow():
+    own = np.array([[10.0] * 9, [10.0] * 9, [10.4] * 9])
+    assert judge(own).verdict == [None, None, None]
+
+
+def test_steps_that_follow_each_other_count_as_fewer():
+    """Rank 0 takes 12 ms for ten steps and 10 for ten others; in turns that would be x1.1 of the others for sure."""
+    own = np.full((4, 20), 10.0)
+    own[0, :10] = 12.0
+    in_turn = own.copy()
+    in_turn[0] = [12.0, 10.0] * 10
+    assert judge(in_turn).q[0] < 0.01 < judge(own).q[0]
+
+
+def test_a_pause_of_an_innocent_rank_hides_no_slow_one():
+    """Rank 1 pauses for 90 ms in one step of six; rank 3 takes 13 ms instead of 10 in all of them."""
+    own = np.random.default_rng(2).normal(10, 0.2, (4, 6))
+    own[3] *= 1.3
+    own[1, 2] += 90
+    assert judge(own).verdict == [None, None, None, "SLOW"]
+
+
+@pytest.mark.parametrize(("ranks", "steps", "slow"), [(4, 6, 1), (8, 10, 2), (16, 6, 1)])
+def test_slow_ranks_are_named_in_95_of_100_jobs_and_innocents_in_1(ranks, steps, slow):
+    """x1.3 with a noise of 5 %: a corner of the table that scripts/simulate_slow_ranks.py prints."""
+    jobs = 150
+    found = [simulated_slow(ranks, steps, slow, rho=0.0, seed=seed) for seed in range(jobs)]
+    assert sum(of_job[:slow].all() for of_job in found) >= 0.95 * jobs
+    assert sum(of_job[slow:].any() for of_job in found) <= 0.01 * jobs
+
+
+@pytest.mark.parametrize(("ranks", "steps", "slow"), [(4, 3, 0), (4, 3, 1), (4, 10, 0), (4, 10, 2), (16, 4, 1)])
+def test_innocents_are_accused_in_1_of_100_correlated_jobs(ranks, steps, slow):
+    jobs = 150
+    found = [simulated_slow(ranks, steps, slow, rho=0.5, seed=seed) for seed in range(jobs)]
+    assert sum(of_job[slow:].any() for of_job in found) <= 0.01 * jobs
+
+
+def simulated_slow(ranks: int, steps: int, slow: int, *, rho: float, seed: int) -> np.ndarray:
+    """Return which ranks of a job are SLOW, of which the first ones are slower by 30 %."""
+    draw = np.random.default_rng([ranks, steps, seed])
+    delay = draw.normal(size=(ranks, steps))
+    for step in range(1, steps):
+        delay[:, step] = rho * delay[:, step - 1] + np.sqrt(1 - rho**2) * delay[:, step]
+    own = np.exp(0.05 * delay)
+    own[:slow] *= 1.3
+    return np.array([verdict == "SLOW" for verdict in judge(own).verdict])
 
 
 def test_ratio_excess_and_cost_are_medians_over_the_steps():
@@ -38,13 +90,6 @@ def test_equal_ranks_are_never_the_slowest():
     assert (found.slowest.sum(), found.q.tolist(), found.verdict) == (0, [1.0] * 4, [None] * 4)
 
 
-def test_chance_accuses_at_most_one_of_twenty_jobs():
-    """1,000 jobs of 4 equal ranks whose steps vary by a third."""
-    draw = np.random.default_rng(7)
-    accused = sum("SLOW" in judge(draw.lognormal(0, 0.3, (4, 10))).verdict for _ in range(1000))
-    assert accused <= 50
-
-
 TIMES = st.integers(2, 7).flatmap(
     lambda count: st.lists(st.lists(st.integers(1, 50), min_size=count, max_size=count), min_size=3, max_size=8)
 )
@@ -56,7 +101,8 @@ def test_permuted_ranks_have_permuted_verdicts(times, random):
     order = list(range(len(own)))
     random.shuffle(order)
     one, other = judge(own), judge(own[order])
-    assert other.ratio.tolist() == one.ratio[order].tolist()
+    for name in ("ratio", "excess", "cost", "slowest", "q"):
+        assert getattr(other, name).tolist() == getattr(one, name)[order].tolist()
     assert other.verdict == [one.verdict[place] for place in order]
 
 
@@ -89,15 +135,11 @@ def test_half_of_the_ranks_are_slow_together_and_more_are_not():
     assert not any(judge(own).verdict)
 
 
-@pytest.mark.parametrize(("ranks", "stages", "steps"), [(4, 1, 5), (8, 4, 6), (2, 16, 6), (16, 1, 4)])
-def test_chance_accuses_one_of_twenty_jobs_at_most(ranks, stages, steps):
-    draw = np.random.default_rng(ranks)
-    jobs = 300
-    accused = sum(
-        any("SLOW" in judge(draw.lognormal(0, 0.3, (ranks, steps)), tables=stages).verdict for _ in range(stages))
-        for _ in range(jobs)
-    )
-    assert accused <= 0.05 * jobs * 1.5
+def test_each_stage_of_a_job_may_accuse_less_often():
+    """The more tables are judged, the surer each accusation has to be."""
+    own = np.random.default_rng(1).normal(10, 0.2, (4, 6))
+    one, of_sixteen = judge(own), judge(own, tables=16)
+    assert of_sixteen.q.tolist() == np.minimum(1.0, 16 * one.q).tolist()
 
 
 def test_thousands_of_steps_and_ranks_are_no_overflow():

@@ -38,7 +38,7 @@ def test_a_rank_that_takes_longer_in_all_steps_is_slow_and_its_cost_is_said(stor
     )
     assert (three["slowest_steps"], three["verdict"]) == (5, "SLOW")
     assert found.headline.startswith("rank 3 holds the job back by 9.50 ms a step")
-    assert found.remarks == ("Own time 20.00 ms, x2.00 that of its peers; slowest in 5 of 5 steps, q 0.004.",)
+    assert found.remarks == ("Own time 20.00 ms, x2.00 that of its peers; slowest in 5 of 5 steps, q < 0.001.",)
     assert [one["verdict"] for one in found.tables["ranks"].records()] == ["SLOW", None, None, None]
 
 
@@ -47,10 +47,36 @@ def test_even_ranks_accuse_nobody(store):
     assert (found.headline, found.verdict) == ("no rank holds the others back", "")
 
 
+MOVING = {number: [20 if step % 4 == number else 10 for step in range(8)] for number in range(4)}
+"""Four ranks that take 20 ms instead of 10 in turn."""
+
+
+def gemms(*sizes: int):
+    """What else `rank` takes of ranks that each multiply a matrix of this size."""
+    return {
+        number: {"kernels": [("gemm", MS, {"input_shapes": f"[[{size},{size}]]"})]} for number, size in enumerate(sizes)
+    }
+
+
 def test_work_that_moves_around_is_uneven_and_nobody_is_slow(store):
-    moving = {number: [20 if step % 4 == number else 10 for step in range(8)] for number in range(4)}
-    found = cluster(store, job(store, moving))
+    found = cluster(store, job(store, MOVING, gemms(16, 32, 48, 64)))
     assert (found.verdict, found.tables["stages"].records()[0]["spread"]) == ("UNEVEN", 2.0)
+    assert found.headline.startswith("no rank is slow, and the work is uneven: the slowest of a step takes x2.00")
+
+
+def test_equal_work_in_uneven_steps_is_noise(store):
+    found = cluster(store, job(store, MOVING, gemms(16, 16, 16, 16)))
+    assert (found.verdict, found.tables["stages"].records()[0]["verdict"]) == ("", None)
+    assert found.remarks == (
+        "All ranks make the same calls with the same shapes in each step: it is noise, no work moves.",
+    )
+
+
+def test_uneven_steps_without_shapes_may_be_either(store):
+    plain = {number: {"kernels": [("gemm", MS, {"op": ""})]} for number in range(4)}
+    found = cluster(store, job(store, MOVING, plain))
+    assert found.verdict == ""
+    assert found.remarks[0].startswith("Whether their work differs is not known: the captures name no shapes.")
 
 
 @pytest.mark.parametrize(
@@ -95,6 +121,14 @@ def test_a_host_whose_ranks_take_longer_together_is_slow(store):
         ("node0", None),
     ]
     assert found.headline.startswith("host node1 holds the job back: the own time of its 2 ranks is x1.55")
+
+
+def test_host_of_one_slow_rank_is_not_slow(store):
+    """Rank 2 of node1 takes 12 ms; rank 3 beside it takes 10, as all others do."""
+    own = {0: [10.0] * 6, 1: [10.0] * 6, 2: [12.0] * 6, 3: [10.0] * 6}
+    found = cluster(store, job(store, own, {number: {"host": f"node{number // 2}"} for number in own}))
+    assert [one["verdict"] for one in found.tables["hosts"].records()] == [None, None]
+    assert found.headline.startswith("rank 2 on node1 holds the job back by 2.00 ms a step")
 
 
 def test_the_order_in_which_ranks_come_changes_nothing(store):

@@ -119,8 +119,9 @@ class Made:
         row = dict.fromkeys(("transit_ns", "wait_ns", "synchronization_ns", "idle_ns"), MISSING)
         self._add(CollectiveTimes, row, collective=collective, **given)
 
-    def task(self, collective: int, name: str, start: int, end: int, plane: str = "0") -> None:
-        self._add(CollectiveTasks, {}, collective=collective, name=name, start_ns=start, end_ns=end, plane=plane)
+    def task(self, collective: int, name: str, start: int, end: int, plane: str = "0", peer: int = -1) -> None:
+        times = {"start_ns": start, "end_ns": end}
+        self._add(CollectiveTasks, times, collective=collective, name=name, plane=plane, peer=peer)
 
     def link(self, collective: int, transport: str, size: int, **given: Any) -> None:
         row = {"source": -1, "target": -1, "packet_bytes": -1, "packets": MISSING, "transit_ns": MISSING}

@@ -337,3 +337,27 @@ def test_a_task_without_a_launch_belongs_to_the_step_that_the_profiler_names():
     rows = made.built()
     assert kernel_rows(rows, "step") == [("Add", 51), ("hcom_allReduce", 50)]
     assert records(rows.tables["communication"], "step", "total_ns") == [(50, 10)]
+
+
+def test_waiting_is_that_of_the_tasks_which_name_their_peers():
+    """On planes of their own a call waits for ranks 1 and 5 at once; the profiler counts plane 1 alone. The rest of the
+    call transmits. Tasks that wait for the chip itself wait for no rank.
+    """
+    made = Made()
+    first, second = made.hcom(HCOM, 0, 100), made.hcom(HCOM, 200, 300)
+    made.times(first, transit_ns=95, wait_ns=5, idle_ns=0)
+    made.task(first, "Notify_Wait", 0, 5, plane="1", peer=1)
+    made.task(first, "Notify_Wait", 0, 60, plane="5", peer=5)
+    made.task(first, "Notify_Wait", 50, 70, plane="6", peer=5)
+    made.task(first, "Notify_Wait", 70, 100, plane="0")
+    made.task(second, "Notify_Wait", 200, 210, plane="5", peer=5)
+    rows = made.built()
+    assert records(rows.tables["communication"], "total_ns", *TIMES) == [(200, 120, 80, MISSING, MISSING)]
+    waits = records(rows.tables["communication_wait"], "peer", "is_global", "calls", "total_ns", "max_ns")
+    assert waits == [(1, 0, 1, 5, 5), (5, 0, 2, 80, 70)]
+
+
+def test_peers_of_a_group_with_known_members_are_global_ranks():
+    made = Made()
+    made.task(made.hcom(HCOM, 0, 100, group_ranks="0,8"), "Notify_Wait", 0, 40, peer=8)
+    assert records(made.built().tables["communication_wait"], "peer", "is_global", "total_ns") == [(8, 1, 40)]

@@ -7,7 +7,7 @@ are of all ranks. Where the program marks ranges and no steps, the step is the r
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,8 +17,9 @@ from msgspec import Struct
 from tracker.advice.devices import Peaks, device_of
 from tracker.advice.roofline import Roofline
 from tracker.advice.shapes import Shape, first_number, largest_of, shapes_of
-from tracker.detect.stages import TIMES, Stage, stages_of
+from tracker.detect.stages import TIMES, Stage, moves_work, stages_of
 from tracker.profile import NOT_LISTED, NOT_LISTED_COLLECTIVES, IdleCause
+from tracker.results import Number
 from tracker.store import queries
 from tracker.store.samples.statistic import over_ranks
 
@@ -151,6 +152,10 @@ class Evidence:
             row["step_ns"] = float(np.median(lasting)) if lasting else None
             found[capture["rank"]] = row
         return found
+
+    def moves_work(self, stage: Stage) -> bool:
+        """Return whether the ranks of a stage are known to do different work in the same step."""
+        return bool(moves_work(stage, queries.calls_of_steps(self._store, [self.run_id], stage.ranks)))
 
     @cached_property
     def roofline(self) -> Roofline:
@@ -311,8 +316,38 @@ class Evidence:
 
     @cached_property
     def communication(self) -> dict[int, list[Row]]:
-        """The collectives inside the steps of each rank, over all steps, as `queries.communication` has them."""
-        return _by_rank(self._answer(queries.communication, by=("rank",), in_steps=True))
+        """The collectives inside the steps of each rank, over all steps, as `queries.communication` has them. The
+        exposed waiting of calls that compute hides in part is what it is at least: all that is exposed beyond the
+        transit, which the ranks of a group tell together.
+        """
+        rows = self._answer(queries.communication, by=("rank",), in_steps=True)
+        for row in rows:
+            if row["exposed_wait_ns"] is None and row["exposed_ns"] is not None and row["transit_ns"] is not None:
+                row["exposed_wait_ns"] = max(0, row["exposed_ns"] - row["transit_ns"])
+        return _by_rank(rows)
+
+    def waited_for(self, rank: int) -> Iterator[Number]:
+        """Yield how long a rank waits in a step for the one that it waits for longest, where its tasks name it."""
+        waits: dict[tuple[int, int], int] = {}
+        for row in self._answer(queries.communication_waits, by=("rank",), in_steps=True, ranks=[rank]):
+            key = (row["peer"], row["is_global"])
+            waits[key] = waits.get(key, 0) + row["total_ns"]
+        if waits:
+            peer, is_global = max(waits, key=lambda key: (waits[key], key))
+            absent = ", which was not captured" if is_global and peer not in self.ranks else ""
+            name = f"rank {peer}{'' if is_global else ' of the group'}{absent}"
+            yield Number(f"of it for {name}", waits[peer, is_global] / self.step_count(rank))
+
+    def why_waiting_is_unknown(self, role: str) -> str:
+        """Return why nothing splits the collectives of a role into waiting and transit."""
+        groups = [row for row in queries.run_groups(self._store, [self.run_id]).records()
+                  if (row["group_role"] or "unknown") == role]  # fmt: skip
+        partly = [row for row in groups if row["members"] is not None and (row["captured"] or 0) < row["members"]]
+        if partly:
+            return f"not known, {partly[0]['captured'] or 0} of {partly[0]['members']} ranks of a group are captured"
+        if not groups or any(row["members"] is None for row in groups):
+            return "not known, the captures do not say which ranks are in the group"
+        return "not known, the calls of its ranks could not be matched"
 
     @cached_property
     def links(self) -> dict[int, list[Row]]:

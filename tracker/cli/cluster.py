@@ -30,9 +30,9 @@ def cluster(
 ) -> None:
     """Compare the ranks of a run: who holds the job back, what waits for whom, which link is slow.
 
-    A rank is SLOW where its own time, a step without exposed communication, is 5 % above that of its peers in so many
-    steps that chance does it in 1 of 20 jobs at most. What the captures do not hold is listed, with the profiler option
-    that records it.
+    A rank is SLOW where its own time, a step without exposed communication, is 5 % above that of its peers, and by more
+    than chance does in 1 of 100 jobs. What the captures do not hold is listed, with the profiler option that records
+    it.
 
     \b
     Example:

@@ -1,40 +1,55 @@
 """Which of several equals are slower than the others: by how much, in how many steps, and how often chance does that.
 
-Under "none is special", any k of n equals are the k slowest in a step with probability 1 / C(n, k), independently from
-step to step: the number of these steps is binomial, and its tail, times the number of such groups, is q. Who is found
-is put aside, and the others are judged again; where no single one is found, groups of two up to half of them are tried
-with what the first test leaves of the 5 %, for equally slow ones hide each other.
+Each row is compared with the median of the others, step by step, as the logarithm of the quotient. Up to half of the
+rows can be slow together without hiding each other, for the median of the others is then still that of an innocent one;
+and no row is accused because another one is slow, for a slow one makes that median only longer.
+
+What chance does is measured in the table itself: how much the quotient of a row varies from step to step, and, with six
+rows or more, how much the rows differ from each other. Steps follow each other: what delays one often delays the next.
+So their number counts as if neighbours were correlated by 0.5, or by as much as they are. docs/cluster.md has a table
+of simulated jobs, made by scripts/simulate_slow_ranks.py.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from math import exp, lgamma, log
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from msgspec import Struct
 
+from tracker.detect.statistics import LEAST_VARIANCE, t_above
 from tracker.results import SLOW, SUSPECT
 
 if TYPE_CHECKING:
-    from tracker.columns import F64, I64
+    from tracker.columns import F64, I64, Flags
 
 SLOWER: Final = 1.05
 """Own time by the median of the peers from which on a rank can be accused; the gate of msprof-analyze, too."""
-ERRORS: Final = 0.05
+ERRORS: Final = 0.01
 """How often chance may accuse any rank of a job."""
 _MOSTLY: Final = 0.8
 """Share of the steps in which a suspect is the slowest."""
 FEWEST_STEPS: Final = 3
+_CORRELATION: Final = 0.5
+"""Of neighbouring steps, assumed where no more is measured: few steps cannot show that it is less."""
+_LARGEST_CORRELATION: Final = 0.95
+_FEWEST_ROWS_TO_COMPARE: Final = 6
+"""Of fewer rows it is not known how much innocent ones differ from each other."""
+_MOST_ROWS: Final = 6
+"""Rows that count for how well the variance is known."""
+_MAD: Final = 1.4826
+"""Median absolute deviation -> standard deviation of a normal distribution."""
+_CUT: Final = 3.0
+"""Standard deviations from which on a step counts as a pause: it says nothing of the usual noise of all rows."""
 
 
 class PeerVerdicts(Struct, frozen=True, eq=False):
     """Of each row of a table of own times (rows: equals, columns: steps). `ratio`: median over steps of its time by the
     median of the others that are not slow; `excess`: the same as a difference; `cost`: of those that are slow median
     over steps of the longest time less the longest of all that are not, of others of its own time less the next
-    longest; `slowest`: steps in which it, or its group, took longest; `q`: how often chance gives as many, nan with
-    too few steps; `verdict`: SLOW, SUSPECT or None. A table without two rows and a step says nothing: nan.
+    longest; `slowest`: steps in which it took longest, of slow ones longer than all that are not; `q`: how often chance
+    makes any row that much longer, nan with too few steps; `verdict`: SLOW, SUSPECT or None. A table without two rows
+    and a step says nothing: nan.
     """
 
     ratio: F64
@@ -53,16 +68,18 @@ def judge(own: F64, *, tables: int = 1) -> PeerVerdicts:
     if count < 2 or not steps:
         nothing = np.full(count, np.nan)
         return PeerVerdicts(nothing, nothing, nothing, np.zeros(count, dtype=np.int64), nothing, [None] * count)
-    slowest, q = _slowest(own), np.full(count, np.nan)
-    verdict: list[str | None] = [None] * count
+    q = np.full(count, np.nan)
+    is_slow = np.zeros(count, dtype=bool)
     if steps >= FEWEST_STEPS:
-        q = np.array([_q(1, count, int(number), steps, tables) for number in slowest])
-        for rows, number, chance in _found(own, tables):
-            for row in rows:
-                slowest[row], q[row], verdict[row] = number, chance, SLOW
-    is_slow = np.array([word == SLOW for word in verdict])
+        q = np.minimum(1.0, tables * count * _chance(own))
+        is_slow = (q <= ERRORS) & (_ratio(own, median_of_others(own)) >= SLOWER)
+        if 2 * is_slow.sum() > count:
+            # of more than half it cannot be said who is the exception
+            is_slow[:] = False
     others = _others(own, is_slow)
-    ratio = np.median(own / np.where(others > 0, others, np.nan), axis=1)
+    ratio = _ratio(own, others)
+    slowest = _slowest(own, is_slow)
+    verdict: list[str | None] = [SLOW if slow else None for slow in is_slow]
     for row in range(count):
         is_mostly = steps >= FEWEST_STEPS and slowest[row] >= _MOSTLY * steps
         if verdict[row] is None and ratio[row] >= SLOWER and is_mostly:
@@ -74,95 +91,85 @@ def judge(own: F64, *, tables: int = 1) -> PeerVerdicts:
     return PeerVerdicts(ratio, np.median(own - others, axis=1), np.median(ends - before, axis=1), slowest, q, verdict)
 
 
-def _found(own: F64, tables: int) -> list[tuple[list[int], int, float]]:
-    """Who is slow, one after the other or as a group: rows, in how many steps they took longest, and q."""
-    found: list[tuple[list[int], int, float]] = []
-    left = list(range(len(own)))
-    while len(left) > 1:
-        part = own[left]
-        others = median_of_others(part)
-        ratio = np.median(part / np.where(others > 0, others, np.nan), axis=1)
-        slowest = _slowest(part)
-        at = int(slowest.argmax())
-        chance = _q(1, len(left), int(slowest[at]), own.shape[1], tables)
-        if chance <= ERRORS and ratio[at] >= SLOWER:
-            found.append(([left[at]], int(slowest[at]), chance))
-            left.pop(at)
-            continue
-        group = _group(part, tables)
-        if group is None:
-            break
-        rows, number, chance = group
-        found.append(([left[row] for row in rows], number, chance))
-        left = [row for at, row in enumerate(left) if at not in rows]
-    # of more than half it cannot be said who is the exception
-    return found if 2 * len(left) >= len(own) else []
+def _ratio(own: F64, others: F64) -> F64:
+    """Return of each row the median over the steps of its time by that of the others; nan where those take none."""
+    ratio: F64 = np.median(own / np.where(others > 0, others, np.nan), axis=1)
+    return ratio
 
 
-def _group(own: F64, tables: int) -> tuple[list[int], int, float] | None:
-    """The two or more rows, up to half of all, that are the slowest together in so many steps that chance does not."""
+def _chance(own: F64) -> F64:
+    """Return of each row how often chance makes it so much longer than the others; 1 where any time is not above 0.
+
+    Student's t of the mean over the steps of ln(own / others). Its variance is that of a row, half its own and half
+    that of all rows, times 1 + 2 sum (1 - k / steps) rho^k for steps that are correlated by rho^k at a distance of k
+    (Priestley, Spectral Analysis and Time Series, 5.3.2). A variance of correlated steps is worth
+    (1 - rho^2) / (1 + rho^2) of the degrees of freedom of independent ones (Bayley and Hammersley, 1946).
+    """
     count, steps = own.shape
-    most = count // 2
-    if most < 2:
-        return None
-    middle = np.median(own, axis=0)
-    order = np.argsort(-np.median(own / np.where(middle > 0, middle, np.nan), axis=1), kind="stable")
-    ordered = own[order]
-    least_of_first = np.minimum.accumulate(ordered, axis=0)[1:most]
-    most_of_others = np.maximum.accumulate(ordered[::-1], axis=0)[::-1][2 : most + 1]
-    numbers = (least_of_first > most_of_others).sum(axis=1)
-    chances = [_q(at + 2, count, int(number), steps, tables) for at, number in enumerate(numbers)]
-    best = int(np.argmin(chances))
-    size = best + 2
-    others = np.median(ordered[size:], axis=0)
-    ratios = np.median(ordered[:size] / np.where(others > 0, others, np.nan), axis=1)
-    least = bisect_left(range(steps + 1), True, key=lambda number: _q(1, count, number, steps, tables) <= ERRORS)
-    used = _q(1, count, least, steps, tables) if least <= steps else 0.0
-    is_often = numbers[best] * 2 > steps and chances[best] <= (ERRORS - used) / (most - 1)
-    if not is_often or not (ratios >= SLOWER).all():
-        return None
-    return order[:size].tolist(), int(numbers[best]), chances[best]
+    if not (own > 0).all():
+        return np.ones(count)
+    longer = np.log(own) - np.log(median_of_others(own))
+    mean = longer.mean(axis=1)
+    noise = longer - mean[:, None]
+    correlation = _correlation(noise)
+    distance = np.arange(1, steps)
+    factor = 1 + 2 * float(((1 - distance / steps) * correlation**distance).sum())
+    of_all = _usual_squares(longer - np.median(longer, axis=1)[:, None]) / (count * (steps - 1))
+    of_row = (noise**2).sum(axis=1) / (steps - 1)
+    # the mean follows correlated steps, so that they vary less around it than they do from run to run
+    variance = (of_row + of_all) / 2 * (steps - 1) / (steps - factor)
+    variance = np.maximum(variance, LEAST_VARIANCE) * factor / steps
+    if count >= _FEWEST_ROWS_TO_COMPARE:
+        variance = np.maximum(variance, _variance_between(np.median(longer, axis=1)))
+    # the half that is a row's own is no better known among more rows
+    rows = min(count, _MOST_ROWS) - 1
+    freedom = rows * (steps - 1) * (1 - _CORRELATION**2) / (1 + _CORRELATION**2)
+    chance: F64 = t_above(mean / np.sqrt(variance), np.full(count, freedom))
+    return chance
 
 
-def _slowest(own: F64) -> I64:
-    """In how many steps each row alone took longest."""
+def _usual_squares(noise: F64) -> float:
+    """Return the sum of the squares of `noise`, in which a pause counts as the longest usual delay."""
+    usual = _CUT * _MAD * float(np.median(np.abs(noise)))
+    return _sum(np.clip(noise, -usual, usual) ** 2 if usual else noise**2)
+
+
+def _correlation(noise: F64) -> float:
+    """Return the correlation of neighbouring steps to reckon with."""
+    squares = _sum(noise**2)
+    measured = _sum(noise[:, 1:] * noise[:, :-1]) / squares if squares else 0.0
+    return min(max(_CORRELATION, measured), _LARGEST_CORRELATION)
+
+
+def _variance_between(middle: F64) -> float:
+    """Return how much innocent rows differ from each other: by the lower half, in which no row is slow."""
+    lower = np.sort(middle)[: (len(middle) + 1) // 2]
+    return float(_MAD * (lower[-1] - np.median(lower))) ** 2
+
+
+def _sum(values: F64) -> float:
+    """Return the sum of all values, the same for each order of the rows."""
+    return float(np.sort(values, axis=None).sum())
+
+
+def _slowest(own: F64, is_slow: Flags) -> I64:
+    """Return in how many steps each row alone took longest, of slow ones longer than all that are not."""
     ordered = np.sort(own, axis=0)
-    found: I64 = ((own == ordered[-1]) & (ordered[-1] > ordered[-2])).sum(axis=1)
-    return found
+    slowest: I64 = ((own == ordered[-1]) & (ordered[-1] > ordered[-2])).sum(axis=1)
+    if is_slow.any():
+        longer: I64 = (own > own[~is_slow].max(axis=0)).sum(axis=1)
+        slowest = np.where(is_slow, longer, slowest)
+    return slowest
 
 
-def _others(own: F64, is_slow: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> F64:
-    """Of each row the median of the others that are not slow; of one alone that of the slow ones."""
+def _others(own: F64, is_slow: Flags) -> F64:
+    """Return of each row the median of the others that are not slow; of one alone that of the slow ones."""
     if not is_slow.any():
         return median_of_others(own)
     good = own[~is_slow]
-    found = np.broadcast_to(np.median(good, axis=0), own.shape).copy()
-    found[~is_slow] = median_of_others(good) if len(good) > 1 else np.median(own[is_slow], axis=0)
-    return found
-
-
-def _q(size: int, count: int, at_least: int, steps: int, tables: int) -> float:
-    """C(count, size) x P(X >= at_least) of X ~ Bin(steps, 1 / C(count, size)), for each of the tables; at most 1.
-
-    >>> round(_q(1, 2, 6, 6, 1), 3), round(_q(1, 4, 5, 5, 1), 3), round(_q(2, 8, 3, 3, 1), 3), _q(1, 4, 0, 5, 1)
-    (0.031, 0.004, 0.001, 1.0)
-    """
-    if not at_least:
-        return 1.0
-    groups = _log_choose(count, size)
-    other = log(-np.expm1(-groups)) if groups else -np.inf
-    whole = 0.0
-    for number in range(at_least, steps + 1):
-        rest = (steps - number) * other if number < steps else 0.0
-        part = exp(min(_log_choose(steps, number) - (number - 1) * groups + rest, 50.0))
-        whole += part
-        if part < whole * 1e-12:  # the others are smaller still
-            break
-    return min(1.0, tables * whole)
-
-
-def _log_choose(count: int, size: int) -> float:
-    return lgamma(count + 1) - lgamma(size + 1) - lgamma(count - size + 1)
+    others = np.broadcast_to(np.median(good, axis=0), own.shape).copy()
+    others[~is_slow] = median_of_others(good) if len(good) > 1 else np.median(own[is_slow], axis=0)
+    return others
 
 
 def median_of_others(own: F64) -> F64:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from msgspec import Struct
 
-from tracker.detect.peers import FEWEST_STEPS, PeerVerdicts, judge
+from tracker.detect.peers import FEWEST_STEPS, SLOWER, PeerVerdicts, judge
 from tracker.detect.step_order import Numbers
 from tracker.results import SLOW
 
@@ -20,6 +20,10 @@ TIMES: Final = ("rank", "step", "duration_ns", "whole_ns", "exposed_communicatio
 """What is read of each step."""
 _UNEVEN: Final = 1.10
 """Largest own time of a stage by its median from which on the work moves around between the ranks."""
+_MOVED: Final = 0.01
+"""Share of the calls of a step that differ between ranks, from which on their work does."""
+_ALIKE: Final = 0.5
+"""How much the least slow rank of a slow host is slower than ranks elsewhere, at least, by the slowest of its host."""
 Row = dict[str, Any]
 
 
@@ -46,7 +50,7 @@ class Stage(Struct, frozen=True, eq=False):
 
     @property
     def is_uneven(self) -> bool:
-        """Whether the work moves around while no rank is slow."""
+        """Whether now one rank and now another takes longer while none is slow: by uneven work, or by noise."""
         spread = self.spread
         return (
             spread is not None and spread >= _UNEVEN
@@ -87,8 +91,34 @@ def stages_of(
     return stages
 
 
+def moves_work(stage: Stage, calls: Iterable[tuple[int, int, str, str, int]]) -> bool | None:
+    """Return whether the ranks of a stage do different work in the same step: 1 % of their calls or more, in the median
+    of the steps, have another name or other shapes. None where nothing says it: without shapes equal calls may be of
+    tensors of any size. `calls`: rank, step, name, shapes and number of the calls of one piece of work.
+    """
+    of_step: dict[int, dict[int, dict[tuple[str, str], int]]] = {}
+    for rank, step, name, shapes, count in calls:
+        own = of_step.setdefault(step, {}).setdefault(rank, {})
+        own[name, shapes] = own.get((name, shapes), 0) + (count or 0)
+    whole = [of_step[step] for step in stage.steps if set(of_step.get(step, ())) >= set(stage.ranks)]
+    shares = [_share_of_others([ranks[rank] for rank in stage.ranks]) for ranks in whole]
+    if not shares:
+        return None
+    has_shapes = any(shapes for ranks in whole for own in ranks.values() for _, shapes in own)
+    is_moving = float(np.median(shares)) >= _MOVED
+    return is_moving if is_moving or has_shapes else None
+
+
+def _share_of_others(ranks: Sequence[Mapping[tuple[str, str], int]]) -> float:
+    """Return the share of the calls of a step that not all ranks make."""
+    common = sum(min(own.get(key, 0) for own in ranks) for key in ranks[0])
+    most = max(sum(own.values()) for own in ranks)
+    return 1 - common / most if most else 0.0
+
+
 def host_rows(hosts: Mapping[int, str], stages: Sequence[Stage]) -> list[Row]:
-    """Hosts judged as ranks are, by the median of their ranks, each by the median of its stage; none with one host.
+    """Judge hosts as ranks are, by the median of their ranks, each by the median of its stage; none with one host. A
+    host is slow only where its ranks are alike: of one slow rank among others its host is not to blame.
     `hosts`: of each rank that names one.
     """
     names = sorted({hosts[rank] for stage in stages for rank in stage.ranks if rank in hosts})
@@ -96,15 +126,20 @@ def host_rows(hosts: Mapping[int, str], stages: Sequence[Stage]) -> list[Row]:
     if len(names) < 2 or not steps:
         return []
     parts: dict[str, list[F64]] = {}
+    ratios: dict[str, list[float]] = {}
     for stage in stages:
-        chosen = [stage.steps.index(step) for step in steps]
-        middle = np.median(stage.own[:, chosen], axis=0)
-        if not (middle > 0).all():
+        own = stage.own[:, [stage.steps.index(step) for step in steps]]
+        middle = np.median(own, axis=0)
+        if not (middle > 0).all() or len(stage.ranks) < 2:
             continue
-        relative = stage.own[:, chosen] / middle
         for at, rank in enumerate(stage.ranks):
-            if rank in hosts and len(stage.ranks) > 1:
-                parts.setdefault(hosts[rank], []).append(relative[at])
+            if rank not in hosts:
+                continue
+            parts.setdefault(hosts[rank], []).append(own[at] / middle)
+            elsewhere = [hosts.get(peer) != hosts[rank] for peer in stage.ranks]
+            if any(elsewhere):
+                ratio = float(np.median(own[at] / np.median(own[elsewhere], axis=0)))
+                ratios.setdefault(hosts[rank], []).append(ratio)
     names = sorted(parts)
     if len(names) < 2:
         return []
@@ -113,10 +148,16 @@ def host_rows(hosts: Mapping[int, str], stages: Sequence[Stage]) -> list[Row]:
         {
             "host": name, "ranks": len(parts[name]), "own_ratio": known(judged.ratio[at]),
             "steps": len(steps), "slowest_steps": int(judged.slowest[at]), "q": known(judged.q[at]),
-            "verdict": judged.verdict[at],
+            "verdict": judged.verdict[at] if _are_alike(ratios.get(name, [])) else None,
         }
         for at, name in enumerate(names)
     ]  # fmt: skip
+
+
+def _are_alike(ratios: Sequence[float]) -> bool:
+    """Return whether all ranks of a host are slower than those elsewhere, none less than half as much as another."""
+    least, most = min(ratios, default=0.0), max(ratios, default=0.0)
+    return least >= SLOWER and least - 1 >= _ALIKE * (most - 1)
 
 
 def known(value: Any) -> float | None:

@@ -243,13 +243,16 @@ class CollectiveTimes(EventColumns, frozen=True):
 
 
 class CollectiveTasks(EventColumns, frozen=True):
-    """The tasks of a collective call (`Notify_Wait`, `Memcpy`, `Reduce_Inline`, ...) on their plane."""
+    """The tasks of a collective call (`Notify_Wait`, `Memcpy`, `Reduce_Inline`, ...) on their plane. `peer`: the rank
+    at the other end, a global one where the members of the group are known, else the rank in the group; -1 for none.
+    """
 
     collective: I32
     name: I32
     plane: I32
     start_ns: I64
     end_ns: I64
+    peer: I64
 
 
 class CollectiveLinks(EventColumns, frozen=True):

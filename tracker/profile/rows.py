@@ -106,6 +106,11 @@ ROW_COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
         "communication": "int", "name": "text", "plane": "text", "calls": "int",
         "total_ns": "ns", "min_ns": "ns", "max_ns": "ns",
     },
+    # how long the calls of the row of "communication" waited for one rank; is_global: 1 for a global rank, 0 for one
+    # of the group
+    "communication_wait": {
+        "communication": "int", "peer": "int", "is_global": "int", "calls": "int", "total_ns": "ns", "max_ns": "ns",
+    },
     "communication_link": {
         "communication": "int", "transport": "text", "source": "int", "target": "int", "packet_bytes": "int",
         "calls": "int", "packets": "int", "bytes": "bytes", "transit_ns": "ns", "large_packet_ratio": "float",

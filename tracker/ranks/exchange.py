@@ -42,36 +42,52 @@ the same on all ranks: of a gather or scatter, profilers record a part or the wh
 def role_rows(side: Loaded, steps: Mapping[int, int]) -> list[Row]:
     """Communication of each rank by the role of its groups, per step; `steps`: of each rank, 0 for none."""
     found: dict[tuple[str, int], Row] = {}
-    columns = ("group_role", "rank", "kind", "calls", "total_ns", "exposed_ns", "wait_ns", "exposed_wait_ns")
-    for role, rank, kind, calls, total, exposed, wait, bare in side.ask(queries.communication, by=("rank",)).rows(
-        *columns
-    ):
+    columns = ("group_role", "rank", "calls", "total_ns", "exposed_ns", "wait_ns")
+    for role, rank, calls, total, exposed, wait in side.ask(queries.communication, by=("rank",)).rows(*columns):
         row = found.setdefault(
             (role or "", rank),
-            {"role": role or "unknown", "rank": rank, "calls": 0, "total_ns": 0, "exposed_ns": 0, "wait_ns": 0,
-             "bubble_ns": 0},
-        )  # fmt: skip
+            {"role": role or "unknown", "rank": rank, "calls": 0, "total_ns": 0, "exposed_ns": 0, "wait_ns": 0},
+        )
         more = {"calls": calls, "total_ns": total, "exposed_ns": exposed, "wait_ns": wait}
-        is_bubble = (role or "") == PIPELINE and kind in _TWO_SIDED
-        more["bubble_ns"] = (wait if bare is None else bare) if is_bubble else 0
         for name, value in more.items():
             row[name] = None if value is None or row[name] is None else row[name] + value
     for (_, rank), row in found.items():
-        for name in ("calls", "total_ns", "exposed_ns", "wait_ns", "bubble_ns"):
+        for name in ("calls", "total_ns", "exposed_ns", "wait_ns"):
             row[name] = row[name] / steps[rank] if row[name] is not None and steps.get(rank) else None
         known = row["total_ns"] and row["exposed_ns"] is not None
         row["exposed_share"] = row["exposed_ns"] / row["total_ns"] if known else None
     return sorted(found.values(), key=lambda row: (row["role"], row["rank"]))
 
 
-def of_ranks(roles: Sequence[Row]) -> dict[int, Row]:
-    """Of each rank per step the waiting for others, and that for other stages, where all roles know it."""
+def waits_of_ranks(side: Loaded) -> dict[int, Row]:
+    """Return of each rank with steps its waiting for others, and that for other stages: medians over its steps, None
+    where a call of any step does not know it. A rank without calls waits for nobody, and has no bubble.
+    """
+    counts: dict[int, dict[int, int]] = {}
+    for rank, step, count in side.steps.rows("rank", "step", "steps"):
+        counts.setdefault(rank, {})[step] = count
+    names = ("wait_ns", "bubble_ns")
+    sums: dict[int, dict[str, dict[int, float | None]]] = {}
+    with_pipeline: set[int] = set()
+    columns = ("rank", "step", "group_role", "kind", "wait_ns", "exposed_wait_ns")
+    for rank, step, role, kind, wait, bare in side.ask(queries.communication, by=("rank", "step")).rows(*columns):
+        if step not in counts.get(rank, {}):
+            continue
+        own = sums.setdefault(rank, {name: dict.fromkeys(counts[rank], 0.0) for name in names})
+        is_bubble = role == PIPELINE and kind in _TWO_SIDED
+        if role == PIPELINE:
+            with_pipeline.add(rank)
+        values = {"wait_ns": wait, "bubble_ns": (wait if bare is None else bare) if is_bubble else 0}
+        for name, value in values.items():
+            before = own[name][step]
+            own[name][step] = None if value is None or before is None else before + value / counts[rank][step]
     found: dict[int, Row] = {}
-    for row in roles:
-        own = found.setdefault(row["rank"], {"wait_ns": 0.0, "bubble_ns": None})
-        own["wait_ns"] = None if row["wait_ns"] is None or own["wait_ns"] is None else own["wait_ns"] + row["wait_ns"]
-        if row["role"] == PIPELINE:
-            own["bubble_ns"] = row["bubble_ns"]
+    for rank, own in sums.items():
+        known = {name: [value for value in own[name].values() if value is not None] for name in names}
+        row: Row = {
+            name: float(np.median(known[name])) if len(known[name]) == len(own[name]) else None for name in names
+        }
+        found[rank] = row if rank in with_pipeline else row | {"bubble_ns": None}
     return found
 
 

@@ -15,8 +15,8 @@ from tracker.detect.peers import FEWEST_STEPS
 from tracker.detect.stages import TIMES, Stage, host_rows, stages_of
 from tracker.detect.step_order import Numbers
 from tracker.errors import UsageError
-from tracker.ranks import exchange, missing, own_time
-from tracker.ranks.work import Work, operator_rows
+from tracker.ranks import exchange, missing, own_time, waiting
+from tracker.ranks.work import Work, moves_work_in, operator_rows
 from tracker.regressions.step_order import numbers_by_order
 from tracker.results import CLUSTER_COLUMNS, SLOW, SUSPECT, UNEVEN, Cluster, ClusterOptions, ShowOptions
 from tracker.store import queries
@@ -104,10 +104,11 @@ def _cluster(side: Loaded, reference: str, options: ClusterOptions) -> Cluster:
     roles = exchange.role_rows(side, steps)
     calls = exchange.calls_of(side)
     longest, late = exchange.call_rows(calls)
-    rows = own_time.rank_rows(side, stages, work, exchange.of_ranks(roles))
+    rows = own_time.rank_rows(side, stages, work, exchange.waits_of_ranks(side))
     has_clock = bool(calls.matched) and not calls.without_clock
     for row in rows:
         row["late_calls"] = late.get(row["rank"], 0) if has_clock else None
+    moves = moves_work_in(side, stages)
     pipeline = own_time.pipeline_row(stages, microbatches, source)
     tables = {
         "ranks": sorted(rows, key=lambda row: (row.get("verdict") is None, -(row.get("own_ratio") or 0), row["rank"])),
@@ -116,9 +117,10 @@ def _cluster(side: Loaded, reference: str, options: ClusterOptions) -> Cluster:
             host_rows({rank: host for rank, host in side.captures.rows("rank", "host") if host}, stages),
             key=lambda row: (row["verdict"] is None, -(row["own_ratio"] or 0.0), row["host"]),
         ),
-        "stages": own_time.stage_rows(stages, rows, microbatches),
+        "stages": own_time.stage_rows(stages, rows, microbatches, moves),
         "pipeline": [pipeline] if pipeline else [],
         "roles": roles,
+        "peers": waiting.peer_rows(side, calls, steps),
         "groups": exchange.group_rows(calls, [*steps]),
         "calls": longest,
         "links": exchange.link_rows(side),
@@ -130,7 +132,7 @@ def _cluster(side: Loaded, reference: str, options: ClusterOptions) -> Cluster:
     place = {row["rank"]: at for at, row in enumerate(tables["ranks"])}
     tables["steps"].sort(key=lambda row: (place[row["rank"]], row["step"]))
     is_chosen = bool(options.ranks) or options.stage is not None
-    answer, verdict, remarks = _answer(tables, stages, is_chosen=is_chosen)
+    answer, verdict, remarks = _answer(tables, stages, moves, is_chosen=is_chosen)
     record = side.runs.records()[0]
     run = {"reference": reference, "captured": len(steps), **record}
     return Cluster(
@@ -172,14 +174,20 @@ def _microbatches(facts: Mapping[str, str], options: ClusterOptions) -> tuple[in
 
 
 def _answer(
-    tables: Mapping[str, list[Row]], stages: Sequence[Stage], *, is_chosen: bool
+    tables: Mapping[str, list[Row]],
+    stages: Sequence[Stage],
+    moves: Mapping[int | None, bool | None],
+    *,
+    is_chosen: bool,
 ) -> tuple[str, str, tuple[str, ...]]:
-    """The sentence that says who holds the job back, its verdict, and what limits it. `is_chosen`: other ranks are
-    captured, and were left out.
+    """The sentence that says who holds the job back, its verdict, and what limits it. `moves`: of uneven stages whether
+    their work is; `is_chosen`: other ranks are captured, and were left out.
     """
     rows = tables["ranks"]
+    absent = waiting.absent_culprit(tables["peers"], {row["rank"]: row.get("step_ns") for row in rows})
     if len(rows) < 2:
-        return f"one rank is {'chosen' if is_chosen else 'captured'}: there is no other to compare it with", "", ()
+        alone = f"one rank is {'chosen' if is_chosen else 'captured'}: there is no other to compare it with"
+        return alone, "", (f"{absent[:1].upper()}{absent[1:]}.",) if absent else ()
     slow, suspects = ([row for row in rows if row.get("verdict") == word] for word in (SLOW, SUSPECT))
     host = next((row for row in tables["hosts"] if row["verdict"] == SLOW), None)
     links = [_link(row) for row in tables["links"] if row.get("verdict") == SLOW]
@@ -203,15 +211,16 @@ def _answer(
         verb = ("hold" if len(group) > 1 else "holds") if slow else "may hold"
         text = f"{names}{where} {verb} the job back by {format_ns(first['cost_ns'])} a step{cause}"
         more = ["Record more steps to be sure."] if not slow else []
+        more += waiting.remarks_on(tables["peers"], [row["rank"] for row in group])
         more += [f"Slow as well: rank {row['rank']}." for row in slow if row not in group][:2]
         return text, SLOW if slow else SUSPECT, (_sure(first, len(own.steps)), *more, *others)
+    if absent:
+        return absent, "", others
     if links:
         return links[0], SLOW, tuple(f"{link[:1].upper()}{link[1:]}." for link in links[1:3])
     uneven = [stage for stage in stages if stage.is_uneven]
     if uneven:
-        spread = max(stage.spread or 0.0 for stage in uneven)
-        text = f"no rank is slow, and the work is uneven: the slowest of a step takes x{spread:.2f} the median rank"
-        return text, UNEVEN, ("From step to step it is another rank.",)
+        return _answer_of_uneven(uneven, moves)
     known = [stage for stage in stages if len(stage.ranks) > 1]
     if not known:
         return "no rank can be compared with another", "", ()
@@ -222,6 +231,25 @@ def _answer(
         few = f"{counted(steps, 'step')} {'is' if steps == 1 else 'are'} too few to call a rank slow"
         return f"{few}: record {FEWEST_STEPS} or more", "", ()
     return "no rank holds the others back", "", ()
+
+
+def _answer_of_uneven(
+    uneven: Sequence[Stage], moves: Mapping[int | None, bool | None]
+) -> tuple[str, str, tuple[str, ...]]:
+    """Return the sentence about stages in which now one rank and now another takes longer, the verdict, and its reason:
+    uneven work, or noise where the calls of each step are the same on all ranks.
+    """
+    moving = [stage for stage in uneven if moves[stage.number]]
+    unknown = [stage for stage in uneven if moves[stage.number] is None]
+    spread = max(stage.spread or 0.0 for stage in moving or unknown or uneven)
+    much = f"the slowest of a step takes x{spread:.2f} the median rank"
+    if moving:
+        return f"no rank is slow, and the work is uneven: {much}", UNEVEN, ("From step to step it is another rank.",)
+    if unknown:
+        why = "Whether their work differs is not known: the captures name no shapes. Record them: record_shapes=True."
+        return f"no rank is slow, and {much}, now one and now another", "", (why,)
+    equal = "All ranks make the same calls with the same shapes in each step: it is noise, no work moves."
+    return f"no rank is slow: {much}, now one and now another", "", (equal,)
 
 
 def _link(row: Mapping[str, Any]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from tracker.detect.peers import FEWEST_STEPS
+from tracker.ranks.waiting import TASKS
 from tracker.units import counted, format_numbers
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def _sentences(
             f"Who came last: the captures of rank {format_numbers(sorted(calls.without_clock))} name no date, so that "
             "the ranks have no common clock. Record traces with baseTimeNanoseconds or epoch timestamps."
         )
-    yield from _groups(calls)
+    yield from _groups(calls, is_waiting_known=any(row["told_by"] == TASKS for row in tables["peers"]))
     if len(stages) < 2 and any(row["role"] == "pp" for row in tables["roles"]):
         yield "Stages: nothing says which rank is in which stage; all ranks are compared with each other."
     if len(stages) > 1 and not any(row["microbatches"] for row in tables["pipeline"]):
@@ -98,8 +99,10 @@ def _of_several(
         yield "Slow hosts: the captures name no hosts. Keep the names of folders as the profiler writes them."
 
 
-def _groups(calls: RunCalls) -> Iterator[str]:
-    """Groups of which not all members are captured, and calls that have no partner."""
+def _groups(calls: RunCalls, *, is_waiting_known: bool) -> Iterator[str]:
+    """Yield groups of which not all members are captured, and calls that have no partner. `is_waiting_known`: by the
+    tasks of collectives.
+    """
     captured = set(calls.calls)
     partly = [
         f"{group.role or 'group'} {format_numbers(group.ranks)}: {len(captured & {*group.ranks})} of {len(group.ranks)}"
@@ -108,7 +111,8 @@ def _groups(calls: RunCalls) -> Iterator[str]:
     ]
     if partly:
         more = f" and {counted(len(partly) - _NAMED, 'more group')}" if len(partly) > _NAMED else ""
-        yield f"Waiting and transit of groups that are not captured whole ({'; '.join(partly[:_NAMED])}{more})."
+        what = "Transit by all ranks" if is_waiting_known else "Waiting and transit"
+        yield f"{what} of groups that are not captured whole ({'; '.join(partly[:_NAMED])}{more})."
     nameless = any((own.group < 0).any() for own in calls.calls.values() if len(own))
     if nameless and sum(len(group.ranks) != 1 for group in calls.groups.values()) > 1:
         yield "Waiting in calls that name no process group, where the run has several."

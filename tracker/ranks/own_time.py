@@ -109,8 +109,12 @@ def step_rows(stages: Iterable[Stage]) -> list[Row]:
     return rows
 
 
-def stage_rows(stages: Sequence[Stage], ranks: Sequence[Row], microbatches: int | None) -> list[Row]:
-    """A row per stage: medians over its ranks, and who takes longest."""
+def stage_rows(
+    stages: Sequence[Stage], ranks: Sequence[Row], microbatches: int | None, moves: Mapping[int | None, bool | None]
+) -> list[Row]:
+    """Return a row per stage: medians over its ranks, and who takes longest. `moves`: of uneven stages, by number,
+    whether their work is, None where that is not known.
+    """
     rows = []
     for stage in stages:
         own = [row for row in ranks if row["rank"] in stage.ranks]
@@ -120,7 +124,7 @@ def stage_rows(stages: Sequence[Stage], ranks: Sequence[Row], microbatches: int 
             stated = [one[name] for one in own if one.get(name) is not None]
             row[name] = float(np.median(stated)) if stated else None
         row |= {"own_max_ns": longest["own_ns"], "own_max_rank": longest["rank"]}
-        row["verdict"] = UNEVEN if stage.is_uneven else None
+        row["verdict"] = UNEVEN if moves.get(stage.number) else None
         if row["bubble_ns"] is not None and row["step_ns"]:
             row["bubble_share"] = row["bubble_ns"] / row["step_ns"]
         row["tau_ns"] = longest["own_ns"] / microbatches if microbatches and longest["own_ns"] else None

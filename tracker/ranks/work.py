@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tracker.compare.keys import among
+from tracker.detect.stages import Stage, moves_work
 from tracker.profile import NOT_LISTED, NOT_LISTED_COLLECTIVES
 from tracker.store import queries
 
@@ -103,6 +104,15 @@ class Work:
             self._keys = sorted(set.intersection(*map(set, tables)))
             self._shortest = {key: min(own[key][1] / own[key][0] for own in tables) for key in self._keys}
         return self._keys
+
+
+def moves_work_in(side: Loaded, stages: Sequence[Stage]) -> dict[int | None, bool | None]:
+    """Return of each stage that is uneven, by its number, whether its ranks do different work in the same step."""
+    moves: dict[int | None, bool | None] = {}
+    for stage in stages:
+        if stage.is_uneven:
+            moves[stage.number] = moves_work(stage, queries.calls_of_steps(side.store, side.run_ids, stage.ranks))
+    return moves
 
 
 def _on_device(kernels: Columns) -> Iterator[tuple[Any, ...]]:

@@ -37,8 +37,8 @@ _SORTED_BY: Final = {
 
 _NUMBERED: Final = frozenset(
     {
-        "api", "communication", "communication_link", "communication_task", "counter", "idle", "memory_block",
-        "memory_curve", "memory_peak", "queue",
+        "api", "communication", "communication_link", "communication_task", "communication_wait", "counter", "idle",
+        "memory_block", "memory_curve", "memory_peak", "queue",
     }
 )  # fmt: skip
 _WITH_STACKS: Final = tuple(table for table, columns in ROW_COLUMNS.items() if "call_stack" in columns)

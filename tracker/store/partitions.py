@@ -27,6 +27,7 @@ DETAIL_TABLES: Final = (
     "collective_call",
     "idle",
     "queue",
+    "communication_wait",
 )
 """In the order in which an ingest writes them."""
 

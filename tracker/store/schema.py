@@ -20,7 +20,7 @@ from tracker.errors import FIRST_INGEST, HOW_TO_INSTALL, NewerStoreError, StoreE
 if TYPE_CHECKING:
     from alembic.config import Config
 
-SCHEMA_HEAD: Final = "0004"
+SCHEMA_HEAD: Final = "0005"
 """The newest migration, as its file is numbered."""
 
 ADVISORY_LOCK: Final = 0x7472_6163_6B65_72  # "tracker"

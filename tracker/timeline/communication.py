@@ -25,7 +25,7 @@ from tracker.timeline.joined import Joined, Work
 from tracker.timeline.members import groups_of
 from tracker.timeline.names import canonical_name
 from tracker.timeline.steps import steps_at
-from tracker.timeline.wait_tasks import waits_of
+from tracker.timeline.wait_tasks import wait_table, waits_of
 
 # element types as NCCL writes them into kernel names, C++ before 2.18 and short since
 _TYPES = {
@@ -96,8 +96,8 @@ def call_of_kernel_name(name: str) -> Call:
 
 
 def communication_tables(joined: Joined) -> dict[str, Table]:
-    """Tables `communication`, `communication_task` and `communication_link`; `collective_calls` and `groups` (see
-    `Rows`), with the times of calls on the source's clock.
+    """Tables `communication`, `communication_task`, `communication_wait` and `communication_link`; `collective_calls`
+    and `groups` (see `Rows`), with the times of calls on the source's clock.
     """
     tasks = _host_tasks(joined)
     if joined.on_device:
@@ -147,6 +147,7 @@ def communication_tables(joined: Joined) -> dict[str, Table]:
     return {
         "communication": communication,
         "communication_task": task_table(joined.events, row_of_collective, kernels),
+        "communication_wait": wait_table(joined.events, row_of_collective, waits),
         "communication_link": link_table(joined.events, row_of_collective),
         "collective_calls": _in_order(collective_calls),
         "groups": groups,

@@ -29,7 +29,7 @@ def _exposed(evidence: Evidence) -> Iterator[Claim]:
         if exposed < _EXPOSED * evidence.step_ns or (wait or 0.0) >= exposed / 2:
             continue
         numbers = [Number("exposed", exposed), Number("calls", row["calls"], "count")]
-        unknown = Number("waiting for other ranks", "not known, not all ranks of the groups are captured", "text")
+        unknown = Number("waiting for other ranks", evidence.why_waiting_is_unknown(role), "text")
         numbers.append(unknown if wait is None else Number("of it waiting for other ranks", wait))
         small = _small_share(evidence, role, rank)
         numbers += [Number("of the bytes in small transfers", small, "share")] if small else []
@@ -65,8 +65,9 @@ def _waiting(evidence: Evidence) -> Iterator[Claim]:
     found = [(wait, exposed, -rank) for rank, (exposed, wait) in sums.items() if wait >= exposed / 2]
     wait, exposed, rank = max(found, default=(0.0, 0.0, 0))
     if exposed and exposed >= _EXPOSED * evidence.step_ns:
-        numbers = (Number("exposed", exposed), Number("of it waiting for other ranks", wait))
-        yield Claim(resource="none", rank=-rank, numbers=numbers)
+        numbers = [Number("exposed", exposed), Number("of it waiting for other ranks", wait)]
+        numbers += evidence.waited_for(-rank)
+        yield Claim(resource="none", rank=-rank, numbers=tuple(numbers))
 
 
 def _small_calls(evidence: Evidence) -> Iterator[Claim]:

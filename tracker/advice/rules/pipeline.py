@@ -62,7 +62,7 @@ def _bubble(evidence: Evidence) -> Iterator[Claim]:
 
 def _uneven(evidence: Evidence) -> Iterator[Claim]:
     for stage in evidence.stages:
-        if stage.is_uneven:
+        if stage.is_uneven and evidence.moves_work(stage):
             over = float(np.median(stage.own.max(axis=0) - stage.own.mean(axis=0)))
             yield Claim(
                 resource="rank", ns=over,

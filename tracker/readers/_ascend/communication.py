@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracker.errors import SourceError
-from tracker.profile import I64, MISSING, CollectiveLinks, CollectiveTimes, Source, Strings
+from tracker.profile import I32, I64, MISSING, CollectiveLinks, CollectiveTimes, Source, Strings
 from tracker.readers._ascend.json_files import read_object
 from tracker.readers._ascend.metadata import Metadata
 from tracker.readers._collectives import kind_of
@@ -26,6 +26,7 @@ from tracker.units import NS_PER_MS, NS_PER_US
 _INDEX: Final = re.compile(r"(?:hcom_)?[a-zA-Z]+_{1,2}\d{3}_(\d{1,9})(?:_\d+)?", re.ASCII)
 TOTAL: Final = "Total Op Info"
 _BYTES_PER_MB: Final = 1_000_000
+_NO_RANK: Final = 0xFFFFFFFF
 _STEP: Final = re.compile(r"step(\d{1,18})")
 _NAME: Final = re.compile(r"(?:hcom_)?(?P<kind>[a-zA-Z]+?)_{1,2}(?:(?P<digits>\d{3})_)?\d+", re.ASCII)
 _TIMES: Final = ("Elapse Time(ms)", "Transit Time(ms)", "Wait Time(ms)", "Synchronization Time(ms)", "Idle Time(ms)")
@@ -122,6 +123,25 @@ def global_link(link: Link, group: str, metadata: Metadata) -> Link:
         return link
     known = metadata.group(group)
     return replace(link, source=known.global_rank(link.source), target=known.global_rank(link.target))
+
+
+def other_ends(source: I64, target: I64) -> I64:
+    """Return the rank in the group at the other end of each task, -1 where it is none: HCCL writes 2^32 - 1, or the
+    rank itself.
+    """
+    is_other = (target >= 0) & (target != _NO_RANK) & (target != source)
+    ends: I64 = np.where(is_other, target, -1).astype(np.int64)
+    return ends
+
+
+def global_peers(peer: I64, call: I32, groups: Sequence[str], metadata: Metadata) -> I64:
+    """Return the global rank of each peer, by the members of the group of its call; the rank in the group where these
+    are not known. `groups`: the name of the group of each call.
+    """
+    members = [metadata.group(group) for group in groups]
+    distinct, place = np.unique(np.stack((call.astype(np.int64), peer)), axis=1, return_inverse=True)
+    ranks = [members[index].global_rank(local) for index, local in distinct.T.tolist()]
+    return np.array(ranks, dtype=np.int64)[place.reshape(-1)]
 
 
 def _steps(value: Mapping[str, Any]) -> Iterator[tuple[int | None, Mapping[str, Any]]]:

@@ -7,9 +7,10 @@ from typing import Final
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tracker.profile import I32, I64, MISSING, Collectives, CollectiveTasks
-from tracker.readers._ascend.communication import Link, global_link, index_in_name
+from tracker.readers._ascend.communication import Link, global_link, global_peers, index_in_name, other_ends
 from tracker.readers._ascend.metadata import Metadata
 from tracker.readers._ascend.shapes import data_type
 from tracker.readers._collectives import kind_of
@@ -71,6 +72,9 @@ def calls_of(spans: Spans, texts: Texts, tasks: Tasks, metadata: Metadata, *, de
         mine = np.where(by_column, columns["deviceId"] == device, first >= 0)
         columns, first = picked(columns, mine), first[mine]
     task = np.append(told.task, -1)[first]
+    own_tasks = _tasks(texts, tasks, told, columns["opId"])
+    groups = [texts.text(group) for group in columns["groupName"].tolist()]
+    peer = global_peers(own_tasks.peer, own_tasks.collective, groups, metadata)
     return Calls(
         table=_table(db, texts, columns, metadata),
         op_id=columns["opId"],
@@ -82,7 +86,7 @@ def calls_of(spans: Spans, texts: Texts, tasks: Tasks, metadata: Metadata, *, de
         pid=np.append(tasks.pid, MISSING)[task],
         connection=columns["connectionId"],
         wait_ns=columns["waitNs"],
-        tasks=_tasks(texts, tasks, told, columns["opId"]),
+        tasks=replace(own_tasks, peer=peer),
         moved=_moved(db, texts, tasks, told, columns, metadata),
     )
 
@@ -138,6 +142,7 @@ def _tasks(texts: Texts, tasks: Tasks, told: _Told, op_ids: I64) -> CollectiveTa
         plane=code_column(words, texts.strings)[back],
         start_ns=tasks.start_ns[told.task[known]],
         end_ns=tasks.end_ns[told.task[known]],
+        peer=other_ends(told.columns["srcRank"][known], told.columns["dstRank"][known]),
     )
 
 

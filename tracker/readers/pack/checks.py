@@ -54,7 +54,8 @@ _SIGNED: Final = frozenset({"kernel_metric", "counter"})
 REQUIRED: Final = frozenset(
     {
         "step", "op_key", "kernel_key", "node", "parent", "communication", "source", "target", "packet_bytes",
-        "time_ns", "start_ns", "steps", "elapse_ns", "group", "peer", "stream",
+        "time_ns", "start_ns", "steps", "elapse_ns", "group", "peer", "is_global",
+        "stream",
     }
 )  # fmt: skip
 """Columns of numbers that are never missing."""

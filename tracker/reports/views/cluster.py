@@ -24,6 +24,7 @@ _TITLES: Final = {
     "ranks": "Ranks by own time, as a ratio to the median of their peers", "steps": "Own time of each rank and step",
     "hosts": "Hosts", "stages": "Stages", "pipeline": "Pipeline",
     "roles": "Communication by parallel type, mean of a step",
+    "peers": "Waiting for other ranks, mean of a step",
     "groups": "Process groups, over the whole capture", "calls": "Longest collectives", "links": "Links",
     "operators": "Operators over the ranks: what equal ranks would save, over the whole capture",
     "balance": "Load balance", "changes": "Changes from the first run to the second",
@@ -36,8 +37,8 @@ _BOUNDS: Final = (0.95, 1.05, 1.25, 1.5)
 _MAP_WIDTH: Final = 64
 _MAP_LINES: Final = 16
 _RANK_OF: Final = {
-    "ranks": "rank", "steps": "rank", "roles": "rank", "groups": "most_wait_rank", "calls": "last_rank",
-    "links": "source_rank", "balance": "max_rank",
+    "ranks": "rank", "steps": "rank", "roles": "rank", "peers": "rank", "groups": "most_wait_rank",
+    "calls": "last_rank", "links": "source_rank", "balance": "max_rank",
 }  # fmt: skip
 """Section -> the column with the rank that a row is about."""
 _OF: Final = {"SLOW": "worse", "SUSPECT": "strong", "UNEVEN": "strong"}
@@ -60,6 +61,14 @@ def _metric(name: str) -> str:
 
 def _calls(row: Row) -> str:
     return " to ".join(map(number, dict.fromkeys((row["fewest_calls"], row["most_calls"]))))
+
+
+def _peer_cell(row: Row) -> str:
+    return number(row["peer"]) if row["is_global"] else f"{row['peer']} of the group"
+
+
+def _captured_cell(row: Row) -> str:
+    return MISSING_TEXT if row["captured"] is None else "yes" if row["captured"] else "no"
 
 
 def _verdict(row: Row) -> str:
@@ -99,6 +108,10 @@ _SHAPES: Final[Mapping[str, tuple[Column, ...]]] = {
     "roles": (
         col("role", form=words), col("rank"), col("calls"), col("time", "total_ns"), col("exposed", "exposed_ns"),
         col("share", "exposed_share"), col("waits", "wait_ns"),
+    ),
+    "peers": (
+        col("rank"), col("role", form=words), Column("waits for rank", _peer_cell), Column("captured", _captured_cell),
+        col("calls"), col("waits", "wait_ns"), col("longest call", "longest_ns"), col("told by", "told_by", drop=1),
     ),
     "groups": (
         col("role", form=words), Column("ranks", of("ranks", words), **UNDER), col("kind", form=words), col("calls"),

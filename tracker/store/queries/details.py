@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Unpack
 
 import numpy as np
@@ -49,6 +49,22 @@ def rank_kernels(store: Store, run_ids: Sequence[int], *, ranks: Ranks = None, s
     return ops_and_kernels.rank_kernels(store, _parameters(run_ids, ranks, steps))
 
 
+def calls_of_steps(
+    store: Store, run_ids: Sequence[int], ranks: Sequence[int]
+) -> Iterator[tuple[int, int, str, str, int]]:
+    """Yield rank, step, name, shapes and number of the calls of each kernel, where there is none of each op: the work
+    of ranks in their steps. Copies and collectives are among them.
+    """
+    chosen: levels.Filters = {"by": ("rank", "step"), "ranks": ranks, "in_steps": True}
+    found = kernels(store, run_ids, **chosen)
+    for rank, step, name, shapes, of_op, calls in found.rows(
+        "rank", "step", "name", "input_shapes", "op_input_shapes", "calls"
+    ):
+        yield rank, step, name, shapes or of_op, calls
+    if not len(found):
+        yield from ops(store, run_ids, **chosen).rows("rank", "step", "name", "input_shapes", "calls")
+
+
 def kernel_metrics(store: Store, run_ids: Sequence[int], *, by: Sequence[str] = (), ranks: Ranks = None) -> Columns:
     """What the profiler measured in the kernels of `run_ids`, over the whole capture: `by` takes no `step`.
 
@@ -70,6 +86,11 @@ def run_groups(store: Store, run_ids: Sequence[int]) -> Columns:
 def communication_tasks(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
     """What the collectives of `run_ids` consist of. Columns: see `levels.COMMUNICATION_TASKS`."""
     return answer(store, *levels.asked(levels.COMMUNICATION_TASKS, run_ids, **filters))
+
+
+def communication_waits(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
+    """Return which ranks the collectives of `run_ids` waited for. Columns: see `levels.COMMUNICATION_WAITS`."""
+    return answer(store, *levels.asked(levels.COMMUNICATION_WAITS, run_ids, **filters))
 
 
 def communication_links(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:

@@ -215,6 +215,18 @@ COMMUNICATION_TASKS: Final = Level(
 )
 """name, plane: of the task; total_ns, min_ns, max_ns: device time, of all calls and of one."""
 
+COMMUNICATION_WAITS: Final = Level(
+    "communication_wait",
+    _collective("m") | {"peer": "d.peer", "is_global": "d.is_global"},
+    {"calls": TOTAL, "total_ns": TOTAL, "max_ns": MOST},
+    _OF_COLLECTIVE,
+    largest="total_ns",
+    step="m.step",
+)
+"""peer: the rank that was waited for; is_global: 1 for a global rank, 0 for one of the group; total_ns, max_ns: waiting
+of all calls and of one. A call can wait for several ranks at once.
+"""
+
 COMMUNICATION_LINKS: Final = Level(
     "communication_link",
     {

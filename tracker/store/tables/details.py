@@ -167,6 +167,22 @@ class CommunicationTask(Base, table=True):
     max_ns: int | None = value()
 
 
+class CommunicationWait(Base, table=True):
+    """How long the calls of a row of `communication` (its `ordinal`) waited for one rank."""
+
+    __tablename__ = "communication_wait"
+    __table_args__ = DETAIL
+    run_id: int = key()
+    rank: int = key()
+    ordinal: int = key()
+    communication: int = key(primary=False)
+    peer: int = key(primary=False)
+    is_global: int = key(primary=False)
+    calls: int | None = value()
+    total_ns: int | None = value()
+    max_ns: int | None = value()
+
+
 class CommunicationLink(Base, table=True):
     """What a row of `communication` (its `ordinal`) moved over one link, in packets of one size or of all sizes."""
 

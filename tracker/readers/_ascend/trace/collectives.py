@@ -30,10 +30,12 @@ from tracker.readers._ascend.communication import (
     Link,
     MatrixTotal,
     global_link,
+    global_peers,
     group_in_name,
     index_in_name,
     kind_in_name,
     links_table,
+    other_ends,
     times_table,
 )
 from tracker.readers._ascend.metadata import Metadata
@@ -90,6 +92,7 @@ def calls_of(device: DeviceRows, trace: Trace | None, collectives: Table, told: 
     index = np.full(len(events), -1, dtype=np.int32)
     index[rows] = np.arange(len(rows), dtype=np.int32)
     tasks, links = _of_planes(trace, trace_call[rows], collectives, strings)
+    tasks = replace(tasks, peer=global_peers(tasks.peer, tasks.collective, [call.group for call in calls], metadata))
     if not len(links):
         links = _of_matrix(told.totals, calls, events.start_ns[rows])
     links = [
@@ -172,6 +175,7 @@ def _of_planes(
         plane=np.array([names[lane] for lane in lanes], dtype=np.int32),
         start_ns=planes["start_ns"][kept].astype(np.int64),
         end_ns=planes["end_ns"][kept].astype(np.int64),
+        peer=other_ends(planes["source"][kept], planes["target"][kept]),
     )
     return tasks, _moved(planes, kept, call, strings)
 

@@ -1,0 +1,50 @@
+"""What advice knows of waiting: the split that all ranks of a group tell, and why there is none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.factories import record
+from tests.ranks.made import job
+from tests.ranks.test_cluster import MOVING, gemms
+from tests.store.test_call_splits import EARLY, FORMATS, MS, rank
+from tracker.advice.evidence import Evidence
+from tracker.advice.judging import of_run
+from tracker.store import save_run
+
+
+def test_exposed_waiting_is_at_least_what_is_no_transit(store):
+    """40 ms, of which compute hides 5; the late rank needs 10 ms: 25 of the exposed 35 ms are waiting."""
+    early, late = rank(0, [(0, 40)], exposed_ns=[35 * MS]), rank(1, [(30, 40)])
+    save_run(store, record(), [early, late], formats=FORMATS)
+    roles = Evidence(store, 1).roles
+    assert {number: row["wait_ns"] / MS for number, row in roles["dp"].items()} == {0: 25, 1: 0}
+
+
+def test_reason_of_unknown_waiting_is_looked_up(store):
+    of_three = {"groups": ["0,1,2"], "world": 3}
+    save_run(store, record(), [rank(0, [(0, 40)], **of_three), rank(1, [(30, 40)], **of_three)], formats=FORMATS)
+    why = Evidence(store, 1).why_waiting_is_unknown("dp")
+    assert why == "not known, 2 of 3 ranks of a group are captured"
+
+
+def test_calls_that_do_not_match_have_no_split(store):
+    """All ranks are captured: that is not the reason."""
+    save_run(store, record(), [EARLY, rank(1, [(900, 950)])], formats=FORMATS)
+    assert Evidence(store, 1).why_waiting_is_unknown("dp") == "not known, the calls of its ranks could not be matched"
+
+
+def test_rank_that_is_waited_for_has_a_name(store):
+    made = rank(0, [(0, 8)], groups=("",), world=8, group_size=8)
+    columns = ("communication", "peer", "is_global", "calls", "total_ns", "max_ns")
+    waits = zip(columns, np.array([[0, 3, 0, 1, MS, MS], [0, 5, 0, 1, 8 * MS, 8 * MS]]).T, strict=True)
+    made.rows.tables["communication_wait"] = dict(waits)
+    save_run(store, record(), [made], formats=["ascend_text"])
+    assert [number.words for number in Evidence(store, 1).waited_for(0)] == ["of it for rank 5 of the group 8.00 ms"]
+
+
+@pytest.mark.parametrize(("sizes", "has_advice"), [((16, 32, 48, 64), True), ((16, 16, 16, 16), False)])
+def test_work_moves_only_where_it_is_unequal(store, sizes, has_advice):
+    job(store, MOVING, gemms(*sizes))
+    assert ("P4" in {item.rule for item in of_run(store, 1).items}) is has_advice

@@ -1,0 +1,138 @@
+"""Who waits for whom: of each rank the time that it waits for each other one, captured or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tracker.store import queries
+from tracker.units import format_ns, format_numbers
+
+if TYPE_CHECKING:
+    from tracker.compare.sides import Loaded
+    from tracker.store.calls.splitting import RunCalls
+
+Row = dict[str, Any]
+TASKS: Final = "tasks"
+RANKS: Final = "ranks"
+"""What names the rank that is waited for: the tasks of a collective, or who of its group comes last."""
+_MUCH: Final = 0.10
+"""Waiting for one rank by the step, from which on that rank is named."""
+_NAMED: Final = 4
+
+
+def peer_rows(side: Loaded, calls: RunCalls, steps: Mapping[int, int]) -> list[Row]:
+    """Return how long each rank waits for each other one, mean of a step, the longest first. `steps`: of each rank, 0
+    for none.
+
+    A rank whose tasks name their peers waits for these, for several at once; another one waits in each call of a group
+    that is captured whole for the rank that comes last. is_global: 0 where the peer is a place in a group whose members
+    are not known; captured: None where that cannot be told.
+    """
+    rows = _rows_of_tasks(side, calls)
+    with_tasks = {row["rank"] for row in rows}
+    rows += [row for row in _rows_of_calls(calls) if row["rank"] in steps and row["rank"] not in with_tasks]
+    for row in rows:
+        count = steps[row["rank"]]
+        row["calls"] = row["calls"] / count if count else None
+        row["wait_ns"] = row["wait_ns"] / count if count else None
+    rows.sort(key=lambda row: (-(row["wait_ns"] or 0.0), row["rank"], row["role"], row["peer"]))
+    return rows
+
+
+def _rows_of_tasks(side: Loaded, calls: RunCalls) -> list[Row]:
+    sums: dict[tuple[int, str, int, int], list[int]] = {}
+    columns = ("rank", "group_role", "peer", "is_global", "calls", "total_ns", "max_ns")
+    for rank, role, peer, is_global, count, total, most in side.ask(queries.communication_waits, by=("rank",)).rows(
+        *columns
+    ):
+        found = sums.setdefault((rank, role or "unknown", peer, is_global), [0, 0, 0])
+        found[:] = found[0] + count, found[1] + total, max(found[2], most)
+    captured = set(calls.calls)
+    # a group of all ranks, in their order, counts them as the job does
+    counts_as_job = all(group.ranks == tuple(range(len(group.ranks))) for group in calls.groups.values())
+    return [
+        {
+            "rank": rank, "role": role, "peer": peer, "is_global": is_global,
+            "captured": int(peer in captured) if is_global or (calls.groups and counts_as_job) else None,
+            "calls": count, "wait_ns": total, "longest_ns": most, "told_by": TASKS,
+        }
+        for (rank, role, peer, is_global), (count, total, most) in sums.items()
+    ]  # fmt: skip
+
+
+def _rows_of_calls(calls: RunCalls) -> list[Row]:
+    """Return what the ranks of whole groups wait for the last one of each call, where their clocks can be compared."""
+    sums: dict[tuple[int, str, int], list[int]] = {}
+    for matched in calls.matched:
+        if not matched.places.shape[1] or not calls.without_clock.isdisjoint(matched.ranks):
+            continue
+        of_ranks = [calls.calls[rank].taken(places) for rank, places in zip(matched.ranks, matched.places, strict=True)]
+        starts = np.stack([own.start_ns - ahead for own, ahead in zip(of_ranks, matched.ahead_ns, strict=True)])
+        elapse = np.stack([own.elapse_ns for own in of_ranks])
+        waits = elapse - elapse.min(axis=0)
+        last = starts.argmax(axis=0)
+        is_alone = (starts == starts.max(axis=0)).sum(axis=0) == 1
+        for place, rank in enumerate(matched.ranks):
+            waiting = is_alone & (waits[place] > 0) & (last != place) & (of_ranks[place].step >= 0)
+            for at in np.flatnonzero(waiting).tolist():
+                role = calls.groups[int(of_ranks[place].group[at])].role or "unknown"
+                found = sums.setdefault((rank, role, matched.ranks[int(last[at])]), [0, 0, 0])
+                waited = int(waits[place, at])
+                found[:] = found[0] + 1, found[1] + waited, max(found[2], waited)
+    return [
+        {
+            "rank": rank, "role": role, "peer": peer, "is_global": 1, "captured": 1,
+            "calls": count, "wait_ns": total, "longest_ns": most, "told_by": RANKS,
+        }
+        for (rank, role, peer), (count, total, most) in sums.items()
+    ]  # fmt: skip
+
+
+def name_peer(row: Mapping[str, Any]) -> str:
+    """Return what a peer is called: by its number in the job where that is proved, else by its place in the group."""
+    name = f"rank {row['peer']}" if row["is_global"] else f"rank {row['peer']} of the group"
+    return f"{name}, which was not captured," if row["captured"] == 0 else name
+
+
+def absent_culprit(peers: Sequence[Mapping[str, Any]], step_ns: Mapping[int, float | None]) -> str:
+    """Return the sentence about a rank that was not captured and that all captured ranks wait for, 10 % of their step
+    or more; "" for none. `step_ns`: of each captured rank.
+    """
+    waits: dict[tuple[int, int], dict[int, float]] = {}
+    rows: dict[tuple[int, int], Mapping[str, Any]] = {}
+    for row in peers:
+        if row["captured"] == 0 and row["wait_ns"]:
+            key = (row["peer"], row["is_global"])
+            rows[key] = row
+            own = waits.setdefault(key, {})
+            own[row["rank"]] = own.get(row["rank"], 0.0) + row["wait_ns"]
+    much = {
+        key: own
+        for key, own in waits.items()
+        if all(own.get(rank, 0.0) >= _MUCH * (step or np.inf) for rank, step in step_ns.items())
+    }
+    if not much:
+        return ""
+    key = max(much, key=lambda one: (sum(much[one].values()), one))
+    parts = [f"rank {rank} for {format_ns(wait)}" for rank, wait in _longest_first(much[key])]
+    return f"{name_peer(rows[key])} is waited for in each step: {', '.join(parts)}"
+
+
+def _longest_first(waits: Mapping[int, float]) -> Iterator[tuple[int, float]]:
+    yield from sorted(waits.items(), key=lambda pair: (-pair[1], pair[0]))[:_NAMED]
+
+
+def remarks_on(peers: Sequence[Mapping[str, Any]], late: Sequence[int]) -> Iterator[str]:
+    """Yield who waits for the ranks that are called slow, a sentence."""
+    waits: dict[int, float] = {}
+    for row in peers:
+        if row["peer"] in late and row["is_global"] and row["wait_ns"] and row["rank"] not in late:
+            waits[row["rank"]] = waits.get(row["rank"], 0.0) + row["wait_ns"]
+    if waits:
+        least, most = min(waits.values()), max(waits.values())
+        who = f"rank {min(waits)} waits" if len(waits) == 1 else f"ranks {format_numbers(sorted(waits))} wait"
+        much = format_ns(most) if len(waits) == 1 else f"{format_ns(least)} to {format_ns(most)}"
+        yield f"In collectives {who} {much} a step for {'it' if len(late) == 1 else 'them'}, on average."
