@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from tests.factories import record
+from tests.ranks.made import job
+from tests.ranks.test_cluster import MOVING, gemms
 from tests.store.test_call_splits import EARLY, FORMATS, MS, rank
 from tracker.advice.evidence import Evidence
+from tracker.advice.judging import of_run
 from tracker.store import save_run
 
 
@@ -38,3 +42,9 @@ def test_rank_that_is_waited_for_has_a_name(store):
     made.rows.tables["communication_wait"] = dict(waits)
     save_run(store, record(), [made], formats=["ascend_text"])
     assert [number.words for number in Evidence(store, 1).waited_for(0)] == ["of it for rank 5 of the group 8.00 ms"]
+
+
+@pytest.mark.parametrize(("sizes", "has_advice"), [((16, 32, 48, 64), True), ((16, 16, 16, 16), False)])
+def test_work_moves_only_where_it_is_unequal(store, sizes, has_advice):
+    job(store, MOVING, gemms(*sizes))
+    assert ("P4" in {item.rule for item in of_run(store, 1).items}) is has_advice

@@ -63,6 +63,16 @@ def test_the_remote_says_what_the_main_line_is_called(repository, tmp_path):
         # the main line of somebody else's copy of the repository
         ({"GITHUB_HEAD_REF": "main", "GITHUB_REF": "refs/pull/12/merge"}, "pull/12"),
         ({"CI_MERGE_REQUEST_SOURCE_BRANCH_NAME": "main", "CI_MERGE_REQUEST_IID": "7"}, "pull/7"),
+        ({"CI_MERGE_REQUEST_SOURCE_BRANCH_NAME": "main"}, "pull/main"),
+        ({"GITHUB_HEAD_REF": "main", "GITHUB_REF": "refs/heads/release/24"}, "pull/main"),
+        ({"BUILD_SOURCEBRANCH": "refs/pull/3/merge"}, "pull/3"),
+        ({"DRONE_SOURCE_BRANCH": "main", "DRONE_BRANCH": "main"}, "main"),
+        ({"DRONE_SOURCE_BRANCH": "fix", "DRONE_PULL_REQUEST": "7", "DRONE_BRANCH": "main"}, "fix"),
+        # tags are of no branch
+        ({"GITHUB_REF_NAME": "v1.0", "GITHUB_REF_TYPE": "tag"}, ""),
+        ({"TRAVIS_BRANCH": "v1.0", "TRAVIS_TAG": "v1.0"}, ""),
+        ({"BUILD_SOURCEBRANCH": "refs/tags/v1"}, ""),
+        ({"GIT_BRANCH": "detached"}, ""),
         ({}, ""),
     ],
 )
@@ -77,3 +87,24 @@ def test_no_repository_says_nothing_and_no_revision_is_an_option(repository, tmp
     assert main_commits(str(repository), "--output=x", "", 10) == []
     assert main_commits(str(repository), "no such revision", "", 10) == []
     assert len(main_commits(str(repository), "fix/attention", "", 10)) == 1
+
+
+def test_a_pull_request_that_is_merged_into_the_main_line_to_be_tested_is_no_part_of_it(repository):
+    git(repository, "checkout -q main")
+    git(repository, "merge -q fix/attention -m merged")
+    variables = {"DRONE_PULL_REQUEST": "7", "DRONE_SOURCE_BRANCH": "fix/attention"}
+    assert capture_branch([str(repository)], variables, 10)["branch"] == "fix/attention"
+
+
+@pytest.mark.parametrize("name", ["fix-#12", "fix(core)", "a@b", "Änderung", "x" * 200])
+def test_whatever_git_calls_a_branch_it_is_not_the_main_line(repository, name):
+    git(repository, f"checkout -q -b {name}")
+    assert capture_branch([str(repository)], {}, 10)["branch"] == name
+
+
+def test_the_settings_say_what_the_main_line_is_called(repository):
+    git(repository, "branch trunk main~1")
+    said = capture_branch([str(repository)], {}, 10, "trunk")
+    assert said == {
+        "branch": "fix/attention", "main_branch": "trunk", "main_commits": [git(repository, "rev-parse trunk")[:12]],
+    }  # fmt: skip

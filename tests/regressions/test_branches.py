@@ -9,14 +9,18 @@ import pytest
 from sqlalchemy import text
 
 from tests.regressions.made import runs
+from tracker.errors import UsageError
+from tracker.regressions.actions import Word, act
 from tracker.regressions.branches import update_branch
 from tracker.regressions.inbox import findings, found_rows
 from tracker.regressions.judgement import lines_of, update
 from tracker.regressions.merge_base import BranchVersion, MainVersion, find_merge_base
 from tracker.regressions.sides import newest_gates
+from tracker.regressions.thresholds import Where, set_thresholds
 from tracker.regressions.track import named_lines, read_tracks
 from tracker.results import FindingsOptions, HistoryOptions
-from tracker.store import queries
+from tracker.results.thresholds import Threshold
+from tracker.store import queries, samples
 from tracker.store import runs as edits
 
 PR = "gpt @ pr12"
@@ -173,6 +177,112 @@ def test_what_a_branch_lost_and_what_it_brought_is_found(memory_store):
     assert {("gelu", "ADDED"), ("op01", "REMOVED")} <= said
 
 
+def test_what_grew_is_a_finding_of_its_own_whatever_was_said_of_the_first(memory_store):
+    """push1 is 10 % slower, which ann expects; push2 is 20 % slower."""
+    runs(memory_store, "m1")
+    runs(memory_store, "push1", SLOW, start=3, workload=PR)
+    judge(memory_store)
+    numbers = [row["finding_id"] for row in found_rows(memory_store, FindingsOptions(workload=PR))]
+    act(memory_store, Word("expect", "ann", 1, "float64"), finding_ids=numbers)
+    assert gates(memory_store) == [0, 0]
+    runs(memory_store, "push2", SLOW, start=6, workload=PR)
+    judge(memory_store)
+    assert gates(memory_store) == [0, 0]
+    runs(memory_store, "push3", {"op07": 9.0}, start=9, workload=PR)
+    judge(memory_store)
+    assert gates(memory_store) == [1, 1]
+
+
+@pytest.mark.postgres
+def test_a_push_that_is_deleted_takes_no_finding_of_others_with_it(store):
+    runs(store, "m1")
+    first = runs(store, "push1", SLOW, start=3, workload=PR)
+    runs(store, "push2", SLOW, start=6, workload=PR)
+    judge(store)
+    edits.delete_all(store, first, "a wrong image")
+    judge(store)
+    assert gates(store) == [1, 1]
+    assert shown(store, PR) == [("push2", "open", None)]
+
+
+def test_what_was_withdrawn_stays_so(memory_store):
+    runs(memory_store, "m1")
+    slow = runs(memory_store, "push1", SLOW, start=3, workload=PR)
+    judge(memory_store)
+    edits.exclude_all(memory_store, slow[:2], "another machine")
+    judge(memory_store)
+    runs(memory_store, "push2", start=6, workload=PR)
+    judge(memory_store)
+    assert shown(memory_store, PR) == []
+
+
+def test_while_the_main_line_may_be_slow_itself_nothing_is_said_of_a_branch(memory_store):
+    """The one run of m3 is a suspect; a branch of it that is as slow may have done nothing."""
+    for at in range(2):
+        runs(memory_store, f"m{at + 1}", start=3 * at)
+    runs(memory_store, "m3", SLOW, start=6, count=1)
+    runs(memory_store, "push", SLOW, start=7, workload=PR)
+    judge(memory_store)
+    assert gates(memory_store) == [4, 4]
+
+
+def test_a_branch_waits_for_a_main_line_that_is_not_judged(memory_store):
+    runs(memory_store, "m1")
+    runs(memory_store, "push", SLOW, start=3, workload=PR)
+    (line,) = lines_of(memory_store, workload=PR)
+    for run in queries.runs(memory_store).listed("run_id"):
+        with memory_store.connect() as connection, connection.begin():
+            samples.refresh(connection, [run])
+    assert update_branch(memory_store, line, {}) == 0
+    assert judge(memory_store) == 2
+
+
+def test_a_branch_makes_nothing_known_of_the_configurations_of_the_main_line(memory_store):
+    """It states a batch size, which m1 does not: taken for the same. Another one is a configuration of its own."""
+    runs(memory_store, "m1")
+    for at, batch in enumerate(("32", "64")):
+        stated = {"configuration": {"batch": batch}, "stated": frozenset({"batch"})}
+        runs(memory_store, f"push{at}", start=3 + 3 * at, workload=PR, of_run=stated)
+    runs(memory_store, "m2", start=9)
+    judge(memory_store)
+    (track,) = read_tracks(memory_store, named_lines(memory_store, "gpt"))
+    assert (track.names["configuration"], list(track.labels.values())) == ("", ["m1", "m2"])
+    given = {"configuration": {"batch": "64"}}
+    runs(memory_store, "push3", start=12, workload=PR, of_run=given)
+    judge(memory_store)
+    codes = {track.names["configuration"]: track for track in read_tracks(memory_store, named_lines(memory_store, PR))}
+    assert set(codes) == {"", "batch=64"}
+    # once the main line is trained so, too, it is what the branch is judged against
+    runs(memory_store, "m3", start=15, of_run=given)
+    judge(memory_store)
+    tracks = read_tracks(memory_store, named_lines(memory_store, PR))
+    (own,) = [track for track in tracks if track.names["configuration"]]
+    assert [base.label for base in own.bases.values()] == ["m3"]
+
+
+def test_a_label_that_moves_to_another_branch_takes_the_merge_base_along(memory_store):
+    runs(memory_store, "m1", of_run={"commit": "aaaaaaa1" * 5})
+    runs(memory_store, "m2", SLOW, start=3, of_run={"commit": "bbbbbbb2" * 5})
+    moved = runs(memory_store, "push", start=6, workload=PR, of_run={"main_commits": ("aaaaaaa1aaaa",)})
+    edits.edit_all(memory_store, moved, workload="gpt @ pr13")
+    judge(memory_store)
+    (track,) = read_tracks(memory_store, named_lines(memory_store, "gpt @ pr13"))
+    assert [base.why for base in track.bases.values()] == ["the merge base"]
+
+
+def test_limits_of_the_main_line_hold_for_its_branches_at_once(memory_store):
+    """op07 takes 1.5 ms instead of 1: 1.25 % of the step, but no 90 % of itself."""
+    runs(memory_store, "m1")
+    runs(memory_store, "push", {"op07": 1.5}, start=3, workload=PR)
+    judge(memory_store)
+    assert gates(memory_store) == [1, 1]
+    limits = [Threshold("min_ratio", 0.9, reason="noisy", who="ann")]
+    set_thresholds(memory_store, limits, Where(workload="gpt"))
+    assert gates(memory_store) == [0, 0]
+    with pytest.raises(UsageError, match="is a branch"):
+        set_thresholds(memory_store, limits, Where(workload=PR))
+
+
 def test_without_a_main_line_nothing_is_judged(memory_store):
     runs(memory_store, "push", workload=PR)
     judge(memory_store)
@@ -239,7 +349,7 @@ def test_a_branch_that_is_up_to_date_costs_a_look(memory_store):
     runs(memory_store, "push", start=3, workload=PR)
     assert judge(memory_store) == 2
     (line,) = lines_of(memory_store, workload=PR)
-    assert update_branch(memory_store, line) == 0
+    assert update_branch(memory_store, line, {}) == 0
 
 
 def main_versions(*commits, starts=None):
@@ -269,6 +379,16 @@ def test_the_merge_base_is_found_by_commits_else_by_time(commits, main_commits, 
     )
     assert (found.place, found.label) == (place, f"m{place}")
     assert why in found.why
+
+
+def test_a_run_that_came_in_late_is_no_newer_than_those_before_it():
+    main = main_versions(None, None, None, starts=[2 * HOUR, 5 * HOUR, 1 * HOUR])
+    assert find_merge_base(main, BranchVersion([], 6 * HOUR, 99), now_ns=10 * HOUR).label == "m2"
+
+
+def test_of_a_commit_the_version_without_changes_counts():
+    main = [MainVersion(at, label, "a" * 40, None, at) for at, label in enumerate(("aaaaaaa", "aaaaaaa-dirty"), 1)]
+    assert find_merge_base(main, BranchVersion(["a" * 12], None, 99), now_ns=0).label == "aaaaaaa"
 
 
 def test_a_label_that_git_describe_made_names_its_commit():

@@ -225,7 +225,8 @@ def _change(change: str, runs: Names, store: Store | None, **values: Any) -> lis
     with writing(store) as opened:
         before = judgement.lines_of(opened, run_ids)
         getattr(stored, change)(opened, run_ids, **values)
-        judgement.update(opened, [*before, *judgement.lines_of(opened, run_ids)])
+        lines = [*before, *judgement.lines_of(opened, run_ids)]
+        judgement.update(opened, judgement.with_branches(opened, lines))
     return run_ids
 
 
@@ -269,7 +270,8 @@ def order_versions(
         after, before = (one and compare.label_of(opened, one, workload) for one in (after, before))
         done = order.order_versions(opened, wanted, workload=workload, after=after, before=before)
         workload = runs.workload_of(opened, wanted[0], workload)
-        judgement.update(opened, judgement.lines_of(opened, workload=workload))
+        lines = judgement.lines_of(opened, workload=workload)
+        judgement.update(opened, judgement.with_branches(opened, lines))
     return done
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, Final, Literal, Optional, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Optional, get_type_hints
 
 import typer
 from msgspec import NODEFAULT, Struct, field
@@ -28,6 +28,9 @@ from tracker.results.options import (
     declared,
     split,
 )
+
+if TYPE_CHECKING:
+    from tracker.columns import Columns
 
 FORMATS: Final = ("text", "json", "markdown", "html", "csv", "xlsx", "junit", "github", "prometheus", "speedscope")
 
@@ -66,6 +69,9 @@ Version = Annotated[
     ),
 ]
 Workload = Annotated[str | None, WORKLOAD._replace(group="")]
+Branch = Annotated[
+    str | None, Option("Only this branch; main for the main line. Default: the main line and all branches.", "NAME")
+]
 Device = Annotated[str | None, DEVICE._replace(group="")]
 ListFormat = Annotated[
     Literal["text", "json", "csv"], Option("text for people, json for scripts, csv for a spreadsheet.")
@@ -215,8 +221,7 @@ def command(function: Callable[..., None], path: str, *, lists: bool = False) ->
             assert own[name].option is not NO_OPTION, f"{function.__name__}: {name} is not declared"
             parameters[name] = ("", own[name], parameter.default)
 
-    # a branch has no thresholds of its own
-    takes_branch = "branch" not in parameters and not path.startswith("tracker thresholds")
+    takes_branch = "branch" not in parameters and not path.startswith(_OF_MAIN_LINES)
     workloads = [
         key for key, (_, how, _) in parameters.items() if takes_branch and how.option.variable == WORKLOAD.variable
     ]
@@ -254,22 +259,33 @@ def command(function: Callable[..., None], path: str, *, lists: bool = False) ->
     return call
 
 
+_OF_MAIN_LINES: Final = (
+    "tracker thresholds", "tracker prune", "tracker versions pin", "tracker versions unpin", "tracker versions order",
+    "tracker versions judge",
+)  # fmt: skip
+"""Commands that no branch is named to: it has no limits, baseline or order of its own, and no age but its own."""
+
+
 def _with_branch(workload: str | None, branch: str | None, db: str | None) -> str | None:
     """Return the workload of a branch of `workload`, or of the only workload that has it; the main line for its name.
 
     A branch that TRACKER_BRANCH names, and that has no runs, is passed over.
     """
+    if branch is not None and not branch.strip():
+        raise UsageError("the branch is empty", remedy="name one, or leave out --branch")
     asked = branch or os.environ.get(BRANCH.variable)
     if not asked:
         return workload
     from tracker import config
     from tracker.api.arguments import opened
     from tracker.hooks.branch import main_names
-    from tracker.profile.branches import main_of
+    from tracker.profile.branches import branch_of, main_of
     from tracker.store.queries.resolve import workload_of_branch
 
     settings = config.load(db)
     main = None if workload is None else main_of(workload)
+    if branch and workload and branch_of(workload) not in ("", asked):
+        raise UsageError(f"{workload!r} names another branch than {branch!r}", remedy="leave out --branch")
     if asked in main_names(settings.main_branch or ""):
         return main
     try:
@@ -279,6 +295,21 @@ def _with_branch(workload: str | None, branch: str | None, db: str | None) -> st
         if branch:
             raise
         return workload
+
+
+def rows_of_branch(found: Columns, branch: str | None, db: str | None) -> Columns:
+    """The rows of a table with a column `branch` that are of this one, None: all; UsageError where there are none."""
+    if branch is None:
+        return found
+    from tracker import config
+    from tracker.hooks.branch import main_names
+
+    is_main = branch in main_names(config.load(db).main_branch or "")
+    own = found["branch"] == ("" if is_main else branch)
+    if not own.any():
+        known = ", ".join(dict.fromkeys(filter(None, found.listed("branch"))))
+        raise UsageError(f"no run is of branch {branch!r}", remedy=f"there are {known}" if known else "leave it out")
+    return found.taken(own)
 
 
 def _completion(words: Sequence[str]) -> Callable[[str], list[str]]:

@@ -136,7 +136,10 @@ class Job:
 
     def _ask_git(self, folder: str) -> None:
         self._git = environment.capture_git([folder], _GIT_S)
-        self._branch = branch.capture_branch([folder], os.environ, _GIT_S)
+        main = None
+        with suppress(SourceError, UsageError):  # the profiles are queued even under wrong settings
+            main = config.load(self.db).main_branch
+        self._branch = branch.capture_branch([folder], os.environ, _GIT_S, main)
 
     def variables(self) -> dict[str, str]:
         """Environment variables for hooks inside of the job: the same labels, and no delivery of their own."""
@@ -224,7 +227,7 @@ class Job:
 
     def _ingest(self, found: list[Path], otherwise: Sidecar) -> list[Path]:
         """Ingest all profiles together, else one by one; return those that failed."""
-        from tracker.cli.ingest import run_lines, warnings_of
+        from tracker.cli.ingest import branch_hints, run_lines, warnings_of
 
         settings = config.load(self.db)
         read = partial(
@@ -247,7 +250,7 @@ class Job:
                 except (SourceError, UsageError) as error:
                     note(f"tracker: {error}")
                     left.append(path)
-            lines = run_lines(store, results)
+            lines = [*run_lines(store, results), *(f"note: {text}" for text in branch_hints(store, results))]
         for line in [*(f"warning: {text}" for text in warnings_of(results)), *lines]:
             note(line)  # stdout is the job's
         return left

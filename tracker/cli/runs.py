@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from tracker import api, compare
 from tracker.api.arguments import opened
 from tracker.api.edits import run_numbers
-from tracker.cli.options import Database, Device, ListFormat, Reason, Version, Workload
+from tracker.cli.options import Branch, Database, Device, ListFormat, Reason, Version, Workload, rows_of_branch
 from tracker.cli.output import Column, Row, device_of, emit, emit_list
 from tracker.errors import FIRST_INGEST, UsageError
 from tracker.results.options import Option
@@ -26,6 +26,7 @@ HELP = (
 def find(
     version: Version = None,
     workload: Workload = None,
+    branch: Branch = None,
     device: Device = None,
     tag: Annotated[str | None, Option("Only runs with this tag. Default: any.", "KEY[=VALUE]")] = None,
     state: Annotated[
@@ -46,8 +47,11 @@ def find(
         label = None if version is None else compare.label_of(store, version, workload)
         queries.check_filters(store, workload=workload, device=device, version=label)
         found = queries.runs(
-            store, version=label, workload=workload, device=device, tag=tag, state=state, limit=limit or None
-        )
+            store, version=label, workload=workload, device=device, tag=tag, state=state,
+            limit=None if branch else limit or None,
+        )  # fmt: skip
+        found = rows_of_branch(found, branch, db)
+        found = found.taken(slice(0, limit or None))
     if len(found):
         last = f"{counted(len(found), 'run')}.  Next: tracker show run:{found.listed('run_id')[0]}"
     else:

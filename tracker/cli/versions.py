@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from tracker import api
 from tracker.api.arguments import opened
-from tracker.cli.options import Database, ListFormat, Workload
+from tracker.cli.options import Branch, Database, ListFormat, Workload, rows_of_branch
 from tracker.cli.output import Column, emit, emit_list, note
 from tracker.errors import FIRST_INGEST, SourceError, UsageError
 from tracker.hooks.environment import GIT_READ_ONLY
@@ -35,13 +35,13 @@ _TIMEOUT_S: Final = 120
 Label = Annotated[str, Option("The version, by label or commit.", "LABEL", positional=True)]
 
 
-def find(workload: Workload = None, format: ListFormat = "text", db: Database = None) -> None:
+def find(workload: Workload = None, branch: Branch = None, format: ListFormat = "text", db: Database = None) -> None:
     """List versions in the order in which they came in, or that tracker versions order set."""
     from tracker.store import queries
 
     with opened(db, read_only=True) as store:
         queries.check_filters(store, workload=workload)
-        found = queries.versions_with_branches(store, workload)
+        found = rows_of_branch(queries.versions_with_branches(store, workload), branch, db)
         diffs = (diff_of(store, name) for name in dict.fromkeys(reversed(found.listed("workload"))))
         proposed = next(filter(None, diffs), FIRST_INGEST)
     count = counted(len(found), "version") if len(found) else f"no versions{f' of {workload}' if workload else ''}"

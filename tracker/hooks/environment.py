@@ -128,8 +128,8 @@ def capture_git(folders: list[str], timeout_s: float) -> dict[str, str]:
     return {}
 
 
-def ask_git(folder: str, words: list[str], timeout_s: float, *, lines: bool = False) -> str:
-    """What git answers, "" where it fails or does not answer in time; `lines`: short words on several lines."""
+def ask_git(folder: str, words: list[str], timeout_s: float, *, as_it_is: bool = False) -> str:
+    """What git answers, "" where it fails or takes too long, and for what is no short word unless `as_it_is`."""
     environ = dict(os.environ)
     environ.update(GIT_READ_ONLY)
     try:
@@ -150,7 +150,7 @@ def ask_git(folder: str, words: list[str], timeout_s: float, *, lines: bool = Fa
     if asked.returncode != 0:
         return ""
     text = out.decode("utf-8", "replace").strip()
-    return "\n".join(filter(None, map(word, text.splitlines()))) if lines else word(text)
+    return text if as_it_is else word(text)
 
 
 def _first(environ: Mapping[str, str], names: tuple[str, ...]) -> str | None:

@@ -7,12 +7,13 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Final
 
 from tracker.errors import SourceError, UsageError
-from tracker.hooks.branch import main_commits, main_names
+from tracker.hooks.branch import main_commits, main_names, short_name
+from tracker.hooks.environment import capture_git
 from tracker.intake import sidecar
 from tracker.intake.devices import parse_device
 from tracker.intake.pieces import IngestOptions, Piece
 from tracker.profile import UNKNOWN_DEVICE, Device
-from tracker.profile.branches import branch_of, main_of, name_workload
+from tracker.profile.branches import branch_of, hash_of_label, main_of, name_workload
 
 if TYPE_CHECKING:
     from tracker.store import RunRecord
@@ -55,25 +56,45 @@ def record_of(group: Sequence[Piece], version: str | None, workload: str | None,
         rules_version=min(piece.rules_version for piece in group),
         # a job that begins to name its world size may have been of one rank before
         stated=frozenset(configuration.keys() - said.keys() - {"world_size"}),
-        main_commits=_main_commits(own, options, commit or of_version) if branch else (),
+        main_commits=_main_commits(own, options, commit, of_version) if branch else (),
     )
 
 
 def _branch(workload: str, own: sidecar.Sidecar, options: IngestOptions) -> str:
-    """The branch of a run, "" for the main line; `workload` may name it, too."""
-    said = (options.branch, own.branch, options.otherwise.branch, branch_of(workload))
-    branch = next((name for name in said if name is not None), "")
-    main = options.main_branch or own.main_branch or options.otherwise.main_branch or ""
-    return "" if branch in main_names(main) else branch
+    """The branch of a run, "" for the main line; `workload` may name it, too. UsageError where two are named."""
+    in_workload = branch_of(workload)
+    if options.branch and in_workload and options.branch != in_workload:
+        raise UsageError(
+            f"the workload {workload!r} names a branch, and the branch is given as {options.branch!r}",
+            remedy="leave one of them out",
+        )
+    said = (options.branch, own.branch, options.otherwise.branch, in_workload)
+    given = next((name for name in said if name is not None), "")
+    if given and not given.strip():
+        raise UsageError("the branch is empty", remedy="leave it out for the main line")
+    branch = short_name(given) or given.strip()
+    return "" if branch in main_names(_main_branch(own, options)) else branch
 
 
-def _main_commits(own: sidecar.Sidecar, options: IngestOptions, revision: str) -> tuple[str, ...]:
-    """The commits of the main line from the merge base back: as the job said, else as git says in this folder."""
-    said = own.main_commits or options.otherwise.main_commits
-    if said:
-        return tuple(said)
-    main = options.main_branch or own.main_branch or options.otherwise.main_branch or ""
-    return tuple(main_commits(os.getcwd(), revision, main, _GIT_S))
+def _main_branch(own: sidecar.Sidecar, options: IngestOptions) -> str:
+    return options.main_branch or own.main_branch or options.otherwise.main_branch or ""
+
+
+def _main_commits(own: sidecar.Sidecar, options: IngestOptions, commit: str | None, version: str) -> tuple[str, ...]:
+    """The commits of the main line from the merge base back: as the job said, else as git says in this folder.
+
+    What the job said of another main line than that of the settings does not count. Git is asked about a commit that
+    is known, and about HEAD where the version is what it is called here; a label that means something in this folder
+    may mean something else where the job ran.
+    """
+    for said in (own, options.otherwise):
+        if said.main_commits and options.main_branch in (None, said.main_branch):
+            return tuple(said.main_commits)
+    revision = commit or hash_of_label(version)
+    if not revision:
+        here = capture_git([os.getcwd()], _GIT_S).get("version")
+        revision = "HEAD" if here == version else ""
+    return tuple(main_commits(os.getcwd(), revision, _main_branch(own, options), _GIT_S)) if revision else ()
 
 
 def _of_sidecars(

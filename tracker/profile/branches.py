@@ -6,9 +6,13 @@ main line alone, and whatever names a workload names the branch with it.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 _MARK: Final = " @ "
+_HASH: Final = re.compile(r"[0-9a-f]{7,40}")
+_DESCRIBED: Final = re.compile(r"-g([0-9a-f]{7,40})$")
+"""What `git describe` writes behind a tag."""
 
 
 def name_workload(main: str, branch: str) -> str:
@@ -36,3 +40,16 @@ def branch_of(workload: str) -> str:
     ('fix/attention', '')
     """
     return workload.partition(_MARK)[2]
+
+
+def hash_of_label(label: str) -> str:
+    """Return the commit that the label of a version is, or that `git describe` wrote into it; "" for none, or a date.
+
+    >>> hash_of_label("3fd0a41"), hash_of_label("v1.4-12-g3fd0a41"), hash_of_label("20260501"), hash_of_label("v1.4")
+    ('3fd0a41', '3fd0a41', '', '')
+    """
+    label = label.lower()
+    described = _DESCRIBED.search(label)
+    found = described[1] if described else label
+    is_hash = _HASH.fullmatch(found) and (described or not found.isdecimal())
+    return found if is_hash else ""

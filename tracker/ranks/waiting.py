@@ -135,4 +135,4 @@ def remarks_on(peers: Sequence[Mapping[str, Any]], late: Sequence[int]) -> Itera
         least, most = min(waits.values()), max(waits.values())
         who = f"rank {min(waits)} waits" if len(waits) == 1 else f"ranks {format_numbers(sorted(waits))} wait"
         much = format_ns(most) if len(waits) == 1 else f"{format_ns(least)} to {format_ns(most)}"
-        yield f"In collectives {who} {much} a step for {'it' if len(late) == 1 else 'them'}."
+        yield f"In collectives {who} {much} a step for {'it' if len(late) == 1 else 'them'}, on average."

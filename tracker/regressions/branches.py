@@ -8,8 +8,10 @@ version of the branch that has it until one that does not.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import islice
+from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct
@@ -17,6 +19,7 @@ from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from tracker.columns import I64
+from tracker.detect import Verdict
 from tracker.detect.track import Track
 from tracker.regressions.judgement import (
     TrackReader,
@@ -29,50 +32,75 @@ from tracker.regressions.judgement import (
     verdict_columns,
 )
 from tracker.regressions.lifecycle import TrackState, VersionResult, judge_next
-from tracker.regressions.track import TrackRuns, join_main, unjudged_track
+from tracker.regressions.track import MainLine, TrackRuns, join_main, unjudged_track
 from tracker.store import Store, judged, regressions, samples
 from tracker.store.judged import Line
 from tracker.store.regressions import FindingRow, IncidentRow
 
-
-def update_branch(store: Store, line: Line) -> int:
-    """Judge what is out of date of a branch, of which the main line is up to date; return how many versions were."""
-
-    def write(connection: Connection) -> int:
-        regressions.lock(connection, line)
-        return _judge(connection, line)
-
-    with store.connect() as connection:
-        known = regressions.rests_on(connection, line)
-        is_late = unjudged_track(connection, line).first_difference(known) is not None
-    if not is_late:
-        return 0
-    with store.turn("judges"):
-        return store.transact(write)
+_LEAST_GROWTH: Final = 0.05
+"""A log: what is found again and is larger by less is the same."""
 
 
-def _judge(connection: Connection, line: Line) -> int:
-    """Judge a branch from its first version on that rests on something else than is there now."""
+def update_branch(store: Store, line: Line, mains: dict[Line, MainLine]) -> int:
+    """Judge what is out of date of a branch; return how many versions were judged, each in a transaction of its own.
+
+    `mains`: main lines that were read before. What is judged from a version of the main line that is not judged itself
+    yet is left to the next time.
+    """
+    count = 0
+    while True:
+        with store.connect() as connection:
+            known = regressions.rests_on(connection, line)
+            if _first_late(unjudged_track(connection, line, mains), known) is None:
+                return count
+        with store.turn("judges"):
+            if not store.transact(partial(_judge_next, line=line)):
+                return count
+        count += 1
+
+
+def _first_late(track: TrackRuns, known: Mapping[int, bytes]) -> int | None:
+    """Return the place of the first version that is to be judged again, None where none is; from the first one on where
+    a version is gone: findings may have begun with it.
+    """
+    return 1 if known.keys() - track.rests_on.keys() else track.first_difference(known)
+
+
+def _judge_next(connection: Connection, line: Line) -> bool:
+    """Judge the first version of a branch that is out of date; return whether there was one that can be judged.
+
+    What was judged after it is forgotten: findings are carried on from version to version.
+    """
+    regressions.lock(connection, line)
     known = regressions.rests_on(connection, line)
     track = unjudged_track(connection, line)
-    first = track.first_difference(known)
+    first = _first_late(track, known)
     if first is None:
-        return 0
-    late = track.order[first - 1 :]
-    gone = [version for version in known if version not in track.place]
-    regressions.forget(connection, line, [*(version for version in late if version in known), *gone])
+        return False
+    version = track.order[first - 1] if first <= len(track.order) else None
+    if version is not None and not _is_main_judged(connection, track, version):
+        return False
+    kept = set(track.order[: first - 1])
+    regressions.forget(connection, line, [one for one in known if one not in kept])
     findings = _undo(regressions.findings_of(connection, line), track, first)
-    incidents: list[IncidentRow] = []
-    for version in late:
+    if version is not None:
         made = _judge_version(connection, track, version)
-        findings, incident = _carry_on(findings, made, version)
-        incidents += incident
+        findings, incidents = _carry_on(findings, made, version)
         regressions.write_version(
             connection, line, row=made.row, levels=made.levels, verdicts=made.verdicts, facts=made.facts
         )
-    regressions.put_incidents(connection, line, incidents)
+        regressions.put_incidents(connection, line, incidents)
     regressions.put_findings(connection, line, findings)
-    return len(late)
+    return version is not None
+
+
+def _is_main_judged(connection: Connection, track: TrackRuns, version: int) -> bool:
+    """Whether the main line is judged up to the version that this one is judged from, from the runs that it has now."""
+    assert track.main is not None
+    base = track.bases[version]
+    known = regressions.rests_on(connection, track.main.line)
+    needed = islice(track.main.rests_on.items(), base.place if base else 0)
+    return all(known.get(number) == own for number, own in needed)
 
 
 class _Made(Struct, frozen=True):
@@ -94,8 +122,8 @@ def _judge_version(connection: Connection, track: TrackRuns, version: int) -> _M
     state = reader.load(connection, joined, at).before(at)
     data = reader.track(connection, joined, state, at)
     result = judge_next(data, state, at, joined.thresholds)
-    # a suspect of the main line that these runs confirm began there, and is none of the branch's
     found = [one for one in result.found if one.first_version == at]
+    _abstain(result, at)
     _number_series(connection, track.line, data, result, [one.series for one in found])
     incident = next((row for row in incidents_of(data, state, result, order) if row.first_version_id == version), None)
     return _Made(
@@ -106,6 +134,14 @@ def _judge_version(connection: Connection, track: TrackRuns, version: int) -> _M
         [finding_row(replace(one, stored=None), data.ids, order, data, at) for one in found],
         incident,
     )
+
+
+def _abstain(result: VersionResult, at: int) -> None:
+    """Call suspect what these runs would confirm of an older version: whether that was slow before is for further runs
+    of the main line to say, and not for a branch.
+    """
+    rows = [one.series for one in result.found if one.first_version != at]
+    result.judged.verdict[rows] = Verdict.SUSPECT
 
 
 def _number_series(
@@ -141,31 +177,34 @@ def _undo(rows: Sequence[FindingRow], track: TrackRuns, first: int) -> list[Find
         began, ended = track.place.get(row.first_version_id, first), track.place.get(row.ended_version_id or 0)
         if began >= first:
             found.append(replace(row, state="withdrawn", ended_version_id=None, ended_by_version_id=None))
-        elif row.state == "open" or ended is None or ended >= first:
+        elif row.state == "withdrawn" or (row.state != "open" and ended is not None and ended < first):
+            found.append(row)
+        else:
             decided = min(track.place.get(row.decided_version_id, first), first - 1)
             found.append(replace(
                 row, state="open", decided_version_id=track.order[decided - 1], ended_version_id=None,
                 ended_by_version_id=None,
             ))  # fmt: skip
-        else:
-            found.append(row)
     return found
 
 
 def _carry_on(rows: Sequence[FindingRow], made: _Made, version: int) -> tuple[list[FindingRow], list[IncidentRow]]:
     """Return the findings of a branch after a version, and the incidents that it has.
 
-    What was open and is found again stays the finding of the version that it began with, with the numbers of now; what
-    is not found again is over.
+    What was open and is found again, no larger, stays the finding of the version that it began with, with the numbers
+    of now. What grew is a finding of its own beside it, of which users said nothing yet. What is not found again, or
+    smaller, is over.
     """
     new = {_what(row): row for row in made.findings}
     found = []
-    for row in rows:
-        again = new.pop(_what(row), None) if row.state == "open" else None
-        if again is not None:
-            found.append(replace(again, first_version_id=row.first_version_id))
-        elif row.state == "open":
+    for row in sorted(rows, key=lambda row: -row.size):
+        again = new.get(_what(row))
+        if row.state != "open":
+            found.append(row)
+        elif again is None or again.size < row.size - _tolerance(row):
             found.append(replace(row, state="recovered", ended_version_id=version, ended_by_version_id=version))
+        elif again.size <= row.size + _tolerance(row):
+            found.append(replace(new.pop(_what(row)), first_version_id=row.first_version_id))
         else:
             found.append(row)
     # one that was withdrawn keeps its number, and with it what users said of it
@@ -177,6 +216,11 @@ def _carry_on(rows: Sequence[FindingRow], made: _Made, version: int) -> tuple[li
             found.append(row)
     began = sorted({row.first_version_id for row in found if row.state == "open"})
     return found, [replace(made.incident, first_version_id=one) for one in began] if made.incident else []
+
+
+def _tolerance(row: FindingRow) -> float:
+    """By how much a change may differ that is still the one that was found: a log, as its size."""
+    return max(_LEAST_GROWTH, row.size / 4)
 
 
 def _what(row: FindingRow) -> tuple[int, str, str]:

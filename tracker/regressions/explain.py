@@ -58,7 +58,7 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
     sides = [[int(run) for run in finding[side].split()] for side in ("baseline_runs", "candidate_runs")]
     is_slower = finding["direction"] == "regression"
     with store.connect() as connection:
-        sentence, known = settings_note(connection, track), None
+        sentence, known, own_track = settings_note(connection, track), None, track
         if track.main is not None:
             track, known = join_main(connection, track, finding["decided_version_id"])
         # those that decided, and the newest ones, of those recorded alike
@@ -87,7 +87,7 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
     tables = {
         "tests": tests_of(finding, own, row, data, track, window, new[order]),
         "runs": _runs(track, data, row, sides, centred, shift),
-        "events": events_of(store, finding, track),
+        "events": events_of(store, finding, own_track),
         "facts": [fact | {"before": fact["value_before"], "after": fact["value_after"]} for fact in facts],
         "environment": changed_between(store, incident),
     }
@@ -250,7 +250,8 @@ def events_of(store: Store, finding: Row, track: TrackRuns) -> list[Row]:
 
     def event(state: str, version: str, decided_id: int) -> Row:
         decided = track.labels.get(decided_id, "")
-        why = "" if decided == version else f"confirmed by the runs of {decided}"
+        confirmed = "found again in" if track.main is not None else "confirmed by the runs of"
+        why = "" if decided == version else f"{confirmed} {decided}"
         return {"state": state, "who": "tracker", "version": version, "reason": why}
 
     events = [event(finding["verdict"], finding["version"], finding["decided_version_id"])]

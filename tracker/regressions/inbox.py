@@ -123,11 +123,11 @@ def found_rows(
 ) -> list[Row]:  # fmt: skip
     """All findings of the tracks that `options` name, whatever their state, then suspects of newest versions.
 
-    Keys: columns of FINDINGS_COLUMNS["findings"], of sql/findings.sql, and `is_newest`: its version is the newest
-    one. `finding_ids`: only these, without suspects; to come out the same, whole incidents. `tracks`: those that the
-    options name, where they were read before. `wanted`: which are shown, so that it is looked up what replaced what in
-    their incidents; None: those that the options leave, and of `finding_ids` all. `branches`: of branches, too, where
-    no workload is named.
+    Keys: columns of FINDINGS_COLUMNS["findings"], of sql/findings.sql, `is_newest`: its version is the newest one,
+    and `found_again`: the last version of a branch that has it. `finding_ids`: only these, without suspects; to come
+    out the same, whole incidents. `tracks`: those that the options name, where they were read before. `wanted`: which
+    are shown, so that it is looked up what replaced what in their incidents; None: those that the options leave, and of
+    `finding_ids` all. `branches`: of branches, too, where no workload is named.
     """
     options = options or FindingsOptions()
     queries.check_filters(store, workload=options.workload, device=options.device, version=options.version)
@@ -154,6 +154,7 @@ def found_rows(
             "device": track.names["device"], "is_newest": row["version_id"] == track.order[-1],
             "is_new": row["state"] == "new" or (is_new and row["state"] == "muted"),
             "good_version": track.before(row["version_id"]),
+            "found_again": track.labels.get(row["decided_version_id"]) if track.main is not None else None,
             "level_runs": getattr(track.judged.get(row["version_id"]), "base_runs", ""),
             "verdict": verdict_word(SIGNS[row["direction"]], row["change"]),
             "ratio": after / before - 1 if before and after else None,
@@ -316,7 +317,7 @@ def is_wanted(row: Row, options: FindingsOptions) -> bool:
     return (
         row["state"] in states
         and (not options.only_new or row["is_new"] or row["state"] == "suspect")
-        and options.version in (None, row["version"])
+        and options.version in (None, row["version"], row.get("found_again"))
         and options.kind in (None, row["kind"])
         and options.direction in (None, row["direction"])
     )

@@ -32,7 +32,15 @@ from tracker.regressions.lifecycle import (
     judge_next,
     needed_runs,
 )
-from tracker.regressions.track import BEGINNING, ReadBefore, TrackRuns, geometric_mean, read_track, unjudged_track
+from tracker.regressions.track import (
+    BEGINNING,
+    MainLine,
+    ReadBefore,
+    TrackRuns,
+    geometric_mean,
+    read_track,
+    unjudged_track,
+)
 from tracker.results.verdicts import NOT_CONFIRMED
 from tracker.store import Store, bulk, judged, labels, regressions, samples
 from tracker.store.bulk import Column
@@ -59,6 +67,15 @@ def lines_of(store: Store, run_ids: Iterable[int] | None = None, workload: str |
         return judged.lines(connection, run_ids, workload)
 
 
+def with_branches(store: Store, lines: Iterable[Line]) -> list[Line]:
+    """These tracks, and those of the branches that are judged against them."""
+    found = list(dict.fromkeys(lines))
+    with store.connect() as connection:
+        every = judged.branch_lines(connection)
+        found += [line for line in every if judged.main_line_of(connection, line) in found]
+    return list(dict.fromkeys(found))
+
+
 def update(store: Store, lines: Iterable[Line]) -> int:
     """Judge what is out of date in these tracks; how many versions were judged.
 
@@ -67,6 +84,7 @@ def update(store: Store, lines: Iterable[Line]) -> int:
     """
     count = 0
     up_to_date: set[Line] = set()
+    mains: dict[Line, MainLine] = {}
     for line in dict.fromkeys(lines):
         with store.connect() as connection:
             stale = judged.stale_runs(connection, line)
@@ -79,7 +97,7 @@ def update(store: Store, lines: Iterable[Line]) -> int:
             if main not in up_to_date:
                 count += update(store, [main])
             up_to_date.add(main)
-            count += update_branch(store, line)
+            count += update_branch(store, line, mains)
             continue
         reader = TrackReader(line)
         while reader.left and (done := _judge_next_version(store, reader)) is not None:

@@ -8,9 +8,10 @@ from typing import Final
 
 from msgspec import Struct
 
+from tracker.profile.branches import hash_of_label
+
 _HASH: Final = re.compile(r"[0-9a-f]{7,40}")
-_DESCRIBED: Final = re.compile(r"-g([0-9a-f]{7,40})$")
-"""What `git describe` writes behind a tag."""
+_DIRTY: Final = "-dirty"
 _SHORTEST: Final = 7
 """Characters of a hash that tell a commit from others."""
 _SHOWN: Final = 9
@@ -53,7 +54,11 @@ def find_merge_base(main: Sequence[MainVersion], version: BranchVersion, *, now_
     It is the newest of which the commit is the merge base or lies before it; where no commit is known of any, the
     newest version before the run: by the clocks, else by what came in before it.
     """
-    place_of = {commit: at for at, own in enumerate(main, 1) for commit in [_commit_of(own)] if commit}
+    place_of: dict[str, int] = {}
+    # the newest version of a commit, one of a changed working tree only where there is no other
+    for at in sorted(range(1, len(main) + 1), key=lambda at: (not main[at - 1].label.endswith(_DIRTY), at)):
+        if commit := _commit_of(main[at - 1]):
+            place_of[commit] = at
     for number, commit in enumerate(version.main_commits):
         if place := place_of.get(commit[:_SHORTEST]):
             label = main[place - 1].label
@@ -82,7 +87,9 @@ def _newest_before(main: Sequence[MainVersion], version: BranchVersion, why: str
     if not earlier:
         # the branch came in first of all: the oldest version says least of what came later
         return MergeBase(1, main[0].label, "the oldest version: all of the main line is newer than the run")
-    return MergeBase(earlier[-1], main[earlier[-1] - 1].label, why + unclear)
+    # a run that came in late may be older than those before it in the order of versions
+    newest = max(earlier, key=lambda at: (0 if unclear else main[at - 1].started_at_ns or 0, at))
+    return MergeBase(newest, main[newest - 1].label, why + unclear)
 
 
 def _is_before(own: MainVersion, started_at_ns: int | None, run_id: int) -> bool:
@@ -94,8 +101,4 @@ def _is_before(own: MainVersion, started_at_ns: int | None, run_id: int) -> bool
 def _commit_of(version: MainVersion) -> str:
     """Return the first characters of the commit of a version, "" where neither it nor its label names one."""
     found = (version.commit or "").lower()
-    if not _HASH.fullmatch(found):
-        label = version.label.lower()
-        described = _DESCRIBED.search(label)
-        found = described[1] if described else label
-    return found[:_SHORTEST] if _HASH.fullmatch(found) else ""
+    return (found if _HASH.fullmatch(found) else hash_of_label(version.label))[:_SHORTEST]

@@ -16,7 +16,8 @@ from sqlalchemy import Connection
 from tracker.columns import Columns
 from tracker.detect.thresholds import COUNTS, MIN_RATIO, OF_SERIES
 from tracker.errors import UsageError, check_reason
-from tracker.regressions.judgement import DIRECTIONS, TrackReader, update
+from tracker.profile.branches import branch_of, main_of
+from tracker.regressions.judgement import DIRECTIONS, TrackReader, update, with_branches
 from tracker.regressions.lifecycle import TrackState, judge_next
 from tracker.regressions.track import TrackRuns, places
 from tracker.results import THRESHOLDS, Calibration, HistoryOptions, TriedThresholds
@@ -66,7 +67,7 @@ def unset_thresholds(store: Store, limits: Sequence[Threshold], where: Where) ->
                 )
 
     store.transact(forget)
-    return update(store, [track.line for track in tracks])
+    return update(store, with_branches(store, [track.line for track in tracks]))
 
 
 def overruled(store: Store, limits: Sequence[Threshold], where: Where) -> bool:
@@ -170,7 +171,7 @@ def _write(store: Store, lines: Sequence[Line], limits: Sequence[Threshold]) -> 
     for limit in limits:
         check_reason(limit.reason)
     store.transact(partial(thresholds.write, workload_id=lines[0].workload_id, limits=limits))
-    return update(store, lines)
+    return update(store, with_branches(store, lines))
 
 
 def _checked(store: Store, limits: Sequence[Threshold], where: Where) -> tuple[list[TrackRuns], list[Threshold]]:
@@ -197,6 +198,11 @@ def _checked(store: Store, limits: Sequence[Threshold], where: Where) -> tuple[l
 
 def _placed(store: Store, limits: Sequence[Threshold], where: Where) -> tuple[list[TrackRuns], list[Threshold]]:
     """The tracks that `where` means, and the limits as they are kept for it."""
+    if branch_of(where.workload or ""):
+        raise UsageError(
+            f"{where.workload!r} is a branch, for which the thresholds of its main line hold",
+            remedy=f"name its main line: --workload {main_of(where.workload or '')}",
+        )
     found = places(store, HistoryOptions(workload=where.workload, device=where.device, config=where.config or {}))
     configuration, device = EVERYWHERE, EVERYWHERE
     if where.config == {}:

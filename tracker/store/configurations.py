@@ -55,6 +55,19 @@ def place(
     return Placed(labels.configuration_id(connection, workload, values), _why_new(stored, mine, stated))
 
 
+def place_on_branch(
+    connection: Connection, workload: int, main: int, values: Values, *, stated: Collection[str]
+) -> Placed:
+    """The configuration of a run of a branch: the one of its main line that it fits, else one of the branch's own.
+
+    Nothing that a branch states becomes known of the main line.
+    """
+    known = labels.find_configuration(connection, main, values)
+    if known is None:
+        known = _to_complete(of_workload(connection, main), dict(labels.configuration_pairs(values)), stated, {})
+    return Placed(labels.configuration_id(connection, workload, values) if known is None else known)
+
+
 def of_workload(connection: Connection, workload: int) -> dict[int, dict[str, str]]:
     """The configurations of a workload: id -> values."""
     found: dict[int, dict[str, str]] = {}

@@ -66,13 +66,15 @@ def place(connection: Connection, incoming: Incoming, placed: Set[tuple[int, int
     """
     record = incoming.record
     workload = labels.workload_id(connection, record.workload)
-    configuration = configurations.place(
-        connection,
-        labels.main_line(connection, workload),
-        record.configuration,
-        stated=record.stated,
-        beside=incoming.beside,
-    )
+    main = labels.main_line(connection, workload)
+    if main == workload:
+        configuration = configurations.place(
+            connection, workload, record.configuration, stated=record.stated, beside=incoming.beside
+        )
+    else:
+        configuration = configurations.place_on_branch(
+            connection, workload, main, record.configuration, stated=record.stated
+        )
     where = {
         "workload_id": workload,
         "configuration_id": configuration.configuration_id,

@@ -22,7 +22,11 @@ from tracker.store.sql import statement
 
 F64 = NDArray[np.float64]
 
-_MAIN: Final = text("SELECT main_id FROM workload WHERE id = :id")
+_MAIN: Final = text(
+    "SELECT w.main_id, COALESCE((SELECT m.id FROM configuration AS m INNER JOIN configuration AS own "
+    "ON m.fingerprint = own.fingerprint WHERE own.id = :configuration_id AND m.workload_id = w.main_id), "
+    ":configuration_id) AS configuration_id FROM workload AS w WHERE w.id = :id AND w.main_id IS NOT NULL"
+)
 _COMMITS: Final = text("SELECT id, commit_id, main_commits FROM version WHERE workload_id = :id")
 
 
@@ -70,8 +74,15 @@ def lines(connection: Connection, run_ids: Iterable[int] | None = None, workload
 
 def main_line_of(connection: Connection, line: Line) -> Line | None:
     """The line of the main line that a line of a branch is judged against; None for one that is no branch's."""
-    found = connection.execute(_MAIN, {"id": line.workload_id}).scalar_one_or_none()
-    return None if found is None else Line(int(found), line.configuration_id, line.device_id)
+    asked = {"id": line.workload_id, "configuration_id": line.configuration_id}
+    found = connection.execute(_MAIN, asked).one_or_none()
+    return None if found is None else Line(int(found.main_id), int(found.configuration_id), line.device_id)
+
+
+def branch_lines(connection: Connection) -> list[Line]:
+    """The lines of all branches."""
+    rows = connection.execute(statement("lines"), {"all_runs": 1, "run_ids": [-1], "workload": None}).all()
+    return [Line(row.workload_id, row.configuration_id, row.device_id) for row in rows if row.is_branch]
 
 
 def commits_of(connection: Connection, workload_id: int) -> dict[int, tuple[str | None, list[str]]]:

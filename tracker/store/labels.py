@@ -46,10 +46,11 @@ _ADD_CONFIGURATION_VALUE = text(
 )
 _FIND_VERSION = text("SELECT id, commit_id FROM version WHERE workload_id = :workload_id AND label = :label")
 _ADD_VERSION = text(
-    "INSERT INTO version (workload_id, label, ordinal, commit_id, main_commits, pinned) "
-    "SELECT :workload_id, :label, COALESCE(MAX(ordinal), 0) + 1, :commit_id, :main_commits, FALSE "
+    "INSERT INTO version (workload_id, label, ordinal, commit_id, pinned) "
+    "SELECT :workload_id, :label, COALESCE(MAX(ordinal), 0) + 1, :commit_id, FALSE "
     "FROM version WHERE workload_id = :workload_id"
 )
+_SET_MAIN_COMMITS = text("UPDATE version SET main_commits = :main_commits WHERE id = :id AND main_commits IS NULL")
 _SET_COMMIT = text("UPDATE version SET commit_id = :commit_id WHERE id = :id")
 _HOLD = text("SELECT id FROM run WHERE id = :id FOR UPDATE")
 _LOCK = text("SELECT pg_advisory_xact_lock(:number)")
@@ -118,9 +119,7 @@ def workload_id(connection: Connection, name: str) -> int:
 
 
 def main_line(connection: Connection, workload: int) -> int:
-    """The workload of the main line that a workload is a branch of, or is itself; its configurations are those of all
-    of them.
-    """
+    """The workload of the main line that a workload is a branch of, or is itself."""
     return int(connection.execute(_MAIN_LINE, {"id": workload}).scalar_one())
 
 
@@ -229,9 +228,10 @@ def version_id(
         lock(connection, "version", workload)
         found = connection.execute(_FIND_VERSION, identity).one_or_none()
     if found is None:
-        commits = " ".join(map(clean, main_commits)) or None
-        connection.execute(_ADD_VERSION, {**identity, "commit_id": commit, "main_commits": commits})
+        connection.execute(_ADD_VERSION, {**identity, "commit_id": commit})
         found = connection.execute(_FIND_VERSION, identity).one()
+    if main_commits:
+        connection.execute(_SET_MAIN_COMMITS, {"id": found.id, "main_commits": " ".join(map(clean, main_commits))})
     if commit and found.commit_id is None:
         connection.execute(_SET_COMMIT, {"id": found.id, "commit_id": commit})
     elif commit and found.commit_id != commit:

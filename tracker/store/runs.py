@@ -247,18 +247,26 @@ def _relabel(connection: Connection, run: Any, new: _Labels) -> None:
     version = run.version if new.version is None else new.version
     stays = target == run.workload_id and version == run.version
     commit = run.commit_id if version == run.version else None
+    left = (run.main_commits or "").split() if version == run.version else ()
     device = None if new.device is None else new.device(_device(connection, run.device_id))
     found = {
         "id": run.run_id,
         "workload_id": target,
-        "configuration_id": labels.configuration_id(connection, labels.main_line(connection, target), values),
-        "version_id": run.version_id if stays else labels.version_id(connection, target, version, commit),
+        "configuration_id": _place_configuration(connection, target, values),
+        "version_id": run.version_id if stays else labels.version_id(connection, target, version, commit, left),
         "device_id": run.device_id if device is None else labels.device_id(connection, device),
     }
     connection.execute(_SET_LABELS, found)
     _move_marks(connection, run, found)
     if any(found[name] != getattr(run, name) for name in ("workload_id", "configuration_id", "device_id")):
         samples.refresh(connection, [run.run_id])
+
+
+def _place_configuration(connection: Connection, workload: int, values: Mapping[str, str]) -> int:
+    """The configuration with these values: of a branch that of its main line, where that has it."""
+    main = labels.main_line(connection, workload)
+    known = None if main == workload else labels.find_configuration(connection, main, values)
+    return labels.configuration_id(connection, workload, values) if known is None else known
 
 
 def _move_marks(connection: Connection, run: Any, found: Mapping[str, int]) -> None:

@@ -147,7 +147,7 @@ def communication_tables(joined: Joined) -> dict[str, Table]:
     return {
         "communication": communication,
         "communication_task": task_table(joined.events, row_of_collective, kernels),
-        "communication_wait": wait_table(joined.events, row_of_collective),
+        "communication_wait": wait_table(joined.events, row_of_collective, waits),
         "communication_link": link_table(joined.events, row_of_collective),
         "collective_calls": _in_order(collective_calls),
         "groups": groups,

@@ -49,11 +49,10 @@ def waits_of(events: Events) -> Waits:
     return Waits(tasks, of_collective, has_tasks, has_peers, wait_ns)
 
 
-def wait_table(events: Events, row_of_collective: I64) -> Table:
+def wait_table(events: Events, row_of_collective: I64, waits: Waits) -> Table:
     """Table `communication_wait`: per row of `communication` and peer how long its calls waited for that rank; a call
     can wait for several at once, on planes of their own.
     """
-    waits = waits_of(events)
     tasks = waits.tasks
     is_global = np.array([bool(text) for text in events.strings.texts], dtype=np.int64)
     places: list[tuple[int, int, int]] = []
