@@ -28,7 +28,8 @@ CI = ROOT / "scripts" / "ci"
 SAMPLES = ROOT / "tracker" / "samples"
 PAYLOAD = {
     "github.workspace": "/builds/code", "github.token": "a token", "github.event.number": "41",
-    "github.workflow": "profile",
+    "github.workflow": "profile", "github.event.repository.default_branch": "main",
+    "github.event.number && format('pull/{0}', github.event.number) || ''": "pull/41",
 }  # fmt: skip
 BOT, MARK = "github-actions[bot]", "<!-- tracker: profile -->"
 GH = f"""#!{sys.executable}
@@ -64,7 +65,9 @@ def github() -> tuple[list[Step], dict]:
     (kept,) = [step for step in job["steps"] if "upload-artifact" in step.get("uses", "")]
     assert (kept["with"]["path"], kept["if"]) == ("gate.xml", "always()")
     return [
-        Step(step["run"], ("bash", "-e"), filled(step.get("env", {})), "always()" in step.get("if", ""))
+        Step(
+            filled({"": step["run"]})[""], ("bash", "-e"), filled(step.get("env", {})), "always()" in step.get("if", "")
+        )
         for step in job["steps"]
         if "run" in step
     ], filled({name: value for name, value in job["env"].items() if "secrets." not in value})
@@ -178,7 +181,7 @@ def test_a_ci_job_keeps_the_profiles_of_a_push_as_the_version_that_git_describes
     assert code == {github: 0, gitlab: 4}[job]  # nothing to judge it by; GitLab is told that 4 is no failure
     with checkout.store() as store:
         found = queries.versions_with_branches(store, "small_gpt").rows("version", "branch")
-        assert sorted(found) == [("v4", ""), ("v5", "fix")]
+        assert sorted(found) == [("v4", ""), ("v5", {github: "pull/41", gitlab: "merge/41"}[job])]
         assert len(queries.runs(store).frame) == 4
 
 
@@ -222,7 +225,8 @@ def test_each_push_of_a_slow_pull_request_fails_until_one_is_mended(tmp_path, jo
     assert codes == [1, 1, 0]
     with checkout.store() as store:
         found = queries.versions_with_branches(store, "small_gpt").rows("version", "branch")
-        assert list(found) == [("v4", ""), ("v5", "fix"), ("v6", "fix"), ("v7", "fix")]
+        branch = {github: "pull/41", gitlab: "merge/41"}[job]
+        assert list(found) == [("v4", ""), ("v5", branch), ("v6", branch), ("v7", branch)]
 
 
 @pytest.mark.slow
