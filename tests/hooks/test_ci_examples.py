@@ -64,13 +64,14 @@ def github() -> tuple[list[Step], dict]:
     assert job["steps"][0]["with"]["fetch-depth"] == 0
     (kept,) = [step for step in job["steps"] if "upload-artifact" in step.get("uses", "")]
     assert (kept["with"]["path"], kept["if"]) == ("gate.xml", "always()")
-    return [
-        Step(
-            filled({"": step["run"]})[""], ("bash", "-e"), filled(step.get("env", {})), "always()" in step.get("if", "")
-        )
+    variables = filled({name: value for name, value in job["env"].items() if "secrets." not in value})
+    branch = {"TRACKER_BRANCH": variables["TRACKER_BRANCH"]}
+    steps = [
+        Step(text, ("bash", "-e"), branch | filled(step.get("env", {})), "always()" in step.get("if", ""))
         for step in job["steps"]
-        if "run" in step
-    ], filled({name: value for name, value in job["env"].items() if "secrets." not in value})
+        for text in filled({"run": step["run"]} if "run" in step else {}).values()
+    ]
+    return steps, variables
 
 
 def filled(variables: dict[str, str]) -> dict[str, str]:
