@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 CPU_SECONDS: Final = {
-    "advice": 10, "cli": 175, "compare": 65, "detect": 4, "hooks": 20, "load": 40, "notify": 26,
-    "page": 39, "ranks": 8, "readers": 35, "real": 75, "regressions": 45, "reports": 36, "store": 60, "timeline": 17,
+    "advice": 10, "cli": 185, "compare": 65, "detect": 4, "hooks": 22, "load": 40, "notify": 26,
+    "page": 39, "ranks": 8, "readers": 35, "real": 75, "regressions": 55, "reports": 36, "store": 60, "timeline": 17,
     "watch": 21,
-    "test_api.py": 6, "test_at_once.py": 7, "test_docs.py": 9, "test_docs_commands.py": 48, "test_intake.py": 3,
+    "test_api.py": 6, "test_branches_come_in.py": 3, "test_language.py": 3,
+    "test_at_once.py": 7, "test_docs.py": 9, "test_docs_commands.py": 48, "test_intake.py": 3,
     "test_edits.py": 5, "test_house.py": 3, "test_layers.py": 3, "test_packing.py": 3, "test_registries.py": 6,
     "test_sidecar.py": 3, "test_spooled.py": 3,
 }  # fmt: skip
