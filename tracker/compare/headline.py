@@ -9,6 +9,7 @@ from msgspec import Struct
 from tracker.compare.refusals import other_track
 from tracker.compare.spread import overlap
 from tracker.detect import DEFAULTS
+from tracker.profile.branches import branch_of
 from tracker.results.recording import remedies
 from tracker.results.verdicts import INCOMPARABLE, NOT_CONFIRMED
 from tracker.units import counted, format_diff, format_ns, format_numbers, steps_words, time_unit
@@ -267,6 +268,8 @@ def _labels(baseline: Loaded, candidate: Loaded) -> tuple[str, str]:
     a, b = short_labels([baseline.side.label, candidate.side.label])
     if baseline.side.chosen_steps or candidate.side.chosen_steps:
         a, b = (f"{name} ({steps_words(side.side.chosen_steps)})" for name, side in ((a, baseline), (b, candidate)))
+    if branch_of(candidate.side.workload) and not branch_of(baseline.side.workload):
+        a += " of the main line"
     return a, b
 
 
