@@ -226,15 +226,15 @@ def test_while_the_main_line_may_be_slow_itself_nothing_is_said_of_a_branch(memo
     assert gates(memory_store) == [4, 4]
 
 
-def test_a_branch_waits_for_a_main_line_that_is_not_judged(memory_store):
+def test_a_main_line_that_is_not_judged_is_judged_first(memory_store):
     runs(memory_store, "m1")
     runs(memory_store, "push", SLOW, start=3, workload=PR)
     (line,) = lines_of(memory_store, workload=PR)
     for run in queries.runs(memory_store).listed("run_id"):
         with memory_store.connect() as connection, connection.begin():
             samples.refresh(connection, [run])
-    assert update_branch(memory_store, line, {}) == 0
-    assert judge(memory_store) == 2
+    assert update_branch(memory_store, line, {}) == 2
+    assert gates(memory_store) == [1, 1]
 
 
 def test_a_branch_makes_nothing_known_of_the_configurations_of_the_main_line(memory_store):

@@ -7,8 +7,7 @@ Everything is optional. A complete file:
     version = "git"                  # of profiles that state none; git: git describe in the current folder
 
     [versions]
-    main = "main"                    # the branch that is the main line; default: that of origin/HEAD, else main or
-    master
+    main = "main"                    # the branch that is the main line; default: what origin/HEAD names
 
     [limits]
     max_bytes = 68719476736          # largest decompressed size of one input file

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 from msgspec import Struct
@@ -29,6 +29,7 @@ from tracker.regressions.judgement import (
     judged_row,
     stated,
     stored_levels,
+    update,
     verdict_columns,
 )
 from tracker.regressions.lifecycle import TrackState, VersionResult, judge_next
@@ -37,6 +38,7 @@ from tracker.store import Store, judged, regressions, samples
 from tracker.store.judged import Line
 from tracker.store.regressions import FindingRow, IncidentRow
 
+_ATTEMPTS: Final = 3
 _LEAST_GROWTH: Final = 0.05
 """A log: what is found again and is larger by less is the same."""
 
@@ -44,19 +46,28 @@ _LEAST_GROWTH: Final = 0.05
 def update_branch(store: Store, line: Line, mains: dict[Line, MainLine]) -> int:
     """Judge what is out of date of a branch; return how many versions were judged, each in a transaction of its own.
 
-    `mains`: main lines that were read before. What is judged from a version of the main line that is not judged itself
-    yet is left to the next time.
+    `mains`: main lines that were read before. Where runs came to the main line since it was judged, it is judged first;
+    where that happens over and over, the rest is left to the next time.
     """
-    count = 0
-    while True:
+    count = attempts = 0
+    while attempts < _ATTEMPTS:
         with store.connect() as connection:
             known = regressions.rests_on(connection, line)
-            if _first_late(unjudged_track(connection, line, mains), known) is None:
-                return count
+            track = unjudged_track(connection, line, mains)
+        if _first_late(track, known) is None:
+            break
         with store.turn("judges"):
-            if not store.transact(partial(_judge_next, line=line)):
-                return count
-        count += 1
+            done = store.transact(partial(_judge_next, line=line))
+        if done == "nothing":
+            break
+        if done == "judged":
+            count += 1
+            continue
+        mains.clear()
+        assert track.main is not None
+        count += update(store, [track.main.line])
+        attempts += 1
+    return count
 
 
 def _first_late(track: TrackRuns, known: Mapping[int, bytes]) -> int | None:
@@ -66,8 +77,8 @@ def _first_late(track: TrackRuns, known: Mapping[int, bytes]) -> int | None:
     return 1 if known.keys() - track.rests_on.keys() else track.first_difference(known)
 
 
-def _judge_next(connection: Connection, line: Line) -> bool:
-    """Judge the first version of a branch that is out of date; return whether there was one that can be judged.
+def _judge_next(connection: Connection, line: Line) -> Literal["judged", "nothing", "main is not judged"]:
+    """Judge the first version of a branch that is out of date, and say whether there was one that can be judged.
 
     What was judged after it is forgotten: findings are carried on from version to version.
     """
@@ -76,10 +87,10 @@ def _judge_next(connection: Connection, line: Line) -> bool:
     track = unjudged_track(connection, line)
     first = _first_late(track, known)
     if first is None:
-        return False
+        return "nothing"
     version = track.order[first - 1] if first <= len(track.order) else None
     if version is not None and not _is_main_judged(connection, track, version):
-        return False
+        return "main is not judged"
     kept = set(track.order[: first - 1])
     regressions.forget(connection, line, [one for one in known if one not in kept])
     findings = _undo(regressions.findings_of(connection, line), track, first)
@@ -91,7 +102,7 @@ def _judge_next(connection: Connection, line: Line) -> bool:
         )
         regressions.put_incidents(connection, line, incidents)
     regressions.put_findings(connection, line, findings)
-    return version is not None
+    return "nothing" if version is None else "judged"
 
 
 def _is_main_judged(connection: Connection, track: TrackRuns, version: int) -> bool:
