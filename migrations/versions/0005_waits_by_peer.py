@@ -14,8 +14,10 @@ depends_on = None
 
 def upgrade() -> None:
     schema.run_statements(op.get_bind(), revision)
-    # so that an ingest by a role that owns no table can write the first runs
-    partitions.ensure(op.get_bind(), 0)
+    # so that an ingest by a role that owns no table can write the next runs
+    newest = op.get_bind().exec_driver_sql("SELECT COALESCE(MAX(id), 0) FROM run").scalar_one()
+    for first in range(0, int(newest) + 1, partitions.PARTITION_RUNS):
+        partitions.ensure(op.get_bind(), first)
 
 
 def downgrade() -> None:

@@ -19,7 +19,8 @@ def test_a_device_is_found_by_words_of_its_name(name, model, half):
 
 
 @pytest.mark.parametrize("name", [
-    "NVIDIA A10G", "NVIDIA T400", "NVIDIA GeForce RTX 4090 Laptop GPU", "Ascend910B", "unknown", ""
+    "NVIDIA A10G", "NVIDIA T400", "NVIDIA GeForce RTX 4090 Laptop GPU", "Ascend910B", "unknown", "",
+    "NVIDIA GeForce RTX 3080 Ti", "NVIDIA GeForce RTX 4070 SUPER", "NVIDIA A100-SXM-64GB",
 ])  # fmt: skip
 def test_a_device_that_is_not_in_the_table_is_none_of_its_neighbours(name):
     assert device_of(name, {}) is None

@@ -41,7 +41,9 @@ def test_rank_that_is_waited_for_has_a_name(store):
     waits = zip(columns, np.array([[0, 3, 0, 1, MS, MS], [0, 5, 0, 1, 8 * MS, 8 * MS]]).T, strict=True)
     made.rows.tables["communication_wait"] = dict(waits)
     save_run(store, record(), [made], formats=["ascend_text"])
-    assert [number.words for number in Evidence(store, 1).waited_for(0)] == ["of it for rank 5 of the group 8.00 ms"]
+    assert [number.words for number in Evidence(store, 1).waited_for(0, 9e6)] == [
+        "of it for rank 5 of the group 8.00 ms"
+    ]
 
 
 @pytest.mark.parametrize(("sizes", "has_advice"), [((16, 32, 48, 64), True), ((16, 16, 16, 16), False)])

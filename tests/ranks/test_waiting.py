@@ -49,7 +49,7 @@ def test_rank_that_nobody_captured_has_a_name(store):
     save_run(store, record(), waiting_ranks(0, 1), formats=["ascend_text"])
     found = cluster(store, "run:1")
     name = "rank 5 of the group, which was not captured,"
-    assert found.headline == f"{name} is waited for in each step: rank 0 for 8.00 ms, rank 1 for 8.00 ms"
+    assert found.headline == f"{name} is waited for: rank 0 for 8.00 ms, rank 1 for 8.00 ms"
     assert [row[:3] for row in waits(found)] == [(0, 5, 8.0), (1, 5, 8.0), (0, 3, 1.0), (1, 3, 1.0)]
 
 
@@ -58,7 +58,7 @@ def test_one_captured_rank_says_whom_it_waits_for(store):
     found = cluster(store, "run:1")
     assert found.headline == "one rank is captured: there is no other to compare it with"
     name = "Rank 5 of the group, which was not captured,"
-    assert found.remarks == (f"{name} is waited for in each step: rank 0 for 8.00 ms.",)
+    assert found.remarks == (f"{name} is waited for: rank 0 for 8.00 ms.",)
 
 
 def test_waiting_of_a_rank_is_the_median_of_its_steps(store):

@@ -14,6 +14,12 @@ from msgspec import Struct, convert
 _TABLE: Final = Path(__file__).with_name("devices.toml")
 _MOBILE: Final = re.compile(r"Laptop|Max-Q|Mobile", re.IGNORECASE)
 """Cards of notebooks have the names of others, and lower rates."""
+_OTHER_CARD: Final = r"[ -]?(?:Ti|SUPER|XT|XTX|GRE)\b"
+"""Words behind the name of a card that make it another one."""
+_SIZE: Final = re.compile(r"(?<![0-9.])(\d{1,3}) ?GB", re.IGNORECASE)
+_LARGEST: Final = 400.0
+_SAME_SIZE: Final = 8.0
+"""GiB by which the memory that a name states may differ from that of an entry."""
 _FLOPS_OF_A_CORE: Final = 8192
 """Floating point operations that an AI core of Ascend does in one cycle, of 16 bits: msprof-analyze, operator_mfu."""
 
@@ -54,16 +60,28 @@ def _is_named(entry: str, model: str) -> bool:
 
     >>> _is_named("A10", "NVIDIA A100-SXM4-80GB"), _is_named("A10", "NVIDIA A10"), _is_named("T4", "Tesla T4")
     (False, True, True)
+    >>> _is_named("RTX 3080", "GeForce RTX 3080 Ti"), _is_named("RTX 3080", "GeForce RTX 3080")
+    (False, True)
     """
     if _MOBILE.search(model) and not _MOBILE.search(entry):
         return False
     words = re.escape(entry.removesuffix("*")) + (r"\w*" if entry.endswith("*") else "")
-    return re.search(rf"(?<![A-Za-z0-9]){words}(?![A-Za-z0-9])", model, re.IGNORECASE) is not None
+    return re.search(rf"(?<![A-Za-z0-9]){words}(?![A-Za-z0-9]|{_OTHER_CARD})", model, re.IGNORECASE) is not None
+
+
+def _has_memory(device: Peaks, model: str) -> bool:
+    """Whether the size that a name states, if any, is that of the device."""
+    stated = _SIZE.search(model)
+    size = float(stated[1]) if stated else None
+    # a larger number is the memory of the host beside it: GH200 480GB
+    if size is None or device.memory_gib is None or size > _LARGEST:
+        return True
+    return abs(size - device.memory_gib) <= _SAME_SIZE
 
 
 def device_of(model: str, facts: Mapping[str, str]) -> Peaks | None:
     """What a device of this name can do, by its name, else by the cores and the clock that the profile states."""
-    found = next((device for device in devices() if _is_named(device.model, model)), None)
+    found = next((one for one in devices() if _is_named(one.model, model) and _has_memory(one, model)), None)
     if found is not None:
         return found
     try:

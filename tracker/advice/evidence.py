@@ -20,6 +20,7 @@ from tracker.advice.devices import Peaks, device_of
 from tracker.advice.roofline import Roofline
 from tracker.advice.rule import Platform
 from tracker.advice.shapes import Shape, first_number, largest_of, shapes_of
+from tracker.advice.step_order import numbers_by_order
 from tracker.detect.stages import TIMES, Stage, moves_work, stages_of
 from tracker.profile import DEVICE_USE, NOT_LISTED, NOT_LISTED_COLLECTIVES, OP_FLOPS, CounterName, IdleCause
 from tracker.results import Number
@@ -144,7 +145,11 @@ class Evidence:
         self.vendor = known or ("nvidia" if is_nsys else "") if self.is_device else known or "cpu"
         steps = queries.steps(store, [run_id])
         self.steps = _by_rank(steps.records())
-        self.stages: list[Stage] = stages_of([(row["rank"], row["stage"]) for row in self.captures], steps.rows(*TIMES))
+        with store.connect() as connection:
+            placed = steps.rows("rank", "step", "start_ns", "duration_ns")
+            self._numbers = numbers_by_order(connection, run_id, placed)
+        stages = [(row["rank"], row["stage"]) for row in self.captures]
+        self.stages: list[Stage] = stages_of(stages, steps.rows(*TIMES), self._numbers)
         stated = (self.facts[key] for key in _MICROBATCHES if self.facts.get(key, "").isdecimal())
         self.microbatches = microbatches or next((int(value) for value in stated if int(value) > 0), None)
         self.ranks: dict[int, Row] = self._ranks()
@@ -167,7 +172,8 @@ class Evidence:
 
     def moves_work(self, stage: Stage) -> bool:
         """Return whether the ranks of a stage are known to do different work in the same step."""
-        return bool(moves_work(stage, queries.calls_of_steps(self._store, [self.run_id], stage.ranks)))
+        calls = queries.calls_of_steps(self._store, [self.run_id], stage.ranks)
+        return bool(moves_work(stage, calls, self._numbers))
 
     @cached_property
     def roofline(self) -> Roofline:
@@ -362,8 +368,21 @@ class Evidence:
             row["exposed_wait_ns"] = least_exposed_wait(row)
         return _by_rank(rows)
 
-    def waited_for(self, rank: int) -> Iterator[Number]:
-        """Yield how long a rank waits in a step for the one that it waits for longest, where its tasks name it."""
+    @cached_property
+    def names_peers(self) -> bool:
+        """Whether tasks of collectives name the ranks that they wait for."""
+        return bool(self._answer(queries.communication_waits, by=("rank",), in_steps=True))
+
+    @cached_property
+    def has_whole_groups(self) -> bool:
+        """Whether no group is known of which a rank was not captured."""
+        groups = queries.run_groups(self._store, [self.run_id]).records()
+        return all(row["members"] is None or (row["captured"] or 0) >= row["members"] for row in groups)
+
+    def waited_for(self, rank: int, most_ns: float) -> Iterator[Number]:
+        """Yield how long a rank waits in a step for the one that it waits for longest, where its tasks name it: of what
+        is exposed at most all, `most_ns`.
+        """
         waits: dict[tuple[int, int], int] = {}
         for row in self._answer(queries.communication_waits, by=("rank",), in_steps=True, ranks=[rank]):
             key = (row["peer"], row["is_global"])
@@ -372,7 +391,7 @@ class Evidence:
             peer, is_global = max(waits, key=lambda key: (waits[key], key))
             absent = ", which was not captured" if is_global and peer not in self.ranks else ""
             name = f"rank {peer}{'' if is_global else ' of the group'}{absent}"
-            yield Number(f"of it for {name}", waits[peer, is_global] / self.step_count(rank))
+            yield Number(f"of it for {name}", min(most_ns, waits[peer, is_global] / self.step_count(rank)))
 
     def why_waiting_is_unknown(self, role: str) -> str:
         """Return why nothing splits the collectives of a role into waiting and transit."""

@@ -172,7 +172,7 @@ def _attention(name: str, tensors: Sequence[Shape]) -> float | None:
     if name.startswith("flashattentionscore"):
         return 4.0 * prod(query) * max(key[1:3])
     # batch, heads, queries, size of a head; or batch, queries, heads, size of a head
-    return 4.0 * prod(query) * key[2 if "scaled_dot" in name else 1]
+    return 4.0 * prod(query) * key[2 if "scaled_dot" in name or "cudnn" in name else 1]
 
 
 def _convolution(gradient: Shape, image: Shape, weight: Shape) -> float:
@@ -201,9 +201,11 @@ def bytes_moved(piece: WorkPiece) -> float | None:
         return float(size * (heads + elements(tensors[0])))
     if name in _CONVOLUTIONS and piece.stated_flops:
         return inputs + size * _result_of_convolution(piece, tensors)
-    if name in ("copy", "cast", "clone", "tensormove", "zero", "fill"):
+    if name in ("copy", "cast", "clone", "tensormove"):
         # a copy into a given tensor states both, each with its type
         return inputs if len(tensors) > 1 else 2.0 * inputs
+    if name in ("zero", "fill"):
+        return inputs
     if name in _ELEMENTWISE:
         return inputs + size * elements(broadcast(tensors))
     if name in _ROWWISE or name in _NORMS:
@@ -282,8 +284,10 @@ class Roofline:
     def _moving(self) -> list[WorkPiece]:
         # elementwise work, reductions and normalisations move bytes: their FLOPs hold nothing up
         evidence = self._evidence
-        return [piece for piece in evidence.pieces
-                if evidence.is_device and piece.ns and (is_vector(piece) or piece.plain_op in _NORMS)
+        # a copy may go over the bus, which is not the memory of the device
+        pieces = [piece for piece in evidence.pieces if piece.ns and piece.kind != "copy"]
+        return [piece for piece in pieces
+                if evidence.is_device and (is_vector(piece) or piece.plain_op in _NORMS)
                 and (bytes_moved(piece) or 0.0) >= _MUCH_BYTES]  # fmt: skip
 
     @cached_property

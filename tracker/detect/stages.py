@@ -91,14 +91,19 @@ def stages_of(
     return stages
 
 
-def moves_work(stage: Stage, calls: Iterable[tuple[int, int, str, str, int]]) -> bool | None:
+def moves_work(
+    stage: Stage, calls: Iterable[tuple[int, int, str, str, int]], numbers: Numbers | None = None
+) -> bool | None:
     """Return whether the ranks of a stage do different work in the same step: 1 % of their calls or more, in the median
     of the steps, have another name or other shapes. None where nothing says it: without shapes equal calls may be of
-    tensors of any size. `calls`: rank, step, name, shapes and number of the calls of one piece of work.
+    tensors of any size. `calls`: rank, step, name, shapes and number of the calls of one piece of work; `numbers`: of
+    ranks that count their steps otherwise.
     """
+    otherwise = numbers or {}
     of_step: dict[int, dict[int, dict[tuple[str, str], int]]] = {}
     for rank, step, name, shapes, count in calls:
-        own = of_step.setdefault(step, {}).setdefault(rank, {})
+        number = otherwise[rank].get(step, -1) if rank in otherwise else step
+        own = of_step.setdefault(number, {}).setdefault(rank, {})
         own[name, shapes] = own.get((name, shapes), 0) + (count or 0)
     whole = [of_step[step] for step in stage.steps if set(of_step.get(step, ())) >= set(stage.ranks)]
     shares = [_share_of_others([ranks[rank] for rank in stage.ranks]) for ranks in whole]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
+from tracker.advice.step_order import numbers_by_order
 from tracker.columns import Columns
 from tracker.compare.references import named, needs_store
 from tracker.compare.sides import load_all
@@ -17,7 +18,6 @@ from tracker.detect.step_order import Numbers
 from tracker.errors import UsageError
 from tracker.ranks import exchange, missing, own_time, waiting
 from tracker.ranks.work import Work, moves_work_in, operator_rows
-from tracker.regressions.step_order import numbers_by_order
 from tracker.results import CLUSTER_COLUMNS, SLOW, SUSPECT, UNEVEN, Cluster, ClusterOptions, ShowOptions
 from tracker.store import queries
 from tracker.units import counted, format_ns, format_numbers
@@ -108,7 +108,7 @@ def _cluster(side: Loaded, reference: str, options: ClusterOptions) -> Cluster:
     has_clock = bool(calls.matched) and not calls.without_clock
     for row in rows:
         row["late_calls"] = late.get(row["rank"], 0) if has_clock else None
-    moves = moves_work_in(side, stages)
+    moves = moves_work_in(side, stages, numbers)
     pipeline = own_time.pipeline_row(stages, microbatches, source)
     tables = {
         "ranks": sorted(rows, key=lambda row: (row.get("verdict") is None, -(row.get("own_ratio") or 0), row["rank"])),

@@ -33,7 +33,8 @@ def peer_rows(side: Loaded, calls: RunCalls, steps: Mapping[int, int]) -> list[R
     """
     rows = _rows_of_tasks(side, calls)
     with_tasks = {row["rank"] for row in rows}
-    rows += [row for row in _rows_of_calls(calls) if row["rank"] in steps and row["rank"] not in with_tasks]
+    of_calls = _rows_of_calls(calls, side.chosen_steps)
+    rows += [row for row in of_calls if row["rank"] in steps and row["rank"] not in with_tasks]
     for row in rows:
         count = steps[row["rank"]]
         row["calls"] = row["calls"] / count if count else None
@@ -51,20 +52,29 @@ def _rows_of_tasks(side: Loaded, calls: RunCalls) -> list[Row]:
         found = sums.setdefault((rank, role or "unknown", peer, is_global), [0, 0, 0])
         found[:] = found[0] + count, found[1] + total, max(found[2], most)
     captured = set(calls.calls)
-    # a group of all ranks, in their order, counts them as the job does
-    counts_as_job = all(group.ranks == tuple(range(len(group.ranks))) for group in calls.groups.values())
     return [
         {
             "rank": rank, "role": role, "peer": peer, "is_global": is_global,
-            "captured": int(peer in captured) if is_global or (calls.groups and counts_as_job) else None,
+            "captured": int(peer in captured) if is_global or _counts_as_job(calls, rank, role, peer) else None,
             "calls": count, "wait_ns": total, "longest_ns": most, "told_by": TASKS,
         }
         for (rank, role, peer, is_global), (count, total, most) in sums.items()
     ]  # fmt: skip
 
 
-def _rows_of_calls(calls: RunCalls) -> list[Row]:
-    """Return what the ranks of whole groups wait for the last one of each call, where their clocks can be compared."""
+def _counts_as_job(calls: RunCalls, rank: int, role: str, peer: int) -> bool:
+    """Whether a place in the groups of a role of a rank is the number of a rank in the job: the members of each are
+    known, and are the first ranks of the job.
+    """
+    groups = [group.ranks for group in calls.groups.values() if (group.role or "unknown") == role]
+    own = [ranks for ranks in groups if rank in ranks or not ranks]
+    return bool(own) and all(peer < len(ranks) and ranks == tuple(range(len(ranks))) for ranks in own)
+
+
+def _rows_of_calls(calls: RunCalls, chosen_steps: Sequence[int] | None) -> list[Row]:
+    """Return what the ranks of whole groups wait for the last one of each call in these steps (None: all), where their
+    clocks can be compared.
+    """
     sums: dict[tuple[int, str, int], list[int]] = {}
     for matched in calls.matched:
         if not matched.places.shape[1] or not calls.without_clock.isdisjoint(matched.ranks):
@@ -76,7 +86,9 @@ def _rows_of_calls(calls: RunCalls) -> list[Row]:
         last = starts.argmax(axis=0)
         is_alone = (starts == starts.max(axis=0)).sum(axis=0) == 1
         for place, rank in enumerate(matched.ranks):
-            waiting = is_alone & (waits[place] > 0) & (last != place) & (of_ranks[place].step >= 0)
+            steps = of_ranks[place].step
+            counts = steps >= 0 if chosen_steps is None else np.isin(steps, list(chosen_steps))
+            waiting = is_alone & (waits[place] > 0) & (last != place) & counts
             for at in np.flatnonzero(waiting).tolist():
                 role = calls.groups[int(of_ranks[place].group[at])].role or "unknown"
                 found = sums.setdefault((rank, role, matched.ranks[int(last[at])]), [0, 0, 0])
@@ -99,7 +111,7 @@ def name_peer(row: Mapping[str, Any]) -> str:
 
 def absent_culprit(peers: Sequence[Mapping[str, Any]], step_ns: Mapping[int, float | None]) -> str:
     """Return the sentence about a rank that was not captured and that all captured ranks wait for, 10 % of their step
-    or more; "" for none. `step_ns`: of each captured rank.
+    or more; "" for none. Waits are means of a step; `step_ns`: of each captured rank.
     """
     waits: dict[tuple[int, int], dict[int, float]] = {}
     rows: dict[tuple[int, int], Mapping[str, Any]] = {}
@@ -118,7 +130,7 @@ def absent_culprit(peers: Sequence[Mapping[str, Any]], step_ns: Mapping[int, flo
         return ""
     key = max(much, key=lambda one: (sum(much[one].values()), one))
     parts = [f"rank {rank} for {format_ns(wait)}" for rank, wait in _longest_first(much[key])]
-    return f"{name_peer(rows[key])} is waited for in each step: {', '.join(parts)}"
+    return f"{name_peer(rows[key])} is waited for: {', '.join(parts)}"
 
 
 def _longest_first(waits: Mapping[int, float]) -> Iterator[tuple[int, float]]:

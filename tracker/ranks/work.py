@@ -10,6 +10,7 @@ import numpy as np
 
 from tracker.compare.keys import among
 from tracker.detect.stages import Stage, moves_work
+from tracker.detect.step_order import Numbers
 from tracker.profile import NOT_LISTED, NOT_LISTED_COLLECTIVES
 from tracker.store import queries
 
@@ -106,12 +107,17 @@ class Work:
         return self._keys
 
 
-def moves_work_in(side: Loaded, stages: Sequence[Stage]) -> dict[int | None, bool | None]:
-    """Return of each stage that is uneven, by its number, whether its ranks do different work in the same step."""
+def moves_work_in(side: Loaded, stages: Sequence[Stage], numbers: Numbers) -> dict[int | None, bool | None]:
+    """Return of each stage that is uneven, by its number, whether its ranks do different work in the same step.
+
+    numbers: of ranks that count their steps otherwise.
+    """
     moves: dict[int | None, bool | None] = {}
     for stage in stages:
         if stage.is_uneven:
-            moves[stage.number] = moves_work(stage, queries.calls_of_steps(side.store, side.run_ids, stage.ranks))
+            moves[stage.number] = moves_work(
+                stage, queries.calls_of_steps(side.store, side.run_ids, stage.ranks), numbers
+            )
     return moves
 
 

@@ -8,10 +8,10 @@ from typing import Final
 import numpy as np
 from sqlalchemy import Connection
 
+from tracker.advice.step_order import numbers_by_order
 from tracker.detect import Thresholds
 from tracker.detect.stages import TIMES, host_rows, stages_of
 from tracker.errors import EXIT_TOO_LITTLE_DATA
-from tracker.regressions.step_order import numbers_by_order
 from tracker.results import SLOW
 from tracker.results.verdicts import GateResult
 from tracker.store.sql import statement

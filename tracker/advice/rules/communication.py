@@ -24,6 +24,8 @@ _BUCKETS: Final = ("dp", "default", "world", "unknown")
 """Part of the role of a group whose calls carry gradients, which buckets put together."""
 _IN_BUCKETS: Final = ("all_reduce", "reduce_scatter", "all_gather", "broadcast")
 _ALIGNED: Final = 512
+_LATE: Final = 0.02
+"""Part of the step by which a rank comes behind the others, from which on that is more than chance."""
 _RETRANSMISSION_NS: Final = 4e9
 _LARGE: Final = {"RDMA": 1e6}
 _LARGE_ELSEWHERE: Final = 16e6
@@ -76,7 +78,7 @@ def _waiting(evidence: Evidence) -> Iterator[Claim]:
     rank = -rank
     exposed = evidence.ranks[rank]["exposed_communication_ns"]
     numbers = [Number("exposed", exposed)] if exposed is not None else []
-    numbers += [Number("of it waiting for other ranks", wait), *evidence.waited_for(rank)]
+    numbers += [Number("of it waiting for other ranks", wait), *evidence.waited_for(rank, wait)]
     if len({row["stage"] for row in evidence.ranks.values()}) > 1:
         # stages of a pipeline wait for each other in any case
         yield Claim(resource="none", rank=rank, numbers=tuple(numbers))
@@ -84,18 +86,22 @@ def _waiting(evidence: Evidence) -> Iterator[Claim]:
     last, *others = sorted(waits, key=lambda one: (waits[one], one))
     late = waits[others[0]] - waits[last] if others else 0.0
     title = ""
-    is_late = late >= wait / 2
+    # tasks that name who is waited for know it better; a rank that nobody captured may be the last one
+    is_known = evidence.has_whole_groups and not evidence.names_peers
+    is_late = is_known and late >= max(wait / 2, _LATE * evidence.step_ns)
     if is_late:
         title = f"rank {last} comes late, and the others wait for it"
-        numbers += [Number(f"rank {last} comes behind the next one by", late), *_why_late(evidence, last)]
+        numbers += [Number(f"rank {last} comes behind the next one by", late), *_why_late(evidence, last, late)]
     yield Claim(
         resource="waiting", rank=rank, ns=wait, numbers=tuple(numbers), title=title,
         late_rank=last if is_late else None, late_ns=late if is_late else 0.0,
     )  # fmt: skip
 
 
-def _why_late(evidence: Evidence, rank: int) -> Iterator[Number]:
-    """In what a rank takes longer than the others do in the median: the part that is most longer."""
+def _why_late(evidence: Evidence, rank: int, late_ns: float) -> Iterator[Number]:
+    """In what a rank takes longer than the others do in the median: the part that is most longer, where that is half of
+    what it comes late by.
+    """
     found: dict[str, float] = {}
     for name, words in _PARTS:
         own = {one: _part_of(row, name) for one, row in evidence.ranks.items()}
@@ -104,7 +110,7 @@ def _why_late(evidence: Evidence, rank: int) -> Iterator[Number]:
         if others and mine is not None:
             found[words] = mine - median(others)
     words = max(found, key=found.__getitem__, default="")
-    if words and found[words] > 0:
+    if words and found[words] >= late_ns / 2:
         yield Number(f"{words}, more than that of the others", found[words])
 
 
@@ -309,7 +315,7 @@ RULES: Final = (
                    kinds=("all_reduce", *_SHARDS)),
             Remedy("matmul and collective as one operator: torch_npu.npu_mm_all_reduce_base", ("torch", "ascend", "tp"),
                    kinds=("all_reduce",)),
-            Remedy("overlap of the ring with attention", ("cp",)),
+            Remedy("overlap of the ring with attention", ("cp",), kinds=("send", "recv", "send_recv")),
             Remedy("overlap all_to_all with work that does not need it: experts or tables of the other half of a "
                    "batch; fewer bytes (16 or 8 bits); even parts for all ranks; peers inside one node",
                    kinds=("all_to_all", "send_recv")),
