@@ -48,6 +48,7 @@ STANDS_FOR = {
 PROFILES = {
     "old.pt.trace.json": "v01", "new.pt.trace.json": "v08", "a.json": "v01", "b.json": "v08", "run1.json.gz": "v08",
     "profiles/gpt/v5/run1.json.gz": "v08", "archive/run1.json.gz": "v01", "trained.json": "v01",
+    "prof_of_fix/run1.json.gz": "v08",
 }  # fmt: skip
 """Profiles that pages name, and of which version they are."""
 PROGRAMS = {

@@ -207,7 +207,7 @@ RULES: Final = (
             Cause(_family("ascend", "cann"), "the profile holds no details of its collectives", remedies.LEVEL),
             Cause(_always, _NO_SUCH),
         ),
-        ("communication_task", "communication_link"),
+        ("communication_task", "communication_link", "communication_wait"),
     ),
     Rule(
         "memory",
