@@ -190,3 +190,26 @@ def test_diff_of_a_run_with_itself_moved_nothing(store: Store):
     result = diff(store, "v1", "v1")
     assert result.kernel_metrics["delta"].tolist() == [0]
     assert pd.isna(result.kernel_metrics["share"]).all()
+
+
+def occupied(total_us: float, occupancy: float, blocks: float):
+    return kernel(total_us, **{"est. achieved occupancy %": occupancy, "blocks per SM": blocks})
+
+
+def test_occupancy_of_a_kernel_is_compared_and_claims_no_time(store: Store):
+    result = compared(store, [occupied(20, 75, 39.25)], [occupied(26, 50, 39.25)])
+    rows = result.kernel_metrics[["metric", "kind", "baseline_mean", "candidate_mean", "delta"]].to_numpy().tolist()
+    assert rows == [
+        ["blocks per SM", "other", 39.25, 39.25, 0.0],
+        ["est. achieved occupancy %", "ratio", 75.0, 50.0, -25.0],
+    ]
+    assert result.kernel_metrics[["share", "moved"]].isna().all(axis=None)
+    assert why(result) == {"matmul": ""}
+    pipes = show(store, "v2", options=ShowOptions()).kernel_pipes
+    assert pipes[["metric", "mean"]].to_numpy().tolist() == [["est. achieved occupancy %", 50.0]]
+
+
+def test_occupancy_that_one_side_does_not_state_is_said(store: Store):
+    result = compared(store, [occupied(20, 75, 39.25)], [kernel(26)])
+    assert result.kernel_metrics.empty
+    assert "Kernel metrics cannot be compared: the profiler of v2 measured none." in result.notes

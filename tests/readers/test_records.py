@@ -43,8 +43,8 @@ def trace(ops: int = 300, **more: Any) -> dict[str, Any]:
             {"cat": "python_function", "name": f"nn.Module: Linear_{i % 4}", **event},
             {"cat": "cpu_op", "name": name, "args": {**shapes, "list": [{"ph": "no"}, {"ph": "event"}]}, **event},
             {"cat": "cuda_runtime", "name": "cudaLaunchKernel", "args": {"correlation": i}, **event, "dur": 1},
-            {"cat": "kernel", "name": f"k{i % 13}", "args": {"correlation": i, "stream": 7, "device": 0}, **event,
-             "pid": 0, "tid": 7},
+            {"cat": "kernel", "name": f"k{i % 13}", "pid": 0, "tid": 7, **event,
+             "args": {"correlation": i, "stream": 7, "device": 0, "blocks per SM": i / 64}},
             {"ph": "i", "name": "[memory]", **lane, "ts": 10 * i, "args": {"Bytes": 64, "Addr": i, "Device Type": 1}},
             {"ph": "s", "cat": "ac2g", "id": f"flow {i}" if i % 10 == 9 else i, **lane, "ts": 10 * i},
         ]  # fmt: skip
@@ -74,6 +74,9 @@ def tables(events: Any) -> Iterator[tuple[str, Any]]:
             elif isinstance(column, np.ndarray):
                 columns.append(column.tolist())
         yield table, sorted(zip(*columns, strict=True))
+    metrics = events.extras.kernel_metrics
+    names = [texts[code] for code in metrics.metric.tolist()]
+    yield "kernel_metrics", sorted(zip(metrics.event.tolist(), names, metrics.value.tolist(), strict=True))
 
 
 def read(path, *, chunk_bytes: int = 2000, options: ReadOptions | None = None) -> Any:
@@ -118,7 +121,7 @@ def test_a_trace_of_everything_is_read_alike(place, indent, chunk_bytes):
     place.write_text(json.dumps(trace(), indent=indent))
     fast, slow = both(place, chunk_bytes=chunk_bytes)
     assert fast == slow
-    assert [len(rows) for rows in fast[0][0][4].values()] == [301, 300, 300, 300, 300, 0]
+    assert [len(rows) for rows in fast[0][0][4].values()] == [301, 300, 300, 300, 300, 0, 300]
 
 
 @compiled
@@ -156,7 +159,7 @@ def test_one_event_that_is_wrong_is_told_with_its_place(place):
         next(event for event in reversed(events) if event.get("cat") == "kernel").update(wrong)
         place.write_text(json.dumps({"traceEvents": events}))
         fast, slow = both(place)
-        assert "trace.json: byte 23" in fast  # of 234 kB
+        assert "trace.json: byte 24" in fast  # of 242 kB
         assert fast == slow
         fast, slow = both(place, options=ReadOptions(skip_bad_rows=True))
         assert fast == slow
@@ -193,6 +196,31 @@ def test_what_is_wrong_with_events_that_nobody_asks_for_is_no_error(place, wrong
     fast, slow = both(place, chunk_bytes=chunk_bytes)
     assert fast == slow
     assert len(fast[0][0][4]["device"]) == 3
+
+
+REALS = ["0", "-0.0", "75", "0.84848", "314.242432", "0.000000000000000000000125", "999999999999999.5", "0.1e1",
+         "123456789012345678", "0.8484848484848485", "0.30000000000000004", '"0.25"', '"x"', "true", "null", "-99",
+         "0.0000000000000000000000001"]  # fmt: skip
+
+
+@compiled
+@pytest.mark.parametrize("real", REALS)
+def test_real_numbers_of_kernels_are_read_alike(place, real):
+    kernel = json.dumps({**KERNEL, "args": {"blocks per SM": "here", "warps per SM": 2}}).replace('"here"', real)
+    place.write_text(f"[{kernel}, {kernel}, {json.dumps(KERNEL)}]")
+    fast, slow = both(place, chunk_bytes=1000)
+    assert fast == slow
+    number = json.loads(real)
+    value = float(number) if real[0] != "t" and number not in (None, "x", -99) else None
+    blocks = [row[2] for row in fast[0][0][4]["kernel_metrics"] if row[1] == "blocks per SM"]
+    assert blocks == [] if value is None else [value, value]
+
+
+@compiled
+def test_long_real_numbers_are_usual(place):
+    kernel = json.dumps({**KERNEL, "args": {"warps per SM": 0.30000000000000004}})
+    text = f"{kernel}, {kernel}"
+    assert Collector(place, ReadOptions()).decode_first(text.encode()) is not None
 
 
 @compiled
@@ -311,7 +339,8 @@ USUALLY = {
     "id": NUMBERS | TEXTS,
 }
 WORDS = ["correlation", "stream", "device", "bytes", "Sequence number", "Fwd thread id", "Bytes", "Addr", "Device Type",
-         "Device Id", "Total Allocated", "Total Reserved", "In msg nelems", "Group size"]  # fmt: skip
+         "Device Id", "Total Allocated", "Total Reserved", "In msg nelems", "Group size", "blocks per SM",
+         "warps per SM", "est. achieved occupancy %"]  # fmt: skip
 LISTS = st.lists(st.lists(st.integers(0, 9), max_size=2), max_size=3)
 ARGS = {
     **dict.fromkeys(WORDS, st.integers(0, 99) | NUMBERS | TEXTS),

@@ -145,6 +145,37 @@ def test_call_stack_module_path_and_backward_flag_come_from_args(tmp_path):
     assert (events.ops.is_backward.tolist(), events.ops.sequence.tolist()) == ([1, 0], [7, -1])
 
 
+def measured(events):
+    table = events.extras.kernel_metrics
+    return list(zip(table.event.tolist(), texts(events, table.metric), table.value.tolist(), strict=True))
+
+
+def test_kernels_state_their_occupancy_blocks_and_warps(tmp_path):
+    states = {"est. achieved occupancy %": 75, "blocks per SM": 39.280304, "warps per SM": 157.121216}
+    events = only(write(tmp_path, [kernel("a", 1, 1, **states), kernel("b", 3, 1), kernel("c", 5, 1)])).events
+    assert measured(events) == [(0, name, value) for name, value in states.items()]
+
+
+def test_an_occupancy_of_zero_is_stated_and_a_negative_one_is_not(tmp_path):
+    # Kineto writes -99 where it could not compute one
+    kernels = [kernel("k", at, 1, **{"est. achieved occupancy %": value}) for at, value in enumerate((0, -99, None, 3))]
+    assert [row[::2] for row in measured(only(write(tmp_path, kernels)).events)] == [(0, 0.0), (3, 3.0)]
+
+
+def test_copies_have_no_occupancy(tmp_path):
+    copy = kernel("Memcpy HtoD", 1, 1, cat="gpu_memcpy", **{"blocks per SM": 1.5})
+    assert measured(only(write(tmp_path, [copy, kernel("k", 3, 1)])).events) == []
+
+
+def test_metrics_of_two_devices_belong_to_their_kernels(tmp_path):
+    kernels = [kernel("k", at, 1, device=at % 2, **{"blocks per SM": at + 0.5}) for at in range(4)]
+    captures = read(write(tmp_path, [op("a", 0, 9), *kernels])).captures
+    assert [[row[::2] for row in measured(one.events)] for one in captures] == [
+        [(0, 0.5), (1, 2.5)],
+        [(0, 1.5), (1, 3.5)],
+    ]
+
+
 @pytest.mark.parametrize("value", [[], {}, ["a"], {"a": 1}, 7, False, 0.0, None])
 @pytest.mark.parametrize("key", ["Call stack", "Module Hierarchy"])
 def test_a_stack_or_module_that_is_no_text_is_none(tmp_path, key, value):

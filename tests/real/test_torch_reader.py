@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import gzip
+import json
 import shutil
 
 import pytest
 
 from tests.readers import reference_reader
-from tests.readers.helpers import decoding
+from tests.readers.helpers import decoding, texts
 from tests.readers.test_records import told
 from tests.real import data
 from tracker import readers
 from tracker.readers import Found
 from tracker.readers._source import read_head
+from tracker.readers.torch_profiler.kinds import KERNEL_METRICS
 
 NOT_OURS = (
     "ascend/trace_view_2024/trace_view.json",
@@ -45,6 +47,28 @@ def test_totals_of_a_real_trace_are_those_of_plain_json(name):
         assert found.total_ns(kind) == expected.total_ns(kind), kind
     assert found == expected
     assert len(captures) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "kernels"),
+    [
+        ("h100_vs_mi300/h100/gaunernst_bert-small-uncased.pt.trace.json.gz", True),
+        ("two_ranks_nccl/rank-1.pt.trace.json.gz", True),
+        ("h100_vs_mi300/mi300/gaunernst_bert-small-uncased.pt.trace.json.gz", False),
+    ],
+)
+def test_metrics_of_kernels_are_those_of_plain_json(name, kernels):
+    path = data.path(f"pytorch/{name}")
+    expected = []
+    for event in json.loads(reference_reader.content(path))["traceEvents"]:
+        if event.get("cat") == "kernel":
+            states = event["args"]
+            expected += [(metric, float(states[metric])) for metric in KERNEL_METRICS.values() if metric in states]
+    (capture,) = readers.read(Found(path, "torch_profiler")).captures
+    metrics = capture.events.extras.kernel_metrics
+    names = texts(capture.events, metrics.metric)
+    assert sorted(zip(names, metrics.value.tolist(), strict=True)) == sorted(expected)
+    assert bool(expected) == kernels
 
 
 @pytest.mark.slow

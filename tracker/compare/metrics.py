@@ -75,12 +75,14 @@ def kind_of(metric: str) -> str:
 
     >>> kind_of("aic_mte2_time(us)"), kind_of("aicore_time(us)"), kind_of("cube_utilization(%)"), kind_of("mac_fops")
     ('pipe time', 'core time', 'ratio', 'other')
+    >>> kind_of("est. achieved occupancy %"), kind_of("blocks per SM")
+    ('ratio', 'other')
     """
     if match := _TIME.fullmatch(metric):
         return CORE_TIME if match["name"] in _CORE_TIMES else PIPE_TIME
     if metric.endswith("cycles"):
         return CYCLES
-    return RATIO if metric.endswith(("_ratio", "_rate", "(%)")) else OTHER_METRIC
+    return RATIO if metric.endswith(("_ratio", "_rate", "(%)", " %")) else OTHER_METRIC
 
 
 def measure(baseline: Loaded, candidate: Loaded) -> Measured:

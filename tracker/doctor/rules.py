@@ -285,6 +285,7 @@ RULES: Final = (
                     "cann": "msprof --aic-metrics=PipeUtilization",
                 },
             ),
+            Cause(_family("torch"), "no kernel states its occupancy; only those of CUDA do"),
             Cause(_always, _NO_SUCH),
         ),
         ("kernel_metric",),

@@ -221,8 +221,8 @@ class Markers(EventColumns, frozen=True):
 
 
 class KernelMetrics(EventColumns, frozen=True):
-    """Measurements of single kernels (PMU / AI Core): `event` is an index into DeviceEvents, `metric` as the source
-    spells it.
+    """Measurements of single kernels (PMU / AI Core, occupancy): `event` is an index into DeviceEvents, `metric` as the
+    source spells it, with its unit. What a kernel does not state has no row.
     """
 
     event: I32

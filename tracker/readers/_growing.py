@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -14,10 +15,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from tracker.profile import I64
+from tracker.profile import F64, I64
 
 T = TypeVar("T", bound=Struct)
 Array = NDArray[Any]
+_REAL: Final = re.compile(r"-?[0-9]{1,18}(?:\.[0-9]{1,18})?")
 INTEGER: Final = re.compile(r"-?[0-9]{1,18}")
 SLAB_ROWS: Final = 1 << 17
 _WHOLE: Final = frozenset((int, type(None)))
@@ -97,6 +99,25 @@ def int_column(values: Sequence[Any], missing: int) -> I64:
         with suppress(OverflowError):
             return np.array([missing if value is None else value for value in values], dtype=np.int64)
     return np.array([as_int(value, missing) for value in values], dtype=np.int64)
+
+
+def real_column(values: Sequence[Any]) -> F64:
+    """float64 of JSON values, each a finite number or the text of one; NaN for anything else.
+
+    >>> real_column([1, None, "7.5", "x", True, 2**70, 10**400]).tolist()
+    [1.0, nan, 7.5, nan, nan, 1.1805916207174113e+21, nan]
+    """
+    return np.array([_as_real(value) for value in values], dtype=np.float64)
+
+
+def _as_real(value: object) -> float:
+    if isinstance(value, str) and _REAL.fullmatch(value):
+        value = float(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return math.nan
+    with suppress(OverflowError):
+        return float(value) if math.isfinite(value) else math.nan
+    return math.nan
 
 
 def as_int(value: object, missing: int) -> int:

@@ -314,7 +314,8 @@ class Diff(Result, frozen=True, eq=False):
       (place 1), and so on; time_ns from the start of the capture; is_released 1 or 0, NA where nobody says
     - options: how the sides were compared; notes: sentences about what makes the comparison doubtful
     - kernels.why: what the metrics say of longer or shorter calls, else ""
-    - kernel_metrics: what an NPU's profiler measured in both sides' calls of the kernels that changed most; kind
+    - kernel_metrics: what the profilers measured in both sides' calls of the kernels that changed most (PMU of an NPU;
+      of PyTorch traces of CUDA the occupancy in %, blocks and warps per SM, computed from the launch); kind
       (`pipe time`, ...); average_ns of a call; mean in the unit that `metric` names; share: how much of the change of
       average_ns a time covers (the pipes of a core overlap, so shares may sum to more than 1); moved: whether that is
       10 % or more, NA where the kernel takes as long as before (within 2 %) and for what is no time. Means over the

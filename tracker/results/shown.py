@@ -45,7 +45,8 @@ class Shown(Result, frozen=True, eq=False):
     - memory_blocks: the largest single allocations, at most 200 of a rank and component
     - modules: `self`: of the ops of the module itself, which adds up; `total`: with those of the modules inside, nested
       ops counted once, as in `tree`
-    - kernel_metrics: of each kernel, over whole captures; the profiler does not say in which step
+    - kernel_metrics: of each kernel, over whole captures, for rows have no step; of PyTorch traces of CUDA the
+      occupancy in %, blocks and warps per SM of a launch
     - kernel_pipes: of each of these kernels by place the three pipes that worked longest, or the three largest ratios
       where no pipe was measured, in the unit that `metric` names
     - communication_links: the same bytes stand in the rows of each level (transport, link, packet), which come one

@@ -10,6 +10,9 @@ vendor is `unknown`; `<vendor>_runtime` and `<vendor>_driver` are host calls. Wi
 engines (`execute_...`, `step[...]`, `iteration 3`, `batch 3`) are the steps, where they repeat and do not overlap.
 Numbers of steps that stand there twice are counted on. An event whose text is broken is mended or left out, and
 counted.
+
+Kernels of CUDA state `est. achieved occupancy %`, `blocks per SM` and `warps per SM` of their launch: they are kernel
+metrics. Those of other back ends state none.
 """
 
 from __future__ import annotations

@@ -37,6 +37,7 @@ from tracker.readers.torch_profiler.cut import is_whole
 from tracker.readers.torch_profiler.engine_steps import steps_of_engine
 from tracker.readers.torch_profiler.facts import TraceFacts
 from tracker.readers.torch_profiler.flows import link_by_flow
+from tracker.readers.torch_profiler.kernel_metrics import kernel_metrics_of
 from tracker.readers.torch_profiler.kinds import REQUESTS_OF_COPIES, WAITS
 from tracker.readers.torch_profiler.op_collectives import calls_of_ops
 from tracker.units import counted
@@ -355,6 +356,7 @@ class _Assembly:
         mine = of_process
         if ordinal is not None:
             mine = of_process & (self.device["ordinal"] == ordinal)
+        device = {name: column[mine] for name, column in self.device.items()}
         op_external = host["ops"].pop("external")
         marked = self.markers["process"] == process
         events = Events(
@@ -364,7 +366,7 @@ class _Assembly:
             ops=HostOps(**host["ops"]),
             frames=Frames(**host["frames"]),
             launches=Launches(**host["launches"]),
-            device=device_events({name: column[mine] for name, column in self.device.items()}),
+            device=device_events(device),
             collectives=self.calls,
             allocations=self._allocations(host["memory"]),
             markers=Markers(
@@ -375,11 +377,12 @@ class _Assembly:
             ),
             host_is_primary=is_first,
             extras=Extras(
+                kernel_metrics=kernel_metrics_of(device, self.strings),
                 process_groups=self.groups,
                 counters=self.convolutions.counters(self.strings) if is_first else empty(Counters),
                 served_elsewhere=self.device["correlation"][of_process & ~mine],
                 op_external=op_external,
-                device_external=self.device["external"][mine],
+                device_external=device["external"],
             ),
         )
         spans = [(getattr(table, a), getattr(table, b)) for name, a, b in _TIMES for table in [getattr(events, name)]]

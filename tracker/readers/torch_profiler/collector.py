@@ -16,11 +16,14 @@ from tracker.readers._growing import INTEGER, Growing, int_column
 from tracker.readers._source import ReadOptions
 from tracker.readers._times import numbers_to_ns, text_to_ns
 from tracker.readers.torch_profiler.convolutions import Convolutions
+from tracker.readers.torch_profiler.kernel_metrics import kernel_metric_columns, unknown_kernel_metrics
 from tracker.readers.torch_profiler.kinds import (
     ANNOTATIONS,
     FLOW_CATEGORIES,
     FLOWS,
     FRAMES,
+    KERNEL_METRICS,
+    KERNELS,
     KIND,
     LEVEL,
     MEMORY,
@@ -56,7 +59,7 @@ class Collector:
         self.frames = Growing(**spans, is_module=np.int8)
         self.launches = Growing(**spans, level=np.int8, correlation=np.int64)
         numbers = dict.fromkeys(("stream", "ordinal", "correlation", "bytes", "external"), np.int64)
-        self.device = Growing(**spans, **numbers, kind=np.int8)
+        self.device = Growing(**spans, **numbers, **dict.fromkeys(KERNEL_METRICS, np.float64), kind=np.int8)
         memory = ("bytes", "address", "device_type", "device_id", "total_allocated", "total_reserved")
         self.memory = Growing(time_ns=np.int64, thread=np.int32, **dict.fromkeys(memory, np.int64))
         self.flows = Growing(time_ns=np.int64, thread=np.int32, id=np.int64, category=np.int32, is_end=np.int8)
@@ -276,6 +279,7 @@ class Collector:
             correlation=_correlations(args),
             bytes=int_column([a.bytes for a in args], MISSING),
             external=_external_ids(args),
+            **(kernel_metric_columns(args) if kind == KERNELS else unknown_kernel_metrics(len(args))),
             kind=np.full(len(bucket), KIND[kind], dtype=np.int8),
         )
 

@@ -32,6 +32,17 @@ FLOW_CATEGORIES: Final = frozenset(("async", "async_cpu_to_gpu", "async_gpu", "a
 KIND: Final = {KERNELS: DeviceKind.KERNEL, COPIES: DeviceKind.COPY, MEMSETS: DeviceKind.MEMSET}
 LEVEL: Final = {RUNTIME: LaunchLevel.RUNTIME, DRIVER: LaunchLevel.DRIVER}
 
+KERNEL_METRICS: Final[Mapping[str, str]] = {
+    "occupancy": "est. achieved occupancy %",
+    "blocks_per_sm": "blocks per SM",
+    "warps_per_sm": "warps per SM",
+}
+"""Our columns of what a kernel used of the device, and what CUPTI's exporters call them among the args of a kernel.
+
+They are of the launch, computed from grid, registers and shared memory; occupancy is the share in % of the warps that
+fit on the device. NaN where a kernel does not state them, as those of other back ends.
+"""
+
 WAITS: Final = frozenset(("event_wait", "event_record"))
 """Events on the lanes of MTIA in which the device does nothing."""
 REQUESTS_OF_COPIES: Final = frozenset(("dma_request",))

@@ -18,7 +18,19 @@ from numpy.typing import NDArray
 from tracker.profile import I32, I64, MISSING, each_once
 from tracker.readers._growing import as_int
 from tracker.readers.torch_profiler import native
-from tracker.readers.torch_profiler.kinds import ANNOTATIONS, FLOWS, FRAMES, KIND, LEVEL, MEMORY, OPS, SLICES, stream_of
+from tracker.readers.torch_profiler.kernel_metrics import kernel_metric_columns
+from tracker.readers.torch_profiler.kinds import (
+    ANNOTATIONS,
+    FLOWS,
+    FRAMES,
+    KERNEL_METRICS,
+    KIND,
+    LEVEL,
+    MEMORY,
+    OPS,
+    SLICES,
+    stream_of,
+)
 from tracker.readers.torch_profiler.op_texts import OpNames, module_path
 from tracker.readers.torch_profiler.schema import ARGS, EVENTS, NO_ARGS, Args, kept
 
@@ -31,9 +43,16 @@ NO_NUMBER: Final = int(np.iinfo(np.int64).min)
 MAX_TEXT_BYTES: Final = 16 << 20
 """With more than that in its memory, the decoder begins anew: the collector knows what it has seen."""
 
+NAMES_COLLECTIVE, HAS_ODD_REALS = 1, 2
 _WORDS: Final = ("name", "lane", "shapes", "types", "module", "call_stack", "start", "end", "category", "flag")
 RECORD: Final = np.dtype(
-    [("time_ns", np.int64), ("duration_ns", np.int64), ("numbers", np.int64, 6), *((word, np.int32) for word in _WORDS)]
+    [
+        ("time_ns", np.int64),
+        ("duration_ns", np.int64),
+        ("numbers", np.int64, 6),
+        ("reals", np.float64, 3),
+        *((word, np.int32) for word in _WORDS),
+    ]
 )
 Table = NDArray[np.void]
 _PID_OR_TID: Final = Decoder(int | str).decode
@@ -175,7 +194,7 @@ class Records:
 
     def _add_device(self, kind: int, table: Table, text: bytes) -> None:
         to = self._to
-        for row in np.flatnonzero(table["flag"]).tolist():
+        for row in np.flatnonzero(table["flag"] & NAMES_COLLECTIVE).tolist():
             to.kernel_calls.append((to.device.rows + row, _args(table[row], text)))
         to.device.add(
             **self._span(table, self._names),
@@ -184,8 +203,19 @@ class Records:
             correlation=_numbers(table, 0, -1, least=0),
             bytes=_numbers(table, 3, MISSING),
             external=_numbers(table, 4, -1, least=0),
+            **self._kernel_metrics(table, text),
             kind=np.full(len(table), KIND[kind], dtype=np.int8),
         )
+
+    def _kernel_metrics(self, table: Table, text: bytes) -> dict[str, Any]:
+        """Return the columns of KERNEL_METRICS; what only msgspec reads is read from the text."""
+        reals = table["reals"]
+        odd = np.flatnonzero(table["flag"] & HAS_ODD_REALS)
+        if len(odd):
+            columns = kernel_metric_columns([_args(row, text) for row in table[odd]])
+            reals = reals.copy()
+            reals[odd] = np.stack(list(columns.values()), axis=1)
+        return {name: reals[:, position] for position, name in enumerate(KERNEL_METRICS)}
 
     def _add_memory(self, table: Table) -> None:
         table = table[table["numbers"][:, 0] != NO_NUMBER]  # the others say no size

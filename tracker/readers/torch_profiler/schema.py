@@ -11,6 +11,7 @@ from msgspec import DecodeError, Raw, Struct, field
 from msgspec.json import Decoder, decode
 
 from tracker.readers._trace_event import NOTHING, TraceEvent
+from tracker.readers.torch_profiler.kinds import KERNEL_METRICS
 
 
 class Args(Struct, gc=False):
@@ -47,6 +48,9 @@ class Args(Struct, gc=False):
     target: Any = field(default=None, name="Dst Rank")
     group_description: Any = field(default=None, name="Process Group Description")
     name: Any = None
+    occupancy: Any = field(default=None, name=KERNEL_METRICS["occupancy"])
+    blocks_per_sm: Any = field(default=None, name=KERNEL_METRICS["blocks_per_sm"])
+    warps_per_sm: Any = field(default=None, name=KERNEL_METRICS["warps_per_sm"])
 
 
 class Event(TraceEvent, gc=False):

@@ -76,8 +76,8 @@ _REASONS: Final = {
     "operator": "the source states no operators",
     "kernel": "the source states none: no device at work, or a capture of the host alone",
     "kernel_type": "only Ascend's profiler names types of kernels, at Level1 and above",
-    "metric": "only Ascend's profiler measures kernels, at Level1 and above and with aic_metrics; a diff needs them of "
-    "both sides",
+    "metric": "Ascend's profiler measures kernels at Level1 and above and with aic_metrics, PyTorch's states occupancy "
+    "of CUDA kernels; a diff needs them of both sides",
     "communication": "no collectives ran, or the source does not tell them apart",
     "link": "only Ascend's profiler says over which links collectives go, at Level1 and above",
     "memory": "the source states no allocations; PyTorch's profilers do with profile_memory=True",

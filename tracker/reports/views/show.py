@@ -483,8 +483,10 @@ def metrics(shown: Shown, limit: int | None) -> list[Table]:
     for row in records(shown.tables["kernel_pipes"]):
         pipes.setdefault(key(row), []).append(row)
     kernel = [Column("kernel", lambda row: readable(row["canonical_name"] or row["name"]), **NAME), SHAPES, _CALLS]
+    # torch.profiler states occupancy of a kernel and no time of its cores
+    core_time = [col("core time", "core_time_ns")] if any(own[0]["core_time_ns"] for own in pipes.values()) else []
     busiest = _table(
-        "Kernel metrics, means of a call", [*kernel, col("core time", "core_time_ns")],
+        "Kernel metrics, means of a call", [*kernel, *core_time],
         [own[0] for own in pipes.values()], limit,
         below=lambda row: ", ".join(pipe(own) for own in pipes[key(row)] if own["metric"]),
     )  # fmt: skip

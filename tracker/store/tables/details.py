@@ -95,7 +95,7 @@ class Kernel(Base, table=True):
 
 
 class KernelMetric(Base, table=True):
-    """A measurement of one kernel (PMU, AI Core) over its calls in the whole capture: why it is slower."""
+    """A measurement of one kernel (PMU, AI Core, occupancy) over its calls in the whole capture: why it is slower."""
 
     __tablename__ = "kernel_metric"
     __table_args__ = DETAIL

@@ -14,7 +14,7 @@ try:
 except ImportError:  # not built
     module = None  # type: ignore[assignment]
 
-RECORD_BYTES: Final = 104
+RECORD_BYTES: Final = 128
 
 
 def is_built() -> bool:

@@ -9,10 +9,14 @@ enum { /* numbers of args */
     EXTERNAL, ALLOCATED, ADDRESS, DEVICE_TYPE, DEVICE_ID, TOTAL_ALLOCATED, TOTAL_RESERVED, NUMBERS
 };
 
+/* real numbers of args: what a kernel used of the device */
+enum { OCCUPANCY, BLOCKS_PER_SM, WARPS_PER_SM, REALS };
+
 enum { DIMS, OLD_DIMS, TYPES, MODULE, CALL_STACK, SPANS }; /* texts of args, and what is kept as it stands there */
 
 typedef struct {
     Number numbers[NUMBERS];
+    Real reals[REALS];
     Span spans[SPANS];
     int is_collective; /* names one */
 } Args;
@@ -55,6 +59,15 @@ static inline int number_of(const char *key, uint32_t length) {
     }
 }
 
+static inline int real_of(const char *key, uint32_t length) {
+    switch (length) {
+    case 12: return IS("warps per SM") ? WARPS_PER_SM : -1;
+    case 13: return IS("blocks per SM") ? BLOCKS_PER_SM : -1;
+    case 25: return IS("est. achieved occupancy %") ? OCCUPANCY : -1;
+    default: return -1;
+    }
+}
+
 /* Fields that are read from the text where they are needed; here only what msgspec takes without complaint. */
 static inline int is_known(const char *key, uint32_t length) {
     switch (length) {
@@ -70,9 +83,11 @@ static inline int is_known(const char *key, uint32_t length) {
 }
 
 static inline const char *read_argument(const char *key, uint32_t length, const char *p, const char *end, Args *args) {
-    int number = number_of(key, length);
+    int number = number_of(key, length), real = real_of(key, length);
     if (number >= 0)
         return read_field(p, end, &args->numbers[number]);
+    if (real >= 0)
+        return read_real(p, end, &args->reals[real]);
     if (length == 10) {
         if (IS("Input Dims"))
             return read_raw(p, end, &args->spans[DIMS]);

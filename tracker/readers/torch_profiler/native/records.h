@@ -2,6 +2,8 @@
 #ifndef TRACKER_RECORDS_H
 #define TRACKER_RECORDS_H
 
+#include <math.h>
+
 #include "event.h"
 #include "texts.h"
 
@@ -14,12 +16,15 @@ enum { NAMES, LANES, SHAPES, TYPE_LISTS, MODULES, CALL_STACKS, POOLS };
 typedef struct {
     int64_t time_ns, duration_ns;
     int64_t numbers[SLOTS];
+    double reals[REALS]; /* of kernels; NaN: absent, or not read */
     int32_t name, lane;                        /* name -1: none */
     int32_t shapes, types, module, call_stack; /* -1: none */
     int32_t start, end;                        /* of args in the text, of the whole event in THREADS */
     int32_t category;                          /* of flows */
-    int32_t flag;                              /* of flows: an end; of device events: they name a collective */
+    int32_t flag;                              /* of flows: an end; of device events: see below */
 } Record;
+
+enum { NAMES_COLLECTIVE = 1, HAS_ODD_REALS = 2 };
 
 typedef struct {
     Record *records;
@@ -144,6 +149,17 @@ static Outcome set_numbers(Record *record, const int *fields, const Args *args) 
     return TAKEN;
 }
 
+/* Sets the reals of a kernel; whether one of them stands there that only msgspec reads. */
+static int set_reals(Record *record, int bucket, const Args *args) {
+    int has_odd = 0;
+    for (int i = 0; i < REALS; i++) {
+        const Real *real = args && bucket == KERNELS ? &args->reals[i] : NULL;
+        record->reals[i] = real && real->kind == WHOLE ? real->value : NAN;
+        has_odd |= real && real->kind == ODD;
+    }
+    return has_odd;
+}
+
 static Outcome set_texts(Reader *self, Record *record, int bucket, const Args *args) {
     static const Span nothing = {NULL, 0, 1};
     const Span *spans = args && (bucket == OPS || bucket == ANNOTATIONS) ? args->spans : NULL;
@@ -181,7 +197,11 @@ static Outcome take(Reader *self, const Event *event, const Args *args, const ch
     record->start = start ? (int32_t)(start - text) : 0;
     record->end = end ? (int32_t)(end - text) : 0;
     record->category = category;
-    record->flag = bucket == FLOWS ? *event->phase.start == 'f' : args && args->is_collective;
+    record->flag = args && args->is_collective ? NAMES_COLLECTIVE : 0;
+    if (set_reals(record, bucket, args))
+        record->flag |= HAS_ODD_REALS;
+    if (bucket == FLOWS)
+        record->flag = *event->phase.start == 'f';
     if ((outcome = set_numbers(record, FIELDS[bucket], args)) || (outcome = set_texts(self, record, bucket, args)) ||
         (outcome = number_lane(&self->pools[LANES], event, &record->lane)) ||
         (outcome = number_text(&self->pools[NAMES], &event->name, &record->name)))

@@ -178,6 +178,54 @@ static inline const char *read_number(const char *p, const char *end, Number *nu
     return skip_value(p, end, 1);
 }
 
+#define MAX_EXACT_DIGITS 15 /* a whole number of so many digits is a double */
+#define MAX_EXACT_POWER 22  /* 10 to this power is a double */
+
+typedef struct {
+    Kind kind; /* WHOLE: `value` is what stands there */
+    double value;
+} Real;
+
+/* The double next to a number: the quotient of two exact doubles, which rounds once. ODD: too many digits, an exponent. */
+static inline void set_real(const char *p, const char *behind, Real *real) {
+    static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                                    1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    int64_t digits = 0;
+    int count = 0, decimals = 0, is_fraction = 0, is_negative = *p == '-';
+    real->kind = ODD;
+    for (p += is_negative; p < behind; p++) {
+        if (*p == '.') {
+            is_fraction = 1;
+            continue;
+        }
+        if (!is_digit(*p) || count == MAX_EXACT_DIGITS || decimals == MAX_EXACT_POWER)
+            return;
+        digits = digits * 10 + (*p - '0');
+        count += digits > 0;
+        decimals += is_fraction;
+    }
+    real->kind = WHOLE;
+    real->value = (is_negative ? -1 : 1) * ((double)digits / powers[decimals]);
+}
+
+/* A number, or whatever stands there instead; NULL for lists, and for numbers that msgspec might refuse: 1e999. */
+static inline const char *read_real(const char *p, const char *end, Real *real) {
+    const char *behind;
+    if (*p == '{' || *p == '[')
+        return NULL;
+    if (*p != '-' && !is_digit(*p)) {
+        real->kind = is_null(p, end) ? NONE : ODD;
+        return skip_value(p, end, 1);
+    }
+    behind = skip_number(p);
+    if (!behind)
+        return NULL;
+    set_real(p, behind, real);
+    return real->kind == WHOLE || (behind - p <= 32 && !memchr(p, 'e', behind - p) && !memchr(p, 'E', behind - p))
+               ? behind
+               : NULL;
+}
+
 /* Microseconds with at most three decimals, as ns. ODD: any other number, a text; NULL: neither. */
 static inline const char *read_time(const char *p, const char *end, Number *time) {
     int64_t whole, fraction = 0;
