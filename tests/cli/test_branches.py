@@ -106,3 +106,26 @@ def test_a_finding_of_a_branch_is_explained_and_marked(tracker, db):
     number = listed["findings"][0]["finding_id"]
     assert "m2" in tracker("explain", number, "--db", db).out
     assert tracker("note", number, "--reason", "on purpose", "--db", db).code == 0
+
+
+def test_a_main_line_of_another_name_is_asked_about(tracker, tmp_path, trace, monkeypatch):
+    """The repository renamed master to trunk, and nothing says it, until the settings do."""
+    asked = ("--workload", "gpt", "--branch", "trunk", "--db", tmp_path / "tracker.db")
+    done = tracker("ingest", trace["v01"], "--version", "v1", *asked)
+    assert 'trunk is taken for a branch; if it is the main line now: main = "trunk" under [versions]' in done.err
+    settings = tmp_path / "tracker.toml"
+    settings.write_text('[versions]\nmain = "trunk"\n')
+    monkeypatch.setenv("TRACKER_CONFIG", str(settings))
+    done = tracker("ingest", trace["v08"], "--version", "v2", *asked)
+    assert "branch" not in done.err
+    assert "gpt v2" in done.out
+
+
+def test_a_branch_may_be_called_like_a_version(tracker, tmp_path):
+    path = tmp_path / "tracker.db"
+    with open_store(str(path)) as store:
+        runs(store, "v1")
+        runs(store, "v2", SLOW, start=3, workload="gpt @ v1")
+        update(store, lines_of(store))
+    assert tracker("diff", "v2", "--fail-on", "new", "--db", path).code == 1
+    assert tracker("history", "step", "--branch", "v1", "--db", path).code == 0

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from tracker.readers import NotRecognised
     from tracker.store import Store
 
+_LIKE_MAIN: Final = ("main", "master", "trunk", "develop", "default", "mainline")
+"""What many repositories call their main line."""
 _NAMED: Final = 3
 """So many are named; more are counted."""
 _DIFFERENT: Final = 2.0
@@ -424,6 +426,13 @@ def branch_hints(store: Store, results: Sequence[IngestResult]) -> list[str]:
                 continue
             start = f"{track.labels[version]} is judged against the main line"
             hints.append(f"{start} at {base.label}, {base.why}" if base else f"{start}, which has no runs like it yet")
+    branches = dict.fromkeys(branch_of(result.workload) for result in results)
+    hints += [
+        f'{name} is taken for a branch; if it is the main line now: main = "{name}" under [versions] of the settings '
+        "file, and tracker runs edit for runs that are stored"
+        for name in branches
+        if name in _LIKE_MAIN
+    ]
     return list(dict.fromkeys(hints))
 
 
