@@ -129,3 +129,11 @@ def test_a_branch_may_be_called_like_a_version(tracker, tmp_path):
         update(store, lines_of(store))
     assert tracker("diff", "v2", "--fail-on", "new", "--db", path).code == 1
     assert tracker("history", "step", "--branch", "v1", "--db", path).code == 0
+
+
+def test_an_empty_branch_is_no_main_line(tracker, tmp_path, trace):
+    """As of a variable that is not set: a pull request would become a part of the main line."""
+    done = tracker("ingest", trace["v01"], "--version", "v1", "--workload", "gpt", "--branch", "",
+                   "--db", tmp_path / "tracker.db")  # fmt: skip
+    assert (done.code, "the branch is empty" in done.err) == (2, True)
+    assert not (tmp_path / "tracker.db").exists()

@@ -109,6 +109,13 @@ class Page(Struct, frozen=True, kw_only=True):
     color: Color = "auto"
 
 
+def _named_branch(text: str, option: str) -> str:
+    """Return the name of a branch; UsageError for an empty one, as of a variable of a shell that is not set."""
+    if not text.strip():
+        raise UsageError("the branch is empty", remedy=f"name one, or leave out {option} for the main line")
+    return text.strip()
+
+
 class Labels(Struct, frozen=True, kw_only=True):
     """What is known of a profile: `ingest`, `run` and `pack` take the same options."""
 
@@ -139,6 +146,7 @@ class Labels(Struct, frozen=True, kw_only=True):
             "Default: the profile's tracker.json, else TRACKER_BRANCH, else the main line.",
             "NAME",
             group=LABELS,
+            read=_named_branch,
         ),
     ] = None
     commit: Annotated[str | None, Option("The version's commit. Default: from tracker.json.", "HASH", group=LABELS)] = (
