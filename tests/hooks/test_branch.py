@@ -83,7 +83,8 @@ def test_on_a_detached_head_the_variables_of_the_ci_decide(repository, variables
 
 
 def test_no_repository_says_nothing_and_no_revision_is_an_option(repository, tmp_path):
-    assert capture_branch([str(tmp_path)], {"GITHUB_HEAD_REF": "fix"}, 10) == {}
+    assert capture_branch([str(tmp_path)], {"GITHUB_HEAD_REF": "fix"}, 10) == {"branch": "fix"}
+    assert capture_branch([str(tmp_path)], {}, 10) == {}
     assert main_commits(str(repository), "--output=x", "", 10) == []
     assert main_commits(str(repository), "no such revision", "", 10) == []
     assert len(main_commits(str(repository), "fix/attention", "", 10)) == 1

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cached_property
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 from msgspec import Struct
@@ -36,6 +36,7 @@ _TIMES: Final = (
     "duration_ns", "whole_ns", "compute_ns", "exposed_communication_ns", "exposed_copy_ns", "idle_ns",
     "host_idle_ns", "data_loading_ns", "data_loading_idle_ns", "peak_allocated_bytes", "peak_reserved_bytes",
 )  # fmt: skip
+_Key = TypeVar("_Key")
 _OF_COLLECTIVES: Final = ("calls", "bytes", "exposed_ns", "wait_ns")
 _MICROBATCHES: Final = ("microbatches", "num_microbatches", "num_micro_batches", "micro_batches")
 _NO_WORK: Final = ("communication", "memset", NOT_LISTED, NOT_LISTED_COLLECTIVES)
@@ -157,6 +158,7 @@ class Evidence:
         self.has_markers = any(len(own) != 1 or own[0]["step"] != 0 for own in self.steps.values())
 
     def _ranks(self) -> dict[int, Row]:
+        """Return where each rank stands in the job, and its times per step: means, and of the step the median."""
         found: dict[int, Row] = {}
         for capture in self.captures:
             own = self.steps.get(capture["rank"], [])
@@ -316,37 +318,22 @@ class Evidence:
 
     @cached_property
     def roles(self) -> dict[str, dict[int, Row]]:
-        """Communication per step by the role of its groups and by rank: calls, bytes, total_ns, exposed_ns, never more
-        than the rank has, wait_ns (in what is exposed), longest_ns; None for what is not known.
-        """
-        found: dict[str, dict[int, Row]] = {}
-        for rank, rows in self.communication.items():
-            for row in rows:
-                own = found.setdefault(row["group_role"] or "unknown", {}).setdefault(
-                    rank, dict.fromkeys(("calls", "bytes", "total_ns", "exposed_ns", "wait_ns", "longest_ns"), 0.0)
-                )
-                for name in ("calls", "bytes", "total_ns", "exposed_ns", "wait_ns"):
-                    value = row["exposed_wait_ns" if name == "wait_ns" else name]
-                    add = value is not None and own[name] is not None
-                    own[name] = own[name] + value / self.step_count(rank) if add else None
-                own["longest_ns"] = max(own["longest_ns"], row["max_ns"] or 0)
-        for ranks in found.values():
-            for rank, own in ranks.items():
-                stated = self.ranks[rank]["exposed_communication_ns"]
-                if own["exposed_ns"] is not None and stated is not None:  # calls may run at the same time
-                    own["exposed_ns"] = min(own["exposed_ns"], stated)
-        return found
+        """Communication per step by the role of its groups: see `_sum_collectives`."""
+        return self._sum_collectives(lambda row: str(row["group_role"] or "unknown"))
 
     @cached_property
     def collectives(self) -> dict[tuple[str, str], dict[int, Row]]:
-        """Communication per step as `roles` has it, by role and kind of the collective, and by rank: calls, bytes,
-        exposed_ns, never more than the rank has, wait_ns.
+        """Communication per step by the role of its groups and the kind of the collective: see `_sum_collectives`."""
+        return self._sum_collectives(lambda row: (row["group_role"] or "unknown", row["kind"] or "unknown"))
+
+    def _sum_collectives(self, key_of: Callable[[Row], _Key]) -> dict[_Key, dict[int, Row]]:
+        """Return the communication per step of each key and rank: calls, bytes, exposed_ns, never more than the rank
+        has, and wait_ns, what of the exposed time is waiting; None for what is not known of some row.
         """
-        found: dict[tuple[str, str], dict[int, Row]] = {}
+        found: dict[_Key, dict[int, Row]] = {}
         for rank, rows in self.communication.items():
             for row in rows:
-                key = (row["group_role"] or "unknown", row["kind"] or "unknown")
-                own = found.setdefault(key, {}).setdefault(rank, dict.fromkeys(_OF_COLLECTIVES, 0.0))
+                own = found.setdefault(key_of(row), {}).setdefault(rank, dict.fromkeys(_OF_COLLECTIVES, 0.0))
                 for name in _OF_COLLECTIVES:
                     value = row["exposed_wait_ns" if name == "wait_ns" else name]
                     is_known = value is not None and own[name] is not None
@@ -375,7 +362,7 @@ class Evidence:
 
     @cached_property
     def has_whole_groups(self) -> bool:
-        """Whether no group is known of which a rank was not captured."""
+        """Whether all ranks of all groups that are known were captured."""
         groups = queries.run_groups(self._store, [self.run_id]).records()
         return all(row["members"] is None or (row["captured"] or 0) >= row["members"] for row in groups)
 
@@ -449,7 +436,7 @@ class Evidence:
         return max(0.0, 1 - fmean(used) / 100) * self.step_ns if used else None
 
     def unexplained_idle_ns(self, rank: int) -> float:
-        """The idle time of a rank per step of which nothing says why, data loading aside; 0.0 where none is known."""
+        """The idle time of a rank per step without a cause, data loading aside; 0.0 where none is known."""
         if not self.is_device or self.main_range:
             return 0.0
         row = self.ranks[rank]

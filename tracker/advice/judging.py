@@ -95,7 +95,7 @@ def _found(evidence: Evidence) -> Iterator[_Found]:
 
 def _parted(evidence: Evidence, found: Sequence[_Found]) -> Iterator[Advice]:
     """The pieces of advice, each with what no other one has claimed: of pieces of work the largest claim goes first, of
-    other time that of the first rule. A claim of which nothing is left is left out.
+    other time that of the first rule. A claim without any rest is left out.
     """
     claimed = gains.TakenTime(evidence)
 
@@ -156,7 +156,7 @@ def _advice(
 
 
 def _notes(evidence: Evidence, items: Sequence[Advice]) -> Iterator[str]:
-    """What is said of kernels where the device waits for the host: their time is not what the step waits for."""
+    """Add a note on kernels where the device waits for the host: the step does not wait for their time."""
     of_kernels = sorted({item.rule for item in items if item.family == "kernels" and item.is_shown and item.gain_ns})
     waits = max((sum(evidence.idle_of(rank, *_LATE_HOST).values()) for rank in evidence.studied), default=0.0)
     if of_kernels and waits >= _HOST_BOUND * evidence.step_ns > 0:

@@ -319,7 +319,7 @@ def prune(
     """Delete the details of old runs, as `tracker prune` does. Return the runs, the oldest first.
 
     `older_than`: an age, such as `30d`. Runs of the newest `keep_versions` versions of a workload, of pinned versions
-    and under open findings keep their details. Branches of which the newest run is older go whole. `dry_run`: change
+    and under open findings keep their details. Branches whose newest run is older go whole. `dry_run`: change
     nothing.
     """
     from tracker.store import pruning, queries

@@ -179,8 +179,8 @@ def prune(
     """Delete the details of old runs: rows per operator, kernel, collective and allocation. History stays.
 
     Samples, findings, and the totals of each rank and step are never deleted. Runs of pinned versions and under open
-    findings keep everything. An ingest of the profile restores the details. Branches of which the newest run is as old
-    are forgotten whole.
+    findings keep everything. An ingest of the profile restores the details. Branches whose newest run is as old are
+    forgotten whole.
 
     \b
     Example:

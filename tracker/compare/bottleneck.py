@@ -162,8 +162,8 @@ def _times_by_timer(side: Loaded) -> tuple[float, float] | None:
 
 
 def _exposed_collectives(side: Loaded) -> tuple[str | None, float | None]:
-    """Return the kind of collective of which most is exposed, and how much of all that is exposed is waiting for other
-    ranks, of the collectives of which that is known; None where no source says it.
+    """Return the kind of collective that is exposed most, and which part of the exposed communication is waiting for
+    other ranks, where a source tells the two apart; None where none does.
     """
     exposed: dict[str, int] = {}
     known = waits = 0

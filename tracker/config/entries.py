@@ -102,9 +102,9 @@ class Folder(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     `layout`: what the folders below `path` mean, part by part: `{workload}`, `{branch}`, `{version}`,
     `{config.KEY}`, `{tag.KEY}`, or `*`; what matches the last part, a file or a folder, is ingested by one call. What a
-    profile says of itself (the file that tracker's hooks write beside it) goes before this table, and the layout before
-    its entries. `shared`: every machine sees the same files under this path, so that the watchers of all of them take
-    each profile once.
+    profile says of itself (the file that tracker's hooks write beside it) counts before this table, and the layout
+    before its entries. `shared`: every machine sees the same files under this path, so that the watchers of all of them
+    take each profile once.
     """
 
     path: str

@@ -45,6 +45,7 @@ def capture_branch(
     tested, that of the CI. A pull request from a branch that is called like the main line, as from somebody else's
     copy of the repository, is `pull/NUMBER`. `main_branch`: `main`, else what the remote repository calls its main
     line. `main_commits`: the commits of the main line from the merge base back, the newest first, 12 characters each.
+    Where git knows none of the folders, or there is no git, the branch is that of the CI.
     """
     for folder in folders:
         if not ask_git(folder, ["rev-parse", "HEAD"], timeout_s):
@@ -58,7 +59,13 @@ def capture_branch(
         commits = main_commits(folder, "HEAD", main, timeout_s) if branch not in main_names(main) else []
         said = {"branch": branch, "main_branch": main, "main_commits": commits}
         return {name: value for name, value in said.items() if value}
-    return {}
+    return branch_without_git(environ, main or "")
+
+
+def branch_without_git(environ: Mapping[str, str], main: str = "") -> dict[str, Any]:
+    """`branch` as the CI says it, {} where it says none: a pull request is no main line because git is slow."""
+    branch = branch_of_ci(environ, main or environ.get("CI_DEFAULT_BRANCH", ""))
+    return {"branch": branch} if branch else {}
 
 
 def main_names(main: str) -> tuple[str, ...]:

@@ -99,7 +99,7 @@ class Job:
             "world_size": world_size,
             "facts": dict(environment.facts(self.environ), **git),
         }
-        told.update(self._branch)
+        told.update(self._branch or branch.branch_without_git(self.environ))
         told.update(said)
         for name in ("version", "workload"):
             if name not in told:

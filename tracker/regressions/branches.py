@@ -88,6 +88,9 @@ def _judge_next(connection: Connection, line: Line) -> Literal["judged", "nothin
     first = _first_late(track, known)
     if first is None:
         return "nothing"
+    assert track.main is not None
+    # what is read of the main line below must not be written anew meanwhile
+    regressions.lock(connection, track.main.line)
     version = track.order[first - 1] if first <= len(track.order) else None
     if version is not None and not _is_main_judged(connection, track, version):
         return "main is not judged"

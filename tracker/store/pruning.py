@@ -95,7 +95,7 @@ def prune_all(store: Store, policy: Policy, *, now_ns: int) -> tuple[list[Prunab
 
 
 def forget_old_branches(store: Store, policy: Policy, *, dry_run: bool = False) -> list[str]:
-    """Remove the branches of which the newest run is older than `policy` allows, for good; their workloads.
+    """Remove the branches whose newest run is older than `policy` allows, for good; return their workloads.
 
     `dry_run`: say only which they are. A branch of which nobody knows when it ran stays.
     """

@@ -242,24 +242,39 @@ def _set_state(connection: Connection, run: Any, state: str, reason: str) -> Non
 
 
 def _relabel(connection: Connection, run: Any, new: _Labels) -> None:
-    target = run.workload_id if new.workload is None else labels.workload_id(connection, new.workload)
-    values = _configuration(connection, run.configuration_id) if new.configuration is None else new.configuration
-    version = run.version if new.version is None else new.version
-    stays = target == run.workload_id and version == run.version
-    commit = run.commit_id if version == run.version else None
-    left = (run.main_commits or "").split() if version == run.version else ()
-    device = None if new.device is None else new.device(_device(connection, run.device_id))
+    """File a run under the new labels, and make its samples again where its line is another one now."""
+    workload = run.workload_id
+    if new.workload is not None:
+        workload = labels.workload_id(connection, new.workload)
+    values = new.configuration
+    if values is None:
+        values = _configuration(connection, run.configuration_id)
+    device = run.device_id
+    if new.device is not None:
+        device = labels.device_id(connection, new.device(_device(connection, run.device_id)))
     found = {
         "id": run.run_id,
-        "workload_id": target,
-        "configuration_id": _place_configuration(connection, target, values),
-        "version_id": run.version_id if stays else labels.version_id(connection, target, version, commit, left),
-        "device_id": run.device_id if device is None else labels.device_id(connection, device),
+        "workload_id": workload,
+        "configuration_id": _place_configuration(connection, workload, values),
+        "version_id": _place_version(connection, run, workload, new.version),
+        "device_id": device,
     }
     connection.execute(_SET_LABELS, found)
     _move_marks(connection, run, found)
     if any(found[name] != getattr(run, name) for name in ("workload_id", "configuration_id", "device_id")):
         samples.refresh(connection, [run.run_id])
+
+
+def _place_version(connection: Connection, run: Any, workload: int, label: str | None) -> int:
+    """The version `label` of a workload, None: that of the run. A version that keeps its label keeps its commit, and
+    where it left the main line.
+    """
+    if label not in (None, run.version):
+        return labels.version_id(connection, workload, label)
+    if workload == run.workload_id:
+        return int(run.version_id)
+    left_at = (run.main_commits or "").split()
+    return labels.version_id(connection, workload, run.version, run.commit_id, left_at)
 
 
 def _place_configuration(connection: Connection, workload: int, values: Mapping[str, str]) -> int:

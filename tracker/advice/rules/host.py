@@ -119,7 +119,7 @@ def _allocation(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim
 
 
 def _unexplained(evidence: Evidence) -> Iterator[Claim]:
-    """The idle time of which the run does not say why, of the rank that has most."""
+    """The idle time without a cause, of the rank that has most."""
     ns, rank = max(((evidence.unexplained_idle_ns(one), -one) for one in evidence.ranks), default=(0.0, 0))
     if not ns:
         return

@@ -60,10 +60,11 @@ def run_ids_of_version(
 
 def _of_branch(found: Sequence[Any], branch: str) -> list[Any]:
     """The rows of a branch, where there are any, else those of main lines, else all."""
-    for wanted in dict.fromkeys((branch, "")):
-        own = [row for row in found if branch_of(row.workload) == wanted]
-        if own:
-            return own
+    of_branch = [row for row in found if branch_of(row.workload) == branch]
+    of_main = [row for row in found if not branch_of(row.workload)]
+    if of_branch or of_main:
+        return of_branch or of_main
+    # a branch that was named is no other one
     return [] if branch else list(found)
 
 
