@@ -137,3 +137,21 @@ def test_an_empty_branch_is_no_main_line(tracker, tmp_path, trace):
                    "--db", tmp_path / "tracker.db")  # fmt: skip
     assert (done.code, "the branch is empty" in done.err) == (2, True)
     assert not (tmp_path / "tracker.db").exists()
+
+
+def test_where_the_main_line_may_be_slow_itself_it_is_named_as_what_decides(tracker, tmp_path):
+    """The one run of m3 is as slow as the three of the branch that left the main line there."""
+    path = tmp_path / "tracker.db"
+    with open_store(str(path)) as store:
+        runs(store, "m1")
+        runs(store, "m2", start=3)
+        runs(store, "m3", SLOW, start=6, count=1)
+        runs(store, "push", SLOW, start=7, workload=PR)
+        update(store, lines_of(store))
+    done = tracker("diff", "push", "--fail-on", "new", "--db", path)
+    why = "the main line may be as slow itself where the branch left it, and"
+    assert done.code == 4
+    assert f"A suspect: {why} 1 more run of it decides." in " ".join(done.out.split())
+    assert f"{why} one more run of it decides" in done.err
+    listed = tracker("findings", "--branch", "pr12", "--db", path).out
+    assert "Suspects: the main line may be as slow itself" in listed

@@ -10,6 +10,7 @@ from tracker.compare.refusals import other_track
 from tracker.compare.spread import overlap
 from tracker.detect import DEFAULTS
 from tracker.profile.branches import branch_of
+from tracker.regressions.sides import MAIN_LINE
 from tracker.results.recording import remedies
 from tracker.results.verdicts import INCOMPARABLE, NOT_CONFIRMED
 from tracker.units import counted, format_diff, format_ns, format_numbers, steps_words, time_unit
@@ -110,7 +111,7 @@ def headline(
     if certain and (facts.is_other_work or verdict is None) and phrase in (*_AS_FAST, _NO_DIFFERENCE):
         # other work is a difference, however long it takes
         phrase = "ran"
-    mean = "" if verdict in _CHANGED or metric != "step_ns" else _mean_step(judged)
+    mean = "" if verdict in _CHANGED or metric != "step_ns" else _mean_step(judged, verdict)
     more = f"{mean}{FACTS}{certain}" if certain else mean
     if phrase == _NO_DIFFERENCE:
         return Headline(f"{phrase} between {a} and {b} was found: {whole}{more}", verdict, remarks)
@@ -146,10 +147,14 @@ def _failing(judged: Judged, verdict: str | None) -> tuple[str, ...]:
     return ()
 
 
-def _mean_step(judged: Judged) -> str:
-    """What some slow steps cost, where the step, their median, does not show it; "" where the mean did not change."""
+def _mean_step(judged: Judged, verdict: str | None) -> str:
+    """What some slow steps cost, where the step, their median, does not show it; "" where the mean did not change, or
+    is no more than the suspect that the step is.
+    """
     row = judged.of_total("mean_step_ns")
     if row is None or row["verdict"] not in (*_CHANGED, "SUSPECT"):
+        return ""
+    if row["verdict"] == verdict:
         return ""
     word = "slower" if row["change"] > 0 else "faster"
     verb = "may be" if row["verdict"] == "SUSPECT" else "is"
@@ -192,6 +197,8 @@ def _judged(
         since = judged.history.since if judged.history and judged.base_runs else ""
         lacks = max(1, (found.limits if found is not None else DEFAULTS).least_new - runs[1])
         decide = f"{counted(lacks, 'more run')} of it decide{'s' if lacks == 1 else ''}"
+        if MAIN_LINE in (gate.cause for gate in judged.gates.values()):
+            decide = "the main line may be as slow itself where the branch left it, and 1 more run of it decides"
         suspect = (f"A suspect: {decide}.",) if verdict == "SUSPECT" else ()
         phrase = "ran" if change * judged_change <= 0 else "may be" if suspect else "is"
         began = (f"It began with {since}.",) if since else ()

@@ -20,6 +20,8 @@ WHY: Final = {
     "peak memory": "peak memory rose by {peak}",
     "net of the operators": "the operators found got slower by {net} of the step",
     "suspect": "the step may be slower: one more run of the version decides",
+    "main line": "the step may be slower: the main line may be as slow itself where the branch left it, and one more "
+    "run of it decides",
     "machine": "all operators became slower together and stay so; nothing that was recorded names a cause: measure the "
     "version before again",
     "runs": "the step has no verdict: too few runs before or in it",

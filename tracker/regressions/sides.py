@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct, field
+from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from tracker.detect import CHANGES, Key, KindCode, Reason, Thresholds, Verdict, judge_version, traits_of
@@ -38,6 +39,8 @@ _CHANGED: Final = ("REGRESSED", "IMPROVED")
 STEP: Final = ("step", "e2e")
 """Names of the series that are the step: that of the whole capture where no step is marked."""
 MEAN_STEP: Final = "mean step"
+MAIN_LINE: Final = "main line"
+"""What a gate of a branch waits for where the main line may be as slow itself."""
 Said = dict[Key, dict[str, Any]]
 """A series -> verdict (None: none), reason, and NUMBERS (nan: unknown): `change`, `judged_change`: ratios, with and
 without the common-mode shift.
@@ -328,6 +331,9 @@ def _stored_gates(
         peak = 0.0 if is_peak_excused else row.peak
         gates[word] = _gate(track.thresholds, said, found, net=net, peak=peak, is_machine=is_machine)
     runs = [run.run_id for run in track.runs_of(row.version_id)]
+    if track.main is not None and len(runs) >= track.thresholds.least_new:
+        # enough runs of the branch: it is the main line that waits for more
+        gates = {word: replace(one, cause=MAIN_LINE) if one.cause == "suspect" else one for word, one in gates.items()}
     base = [*map(int, row.base_runs.split())]
     return gates_with_host(gates, track.thresholds, (connection, runs), (connection, base))
 

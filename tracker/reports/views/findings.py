@@ -275,7 +275,9 @@ def _blocks(
     for place, (where, own) in enumerate(tracks.items()):
         of = f" of {where}" if len(tracks) > 1 else ""
         made = rows_of(own, look, limit, suspects=True)
-        yield replace(made, title=f"Suspects{of}: in one run so far", is_first=place < room or look.limit == 0)
+        is_single = all(len(str(row["candidate_runs"]).split()) <= 1 for row in own)
+        why = "in one run so far" if is_single else "the main line may be as slow itself"
+        yield replace(made, title=f"Suspects{of}: {why}", is_first=place < room or look.limit == 0)
     hidden = {"more incident": len(incidents) - _SCREEN_INCIDENTS, "more track": len(tracks) - room}
     words = [counted(count, noun) for noun, count in hidden.items() if count > 0]
     if words and not look.details and look.limit != 0:
