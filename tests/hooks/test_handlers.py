@@ -18,7 +18,9 @@ from tracker.hooks.sidecar import sidecar_of
 
 @pytest.fixture
 def variables(monkeypatch, tmp_path):
-    """A job on rank 3 of 8 that knows its labels; deliverers are counted and not started."""
+    """A job on rank 3 of 8 that knows its labels, in no git repository; deliverers are counted and not started."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys.modules["__main__"], "__file__", str(tmp_path / "train.py"), raising=False)
     for name in [*os.environ]:
         if name.startswith(("TRACKER_", "SLURM_", "RANK", "WORLD_SIZE")):
             monkeypatch.delenv(name)
