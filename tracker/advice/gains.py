@@ -69,7 +69,7 @@ def together_ns(evidence: Evidence, claims: Sequence[Claim]) -> float:
     for at, ns in pieces.items():
         stage = evidence.ranks[evidence.pieces[at].rank]["stage"]
         stages[stage] = stages.get(stage, 0.0) + ns
-    for rank in evidence.studied if evidence.is_device and not evidence.main_range else ():
+    for rank in evidence.studied if evidence.is_device else ():
         row = evidence.ranks[rank]
         stage = row["stage"]
         # kernels may run beside each other: together they give no more than the time in which any ran
