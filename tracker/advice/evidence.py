@@ -10,7 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cached_property
-from statistics import fmean
+from statistics import fmean, median
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
@@ -122,10 +122,16 @@ def _of_op(at: int, row: Row, steps: float, column: str = "host_self_ns") -> Wor
     )  # fmt: skip
 
 
+_NOW_AND_THEN: Final = frozenset(
+    cause.word for cause in (IdleCause.GARBAGE_COLLECTION, IdleCause.COMPILE, IdleCause.ALLOCATION)
+)
+"""Causes of idle time that a usual step may not have at all."""
+
+
 class Evidence:
     """The numbers of a run that rules ask for. Times are ns per step: means over the steps of a rank for what adds up,
-    `step_ns` the number of the step as all commands print it. `microbatches`: None where nothing states them. `fired`:
-    the rules that found something, which those of the environment need.
+    of idle time medians, `step_ns` the number of the step as all commands print it. `microbatches`: None where nothing
+    states them. `fired`: the rules that found something, which those of the environment need.
     """
 
     def __init__(self, store: Store, run_id: int, microbatches: int | None = None) -> None:
@@ -427,24 +433,43 @@ class Evidence:
         return Platform(self.vendor, self.framework, version)
 
     @cached_property
-    def _idle_rows(self) -> list[Row]:
-        """Why the devices of the studied ranks do nothing in the steps: a row per rank, cause and place."""
+    def _idle_places(self) -> dict[tuple[int, str], dict[str, float]]:
+        """Why the devices of the studied ranks do nothing in the steps: of rank and cause the ns per step by place.
+
+        Of a cause that any step has they add up to its median, as `show` prints it, so that one step that is slow for
+        itself makes no advice. Of one that comes now and then, as garbage collection does, they add up to its mean.
+        """
         if not self.is_device or not self.studied:
-            return []
-        return self._answer(queries.idle, by=("rank",), in_steps=True, ranks=self.studied)
+            return {}
+        of_steps: dict[tuple[int, str], dict[int, int]] = {}
+        of_places: dict[tuple[int, str], dict[str, int]] = {}
+        for row in self._answer(queries.idle, by=("rank", "step"), in_steps=True, ranks=self.studied):
+            key = (row["rank"], row["cause"])
+            own, places = of_steps.setdefault(key, {}), of_places.setdefault(key, {})
+            own[row["step"]] = own.get(row["step"], 0) + row["ns"]
+            places[row["place"]] = places.get(row["place"], 0) + row["ns"]
+        found = {}
+        for (rank, cause), places in of_places.items():
+            steps = {row["step"]: 0 for row in self.steps[rank]} | of_steps[rank, cause]
+            mean_ns = sum(steps.values()) / self.step_count(rank)
+            usual_ns = (
+                mean_ns if cause in _NOW_AND_THEN or len(steps) < self.step_count(rank) else median(steps.values())
+            )
+            part = usual_ns / mean_ns / self.step_count(rank) if mean_ns else 0.0
+            found[rank, cause] = {place: ns * part for place, ns in places.items()}
+        return found
 
     @cached_property
     def says_why_idle(self) -> bool:
         """Whether the source says of any idle time why."""
-        return any(row["cause"] != IdleCause.UNKNOWN.word for row in self._idle_rows)
+        return any(cause != IdleCause.UNKNOWN.word for _, cause in self._idle_places)
 
     def idle_of(self, rank: int, *causes: IdleCause) -> dict[str, float]:
         """Return the idle time of a rank per step by place, of these causes, the largest first; '' for no place."""
-        words = {cause.word for cause in causes}
         found: dict[str, float] = {}
-        for row in self._idle_rows:
-            if row["rank"] == rank and row["cause"] in words:
-                found[row["place"]] = found.get(row["place"], 0.0) + row["ns"] / self.step_count(rank)
+        for cause in causes:
+            for place, ns in self._idle_places.get((rank, cause.word), {}).items():
+                found[place] = found.get(place, 0.0) + ns
         return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
 
     @cached_property
