@@ -123,7 +123,7 @@ def _of_op(at: int, row: Row, steps: float, column: str = "host_self_ns") -> Wor
 
 
 _NOW_AND_THEN: Final = frozenset(
-    cause.word for cause in (IdleCause.GARBAGE_COLLECTION, IdleCause.COMPILE, IdleCause.ALLOCATION)
+    cause.word for cause in (IdleCause.GARBAGE_COLLECTION, IdleCause.COMPILE, IdleCause.ALLOCATION, IdleCause.PROFILER)
 )
 """Causes of idle time that a usual step may not have at all."""
 

@@ -166,7 +166,7 @@ def _host_processes(export: _Export) -> list[int]:
 
 def _capture(export: _Export, process: int, ordinal: int | None, *, is_first: bool) -> tuple[Capture, tuple[str, ...]]:
     events, warnings = _events(export, process, ordinal, is_first=is_first)
-    cuda = events.launches.level != LaunchLevel.OS
+    cuda = ~np.isin(events.launches.level, (LaunchLevel.OS, LaunchLevel.PROFILER))
     spans = [(table.start_ns, table.end_ns) for table in (events.ops, events.device, events.markers)]
     spans.append((events.launches.start_ns[cuda], events.launches.end_ns[cuda]))
     start_ns = min(int(starts.min()) for starts, _ in spans if len(starts))
