@@ -1,0 +1,39 @@
+"""The Trainer of Hugging Face on a terminal, and the log of LLaMA-Factory."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from tracker.readers.training_log.grammar import REST, TOTAL, Grammar, anywhere, key, line, number
+
+GRAMMARS: Final = (
+    # whole seconds since the start, with evaluation and saving in them; `throughput` is a mean since the start
+    Grammar(
+        name="llamafactory",
+        title="LLaMA-Factory (trainer_log.jsonl)",
+        lines=(
+            line(
+                r'"current_steps": ', number("step"), r', "total_steps": ', number("total"),
+                anywhere(r'"(?P<evaluation>eval_loss)": '), anywhere(key("total_tokens", "tokens")),
+                REST, r'"elapsed_time": "(?P<elapsed_clock>[^"\r\n]+)"',
+            ),
+        ),
+        scopes={"tokens_s": TOTAL},
+        resolution_s=0.5,
+    ),
+    # the bar of tqdm, which is written over and over: whole seconds since the start
+    Grammar(
+        name="transformers",
+        title="Hugging Face Trainer (terminal)",
+        lines=(
+            line(
+                r"\| *", number("step"), "/", number("total"), r" \[(?P<elapsed_clock>[\d:]+)<[^,\]\r\n]*, *",
+                rf"(?:{number('step_s')}s/it|{number('rate')}it/s)[^\]\r\n]*\]",
+            ),
+        ),
+        evaluations=(b"Running Evaluation", b"'eval_loss':", b"Saving model checkpoint to", b"Saving checkpoint"),
+        resolution_s=0.5,
+        requires=re.compile(rb"\{'(?:loss|train_runtime)': |\*{3,} Running training \*{3,}"),
+    ),
+)  # fmt: skip

@@ -1,0 +1,71 @@
+"""fairseq, nanoGPT, modded-nanogpt and llm.c: code that research on language models is made with."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tracker.readers.training_log.grammar import TOTAL, Grammar, anywhere, key, line, number, optional, required
+
+GRAMMARS: Final = (
+    # `wall` counts whole seconds since the start, with validation in it; `ups` has two digits
+    Grammar(
+        name="fairseq",
+        title="fairseq",
+        lines=(
+            line(
+                r"train_inner\b", required(key("num_updates", "step")), anywhere(key("wall", "wall_s")),
+                anywhere(key("ups", "rate")), anywhere(key("wps", "words_s")), anywhere(key("wpb", "batch_words")),
+                anywhere(key("bsz", "batch")), r"[^\r\n]*",
+            ),
+        ),
+        scopes={"words_s": TOTAL},
+        evaluations=(b"begin validation on", b"aved checkpoint"),
+        resolution_s=0.5,
+        joins=0.01,
+        facts={"python": r"\bpython_version\W+([\d.]{1,20})"},
+    ),
+    # the time of that one iteration, which holds the evaluation before it; MFU of an A100, -100 until it is known
+    Grammar(
+        name="nanogpt",
+        title="nanoGPT",
+        lines=(
+            line(
+                r"iter ", number("step"), r": loss ", r"[^,\r\n]*, time ", number("step_ms"), "ms",
+                optional(r"mfu ", number("mfu"), "%"),
+            ),
+        ),
+        scopes={},
+        evaluations=(b": train loss ", b"saving checkpoint to"),
+    ),
+    # ms since the start of the training, without validation; begins again behind the warm-up
+    Grammar(
+        name="modded-nanogpt",
+        title="modded-nanogpt",
+        lines=(
+            line(
+                r"step:", number("step"), "/", number("total"), r" (?:train_loss:\S+ )?train_time:",
+                number("elapsed_ms"), r"ms step_avg:",
+            ),
+            # a log that prints at validations only
+            line(
+                r"step:", number("step"), "/", number("total"), r" (?:val_loss:\S+ )?train_time:",
+                number("elapsed_ms"), r"ms step_avg:",
+            ),
+        ),
+        first_steady=12,
+        resolution_s=0.0005,
+        facts={"pytorch": r"\bRunning py[tT]orch ([\w.+-]{1,60})"},
+    ),
+    Grammar(
+        name="llm.c",
+        title="llm.c (terminal)",
+        lines=(
+            line(
+                r"step +", number("step"), "/", number("total"), r" \| (?:train )?loss ", r"[^\r\n]*?\| ",
+                number("step_ms"), r" ms \|", optional(number("mfu"), r"% (?:\w+ )?MFU"),
+                optional(number("tokens_s"), r" tok/s"),
+            ),
+        ),
+        scopes={"tokens_s": TOTAL},
+    ),
+)  # fmt: skip
