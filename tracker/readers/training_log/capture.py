@@ -16,7 +16,7 @@ from tracker.readers import _rows
 from tracker.readers.training_log.context import RunContext, configuration_of, device_of, facts_of, labels_of, rank_of
 from tracker.readers.training_log.course import STALL, RunCourse, course_of
 from tracker.readers.training_log.grammar import Grammar
-from tracker.readers.training_log.intervals import LEFT_OUT, Intervals
+from tracker.readers.training_log.intervals import LEFT_OUT, Intervals, pick
 from tracker.readers.training_log.scanning import Scan
 from tracker.units import NS_PER_MS, NS_PER_S, counted, format_ns
 
@@ -112,14 +112,14 @@ def _main_unit(found: Intervals) -> str:
 
 def _step_rows(found: Intervals, unit: str) -> list[StepRow]:
     """Return a row for each interval that counts; above MAX_ROWS one for each group of neighbours, their mean."""
-    spent = np.nan_to_num(found.step_s) * found.stride
-    starts = np.concatenate([[0.0], np.cumsum(spent)[:-1]]) if len(spent) else spent
+    spent = np.cumsum(np.nan_to_num(found.step_s) * found.stride)
     at = np.flatnonzero(found.counts)
     size = -(-len(at) // MAX_ROWS) or 1
     rates = found.throughputs.get(unit, np.full(len(spent), np.nan))
     columns = [found.step_s, found.data_s, rates, found.allocated, found.reserved]
     tables = [
-        _joined(column[at], size, largest=column is found.allocated or column is found.reserved) for column in columns
+        _joined(pick(column, at), size, largest=column is found.allocated or column is found.reserved)
+        for column in columns
     ]
     firsts, lasts = (
         at[::size],
@@ -140,7 +140,9 @@ def _step_rows(found: Intervals, unit: str) -> list[StepRow]:
             peak_allocated_bytes=_to_whole(allocated),
             peak_reserved_bytes=_to_whole(reserved),
         )
-        rows.append(StepRow(number, round(float(starts[first]) * NS_PER_S), breakdown, steps=count))
+        rows.append(
+            StepRow(number, round(float(spent[first - 1] if first else 0.0) * NS_PER_S), breakdown, steps=count)
+        )
     return rows
 
 
@@ -236,7 +238,7 @@ def _interval_counters(reading: LogReading, unit: str) -> Iterator[_rows.Row]:
             columns["throughput", other] = values
     at = np.flatnonzero(found.counts)
     for (name, attribute), column in columns.items():
-        known = at[~np.isnan(column[at])]
+        known = at[~np.isnan(pick(column, at))]
         if not len(known):
             continue
         if len(known) > MAX_ROWS:

@@ -9,7 +9,7 @@ from typing import Final
 from tracker.readers._source import GZIP_MAGIC, open_source, read_head
 from tracker.readers._text import SNIFF_BYTES, looks_like_text, plain_text, searchable
 from tracker.readers.training_log.documents import STATE, document_in
-from tracker.readers.training_log.grammar import Grammar
+from tracker.readers.training_log.grammar import Grammar, StepLine
 from tracker.readers.training_log.grammars import GRAMMARS
 from tracker.readers.training_log.paddle import PERF_SUMMARY
 
@@ -30,10 +30,10 @@ _WITHOUT_TIMES: Final = (
 
 
 class ChosenGrammar:
-    """A grammar and which of its patterns the lines of a file follow."""
+    """A grammar and which of its lines a file has."""
 
-    def __init__(self, grammar: Grammar, pattern: re.Pattern[bytes], *, is_document: bool = False) -> None:
-        self.grammar, self.pattern, self.is_document = grammar, pattern, is_document
+    def __init__(self, grammar: Grammar, line: StepLine, *, is_document: bool = False) -> None:
+        self.grammar, self.line, self.is_document = grammar, line, is_document
 
 
 def is_document_of_people(path: Path) -> bool:
@@ -63,9 +63,9 @@ def choose_in(start: bytes, end: bytes = b"") -> ChosenGrammar | None:
                 grammar.requires.search(plain) or grammar.requires.search(plain_text(end))
             ):
                 continue
-            for pattern in grammar.lines:
-                if pattern.search(outside) is not None:
-                    return ChosenGrammar(grammar, pattern)
+            for line in grammar.lines:
+                if line.occurs_in(outside):
+                    return ChosenGrammar(grammar, line)
         if PERF_SUMMARY.search(outside):
             paddle = next(grammar for grammar in GRAMMARS if grammar.parse is not None)
             return ChosenGrammar(paddle, paddle.lines[0])

@@ -16,7 +16,7 @@ from tracker.profile import CPU, UNKNOWN_DEVICE, Device
 from tracker.readers import _nvidia
 from tracker.readers._stated import Stated, configuration_in_names, merged
 from tracker.readers._text import ANSI
-from tracker.readers.training_log.grammar import Grammar
+from tracker.readers.training_log.grammar import Grammar, StepLine
 
 # 20230808_69edec3bb7: the day of the build and its commit
 _VERSION: Final = re.compile(
@@ -167,7 +167,7 @@ class RunContext(Struct):
         return not (self.values or self.stated.values or self.sizes or self.mesh)
 
 
-def listen(texts: Iterable[bytes], grammar: Grammar, step_lines: re.Pattern[bytes]) -> RunContext:
+def listen(texts: Iterable[bytes], grammar: Grammar, step_line: StepLine | None) -> RunContext:
     """Return what the lines of some text say of the run; the step lines in it say nothing."""
     facts = {**_FACTS, **{name: re.compile(pattern) for name, pattern in grammar.facts.items()}}
     said = RunContext(facts=facts)
@@ -177,7 +177,7 @@ def listen(texts: Iterable[bytes], grammar: Grammar, step_lines: re.Pattern[byte
             begins_section = line.rstrip().endswith((b":", b"{", b"["))
             states = begins_section or any(word in small for word in _STATES)
             says = any(word in small for word in _SAYS)
-            if not (states or says) or step_lines.search(line) is not None:
+            if not (states or says) or (step_line is not None and step_line.head.search(line) is not None):
                 continue
             plain = line[:_LONGEST].decode("utf-8", "replace")
             if states and not plain.lstrip().startswith("assert "):  # a program that is quoted

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tracker.readers.training_log.grammar import TOTAL, Grammar
+from tracker.readers.training_log.grammar import TOTAL, Grammar, StepLine
 from tracker.readers.training_log.scanning import Scan
 
 MAX_BYTES: Final = 256 << 20
@@ -17,16 +17,17 @@ SUMMARY: Final = re.compile(rb'"train_(?:steps_per_second|samples_per_second|run
 _MINDSPEED: Final = re.compile(rb'"time info": *\[')
 _GOLDEN: Final = re.compile(rb'"iteration-time": *\{')
 STATE: Final = re.compile(rb'"log_history": *\[')
-_NOTHING: Final = re.compile(rb"(?!)")
 
 MINDSPEED: Final = Grammar(
-    "mindspeed", "MindSpeed and ModelLink (results of their tests)", (_MINDSPEED,), first_steady=4
+    "mindspeed", "MindSpeed and ModelLink (results of their tests)", (StepLine(_MINDSPEED, b""),), first_steady=4
 )
-GOLDEN: Final = Grammar("megatron", "Megatron-LM (golden values of its tests)", (_GOLDEN,), first_steady=4)
+GOLDEN: Final = Grammar(
+    "megatron", "Megatron-LM (golden values of its tests)", (StepLine(_GOLDEN, b""),), first_steady=4
+)
 TRAINER: Final = Grammar(
     "transformers",
     "Hugging Face Trainer (trainer_state.json, all_results.json)",
-    (SUMMARY,),
+    (StepLine(SUMMARY, b""),),
     scopes={"samples_s": TOTAL},
     first_steady=0,
 )
@@ -38,7 +39,7 @@ def document_in(head: bytes, tail: bytes) -> Grammar | None:
     if not re.match(rb"\s*\{", head):
         return None
     for grammar in (MINDSPEED, GOLDEN):
-        if grammar.lines[0].search(head) or grammar.lines[0].search(tail):
+        if grammar.lines[0].occurs_in(head) or grammar.lines[0].occurs_in(tail):
             return grammar
     if re.match(rb'\s*\{\s*"(?:current_steps|mode)"', head):
         return None
@@ -108,7 +109,6 @@ def _scan_of(columns: Mapping[str, Any]) -> Scan:
     return Scan(
         numbers=numbers,
         positions=np.arange(count, dtype=np.int64),
-        ranks=np.full(count, -1, dtype=np.int64),
     )
 
 

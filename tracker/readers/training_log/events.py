@@ -129,7 +129,6 @@ def scan_scalars(found: Scalars) -> tuple[Scan, Grammar, str]:
     scan = Scan(
         numbers=numbers,
         positions=np.arange(len(steps), dtype=np.int64),
-        ranks=np.full(len(steps), -1, dtype=np.int64),
         clocks=clocks,
         first_clock=float(clocks[0]),
         last_clock=float(clocks[-1]),

@@ -3,7 +3,7 @@
 A grammar is a declaration. The engine finds the lines (`scanning`), makes intervals of them (`intervals`), and knows no
 framework.
 
-The names of the groups of a pattern are the quantities that a line may state:
+The groups of the head of a line, and its fields, have the names of the quantities that a line may state:
 
 | name | what it is |
 |---|---|
@@ -23,6 +23,7 @@ The names of the groups of a pattern are the quantities that a line may state:
 | mfu | part of the peak of the device, in percent |
 | allocated_mib, allocated_gb, allocated_gib, reserved_gib | largest memory of a device |
 | words_s | throughput in words |
+| last | a word of newer versions, which only has to be there |
 | mark | `start` or `stop`: the interval lies between two such lines, `step` counts their samples |
 | skipped, evaluation | above 0, or a word: the interval is not like others |
 """
@@ -43,22 +44,68 @@ PER_DEVICE: Final = "per rank"
 TOTAL: Final = "total"
 """Scopes of a throughput, as `throughput_scope` of a capture has them."""
 
+WORDS: Final = ("evaluation", "mark", "last")
+"""Quantities that are words."""
+
 QUANTITIES: Final = frozenset(
     (
         "step", "total", "epoch", "step_in_epoch", "epoch_steps", "step_s", "step_ms", "interval_s", "elapsed_ms",
         "elapsed_s", "elapsed_clock", "wall_s", "mean_s", "rate", "clock_ms", "samples_s", "tokens_s", "tflops",
         "batch_words", "tokens", "data_s", "batch", "mfu", "allocated_mib", "allocated_gb", "allocated_gib",
-        "reserved_gib", "skipped", "evaluation", "words_s", "mark",
+        "reserved_gib", "skipped", "evaluation", "words_s", "mark", "last",
     )
 )  # fmt: skip
+
+
+class FieldPattern(Struct, frozen=True):
+    """A quantity, the pattern whose one group is its number, and the literal text that the pattern begins with."""
+
+    name: str
+    pattern: re.Pattern[bytes]
+    literal: bytes
+
+
+class StepLine(Struct, frozen=True):
+    """How a step line is found, and where its numbers stand.
+
+    `head`: a pattern that occurs once in such a line, and in no other; it begins with `literal`.
+    `fields`: the other quantities, each by its own pattern with one group, anywhere in the line.
+    `needs`: the fields without which a line is no step line.
+    """
+
+    head: re.Pattern[bytes]
+    literal: bytes
+    fields: tuple[FieldPattern, ...] = ()
+    needs: tuple[str, ...] = ()
+
+    def occurs_in(self, text: bytes) -> bool:
+        """Whether a step line stands in a text whose lines end with line feeds."""
+        if self.literal not in text:
+            return False
+        for match in self.head.finditer(text):
+            if not self.needs:
+                return True
+            end = text.find(b"\n", match.start())
+            line_text = text[text.rfind(b"\n", 0, match.start()) + 1 : end if end >= 0 else len(text)]
+            if all(one.pattern.search(line_text) for one in self.fields if one.name in self.needs):
+                return True
+        return False
+
+
+class Field(Struct, frozen=True):
+    """A quantity of a step line: what stands in front of its number, and behind it."""
+
+    name: str
+    before: str
+    behind: str = ""
+    is_needed: bool = False
 
 
 class Grammar(Struct, frozen=True):
     """How a framework writes its step lines.
 
     `name`: the framework, a fact of the run. `title`: for people.
-    `lines`: patterns of a step line; of several the first one that occurs in the file counts. A pattern begins with
-    literal text, which makes the search fast, and its groups have the names of the table above.
+    `lines`: the ways in which its versions write a step line; of several the first one that occurs in a file counts.
     `scopes`: of each throughput whether it is of one device or of the job.
     `first_steady`: the first step that may count; earlier ones are warm-up.
     `has_epoch_starts`: whether the first interval of an epoch holds the start of the data loader.
@@ -69,14 +116,13 @@ class Grammar(Struct, frozen=True):
     `resolution_s`: half a unit of the last digit of a cumulative time.
     `joins`: how finely differences of it are known before neighbours are joined, as a part.
     `facts`: environment: name of a fact and the pattern of its value in a line.
-    `inner`: grammars whose lines this framework prints too, so that the file is read once.
     `requires`: a text that a file must have beside its step lines, since these alone could be anything.
     `parse`: says what a line states, in place of the groups of a pattern, which then only finds the lines.
     """
 
     name: str
     title: str
-    lines: tuple[re.Pattern[bytes], ...]
+    lines: tuple[StepLine, ...]
     scopes: Mapping[str, str] = field(default_factory=dict)
     first_steady: int = 3
     has_epoch_starts: bool = False
@@ -87,22 +133,43 @@ class Grammar(Struct, frozen=True):
     resolution_s: float = 0.0
     joins: float = 0.05
     facts: Mapping[str, str] = field(default_factory=dict)
-    inner: tuple[str, ...] = ()
     requires: re.Pattern[bytes] | None = None
     parse: Callable[[str], Mapping[str, float | str] | None] | None = None
 
 
-def line(*parts: str) -> re.Pattern[bytes]:
-    """Compile the pattern of a step line from its parts, which stand in this order.
+_LITERAL: Final = re.compile(r"(?:[\w :=\"/,'<>@!#%&;~-]|\\\|(?![*+?])|\\\{(?![*+?]))+(?![*+?{])")
 
-    >>> line("iter ", number("step"), ": loss ", number("step_ms"), "ms").search(b"iter 3: loss 7.5ms")["step_ms"]
-    b'7.5'
+
+def step_line(*parts: str, fields: tuple[Field, ...] = ()) -> StepLine:
+    """Compile a step line: the parts of its head, which stand in this order, and its fields, which stand anywhere.
+
+    >>> found = step_line("iter ", number("step"), ": loss ", fields=(Field("step_ms", "time ", "ms"),))
+    >>> found.literal, found.head.search(b"iter 3: loss 7.5")["step"], found.fields[0].pattern.search(b"time 5.5ms")[1]
+    (b'iter ', b'3', b'5.5')
     """
-    pattern = re.compile("".join(parts).encode())
-    unknown = set(pattern.groupindex) - QUANTITIES
-    if unknown:
+    source = "".join(parts)
+    head = re.compile(source.encode())
+    names = {*head.groupindex, *(one.name for one in fields)}
+    if unknown := names - QUANTITIES:
         raise ValueError(f"{sorted(unknown)} is no quantity of a step line")
-    return pattern
+    patterns = []
+    for one in fields:
+        # of words that only have to be there the whole is the group
+        pattern = f"({one.before})" if one.name in WORDS else f"{one.before}({NUMBER}){one.behind}"
+        literal = literal_start(one.before.removeprefix(r"\b"))
+        patterns.append(FieldPattern(one.name, re.compile(pattern.encode()), literal))
+    needs = tuple(one.name for one in fields if one.is_needed)
+    return StepLine(head, literal_start(source), tuple(patterns), needs)
+
+
+def literal_start(source: str) -> bytes:
+    """Return the text that every match of a pattern begins with, as far as it is plain.
+
+    >>> literal_start(r"iteration +(\d+)"), literal_start(r"[ab]c")
+    (b'iteration', b'')
+    """
+    found = _LITERAL.match(source)
+    return re.sub(r"\\(.)", r"\1", found.group()).encode() if found else b""
 
 
 def number(name: str) -> str:
@@ -115,21 +182,16 @@ def optional(*parts: str) -> str:
     return f"(?:{REST}{''.join(parts)})?"
 
 
-def anywhere(*parts: str) -> str:
-    """Return the pattern of what may stand anywhere behind in the line, in any order."""
-    return f"(?:(?={REST}{''.join(parts)})|)"
+def json_field(name: str, quantity: str, *, is_needed: bool = False) -> Field:
+    """Return the field of a name of JSON, whose number may stand in quotes."""
+    return Field(quantity, rf'"{name}": ?"?', is_needed=is_needed)
 
 
-def required(*parts: str) -> str:
-    """Return the pattern of what must stand somewhere behind in the line, in any order."""
-    return f"(?={REST}{''.join(parts)})"
+def pair_field(name: str, quantity: str, *, is_needed: bool = False) -> Field:
+    """Return the field of a name with its number, as JSON or as `name=value` or `name: value`.
 
-
-def key(name: str, quantity: str) -> str:
-    """Return the pattern of a name of JSON or of `name=value`, with its number, which may stand in quotes.
-
-    >>> pattern = re.compile(key("wps", "words_s"))
-    >>> pattern.search('{"wps": "25.5"}')["words_s"], pattern.search("ups=2, wps=3,")["words_s"]
-    ('25.5', '3')
+    >>> pattern = step_line("a", fields=(pair_field("wps", "words_s"),)).fields[0].pattern
+    >>> pattern.search(b'{"wps": "25.5"}')[1], pattern.search(b"ups=2, wps=3,")[1]
+    (b'25.5', b'3')
     """
-    return rf"(?<![\w/])[\"']?{name}[\"']?(?:: *|=)[\"']?{number(quantity)}"
+    return Field(quantity, rf"\b{name}\"?(?:: ?|=)\"?", is_needed=is_needed)

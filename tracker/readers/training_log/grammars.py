@@ -18,12 +18,12 @@ from tracker.readers.training_log.grammar import Grammar
 
 GRAMMARS: Final[tuple[Grammar, ...]] = (
     *mlperf.GRAMMARS,
-    megatron.GRAMMARS[0],
+    megatron.MEGATRON,
     *pytorch.GRAMMARS,
     *mindspore.GRAMMARS,
     *openmmlab.GRAMMARS,
     *language.GRAMMARS,
     *paddle.GRAMMARS,
-    megatron.GRAMMARS[1],
+    megatron.DEEPSPEED,
     *huggingface.GRAMMARS,
 )

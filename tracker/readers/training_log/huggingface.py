@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from tracker.readers.training_log.grammar import REST, TOTAL, Grammar, anywhere, key, line, number
+from tracker.readers.training_log.grammar import REST, TOTAL, Field, Grammar, json_field, number, step_line
 
 GRAMMARS: Final = (
     # whole seconds since the start, with evaluation and saving in them; `throughput` is a mean since the start
@@ -13,10 +13,10 @@ GRAMMARS: Final = (
         name="llamafactory",
         title="LLaMA-Factory (trainer_log.jsonl)",
         lines=(
-            line(
-                r'"current_steps": ', number("step"), r', "total_steps": ', number("total"),
-                anywhere(r'"(?P<evaluation>eval_loss)": '), anywhere(key("total_tokens", "tokens")),
-                REST, r'"elapsed_time": "(?P<elapsed_clock>[^"\r\n]+)"',
+            step_line(
+                '"current_steps": ', number("step"), ', "total_steps": ', number("total"), REST,
+                r'"elapsed_time": "(?P<elapsed_clock>[^"\r\n]+)"',
+                fields=(Field("evaluation", '"eval_loss": '), json_field("total_tokens", "tokens")),
             ),
         ),
         scopes={"tokens_s": TOTAL},
@@ -27,9 +27,9 @@ GRAMMARS: Final = (
         name="transformers",
         title="Hugging Face Trainer (terminal)",
         lines=(
-            line(
+            step_line(
                 r"\| *", number("step"), "/", number("total"), r" \[(?P<elapsed_clock>[\d:]+)<[^,\]\r\n]*, *",
-                rf"(?:{number('step_s')}s/it|{number('rate')}it/s)[^\]\r\n]*\]",
+                rf"(?:{number('step_s')}s/it|{number('rate')}it/s)",
             ),
         ),
         evaluations=(b"Running Evaluation", b"'eval_loss':", b"Saving model checkpoint to", b"Saving checkpoint"),

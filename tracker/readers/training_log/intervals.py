@@ -6,7 +6,7 @@ leaves it out; nothing else is.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct, field
@@ -33,6 +33,7 @@ _LONGEST_WARM_UP: Final = 0.5
 """The largest part of the intervals that may be warm-up."""
 _FEWEST: Final = 5
 """With fewer intervals nothing is left out as warm-up."""
+_LONG: Final = 2000
 _KEPT: Final = 1 / 3
 """The smallest part of the intervals that has to stay where starts of epochs, evaluations or skips are left out."""
 _GAP: Final = 3.0
@@ -110,22 +111,26 @@ def intervals_of(scan: Scan, grammar: Grammar, sizes: Sizes) -> Intervals:
     step_s, way = _step_times(scan, grammar, chosen, stride, sizes)
     throughputs, scopes = _throughputs(scan, grammar, chosen)
     at = chosen.at
-    mfu = scan.column("mfu")[at]
-    allocated = _first_known(
-        scan.column("allocated_mib")[at] * 2.0**20,
-        scan.column("allocated_gib")[at] * 2.0**30,
-        scan.column("allocated_gb")[at] * 2.0**30,
-    )
+    nothing = np.broadcast_to(np.float64(np.nan), (len(at),))
+    mfu = pick(scan.column("mfu"), at)
+    if scan.states("mfu"):
+        mfu = np.where(mfu < 0, np.nan, mfu)  # nanoGPT: -100 until it is known
+    allocated = reserved = nothing
+    for name, scale in (("allocated_mib", 2.0**20), ("allocated_gib", 2.0**30), ("allocated_gb", 2.0**30)):
+        if scan.states(name):
+            allocated = pick(scan.column(name), at) * scale
+    if scan.states("reserved_gib"):
+        reserved = pick(scan.column("reserved_gib"), at) * 2.0**30
     reasons = _interruptions(scan, grammar, chosen, step_s)
     found = Intervals(
         last=chosen.steps,
         stride=stride,
         step_s=step_s,
-        data_s=scan.column("data_s")[at],
+        data_s=pick(scan.column("data_s"), at),
         throughputs=throughputs,
-        mfu=np.where(mfu < 0, np.nan, mfu),  # nanoGPT: -100 until it is known
+        mfu=mfu,
         allocated=allocated,
-        reserved=scan.column("reserved_gib")[at] * 2.0**30,
+        reserved=reserved,
         segments=chosen.segments,
         reasons=reasons,
         lines=at,
@@ -145,19 +150,28 @@ def intervals_of(scan: Scan, grammar: Grammar, sizes: Sizes) -> Intervals:
     return with_warm_up(taken(found, np.flatnonzero(known)), grammar.first_steady)
 
 
+def pick(column: NDArray[Any], at: I64) -> NDArray[Any]:
+    """Return a column at some places; of one that is nan throughout a column that takes no memory."""
+    if column.strides == (0,):
+        return np.broadcast_to(column.dtype.type(np.nan), (len(at),))
+    if len(at) == len(column):
+        return column  # places are in order, so that these are all
+    return column[at]
+
+
 def taken(found: Intervals, at: I64) -> Intervals:
     """Return the intervals at these places."""
     columns = {
-        name: getattr(found, name)[at]
+        name: pick(getattr(found, name), at)
         for name in ("last", "stride", "step_s", "data_s", "mfu", "allocated", "reserved", "segments", "reasons",
                      "lines")
     }  # fmt: skip
-    return replace(found, throughputs={unit: values[at] for unit, values in found.throughputs.items()}, **columns)
+    return replace(found, throughputs={unit: pick(values, at) for unit, values in found.throughputs.items()}, **columns)
 
 
 def _choose_lines(scan: Scan, grammar: Grammar) -> _Chosen:
     """Return the lines that count: of one rank, each step once, of a later start rather than of an earlier one."""
-    ranks = tuple(sorted({int(rank) for rank in np.unique(scan.ranks) if rank >= 0}))
+    ranks = tuple(int(rank) for rank in np.unique(scan.ranks) if rank >= 0)
     at = np.arange(scan.count, dtype=np.int64)
     if ranks:
         # each rank prints the same steps, or one rank alone prints them
@@ -190,9 +204,9 @@ def _numbered(scan: Scan, at: I64) -> tuple[F64, F64, bool]:
 
     The last value says whether the log numbers its steps at all.
     """
-    steps, within, epochs = (scan.column(name)[at] for name in ("step", "step_in_epoch", "epoch"))
+    steps, within, epochs = (pick(scan.column(name), at) for name in ("step", "step_in_epoch", "epoch"))
     if (~np.isnan(within)).any() and np.isnan(steps).all():
-        sizes = scan.column("epoch_steps")[at]
+        sizes = pick(scan.column("epoch_steps"), at)
         first = 0.0 if (epochs == 0).any() else 1.0
         if not np.isnan(sizes).any() and not np.isnan(epochs).any():
             return (epochs - first) * sizes + within, epochs, True
@@ -288,18 +302,18 @@ def _step_times(scan: Scan, grammar: Grammar, chosen: _Chosen, stride: I64, size
     """Return the time of a step of each interval in s, and how it was found where that needs a word."""
     at = chosen.at
     if scan.states("step_ms"):
-        return scan.column("step_ms")[at] / 1000, ""
+        return pick(scan.column("step_ms"), at) / 1000, ""
     if scan.states("mean_s"):
         return _from_running_means(scan, grammar, chosen, stride), "differences of the mean since the start"
     if scan.states("elapsed_clock") and scan.states("step_s") | scan.states("rate"):
         return _from_progress_bar(scan, grammar, chosen, stride)
     if scan.states("step_s"):
-        return scan.column("step_s")[at], ""
+        return pick(scan.column("step_s"), at), ""
     if scan.states("interval_s"):
-        return scan.column("interval_s")[at] / stride, ""
+        return pick(scan.column("interval_s"), at) / stride, ""
     for name, scale in (("elapsed_ms", 0.001), ("elapsed_s", 1.0), ("elapsed_clock", 1.0)):
         if scan.states(name):
-            elapsed = scan.column(name)[at] * scale
+            elapsed = pick(scan.column(name), at) * scale
             return _from_elapsed(elapsed, chosen, stride, grammar.resolution_s, grammar.joins)
     if scan.states("wall_s") or scan.states("rate"):
         return _from_wall(scan, grammar, chosen, stride)
@@ -352,7 +366,7 @@ def _smoothed(spent: F64, stride: I64, error_s: F64, joins: float) -> tuple[F64,
 
 def _from_running_means(scan: Scan, grammar: Grammar, chosen: _Chosen, stride: I64) -> F64:
     """Return the times of the intervals behind the mean of all steps since the start of a program."""
-    means = scan.column("mean_s")[chosen.at]
+    means = pick(scan.column("mean_s"), chosen.at)
     is_start = np.diff(chosen.segments, prepend=-1) != 0
     # where lines are missing, the program may have been started again
     usual = int(np.median(stride)) if len(stride) else 1
@@ -390,27 +404,27 @@ def _begins_again(means: F64, steps: I64, is_start: Flags, place: int, usual: in
 
 def _from_progress_bar(scan: Scan, grammar: Grammar, chosen: _Chosen, stride: I64) -> tuple[F64, str]:
     """Return the times behind a bar of tqdm: differences of its clock, or of a short run the rate that it prints."""
-    elapsed = scan.column("elapsed_clock")[chosen.at]
+    elapsed = pick(scan.column("elapsed_clock"), chosen.at)
     if len(elapsed) and np.nanmax(elapsed) - np.nanmin(elapsed) >= 5 * _SECONDS:
         found, _ = _from_elapsed(elapsed, chosen, stride, grammar.resolution_s, grammar.joins)
         return found, "a progress bar counts whole seconds, so that neighbouring intervals share one mean"
-    rate = scan.column("rate")[chosen.at]
-    step_s = scan.column("step_s")[chosen.at]
+    rate = pick(scan.column("rate"), chosen.at)
+    step_s = pick(scan.column("step_s"), chosen.at)
     return _first_known(step_s, 1 / np.where(rate > 0, rate, np.nan)), "the progress bar smooths its rate"
 
 
 def _from_wall(scan: Scan, grammar: Grammar, chosen: _Chosen, stride: I64) -> tuple[F64, str]:
     """Return the times behind a clock of whole seconds where it is fine enough, else those of the rates."""
     at = chosen.at
-    wall = scan.column("wall_s")[at]
+    wall = pick(scan.column("wall_s"), at)
     is_start = np.diff(chosen.segments, prepend=-1) != 0
     spent = np.diff(wall, prepend=np.nan)
     spent[is_start | (spent < 0)] = np.nan
     known = spent[~np.isnan(spent)]
     usual = float(np.median(stride))
     is_fine = len(known) > 0 and 2 * grammar.resolution_s <= grammar.joins * float(np.median(known))
-    rate = scan.column("rate")[at]
-    words = scan.column("batch_words")[at] / scan.column("words_s")[at]
+    rate = pick(scan.column("rate"), at)
+    words = pick(scan.column("batch_words"), at) / pick(scan.column("words_s"), at)
     from_rates = _first_known(np.where(np.isfinite(words), words, np.nan), 1 / np.where(rate > 0, rate, np.nan))
     if not is_fine:
         return from_rates, ""
@@ -422,8 +436,8 @@ def _from_wall(scan: Scan, grammar: Grammar, chosen: _Chosen, stride: I64) -> tu
 def _from_throughput(scan: Scan, grammar: Grammar, chosen: _Chosen, stride: I64, sizes: Sizes) -> tuple[F64, str]:
     """Return the times behind a throughput, where the size of a step is known; else those of the clock of the lines."""
     at = chosen.at
-    batch = _first_known(scan.column("batch")[at], np.full(len(at), float(sizes.batch or np.nan)))
-    samples, tokens = scan.column("samples_s")[at], scan.column("tokens_s")[at]
+    batch = _first_known(pick(scan.column("batch"), at), np.full(len(at), float(sizes.batch or np.nan)))
+    samples, tokens = pick(scan.column("samples_s"), at), pick(scan.column("tokens_s"), at)
     found = np.full(len(at), np.nan)
     if scan.states("samples_s"):
         found = batch / np.where(samples > 0, samples, np.nan)
@@ -454,18 +468,18 @@ def _throughputs(scan: Scan, grammar: Grammar, chosen: _Chosen) -> tuple[dict[st
     for name, unit in units.items():
         if not scan.states(name):
             continue
-        values = scan.column(name)[chosen.at]
+        values = pick(scan.column(name), chosen.at)
         found[unit] = np.where(values > 0, values, np.nan)  # 0 is no measurement
         scopes[unit] = grammar.scopes.get(name, "")
     if scan.states("tokens"):
-        tokens, elapsed = scan.column("tokens")[chosen.at], scan.column("elapsed_clock")[chosen.at]
+        tokens, elapsed = pick(scan.column("tokens"), chosen.at), pick(scan.column("elapsed_clock"), chosen.at)
         spent = np.diff(elapsed, prepend=np.nan)
         rates = np.diff(tokens, prepend=np.nan) / np.where(spent > 0, spent, np.nan)
         if (rates > 0).any():
             found["tokens/s"] = np.where(rates > 0, rates, np.nan)
             scopes["tokens/s"] = grammar.scopes.get("tokens_s", "")
     if scan.states("throughput"):
-        values = scan.column("throughput")[chosen.at]
+        values = pick(scan.column("throughput"), chosen.at)
         units_of = [scan.words["unit"][place] for place in chosen.at.tolist()]
         scopes_of = {scan.words["scope"][place] for place in chosen.at.tolist()}
         for unit in dict.fromkeys(units_of):
@@ -483,8 +497,8 @@ def _interruptions(scan: Scan, grammar: Grammar, chosen: _Chosen, step_s: F64) -
     if not len(at):
         return reasons
     flags = {
-        SKIPPED: scan.column("skipped")[at] > 0,
-        INTERRUPTED: ~np.isnan(scan.column("evaluation")[at]),
+        SKIPPED: pick(scan.column("skipped"), at) > 0,
+        INTERRUPTED: ~np.isnan(pick(scan.column("evaluation"), at)),
         EPOCH_START: np.zeros(len(at), dtype=bool),
     }
     if len(scan.interrupts):
@@ -524,7 +538,9 @@ def with_warm_up(found: Intervals, first_steady: int) -> Intervals:
             shift = 1 if last[0] == 0 else 0
             end = max(end, int(np.searchsorted(last + shift, first_steady)))
         end = min(end, max(1, len(places) - 1))
-        while end < most and times[end] > (1 + _ALIKE) * np.median(times[end:]):
+        # of a long run the warm-up does not move the median
+        fixed = float(np.median(times)) if len(times) > _LONG else None
+        while end < most and times[end] > (1 + _ALIKE) * (fixed or float(np.median(times[end:]))):
             end += 1
         if end >= most and end > 1:
             # no end of a warm-up: the run is uneven throughout

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tracker.readers.training_log.grammar import TOTAL, Grammar, anywhere, key, line, number, optional, required
+from tracker.readers.training_log.grammar import TOTAL, Field, Grammar, number, optional, pair_field, step_line
 
 GRAMMARS: Final = (
     # `wall` counts whole seconds since the start, with validation in it; `ups` has two digits
@@ -12,10 +12,16 @@ GRAMMARS: Final = (
         name="fairseq",
         title="fairseq",
         lines=(
-            line(
-                r"train_inner\b", required(key("num_updates", "step")), anywhere(key("wall", "wall_s")),
-                anywhere(key("ups", "rate")), anywhere(key("wps", "words_s")), anywhere(key("wpb", "batch_words")),
-                anywhere(key("bsz", "batch")), r"[^\r\n]*",
+            step_line(
+                "train_inner",
+                fields=(
+                    pair_field("num_updates", "step", is_needed=True),
+                    pair_field("wall", "wall_s"),
+                    pair_field("ups", "rate", is_needed=True),
+                    pair_field("wps", "words_s"),
+                    pair_field("wpb", "batch_words"),
+                    pair_field("bsz", "batch"),
+                ),
             ),
         ),
         scopes={"words_s": TOTAL},
@@ -29,12 +35,11 @@ GRAMMARS: Final = (
         name="nanogpt",
         title="nanoGPT",
         lines=(
-            line(
-                r"iter ", number("step"), r": loss ", r"[^,\r\n]*, time ", number("step_ms"), "ms",
-                optional(r"mfu ", number("mfu"), "%"),
+            step_line(
+                "iter ", number("step"), r": loss [^,\r\n]*, time ", number("step_ms"), "ms",
+                rf"(?:, mfu {number('mfu')}%)?",
             ),
         ),
-        scopes={},
         evaluations=(b": train loss ", b"saving checkpoint to"),
     ),
     # ms since the start of the training, without validation; begins again behind the warm-up
@@ -42,14 +47,14 @@ GRAMMARS: Final = (
         name="modded-nanogpt",
         title="modded-nanogpt",
         lines=(
-            line(
-                r"step:", number("step"), "/", number("total"), r" (?:train_loss:\S+ )?train_time:",
-                number("elapsed_ms"), r"ms step_avg:",
+            step_line(
+                "step:", number("step"), "/", number("total"), r" (?:train_loss:\S+ )?train_time:",
+                number("elapsed_ms"), "ms step_avg:",
             ),
             # a log that prints at validations only
-            line(
-                r"step:", number("step"), "/", number("total"), r" (?:val_loss:\S+ )?train_time:",
-                number("elapsed_ms"), r"ms step_avg:",
+            step_line(
+                "step:", number("step"), "/", number("total"), r" (?:val_loss:\S+ )?train_time:",
+                number("elapsed_ms"), "ms step_avg:",
             ),
         ),
         first_steady=12,
@@ -60,10 +65,10 @@ GRAMMARS: Final = (
         name="llm.c",
         title="llm.c (terminal)",
         lines=(
-            line(
-                r"step +", number("step"), "/", number("total"), r" \| (?:train )?loss ", r"[^\r\n]*?\| ",
+            step_line(
+                "step +", number("step"), "/", number("total"), r" \| (?:train )?loss ", r"[^\r\n]*?\| ",
                 number("step_ms"), r" ms \|", optional(number("mfu"), r"% (?:\w+ )?MFU"),
-                optional(number("tokens_s"), r" tok/s"),
+                fields=(Field("tokens_s", r"\| ", r" tok/s"),),
             ),
         ),
         scopes={"tokens_s": TOTAL},

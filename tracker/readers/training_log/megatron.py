@@ -4,48 +4,52 @@ from __future__ import annotations
 
 from typing import Final
 
-from tracker.readers.training_log.grammar import PER_DEVICE, TOTAL, Grammar, line, number, optional
+from tracker.readers.training_log.grammar import PER_DEVICE, TOTAL, Field, Grammar, number, step_line
 
-GRAMMARS: Final = (
-    # the time is the mean over the iterations since the line before, without evaluation and saving
-    Grammar(
-        name="megatron",
-        title="Megatron-LM, Primus, MindSpeed, ModelLink",
-        lines=(
-            line(
-                r"iteration +", number("step"), r" */ *", number("total"), r" *\|",
-                # Primus prints `current/mean`
-                r"[^\r\n]*?elapsed time per iteration \(m?s\): *", number("step_ms"),
-                optional(r"throughput per GPU \(TFLOP/s/GPU\): *", number("tflops")),
-                optional(r"tokens per GPU \(tokens/s/GPU\): *", number("tokens_s")),
+_MEMORY: Final = Field("allocated_gb", "MaxMemAllocated=", "GB")
+
+MEGATRON: Final = Grammar(
+    name="megatron",
+    title="Megatron-LM, Primus, MindSpeed, ModelLink",
+    lines=(
+        step_line(
+            "iteration +", number("step"), "/ *", number("total"), r" *\|",
+            fields=(
+                # the mean over the iterations since the line before, without evaluation and saving; Primus prints
+                # `current/mean`
+                Field("step_ms", r"elapsed time per iteration \(ms\): *", is_needed=True),
+                Field("tflops", r"throughput per GPU \(TFLOP/s/GPU\): *"),
+                Field("tflops", r"\| TFLOPs: *"),
+                Field("tokens_s", r"tokens per GPU \(tokens/s/GPU\): *"),
                 # MindSpeed once wrote gloabl
-                optional(r"glo(?:bal|abl) batch size: *", number("batch")),
-                optional(r"number of skipped iterations: *", number("skipped")),
-                optional(r"samples per second: *", number("samples_s")),
+                Field("batch", "glo(?:bal|abl) batch size: *"),
+                Field("skipped", "number of skipped iterations: *"),
+                Field("samples_s", "samples per second: *"),
                 # Primus on AMD
-                optional(r"hip mem usage[\w/]*: *", number("allocated_gb"), "GB"),
+                Field("allocated_gb", r"hip mem usage[\w/]*: *", "GB"),
             ),
         ),
-        scopes={"tflops": PER_DEVICE, "tokens_s": PER_DEVICE, "samples_s": TOTAL},
-        first_steady=4,
-        facts={"megatron_version": r"\bmegatron[-_ ]core(?: version)?[ :=]+([\w.+-]{1,40})"},
-        inner=("deepspeed",),
     ),
-    # samples per second between `forward` and `step` of the engine: waiting for data is not in it
-    Grammar(
-        name="deepspeed",
-        title="DeepSpeed",
-        lines=(
-            line(
-                r"global_step=", number("step"), r", RunningAvgSamplesPerSec=[\d.einf+-]+, CurrSamplesPerSec=",
-                number("samples_s"), optional("MaxMemAllocated=", number("allocated_gb"), "GB"),
-            ),
-            # until 0.6
-            line(r"stop\] +\d+/", number("step"), r", SamplesPerSec=", number("samples_s"),
-                 optional("MaxMemAllocated=", number("allocated_gb"), "GB")),
-        ),
-        scopes={"samples_s": TOTAL},
-        takes_clock=True,
-        facts={"deepspeed_version": r"DeepSpeed info: version=([\w.+-]{1,40})"},
-    ),
+    scopes={"tflops": PER_DEVICE, "tokens_s": PER_DEVICE, "samples_s": TOTAL},
+    first_steady=4,
+    facts={"megatron_version": r"\bmegatron[-_ ]core(?: version)?[ :=]+(\d[\w.+-]{0,40})"},
 )  # fmt: skip
+
+# samples per second between `forward` and `step` of the engine: waiting for data is not in it
+DEEPSPEED: Final = Grammar(
+    name="deepspeed",
+    title="DeepSpeed",
+    lines=(
+        step_line(
+            "global_step=", number("step"), r", RunningAvgSamplesPerSec=[\d.einf+-]+, CurrSamplesPerSec=",
+            number("samples_s"), fields=(_MEMORY,),
+        ),
+        # until 0.6
+        step_line(r"stop\] +\d+/", number("step"), ", SamplesPerSec=", number("samples_s"), fields=(_MEMORY,)),
+    ),
+    scopes={"samples_s": TOTAL},
+    takes_clock=True,
+    facts={"deepspeed_version": r"DeepSpeed info: version=([\w.+-]{1,40})"},
+)  # fmt: skip
+
+GRAMMARS: Final = (MEGATRON, DEEPSPEED)

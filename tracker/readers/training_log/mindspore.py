@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from tracker.readers.training_log.grammar import PER_DEVICE, Grammar, line, number, optional
+from tracker.readers.training_log.grammar import PER_DEVICE, Field, Grammar, number, step_line
 
 _FACTS: Final = {
     "mindspore_version": r"\bmindspore(?: version)?[ :=]+(\d[\w.+-]{1,40})",
     "mindformers_version": r"\bmindformers(?: version)?[ :=]+(\d[\w.+-]{1,40})",
 }
+_STEP: Final = (
+    r"Epoch: ?\[ *", number("epoch"), r"/ *\d+\], *step: ?\[ *", number("step_in_epoch"), "/ *",
+    number("epoch_steps"), r"\]",
+)  # fmt: skip
 
 GRAMMARS: Final = (
     # whole ms, the mean since the line before
@@ -17,10 +21,12 @@ GRAMMARS: Final = (
         name="mindformers",
         title="MindFormers",
         lines=(
-            line(
-                r"Epoch: ?\[ *", number("epoch"), r"/ *\d+\], *step: ?\[ *", number("step_in_epoch"), "/ *",
-                number("epoch_steps"), r"\]", r"[^\r\n]*?per_step_time: *", number("step_ms"), "ms",
-                optional(r"train_throughput_per_npu: *", number("tflops"), "T"),
+            step_line(
+                *_STEP,
+                fields=(
+                    Field("step_ms", "per_step_time: *", "ms", is_needed=True),
+                    Field("tflops", "train_throughput_per_npu: *", "T"),
+                ),
             ),
         ),
         scopes={"tflops": PER_DEVICE},
@@ -31,17 +37,17 @@ GRAMMARS: Final = (
         title="MindSpore monitors",
         lines=(
             # LossMonitor of MindSpore's toolkits
-            line(
-                r"Epoch: ?\[ *", number("epoch"), r"/ *\d+\], *step: ?\[ *", number("step_in_epoch"), "/ *",
-                number("epoch_steps"), r"\]", r"[^\r\n]*?time: ?\[?", number("step_ms"), r"\]? ?ms",
-            ),
-            line(
-                r"epoch: ?\[?", number("epoch"), r"\]?(?:/ *\d+)?,? *(?:step|iter): ?\[?", number("step_in_epoch"),
-                r"\b[^\r\n]*?per step time: *", number("step_ms"), " ?ms",
+            step_line(*_STEP, fields=(Field("step_ms", r"time: ?\[?", r"\]? ?ms", is_needed=True),)),
+            step_line(
+                r"epoch: ?\[?",
+                number("epoch"),
+                r"\]?(?:/ *\d+)?,? *(?:step|iter): ?\[?",
+                number("step_in_epoch"),
+                fields=(Field("step_ms", "per step time: *", " ?ms", is_needed=True),),
             ),
             # TimeMonitor: the mean of an epoch
-            line(r"epoch time: *", number("interval_s"), r" ?m?s, per step time: *", number("step_ms"), " ?ms"),
+            step_line("epoch time: *", number("interval_s"), " ?m?s, per step time: *", number("step_ms"), " ?ms"),
         ),
         facts=_FACTS,
     ),
-)  # fmt: skip
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tracker.readers.training_log.grammar import REST, Grammar, anywhere, key, line, number, optional, required
+from tracker.readers.training_log.grammar import Field, Grammar, json_field, number, step_line
 
 _ENVIRONMENT: Final = {
     "pytorch": r"\bPyTorch(?:: | {2,})([\w.+-]{1,60})",
@@ -13,17 +13,26 @@ _ENVIRONMENT: Final = {
     "driver_version": r"\bDriver version {2,}([\d.]{1,20})",
     "python": r"\bPython(?:: | {2,})(\d\.\d{1,3}\.\d{1,3})",
 }
+_JSON: Final = (
+    json_field("time", "step_s", is_needed=True),
+    json_field("data_time", "data_s"),
+    json_field("memory", "allocated_mib"),
+)
+_TEXT: Final = (
+    Field("step_s", r"[ ,]time: *", is_needed=True),
+    Field("data_s", "data_time: *"),
+    Field("allocated_mib", "memory: *"),
+)
+_EVENTS: Final = (Field("data_s", "data_time: "), Field("allocated_mib", "max_mem: ", "M"))
 
 GRAMMARS: Final = (
-    # mean over the lines' interval; `time` holds `data_time`, no evaluation
+    # means over the interval of a line; `time` holds `data_time`, no evaluation
     Grammar(
         name="mmcv",
         title="mmcv 1.x (*.log.json)",
         lines=(
-            line(
-                r'\{"mode": *"train", *"epoch": *', number("epoch"), r', *"iter": *', number("step_in_epoch"),
-                required(key("time", "step_s")), anywhere(key("data_time", "data_s")),
-                anywhere(key("memory", "allocated_mib")), r"[^\r\n]*?\}",
+            step_line(
+                '"mode": ?"train", "epoch": ', number("epoch"), ', "iter": ', number("step_in_epoch"), fields=_JSON
             ),
         ),
         has_epoch_starts=True,
@@ -31,12 +40,11 @@ GRAMMARS: Final = (
     ),
     Grammar(
         name="mmengine",
-        title="MMEngine (vis_data/*.json, scalars.json)",
+        title="MMEngine (vis_data/*.json)",
         lines=(
-            line(
-                r'\{"', required(r'"(?:loss|lr|base_lr)": '), required(key("time", "step_s")),
-                anywhere(key("data_time", "data_s")), required(key("step", "step")),
-                anywhere(key("epoch", "epoch")), anywhere(key("memory", "allocated_mib")), r"[^\r\n]*?\}",
+            step_line(
+                r'\{"(?=[^\r\n]*?"(?:base_)?lr": )',
+                fields=(*_JSON, json_field("step", "step", is_needed=True), json_field("epoch", "epoch")),
             ),
         ),
         has_epoch_starts=True,
@@ -46,15 +54,12 @@ GRAMMARS: Final = (
         name="mmengine",
         title="MMEngine and mmcv (text)",
         lines=(
-            line(
+            step_line(
                 r"Epoch ?(?:\(train\))? *\[", number("epoch"), r"\]\[ *", number("step_in_epoch"), "/ *",
-                number("epoch_steps"), r"\]", REST, r"\btime: *", number("step_s"),
-                optional(r"data_time: *", number("data_s")), optional(r"memory: *", number("allocated_mib")),
+                number("epoch_steps"), r"\]", fields=_TEXT,
             ),
-            line(
-                r"Iter ?(?:\(train\))? *\[ *", number("step"), "/ *", number("total"), r"\]", REST, r"\btime: *",
-                number("step_s"), optional(r"data_time: *", number("data_s")),
-                optional(r"memory: *", number("allocated_mib")),
+            step_line(
+                r"Iter ?(?:\(train\))? *\[ *", number("step"), "/ *", number("total"), r"\]", fields=_TEXT,
             ),
         ),
         has_epoch_starts=True,
@@ -64,16 +69,19 @@ GRAMMARS: Final = (
         name="detectron2",
         title="Detectron2 (log.txt)",
         lines=(
-            # the last window, beside the last iteration
-            line(
-                r"iter: ", number("step"), r"  +total_loss: ", REST, r"\btime: ", number("step_s"),
-                r"  +last_time: ", REST, r"\bdata_time: ", number("data_s"),
-                optional(r"max_mem: ", number("allocated_mib"), "M"),
+            # the mean of the last window, beside the last iteration
+            step_line(
+                "iter: ", number("step"), "  +total_loss: ",
+                fields=(
+                    Field("step_s", "  time: ", is_needed=True),
+                    Field("last", r"  last_time: ", is_needed=True),
+                    *_EVENTS,
+                ),
             ),
             # until 0.6 the mean of all iterations since the start
-            line(
-                r"iter: ", number("step"), r"  +total_loss: ", REST, r"\btime: ", number("mean_s"),
-                optional(r"data_time: ", number("data_s")), optional(r"max_mem: ", number("allocated_mib"), "M"),
+            step_line(
+                "iter: ", number("step"), "  +total_loss: ",
+                fields=(Field("mean_s", "  time: ", is_needed=True), *_EVENTS),
             ),
         ),
         starts=(b"Starting training from iteration",),
@@ -86,9 +94,13 @@ GRAMMARS: Final = (
         name="detectron2",
         title="Detectron2 (metrics.json)",
         lines=(
-            line(
-                r'\{"', required(r'"eta_seconds": '), required(key("iteration", "step")),
-                required(key("time", "step_s")), anywhere(key("data_time", "data_s")), r"[^\r\n]*?\}",
+            step_line(
+                r'\{"(?=[^\r\n]*?"eta_seconds": )',
+                fields=(
+                    json_field("iteration", "step", is_needed=True),
+                    json_field("time", "step_s", is_needed=True),
+                    json_field("data_time", "data_s"),
+                ),
             ),
         ),
         facts=_ENVIRONMENT,

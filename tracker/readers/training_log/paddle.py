@@ -10,11 +10,10 @@ from tracker.readers.training_log.grammar import (
     PER_DEVICE,
     TOTAL,
     Grammar,
-    anywhere,
-    key,
-    line,
+    StepLine,
     number,
-    required,
+    pair_field,
+    step_line,
 )
 from tracker.readers.training_log.paddle_lines import counts_one_rank, speed_of
 from tracker.units import NS_PER_S
@@ -61,12 +60,14 @@ GRAMMARS: Final = (
         name="paddlenlp",
         title="PaddleNLP Trainer",
         lines=(
-            line(
-                r"global_step: ", number("step"), r"\b", required(key("interval_runtime", "interval_s")),
-                anywhere(key("interval_samples_per_second", "samples_s")),
-                anywhere(key("interval_tokens_per_second_per_device", "tokens_s")),
-                anywhere(key("max_memory_allocated", "allocated_gb")),
-                r"[^\r\n]*",
+            step_line(
+                "global_step: ", number("step"), r"\b",
+                fields=(
+                    pair_field("interval_runtime", "interval_s", is_needed=True),
+                    pair_field("interval_samples_per_second", "samples_s"),
+                    pair_field("interval_tokens_per_second_per_device", "tokens_s"),
+                    pair_field("max_memory_allocated", "allocated_gb"),
+                ),
             ),
         ),
         scopes={"samples_s": TOTAL, "tokens_s": PER_DEVICE},
@@ -76,7 +77,7 @@ GRAMMARS: Final = (
     Grammar(
         name="paddle",
         title="Paddle (PaddleClas, PaddleSeg, PaddleDetection, PaddleNLP, paddle.profiler timer)",
-        lines=(_SPEED,),
+        lines=(StepLine(_SPEED, b""),),
         has_epoch_starts=True,
         counts_in_epochs=True,
         takes_clock=True,

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tracker.readers.training_log.grammar import (
-    PER_DEVICE,
-    REST,
-    Grammar,
-    line,
-    number,
-    optional,
-)
+from tracker.readers.training_log.grammar import PER_DEVICE, Field, Grammar, number, step_line
 
 GRAMMARS: Final = (
     # tokens per second since the line before, of one device: divided by the other parallel sizes too
@@ -19,11 +12,14 @@ GRAMMARS: Final = (
         name="torchtitan",
         title="torchtitan",
         lines=(
-            line(
-                r"step: *", number("step"), r" +loss: ",
-                optional(r"memory: *", number("reserved_gib"), "GiB"),
-                REST, r"(?:tps|wps): *", number("tokens_s"),
-                optional(r"tflops: *", number("tflops")), optional(r"mfu: *", number("mfu"), "%"),
+            step_line(
+                "step: *", number("step"), r" +loss: ",
+                fields=(
+                    Field("tokens_s", "(?:tps|wps): *", is_needed=True),
+                    Field("tflops", "tflops: *"),
+                    Field("mfu", "mfu: *", "%"),
+                    Field("reserved_gib", "memory: *", "GiB"),
+                ),
             ),
         ),
         scopes={"tokens_s": PER_DEVICE, "tflops": PER_DEVICE},
@@ -35,15 +31,22 @@ GRAMMARS: Final = (
         name="nemo",
         title="NeMo",
         lines=(
-            line(
-                r"Training epoch ", number("epoch"), r", iteration ", number("step_in_epoch"), "/", r"\d+",
-                optional(r"global_batch_size: ", number("batch")), optional(r"global_step: ", number("step")),
-                REST, r"train_step_timing in s: ", number("step_s"), optional(r"(?P<evaluation>val_loss)"),
+            step_line(
+                "Training epoch ", number("epoch"), ", iteration ", number("step_in_epoch"), r"/\d+",
+                fields=(
+                    Field("step_s", "train_step_timing in s: ", is_needed=True),
+                    Field("step", "global_step: "),
+                    Field("batch", "global_batch_size: "),
+                    Field("evaluation", "val_loss"),
+                ),
             ),
             # the bar of Lightning
-            line(
-                r"global_step=", number("step"), r"\b", REST, r"train_step_timing in s=", number("step_s"),
-                optional(r"(?P<evaluation>val_loss)"),
+            step_line(
+                "global_step=", number("step"), r"\b",
+                fields=(
+                    Field("step_s", "train_step_timing in s=", is_needed=True),
+                    Field("evaluation", "val_loss"),
+                ),
             ),
         ),
     ),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -24,7 +23,6 @@ from tracker.readers.training_log.paddle import PERF_SUMMARY
 from tracker.readers.training_log.perf_summary import PerfSummary, counters_of, summary_in
 from tracker.readers.training_log.scanning import LineCounts, Scan, scan, whole_lines
 
-_NOTHING: Final = re.compile(rb"(?!)")
 _STEPS_PER_SECOND: Final = ("steps/s", "step/s")
 _LOOKED_FOR: Final = "looked for step lines of the frameworks in docs/formats/training_log.md"
 _LAST_BYTES: Final = 1 << 16
@@ -63,10 +61,12 @@ def _open(path: Path, options: ReadOptions) -> SourceText:
 
 def _read_lines(path: Path, options: ReadOptions, choice: ChosenGrammar) -> LogReading:
     text = _open(path, options)
-    found = scan(text, choice.grammar, choice.pattern)
-    said = listen([found.head], choice.grammar, choice.pattern)
+    found = scan(text, choice.grammar, choice.line)
+    said = listen([found.head], choice.grammar, choice.line)
     intervals, said = _intervals(path, found, choice, said)
     summary = _perf_summary(found, choice.grammar)
+    # all else is in the intervals
+    found.numbers = {name: found.numbers[name] for name in ("batch", "clock_ms") if name in found.numbers}
     notes: tuple[str, ...] = ()
     if not len(intervals.last) and summary.spreads:
         intervals = _of_summary(summary)
@@ -81,7 +81,7 @@ def _intervals(path: Path, found: Scan, choice: ChosenGrammar, said: RunContext)
     intervals = intervals_of(found, choice.grammar, _sizes(path, said, found))
     if intervals.trainings > 1 and found.restarts:
         for text in reversed(found.restarts):
-            again = listen([text], choice.grammar, choice.pattern)
+            again = listen([text], choice.grammar, choice.line)
             if not again.is_empty:
                 said = again
                 break
@@ -158,7 +158,7 @@ def _read_events(path: Path, options: ReadOptions) -> LogReading:
     text = _open(path, options)
     scalars = read_scalars(text)
     found, grammar, way = scan_scalars(scalars)
-    said = listen(scalars.texts, grammar, _NOTHING)
+    said = listen(scalars.texts, grammar, None)
     intervals = intervals_of(found, grammar, _sizes(path, said, found)) if found.count else None
     if intervals is None or not len(intervals.last):
         raise SourceError(

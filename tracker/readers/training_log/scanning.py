@@ -7,7 +7,8 @@ match are looked at.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import numpy as np
@@ -17,7 +18,8 @@ from numpy.typing import NDArray
 from tracker.readers._source import SourceText
 from tracker.readers._text import ANSI, rank_of_prefix
 from tracker.readers.training_log.clocks import clock_in, last_clock_in, seconds_of
-from tracker.readers.training_log.grammar import Grammar
+from tracker.readers.training_log.grammar import WORDS, Grammar, StepLine
+from tracker.readers.training_log.templates import Template, template_of
 
 F64 = NDArray[np.float64]
 
@@ -26,19 +28,23 @@ HEAD_BYTES: Final = 4 << 20
 """How much of a log is read for what its run was configured with, from its start and in front of each new start."""
 _CONTEXT_BYTES: Final = 1 << 20
 _LINE_ENDS: Final = (b"\n", b"\r")
-_MISSING: Final = b"nan"
 _PREFIX_BYTES: Final = 120
-_WORDS: Final = ("mark", "unit", "scope")
-_RANKED: Final = re.compile(rb"\[(?:rank|default) ?\d|\]<std(?:out|err)>|^\d{1,6}: ", re.IGNORECASE | re.MULTILINE)
+_TEXTS: Final = ("mark", "unit", "scope")
+_LONG_LITERAL: Final = 4
+_RARE_BYTES: Final = 1000
+_LINE_FEED, _RETURN = 10, 13
+_UNUSED: Final = ("total", "last")
+_COARSE: Final = frozenset(("mfu", "skipped", "batch", "total", "evaluation", "mark", "last", "allocated_mib"))
+"""Quantities of which seven digits are enough."""
 
 
 class Scan(Struct):
     """What a log says, in the order of its lines.
 
     `numbers`: columns by quantity, nan where a line does not say it. `words`: columns of texts.
-    `positions`: of the lines, in bytes that only order them. `interrupts`: of the lines that name an evaluation or a
-    checkpoint; `starts`: of those that begin a training.
-    `ranks`: that the prefixes of the lines name, -1 for none.
+    `positions`: of the lines, in bytes that only order them; empty where the grammar names no other lines.
+    `interrupts`: of the lines that name an evaluation or a checkpoint; `starts`: of those that begin a training.
+    `ranks`: that the prefixes of the lines name, -1 for none; empty where no line has one.
     `clocks`: of each line in ns since 1970 as if the time zone were UTC, nan for none; empty where the grammar does not
     take the clock. `first_clock`: of the first step line, or the last one in front of it; `last_clock`: of the last.
     `clock_digits`: of their part of a second.
@@ -52,7 +58,7 @@ class Scan(Struct):
     positions: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     interrupts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     starts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    ranks: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    ranks: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
     clocks: F64 = field(default_factory=lambda: np.zeros(0))
     first_clock: float = float("nan")
     last_clock: float = float("nan")
@@ -66,12 +72,13 @@ class Scan(Struct):
     @property
     def count(self) -> int:
         """How many step lines there are."""
-        return len(self.positions)
+        return len(next(iter(self.numbers.values()))) if self.numbers else 0
 
     def column(self, name: str) -> F64:
         """The numbers of a quantity, all nan where no line says it."""
         found = self.numbers.get(name)
-        return np.full(self.count, np.nan) if found is None else found
+        # takes no memory
+        return np.broadcast_to(np.float64(np.nan), (self.count,)) if found is None else found
 
     def states(self, name: str) -> bool:
         """Whether a line says a quantity."""
@@ -79,9 +86,9 @@ class Scan(Struct):
         return found is not None and bool((~np.isnan(found)).any())
 
 
-def scan(text: SourceText, grammar: Grammar, pattern: re.Pattern[bytes]) -> Scan:
-    """Read a whole log. `pattern`: which of the lines of the grammar counts."""
-    collector = _Collector(grammar, pattern)
+def scan(text: SourceText, grammar: Grammar, line: StepLine) -> Scan:
+    """Read a whole log. `line`: which of the lines of the grammar counts."""
+    collector = _Collector(grammar, line)
     for content in whole_lines(text, collector):
         collector.take(content)
     return collector.finish()
@@ -96,7 +103,7 @@ class LineCounts:
 
 
 def whole_lines(text: SourceText, counts: LineCounts) -> Iterator[bytes]:
-    """Yield the content in pieces that end with a line, without colours; a line that is too long is left out.
+    """Yield the content in pieces that end with a line; a line that is too long is left out.
 
     A last line without an end is no whole line: `counts.unfinished`.
     """
@@ -116,8 +123,8 @@ def whole_lines(text: SourceText, counts: LineCounts) -> Iterator[bytes]:
             counts.skipped_lines += 1
             rest, is_skipping = b"", True
         if whole:
-            yield without_colours(whole)
-    counts.unfinished = without_colours(rest)
+            yield whole
+    counts.unfinished = rest
 
 
 def without_colours(content: bytes) -> bytes:
@@ -133,17 +140,21 @@ def _first_end(content: bytes) -> int:
 class _Collector(LineCounts):
     """Collect the matches of one pattern, block by block."""
 
-    def __init__(self, grammar: Grammar, pattern: re.Pattern[bytes]) -> None:
+    def __init__(self, grammar: Grammar, line: StepLine) -> None:
         super().__init__()
-        self.grammar, self.pattern = grammar, pattern
-        self.names = [name for name, _ in sorted(pattern.groupindex.items(), key=lambda item: item[1])]
+        self.grammar, self.line = grammar, line
+        self.names = [name for name, _ in sorted(line.head.groupindex.items(), key=lambda item: item[1])]
+        self.template: Template | None = None
+        needed = [one.literal for one in line.fields if one.name in line.needs and one.literal]
+        self.once = (line.literal, *needed)
+        """Texts of which a step line has one each at least."""
         self.offset = 0
         self.parts: dict[str, list[F64]] = {}
         self.words: dict[str, list[str]] = {}
         self.positions: list[NDArray[np.int64]] = []
         self.interrupts: list[int] = []
         self.starts: list[int] = []
-        self.ranks: list[NDArray[np.int64]] = []
+        self.ranks: list[NDArray[np.int32]] = []
         self.clocks: list[F64] = []
         self.first_clock: float = np.nan
         self.last_clock: float = np.nan
@@ -159,57 +170,161 @@ class _Collector(LineCounts):
 
     def take(self, content: bytes) -> None:
         """Look for step lines in a piece of text that ends with a line."""
+        text, places = content, None
+        if b"\x1b" in content or self._are_rare(content):
+            text, places = self._without_colours(content)
         if self.grammar.parse is not None:
-            starts, rows = self._parsed(content)
+            starts, rows = self._parsed(text)
         else:
-            starts, rows = self._matched(content)
+            starts, rows = self._matched(text)
+        raw_starts = starts if places is None else [places.raw_of(start) for start in starts]
         if not self.counted and self.head_bytes < HEAD_BYTES:
             # up to the first step line
-            self.head.append(content[: starts[0]] if starts else content)
+            self.head.append(content[: raw_starts[0]] if starts else content)
             self.head_bytes += len(content)
         if starts:
-            self._keep(content, starts, rows)
-        for words, places in ((self.grammar.evaluations, self.interrupts), (self.grammar.starts, self.starts)):
+            self._keep(content, text, (starts, raw_starts), rows)
+        for words, found in ((self.grammar.evaluations, self.interrupts), (self.grammar.starts, self.starts)):
             for word in words:
                 at = content.find(word)
                 while at >= 0:
-                    places.append(self.offset + at)
+                    found.append(self.offset + at)
                     at = content.find(word, at + 1)
         self.offset += len(content)
         self.before = content[-_CONTEXT_BYTES:]
 
-    def _matched(self, content: bytes) -> tuple[list[int], dict[str, Sequence[float] | F64]]:
-        starts: list[int] = []
-        groups: list[tuple[bytes | None, ...]] = []
-        for match in self.pattern.finditer(content):
-            starts.append(match.start())
-            groups.append(match.groups())
-        if not groups:
-            return starts, {}
-        columns = zip(*groups, strict=True)
-        return starts, {name: self._numbers(name, column) for name, column in zip(self.names, columns, strict=True)}
+    def _are_rare(self, content: bytes) -> bool:
+        """Whether so few lines may be step lines that these are better taken out of the text."""
+        literal = self.line.literal
+        if len(literal) < _LONG_LITERAL or self.grammar.parse is not None:
+            return False
+        return content.count(literal) * _RARE_BYTES < len(content)
 
-    def _numbers(self, name: str, column: Sequence[bytes | None]) -> F64:
+    def _without_colours(self, content: bytes) -> tuple[bytes, _Places | None]:
+        """Return the lines that may be step lines, without colours, and where they stand in the content."""
+        literal = self.line.literal
+        if len(literal) < _LONG_LITERAL or self.grammar.parse is not None:
+            places = _Places([0], [0])
+            return ANSI.sub(b"", content), places
+        lines: list[bytes] = []
+        places = _Places([], [])
+        length = 0
+        at = content.find(literal)
+        while at >= 0:
+            start, end = _line_around(content, at)
+            plain = without_colours(content[start:end])
+            places.plain.append(length)
+            places.raw.append(start)
+            lines.append(plain)
+            length += len(plain) + 1
+            at = content.find(literal, end)
+        return b"\n".join([*lines, b""]), places
+
+    def _matched(self, content: bytes) -> tuple[list[int], dict[str, F64]]:
+        """Return where step lines stand in a text, and their numbers."""
+        fast = self._by_template(content)
+        if fast is not None:
+            return fast
+        heads = list(self._heads(content))
+        if not heads:
+            return [], {}
+        starts = [match.start() for match in heads]
+        columns = zip(*(match.groups() for match in heads), strict=True)
+        rows = {name: self._numbers(name, column) for name, column in zip(self.names, columns, strict=True)}
+        if not self.line.fields:
+            return starts, rows
+        rows |= self._fields(content, starts, rows)
+        if not self.line.needs:
+            return starts, rows
+        is_line = np.ones(len(starts), dtype=bool)
+        for name in self.line.needs:
+            is_line &= ~np.isnan(rows[name]) if name in rows else False
+        if is_line.all():
+            return starts, rows
+        kept = np.flatnonzero(is_line)
+        return [starts[place] for place in kept.tolist()], {name: column[kept] for name, column in rows.items()}
+
+    def _by_template(self, content: bytes) -> tuple[list[int], dict[str, F64]] | None:
+        """Return the same where all step lines of a text look like the last one before; None where they do not."""
+        template = self.template
+        if template is None or not template.fits(content):
+            return None
+        matches = list(template.pattern.finditer(content))
+        if not matches or len(matches) != min(content.count(literal) for literal in self.once):
+            return None
+        columns = zip(*[match.groups() for match in matches], strict=True)
+        rows = {name: self._numbers(name, column) for name, column in zip(template.names, columns, strict=True)}
+        return [match.start() for match in matches], rows
+
+    def _heads(self, content: bytes) -> Iterator[re.Match[bytes]]:
+        """Yield the matches of the head of a step line; one that is rare is searched by its literal text."""
+        literal, head = self.line.literal, self.line.head
+        if len(literal) < _LONG_LITERAL or not self._are_rare(content):
+            yield from head.finditer(content)
+            return
+        find = content.find
+        at = find(literal)
+        while at >= 0:
+            match = head.match(content, at)
+            if match is None:
+                at = find(literal, at + 1)
+            else:
+                yield match
+                at = find(literal, match.end())
+
+    def _fields(self, content: bytes, starts: list[int], rows: dict[str, F64]) -> dict[str, F64]:
+        """Return the fields of step lines, each searched in the whole text and put to the line that it stands in.
+
+        Of two fields of one name, and of one that stands twice in a line, the first one counts.
+        """
+        first_line = _line_start(content, starts[0])
+        _, last_end = _line_around(content, starts[-1])
+        piece = content[first_line:last_end]
+        letters = np.frombuffer(piece, dtype=np.uint8)
+        ends = np.flatnonzero((letters == _LINE_FEED) | (letters == _RETURN))
+        begins = np.concatenate([[0], ends + 1])
+        # the line that each step line is
+        lines = np.searchsorted(begins, np.array(starts) - first_line, side="right") - 1
+        found: dict[str, F64] = {}
+        for one in self.line.fields:
+            if one.literal not in piece:
+                continue
+            name = one.name
+            matches = [(match.start(), match[1]) for match in one.pattern.finditer(piece)]
+            if not matches:
+                continue
+            places, texts = zip(*matches, strict=True)
+            own_lines = np.searchsorted(begins, np.array(places), side="right") - 1
+            at = np.minimum(np.searchsorted(lines, own_lines), len(lines) - 1)
+            inside = np.flatnonzero(lines[at] == own_lines)[::-1]  # the first one is written last
+            column = found.get(name, np.full(len(starts), np.nan))
+            of_line = np.full(len(starts), np.nan)
+            of_line[at[inside]] = self._numbers(name, texts)[inside]
+            found[name] = np.where(np.isnan(column), of_line, column)
+        return found
+
+    def _numbers(self, name: str, column: tuple[bytes | None, ...]) -> F64:
         if name == "elapsed_clock":
             return np.array([seconds_of(text) for text in column], dtype=np.float64)
-        if name in ("evaluation", "mark"):
+        if name in WORDS:
             if name == "mark":
                 self.words.setdefault(name, []).extend((text or b"").decode() for text in column)
             return np.array([1.0 if text else np.nan for text in column])
-        texts = [_MISSING if text is None else text for text in column]
+        if column[0] is not None and column.count(column[0]) == len(column):
+            return np.full(len(column), float(column[0].replace(b",", b"")))
         try:
-            return np.array(texts).astype(np.float64)
-        except ValueError:
-            return np.array([float(text.replace(b",", b"")) for text in texts])
+            return np.array([*map(float, column)])  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            return np.array([np.nan if text is None else float(text.replace(b",", b"")) for text in column])
 
-    def _parsed(self, content: bytes) -> tuple[list[int], dict[str, Sequence[float] | F64]]:
+    def _parsed(self, content: bytes) -> tuple[list[int], dict[str, F64]]:
         """Return what the grammar's own function says of the lines that the pattern finds."""
         parse = self.grammar.parse
         assert parse is not None
         starts: list[int] = []
         rows: list[Mapping[str, float | str]] = []
         end = -1
-        for match in self.pattern.finditer(content):
+        for match in self.line.head.finditer(content):
             if match.start() < end:
                 continue  # another number of the same line
             start, end = _line_around(content, match.start())
@@ -217,30 +332,33 @@ class _Collector(LineCounts):
             if said is not None:
                 starts.append(start)
                 rows.append(said)
-        names = {name for row in rows for name in row if name not in _WORDS}
-        for name in _WORDS:
+        names = {name for row in rows for name in row if name not in _TEXTS}
+        for name in _TEXTS:
             self.words.setdefault(name, []).extend(str(row.get(name, "")) for row in rows)
-        found: dict[str, Sequence[float] | F64] = {}
-        for name in names:
-            found[name] = np.array([float(row.get(name, np.nan)) for row in rows])
-        return starts, found
+        return starts, {name: np.array([float(row.get(name, np.nan)) for row in rows]) for name in names}
 
-    def _keep(self, content: bytes, starts: list[int], rows: Mapping[str, Sequence[float] | F64]) -> None:
-        count = len(starts)
+    def _keep(self, content: bytes, text: bytes, starts: tuple[list[int], list[int]], rows: Mapping[str, F64]) -> None:
+        """Keep some step lines. `starts`: in `text`, which is without colours, and in `content`."""
+        plain_starts, raw_starts = starts
+        count = len(plain_starts)
+        rows = {name: column for name, column in rows.items() if name not in _UNUSED}
         for name, column in rows.items():
-            parts = self.parts.setdefault(name, [np.full(self.counted, np.nan)])
-            parts.append(np.asarray(column))
+            parts = self.parts.setdefault(name, [np.full(self.counted, np.nan, dtype=_kind_of(name))])
+            parts.append(column.astype(_kind_of(name)))
         for name, parts in self.parts.items():
             if name not in rows:
-                parts.append(np.full(count, np.nan))
+                parts.append(np.full(count, np.nan, dtype=_kind_of(name)))
         self.counted += count
-        self.positions.append(np.array(starts, dtype=np.int64) + self.offset)
-        self._keep_restarts(content, starts, rows)
-        self._keep_prefixes(content, starts)
-        start, end = _line_around(content, starts[-1])
-        self.last_line = content[start:end]
+        if self.grammar.evaluations or self.grammar.starts:
+            self.positions.append(np.array(raw_starts, dtype=np.int64) + self.offset)
+        self._keep_restarts(content, raw_starts, rows)
+        self._keep_prefixes(text, plain_starts)
+        start, end = _line_around(text, plain_starts[-1])
+        self.last_line = text[start:end]
+        if self.grammar.parse is None and len(self.line.literal) >= _LONG_LITERAL:
+            self.template = template_of(self.last_line, self.line)
 
-    def _keep_restarts(self, content: bytes, starts: list[int], rows: Mapping[str, Sequence[float] | F64]) -> None:
+    def _keep_restarts(self, content: bytes, starts: list[int], rows: Mapping[str, F64]) -> None:
         """Keep the text in front of a step that goes back: what the new start was configured with."""
         steps = rows.get("step", rows.get("step_in_epoch"))
         if steps is None:
@@ -258,11 +376,14 @@ class _Collector(LineCounts):
     def _keep_prefixes(self, content: bytes, starts: list[int]) -> None:
         """Keep rank and clock of each line, as far as they are needed."""
         count = len(starts)
-        if _RANKED.search(content, 0, min(len(content), starts[-1] + _PREFIX_BYTES)) is None:
-            self.ranks.append(np.full(count, -1, dtype=np.int64))
-        else:
-            ranks = [rank_of_prefix(content[_line_start(content, at) :][:_PREFIX_BYTES]) for at in starts]
-            self.ranks.append(np.array([-1 if rank is None else rank for rank in ranks], dtype=np.int64))
+        ends = (_prefix_of(content, starts[0]), _prefix_of(content, starts[-1]))
+        if any(rank_of_prefix(prefix) is not None for prefix in ends):
+            ranks = [rank_of_prefix(_prefix_of(content, at)) for at in starts]
+            if not self.ranks:
+                self.ranks.append(np.full(self.counted - count, -1, dtype=np.int32))
+            self.ranks.append(np.array([-1 if rank is None else rank for rank in ranks], dtype=np.int32))
+        elif self.ranks:
+            self.ranks.append(np.full(count, -1, dtype=np.int32))
         if self.grammar.takes_clock:
             clocks = [self._clock(content, at) for at in starts]
             self.clocks.append(np.array(clocks))
@@ -284,7 +405,8 @@ class _Collector(LineCounts):
     def finish(self) -> Scan:
         """Return all that was collected; a last line without an end counts where it is whole."""
         self._take_unfinished()
-        numbers = {name: np.concatenate(parts) for name, parts in self.parts.items()}
+        # one after the other, so that the pieces of one quantity go before the next is put together
+        numbers = {name: np.concatenate(self.parts.pop(name)) for name in [*self.parts]}
         if np.isnan(self.first_clock):
             # the lines in front of the first step line have one
             before = last_clock_in(b"".join(self.head)[-_CONTEXT_BYTES:])
@@ -296,7 +418,7 @@ class _Collector(LineCounts):
             positions=np.concatenate(self.positions) if self.positions else np.zeros(0, dtype=np.int64),
             interrupts=np.array(sorted(self.interrupts), dtype=np.int64),
             starts=np.array(sorted(self.starts), dtype=np.int64),
-            ranks=np.concatenate(self.ranks) if self.ranks else np.zeros(0, dtype=np.int64),
+            ranks=np.concatenate(self.ranks) if self.ranks else np.zeros(0, dtype=np.int32),
             clocks=clocks,
             first_clock=self.first_clock,
             last_clock=self.last_clock,
@@ -314,8 +436,10 @@ class _Collector(LineCounts):
         It was where it says less than the step line before it, or ends otherwise: with another text, or within a
         number.
         """
-        line = self.unfinished.rstrip(b"\x00 ")
-        if not line or self.pattern.search(line) is None:
+        line = without_colours(self.unfinished).rstrip(b"\x00 ")
+        if not line or not self.line.occurs_in(line):
+            if not self.counted:
+                self.head.append(line)
             return
         if self.counted and not _ends_alike(line, self.last_line):
             self.is_cut = True
@@ -323,10 +447,31 @@ class _Collector(LineCounts):
         self.take(line + b"\n")
 
 
+def _kind_of(name: str) -> type[np.float64] | type[np.float32]:
+    return np.float32 if name in _COARSE else np.float64
+
+
+class _Places(Struct):
+    """Where lines stand that were taken out of a text: their starts in what was taken, and in the text."""
+
+    plain: list[int]
+    raw: list[int]
+
+    def raw_of(self, place: int) -> int:
+        """Return where the line of a place begins in the text."""
+        return self.raw[bisect_right(self.plain, place) - 1]
+
+
 def _ends_alike(line: bytes, before: bytes) -> bool:
     ends = [re.search(rb"[^\d.]*$", text.rstrip()) for text in (line, before)]
     texts = [end.group() if end else b"" for end in ends]
     return bool(texts[0]) and texts[0] == texts[1]
+
+
+def _prefix_of(content: bytes, at: int) -> bytes:
+    """Return the first of the line around a place."""
+    start = _line_start(content, at)
+    return content[start : start + _PREFIX_BYTES]
 
 
 def _line_start(content: bytes, at: int) -> int:
