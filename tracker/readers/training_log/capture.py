@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracker.profile import NO_STEP, Breakdown, Capture, Rows, Source, StepRow
+from tracker.profile import LOG_COUNTERS, NO_STEP, Breakdown, Capture, Rows, Source, StepRow
 from tracker.readers import _rows
 from tracker.readers.training_log.context import RunContext, configuration_of, device_of, facts_of, labels_of, rank_of
 from tracker.readers.training_log.course import STALL, RunCourse, course_of
@@ -22,7 +22,6 @@ from tracker.units import NS_PER_MS, NS_PER_S, counted, format_ns
 
 F64 = NDArray[np.float64]
 
-SOURCE: Final = "training_log"
 TIME_ZONE: Final = "not stated; times are taken as UTC"
 MAX_ROWS: Final = 20_000
 """Above this many intervals neighbours are joined when they are stored."""
@@ -31,6 +30,7 @@ _LARGEST_S: Final = 7.2e7
 _UNITS: Final = ("tokens/s", "samples/s", "words/s", "TFLOP/s")
 """Of units that as many lines state the first one counts as the throughput."""
 _LISTED: Final = 5
+_FEWEST_OF_QUANTILES: Final = 5
 
 
 class LogReading(Struct, frozen=True):
@@ -210,7 +210,10 @@ def _tables(reading: LogReading, course: RunCourse | None, unit: str) -> dict[st
 def _course_counters(found: Intervals, course: RunCourse | None) -> Iterator[_rows.Row]:
     """Yield what all intervals say together, and how many are left out of the median, by reason."""
     if course is not None:
-        for name, value in (("p10", course.p10), ("p50", course.p50), ("p90", course.p90), ("p99", course.p99)):
+        quantiles = {"p10": course.p10, "p50": course.p50, "p90": course.p90, "p99": course.p99}
+        for name, value in quantiles.items():
+            if name != "p50" and course.count < _FEWEST_OF_QUANTILES:
+                continue
             yield _counter(f"step time {name}", "ms", course.count, value * 1000)
         if course.jitter is not None:
             yield _counter("jitter (p99 / p50)", "ratio", course.count, course.jitter)
@@ -252,7 +255,7 @@ def _counter(
     name: str, attribute: str, calls: int, mean: float, values: F64 | None = None, step: int = NO_STEP
 ) -> _rows.Row:
     smallest, largest = (mean, mean) if values is None else (float(values.min()), float(values.max()))
-    return {"step": step, "source": SOURCE, "name": name, "attribute": attribute, "calls": calls, "mean": mean,
+    return {"step": step, "source": LOG_COUNTERS, "name": name, "attribute": attribute, "calls": calls, "mean": mean,
             "min": smallest, "max": largest}  # fmt: skip
 
 

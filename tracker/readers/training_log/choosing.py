@@ -72,6 +72,16 @@ def choose_in(start: bytes, end: bytes = b"") -> ChosenGrammar | None:
     return None
 
 
+def why_not_read(path: Path, head: bytes) -> str:
+    """Return why a text is not read although it has to do with a training log; "" where it has not."""
+    if is_document_of_people(path):
+        if choose(path, head) is None:
+            return ""
+        return "a document with lines of a training log; --input-format training_log reads them"
+    framework = framework_without_times(path, head)
+    return f"a training log of {framework} with no times in it" if framework else ""
+
+
 def framework_without_times(path: Path, head: bytes) -> str:
     """Return the framework of a log that states no times; "" for any other file."""
     if not looks_like_text(path, head):

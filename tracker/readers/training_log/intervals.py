@@ -152,7 +152,7 @@ def intervals_of(scan: Scan, grammar: Grammar, sizes: Sizes) -> Intervals:
 
 def pick(column: NDArray[Any], at: I64) -> NDArray[Any]:
     """Return a column at some places; of one that is nan throughout a column that takes no memory."""
-    if column.strides == (0,):
+    if column.strides == (0,) and column.dtype.kind == "f":
         return np.broadcast_to(column.dtype.type(np.nan), (len(at),))
     if len(at) == len(column):
         return column  # places are in order, so that these are all
