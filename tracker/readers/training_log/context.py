@@ -16,7 +16,7 @@ from tracker.profile import CPU, UNKNOWN_DEVICE, Device
 from tracker.readers import _nvidia
 from tracker.readers._stated import Stated, configuration_in_names, merged
 from tracker.readers._text import ANSI
-from tracker.readers.training_log.grammar import Grammar, StepLine
+from tracker.readers.training_log.grammar import VERSION, Grammar, StepLine
 
 # 20230808_69edec3bb7: the day of the build and its commit
 _VERSION: Final = re.compile(
@@ -33,8 +33,8 @@ _DEVICES: Final = (
     (
         "NVIDIA",
         re.compile(
-            r"\b(NVIDIA (?!SMI|Corp|APEX|Driver|cu)[A-Z][A-Za-z]{0,8}[ -]?\w{2,8}"
-            r"(?:[ -](?!with|On|Off|arch)[A-Z0-9]\w*){0,3})"
+            r"\b(NVIDIA (?:(?:GeForce|Quadro|RTX|GTX|TITAN|Tesla|DGX) )*[A-Z]{0,4}\d{1,4}[A-Za-z]{0,2}"
+            r"(?:[ -](?:SXM\d?|PCIe|PCIE|NVL|\d{1,3}GB|HBM\d\w?|Ti|SUPER|Super|Ada|Generation)){0,4})(?!\w)"
         ),
     ),
     ("NVIDIA", re.compile(r"\b(Tesla [A-Z]{0,3}\d{2,4}[A-Za-z0-9-]*)")),
@@ -75,7 +75,7 @@ _SAID: Final[Mapping[str, re.Pattern[str]]] = {
     "processor": re.compile(r"\bdevice(?: : |=')(cpu|gpu)\b"),
 }
 _FACTS: Final[Mapping[str, re.Pattern[str]]] = {
-    "pytorch": re.compile(r"\b(?:[Tt]orch|PyTorch)(?: version)?(?:: +|==| {2,})v?(\d+\.\d[\w.+-]{0,40})"),
+    "pytorch": re.compile(r"\b(?:[Tt]orch|PyTorch)(?: version)?(?:: +|==| {2,})" + VERSION),
     "driver_version": re.compile(r"\bDriver Version: ([\d.]{1,20})"),
     "submission_platform": _PLATFORM,
     "submission_org": re.compile(r'"submission_org", "value": "([\w.+ -]{1,60})"'),

@@ -40,6 +40,9 @@ NUMBER: Final = r"[-+]?(?:\d+(?:,\d{3})*(?:\.\d*)?(?:[eE][-+]?\d+)?|nan|inf)"
 REST: Final = r"[^\r\n]*?"
 """Whatever stands between two numbers of one line."""
 
+VERSION: Final = r"(v?\d+\.\d[\w.+-]{0,40})"
+"""The version of a program; what does not begin as one could be anything, a password too."""
+
 PER_DEVICE: Final = "per rank"
 TOTAL: Final = "total"
 """Scopes of a throughput, as `throughput_scope` of a capture has them."""

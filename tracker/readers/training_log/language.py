@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tracker.readers.training_log.grammar import TOTAL, Field, Grammar, number, optional, pair_field, step_line
+from tracker.readers.training_log.grammar import TOTAL, VERSION, Field, Grammar, number, optional, pair_field, step_line
 
 GRAMMARS: Final = (
     # `wall` counts whole seconds since the start, with validation in it; `ups` has two digits
@@ -59,7 +59,7 @@ GRAMMARS: Final = (
         ),
         first_steady=12,
         resolution_s=0.0005,
-        facts={"pytorch": r"\bRunning py[tT]orch ([\w.+-]{1,60})"},
+        facts={"pytorch": r"\bRunning py[tT]orch " + VERSION},
     ),
     Grammar(
         name="llm.c",

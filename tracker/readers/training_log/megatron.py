@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tracker.readers.training_log.grammar import PER_DEVICE, TOTAL, Field, Grammar, number, step_line
+from tracker.readers.training_log.grammar import PER_DEVICE, TOTAL, VERSION, Field, Grammar, number, step_line
 
 _MEMORY: Final = Field("allocated_gb", "MaxMemAllocated=", "GB")
 
@@ -32,7 +32,7 @@ MEGATRON: Final = Grammar(
     ),
     scopes={"tflops": PER_DEVICE, "tokens_s": PER_DEVICE, "samples_s": TOTAL},
     first_steady=4,
-    facts={"megatron_version": r"\bmegatron[-_ ]core(?: version)?[ :=]+(\d[\w.+-]{0,40})"},
+    facts={"megatron_version": r"\bmegatron[-_ ]core(?: version)?[ :=]+" + VERSION},
 )  # fmt: skip
 
 # samples per second between `forward` and `step` of the engine: waiting for data is not in it
@@ -49,7 +49,7 @@ DEEPSPEED: Final = Grammar(
     ),
     scopes={"samples_s": TOTAL},
     takes_clock=True,
-    facts={"deepspeed_version": r"DeepSpeed info: version=([\w.+-]{1,40})"},
+    facts={"deepspeed_version": "DeepSpeed info: version=" + VERSION},
 )  # fmt: skip
 
 GRAMMARS: Final = (MEGATRON, DEEPSPEED)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from tracker.readers.training_log.grammar import PER_DEVICE, Field, Grammar, number, step_line
+from tracker.readers.training_log.grammar import PER_DEVICE, VERSION, Field, Grammar, number, step_line
 
 _FACTS: Final = {
-    "mindspore_version": r"\bmindspore(?: version)?[ :=]+(\d[\w.+-]{1,40})",
-    "mindformers_version": r"\bmindformers(?: version)?[ :=]+(\d[\w.+-]{1,40})",
+    "mindspore_version": r"\bmindspore(?: version)?[ :=]+" + VERSION,
+    "mindformers_version": r"\bmindformers(?: version)?[ :=]+" + VERSION,
 }
 _STEP: Final = (
     r"Epoch: ?\[ *", number("epoch"), r"/ *\d+\], *step: ?\[ *", number("step_in_epoch"), "/ *",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from tracker.readers.training_log.grammar import Field, Grammar, json_field, number, step_line
+from tracker.readers.training_log.grammar import VERSION, Field, Grammar, json_field, number, step_line
 
 _ENVIRONMENT: Final = {
-    "pytorch": r"\bPyTorch(?:: | {2,})([\w.+-]{1,60})",
+    "pytorch": r"\bPyTorch(?:: | {2,})" + VERSION,
     "cuda_runtime_version": r"\bCUDA Runtime (\d{1,3}\.\d{1,3})",
-    "nvcc": r"\bNVCC: Build ([\w./-]{1,60})",
+    "nvcc": r"\bNVCC: Build (cuda_[\d.]{1,20}[\w./-]{0,40})",
     "driver_version": r"\bDriver version {2,}([\d.]{1,20})",
     "python": r"\bPython(?:: | {2,})(\d\.\d{1,3}\.\d{1,3})",
 }
@@ -43,7 +43,7 @@ GRAMMARS: Final = (
         title="MMEngine (vis_data/*.json)",
         lines=(
             step_line(
-                r'\{"(?=[^\r\n]*?"(?:base_)?lr": )',
+                r'\{(?=[^\r\n]*?"(?:base_)?lr": )',
                 fields=(*_JSON, json_field("step", "step", is_needed=True), json_field("epoch", "epoch")),
             ),
         ),
@@ -95,7 +95,7 @@ GRAMMARS: Final = (
         title="Detectron2 (metrics.json)",
         lines=(
             step_line(
-                r'\{"(?=[^\r\n]*?"eta_seconds": )',
+                r'\{(?=[^\r\n]*?"eta_seconds": )',
                 fields=(
                     json_field("iteration", "step", is_needed=True),
                     json_field("time", "step_s", is_needed=True),

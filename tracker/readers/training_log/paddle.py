@@ -9,6 +9,7 @@ from typing import Final
 from tracker.readers.training_log.grammar import (
     PER_DEVICE,
     TOTAL,
+    VERSION,
     Grammar,
     StepLine,
     number,
@@ -72,7 +73,7 @@ GRAMMARS: Final = (
         ),
         scopes={"samples_s": TOTAL, "tokens_s": PER_DEVICE},
         evaluations=(b"***** Running Evaluation *****", b"Saving model checkpoint to"),
-        facts={"framework_version": r"\bpaddle(?:paddle)? (?:version|commit)[ :]+([\w.+-]{1,40})", **_FACTS},
+        facts={"framework_version": r"\bpaddle(?:paddle)? version[ :]+" + VERSION, **_FACTS},
     ),
     Grammar(
         name="paddle",

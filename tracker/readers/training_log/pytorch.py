@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tracker.readers.training_log.grammar import PER_DEVICE, Field, Grammar, number, step_line
+from tracker.readers.training_log.grammar import PER_DEVICE, VERSION, Field, Grammar, number, step_line
 
 GRAMMARS: Final = (
     # tokens per second since the line before, of one device: divided by the other parallel sizes too
@@ -25,7 +25,7 @@ GRAMMARS: Final = (
         scopes={"tokens_s": PER_DEVICE, "tflops": PER_DEVICE},
         takes_clock=True,
         evaluations=(b"Saving the checkpoint", b"validate step:", b"Finished saving the checkpoint"),
-        facts={"torchtitan_version": r"torchtitan version: ([\w.+-]{1,40})"},
+        facts={"torchtitan_version": "torchtitan version: " + VERSION},
     ),
     Grammar(
         name="nemo",
