@@ -33,6 +33,7 @@ GRAMMARS: Final = (
             ),
         ),
         evaluations=(b"Running Evaluation", b"'eval_loss':", b"Saving model checkpoint to", b"Saving checkpoint"),
+        has_bars=True,
         resolution_s=0.5,
         requires=re.compile(rb"\{'(?:loss|train_runtime)': |\*{3,} Running training \*{3,}"),
     ),

@@ -6,7 +6,7 @@ leaves it out; nothing else is.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from msgspec import Struct, field
@@ -108,7 +108,8 @@ def intervals_of(scan: Scan, grammar: Grammar, sizes: Sizes) -> Intervals:
         return _blocks(scan, sizes)
     chosen = _choose_lines(scan, grammar)
     stride = _strides(chosen)
-    step_s, way = _step_times(scan, grammar, chosen, stride, sizes)
+    flags = _interruptions(scan, grammar, chosen)
+    step_s, way, is_smoothed = _step_times(scan, grammar, chosen, stride, sizes, flags[INTERRUPTED])
     throughputs, scopes = _throughputs(scan, grammar, chosen)
     at = chosen.at
     nothing = np.broadcast_to(np.float64(np.nan), (len(at),))
@@ -121,7 +122,7 @@ def intervals_of(scan: Scan, grammar: Grammar, sizes: Sizes) -> Intervals:
             allocated = pick(scan.column(name), at) * scale
     if scan.states("reserved_gib"):
         reserved = pick(scan.column("reserved_gib"), at) * 2.0**30
-    reasons = _interruptions(scan, grammar, chosen, step_s)
+    reasons = _reasons(flags, step_s)
     found = Intervals(
         last=chosen.steps,
         stride=stride,
@@ -141,6 +142,7 @@ def intervals_of(scan: Scan, grammar: Grammar, sizes: Sizes) -> Intervals:
         restarts=chosen.restarts,
         trainings=chosen.trainings,
         is_numbered=chosen.is_numbered,
+        is_smoothed=is_smoothed,
         scopes=scopes,
     )
     # a line without a number, such as the first one of cumulative times, is no interval
@@ -176,6 +178,8 @@ def _choose_lines(scan: Scan, grammar: Grammar) -> _Chosen:
     if ranks:
         # each rank prints the same steps, or one rank alone prints them
         at = at[scan.ranks == ranks[0]]
+    if grammar.has_bars:
+        at = _bars_of_training(scan, at)
     stated, epochs, is_numbered = _numbered(scan, at)
     if grammar.counts_in_epochs and np.isnan(epochs).all():
         stated = _counted_without_epochs(stated, scan.clocks[at] if len(scan.clocks) else np.full(len(at), np.nan))
@@ -197,6 +201,16 @@ def _choose_lines(scan: Scan, grammar: Grammar) -> _Chosen:
         begins |= np.diff(np.searchsorted(scan.starts, scan.positions[at])) > 0
     segments = np.concatenate([[0], np.cumsum(begins)]).astype(np.int64)[: len(at)]
     return _without_replaced(_Chosen(at, numbers, epochs, segments, repeated, 0, 0, 1, ranks, is_numbered))
+
+
+def _bars_of_training(scan: Scan, at: I64) -> I64:
+    """Return the places of the progress bar that runs longest: others are of evaluations and of loading."""
+    totals, elapsed = pick(scan.column("total"), at), pick(scan.column("elapsed_clock"), at)
+    known = np.unique(totals[~np.isnan(totals)])
+    if len(known) < 2:
+        return at
+    longest = max(known.tolist(), key=lambda total: float(np.nanmax(elapsed[totals == total], initial=0.0)))
+    return np.asarray(at[totals == longest])
 
 
 def _numbered(scan: Scan, at: I64) -> tuple[F64, F64, bool]:
@@ -298,70 +312,83 @@ def _strides(chosen: _Chosen) -> I64:
     return np.where(is_start | (difference <= 0), max(usual, 1), difference).astype(np.int64)
 
 
-def _step_times(scan: Scan, grammar: Grammar, chosen: _Chosen, stride: I64, sizes: Sizes) -> tuple[F64, str]:
-    """Return the time of a step of each interval in s, and how it was found where that needs a word."""
+class _Times(NamedTuple):
+    """Times of a step in s, how they were found where that needs a word, and whether neighbours share a mean."""
+
+    step_s: F64
+    way: str = ""
+    is_smoothed: bool = False
+
+
+def _step_times(
+    scan: Scan, grammar: Grammar, chosen: _Chosen, stride: I64, sizes: Sizes, is_interrupted: Flags
+) -> _Times:
+    """Return the time of a step of each interval."""
     at = chosen.at
     if scan.states("step_ms"):
-        return pick(scan.column("step_ms"), at) / 1000, ""
+        return _Times(pick(scan.column("step_ms"), at) / 1000)
     if scan.states("mean_s"):
-        return _from_running_means(scan, grammar, chosen, stride), "differences of the mean since the start"
-    if scan.states("elapsed_clock") and scan.states("step_s") | scan.states("rate"):
-        return _from_progress_bar(scan, grammar, chosen, stride)
+        found = _from_running_means(scan, grammar, chosen, stride)
+        return _Times(found, "differences of the mean of all steps since the start", True)
+    if grammar.has_bars:
+        return _from_progress_bar(scan, grammar, chosen, stride, is_interrupted)
     if scan.states("step_s"):
-        return pick(scan.column("step_s"), at), ""
+        return _Times(pick(scan.column("step_s"), at))
     if scan.states("interval_s"):
-        return pick(scan.column("interval_s"), at) / stride, ""
+        return _Times(pick(scan.column("interval_s"), at) / stride)
     for name, scale in (("elapsed_ms", 0.001), ("elapsed_s", 1.0), ("elapsed_clock", 1.0)):
         if scan.states(name):
             elapsed = pick(scan.column(name), at) * scale
-            return _from_elapsed(elapsed, chosen, stride, grammar.resolution_s, grammar.joins)
+            return _from_elapsed(elapsed, chosen, stride, grammar, is_interrupted)
     if scan.states("wall_s") or scan.states("rate"):
-        return _from_wall(scan, grammar, chosen, stride)
-    return _from_throughput(scan, grammar, chosen, stride, sizes)
+        return _Times(_from_wall(scan, grammar, chosen, stride))
+    return _from_throughput(scan, grammar, chosen, stride, sizes, is_interrupted)
 
 
-def _from_elapsed(elapsed: F64, chosen: _Chosen, stride: I64, resolution_s: float, joins: float) -> tuple[F64, str]:
+def _from_elapsed(elapsed: F64, chosen: _Chosen, stride: I64, grammar: Grammar, is_interrupted: Flags) -> _Times:
     """Return differences of a time since the start; nan at a start, and where the time begins again.
 
     Where a difference is known too coarsely, it is that over several intervals.
     """
     spent = np.diff(elapsed, prepend=np.nan)
-    is_start = np.diff(chosen.segments, prepend=-1) != 0
-    spent[is_start] = np.nan
+    spent[np.diff(chosen.segments, prepend=-1) != 0] = np.nan
     if len(elapsed) and chosen.steps[0] <= 3 * stride[0]:
         spent[0] = elapsed[0]
+        stride = np.concatenate([np.maximum(1, np.minimum(chosen.steps[:1], stride[:1])), stride[1:]])
     spent[spent < 0] = np.nan
-    stride = np.where(np.arange(len(stride)) == 0, np.maximum(1, np.minimum(chosen.steps[:1], stride)), stride)
-    return _smoothed(spent, stride, np.full(len(spent), 2 * resolution_s), joins)
+    return _smoothed(spent, stride, np.full(len(spent), 2 * grammar.resolution_s), grammar.joins, is_interrupted)
 
 
-def _smoothed(spent: F64, stride: I64, error_s: F64, joins: float) -> tuple[F64, str]:
+def _smoothed(spent: F64, stride: I64, error_s: F64, joins: float, is_alone: Flags | None = None) -> _Times:
     """Return the time of a step of each interval, from the time spent in it, which is known to within `error_s`.
 
-    Intervals in which the error is more than the part `joins` get the mean of as many neighbours as it takes.
+    Intervals in which the error is more than the part `joins` get the mean of as many neighbours as it takes;
+    `is_alone`: which share with no neighbour.
     """
     known = ~np.isnan(spent) & (stride > 0)
     found = np.full(len(spent), np.nan)
     found[known] = spent[known] / stride[known]
     if not known.any() or not (error_s[known] > joins * np.maximum(spent[known], 1e-12)).any():
-        return found, ""
+        return _Times(found)
+    ends = ~known if is_alone is None else ~known | is_alone
     is_joined = False
     start = 0
     total_s, steps = 0.0, 0
-    for at in range(len(spent)):
-        if not known[at]:
-            # a window ends where the times begin again
-            start, total_s, steps = at + 1, 0.0, 0
-            continue
-        total_s, steps = total_s + float(spent[at]), steps + int(stride[at])
-        if error_s[at] <= joins * total_s:
-            found[start : at + 1] = total_s / steps
-            is_joined |= at > start
-            start, total_s, steps = at + 1, 0.0, 0
-    if start < len(spent) and known[start:].all() and start and known[start - 1]:
-        found[start:] = found[start - 1]  # too short for a window of its own
-    way = "its times are rounded, so that neighbouring intervals share one mean" if is_joined else ""
-    return np.where(found > 0, found, np.nan), way
+    last = np.nan
+    for place in range(len(spent) + 1):
+        if place < len(spent) and not ends[place]:
+            total_s, steps = total_s + float(spent[place]), steps + int(stride[place])
+            if error_s[place] > joins * total_s:
+                continue
+            last = total_s / steps
+            found[start : place + 1] = last
+            is_joined |= place > start
+        elif place > start:
+            # too short for a window of its own: as the one before
+            found[start:place] = last
+        start, total_s, steps = place + 1, 0.0, 0
+    way = "differences of rounded times, so that neighbouring intervals share a mean" if is_joined else ""
+    return _Times(np.where(found > 0, found, np.nan), way, is_joined)
 
 
 def _from_running_means(scan: Scan, grammar: Grammar, chosen: _Chosen, stride: I64) -> F64:
@@ -377,8 +404,7 @@ def _from_running_means(scan: Scan, grammar: Grammar, chosen: _Chosen, stride: I
     spent = np.diff(total, prepend=0.0)
     spent[is_start] = total[is_start]
     error_s = 2 * grammar.resolution_s * _steps_done(chosen.steps, is_start, stride).astype(np.float64)
-    found, _ = _smoothed(np.where(spent > 0, spent, np.nan), stride, error_s, grammar.joins)
-    return found
+    return _smoothed(np.where(spent > 0, spent, np.nan), stride, error_s, grammar.joins).step_s
 
 
 def _steps_done(steps: I64, is_start: Flags, stride: I64) -> I64:
@@ -402,18 +428,18 @@ def _begins_again(means: F64, steps: I64, is_start: Flags, place: int, usual: in
     return distances[1] < distances[0]
 
 
-def _from_progress_bar(scan: Scan, grammar: Grammar, chosen: _Chosen, stride: I64) -> tuple[F64, str]:
+def _from_progress_bar(scan: Scan, grammar: Grammar, chosen: _Chosen, stride: I64, is_interrupted: Flags) -> _Times:
     """Return the times behind a bar of tqdm: differences of its clock, or of a short run the rate that it prints."""
     elapsed = pick(scan.column("elapsed_clock"), chosen.at)
     if len(elapsed) and np.nanmax(elapsed) - np.nanmin(elapsed) >= 5 * _SECONDS:
-        found, _ = _from_elapsed(elapsed, chosen, stride, grammar.resolution_s, grammar.joins)
-        return found, "a progress bar counts whole seconds, so that neighbouring intervals share one mean"
+        found = _from_elapsed(elapsed, chosen, stride, grammar, is_interrupted)
+        return found._replace(way="the clock of a progress bar, which counts whole seconds", is_smoothed=True)
     rate = pick(scan.column("rate"), chosen.at)
     step_s = pick(scan.column("step_s"), chosen.at)
-    return _first_known(step_s, 1 / np.where(rate > 0, rate, np.nan)), "the progress bar smooths its rate"
+    return _Times(_first_known(step_s, 1 / np.where(rate > 0, rate, np.nan)), "the rate of a progress bar", True)
 
 
-def _from_wall(scan: Scan, grammar: Grammar, chosen: _Chosen, stride: I64) -> tuple[F64, str]:
+def _from_wall(scan: Scan, grammar: Grammar, chosen: _Chosen, stride: I64) -> F64:
     """Return the times behind a clock of whole seconds where it is fine enough, else those of the rates."""
     at = chosen.at
     wall = pick(scan.column("wall_s"), at)
@@ -427,13 +453,15 @@ def _from_wall(scan: Scan, grammar: Grammar, chosen: _Chosen, stride: I64) -> tu
     words = pick(scan.column("batch_words"), at) / pick(scan.column("words_s"), at)
     from_rates = _first_known(np.where(np.isfinite(words), words, np.nan), 1 / np.where(rate > 0, rate, np.nan))
     if not is_fine:
-        return from_rates, ""
+        return from_rates
     # lines are missing in it: the rate is that of the last ones
     whole = np.where(stride > _GAP * usual, np.nan, spent / stride)
-    return np.where(np.isnan(whole) & ~is_start, from_rates, whole), ""
+    return np.where(np.isnan(whole) & ~is_start, from_rates, whole)
 
 
-def _from_throughput(scan: Scan, grammar: Grammar, chosen: _Chosen, stride: I64, sizes: Sizes) -> tuple[F64, str]:
+def _from_throughput(
+    scan: Scan, grammar: Grammar, chosen: _Chosen, stride: I64, sizes: Sizes, is_interrupted: Flags
+) -> _Times:
     """Return the times behind a throughput, where the size of a step is known; else those of the clock of the lines."""
     at = chosen.at
     batch = _first_known(pick(scan.column("batch"), at), np.full(len(at), float(sizes.batch or np.nan)))
@@ -447,17 +475,16 @@ def _from_throughput(scan: Scan, grammar: Grammar, chosen: _Chosen, stride: I64,
         if devices:
             found = batch * sizes.sequence_length / np.where(tokens > 0, tokens * devices, np.nan)
     if not np.isnan(found).all():
-        return found, "the batch by the throughput"
+        return _Times(found, "the batch by the throughput")
     if grammar.takes_clock and len(scan.clocks) == scan.count:
         clock_s = scan.clocks[at] / 1e9
         resolution = 0.5 * 10.0**-scan.clock_digits
         spent = np.diff(clock_s, prepend=np.nan)
         spent[np.diff(chosen.segments, prepend=-1) != 0] = np.nan
-        found, _ = _smoothed(
-            np.where(spent >= 0, spent, np.nan), stride, np.full(len(at), 2 * resolution), grammar.joins
-        )
-        return found, "the times of the lines"
-    return found, ""
+        error_s = np.full(len(at), 2 * resolution)
+        times = _smoothed(np.where(spent >= 0, spent, np.nan), stride, error_s, grammar.joins, is_interrupted)
+        return times._replace(way="the times of the lines")
+    return _Times(found)
 
 
 def _throughputs(scan: Scan, grammar: Grammar, chosen: _Chosen) -> tuple[dict[str, F64], dict[str, str]]:
@@ -490,27 +517,32 @@ def _throughputs(scan: Scan, grammar: Grammar, chosen: _Chosen) -> tuple[dict[st
     return found, scopes
 
 
-def _interruptions(scan: Scan, grammar: Grammar, chosen: _Chosen, step_s: F64) -> I64:
-    """Mark the intervals that the grammar knows to be unlike others, index into LEFT_OUT, -1 for none."""
+def _interruptions(scan: Scan, grammar: Grammar, chosen: _Chosen) -> dict[str, Flags]:
+    """Return by reason which intervals the grammar knows to be unlike others."""
     at = chosen.at
-    reasons = np.full(len(at), -1, dtype=np.int64)
-    if not len(at):
-        return reasons
     flags = {
         SKIPPED: pick(scan.column("skipped"), at) > 0,
         INTERRUPTED: ~np.isnan(pick(scan.column("evaluation"), at)),
         EPOCH_START: np.zeros(len(at), dtype=bool),
     }
-    if len(scan.interrupts):
+    if len(scan.interrupts) and len(at):
         positions = scan.positions[at]
         before = np.concatenate([[-1], positions[:-1]])
         between = np.searchsorted(scan.interrupts, positions) - np.searchsorted(scan.interrupts, before, side="right")
-        flags[INTERRUPTED] |= between > 0
+        flags[INTERRUPTED] = flags[INTERRUPTED] | (between > 0)
     if grammar.has_epoch_starts and (~np.isnan(chosen.epochs)).any():
         flags[EPOCH_START][1:] = np.diff(chosen.epochs) > 0
+    return flags
+
+
+def _reasons(flags: dict[str, Flags], step_s: F64) -> I64:
+    """Return why intervals are left out, index into LEFT_OUT, -1 for none. A reason that would leave hardly anything
+    is none.
+    """
+    reasons = np.full(len(step_s), -1, dtype=np.int64)
     for reason, is_flagged in flags.items():
         free = ~is_flagged & ~np.isnan(step_s)
-        if is_flagged.any() and free.sum() >= max(1, _KEPT * len(at)):
+        if is_flagged.any() and free.sum() >= max(1, _KEPT * len(step_s)):
             reasons[is_flagged] = LEFT_OUT.index(reason)
     return reasons
 

@@ -170,9 +170,11 @@ class _Collector(LineCounts):
 
     def take(self, content: bytes) -> None:
         """Look for step lines in a piece of text that ends with a line."""
+        if not self._has_long_literal:
+            content = without_colours(content)
         text, places = content, None
         if b"\x1b" in content or self._are_rare(content):
-            text, places = self._without_colours(content)
+            text, places = self._taken_out(content)
         if self.grammar.parse is not None:
             starts, rows = self._parsed(text)
         else:
@@ -195,17 +197,16 @@ class _Collector(LineCounts):
 
     def _are_rare(self, content: bytes) -> bool:
         """Whether so few lines may be step lines that these are better taken out of the text."""
-        literal = self.line.literal
-        if len(literal) < _LONG_LITERAL or self.grammar.parse is not None:
-            return False
-        return content.count(literal) * _RARE_BYTES < len(content)
+        return self._has_long_literal and content.count(self.line.literal) * _RARE_BYTES < len(content)
 
-    def _without_colours(self, content: bytes) -> tuple[bytes, _Places | None]:
+    @property
+    def _has_long_literal(self) -> bool:
+        """Whether step lines are found by a text that hardly any other line has."""
+        return len(self.line.literal) >= _LONG_LITERAL and self.grammar.parse is None
+
+    def _taken_out(self, content: bytes) -> tuple[bytes, _Places]:
         """Return the lines that may be step lines, without colours, and where they stand in the content."""
         literal = self.line.literal
-        if len(literal) < _LONG_LITERAL or self.grammar.parse is not None:
-            places = _Places([0], [0])
-            return ANSI.sub(b"", content), places
         lines: list[bytes] = []
         places = _Places([], [])
         length = 0
@@ -259,7 +260,7 @@ class _Collector(LineCounts):
     def _heads(self, content: bytes) -> Iterator[re.Match[bytes]]:
         """Yield the matches of the head of a step line; one that is rare is searched by its literal text."""
         literal, head = self.line.literal, self.line.head
-        if len(literal) < _LONG_LITERAL or not self._are_rare(content):
+        if not self._are_rare(content):
             yield from head.finditer(content)
             return
         find = content.find
@@ -341,7 +342,8 @@ class _Collector(LineCounts):
         """Keep some step lines. `starts`: in `text`, which is without colours, and in `content`."""
         plain_starts, raw_starts = starts
         count = len(plain_starts)
-        rows = {name: column for name, column in rows.items() if name not in _UNUSED}
+        unused = () if self.grammar.has_bars else _UNUSED
+        rows = {name: column for name, column in rows.items() if name not in unused}
         for name, column in rows.items():
             parts = self.parts.setdefault(name, [np.full(self.counted, np.nan, dtype=_kind_of(name))])
             parts.append(column.astype(_kind_of(name)))
@@ -355,7 +357,7 @@ class _Collector(LineCounts):
         self._keep_prefixes(text, plain_starts)
         start, end = _line_around(text, plain_starts[-1])
         self.last_line = text[start:end]
-        if self.grammar.parse is None and len(self.line.literal) >= _LONG_LITERAL:
+        if self._has_long_literal:
             self.template = template_of(self.last_line, self.line)
 
     def _keep_restarts(self, content: bytes, starts: list[int], rows: Mapping[str, F64]) -> None:
