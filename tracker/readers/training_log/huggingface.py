@@ -31,9 +31,18 @@ GRAMMARS: Final = (
                 r"\| *", number("step"), "/", number("total"), r" \[(?P<elapsed_clock>[\d:]+)<[^,\]\r\n]*, *",
                 rf"(?:{number('step_s')}s/it|{number('rate')}it/s)",
             ),
+            # the summary of a run without bars: start, evaluation and saving are in it
+            step_line(
+                "'train_runtime': ",
+                fields=(
+                    Field("rate", "'train_steps_per_second': ", is_needed=True),
+                    Field("samples_s", "'train_samples_per_second': "),
+                ),
+            ),
         ),
         evaluations=(b"Running Evaluation", b"'eval_loss':", b"Saving model checkpoint to", b"Saving checkpoint"),
         has_bars=True,
+        scopes={"samples_s": TOTAL},
         resolution_s=0.5,
         requires=re.compile(rb"\{'(?:loss|train_runtime)': |\*{3,} Running training \*{3,}"),
     ),

@@ -330,7 +330,7 @@ def _step_times(
     if scan.states("mean_s"):
         found = _from_running_means(scan, grammar, chosen, stride)
         return _Times(found, "differences of the mean of all steps since the start", True)
-    if grammar.has_bars:
+    if grammar.has_bars and scan.states("elapsed_clock"):
         return _from_progress_bar(scan, grammar, chosen, stride, is_interrupted)
     if scan.states("step_s"):
         return _Times(pick(scan.column("step_s"), at))
