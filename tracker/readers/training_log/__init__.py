@@ -11,12 +11,13 @@ training was resumed: steps that were done again count once, as done last. Of se
 one log the last one counts. Of lines that name their rank those of the first rank count.
 
 The number of a log is the median of its intervals. What the framework is known to do is left out of it, counted and
-said: the warm-up (the first interval, and all that are slower than the median of the rest by more than 10 %), the start of an
-epoch where the line includes the start of the data loader, an interval with an evaluation or a checkpoint in it, and
-steps that were skipped. Slow intervals without such a reason stay. Beside the median stand the percentiles 10, 90 and
-99, jitter (percentile 99 by the median), stalls (intervals above 3 medians) and the longest slow window of the run: the
-steps whose mean stands out most from all others, if that is no chance (p below 1e-6, at least 5 %). Above 20,000
-intervals neighbours are joined when they are stored; quantiles, jitter and stalls are of all.
+said: the warm-up (the first interval, and all that are slower than the median of the rest by more than 10 %), the start
+of an epoch where the line includes the start of the data loader, an interval with an evaluation or a checkpoint in it,
+and steps that were skipped. With fewer than 5 intervals nothing is warm-up. Slow intervals without such a reason stay.
+Beside the median stand the percentiles 10, 90 and 99, jitter (percentile 99 by the median), stalls (intervals above 3
+medians) and the longest slow window of the run: the steps whose mean stands out most from all others, if that is no
+chance (p below 1e-6, at least 5 %). Above 20,000 intervals neighbours are joined when they are stored; quantiles,
+jitter and stalls are of all.
 
 The configuration (batch, parallel sizes, precision, sequence length, sizes of the model) comes from the argument dump,
 hardware and versions from the environment that the log prints. Only listed names are taken, and of them numbers and

@@ -95,7 +95,7 @@ class StepLine(Struct, frozen=True):
         return False
 
 
-class Field(Struct, frozen=True):
+class LineField(Struct, frozen=True):
     """A quantity of a step line: what stands in front of its number, and behind it."""
 
     name: str
@@ -145,10 +145,10 @@ class Grammar(Struct, frozen=True):
 _LITERAL: Final = re.compile(r"(?:[\w :=\"/,'<>@!#%&;~-]|\\\|(?![*+?])|\\\{(?![*+?]))+(?![*+?{])")
 
 
-def step_line(*parts: str, fields: tuple[Field, ...] = ()) -> StepLine:
+def step_line(*parts: str, fields: tuple[LineField, ...] = ()) -> StepLine:
     """Compile a step line: the parts of its head, which stand in this order, and its fields, which stand anywhere.
 
-    >>> found = step_line("iter ", number("step"), ": loss ", fields=(Field("step_ms", "time ", "ms"),))
+    >>> found = step_line("iter ", number("step"), ": loss ", fields=(LineField("step_ms", "time ", "ms"),))
     >>> found.literal, found.head.search(b"iter 3: loss 7.5")["step"], found.fields[0].pattern.search(b"time 5.5ms")[1]
     (b'iter ', b'3', b'5.5')
     """
@@ -187,16 +187,16 @@ def optional(*parts: str) -> str:
     return f"(?:{REST}{''.join(parts)})?"
 
 
-def json_field(name: str, quantity: str, *, is_needed: bool = False) -> Field:
+def json_field(name: str, quantity: str, *, is_needed: bool = False) -> LineField:
     """Return the field of a name of JSON, whose number may stand in quotes."""
-    return Field(quantity, rf'"{name}": ?"?', is_needed=is_needed)
+    return LineField(quantity, rf'"{name}": ?"?', is_needed=is_needed)
 
 
-def pair_field(name: str, quantity: str, *, is_needed: bool = False) -> Field:
+def pair_field(name: str, quantity: str, *, is_needed: bool = False) -> LineField:
     """Return the field of a name with its number, as JSON or as `name=value` or `name: value`.
 
     >>> pattern = step_line("a", fields=(pair_field("wps", "words_s"),)).fields[0].pattern
     >>> pattern.search(b'{"wps": "25.5"}')[1], pattern.search(b"ups=2, wps=3,")[1]
     (b'25.5', b'3')
     """
-    return Field(quantity, rf"\b{name}\"?(?:: ?|=)\"?", is_needed=is_needed)
+    return LineField(quantity, rf"\b{name}\"?(?:: ?|=)\"?", is_needed=is_needed)

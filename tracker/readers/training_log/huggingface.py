@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from tracker.readers.training_log.grammar import REST, TOTAL, Field, Grammar, json_field, number, step_line
+from tracker.readers.training_log.grammar import REST, TOTAL, Grammar, LineField, json_field, number, step_line
 
 GRAMMARS: Final = (
     # whole seconds since the start, with evaluation and saving in them; `throughput` is a mean since the start
@@ -16,7 +16,7 @@ GRAMMARS: Final = (
             step_line(
                 '"current_steps": ', number("step"), ', "total_steps": ', number("total"), REST,
                 r'"elapsed_time": "(?P<elapsed_clock>[^"\r\n]+)"',
-                fields=(Field("evaluation", '"eval_loss": '), json_field("total_tokens", "tokens")),
+                fields=(LineField("evaluation", '"eval_loss": '), json_field("total_tokens", "tokens")),
             ),
         ),
         scopes={"tokens_s": TOTAL},
@@ -35,8 +35,8 @@ GRAMMARS: Final = (
             step_line(
                 "'train_runtime': ",
                 fields=(
-                    Field("rate", "'train_steps_per_second': ", is_needed=True),
-                    Field("samples_s", "'train_samples_per_second': "),
+                    LineField("rate", "'train_steps_per_second': ", is_needed=True),
+                    LineField("samples_s", "'train_samples_per_second': "),
                 ),
             ),
         ),

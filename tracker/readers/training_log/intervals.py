@@ -312,7 +312,7 @@ def _strides(chosen: _Chosen) -> I64:
     return np.where(is_start | (difference <= 0), max(usual, 1), difference).astype(np.int64)
 
 
-class _Times(NamedTuple):
+class _StepTimes(NamedTuple):
     """Times of a step in s, how they were found where that needs a word, and whether neighbours share a mean."""
 
     step_s: F64
@@ -322,30 +322,30 @@ class _Times(NamedTuple):
 
 def _step_times(
     scan: Scan, grammar: Grammar, chosen: _Chosen, stride: I64, sizes: Sizes, is_interrupted: Flags
-) -> _Times:
+) -> _StepTimes:
     """Return the time of a step of each interval."""
     at = chosen.at
     if scan.states("step_ms"):
-        return _Times(pick(scan.column("step_ms"), at) / 1000)
+        return _StepTimes(pick(scan.column("step_ms"), at) / 1000)
     if scan.states("mean_s"):
         found = _from_running_means(scan, grammar, chosen, stride)
-        return _Times(found, "differences of the mean of all steps since the start", True)
+        return _StepTimes(found, "differences of the mean of all steps since the start", True)
     if grammar.has_bars and scan.states("elapsed_clock"):
         return _from_progress_bar(scan, grammar, chosen, stride, is_interrupted)
     if scan.states("step_s"):
-        return _Times(pick(scan.column("step_s"), at))
+        return _StepTimes(pick(scan.column("step_s"), at))
     if scan.states("interval_s"):
-        return _Times(pick(scan.column("interval_s"), at) / stride)
+        return _StepTimes(pick(scan.column("interval_s"), at) / stride)
     for name, scale in (("elapsed_ms", 0.001), ("elapsed_s", 1.0), ("elapsed_clock", 1.0)):
         if scan.states(name):
             elapsed = pick(scan.column(name), at) * scale
             return _from_elapsed(elapsed, chosen, stride, grammar, is_interrupted)
     if scan.states("wall_s") or scan.states("rate"):
-        return _Times(_from_wall(scan, grammar, chosen, stride))
+        return _StepTimes(_from_wall(scan, grammar, chosen, stride))
     return _from_throughput(scan, grammar, chosen, stride, sizes, is_interrupted)
 
 
-def _from_elapsed(elapsed: F64, chosen: _Chosen, stride: I64, grammar: Grammar, is_interrupted: Flags) -> _Times:
+def _from_elapsed(elapsed: F64, chosen: _Chosen, stride: I64, grammar: Grammar, is_interrupted: Flags) -> _StepTimes:
     """Return differences of a time since the start; nan at a start, and where the time begins again.
 
     Where a difference is known too coarsely, it is that over several intervals.
@@ -359,7 +359,7 @@ def _from_elapsed(elapsed: F64, chosen: _Chosen, stride: I64, grammar: Grammar, 
     return _smoothed(spent, stride, np.full(len(spent), 2 * grammar.resolution_s), grammar.joins, is_interrupted)
 
 
-def _smoothed(spent: F64, stride: I64, error_s: F64, joins: float, is_alone: Flags | None = None) -> _Times:
+def _smoothed(spent: F64, stride: I64, error_s: F64, joins: float, is_alone: Flags | None = None) -> _StepTimes:
     """Return the time of a step of each interval, from the time spent in it, which is known to within `error_s`.
 
     Intervals in which the error is more than the part `joins` get the mean of as many neighbours as it takes;
@@ -369,7 +369,7 @@ def _smoothed(spent: F64, stride: I64, error_s: F64, joins: float, is_alone: Fla
     found = np.full(len(spent), np.nan)
     found[known] = spent[known] / stride[known]
     if not known.any() or not (error_s[known] > joins * np.maximum(spent[known], 1e-12)).any():
-        return _Times(found)
+        return _StepTimes(found)
     ends = ~known if is_alone is None else ~known | is_alone
     is_joined = False
     start = 0
@@ -388,7 +388,7 @@ def _smoothed(spent: F64, stride: I64, error_s: F64, joins: float, is_alone: Fla
             found[start:place] = last
         start, total_s, steps = place + 1, 0.0, 0
     way = "differences of rounded times, so that neighbouring intervals share a mean" if is_joined else ""
-    return _Times(np.where(found > 0, found, np.nan), way, is_joined)
+    return _StepTimes(np.where(found > 0, found, np.nan), way, is_joined)
 
 
 def _from_running_means(scan: Scan, grammar: Grammar, chosen: _Chosen, stride: I64) -> F64:
@@ -428,7 +428,7 @@ def _begins_again(means: F64, steps: I64, is_start: Flags, place: int, usual: in
     return distances[1] < distances[0]
 
 
-def _from_progress_bar(scan: Scan, grammar: Grammar, chosen: _Chosen, stride: I64, is_interrupted: Flags) -> _Times:
+def _from_progress_bar(scan: Scan, grammar: Grammar, chosen: _Chosen, stride: I64, is_interrupted: Flags) -> _StepTimes:
     """Return the times behind a bar of tqdm: differences of its clock, or of a short run the rate that it prints."""
     elapsed = pick(scan.column("elapsed_clock"), chosen.at)
     if len(elapsed) and np.nanmax(elapsed) - np.nanmin(elapsed) >= 5 * _SECONDS:
@@ -436,7 +436,7 @@ def _from_progress_bar(scan: Scan, grammar: Grammar, chosen: _Chosen, stride: I6
         return found._replace(way="the clock of a progress bar, which counts whole seconds", is_smoothed=True)
     rate = pick(scan.column("rate"), chosen.at)
     step_s = pick(scan.column("step_s"), chosen.at)
-    return _Times(_first_known(step_s, 1 / np.where(rate > 0, rate, np.nan)), "the rate of a progress bar", True)
+    return _StepTimes(_first_known(step_s, 1 / np.where(rate > 0, rate, np.nan)), "the rate of a progress bar", True)
 
 
 def _from_wall(scan: Scan, grammar: Grammar, chosen: _Chosen, stride: I64) -> F64:
@@ -461,7 +461,7 @@ def _from_wall(scan: Scan, grammar: Grammar, chosen: _Chosen, stride: I64) -> F6
 
 def _from_throughput(
     scan: Scan, grammar: Grammar, chosen: _Chosen, stride: I64, sizes: Sizes, is_interrupted: Flags
-) -> _Times:
+) -> _StepTimes:
     """Return the times behind a throughput, where the size of a step is known; else those of the clock of the lines."""
     at = chosen.at
     batch = _first_known(pick(scan.column("batch"), at), np.full(len(at), float(sizes.batch or np.nan)))
@@ -475,7 +475,7 @@ def _from_throughput(
         if devices:
             found = batch * sizes.sequence_length / np.where(tokens > 0, tokens * devices, np.nan)
     if not np.isnan(found).all():
-        return _Times(found, "the batch by the throughput")
+        return _StepTimes(found, "the batch by the throughput")
     if grammar.takes_clock and len(scan.clocks) == scan.count:
         clock_s = scan.clocks[at] / 1e9
         resolution = 0.5 * 10.0**-scan.clock_digits
@@ -484,7 +484,7 @@ def _from_throughput(
         error_s = np.full(len(at), 2 * resolution)
         times = _smoothed(np.where(spent >= 0, spent, np.nan), stride, error_s, grammar.joins, is_interrupted)
         return times._replace(way="the times of the lines")
-    return _Times(found)
+    return _StepTimes(found)
 
 
 def _throughputs(scan: Scan, grammar: Grammar, chosen: _Chosen) -> tuple[dict[str, F64], dict[str, str]]:

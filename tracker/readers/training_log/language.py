@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from tracker.readers.training_log.grammar import TOTAL, VERSION, Field, Grammar, number, optional, pair_field, step_line
+from tracker.readers.training_log.grammar import (
+    TOTAL,
+    VERSION,
+    Grammar,
+    LineField,
+    number,
+    optional,
+    pair_field,
+    step_line,
+)
 
 GRAMMARS: Final = (
     # `wall` counts whole seconds since the start, with validation in it; `ups` has two digits
@@ -68,7 +77,7 @@ GRAMMARS: Final = (
             step_line(
                 "step +", number("step"), "/", number("total"), r" \| (?:train )?loss ", r"[^\r\n]*?\| ",
                 number("step_ms"), r" ms \|", optional(number("mfu"), r"% (?:\w+ )?MFU"),
-                fields=(Field("tokens_s", r"\| ", r" tok/s"),),
+                fields=(LineField("tokens_s", r"\| ", r" tok/s"),),
             ),
         ),
         scopes={"tokens_s": TOTAL},

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from tracker.readers.training_log.grammar import PER_DEVICE, TOTAL, VERSION, Field, Grammar, number, step_line
+from tracker.readers.training_log.grammar import PER_DEVICE, TOTAL, VERSION, Grammar, LineField, number, step_line
 
-_MEMORY: Final = Field("allocated_gb", "MaxMemAllocated=", "GB")
+_MEMORY: Final = LineField("allocated_gb", "MaxMemAllocated=", "GB")
 
 MEGATRON: Final = Grammar(
     name="megatron",
@@ -17,16 +17,16 @@ MEGATRON: Final = Grammar(
             fields=(
                 # the mean over the iterations since the line before, without evaluation and saving; Primus prints
                 # `current/mean`
-                Field("step_ms", r"elapsed time per iteration \(ms\): *", is_needed=True),
-                Field("tflops", r"throughput per GPU \(TFLOP/s/GPU\): *"),
-                Field("tflops", r"\| TFLOPs: *"),
-                Field("tokens_s", r"tokens per GPU \(tokens/s/GPU\): *"),
+                LineField("step_ms", r"elapsed time per iteration \(ms\): *", is_needed=True),
+                LineField("tflops", r"throughput per GPU \(TFLOP/s/GPU\): *"),
+                LineField("tflops", r"\| TFLOPs: *"),
+                LineField("tokens_s", r"tokens per GPU \(tokens/s/GPU\): *"),
                 # MindSpeed once wrote gloabl
-                Field("batch", "glo(?:bal|abl) batch size: *"),
-                Field("skipped", "number of skipped iterations: *"),
-                Field("samples_s", "samples per second: *"),
+                LineField("batch", "glo(?:bal|abl) batch size: *"),
+                LineField("skipped", "number of skipped iterations: *"),
+                LineField("samples_s", "samples per second: *"),
                 # Primus on AMD
-                Field("allocated_gb", r"hip mem usage[\w/]*: *", "GB"),
+                LineField("allocated_gb", r"hip mem usage[\w/]*: *", "GB"),
             ),
         ),
     ),

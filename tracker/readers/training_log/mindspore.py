@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tracker.readers.training_log.grammar import PER_DEVICE, VERSION, Field, Grammar, number, step_line
+from tracker.readers.training_log.grammar import PER_DEVICE, VERSION, Grammar, LineField, number, step_line
 
 _FACTS: Final = {
     "mindspore_version": r"\bmindspore(?: version)?[ :=]+" + VERSION,
@@ -24,8 +24,8 @@ GRAMMARS: Final = (
             step_line(
                 *_STEP,
                 fields=(
-                    Field("step_ms", "per_step_time: *", "ms", is_needed=True),
-                    Field("tflops", "train_throughput_per_npu: *", "T"),
+                    LineField("step_ms", "per_step_time: *", "ms", is_needed=True),
+                    LineField("tflops", "train_throughput_per_npu: *", "T"),
                 ),
             ),
         ),
@@ -37,13 +37,13 @@ GRAMMARS: Final = (
         title="MindSpore monitors",
         lines=(
             # LossMonitor of MindSpore's toolkits
-            step_line(*_STEP, fields=(Field("step_ms", r"time: ?\[?", r"\]? ?ms", is_needed=True),)),
+            step_line(*_STEP, fields=(LineField("step_ms", r"time: ?\[?", r"\]? ?ms", is_needed=True),)),
             step_line(
                 r"epoch: ?\[?",
                 number("epoch"),
                 r"\]?(?:/ *\d+)?,? *(?:step|iter): ?\[?",
                 number("step_in_epoch"),
-                fields=(Field("step_ms", "per step time: *", " ?ms", is_needed=True),),
+                fields=(LineField("step_ms", "per step time: *", " ?ms", is_needed=True),),
             ),
             # TimeMonitor: the mean of an epoch
             step_line("epoch time: *", number("interval_s"), " ?m?s, per step time: *", number("step_ms"), " ?ms"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tracker.readers.training_log.grammar import VERSION, Field, Grammar, json_field, number, step_line
+from tracker.readers.training_log.grammar import VERSION, Grammar, LineField, json_field, number, step_line
 
 _ENVIRONMENT: Final = {
     "pytorch": r"\bPyTorch(?:: | {2,})" + VERSION,
@@ -19,11 +19,11 @@ _JSON: Final = (
     json_field("memory", "allocated_mib"),
 )
 _TEXT: Final = (
-    Field("step_s", r"[ ,]time: *", is_needed=True),
-    Field("data_s", "data_time: *"),
-    Field("allocated_mib", "memory: *"),
+    LineField("step_s", r"[ ,]time: *", is_needed=True),
+    LineField("data_s", "data_time: *"),
+    LineField("allocated_mib", "memory: *"),
 )
-_EVENTS: Final = (Field("data_s", "data_time: "), Field("allocated_mib", "max_mem: ", "M"))
+_EVENTS: Final = (LineField("data_s", "data_time: "), LineField("allocated_mib", "max_mem: ", "M"))
 
 GRAMMARS: Final = (
     # means over the interval of a line; `time` holds `data_time`, no evaluation
@@ -73,15 +73,15 @@ GRAMMARS: Final = (
             step_line(
                 "iter: ", number("step"), "  +total_loss: ",
                 fields=(
-                    Field("step_s", "  time: ", is_needed=True),
-                    Field("last", r"  last_time: ", is_needed=True),
+                    LineField("step_s", "  time: ", is_needed=True),
+                    LineField("last", r"  last_time: ", is_needed=True),
                     *_EVENTS,
                 ),
             ),
             # until 0.6 the mean of all iterations since the start
             step_line(
                 "iter: ", number("step"), "  +total_loss: ",
-                fields=(Field("mean_s", "  time: ", is_needed=True), *_EVENTS),
+                fields=(LineField("mean_s", "  time: ", is_needed=True), *_EVENTS),
             ),
         ),
         starts=(b"Starting training from iteration",),

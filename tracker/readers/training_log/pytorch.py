@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tracker.readers.training_log.grammar import PER_DEVICE, VERSION, Field, Grammar, number, step_line
+from tracker.readers.training_log.grammar import PER_DEVICE, VERSION, Grammar, LineField, number, step_line
 
 GRAMMARS: Final = (
     # tokens per second since the line before, of one device: divided by the other parallel sizes too
@@ -15,10 +15,10 @@ GRAMMARS: Final = (
             step_line(
                 "step: *", number("step"), r" +loss: ",
                 fields=(
-                    Field("tokens_s", "(?:tps|wps): *", is_needed=True),
-                    Field("tflops", "tflops: *"),
-                    Field("mfu", "mfu: *", "%"),
-                    Field("reserved_gib", "memory: *", "GiB"),
+                    LineField("tokens_s", "(?:tps|wps): *", is_needed=True),
+                    LineField("tflops", "tflops: *"),
+                    LineField("mfu", "mfu: *", "%"),
+                    LineField("reserved_gib", "memory: *", "GiB"),
                 ),
             ),
         ),
@@ -34,18 +34,18 @@ GRAMMARS: Final = (
             step_line(
                 "Training epoch ", number("epoch"), ", iteration ", number("step_in_epoch"), r"/\d+",
                 fields=(
-                    Field("step_s", "train_step_timing in s: ", is_needed=True),
-                    Field("step", "global_step: "),
-                    Field("batch", "global_batch_size: "),
-                    Field("evaluation", "val_loss"),
+                    LineField("step_s", "train_step_timing in s: ", is_needed=True),
+                    LineField("step", "global_step: "),
+                    LineField("batch", "global_batch_size: "),
+                    LineField("evaluation", "val_loss"),
                 ),
             ),
             # the bar of Lightning
             step_line(
                 "global_step=", number("step"), r"\b",
                 fields=(
-                    Field("step_s", "train_step_timing in s=", is_needed=True),
-                    Field("evaluation", "val_loss"),
+                    LineField("step_s", "train_step_timing in s=", is_needed=True),
+                    LineField("evaluation", "val_loss"),
                 ),
             ),
         ),
