@@ -184,6 +184,13 @@ def test_running_mean_is_no_interval(tmp_path: Path):
     assert found[-1] == pytest.approx(1000.0, rel=0.02)
 
 
+@pytest.mark.parametrize("damage", ["1e308", "99999999999999999999999", "0.00", "nan", "inf"])
+def test_time_that_cannot_be_is_no_interval(tmp_path: Path, damage: str):
+    lines = [nano(step, 100.0) for step in range(1, 20)]
+    lines[10] = lines[10].replace("time 100.00", f"time {damage}")
+    assert list(times_ms(read(log(tmp_path, lines)).captures[0])) == [*range(3, 11), *range(12, 20)]
+
+
 @pytest.mark.parametrize("name", ["notes.md", "train.py", "bench.ipynb"])
 def test_document_with_lines_of_a_log_is_read_only_when_named(tmp_path: Path, name: str):
     path = log(tmp_path, [nano(step, 100.0) for step in range(1, 20)], name=name)

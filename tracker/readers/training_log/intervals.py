@@ -39,6 +39,8 @@ _KEPT: Final = 1 / 3
 _GAP: Final = 3.0
 """Intervals that are so many times as long as usual have lines missing in them."""
 _SECONDS: Final = 20.0
+_LARGEST_STEP: Final = 2.0**52
+_LARGEST_S: Final = 7.2e7
 _PAUSE_NS: Final = 600e9
 
 
@@ -122,6 +124,8 @@ def intervals_of(scan: Scan, grammar: Grammar, sizes: Sizes) -> Intervals:
             allocated = pick(scan.column(name), at) * scale
     if scan.states("reserved_gib"):
         reserved = pick(scan.column("reserved_gib"), at) * 2.0**30
+    # no step takes no time, or 833 days
+    step_s = np.where((step_s > 0) & (step_s <= _LARGEST_S), step_s, np.nan)
     reasons = _reasons(flags, step_s)
     found = Intervals(
         last=chosen.steps,
@@ -183,7 +187,7 @@ def _choose_lines(scan: Scan, grammar: Grammar) -> _Chosen:
     stated, epochs, is_numbered = _numbered(scan, at)
     if grammar.counts_in_epochs and np.isnan(epochs).all():
         stated = _counted_without_epochs(stated, scan.clocks[at] if len(scan.clocks) else np.full(len(at), np.nan))
-    keeps = ~np.isnan(stated)
+    keeps = np.abs(stated) < _LARGEST_STEP  # nan and what damage made of a number are none
     at, epochs = at[keeps], epochs[keeps]
     numbers: I64 = stated[keeps].astype(np.int64)
     repeated = 0
