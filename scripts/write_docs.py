@@ -109,11 +109,27 @@ def format_page(name: str) -> str:
     from tracker import readers
 
     reader = readers.load(name)
+    words = (reader.__doc__ or "").strip().replace("<!-- grammars -->", grammars_table())
     return (
-        f"# {name}\n\n{(reader.__doc__ or '').strip()}\n\n"
+        f"# {name}\n\n{words}\n\n"
         f"Files are recognised by their content; `--input-format {name}` names the format where that fails.\n"
         f"How to record: [record.md](../record.md). All formats: [README](../../README.md#what-it-reads)."
     )
+
+
+def grammars_table() -> str:
+    """What each grammar of the training logs reads."""
+    from tracker.readers.training_log.grammars import table_of_grammars
+
+    rows = [
+        "| framework | time | throughput | left out beside the warm-up |", "|---|---|---|---|",
+        *(f"| {' | '.join(row)} |" for row in table_of_grammars()),
+        "| Hugging Face Trainer (trainer_state.json, all_results.json) | of the whole run | samples/s of the job | |",
+        "| MindSpeed and Megatron-LM (results of their tests, JSON) | of a step | | |",
+        "| TensorBoard events (torchtitan, Megatron-LM, NeMo, Detectron2, MMEngine, PaddleNLP, any scalar) | "
+        "of a step, or the times at which a scalar was written | as the writer says it | |",
+    ]  # fmt: skip
+    return "\n".join(rows)
 
 
 def rule_page(number: str) -> str:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _NO_STAGE: Final = -1
-_SAY_LESS: Final = ("nsys_stats", "paddle_summary", "paddle_log")
+_SAY_LESS: Final = ("nsys_stats", "paddle_summary", "training_log")
 """Formats of which another one beside them says more; what says least comes last."""
 _TABLES: Final[Mapping[queries.Question, str]] = {
     queries.communication: "has_communication",

@@ -34,7 +34,7 @@ from tracker.reports.document import (
 )  # fmt: skip
 from tracker.reports.rows import Row, names, records, table_of, unit_of
 from tracker.reports.text import ROWS, shorten
-from tracker.reports.views import bottleneck, sections, tree
+from tracker.reports.views import bottleneck, log_course, sections, tree
 from tracker.reports.views.advice import advice_table, efficiency_table
 from tracker.reports.views.sections import CODE, COLLECTIVE, MODULE, OPERATOR, SHAPES, history_of, in_section, series_of
 from tracker.results import LINK, PACKET, PIPE_TIME, TRANSPORT, Shown
@@ -159,7 +159,8 @@ def _blocks(shown: Shown, look: Look) -> Iterator[Block]:
         yield parts
     if "step" in shown.options.grains:
         yield _each_step(shown, look.rows(ROWS))
-    yield _largest(shown, look)
+    course = log_course.table_of_course(records(shown.tables["counters"]))
+    yield _largest(shown, look) if course is None else course
     for section in look.sections():
         found = SECTIONS[section](shown, limit)
         yield from in_section(found, section, look.only, shown.options, shown.is_pruned)
