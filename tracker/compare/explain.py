@@ -38,7 +38,8 @@ _MAX_CAUSES: Final = 20
 _SUMMED: Final = ("baseline_ns", "candidate_ns", "delta_ns", "baseline_calls", "candidate_calls")
 _OF_A_CAUSE: Final = ("name", "input_shapes", "status", *_SUMMED, "calls_delta_ns", "per_call_delta_ns")
 _FRAMEWORK: Final = re.compile(r"(^|/)(torch|torch_npu|site-packages|dist-packages|lib/python3?[.\d]*)/")
-_CANCELLING_SHARE: Final = 0.3  # JUDGEMENT section 7: |T1 - T0| below 30 % of the sum of |delta| is a cancellation
+_CANCELLING_SHARE: Final = 0.3
+"""A change below this share of the sum of |delta| is a cancellation: losses and gains that nearly add up to nothing."""
 _NO_SUMS: Final = "medians do not add up"
 _PARTS: Final = (
     ("compute_ns", "Compute"),

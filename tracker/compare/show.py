@@ -56,7 +56,7 @@ _TYPE_NUMBERS = {"calls": "sum", "total_ns": "sum", "min_ns": "min", "max_ns": "
 
 
 def show(store: Store | None, reference: str, *, options: ShowOptions | None = None) -> Shown:
-    """What the database (or the path) `reference` holds of one run; DESIGN section 5 names the references.
+    """What the database (or the path) `reference` holds of one run; docs/compare.md, "Sides", lists the references.
 
     Sums over steps and ranks, unless `options.by` asks for `rank` or `step`. Raises UsageError when the reference names
     several runs (the message lists them), or `options.steps` a step that is not there.
