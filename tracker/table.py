@@ -6,6 +6,7 @@ works with these. Sums of whole numbers are exact.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from itertools import count
@@ -325,14 +326,33 @@ def match_rows(keys: Sequence[I64], rows: Sequence[I64]) -> I64:
     >>> match_rows([np.array([1, 1, 2]), np.array([0, 5, 0])], [np.array([2, 1]), np.array([0, 5])]).tolist()
     [2, 1]
     """
+    if not len(rows[0]):
+        return np.zeros(0, dtype=np.int64)
+    lows = [int(column.min()) for column in keys]
+    spans = [int(column.max()) - low + 1 for column, low in zip(keys, lows, strict=True)]
+    if math.prod(spans) >= 1 << _BITS:
+        # values that are far apart; their places among the distinct ones are not
+        distinct = [np.unique(column, return_counts=True)[0] for column in keys]
+        keys = [np.searchsorted(values, column) for values, column in zip(distinct, keys, strict=True)]
+        rows = [np.searchsorted(values, column) for values, column in zip(distinct, rows, strict=True)]
+        lows, spans = [0] * len(keys), [len(values) for values in distinct]
     key_codes = np.zeros(len(keys[0]), dtype=np.int64)
     row_codes = np.zeros(len(rows[0]), dtype=np.int64)
-    for key_column, row_column in zip(keys, rows, strict=True):
-        # numbers of steps and the like may be far apart; their places are not
-        values = np.unique(key_column, return_counts=True)[0]
-        key_codes = key_codes * len(values) + np.searchsorted(values, key_column)
-        row_codes = row_codes * len(values) + np.searchsorted(values, row_column)
+    for key_column, row_column, low, span in zip(keys, rows, lows, spans, strict=True):
+        key_codes = key_codes * span + (key_column - low)
+        row_codes = row_codes * span + (row_column - low)
     return np.searchsorted(key_codes, row_codes)
+
+
+def sum_by_number(number: I64, values: I64, count: int) -> I64:
+    """Return for each number below `count` the exact sum of the `values` of its rows, 0 where it has none.
+
+    >>> sum_by_number(np.array([2, 0, 2]), np.array([1, 5, 3]), 3).tolist()
+    [5, 0, 4]
+    """
+    sums = np.zeros(count, dtype=np.int64)
+    np.add.at(sums, number, values)
+    return sums
 
 
 def split_rows_by_value(values: I64) -> dict[int, I64]:
