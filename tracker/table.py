@@ -111,8 +111,8 @@ class Groups:
         if is_known.all():
             missing = np.zeros(len(self), dtype=bool)
         else:
-            required = self.counts if how == "sum" else 1
-            missing = self._reduce(np.add, is_known.astype(np.int64)) < required
+            unknown = np.bincount(self.number[~is_known], minlength=len(self))
+            missing = unknown > 0 if how == "sum" else unknown == self.counts
             values = np.where(is_known, values, _neutral_value(how, values.dtype))
         numbers = self._reduce(_FUNCTIONS[how], values)
         if how in ("sum", "known"):
