@@ -28,12 +28,14 @@ _FUNCTIONS: Final = {"sum": np.add, "known": np.add, "min": np.minimum, "max": n
 _BITS: Final = 63
 """Bits of a whole number beside its sign."""
 _SURE_TO_FIT: Final = 1 << 62
+"""So many rows times the largest of their numbers, and no sum of them leaves 64 bits."""
 
 
 class Groups:
     """Rows that agree in every key column.
 
-    `number`: for each row the number of its group. `first`: for each group the index of its first row.
+    `number`: for each row the number of its group. `first`: for each group the index of its first row. `order`: the
+    rows, group by group, where whoever made the groups has sorted them already.
     """
 
     def __init__(self, number: I64, first: I64, order: I64 | None = None) -> None:
@@ -46,7 +48,7 @@ class Groups:
 
     @cached_property
     def order(self) -> I64:
-        """The rows, group by group."""
+        """The rows, group by group; within a group in their order, unless `group_rows` was told another one."""
         if self._order is None:
             return np.argsort(self.number, kind="stable")
         return self._order
@@ -150,7 +152,7 @@ class Groups:
 
 
 def _neutral_value(how: AddUp, dtype: np.dtype[Any]) -> float:
-    """The value that changes no sum, no smallest or no largest value: it stands where a number is missing."""
+    """Return what stands for a missing number, so that a sum, the smallest or the largest is that of the others."""
     if how in ("sum", "known"):
         return 0
     if dtype.kind == "i":
@@ -228,18 +230,21 @@ def number_distinct_rows(columns: Sequence[Any]) -> tuple[I64, I64]:
     >>> number.tolist(), first.tolist()
     ([0, 1, 0], [0, 1])
     """
-    number, keys = np.zeros(len(columns[0]), dtype=np.int64), 1
+    rows = len(columns[0])
+    number = np.zeros(rows, dtype=np.int64)
+    keys = 1
     for column in columns:
         codes, distinct = _number_values(column)
         number = codes if keys == 1 else _number_by_appearance(number * distinct + codes)
         keys = int(number.max(initial=0)) + 1
-    first = np.zeros(keys if len(number) else 0, dtype=np.int64)
-    first[number[::-1]] = np.arange(len(number) - 1, -1, -1)
+    first = np.zeros(keys if rows else 0, dtype=np.int64)
+    # from the last row to the first one, which stays
+    first[number[::-1]] = np.arange(rows - 1, -1, -1)
     return number, first
 
 
 def _number_values(column: Any) -> tuple[I64, int]:
-    """Number the distinct values of a column in the order in which they first come; and how many these are."""
+    """Number the distinct values of a column in the order in which they first come, and count them."""
     if not isinstance(column, Column) and column.dtype != object:
         codes = _number_by_appearance(column)
         return codes, int(codes.max(initial=-1)) + 1
@@ -251,6 +256,7 @@ def _number_values(column: Any) -> tuple[I64, int]:
 
 
 def _number_by_appearance(numbers: I64 | F64) -> I64:
+    # NumPy numbers them in the order of their values
     _, first, which = np.unique(numbers, return_index=True, return_inverse=True)
     place = np.empty(len(first), dtype=np.int64)
     place[np.argsort(first)] = np.arange(len(first))

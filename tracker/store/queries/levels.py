@@ -165,52 +165,54 @@ _BY_NUMBER: Final = frozenset({"op", "kernel"})
 
 def make_level(declared: Declared) -> Level:
     """Return what a database is asked of a level."""
-    keys: dict[str, str] = {}
-    numbers: dict[str, str] = {}
+    columns = declared.answer_columns
+    # (column that may tell rows apart, the table that has it)
+    candidates = [(column, "d") for column in columns]
     joins = ""
-    row = "d"
-    own = declared.answer_columns
+    step = "d.step" if any(column.name == "step" for column in columns) else ""
     if declared.inside:
-        # a part has the keys and the step of the row around it, m
-        row = "m"
+        # the rows of a part have the keys and the step of the row around them, m
         around = LEVEL[declared.inside]
-        joins += (
-            f"\nINNER JOIN {around.name} AS m"
-            f" ON d.run_id = m.run_id AND d.rank = m.rank AND d.{around.name} = m.ordinal"
-        )
-        for column in around.columns:
-            if not column.adds:
-                joins += _add_key(keys, column, "m", declared.name)
-        own = [column for column in own if column.kind != around.name]
-    for column in own:
-        if column.made_by_store:
+        same_rank = "d.run_id = m.run_id AND d.rank = m.rank"
+        joins = f"\nINNER JOIN {around.name} AS m ON {same_rank} AND d.{around.name} = m.ordinal"
+        step = "m.step"
+        candidates = [(column, "m") for column in around.columns]
+        candidates += [(column, "d") for column in columns if column.kind != around.name]
+    keys: dict[str, str] = {}
+    for column, row in candidates:
+        if column.adds or column.name == "step":
             continue
-        if column.adds:
+        keys |= _keys_of(column, row, declared.name)
+        joins += _join_of(column, row, declared.name)
+    numbers = {}
+    for column in columns:
+        if column.adds and not column.made_by_store:
             numbers[column.name] = _ADD_UP[column.adds]
-        else:
-            joins += _add_key(keys, column, "d", declared.name)
     if declared.name == "communication":
+        # no answer has the spread of collectives
         del numbers["sum_squares_ns2"]
         numbers |= _SPLIT
         numbers["split_by"] = _SPLIT_BY
-    has_step = bool(declared.inside) or any(column.name == "step" for column in own)
-    return Level(declared.name, keys, numbers, joins, declared.largest, f"{row}.step" if has_step else "")
+    return Level(declared.name, keys, numbers, joins, declared.largest, step)
 
 
-def _add_key(keys: dict[str, str], column: Column, row: str, level: str) -> str:
-    """Add to `keys` what a column of the table called `row` tells rows apart by, and return the join that it needs."""
-    if column.name == "step":
-        return ""
+def _keys_of(column: Column, row: str, level: str) -> dict[str, str]:
+    """Return what a column of the table called `row` tells rows apart by: name in the answer -> SQL."""
     if column.kind == "group":
-        keys |= {"group_role": "g.role", "group_size": "g.size"}
-        return f"\nINNER JOIN process_group AS g ON {row}.process_group_id = g.id"
+        return {"group_role": "g.role", "group_size": "g.size"}
     if level in _BY_NUMBER:
-        keys[column.stored_name] = f"{row}.{column.stored_name}"
-        return ""
+        return {column.stored_name: f"{row}.{column.stored_name}"}
     if column.kind in ("op_key", "kernel_key"):
-        keys |= _TEXTS_OF[column.kind]
+        return _TEXTS_OF[column.kind]
+    return {column.answer or column.name: f"{row}.{column.stored_name}"}
+
+
+def _join_of(column: Column, row: str, level: str) -> str:
+    """Return the join that the keys of a column need."""
+    if column.kind == "group":
+        return f"\nINNER JOIN process_group AS g ON {row}.process_group_id = g.id"
+    if column.kind in ("op_key", "kernel_key") and level not in _BY_NUMBER:
         return f"\nINNER JOIN {column.kind} AS k ON {row}.{column.stored_name} = k.id"
-    keys[column.answer or column.name] = f"{row}.{column.stored_name}"
     return ""
 
 
