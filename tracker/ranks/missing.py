@@ -118,8 +118,9 @@ def _groups(calls: RunCalls, *, is_waiting_known: bool) -> Iterator[str]:
     if nameless and sum(len(group.ranks) != 1 for group in calls.groups.values()) > 1:
         yield "Waiting in calls that name no process group, where the run has several."
         return
-    if not partly and not calls.matched and not is_waiting_known and any(len(own) for own in calls.calls.values()):
-        yield "Who waits for whom: the captures do not say which ranks a collective runs on."
+    if not partly and not calls.matched and any(len(own) for own in calls.calls.values()):
+        what = "Transit in collectives" if is_waiting_known else "Who waits for whom"
+        yield f"{what}: the captures do not say which ranks a collective runs on."
     for matched in calls.matched:
         counts = {rank: int((calls.calls[rank].peer < 0).sum()) for rank in matched.ranks}
         of = f"the group of ranks {format_numbers(matched.ranks)}"
