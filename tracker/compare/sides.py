@@ -273,6 +273,8 @@ def _ingest_options(options: Selection) -> IngestOptions:
         allow_partial=options.allow_partial,
         skip_bad_rows=options.skip_bad_rows,
         on_progress=options.on_progress,
+        # the database of a path is gone after the command: nobody reads verdicts of it
+        judge=False,
     )
     if options.max_bytes is None:
         return chosen
