@@ -126,6 +126,8 @@ _NOW_AND_THEN: Final = frozenset(
     cause.word for cause in (IdleCause.GARBAGE_COLLECTION, IdleCause.COMPILE, IdleCause.ALLOCATION, IdleCause.PROFILER)
 )
 """Causes of idle time that a usual step may not have at all."""
+_WITH_WARM_UP: Final = 3
+"""So many steps show which of them is the first alone."""
 
 
 class Evidence:
@@ -437,27 +439,33 @@ class Evidence:
         """Why the devices of the studied ranks do nothing in the steps: of rank and cause the ns per step by place.
 
         Of a cause that any step has they add up to its median, as `show` prints it, so that one step that is slow for
-        itself makes no advice. Of one that comes now and then, as garbage collection does, they add up to its mean.
+        itself makes no advice. Of one that comes now and then, as garbage collection does, they add up to its mean, of
+        three steps or more without the first: there code is loaded and memory is allocated in any program.
         """
         if not self.is_device or not self.studied:
             return {}
-        of_steps: dict[tuple[int, str], dict[int, int]] = {}
-        of_places: dict[tuple[int, str], dict[str, int]] = {}
+        rows: dict[tuple[int, str], list[Row]] = {}
         for row in self._answer(queries.idle, by=("rank", "step"), in_steps=True, ranks=self.studied):
-            key = (row["rank"], row["cause"])
-            own, places = of_steps.setdefault(key, {}), of_places.setdefault(key, {})
-            own[row["step"]] = own.get(row["step"], 0) + row["ns"]
+            rows.setdefault((row["rank"], row["cause"]), []).append(row)
+        return {(rank, cause): self._usual_idle(rank, cause, own) for (rank, cause), own in rows.items()}
+
+    def _usual_idle(self, rank: int, cause: str, rows: Sequence[Row]) -> dict[str, float]:
+        """Return the ns per step by place of a cause on a rank, of its rows in all steps."""
+        steps = [row["step"] for row in self.steps[rank]]
+        count = float(self.step_count(rank))
+        if cause in _NOW_AND_THEN and len(steps) == count >= _WITH_WARM_UP:
+            rows, count = [row for row in rows if row["step"] != min(steps)], count - 1
+        of_steps, places = dict.fromkeys(steps, 0), dict[str, int]()
+        for row in rows:
+            of_steps[row["step"]] += row["ns"]
             places[row["place"]] = places.get(row["place"], 0) + row["ns"]
-        found = {}
-        for (rank, cause), places in of_places.items():
-            steps = {row["step"]: 0 for row in self.steps[rank]} | of_steps[rank, cause]
-            mean_ns = sum(steps.values()) / self.step_count(rank)
-            usual_ns = (
-                mean_ns if cause in _NOW_AND_THEN or len(steps) < self.step_count(rank) else median(steps.values())
-            )
-            part = usual_ns / mean_ns / self.step_count(rank) if mean_ns else 0.0
-            found[rank, cause] = {place: ns * part for place, ns in places.items()}
-        return found
+        whole_ns = sum(of_steps.values())
+        if not whole_ns:
+            return {}
+        usual_ns = whole_ns / count
+        if cause not in _NOW_AND_THEN and len(steps) == count:
+            usual_ns = median(of_steps.values())
+        return {place: ns * usual_ns / whole_ns for place, ns in places.items()}
 
     @cached_property
     def says_why_idle(self) -> bool:

@@ -26,6 +26,7 @@ from tracker.compare.operators import own_time, with_host_spread
 from tracker.compare.outside import note_on_outside_work, note_on_steps_without_time
 from tracker.compare.overall import step_numbers, throughput_units
 from tracker.compare.per_step import of_rows, with_number
+from tracker.compare.reduction import GRAIN
 from tracker.compare.references import named, needs_store
 from tracker.compare.sides import load_all
 from tracker.compare.slow_steps import note_on_slow_steps
@@ -157,9 +158,13 @@ def _summaries(tables: Tables, side: Loaded) -> Tables:
 
 
 def _idle_causes(side: Loaded) -> Columns:
-    """Return the idle time by cause, all places together, the largest first."""
+    """Return the idle time by cause, all places together, the largest first; `steps`: in how many steps it is."""
     fine = side.ask(queries.idle)
+    seen: dict[str, set[tuple[int, int, int]]] = {}
+    for run, rank, step, cause in fine.rows("run_id", *GRAIN, "cause"):
+        seen.setdefault(cause, set()).add((run, rank, step))
     sums = sort_largest_first(add_up_rows(fine, ["cause"], {"ns": "known", "gaps": "known"}), ["ns"], ["cause"])
+    sums = sums.having(steps=np.array([len(seen[cause]) for cause in sums.listed("cause")], dtype=np.int64))
     return with_share(of_rows(side, sums, fine, ("cause",), "ns"), "ns")
 
 

@@ -149,7 +149,7 @@ SHOWN_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
         "bytes", "transit_ns", "large_packet_ratio", "bandwidth_gb_per_s",
     ),
     "memory_peak_totals": ("rank", "component", "bytes", "peak_ns", "peak_step"),
-    "idle_causes": ("cause", "ns", "gaps", "per_step_ns", "share"),
+    "idle_causes": ("cause", "ns", "gaps", "steps", "per_step_ns", "share"),
     "counter_summary": ("source", "attribute", "names", "mean", "min", "max", "max_name"),
 }  # fmt: skip
 """The columns of the summaries in `Shown`, behind those of the grain; `Shown` says what they mean."""

@@ -165,8 +165,9 @@ def shown(**changes):
             {"cause": "between kernels", "place": "", "ns": 12 * MS, "gaps": 200, "share": 0.1667},
         ],
         "idle_causes": [
-            {"cause": "data loading", "ns": 60 * MS, "gaps": 4, "per_step_ns": 15.0 * MS, "share": 0.8333},
-            {"cause": "between kernels", "ns": 12 * MS, "gaps": 200, "per_step_ns": 3.0 * MS, "share": 0.1667},
+            {"cause": "data loading", "ns": 60 * MS, "gaps": 4, "steps": 4, "per_step_ns": 15.0 * MS, "share": 0.8333},
+            {"cause": "between kernels", "ns": 12 * MS, "gaps": 200, "steps": 4, "per_step_ns": 3.0 * MS,
+             "share": 0.1667},
         ],
         "queues": [
             {"stream": 7, "kernels": 240, "max_lead_ns": 90_000, "mean_lead_ns": 12_000.0, "queued_share": 0.75},

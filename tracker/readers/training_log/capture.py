@@ -56,7 +56,11 @@ def capture_of(reading: LogReading) -> tuple[Capture, tuple[str, ...]]:
     batch = scan.column("batch")
     known = batch[~np.isnan(batch)]
     if len(known) and "global_batch_size" not in configuration:
-        configuration["global_batch_size"] = str(int(np.median(known)))
+        # of appended trainings the last one counts, and a batch that is ramped up ends at its size
+        configuration["global_batch_size"] = str(int(known[-1]))
+        sizes = list(dict.fromkeys(int(size) for size in known))
+        if len(sizes) > 1:
+            contradictions += (f"the global batch size changes from {sizes[0]} to {sizes[-1]}: the last one counts",)
     started, ended = _times_of_day(scan, found)
     settings = {
         "profiler": "off",

@@ -103,7 +103,11 @@ _MLLOG_KEYS: Final = {
 _PROSE: Final[Mapping[str, re.Pattern[str]]] = {
     # Hugging Face Trainer
     "batch_size": re.compile(r"Instantaneous batch size per device = (\d{1,9})|\bsamples_per_gpu ?= ?(\d{1,9})"),
-    "global_batch_size": re.compile(r"Total train batch size [^=\r\n]{0,80}= (\d{1,9})|\bIMS_PER_BATCH: (\d{1,9})"),
+    # of DeepSpeed that of the job: batch of a card x accumulation x cards
+    "global_batch_size": re.compile(
+        r"Total train batch size [^=\r\n]{0,80}= (\d{1,9})|\bIMS_PER_BATCH: (\d{1,9})"
+        r"|\btrain_batch_size \.{3,} (\d{1,9})"
+    ),
     # fairseq
     "devices": re.compile(r"\btraining on (\d{1,6}) devices"),
     # nanoGPT

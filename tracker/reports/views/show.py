@@ -210,10 +210,19 @@ def _step(shown: Shown) -> Table:
     return table_of("", columns, rows, is_first=True, bars=bar, chart=chart)
 
 
+def _usual_causes(shown: Shown) -> list[Row]:
+    """Return the causes of idle time that half of the steps have, the largest first: what the first one loads or
+    allocates is no part of a usual one.
+    """
+    steps = len(shown.tables["steps"])
+    causes = [row for row in records(shown.tables["idle_causes"]) if row["per_step_ns"] and 2 * row["steps"] >= steps]
+    return sorted(causes, key=lambda row: -row["per_step_ns"])
+
+
 def _why_idle(shown: Shown, whole_ns: float) -> list[Row]:
     """Return the largest causes of the idle time, where they are a part of the step worth a line."""
-    causes = [row for row in records(shown.tables["idle_causes"]) if row["cause"] != IdleCause.UNKNOWN.word]
-    worth = [row for row in causes if (row["per_step_ns"] or 0) >= _WORTH_A_LINE * whole_ns > 0][:_CAUSES]
+    causes = [row for row in _usual_causes(shown) if row["cause"] != IdleCause.UNKNOWN.word]
+    worth = [row for row in causes if row["per_step_ns"] >= _WORTH_A_LINE * whole_ns > 0][:_CAUSES]
     unit = time_unit(*(row["per_step_ns"] for row in worth))
     return [
         {
@@ -228,7 +237,7 @@ def _why_idle(shown: Shown, whole_ns: float) -> list[Row]:
 
 def _idle_sentence(shown: Shown) -> Iterator[str]:
     """Say why the device idles most, and where, of a step that idles for a part worth saying."""
-    causes = records(shown.tables["idle_causes"])
+    causes = _usual_causes(shown)
     numbers = shown.run.get("per_step") or {}
     whole_ns, idle_ns = numbers.get("whole_ns") or 0, numbers.get("idle_ns") or 0
     if not causes or not whole_ns or idle_ns < _WORTH_A_SENTENCE * whole_ns:
@@ -238,7 +247,8 @@ def _idle_sentence(shown: Shown) -> Iterator[str]:
     for row in records(shown.tables["idle"]):
         if row["cause"] == cause.word and row["place"]:
             by_place[row["place"]] += row["ns"]
-    text = f"Idle: {share(causes[0]['share'])} of the idle time is {cause.word}: {IDLE_REASONS[cause]}"
+    part_of_idle = causes[0]["per_step_ns"] / idle_ns
+    text = f"Idle: {share(part_of_idle)} of the idle time is {cause.word}: {IDLE_REASONS[cause]}"
     if by_place:
         place, ns = by_place.most_common(1)[0]
         before = "before" if cause is IdleCause.DEPENDENCY else "in"
