@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import struct
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -215,6 +216,46 @@ def test_what_holds_no_speed_is_one_clear_error(tmp_path: Path, content: bytes, 
     path.write_bytes(content)
     with pytest.raises(SourceError, match=problem):
         training_log.read(path)
+
+
+@pytest.mark.parametrize("text", ['{"a":1},' * 30_000, '{"eta_seconds": 1},' * 12_000], ids=["objects", "with a key"])
+def test_json_in_one_line_is_passed_over_at_once(tmp_path: Path, text: str):
+    """A head that looks ahead to the end of the line from each brace took minutes for a mebibyte."""
+    path = tmp_path / "annotations.json"
+    path.write_text(f"[{text[:-1]}]")
+    began = time.process_time()
+    with pytest.raises(SourceError, match="no reader knows this file"):
+        readers.find(path)
+    assert time.process_time() - began < 5
+
+
+def test_number_that_is_none_is_left_out(tmp_path: Path):
+    lines = [nano(step, 435.0) for step in range(1, 9)]
+    lines[5] = lines[5].replace("435.00", "435.00.1")
+    assert set(times_ms(read(log(tmp_path, lines)).captures[0]).values()) == {435.0}
+
+
+def test_step_number_that_no_computer_can_hold_is_one_clear_error(tmp_path: Path):
+    lines = [megatron(step, 500.0) for step in (1, 2, 3, 10**12, 10**12 + 1)]
+    with pytest.raises(SourceError, match="step 1000000000001 begins"):
+        training_log.read(log(tmp_path, lines))
+
+
+def test_of_appended_trainings_the_last_batch_counts_and_the_change_is_said(tmp_path: Path):
+    lines = [
+        megatron(step, 500.0).replace("size:    64", f"size:    {size}") for size in (64, 128) for step in range(1, 9)
+    ]
+    profile = read(log(tmp_path, lines))
+    assert profile.captures[0].configuration["global_batch_size"] == "128"
+    assert any("changes from 64 to 128" in text for text in profile.warnings)
+
+
+@pytest.mark.parametrize(
+    ("name", "rank"), [("workerlog.3", 3), ("rank_2.log", 2), ("qwen_lora_rank64.log", None), ("rerank_8b.log", None)]
+)
+def test_rank_in_the_name_is_a_word_of_its_own(tmp_path: Path, name: str, rank: int | None):
+    lines = [nano(step, 435.0) for step in range(1, 9)]
+    assert read(log(tmp_path, lines, name)).captures[0].rank == rank
 
 
 def test_compressed_log_is_read_like_the_plain_one(tmp_path: Path):

@@ -184,6 +184,9 @@ def _cut_whole(names: Any) -> I64:
             continue
         length = count // repeats
         if np.array_equal(names[length:], names[:-length]):
+            shorter = (part for part in range(1, length) if length % part == 0)
+            if any(np.array_equal(names[part:], names[:-part]) for part in shorter):
+                break  # of more than _MOST repetitions
             return np.arange(0, count + 1, length, dtype=np.int64)
     return np.zeros(0, dtype=np.int64)
 

@@ -70,9 +70,14 @@ def instead(path: Path) -> Path | None:
 
 def read(path: Path, options: ReadOptions | None = None) -> Profile:
     """The log at `path`; a SourceError says what was looked for where it holds no speed."""
+    from tracker.errors import SourceError
     from tracker.profile import Profile
     from tracker.readers.training_log.capture import capture_of
     from tracker.readers.training_log.reading import read_log
 
-    capture, warnings = capture_of(read_log(path, options or ReadOptions()))
+    try:
+        capture, warnings = capture_of(read_log(path, options or ReadOptions()))
+    except (OverflowError, ValueError) as error:
+        problem = f"a number of it is none that a time, step or batch can have: {error}"
+        raise SourceError(path, "", problem, remedy="leave out the part of the log that holds it") from error
     return Profile(NAME, str(path), (capture,), warnings)

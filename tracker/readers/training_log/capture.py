@@ -46,6 +46,10 @@ class LogReading(Struct, frozen=True):
     counters: tuple[_rows.Row, ...] = ()
 
 
+_LARGEST: Final = (1 << 63) - 1
+"""What a database holds."""
+
+
 def capture_of(reading: LogReading) -> tuple[Capture, tuple[str, ...]]:
     """Return the capture, and what the reader of its numbers should know."""
     found, scan = reading.intervals, reading.scan
@@ -55,7 +59,9 @@ def capture_of(reading: LogReading) -> tuple[Capture, tuple[str, ...]]:
     configuration, contradictions = configuration_of(reading.path, reading.said)
     batch = scan.column("batch")
     known = batch[~np.isnan(batch)]
-    if len(known) and "global_batch_size" not in configuration:
+    # a mean of batches of tokens, as fairseq prints it, is no configuration
+    is_whole = bool(len(known)) and bool((known == np.floor(known)).all())
+    if is_whole and "global_batch_size" not in configuration:
         # of appended trainings the last one counts, and a batch that is ramped up ends at its size
         configuration["global_batch_size"] = str(int(known[-1]))
         sizes = list(dict.fromkeys(int(size) for size in known))
@@ -144,9 +150,10 @@ def _step_rows(found: Intervals, unit: str) -> list[StepRow]:
             peak_allocated_bytes=_to_whole(allocated),
             peak_reserved_bytes=_to_whole(reserved),
         )
-        rows.append(
-            StepRow(number, round(float(spent[first - 1] if first else 0.0) * NS_PER_S), breakdown, steps=count)
-        )
+        start_ns = round(float(spent[first - 1] if first else 0.0) * NS_PER_S)
+        if max(number, start_ns) > _LARGEST:
+            raise ValueError(f"step {number} begins {start_ns} ns after the first one")
+        rows.append(StepRow(number, start_ns, breakdown, steps=count))
     return rows
 
 

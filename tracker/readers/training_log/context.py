@@ -22,11 +22,15 @@ from tracker.readers.training_log.grammar import VERSION, Grammar, StepLine
 _VERSION: Final = re.compile(
     r"(?P<date>(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01]))_(?P<commit>[0-9a-f]{7,40})"
 )
-_RANK: Final = re.compile(r"(?:workerlog|rank|trainer)[._-]?(\d{1,9})(?!\d)", re.IGNORECASE)
+# no rank of an adapter (lora_rank64), no day (trainer_2024-01-01), no model (rerank_8b)
+_RANK: Final = re.compile(
+    r"(?<![A-Za-z0-9])(?<!lora[_-])(?:workerlog|rank|trainer)[._-]?(\d{1,9})(?![\dA-Za-z])(?!-\d)", re.IGNORECASE
+)
 _WORD: Final = r"(?<![A-Za-z0-9])"
 _GPU_IN_PATH: Final = re.compile(
     _WORD
-    + r"((?:NVIDIA[ _-])?(?:[VAHBPT]\d{1,4}[A-Z]?|L\d{1,2}S?|GH?B?200)(?:-(?:SXM\d?|PCIE|\d{1,3}GB?))*)(?![A-Za-z0-9])"
+    + r"((?:NVIDIA[ _-])?(?:A(?:10G?|30|40|100|800|6000)|H(?:20|100|200|800)|B(?:100|200|300)|V100S?|T4|P(?:4|40|100)"
+    r"|L(?:4|20|40)S?|GH?B?200)(?:-(?:SXM\d?|PCIE|\d{1,3}GB?))*)(?![A-Za-z0-9])"
 )
 _AMD_IN_PATH: Final = re.compile(_WORD + r"(mi\d{3}[ax]?)(?![A-Za-z0-9])", re.IGNORECASE)
 _DEVICES: Final = (

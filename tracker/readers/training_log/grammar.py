@@ -85,11 +85,15 @@ class StepLine(Struct, frozen=True):
         """Whether a step line stands in a text whose lines end with line feeds."""
         if self.literal not in text:
             return False
+        end = 0
         for match in self.head.finditer(text):
             if not self.needs:
                 return True
+            if match.start() < end:
+                continue  # the same line
             end = text.find(b"\n", match.start())
-            line_text = text[text.rfind(b"\n", 0, match.start()) + 1 : end if end >= 0 else len(text)]
+            end = end if end >= 0 else len(text)
+            line_text = text[text.rfind(b"\n", 0, match.start()) + 1 : end]
             if all(one.pattern.search(line_text) for one in self.fields if one.name in self.needs):
                 return True
         return False

@@ -43,7 +43,7 @@ GRAMMARS: Final = (
         title="MMEngine (vis_data/*.json)",
         lines=(
             step_line(
-                r'\{(?=[^\r\n]*?"(?:base_)?lr": )',
+                r'\{(?=[^{}\r\n]{0,20000}?"(?:base_)?lr": )',
                 fields=(*_JSON, json_field("step", "step", is_needed=True), json_field("epoch", "epoch")),
             ),
         ),
@@ -95,7 +95,7 @@ GRAMMARS: Final = (
         title="Detectron2 (metrics.json)",
         lines=(
             step_line(
-                r'\{(?=[^\r\n]*?"eta_seconds": )',
+                r'\{(?=[^{}\r\n]{0,20000}?"eta_seconds": )',
                 fields=(
                     json_field("iteration", "step", is_needed=True),
                     json_field("time", "step_s", is_needed=True),

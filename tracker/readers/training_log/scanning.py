@@ -6,6 +6,7 @@ match are looked at.
 
 from __future__ import annotations
 
+import math
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
@@ -27,6 +28,9 @@ MAX_LINE_BYTES: Final = 1 << 20
 HEAD_BYTES: Final = 4 << 20
 """How much of a log is read for what its run was configured with, from its start and in front of each new start."""
 _CONTEXT_BYTES: Final = 1 << 20
+_RESTARTS: Final = 64
+"""Texts before a step that goes back are kept, of the last ones."""
+_NO_NUMBER: Final = bytes({*range(256)} - {*b"0123456789."})
 _LINE_ENDS: Final = (b"\n", b"\r")
 _PREFIX_BYTES: Final = 120
 _TEXTS: Final = ("mark", "unit", "scope")
@@ -312,11 +316,13 @@ class _Collector(LineCounts):
                 self.words.setdefault(name, []).extend((text or b"").decode() for text in column)
             return np.array([1.0 if text else np.nan for text in column])
         if column[0] is not None and column.count(column[0]) == len(column):
-            return np.full(len(column), float(column[0].replace(b",", b"")))
+            return np.full(len(column), _number_in(column[0]))
         try:
-            return np.array([*map(float, column)])  # type: ignore[arg-type]
+            found = np.array([*map(float, column)])  # type: ignore[arg-type]
         except (TypeError, ValueError):
-            return np.array([np.nan if text is None else float(text.replace(b",", b"")) for text in column])
+            found = np.array([_number_in(text) for text in column])
+        found[~np.isfinite(found)] = np.nan
+        return found
 
     def _parsed(self, content: bytes) -> tuple[list[int], dict[str, F64]]:
         """Return what the grammar's own function says of the lines that the pattern finds."""
@@ -370,8 +376,8 @@ class _Collector(LineCounts):
             end = starts[at]
             begin = starts[at - 1] if at else 0
             before = b"" if at else self.before
-            if len(self.restarts) < 64:
-                self.restarts.append((before + content[begin:end])[-_CONTEXT_BYTES:])
+            self.restarts.append((before + content[begin:end])[-_CONTEXT_BYTES:])
+            del self.restarts[:-_RESTARTS]  # the last start counts
         known = numbers[~np.isnan(numbers)]
         self.last_step = float(known[-1])
 
@@ -464,10 +470,23 @@ class _Places(Struct):
         return self.raw[bisect_right(self.plain, place) - 1]
 
 
+def _number_in(text: bytes | None) -> float:
+    """Return the number that a text is, nan where it is none, or none that is finite.
+
+    >>> _number_in(b"1,024.5"), _number_in(b"100.5.3"), _number_in(b"inf"), _number_in(None)
+    (1024.5, nan, nan, nan)
+    """
+    try:
+        number = float((text or b"").replace(b",", b""))
+    except ValueError:
+        return math.nan
+    return number if math.isfinite(number) else math.nan
+
+
 def _ends_alike(line: bytes, before: bytes) -> bool:
-    ends = [re.search(rb"[^\d.]*$", text.rstrip()) for text in (line, before)]
-    texts = [end.group() if end else b"" for end in ends]
-    return bool(texts[0]) and texts[0] == texts[1]
+    texts = [text.rstrip() for text in (line, before)]
+    ends = [text[len(text.rstrip(_NO_NUMBER)) :] for text in texts]
+    return bool(ends[0]) and ends[0] == ends[1]
 
 
 def _prefix_of(content: bytes, at: int) -> bytes:
