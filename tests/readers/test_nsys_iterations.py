@@ -8,6 +8,7 @@ import pytest
 from tests.readers.helpers import only
 from tests.readers.nsys_captures import read
 from tests.readers.nsys_databases import call, kernel, one_step, span
+from tracker.results.recording import recording_of
 from tracker.timeline import rows_of
 
 ADAM = "void at::native::multi_tensor_apply_kernel<FusedAdamMathFunctor<float>>"
@@ -121,3 +122,17 @@ def test_kernels_without_launches_are_cut_where_they_run(tmp_path):
     profile = read(tmp_path, export(([call("cudaDeviceSynchronize_v3020", 1000, 2000)], kernels)))
     (capture,) = profile.captures
     assert np.diff(capture.events.markers.start_ns).tolist() == [200_000, 200_000]
+
+
+def test_how_steps_were_found_is_a_setting_that_must_be_equal(tmp_path):
+    profile = read(tmp_path, export(work(*["embed", "layer", "loss"] * 3)))
+    assert only(profile).settings["steps_found_by"] == "repeated kernels"
+    ranges = [span("warmup", 50_000, 150_000), span("benchmark", 190_000, 880_000)]
+    profile = read(tmp_path, export(work("a", *["b", "c"] * 3), ranges=ranges), name="b.sqlite")
+    assert only(profile).settings["steps_found_by"] == "range benchmark"
+    assert steps_of(profile)[1][0].endswith("is the step; in it the same kernels run 3 times")
+    by_kernels, by_range = (
+        recording_of({"steps": ["marked"]}, [{"steps_found_by": how}])
+        for how in ("repeated kernels", "range benchmark")
+    )
+    assert by_kernels.steps != by_range.steps

@@ -100,8 +100,8 @@ ASPECTS: Final = (
     ),
     Aspect(
         "steps", "step markers", _EVERYTHING,
-        "without step markers a number is per capture instead of per step",
-        "call prof.step() after each step (schedule) in both",
+        "without step markers a number is per capture instead of per step, or per what was found to be one",
+        "call prof.step() after each step (schedule) in both, or mark steps by NVTX ranges",
     ),
     Aspect(
         "windows", "step definition", frozenset({STEP}),
@@ -204,6 +204,8 @@ def recording_of(
     }
     # without a profiler's trace each number is per step, whatever there was to mark
     steps = "" if any(one.get("profiler") in ("off", "summary") for one in chosen) else text("steps")
+    found_by = sorted({one["steps_found_by"] for one in chosen if one.get("steps_found_by")})
+    steps = f"found by {', '.join(found_by)}" if found_by else steps
     # a CUDA graph replaces operators: what is left of them may have no shapes although they were recorded
     shapes = _ON if has_shapes else switch("record_shapes")
     windows = DEVICE_WINDOWS if any(one.get(STEP_SETTING) == STEP_RULES for one in chosen) else HOST_MARKERS

@@ -54,28 +54,48 @@ class _Kernels(Struct, frozen=True):
         return float(self.length_ns[first:end].sum() / self.length_ns.sum())
 
 
-def find_steps(captures: Sequence[Events]) -> tuple[list[Markers], str]:
-    """Return the markers of each capture, and a sentence on what they stand for; ([], "") where nothing is sure.
+class FoundSteps(Struct, frozen=True):
+    """The steps of an export: the markers of each capture, none where nothing is sure; `sentence`: what they stand for;
+    `kind`: the same as a setting, which is equal in captures that can be compared.
+    """
+
+    markers: Sequence[Markers] = ()
+    sentence: str = ""
+    kind: str = ""
+
+
+def find_steps(captures: Sequence[Events]) -> FoundSteps:
+    """Return the steps of an export in which no range counts them.
 
     captures: all that one export has, none with markers. Where one of them has other steps than the rest, none has
     any: the steps of ranks are compared by their numbers.
     """
     kernels = [_kernels_of(events) for events in captures]
     if not captures or not all(one.length_ns.sum() for one in kernels):
-        return [], ""
+        return FoundSteps()
     ranges = [_step_ranges(events, own) for events, own in zip(captures, kernels, strict=True)]
     name, count = ranges[0].name, len(ranges[0].start_ns)
     if count and all((one.name, len(one.start_ns)) == (name, count) for one in ranges):
         said = f"each of the {count} ranges {name} is one"
         if count == 1:
-            said = f"the range {name}, which has most of the kernel time, is the step"
-        return [_markers(one.start_ns, one.end_ns) for one in ranges], said
+            said = (
+                f"the range {name}, which has most of the kernel time, is the step{_repeats_in(ranges[0], kernels[0])}"
+            )
+        return FoundSteps([_markers(one.start_ns, one.end_ns) for one in ranges], said, f"range {name}")
     cuts = [_cut_iterations(events, own) for events, own in zip(captures, kernels, strict=True)]
     count = len(cuts[0]) - 1
     if count < _FEWEST or any(len(cut) - 1 != count for cut in cuts):
-        return [], ""
+        return FoundSteps()
     markers = [_of_kernels(own, cut) for own, cut in zip(kernels, cuts, strict=True)]
-    return markers, f"{count} iterations were found, each with the same kernels in the same order"
+    said = f"{count} iterations were found, each with the same kernels in the same order"
+    return FoundSteps(markers, said, "repeated kernels")
+
+
+def _repeats_in(step: _Ranges, kernels: _Kernels) -> str:
+    """Return how often the same kernels run in the one range that is the step; "" where they do not repeat."""
+    first, last = np.searchsorted(kernels.launch_ns, (step.start_ns[0], step.end_ns[0]))
+    cut = _cut_whole(kernels.name[first:last])
+    return f"; in it the same kernels run {len(cut) - 1} times" if len(cut) else ""
 
 
 def _kernels_of(events: Events) -> _Kernels:

@@ -112,14 +112,19 @@ def captures_of(path: Path, options: ReadOptions) -> tuple[tuple[Capture, ...], 
 
 def _with_found_steps(captures: list[Capture]) -> tuple[list[Capture], str]:
     """The captures of an export without markers with those that its ranges and kernels give, and what was found."""
-    markers, said = find_steps([capture.events for capture in captures if capture.events])
-    if not said:
+    found = find_steps([capture.events for capture in captures if capture.events])
+    if not found.markers:
         return captures, ""
     with_markers = [
-        replace(capture, events=replace(capture.events, markers=own)) if capture.events else capture
-        for capture, own in zip(captures, markers, strict=True)
+        replace(
+            capture,
+            events=replace(capture.events, markers=own),
+            settings={**capture.settings, "steps_found_by": found.kind},
+        )
+        for capture, own in zip(captures, found.markers, strict=True)
+        if capture.events
     ]
-    return with_markers, said
+    return with_markers, found.sentence
 
 
 def _missing(export: _Export) -> Iterator[str]:
