@@ -15,6 +15,8 @@ from tracker.intake import sidecar
 from tracker.intake.devices import parse_device, spelled
 from tracker.intake.identity import Fingerprint, fingerprint_of
 from tracker.intake.sidecar import NOTHING, Sidecar
+from tracker.limits.rows import REMEDY as ROWS_REMEDY
+from tracker.limits.rows import TooManyRowsError
 from tracker.profile import PROCESS_SETTING, UNKNOWN_DEVICE, Capture
 from tracker.profile.same_job import Traits
 from tracker.timeline.windows import overlap_warning
@@ -156,6 +158,8 @@ def pieces_of(
     """The captures of a profile that lies at `place`, with rows; the first one bears the warnings of the profile."""
     try:
         captures = [timeline.build(capture) for capture in profile.captures]
+    except TooManyRowsError as error:
+        raise SourceError(place, "", str(error), remedy=ROWS_REMEDY) from error
     except OverflowError as error:
         raise SourceError(place, "", str(error), remedy="export the profile again") from error
     pieces = []

@@ -1,4 +1,4 @@
-from .arrays import each_once, known_medians, median, quantiles
+from .arrays import each_once, known_medians, median, quantiles, rows_by_value
 from .captures import CPU, UNKNOWN_DEVICE, Capture, Device, Digest, Incomplete, Packed, Profile, Source
 from .events import (
     F64,
@@ -172,4 +172,5 @@ __all__ = [
     "quantiles",
     "ranks_in",
     "ranks_text",
+    "rows_by_value",
 ]

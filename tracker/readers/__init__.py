@@ -25,6 +25,8 @@ from msgspec import Struct
 
 from tracker.errors import SourceError, UsageError
 from tracker.hooks.sidecar import SIDECAR
+from tracker.limits.rows import REMEDY as ROWS_REMEDY
+from tracker.limits.rows import TooManyRowsError
 from tracker.profile import NO_OP
 from tracker.readers._facts import short_word
 from tracker.readers._passed_over import NotRecognised, to_name, why
@@ -261,6 +263,8 @@ def read(found: Found, options: ReadOptions | None = None) -> Profile:
     """What `found` holds, by its reader."""
     try:
         profile = load(found.format).read(found.path, options or ReadOptions())
+    except TooManyRowsError as error:
+        raise SourceError(found.path, "", str(error), remedy=ROWS_REMEDY) from error
     except (OverflowError, RecursionError) as error:  # what no reader could tell the place of: sums, for example
         problem = "nested too deeply" if isinstance(error, RecursionError) else "a number is beyond 64 bits"
         raise SourceError(found.path, "", problem, remedy="export the profile again") from error

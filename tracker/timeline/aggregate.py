@@ -141,17 +141,6 @@ def _packed(columns: Sequence[NDArray[Any]]) -> I64 | None:
     return packed
 
 
-def rows_by_value(values: I64) -> dict[int, I64]:
-    """value -> the rows that have it, in order.
-
-    >>> {value: rows.tolist() for value, rows in rows_by_value(np.array([7, 3, 7])).items()}
-    {3: [1], 7: [0, 2]}
-    """
-    order = np.argsort(values, kind="stable")
-    distinct, bounds = np.unique(values[order], return_index=True)
-    return dict(zip(distinct.tolist(), np.split(order, bounds[1:]), strict=True)) if len(order) else {}
-
-
 def distinct(codes: NDArray[np.integer]) -> list[int]:
     """The codes that occur, in order; codes are small and not negative, so that counting is faster than sorting.
 

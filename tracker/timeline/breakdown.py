@@ -10,8 +10,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from tracker.profile import I64, MISSING, PHASES, Breakdown, StepRow, each_once
-from tracker.timeline.aggregate import distinct, rows_by_value
+from tracker.profile import I64, MISSING, PHASES, Breakdown, StepRow, each_once, rows_by_value
+from tracker.timeline.aggregate import distinct
 from tracker.timeline.idle_gaps import Gaps
 from tracker.timeline.intervals import Spans, intersect, join, subtract, union
 from tracker.timeline.joined import Joined, Work

@@ -6,8 +6,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tracker.profile import I64, MISSING
-from tracker.timeline.aggregate import rows_by_value
+from tracker.profile import I64, MISSING, rows_by_value
 from tracker.timeline.breakdown import device_unions, host_unions
 from tracker.timeline.intervals import Spans, intersect, outside_ns, union
 from tracker.timeline.joined import Joined

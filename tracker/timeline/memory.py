@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 from msgspec import Struct
 
-from tracker.profile import I64, MAX_BLOCKS, MISSING, Allocations, Table
-from tracker.timeline.aggregate import Groups, group_by, rank_of_texts, rows_by_value, texts_of
+from tracker.profile import I64, MAX_BLOCKS, MISSING, Allocations, Table, rows_by_value
+from tracker.timeline.aggregate import Groups, group_by, rank_of_texts, texts_of
 from tracker.timeline.joined import Joined
 from tracker.timeline.nesting import NONE
 from tracker.timeline.owners import Owners, owners_of

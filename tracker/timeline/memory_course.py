@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
-from tracker.profile import I32, I64, MISSING, Events, Table, each_once
-from tracker.timeline.aggregate import distinct, rows_by_value, texts_of
+from tracker.profile import I32, I64, MISSING, Events, Table, each_once, rows_by_value
+from tracker.timeline.aggregate import distinct, texts_of
 from tracker.timeline.joined import Joined
 from tracker.timeline.steps import steps_at
 

@@ -6,8 +6,8 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracker.profile import I64, MISSING, NO_STEP, Allocations, Column, Table
-from tracker.timeline.aggregate import group_by, rank_of_texts, rows_by_value
+from tracker.profile import I64, MISSING, NO_STEP, Allocations, Column, Table, rows_by_value
+from tracker.timeline.aggregate import group_by, rank_of_texts
 from tracker.timeline.joined import Joined
 from tracker.timeline.memory import Blocks
 from tracker.timeline.stacks import OpStacks, texts_of_stacks

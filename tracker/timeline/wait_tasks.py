@@ -6,8 +6,8 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracker.profile import I64, MISSING, CollectiveTasks, CollectiveTimes, Events, Strings, Table
-from tracker.timeline.aggregate import group_by, rows_by_value
+from tracker.profile import I64, MISSING, CollectiveTasks, CollectiveTimes, Events, Strings, Table, rows_by_value
+from tracker.timeline.aggregate import group_by
 from tracker.timeline.intervals import union
 
 _WAIT = "Notify_Wait"
