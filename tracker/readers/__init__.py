@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tracker.errors import SourceError, UsageError
 from tracker.hooks.sidecar import SIDECAR
@@ -29,6 +30,7 @@ from tracker.limits.rows import REMEDY as ROWS_REMEDY
 from tracker.limits.rows import TooManyRowsError
 from tracker.profile import NO_OP
 from tracker.readers._facts import short_word
+from tracker.readers._kept_texts import with_kept_texts
 from tracker.readers._passed_over import NotRecognised, to_name, why
 from tracker.readers._source import (
     GZIP_MAGIC,
@@ -43,7 +45,7 @@ from tracker.readers._source import (
 from tracker.units import counted, format_ns
 
 if TYPE_CHECKING:
-    from tracker.profile import Profile
+    from tracker.profile import Packed, Profile
 
 __all__ = [
     "NAMES", "PARTIAL", "Found", "NotRecognised", "ReadOptions", "Reader", "Search", "Seen", "Span", "ambiguous",
@@ -268,7 +270,13 @@ def read(found: Found, options: ReadOptions | None = None) -> Profile:
     except (OverflowError, RecursionError) as error:  # what no reader could tell the place of: sums, for example
         problem = "nested too deeply" if isinstance(error, RecursionError) else "a number is beyond 64 bits"
         raise SourceError(found.path, "", problem, remedy="export the profile again") from error
-    return profile if profile.packed else _with_names(profile, found.path)
+    if profile.packed:
+        return replace(profile, packed=tuple(map(_with_kept_texts_of_packed, profile.packed)))
+    return with_kept_texts(_with_names(profile, found.path))
+
+
+def _with_kept_texts_of_packed(packed: Packed) -> Packed:
+    return replace(packed, profile=with_kept_texts(packed.profile))
 
 
 def events_in(path: Path, span: Span, options: ReadOptions, digest: str) -> Iterator[bytes]:
@@ -301,8 +309,6 @@ def _with_names(profile: Profile, path: Path) -> Profile:
 
     One key alone may mean something else in a name; two of one name are a layout of benchmarks.
     """
-    from msgspec.structs import replace
-
     from tracker.readers._stated import configuration_in_names
 
     if not (named := configuration_in_names(path, at_least=2)):
