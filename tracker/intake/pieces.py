@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -36,7 +36,8 @@ class IngestOptions(Struct, frozen=True):
     (default: those that came). `as_run`: all files are one run, whatever they say. `otherwise`: what holds where
     neither these options nor the sidecar of a profile say something. `on_progress(label, done, total)`: bytes read of
     the file `label`. `one_process`: no other process is asked to read. `read_with`: reads the
-    profiles, somewhere else or at once, in their order; None: on this machine. `judge`: False where the caller judges
+    profiles, somewhere else or at once, in their order; None: on this machine. `read_all_with`: finds and
+    reads the profiles, as `at_once.read_all`, in another process. `judge`: False where the caller judges
     the runs of many ingests at once. `keep_going`: profiles that cannot be read are left out and named in the result.
     `branch`: that was trained, "" for the main line, None where nobody says; `main_branch`: what the main line is
     called, None for what the sidecars say, else main or master. `places`: what a layout of folders says of the profiles
@@ -63,6 +64,7 @@ class IngestOptions(Struct, frozen=True):
     one_process: bool = False
     on_progress: Callable[[str, int, int], None] | None = None
     read_with: ReadWith | None = None
+    read_all_with: Callable[[list[Path], IngestOptions], Any] | None = None
     judge: bool = True
     keep_going: bool = False
     places: Mapping[Path, Sidecar] = field(default_factory=dict)

@@ -165,7 +165,8 @@ class Store:
             except StoreError as error:
                 if not is_collision(error.__cause__):
                     raise
-        raise StoreError(f"{self.url}: other writers were faster {_ATTEMPTS} times", remedy="run the command again")
+        remedy = "run the command again; tracker db check tells whether the database is damaged"
+        raise StoreError(f"{self.url}: other writers were faster {_ATTEMPTS} times", remedy=remedy)
 
     def stop_after(self, seconds: float) -> None:
         """Break off what is read later than so many seconds from now, with a StoreError."""

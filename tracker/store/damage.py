@@ -17,7 +17,7 @@ from msgspec import MsgspecError
 from sqlalchemy import Boolean, Connection, Float, Integer, LargeBinary, Table, exists, func, or_, select
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from tracker.errors import StoreError
+from tracker.errors import StoreError, UsageError
 
 CHECK: Final = "tracker db check"
 REMEDY: Final = f"{CHECK} lists what is damaged; restore the database from a copy"
@@ -48,13 +48,15 @@ def explain_damage(
 
     connect: gives a connection to read with; name: the database, for the message.
     """
-    if not isinstance(error, _STUMBLES):
+    # a version without runs, say: a look at the few rows of runs tells whether they refer to what is gone
+    looks = (dangling_runs,) if isinstance(error, UsageError) else LOOKS
+    if not isinstance(error, (UsageError, *_STUMBLES)):
         return None
     problems: list[str] = []
     begun = time.monotonic()
     try:
         with connect() as connection:
-            for find in LOOKS:
+            for find in looks:
                 if time.monotonic() - begun < _LOOK_S:
                     problems += look(find, connection)
     except StoreError as refused:
@@ -75,6 +77,19 @@ def look(find: Callable[[Connection], Iterator[str]], connection: Connection) ->
         what = find.__name__.strip("_").replace("_", " ")
         found.append(f"{what} cannot be looked for ({type(cause).__name__}: {' '.join(str(cause).split())[:200]})")
     return found
+
+
+def dangling_runs(connection: Connection) -> Iterator[str]:
+    """Yield a sentence per label of runs that is gone: such runs are found by no question."""
+    from tracker.store.tables import metadata
+
+    run = metadata.tables["run"]
+    for column in run.c:
+        for key in column.foreign_keys:
+            gone = column.is_not(None) & ~exists().where(key.column == column)
+            count = connection.scalar(select(func.count()).select_from(run).where(gone)) or 0
+            if count:
+                yield f"{count} runs refer to a row of {key.column.table.name} that is gone"
 
 
 def wrong_cells(connection: Connection) -> Iterator[str]:
