@@ -25,13 +25,13 @@ REMEDY: Final = f"{CHECK} lists what is damaged; restore the database from a cop
 _LOOK_S: Final = 60.0
 """How long a command that stumbled looks for damage."""
 
-_JSON: Final = {
-    "advice": ("content",),
-    "capture": ("settings",),
-    "notification": ("incidents", "covers", "content"),
-    "recording": ("content",),
+_JSON: Final[dict[str, dict[str, type]]] = {
+    "advice": {"content": dict},
+    "capture": {"settings": dict},
+    "notification": {"incidents": list},
+    "recording": {"content": dict},
 }
-"""Table -> the columns that hold JSON."""
+"""Table -> the columns that hold JSON, and what it is."""
 
 _AT_ONCE: Final = 1000
 _STUMBLES: Final = (
@@ -155,20 +155,19 @@ def broken_json(connection: Connection) -> Iterator[str]:
 
     for name, columns in _JSON.items():
         table = metadata.tables[name]
-        for column in columns:
+        for column, kind in columns.items():
             question = select(table.c[column]).where(table.c[column].is_not(None))
             values = connection.execute(question, execution_options={"yield_per": _AT_ONCE}).scalars()
-            count = sum(not _is_json(value) for value in values)
+            count = sum(not _is_json(value, kind) for value in values)
             if count:
                 yield f"{count} rows of {name} are no JSON in {column}"
 
 
-def _is_json(text: Any) -> bool:
+def _is_json(text: Any, kind: type) -> bool:
     try:
-        json.loads(text or "{}")
+        return isinstance(json.loads(text), kind)
     except (ValueError, TypeError):
-        return False
-    return True
+        return bool(text == "")
 
 
 def file_problems(connection: Connection) -> Iterator[str]:

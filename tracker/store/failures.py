@@ -85,7 +85,7 @@ def explain(error: Exception, name: str, secrets: Collection[str] = ()) -> Store
     whatever the driver said.
     """
     if isinstance(error, Damaged):
-        return StoreError(f"{name}: {error.what} are damaged", remedy=error.remedy)
+        return explain_damaged(name, error)
     cause: Any = error.orig if isinstance(error, DBAPIError) else error
     text = str(cause).strip()
     if _OVERFLOW in text.lower() or getattr(cause, "sqlstate", None) == _OUT_OF_RANGE:
@@ -101,6 +101,12 @@ def explain(error: Exception, name: str, secrets: Collection[str] = ()) -> Store
         if part in lowered:
             return StoreError(f"{name}: {problem} ({text})", remedy=remedy)
     return None
+
+
+def explain_damaged(name: str, damaged: Damaged) -> StoreError:
+    """Return what to say of damaged bytes of the database `name`."""
+    more = "" if "db check" in damaged.remedy else "; tracker db check lists all that is damaged"
+    return StoreError(f"{name}: {damaged.what} are damaged", remedy=f"{damaged.remedy}{more}")
 
 
 def _explain_overflow(error: Exception, name: str) -> StoreError | None:
