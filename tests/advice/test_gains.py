@@ -116,6 +116,6 @@ def test_waiting_for_a_rank_is_claimed_once(memory_store):
         times_of={1: {"exposed_communication": 3, "data_loading": 30, "data_loading_idle": 30, "idle": 30}},
     )  # fmt: skip
     gains = {item.rule: item.gain_ns / MS for item in found.items}
-    assert found.items[0].title == "rank 1 comes late, and the others wait for it"
+    assert found.items[0].title == "rank 1 comes late, and the other one waits for it"
     assert gains == {"N2": 25, "I1": 5, "N1": 3}
-    assert "its data loading, more than that of the others 30.00 ms" in [one.words for one in found.items[0].numbers]
+    assert "its data loading, more than that of the other one 30.00 ms" in [one.words for one in found.items[0].numbers]

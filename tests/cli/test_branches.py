@@ -76,7 +76,7 @@ def test_nobody_is_alerted_about_a_branch(db):
 
 def test_a_branch_ends_when_it_is_forgotten(tracker, db):
     done = tracker("versions", "forget-branch", "pr12", "--db", db)
-    assert done.plain.out == "pr12 forgotten, with 9 runs.  Next: tracker versions\n"
+    assert done.plain.out == "pr12 forgotten, with 9 runs.\nNext:\n  tracker versions\n"
     assert "push" not in tracker("versions", "--db", db).out
     done = tracker("versions", "forget-branch", "pr12", "--db", db)
     assert done.code == 2

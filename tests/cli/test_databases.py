@@ -6,6 +6,7 @@ import gzip
 import json
 import sqlite3
 
+from tests.cli.ending import ending
 from tests.cli.support import WORKLOAD
 from tracker.errors import FIRST_INGEST
 from tracker.store.schema import SCHEMA_HEAD
@@ -18,7 +19,7 @@ def test_from_an_empty_database_to_a_diff(tracker, empty_url, trace):
     compared = tracker("diff", "v01", "v08", "--format", "json", "--db", empty_url)
     from_disk = tracker("diff", trace["v01"], trace["v08"], "--format", "json")
     assert json.loads(compared.out)["ops"] == json.loads(from_disk.out)["ops"]
-    assert tracker("runs", "--db", empty_url).plain.out.splitlines()[-1] == "2 runs.  Next: tracker show run:2"
+    assert ending(tracker("runs", "--db", empty_url).plain.out) == "2 runs.\nNext:\n  tracker show run:2"
     assert tracker("show", "latest", "--db", empty_url).code == 0
 
 
@@ -122,7 +123,7 @@ def test_a_database_is_copied_whole_into_an_empty_one_only(tracker, db, tmp_path
     said = tracker("db", "copy", db, copy)
     assert said.code == 0
     assert said.out.rstrip().endswith(
-        f"6 runs: copied to {copy}.  Next: name it by --db, TRACKER_DB or the settings file; "
+        f"6 runs: copied to {copy}. Name it by --db, TRACKER_DB or the settings file; "
         "tracker db info shows which one is used"
     )
     for words in (["runs"], ["diff", "v01", "v08", "--format", "json"], ["findings"]):

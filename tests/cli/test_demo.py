@@ -15,7 +15,7 @@ def test_demo_prints_a_real_diff_and_what_to_do_next(tracker, tmp_path):
     done = tracker("demo")
     assert done.code == 0
     assert all(name in done.out for name in ("v01", "v08", "aten::gelu_backward, gelu -> mul", "aten::mm"))
-    assert "Next: " not in done.out, "what it proposes would take another database"
+    assert "Next:" not in done.out, "what it proposes would take another database"
     assert "On your own profiles: tracker diff" in done.err
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.ending import ending
 from tests.readers.nsys_databases import kernel as gpu_kernel
 from tests.readers.nsys_databases import one_step
 from tests.readers.nsys_databases import write as write_export
@@ -51,8 +52,7 @@ def test_readable_profiles_form_runs_and_end_in_the_command_to_ingest_them(track
     assert run.startswith("1 run: ranks 0-1, 5 of 8 on NVIDIA H100 80GB HBM3, 1 step (rank0.pt.trace.json, rank1.pt")
     assert run.endswith("distinct ranks, equal world size, one device model, at the same time")
     assert "world size 8, found 3 ranks (0-1, 5), missing 2-4, 6-7" in " ".join(done.out.split())
-    last = f"Next: tracker ingest {tmp_path / 'job'} --version VERSION --workload WORKLOAD"
-    assert done.out.splitlines()[-1] == last
+    assert done.out.endswith(f"\nNext:\n  tracker ingest {tmp_path / 'job'} --version VERSION --workload WORKLOAD\n")
 
 
 def test_the_command_works_once_its_words_are_filled_in(tracker, tmp_path):
@@ -73,7 +73,7 @@ def test_one_bad_file_does_not_stop_the_rest_and_is_not_in_the_command(tracker, 
     torn, absent = sentences(done.out, "Unreadable")
     assert torn.startswith(f"{bad} [torch_profiler]: ")
     assert absent == "/no/such/folder: no such file or folder; check the path"
-    assert f"tracker ingest {tmp_path / 'good'} --version" in done.out.splitlines()[-1]
+    assert ending(f"tracker ingest {tmp_path / 'good'} --version" in done.out)
 
 
 def test_nothing_readable_is_exit_2_with_the_findings_on_stdout(tracker, tmp_path):
@@ -306,16 +306,19 @@ def test_every_rule_has_a_cause_for_everything():
 def test_many_commands_are_the_first_one_on_a_first_screen(tracker, tmp_path):
     for name in ("v1", "v2", "v3"):
         rank(tmp_path / name, 0)
-    last = tracker("doctor", tmp_path).out.splitlines()[-1]
-    assert last == f"Next: tracker ingest {tmp_path / 'v1'} --version v1 --workload WORKLOAD · 2 more: --details"
-    assert tracker("doctor", tmp_path, "--details").out.splitlines()[-1].count(" && ") == 2
+    following = tracker("doctor", tmp_path).out.partition("\nNext:\n")[2].splitlines()
+    assert following == [
+        f"  tracker ingest {tmp_path / 'v1'} --version v1 --workload WORKLOAD",
+        f"  tracker doctor {tmp_path} --details",
+    ]
+    assert tracker("doctor", tmp_path, "--details").out.partition("\nNext:\n")[2].count("tracker ingest") == 3
 
 
 def test_folders_that_count_the_runs_of_a_version_are_one_version(tracker, tmp_path):
     for number in (1, 2, 3):
         rank(tmp_path / f"run{number}", 0, start_s=600 * number)
-    last = tracker("doctor", tmp_path).out.splitlines()[-1]
-    assert last == f"Next: tracker ingest {tmp_path} --version VERSION --workload WORKLOAD"
+    out = tracker("doctor", tmp_path).out
+    assert out.endswith(f"\nNext:\n  tracker ingest {tmp_path} --version VERSION --workload WORKLOAD\n")
 
 
 def test_doctor_makes_no_database(tracker, tmp_path, monkeypatch):
@@ -327,7 +330,7 @@ def test_doctor_makes_no_database(tracker, tmp_path, monkeypatch):
 
 def test_files_that_name_workload_and_version_need_no_more_words_in_the_command(tracker):
     done = tracker("doctor", DATA / "paddle_log" / "A100_LOG")
-    assert done.out.splitlines()[-1] == f"Next: tracker ingest {DATA / 'paddle_log' / 'A100_LOG'}"
+    assert done.out.endswith(f"\nNext:\n  tracker ingest {DATA / 'paddle_log' / 'A100_LOG'}\n")
     assert "the files name their workload and version: toy (2 versions)" in done.out
 
 

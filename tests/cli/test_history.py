@@ -7,6 +7,7 @@ import subprocess
 import pytest
 from openpyxl import load_workbook
 
+from tests.cli.ending import ending
 from tests.factories import save
 from tracker.regressions.judgement import lines_of, update
 from tracker.store import open_store
@@ -24,7 +25,7 @@ def test_one_series_has_a_line_per_version_and_a_headline(tracker, db):
         ["v08", "16.09", "ms", "+860.8", "%", "REGRESSED"],
     ]
     assert lines[7].startswith("    calls 82 -> 118")
-    assert lines[-1].startswith("Next: tracker history ")
+    assert lines[lines.index("Next:") + 1].startswith("  tracker history ")
 
 
 def test_removed_op_is_a_gap(tracker, db):
@@ -157,8 +158,8 @@ def test_what_is_printed_for_one_of_two_workloads_works_as_it_is(tracker, tmp_pa
     own = tracker("history", str(series["series_id"]), "--db", db)
     assert (own.code, " of bert, " in own.out.splitlines()[0]) == (0, True)
     assert "there is no series 999999" in tracker("history", "999999", "--db", db).err
-    last = tracker("versions", "--db", db).out.splitlines()[-1]
-    assert last == f"4 versions.  Next: tracker diff --db {db} v1 v2 --workload gpt"
+    last = ending(tracker("versions", "--db", db).out)
+    assert last == f"4 versions.\nNext:\n  tracker diff --db {db} v1 v2 --workload gpt"
     assert tracker(*last.split("tracker ")[1].split()).code == 0
 
 

@@ -5,6 +5,7 @@ import re
 import shutil
 from pathlib import Path
 
+from tests.cli.ending import ending
 from tests.cli.support import WORKLOAD, content
 from tests.regressions import made
 from tracker.cli.ingest import meaning, recovered
@@ -21,30 +22,32 @@ def test_first_ingest_makes_the_database(tracker, tmp_path, trace):
     assert (done.code, done.err) == (0, "")
     assert done.out.splitlines() == [
         "run 1  small_gpt v01  cpu  rank 0  5 steps  89.91 ms  run1.pt.trace.json.gz",
-        "v01 (1 run) is the first version of small_gpt.  Next: tracker show run:1",
+        "v01 (1 run) is the first version of small_gpt.",
+        "Next:",
+        "  tracker show run:1",
     ]
 
 
 def test_without_a_database_named_the_default_one_is_made(tracker, tmp_path, trace):
     assert tracker("ingest", trace["v01"], *LABELS).code == 0
     assert len(list(tmp_path.rglob("tracker.db"))) == 1
-    assert tracker("runs").out.splitlines()[-1] == "1 run.  Next: tracker show run:1"
+    assert ending(tracker("runs").out) == "1 run.\nNext:\n  tracker show run:1"
 
 
 def test_files_of_one_job_on_one_rank_are_a_run_each(tracker, tmp_path, trace):
     done = tracker("ingest", trace["v01"].parent, *LABELS, "--db", tmp_path / "new.db")
     lines = done.out.splitlines()
-    assert [line.split("  ")[0] for line in lines[:-1]] == ["run 1", "run 2", "run 3"]
-    assert len({line.index("run", 6) for line in lines[:-1]}) == 1, "the columns line up"
+    assert [line.split("  ")[0] for line in lines[:-3]] == ["run 1", "run 2", "run 3"]
+    assert len({line.index("run", 6) for line in lines[:-3]}) == 1, "the columns line up"
 
 
 def test_last_line_says_what_a_new_version_means(tracker, db, tmp_path, trace):
     db = tmp_path / "new.db"
     tracker("ingest", trace["v01"].parent, *LABELS, "--db", db)
-    last = tracker("ingest", trace["v08"].parent, "--version", "v08", "--db", db).plain.out.splitlines()[-1]
+    last = ending(tracker("ingest", trace["v08"].parent, "--version", "v08", "--db", db).plain.out)
     assert last == (
-        "v08 (3 runs) is 30.5 % slower than v01. 9 new findings.  "
-        "Next: tracker findings --version v08 --workload small_gpt"
+        "v08 (3 runs) is 30.5 % slower than v01. 9 new findings.\n"
+        "Next:\n  tracker findings --version v08 --workload small_gpt"
     )
 
 
@@ -53,7 +56,7 @@ def test_same_file_again_changes_nothing_and_names_its_run(tracker, db, trace):
     done = tracker("ingest", trace["v01"], *LABELS, "--db", db)
     assert done.code == 0
     assert done.out.startswith("run 1  small_gpt v01")
-    assert done.out.splitlines()[-1].startswith("1 run already stored, unchanged.")
+    assert ending(done.out).startswith("1 run already stored, unchanged.")
     assert content(db) == before
 
 
@@ -184,7 +187,7 @@ def test_an_older_release_that_comes_in_later_is_moved_with_the_command_that_is_
     done = tracker("ingest", *newer, "--workload", "net", "--db", db).plain
     assert (done.code, done.err) == (0, "")  # of one call: in the order of their dates
     needed = "TOO_FEW_RUNS: 1 more run of 20230807_73d6cf4bf9 and 2 more runs before it decide"
-    assert done.out.splitlines()[-1].endswith(f", {needed}.  Next: tracker log --workload net")
+    assert ending(done.out).endswith(f", {needed}.\nNext:\n  tracker log --workload net")
     done = tracker("ingest", log_of(folder, "20201218_76c46877a0", 100.0), "--workload", "net", "--db", db).plain
     words = "versions order 20201218_76c46877a0 --before 20220616_fb8f73102c --workload net"
     assert done.err == (
@@ -229,7 +232,7 @@ def test_last_line_names_findings_that_recovered(memory_store):
     judgement.update(memory_store, judgement.lines_of(memory_store))
     result = IngestResult(10, "v3", "gpt", "H100", (0,), 1, created=True, joined=False, already=False, paths=())
     last = meaning(memory_store, [result], before)
-    assert last.endswith("1 finding recovered.  Next: tracker findings --state recovered --workload gpt")
+    assert last.endswith("1 finding recovered.\nNext:\n  tracker findings --state recovered --workload gpt")
 
 
 def test_ingest_counts_what_its_command_lists(tracker, db, tmp_path):
@@ -244,20 +247,20 @@ def test_ingest_counts_what_its_command_lists(tracker, db, tmp_path):
             # the same process at the same time would be the same run
             later = re.sub(r'(?<="baseTimeNanoseconds": )\d+', lambda base: str(int(base[0]) + at_ns), text)
             (folder / path.name).write_bytes(gzip.compress(later.encode(), 1))
-        return tracker("ingest", folder, "--version", new, "--db", db).plain.out.splitlines()[-1]
+        return ending(tracker("ingest", folder, "--version", new, "--db", db).plain.out)
 
     def listed(line: str) -> str:
-        words = line.partition("Next: tracker ")[2].split()
+        words = line.partition("Next:\n  tracker ")[2].split()
         return tracker(*words, "--db", db).out.splitlines()[0]
 
     line = again("v01", "v09")
-    assert "21.3 % faster than v08. 9 findings recovered.  Next: tracker findings --state recovered" in line
+    assert "21.3 % faster than v08. 9 findings recovered.\nNext:\n  tracker findings --state recovered" in line
     assert "1 incident, 9 findings (0 new)" in listed(line)
     line = again("v08", "v10")
-    assert ". 8 new findings.  Next: tracker findings --version v10" in line
+    assert ". 8 new findings.\nNext:\n  tracker findings --version v10" in line
     assert "1 incident, 8 findings (8 new)" in listed(line)
     line = again("v01", "v11")
-    assert "8 findings recovered (17 in all).  Next: tracker findings --state recovered" in line
+    assert "8 findings recovered (17 in all).\nNext:\n  tracker findings --state recovered" in line
     assert "2 incidents, 17 findings (0 new)" in listed(line)
 
 

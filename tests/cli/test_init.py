@@ -35,7 +35,7 @@ def test_yes_writes_a_file_of_comments_and_asks_nothing(tracker, tmp_path):
     done = tracker("init", "--yes")
     path = tmp_path / "xdg_config_home" / "tracker" / "tracker.toml"
     assert (done.code, done.err) == (0, "")
-    assert done.out == f"{path} written.  Next: tracker ingest PATH --version VERSION --workload WORKLOAD\n"
+    assert done.out == f"{path} written.\nNext:\n  tracker ingest PATH --version VERSION --workload WORKLOAD\n"
     lines = path.read_text().splitlines()
     assert all(line.startswith("#") or not line for line in lines)
     uncommented = [line[2:] for line in lines if line.startswith("# ") and (" = " in line or line[2:].startswith("["))]

@@ -19,7 +19,7 @@ def test_a_profile_travels_as_a_pack(tracker, trace, tmp_path, monkeypatch):
     packed = tracker("pack", "a.pt.trace.json.gz", "-o", "run.trk", "--version", "v1", "--workload", "gpt")
     assert (packed.code, packed.err) == (0, "")
     assert packed.out.startswith("run.trk: 1 profile, ")
-    assert packed.out.endswith(" KiB from 361.99 KiB.  Next: tracker ingest run.trk\n")
+    assert packed.out.endswith(" KiB from 361.99 KiB.\nNext:\n  tracker ingest run.trk\n")
     here = tracker("ingest", "a.pt.trace.json.gz", "--version", "v1", "--workload", "gpt", "--db", "here.db").plain
     (tmp_path / "a.pt.trace.json.gz").unlink()
     there = tracker("ingest", "run.trk", "--db", "there.db").plain
@@ -38,7 +38,7 @@ def test_a_pack_says_what_its_ingest_will_need(tracker, trace, tmp_path, monkeyp
         (("--workload", "gpt"), " --version VERSION"),
     ):
         packed = tracker("pack", "a.pt.trace.json.gz", "-o", "run.trk", "--force", *words)
-        assert packed.out.endswith(f"Next: tracker ingest run.trk{needed}\n")
+        assert packed.out.endswith(f"\nNext:\n  tracker ingest run.trk{needed}\n")
 
 
 def test_runs_of_a_path_have_no_number_in_any_database(tracker, trace, tmp_path):
@@ -61,14 +61,14 @@ def test_diff_and_doctor_take_packs(tracker, trace, tmp_path, monkeypatch):
     assert packed.out.replace(".trk", ".pt.trace.json.gz") == plain.out
     seen = tracker("doctor", "v01.trk")
     assert "v01.trk\n1 readable capture (torch_profiler, cpu) can be ingested as 1 run; " in seen.out
-    assert "Next: tracker ingest v01.trk --version VERSION --workload WORKLOAD" in seen.out
+    assert "Next:\n  tracker ingest v01.trk --version VERSION --workload WORKLOAD" in seen.out
 
 
 def test_doctor_says_what_a_pack_was_given(tracker, trace, tmp_path):
     tracker("pack", trace["v01"], "-o", tmp_path / "run.trk", "--version", "v1", "--workload", "gpt")
     seen = tracker("doctor", tmp_path / "run.trk")
     assert "as packed: version v1, workload gpt" in seen.out
-    assert seen.out.endswith(f"Next: tracker ingest {tmp_path / 'run.trk'}\n")
+    assert seen.out.endswith(f"\nNext:\n  tracker ingest {tmp_path / 'run.trk'}\n")
 
 
 def test_a_pack_is_never_replaced_unasked_and_nothing_else_ever(tracker, trace, tmp_path):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.ending import ending
 from tests.cli.proposals import FILLED, proposed
 from tests.cli.states import STATES, make
 from tests.cli.test_doctor import rank
@@ -161,14 +162,14 @@ def test_what_is_proposed_runs_on_the_database_that_was_named(call, databases, t
 
 def test_a_proposed_command_with_its_database_runs(call, databases, tracker, monkeypatch):
     monkeypatch.delenv("TRACKER_DB")
-    last = call(databases("found"), ["findings", "--db", "own.db"]).out.splitlines()[-1]
+    last = ending(call(databases("found"), ["findings", "--db", "own.db"]).out)
     words, *_ = proposed(last)
     assert words[:3] == ["explain", "--db", "own.db"] and tracker(*words).code == 0
-    listed = call(databases("two versions"), ["versions", "--db", "own.db"]).out.splitlines()[-1]
-    assert listed == "2 versions.  Next: tracker diff --db own.db v1 v2 --workload gpt"
+    listed = ending(call(databases("two versions"), ["versions", "--db", "own.db"]).out)
+    assert listed == "2 versions.\nNext:\n  tracker diff --db own.db v1 v2 --workload gpt"
     assert tracker(*proposed(listed)[0]).code == 0
     monkeypatch.setenv("TRACKER_DB", "own.db")
-    assert call(databases("two versions"), ["versions"]).out.endswith("Next: tracker diff v1 v2 --workload gpt\n")
+    assert call(databases("two versions"), ["versions"]).out.endswith("\nNext:\n  tracker diff v1 v2 --workload gpt\n")
 
 
 def test_a_proposed_command_shows_no_password(tracker, tmp_path, monkeypatch):
@@ -192,27 +193,29 @@ def call_keeping(call, tracker):
 def ingested(tracker, name, folder, label):
     """Ingests a bundled profile, and returns the last line."""
     profile = samples().folder / folder / name
-    return tracker("ingest", profile, "--version", label, "--workload", "gpt").out.splitlines()[-1]
+    return ending(tracker("ingest", profile, "--version", label, "--workload", "gpt").out)
 
 
 def test_a_second_version_proposes_the_diff_of_both(call, tracker, databases):
     call(databases("empty"), ["runs"])
-    assert ingested(tracker, "run1.pt.trace.json.gz", "v01", "v1").endswith("Next: tracker show run:1")
+    assert ingested(tracker, "run1.pt.trace.json.gz", "v01", "v1").endswith("\nNext:\n  tracker show run:1")
     line = ingested(tracker, "run1.pt.trace.json.gz", "v08", "v2")
-    assert line.endswith("Next: tracker diff v1 v2 --workload gpt")
-    assert ingested(tracker, "run1.pt.trace.json.gz", "v08", "v2").endswith("Next: tracker show run:2"), "in already"
+    assert line.endswith("\nNext:\n  tracker diff v1 v2 --workload gpt")
+    assert ingested(tracker, "run1.pt.trace.json.gz", "v08", "v2").endswith("\nNext:\n  tracker show run:2"), (
+        "in already"
+    )
 
 
 def test_a_diff_is_proposed_of_runs_that_can_be_compared(call, databases):
     """v2 is in the configurations of 8 and 16, v1 in that of 8 alone; v3 in one of its own."""
-    listed = call(databases("two configurations"), ["versions"]).out.splitlines()[-1]
-    assert listed == "3 versions.  Next: tracker diff v1 run:2 --workload gpt"
+    listed = ending(call(databases("two configurations"), ["versions"]).out)
+    assert listed == "3 versions.\nNext:\n  tracker diff v1 run:2 --workload gpt"
     assert "tracker diff" not in call(databases("nothing shared"), ["versions"]).out
     assert call(databases("pinned"), shlex.split("versions pin v1 --workload gpt")).out == (
-        "v1 pinned.  Next: tracker diff v1 v2 --workload gpt\n"
+        "v1 pinned.\nNext:\n  tracker diff v1 v2 --workload gpt\n"
     ), "and not the latest run, which is of bert"
     ordered = call(databases("two workloads"), shlex.split("versions order v2 --before v1 --workload gpt"))
-    assert ordered.out.splitlines()[-1] == "2 versions in order.  Next: tracker diff v2 v1 --workload gpt"
+    assert ending(ordered.out) == "2 versions in order.\nNext:\n  tracker diff v2 v1 --workload gpt"
 
 
 @pytest.fixture
@@ -227,10 +230,10 @@ def folders(tmp_path):
 @pytest.mark.parametrize("named", [("all",), ("all/a", "all/b b")])
 def test_doctor_proposes_a_version_for_each_folder(call, tracker, databases, folders, named):
     call(databases("empty"), ["runs"])
-    last = tracker("doctor", *named).out.splitlines()[-1]
-    assert last == (
-        "Next: tracker ingest all/a --version a --workload WORKLOAD"
-        " && tracker ingest 'all/b b' --version 'b b' --workload WORKLOAD"
+    last = ending(tracker("doctor", *named).out)
+    assert last.endswith(
+        "\nNext:\n  tracker ingest all/a --version a --workload WORKLOAD\n"
+        "  tracker ingest 'all/b b' --version 'b b' --workload WORKLOAD"
     )
     for words in proposed(last):
         assert tracker(*words).code == 0
@@ -240,7 +243,7 @@ def test_doctor_proposes_a_version_for_each_folder(call, tracker, databases, fol
 def test_doctor_proposes_one_version_for_the_ranks_of_a_run(tracker, tmp_path):
     for number in (0, 1):
         rank(tmp_path / "job" / f"node{number}", number, world_size=2)
-    assert tracker("doctor", tmp_path / "job").out.splitlines()[-1].count("tracker ingest") == 1
+    assert ending(tracker("doctor", tmp_path / "job").out).count("tracker ingest") == 1
 
 
 def test_what_a_watched_folder_proposes_runs(call, tracker, databases, folders, tmp_path, monkeypatch):
@@ -294,4 +297,4 @@ def test_the_runs_that_came_last_are_compared_with_the_last_of_their_configurati
         for number, (version, batch) in enumerate((("v1", "8"), ("v2", "4"), ("v3", "8"), ("v3", "4"))):
             started = EPOCH_NS + number * 10**12
             save(store, version, started_at_ns=started, of_run={"configuration": {"batch": batch}})
-    assert call(db, ["versions"]).out.endswith("Next: tracker diff v2 run:4 --workload gpt\n")
+    assert call(db, ["versions"]).out.endswith("\nNext:\n  tracker diff v2 run:4 --workload gpt\n")

@@ -32,8 +32,8 @@ def test_runs_are_found_by_version_workload_and_state(listed):
 def test_list_for_people_ends_with_what_to_do_next(tracker, db, listed):
     lines = tracker("runs", "--db", db).plain.out.splitlines()
     assert lines[0].split()[:2] == ["run", "version"]
-    assert len(lines) == len(listed()) + 2
-    assert lines[-1].endswith(f"Next: tracker show run:{listed()[0]['run_id']}")
+    assert len(lines) == len(listed()) + 4
+    assert lines[-2:] == ["Next:", f"  tracker show run:{listed()[0]['run_id']}"]
 
 
 def test_no_run_found_says_what_to_do(tracker, db):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.ending import ending
 from tests.conftest import slow
 
 PROCESS_OF_A_GROUP = Path(__file__).parents[1] / "data" / "torch_profiler" / "cpu_gloo_rank1.pt.trace.json"
@@ -141,8 +142,8 @@ def test_a_group_that_is_not_there_is_an_error_that_names_those_that_are(tracker
 def test_details_of_a_path_name_the_path(tracker, trace, tmp_path, monkeypatch):
     (tmp_path / "my run.pt.trace.json.gz").write_bytes(trace["v01"].read_bytes())
     monkeypatch.chdir(tmp_path)
-    last = tracker("show", "my run.pt.trace.json.gz").out.splitlines()[-1]
-    assert last.startswith("Next: tracker show 'my run.pt.trace.json.gz' --details · ")
+    last = ending(tracker("show", "my run.pt.trace.json.gz").out)
+    assert "\nNext:\n  tracker show 'my run.pt.trace.json.gz' --details\n" in last
 
 
 def test_show_of_a_version_with_several_runs_lists_them(tracker, db):
@@ -272,7 +273,7 @@ def test_bad_rows_of_paths_are_left_out_where_the_user_says_so_as_in_ingest(trac
         done = tracker(*words, "--skip-bad-rows")
         assert done.code == 0
         assert "1 events with impossible times were left out" in " ".join(done.out.split())
-    assert "--skip-bad-rows" in done.out.splitlines()[-1]  # the command for all details reads the same files
+    assert "--skip-bad-rows" in ending(done.out)  # the command for all details reads the same files
 
 
 @pytest.mark.parametrize(
@@ -308,4 +309,4 @@ def test_a_name_that_a_shown_run_does_not_have_is_an_error(tracker, db, words, m
 def test_a_baseline_that_is_a_version_is_called_by_its_label(tracker, db):
     lines = tracker("diff", "v08", "--baseline", "previous", "--db", db).out.splitlines()
     assert lines[1].startswith("v08 is 30.5 % slower than v01: ")
-    assert lines[-1].startswith("Next: tracker diff --db ") and " v01 v08 " in lines[-1]
+    assert lines[-1].startswith("  tracker diff --db ") and " v01 v08 " in lines[-1]

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from tests.cli.ending import ending
 from tests.regressions.made import runs
 from tracker.regressions.judgement import lines_of, update
 from tracker.store import open_store
@@ -32,7 +33,7 @@ def test_a_threshold_is_set_listed_and_taken_back(tracker, changed):
     assert found(tracker, changed) == ["op07"]
     where = ("--kind", "op", "--series", "op0*", "--db", changed)
     done = tracker("thresholds", "set", "min_ratio=10%", *where, "--reason", "bimodal", "--by", "ann").plain
-    assert done.out == "min_ratio 10 % of op op0* set; 2 versions judged again.  Next: tracker findings\n"
+    assert done.out == "min_ratio 10 % of op op0* set; 2 versions judged again.\nNext:\n  tracker findings\n"
     assert found(tracker, changed) == []
     head, row, last = tracker("thresholds", "--db", changed).out.splitlines()
     assert head.split() == [
@@ -43,18 +44,19 @@ def test_a_threshold_is_set_listed_and_taken_back(tracker, changed):
     (listed,) = json.loads(tracker("thresholds", "--format", "json", "--db", changed).out)["thresholds"]
     assert (listed["threshold"], listed["who"], listed["reason"]) == (0.1, "ann", "bimodal")
     done = tracker("thresholds", "unset", "min_ratio", *where).plain
-    assert done.out == "min_ratio reset to default; 2 versions judged again.  Next: tracker thresholds\n"
+    assert done.out == "min_ratio reset to default; 2 versions judged again.\nNext:\n  tracker thresholds\n"
     assert found(tracker, changed) == ["op07"]
     assert tracker("thresholds", "--db", changed).out.startswith("no thresholds are set, all have their defaults")
 
 
 def test_try_shows_what_would_come_and_go_and_sets_nothing(tracker, changed):
     where = ("--kind", "op", "--series", "op0*", "--db", changed)
-    lines = tracker("thresholds", "try", "min_ratio=10%", *where).out.splitlines()
+    text = tracker("thresholds", "try", "min_ratio=10%", *where).out
+    lines = text.splitlines()
     assert lines[1].split()[:5] == ["removed", "v2", "regression", "op", "op07"]
-    assert lines[-1].startswith(
-        "with min_ratio 10 % of op op0*: 0 findings added, 1 removed, 1 unchanged; nothing is set.  "
-        "Next: tracker thresholds set"
+    assert ending(text).startswith(
+        "with min_ratio 10 % of op op0*: 0 findings added, 1 removed, 1 unchanged; nothing is set.\n"
+        "Next:\n  tracker thresholds set"
     )
     assert found(tracker, changed) == ["op07"]
     assert tracker("thresholds", "--db", changed).out.startswith("no thresholds are set")
@@ -113,7 +115,7 @@ def test_the_limits_of_runs_that_state_no_configuration_are_shown_and_taken_back
     out = tracker("thresholds", "--db", changed).out
     own = [line for line in out.splitlines() if " op " in line]
     assert ["none stated" in line for line in own] == [False, True], "two lines for two places"
-    assert out.splitlines()[-1].endswith("without a stated configuration: --config ''")
+    assert ending(out).endswith("without a stated configuration: --config ''")
     done = tracker("thresholds", "unset", "min_ratio", *place)
     again = tracker("thresholds", "unset", "min_ratio", *place).plain
     assert (done.code, again.code) == (0, 2)

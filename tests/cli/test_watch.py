@@ -8,6 +8,7 @@ import shutil
 
 import pytest
 
+from tests.cli.ending import ending
 from tests.watch.world import MINUTE
 from tracker.reports import render
 from tracker.results.status import ShutStatus, Status
@@ -56,9 +57,11 @@ def test_a_round_says_what_it_did_and_what_comes_next(tracker, watched):
         "quarantined: ROOT/gpt/v08/bad.pt.trace.json",
         "ingested: ROOT/gpt/v08/run1.pt.trace.json.gz",
         "judged: 2 versions",
-        "2 runs ingested, 1 quarantined.  Next: tracker findings --new",
+        "2 runs ingested, 1 quarantined.",
+        "Next:",
+        "  tracker findings --new",
     ]
-    assert tracker("watch", "--once").out.splitlines() == ["0 runs ingested.  Next: tracker status"]
+    assert tracker("watch", "--once").out == "0 runs ingested.\nNext:\n  tracker status\n"
 
 
 def test_a_round_that_cannot_look_into_a_folder_says_so_in_its_last_line_too(tracker, watched):
@@ -66,7 +69,7 @@ def test_a_round_that_cannot_look_into_a_folder_says_so_in_its_last_line_too(tra
     done = tracker("watch", "--once")
     assert done.code == 2
     assert "cannot be looked into (No such file or directory)" in done.err
-    assert done.out.splitlines() == ["0 runs ingested, 1 folder with a problem.  Next: tracker status"]
+    assert done.out == "0 runs ingested, 1 folder with a problem.\nNext:\n  tracker status\n"
 
 
 def test_status_shows_watchers_folders_and_what_is_stuck(tracker, watched):
@@ -93,7 +96,10 @@ def test_status_shows_watchers_folders_and_what_is_stuck(tracker, watched):
         "Quarantined, tried again when their files change",
         "  BAD",
         "",
-        "Next: tracker watch --retry all · tracker watch --once · tracker findings --new",
+        "Next:",
+        "  tracker watch --retry all",
+        "  tracker watch --once",
+        "  tracker findings --new",
     ]
 
 
@@ -113,9 +119,9 @@ def test_what_was_quarantined_is_tried_again_in_the_next_round_or_at_once(tracke
     tracker("watch", "--once")
     bad = watched / "gpt/v08/bad.pt.trace.json"
     done = tracker("watch", "--retry", bad)
-    assert (done.code, done.out) == (0, "1 profile retried in the next round.  Next: tracker status\n")
+    assert (done.code, done.out) == (0, "1 profile retried in the next round.\nNext:\n  tracker status\n")
     assert f"On their way\n  {bad}: ready for " in tracker("status").out
-    assert tracker("watch", "--once").out.splitlines()[-1] == ("0 runs ingested, 1 quarantined.  Next: tracker status")
+    assert ending(tracker("watch", "--once").out) == ("0 runs ingested, 1 quarantined.\nNext:\n  tracker status")
     assert "1 quarantined" in tracker("watch", "--once", "--retry", "all").out
     done = tracker("watch", "--retry", watched / "gpt/v01")
     assert (done.code, cut(done.err, watched)) == (
@@ -133,7 +139,7 @@ def test_what_is_new_waits_and_the_last_line_says_how_long(tracker, watched, mon
     (watched / "gpt/v09/run.json").write_text("{}")
     monkeypatch.setattr(time, "time_ns", lambda: written + MINUTE)
     out = tracker("watch", "--once").out
-    assert out.splitlines()[-1] == ("0 runs ingested, 1 waiting until unchanged for 2m.  Next: tracker status")
+    assert ending(out) == ("0 runs ingested, 1 waiting until unchanged for 2m.\nNext:\n  tracker status")
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,21 @@ def test_calls_of_the_operating_system_are_host_calls_that_bound_no_capture(tmp_
     assert ("os", "poll") not in calls  # of another process
 
 
+def test_work_of_the_profiler_itself_is_a_cause_of_idle_time_on_the_thread_that_it_holds(tmp_path):
+    """Between the kernels the host writes down for 30 ns what was recorded; what another thread writes holds nobody."""
+    tables = one_step()
+    tables["PROFILER_OVERHEAD"] = [
+        {"start": start, "end": end, "globalTid": thread, "nameId": T("CUPTI Buffer flush"), "returnValue": 0}
+        for start, end, thread in ((270, 300, tid(7)), (265, 315, tid(7, 8)))
+    ]
+    rows = rows_of(only(read(tmp_path, tables)).events)
+    assert rows.overall == rows_of(only(read(tmp_path, one_step(), name="b.sqlite")).events).overall
+    calls = {(row["level"], row["name"]): row["total_ns"] for row in frame(rows.tables["api"])}
+    assert calls["profiler", "CUPTI Buffer flush"] == 30 + 50
+    idle = {(row["cause"], row["place"]): row["ns"] for row in frame(rows.tables["idle"])}
+    assert idle["profiler", "CUPTI Buffer flush"] == 30
+
+
 def test_range_that_counts_up_is_the_step_and_no_op(tmp_path):
     capture = only(read(tmp_path, one_step()))
     rows = rows_of(capture.events)

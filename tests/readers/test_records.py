@@ -131,7 +131,7 @@ def test_all_but_the_last_event_of_a_chunk_are_taken_at_once(place):
     batch, end = Collector(place, ReadOptions()).decode_first(text)
     assert json.loads(text[end:]) == events[-1]
     rows = [len(part) // records.RECORD.itemsize for part in batch.records]
-    ops, annotations, frames, launches, _, kernels, *_, allocations, arrows, threads = rows
+    ops, annotations, frames, launches, _, _, kernels, *_, allocations, arrows, threads = rows
     assert (ops, annotations, frames, launches, kernels) == (301, 0, 300, 300, 300)
     assert (allocations, arrows, threads) == (300, 270, 0)  # the last event names a thread
 
@@ -148,7 +148,7 @@ def test_from_an_unusual_event_on_msgspec_reads(place):
         '{"a": tru}',
     ):
         batch, end = Collector(place, ReadOptions()).decode_first(f"{usual}, {odd}, {usual}".encode())
-        assert (end, len(batch.records)) == (len(usual) + 1, 11)
+        assert (end, len(batch.records)) == (len(usual) + 1, 12)
         assert Collector(place, ReadOptions()).decode_first(f"{odd}, {usual}".encode()) is None
 
 
@@ -290,8 +290,8 @@ def test_bounds_of_what_is_asked_of_the_module():
     new = native.module.Decoder
     decoder = new({b"cpu_op": 0}, {}, 1)
     assert decoder.held_bytes() < 200_000
-    assert decoder.decode(b"") == ((b"",) * 11, 0)
-    for wrong in (lambda: decoder.new_texts(6), lambda: decoder.new_texts(-1), lambda: new({b"a": 8}, {}, 1),
+    assert decoder.decode(b"") == ((b"",) * 12, 0)
+    for wrong in (lambda: decoder.new_texts(6), lambda: decoder.new_texts(-1), lambda: new({b"a": 9}, {}, 1),
                   lambda: new({}, {b"a": -1}, 1)):  # fmt: skip
         with pytest.raises(ValueError, match="no such"):
             wrong()

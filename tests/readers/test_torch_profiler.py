@@ -12,6 +12,7 @@ from tests.readers.traces import HOST, flow, kernel, launch, memory, op, step, w
 from tracker import readers
 from tracker.profile import MISSING, DeviceKind, LaunchLevel
 from tracker.readers import Found, ReadOptions
+from tracker.timeline import rows_of
 
 pytestmark = pytest.mark.usefixtures("decoder")
 
@@ -58,7 +59,7 @@ def test_trace_of_2025_has_relative_times_and_its_facts_behind_the_events():
     assert (events.ops.sequence.tolist(), events.ops.is_backward.tolist()) == ([12], [0])
     assert texts(events, events.frames.name) == ["Linear_0"]
     assert events.frames.is_module.tolist() == [1]
-    assert [LaunchLevel(level).name for level in events.launches.level] == ["DRIVER"]
+    assert [LaunchLevel(level).name for level in events.launches.level] == ["DRIVER", "PROFILER"]
     assert (events.device.end_ns - events.device.start_ns).tolist() == [20003, 768]
     assert (events.allocations.bytes.tolist(), events.allocations.on_device.tolist()) == ([1024], [1])
     assert capture.started_at_ns == 1751410836000000000 + 1428625731500000
@@ -222,12 +223,22 @@ def test_what_is_no_work_is_left_out(tmp_path):
     skipped = [
         op("ProfilerStep#1", 1, 5, cat="gpu_user_annotation", pid=0, tid=7),
         op("PyTorch Profiler (0)", 0, 99, cat="Trace", pid="Spans", tid="PyTorch Profiler"),
-        op("Buffer Flush", 2, 3, cat="overhead", pid=-1, tid=0),
         {"ph": "i", "s": "g", "name": "Iteration Start: PyTorch Profiler", "pid": "Traces", "tid": "T", "ts": 0},
         {},
     ]
     capture = only(write(tmp_path, [*skipped, op("a", 1, 1)]))
     assert (len(capture.events.ops), len(capture.events.device), len(capture.events.markers)) == (1, 0, 0)
+
+
+def test_work_of_the_profiler_itself_is_a_call_that_bounds_no_capture_and_explains_no_gap(tmp_path):
+    """Kineto does not say which thread it keeps busy, so that nobody knows for whom the device waits."""
+    events = [op("a", 1, 9), launch(5, 2), kernel("k", 3, 2, 5), launch(6, 20), kernel("k", 21, 2, 6)]
+    flush = op("Buffer Flush", 6, 900, cat="overhead", pid=-1, tid=0)
+    plain, flushed = (rows_of(only(write(tmp_path, [*events, *more])).events) for more in ((), (flush,)))
+    assert flushed.overall == plain.overall
+    assert flushed.tables["idle"]["cause"] == plain.tables["idle"]["cause"]
+    calls = flushed.tables["api"]
+    assert ("profiler", "Buffer Flush") in zip(calls["level"], calls["name"], strict=True)
 
 
 def test_outermost_of_two_markers_with_one_number_stays(tmp_path):

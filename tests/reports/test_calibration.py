@@ -99,14 +99,17 @@ def test_headline_says_what_is_found_and_whether_thresholds_are_quiet(found):
         "A slowdown of the step is found from 12 % with 3 runs on NVIDIA H100; "
         "thresholds are too low for collective (2 false verdicts)"
     )
-    assert lines[-1] == (
-        "Next: tracker calibrate base --workload gpt --apply --reason ... · --details · tracker history 7"
-    )
+    assert lines[-4:] == [
+        "Next:",
+        "  tracker calibrate base --workload gpt --apply --reason ...",
+        "  tracker calibrate base --workload gpt --details",
+        "  tracker history 7",
+    ]
     few = {"proposals": found.tables["proposals"].head(1), "series": table("series", [])}
     quiet = replace(whole, tables=whole.tables | few)
     lines = reports.render(quiet, "text", width=200).splitlines()
     assert lines[1].endswith("; the thresholds give at most 1 false verdict per comparison")
-    assert lines[-1] == "Next: tracker calibrate base --workload gpt --details"
+    assert lines[-1] == "  tracker calibrate base --workload gpt --details"
 
 
 def test_the_workbook_has_a_sheet_per_table_with_percents(found):

@@ -166,7 +166,7 @@ def test_sides_of_different_work_show_no_numbers_and_the_way_to_them():
     refused = Judgement(False, ("Not comparable: other models.", "Compare the same work."), refusal="incomparable")
     text = render(builders.diff(judgement=refused), "text", width=100)
     assert "Compare the same work." in text and "compute" not in text
-    assert text.splitlines()[-1] == "Next: tracker diff v41 v42 --force"
+    assert text.splitlines()[-2:] == ["Next:", "  tracker diff v41 v42 --force"]
 
 
 def test_next_commands_ask_the_same_question_again():
@@ -174,12 +174,12 @@ def test_next_commands_ask_the_same_question_again():
         "match": "name", "max_kernels": 3, "op_map": {"a": "b"}, "ranks": (0, 2), "stage": 1, "module": "*/A",
         "op": "aten::*", "kind": "all_reduce", "group": "dp", "minimum_ns": 1500, "workload": "w",
     }  # fmt: skip
-    last = render(builders.diff(options=DiffOptions(**options)), "text").splitlines()[-1]
-    assert last == (
-        'Next: tracker diff v41 v42 --match name --max-kernels 3 --op-map \'{"a": "b"}\' --rank 0 --rank 2 --stage 1 '
-        "--module '*/A' --op 'aten::*' --kind all_reduce --group dp --min-us 1.5 --workload w --details · --by module "
-        "· -o diff.xlsx"
+    lines = render(builders.diff(options=DiffOptions(**options)), "text").splitlines()
+    asked = (
+        'tracker diff v41 v42 --match name --max-kernels 3 --op-map \'{"a": "b"}\' --rank 0 --rank 2 --stage 1 '
+        "--module '*/A' --op 'aten::*' --kind all_reduce --group dp --min-us 1.5 --workload w"
     )
+    assert lines[-4:] == ["Next:", *(f"  {asked} {more}" for more in ("--details", "--by module", "-o diff.xlsx"))]
 
 
 def test_values_of_a_row_share_one_unit():

@@ -151,5 +151,6 @@ def test_log_without_a_column_says_so(found):
         "resnet, no version",
         "No active run of resnet has a number to show",
         "",
-        "Next: tracker runs --state all",
+        "Next:",
+        "  tracker runs --state all",
     ]

@@ -65,9 +65,12 @@ def test_headline_is_the_total_of_the_last_side_against_the_first():
     lines = render(builders.matrix(), "text", width=160).splitlines()
     assert lines[0] == ("v41, v42, v43, v44, v45: resnet50, NVIDIA H100, batch=64, world_size=2, 2 runs, 5 steps")
     assert lines[1] == "v45 ran 10.0 % slower than v41: 100.00 -> 110.00 ms per step (+10.00 ms)"
-    assert lines[-1].startswith(
-        "Next: tracker diff v41 v42 v43 v44 v45 --details · -o diff.xlsx · tracker diff v41 v45"
-    )
+    assert lines[-4:] == [
+        "Next:",
+        "  tracker diff v41 v42 v43 v44 v45 --details",
+        "  tracker diff v41 v42 v43 v44 v45 -o diff.xlsx",
+        "  tracker diff v41 v45",
+    ]
     assert json.loads(render(builders.matrix(), "json"))["headline"] == lines[1]
 
 
@@ -119,7 +122,7 @@ def test_details_are_proposed_where_there_are_any():
     whole = builders.matrix()
     bare = with_cells(whole, verdict=None)
     assert "--details" in render(whole, "text") and "--details" not in render(whole, "text", details=True)
-    assert "Next: tracker diff v41 v42 v43 v44 v45 -o diff.xlsx · tracker diff v41 v45\n" in render(bare, "text")
+    assert "Next:\n  tracker diff v41 v42 v43 v44 v45 -o diff.xlsx\n  tracker diff v41 v45\n" in render(bare, "text")
 
 
 def test_sides_without_verdicts_have_one_sentence_for_all():

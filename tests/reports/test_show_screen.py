@@ -104,13 +104,17 @@ def test_a_run_without_details_says_who_deleted_them():
 
 def test_next_commands_name_the_path_and_the_options():
     run = builders.shown().run | {"reference": "my run.json"}
-    last = render(builders.shown(run=run), "text").splitlines()[-1]
-    assert last == (
-        "Next: tracker show 'my run.json' --details · --by module · -o run41.xlsx · tracker advise 'my run.json'"
-    )
+    lines = render(builders.shown(run=run), "text").splitlines()
+    assert lines[-5:] == [
+        "Next:",
+        "  tracker show 'my run.json' --details",
+        "  tracker show 'my run.json' --by module",
+        "  tracker show 'my run.json' -o run41.xlsx",
+        "  tracker advise 'my run.json'",
+    ]
     shown = builders.shown(options=ShowOptions(op="aten::mm", ranks=(0, 2), minimum_ns=5_000))
-    last = render(shown, "text").splitlines()[-1]
-    assert "tracker show run:41 --rank 0 --rank 2 --op aten::mm --min-us 5 --details" in last
+    following = render(shown, "text").partition("\nNext:\n")[2].splitlines()
+    assert following[0] == "  tracker show run:41 --rank 0 --rank 2 --op aten::mm --min-us 5 --details"
 
 
 def test_many_ranks_are_summed_up_with_the_slowest_named():

@@ -147,6 +147,30 @@ def test_the_phase_of_an_op_comes_from_the_nearest_telling_op_around_it():
     assert made.built().overall.data_loading_ns == 10
 
 
+def test_what_activation_checkpointing_runs_again_is_told_from_the_backward_pass():
+    """By its Python frame, and where autograd runs it by the node: what is backward within it is backward."""
+    made = Made()
+    made.frame("Linear_0", 0, 20, is_module=1)
+    made.op("aten::linear", 5, 15)
+    node = "autograd::engine::evaluate_function: "
+    made.op(node + "ReluBackward0", 100, 200, thread=1, is_backward=1)
+    made.frame("/venv/torch/utils/checkpoint.py(1500): recompute_fn", 110, 150, thread=1)
+    made.op("aten::relu", 120, 130, thread=1)
+    made.op("aten::threshold_backward", 160, 170, thread=1)
+    made.op("CheckpointFunctionBackward", 300, 400, thread=1, is_backward=1)
+    made.op("aten::gelu", 310, 320, thread=1)
+    made.op(node + "GeluBackward0", 330, 390, thread=1, is_backward=1)
+    made.op("aten::gelu_backward", 340, 350, thread=1)
+    phases = dict(records(made.built().tables["op_key"], "name", "phase"))
+    assert {name: phase for name, phase in phases.items() if name.startswith("aten")} == {
+        "aten::linear": "forward",
+        "aten::relu": "recompute",
+        "aten::threshold_backward": "backward",
+        "aten::gelu": "recompute",
+        "aten::gelu_backward": "backward",
+    }
+
+
 def test_the_phase_that_the_source_itself_names_goes_down_to_the_ops_inside():
     made = Made()
     made.op("Dataloader", 0, 30, phase="dataloader")

@@ -10,7 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cached_property
-from statistics import fmean
+from statistics import fmean, median
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
@@ -122,14 +122,16 @@ def _of_op(at: int, row: Row, steps: float, column: str = "host_self_ns") -> Wor
     )  # fmt: skip
 
 
-_MAIN: Final = 0.5
-"""Of the work of the device: the range that stands for the step."""
+_NOW_AND_THEN: Final = frozenset(
+    cause.word for cause in (IdleCause.GARBAGE_COLLECTION, IdleCause.COMPILE, IdleCause.ALLOCATION, IdleCause.PROFILER)
+)
+"""Causes of idle time that a usual step may not have at all."""
 
 
 class Evidence:
     """The numbers of a run that rules ask for. Times are ns per step: means over the steps of a rank for what adds up,
-    `step_ns` the number of the step as all commands print it. `microbatches`: None where nothing states them. `fired`:
-    the rules that found something, which those of the environment need.
+    of idle time medians, `step_ns` the number of the step as all commands print it. `microbatches`: None where nothing
+    states them. `fired`: the rules that found something, which those of the environment need.
     """
 
     def __init__(self, store: Store, run_id: int, microbatches: int | None = None) -> None:
@@ -184,10 +186,7 @@ class Evidence:
 
     @cached_property
     def step_ns(self) -> float:
-        """The step of the run; of a program that marks ranges alone its main range; 0.0 where nothing is known."""
-        if self.main_range:
-            own = [row for row in self._ops if row["module"] == self.main_range]
-            return float(max(max(row["host_total_ns"], row["device_total_ns"]) for row in own))
+        """The step of the run; 0.0 where nothing is known."""
         known = [(row["step_ns"], row["stage"]) for row in self.ranks.values() if row["step_ns"]]
         if not known:
             return 0.0
@@ -218,7 +217,7 @@ class Evidence:
         if not self.studied:
             return []
         make, rows = (_of_kernel, self._kernels) if self.is_device else (_of_op, self._ops)
-        pieces = [make(at, row, self.step_count(row["rank"])) for at, row in enumerate(filter(self._is_inside, rows))]
+        pieces = [make(at, row, self.step_count(row["rank"])) for at, row in enumerate(rows)]
         if not self.is_device:
             for piece in pieces:
                 piece.stated_flops = self.counters.get((OP_FLOPS, piece.op, piece.op_text))
@@ -245,7 +244,7 @@ class Evidence:
                 longest[key] = piece
         rows = queries.rank_ops(self._store, [self.run_id], ranks=self.studied, launching=True)
         wanted = np.array([name.rpartition("::")[2].rstrip("_") in names for name in rows.listed("name")], dtype=bool)
-        for row in filter(self._is_inside, rows.taken(wanted).records()):
+        for row in rows.taken(wanted).records():
             kernel = longest.get((row["rank"], row["name"], row["input_shapes"]))
             if kernel is not None:
                 piece = _of_op(kernel.at, row, self.step_count(row["rank"]), "device_self_ns")
@@ -267,38 +266,16 @@ class Evidence:
         """How often operators of these names run in a step of a rank, the most often first."""
         found: dict[str, float] = {}
         rows = queries.rank_ops(self._store, [self.run_id], ranks=[rank], names=names)
-        for row in filter(self._is_inside, rows.records()):
+        for row in rows.records():
             found[row["name"]] = found.get(row["name"], 0.0) + row["calls"] / self.step_count(rank)
         return dict(sorted(found.items(), key=lambda pair: -pair[1]))
-
-    @cached_property
-    def main_range(self) -> str:
-        """The outermost range of a program without steps in which the device computes longest; "" where there are
-        steps, it marks none, or less than half of the work is in that range: then the capture is the step.
-        """
-        if self.has_markers or self.run["format"] != "nsys_sqlite" or not self.studied:
-            return ""
-        device: dict[str, int] = {}
-        for row in self._kernels:
-            outer = row["module"].partition("/")[0]
-            if row["category"] != "copy":
-                device[outer] = device.get(outer, 0) + row["total_ns"]
-        whole_ns = sum(device.values())
-        device.pop("", None)
-        if len(device) < 2:
-            return ""
-        longest = max(device, key=lambda name: (device[name], name))
-        return longest if device[longest] >= _MAIN * whole_ns else ""
-
-    def _is_inside(self, row: Row) -> bool:
-        return f"{row['module']}/".startswith(f"{self.main_range}/" if self.main_range else "")
 
     @cached_property
     def api(self) -> list[Row]:
         """Calls of the device's runtime of the studied ranks inside the steps, a row per rank, step and function; of
         the whole capture where a summary does not say in which step and there is one.
         """
-        if not self.studied or self.main_range:
+        if not self.studied:
             return []
         found = self._answer(queries.api, by=("rank", "step"), in_steps=True, ranks=self.studied)
         if not found and all(self.step_count(rank) == 1 for rank in self.studied):
@@ -437,7 +414,7 @@ class Evidence:
 
     def unexplained_idle_ns(self, rank: int) -> float:
         """The idle time of a rank per step without a cause, data loading aside; 0.0 where none is known."""
-        if not self.is_device or self.main_range:
+        if not self.is_device:
             return 0.0
         row = self.ranks[rank]
         if rank in self.studied and self.says_why_idle:
@@ -456,24 +433,43 @@ class Evidence:
         return Platform(self.vendor, self.framework, version)
 
     @cached_property
-    def _idle_rows(self) -> list[Row]:
-        """Why the devices of the studied ranks do nothing in the steps: a row per rank, cause and place."""
-        if not self.is_device or self.main_range or not self.studied:
-            return []
-        return self._answer(queries.idle, by=("rank",), in_steps=True, ranks=self.studied)
+    def _idle_places(self) -> dict[tuple[int, str], dict[str, float]]:
+        """Why the devices of the studied ranks do nothing in the steps: of rank and cause the ns per step by place.
+
+        Of a cause that any step has they add up to its median, as `show` prints it, so that one step that is slow for
+        itself makes no advice. Of one that comes now and then, as garbage collection does, they add up to its mean.
+        """
+        if not self.is_device or not self.studied:
+            return {}
+        of_steps: dict[tuple[int, str], dict[int, int]] = {}
+        of_places: dict[tuple[int, str], dict[str, int]] = {}
+        for row in self._answer(queries.idle, by=("rank", "step"), in_steps=True, ranks=self.studied):
+            key = (row["rank"], row["cause"])
+            own, places = of_steps.setdefault(key, {}), of_places.setdefault(key, {})
+            own[row["step"]] = own.get(row["step"], 0) + row["ns"]
+            places[row["place"]] = places.get(row["place"], 0) + row["ns"]
+        found = {}
+        for (rank, cause), places in of_places.items():
+            steps = {row["step"]: 0 for row in self.steps[rank]} | of_steps[rank, cause]
+            mean_ns = sum(steps.values()) / self.step_count(rank)
+            usual_ns = (
+                mean_ns if cause in _NOW_AND_THEN or len(steps) < self.step_count(rank) else median(steps.values())
+            )
+            part = usual_ns / mean_ns / self.step_count(rank) if mean_ns else 0.0
+            found[rank, cause] = {place: ns * part for place, ns in places.items()}
+        return found
 
     @cached_property
     def says_why_idle(self) -> bool:
         """Whether the source says of any idle time why."""
-        return any(row["cause"] != IdleCause.UNKNOWN.word for row in self._idle_rows)
+        return any(cause != IdleCause.UNKNOWN.word for _, cause in self._idle_places)
 
     def idle_of(self, rank: int, *causes: IdleCause) -> dict[str, float]:
         """Return the idle time of a rank per step by place, of these causes, the largest first; '' for no place."""
-        words = {cause.word for cause in causes}
         found: dict[str, float] = {}
-        for row in self._idle_rows:
-            if row["rank"] == rank and row["cause"] in words:
-                found[row["place"]] = found.get(row["place"], 0.0) + row["ns"] / self.step_count(rank)
+        for cause in causes:
+            for place, ns in self._idle_places.get((rank, cause.word), {}).items():
+                found[place] = found.get(place, 0.0) + ns
         return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
 
     @cached_property
@@ -482,7 +478,7 @@ class Evidence:
         Where the source does not say why the device idles, that in which nothing was launched, or all of it where
         launches are not known. On a host nothing idles that is known.
         """
-        if not self.is_device or self.main_range:
+        if not self.is_device:
             return {}
         if self.says_why_idle:
             others = [cause for cause in IdleCause if cause is not IdleCause.DATA_LOADING]

@@ -69,7 +69,7 @@ def together_ns(evidence: Evidence, claims: Sequence[Claim]) -> float:
     for at, ns in pieces.items():
         stage = evidence.ranks[evidence.pieces[at].rank]["stage"]
         stages[stage] = stages.get(stage, 0.0) + ns
-    for rank in evidence.studied if evidence.is_device and not evidence.main_range else ():
+    for rank in evidence.studied if evidence.is_device else ():
         row = evidence.ranks[rank]
         stage = row["stage"]
         # kernels may run beside each other: together they give no more than the time in which any ran
@@ -125,8 +125,12 @@ class TakenTime:
             return replace(claim, cells=cells), others
         if claim.resource in ("none", "pipeline", "bubble"):
             return claim, others
-        rest = claim.ns
-        if claim.resource != "rank":
+        if claim.resource == "rank" and claim.rank is not None:
+            # what makes a rank slow, and time in which it runs nothing, may be the same
+            rest = self._take_of_pool(rule, ("rank", claim.rank, ""), claim.ns, claim.ns, others)
+        elif claim.resource == "rank":
+            rest = claim.ns
+        else:
             rest = sum(self._take_of_pool(rule, pool, size, ns, others) for pool, size, ns in self._pools_of(claim))
         if claim.late_rank is not None:
             self._late[claim.late_rank] = _Late(rule, min(rest, claim.late_ns), min(rest, claim.late_ns))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from tracker.advice import stored
-from tracker.advice.judging import RunAdvice, is_worth, order_of_items, severity
+from tracker.advice.judging import RunAdvice, order_of_items
 from tracker.results import Advice
 from tracker.results.advice import GONE, GROWN, NEW
 
@@ -27,8 +27,8 @@ _FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def merged(found: Sequence[RunAdvice]) -> RunAdvice:
-    """The advice of repeats: each piece with the median gain of the runs that have it, and their number; what fewer
-    than half of the runs have is not shown.
+    """The advice of repeats: each piece as the run has it that has the median gain, and the number of runs with it; of
+    an even number the smaller of the two in the middle. What fewer than half of the runs have is not shown.
     """
     if len(found) == 1:
         return found[0]
@@ -49,15 +49,13 @@ def merged(found: Sequence[RunAdvice]) -> RunAdvice:
 
 
 def _median(items: Sequence[Advice], step_ns: float, *, is_common: bool) -> Advice:
+    """Return the piece of the run with the median gain: its numbers are those of one run, and agree with each other."""
     gains = [item.gain_ns for item in items if item.gain_ns is not None]
     if not gains or not step_ns:
         return replace(items[-1], runs=len(items), is_shown=is_common and items[-1].is_shown)
-    gain, middle = float(median(gains)), median_low(gains)
-    return replace(
-        next(item for item in items if item.gain_ns == middle), gain_ns=gain, gain_share=gain / step_ns,
-        local_ns=max(gain, median(item.local_ns or 0.0 for item in items)), runs=len(items),
-        severity=severity(gain / step_ns), is_shown=is_common and is_worth(gain, step_ns),
-    )  # fmt: skip
+    gain_ns = median_low(gains)
+    middle = next(item for item in items if item.gain_ns == gain_ns)
+    return replace(middle, runs=len(items), is_shown=is_common and middle.is_shown)
 
 
 def compared(after: Sequence[Advice], before: Sequence[Advice]) -> tuple[Advice, ...]:

@@ -42,4 +42,4 @@ def cut(
             max_bytes=settings.max_bytes, on_progress=report,
         )  # fmt: skip
     what = f"step {made.step} of run:{made.run_id}, rank {made.rank}"
-    emit(f"{output}: {what}, {counted(made.events, 'event')}, {format_bytes(made.bytes)}.  Next: open it in Perfetto")
+    emit(f"{output}: {what}, {counted(made.events, 'event')}, {format_bytes(made.bytes)}. Open it in Perfetto.")

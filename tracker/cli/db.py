@@ -10,7 +10,7 @@ from tracker import config
 from tracker.api.arguments import opened
 from tracker.api.edits import age
 from tracker.cli.options import Database, Workload
-from tracker.cli.output import aligned, emit, note, progress
+from tracker.cli.output import aligned, emit, next_lines, note, progress
 from tracker.errors import StoreError, UsageError
 from tracker.reports.commands import command
 from tracker.results.options import Option
@@ -99,7 +99,7 @@ def upgrade(db: Database = None) -> None:
     elif before is None:
         emit(f"schema {after} created")
     else:  # a newer rule may judge the stored runs in another way
-        emit(f"schema {before} upgraded to {after}.  Next: {command('tracker', 'versions', 'judge')}")
+        emit(f"schema {before} upgraded to {after}.{next_lines(command('tracker', 'versions', 'judge'))}")
 
 
 def copy(
@@ -141,7 +141,7 @@ def copy(
         raise StoreError(error.problem, remedy=remedy) from error
     runs = counted(counts.get("run", 0), "run")
     copied = f"{counted(sum(counts.values()), 'row')} of {counted(len(counts), 'table')}, {runs}: copied to {name}"
-    emit(f"{copied}.  Next: name it by --db, TRACKER_DB or the settings file; tracker db info shows which one is used")
+    emit(f"{copied}. Name it by --db, TRACKER_DB or the settings file; tracker db info shows which one is used")
 
 
 def prune(
@@ -223,7 +223,7 @@ def prune(
             "open finding, without a start time, or pruned already"
         )
     elif dry_run:
-        lines.append(f"{runs} would lose their details; nothing was changed.  Next: the same without --dry-run")
+        lines.append(f"{runs} would lose their details; nothing was changed; without --dry-run they are")
     else:
         lines.append(f"{runs}: {counted(rows, 'row')} of details deleted; samples and totals stay")
     if branches:

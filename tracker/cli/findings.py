@@ -12,7 +12,7 @@ from tracker import api, compare
 from tracker.api.arguments import opened
 from tracker.api.edits import mute_end
 from tracker.cli.options import By, Database, FailOn, Page, Reason, Top
-from tracker.cli.output import emit, finish, plan
+from tracker.cli.output import emit, finish, next_lines, plan
 from tracker.errors import UsageError
 from tracker.reports.views.findings import name_of
 from tracker.results import CONFIRMED_STATES, ExplainedIncident, FindingsOptions
@@ -181,7 +181,7 @@ def mute(
             op, until=until, reason=reason, workload=workload or "*", device=device or "*", by=by, store=store
         )
     end = format_moment(mute_end(until, time.time_ns())[0] or 0)
-    emit(f"silence:{number}: no alerts of {op} until {end} UTC.  Next: tracker notify --list")
+    emit(f"silence:{number}: no alerts of {op} until {end} UTC.{next_lines('tracker notify --list')}")
 
 
 def unmute(

@@ -18,7 +18,7 @@ from tracker import config, intake
 from tracker.api.arguments import opened
 from tracker.cli import database
 from tracker.cli.options import Database, Labels
-from tracker.cli.output import aligned, emit, note, progress
+from tracker.cli.output import aligned, emit, next_lines, note, progress
 from tracker.cli.versions import diff_of
 from tracker.config import spools
 from tracker.errors import EXIT_COULD_NOT_RUN, UsageError, without_place
@@ -285,7 +285,7 @@ def ingest_spooled(settings: Settings, folders: Sequence[Path] | None, again: bo
     parts = [f"{counted(delivered, 'profile')} delivered" if done else "nothing to deliver"]
     parts += [f"{len(left) - given_up} waiting"] if len(left) > given_up else []
     parts += [f"{given_up} given up"] if given_up else []
-    emit(f"{', '.join(parts)}.{'  Next: tracker runs' if delivered else ''}")
+    emit(f"{', '.join(parts)}.{next_lines('tracker runs') if delivered else ''}")
     if any(one.error is not None for one in done):
         raise typer.Exit(EXIT_COULD_NOT_RUN)
 
@@ -487,7 +487,7 @@ def meaning(store: Store, results: Sequence[IngestResult], before: Collection[in
     parts += ["\n".join(changes)] if changes else []
     found, proposed = _findings(store, changed, before)
     proposed = proposed or _next(store, results) or f"tracker show run:{results[-1].run_id}"
-    return f"{' '.join([*parts, *found])}  Next: {proposed}"
+    return f"{' '.join([*parts, *found])}{next_lines(proposed)}"
 
 
 def _step_changes(store: Store, results: Sequence[IngestResult]) -> list[str]:

@@ -11,7 +11,7 @@ import typer
 from tracker import api, config
 from tracker.api.arguments import opened
 from tracker.cli.options import Database
-from tracker.cli.output import Column, emit, emit_list, note
+from tracker.cli.output import Column, emit, emit_list, next_lines, note
 from tracker.errors import EXIT_COULD_NOT_RUN, UsageError
 from tracker.results.options import Option
 from tracker.units import counted, format_moment, printable
@@ -118,7 +118,7 @@ def _round(settings: Settings) -> None:
             note(printable(f"tracker: message {number} to {channel} ({state}): {error}"))
     emit(
         f"{counted(made, 'message')} made; {done.sent} sent, {done.failed} failed (retried later), {done.dead} given "
-        "up.  Next: tracker notify --list"
+        f"up.{next_lines('tracker notify --list')}"
     )
 
 

@@ -244,9 +244,18 @@ def aligned(table: Sequence[Sequence[str]], right: Sequence[bool] = ()) -> list[
     ]
 
 
+def next_lines(*commands: str) -> str:
+    """Return what ends a result: the commands to run next, whole, a line each.
+
+    >>> next_lines("tracker runs", "tracker board")
+    '\\nNext:\\n  tracker runs\\n  tracker board'
+    """
+    return "".join(["\nNext:", *(f"\n  {line}" for line in commands)])
+
+
 def emit_list(rows: Columns, columns: Sequence[Column], format: str, *, name: str, last_line: str) -> None:
-    """Print `rows` as text in `columns` with `last_line` below, or all of its columns as CSV or as JSON under the key
-    `name`.
+    """Print `rows` as text in `columns`, with `last_line` and what `next_lines` adds to it below; or all columns as CSV
+    or as JSON under the key `name`.
     """
     from tracker.reports import csv as csv_text
     from tracker.reports.rows import records
@@ -258,4 +267,5 @@ def emit_list(rows: Columns, columns: Sequence[Column], format: str, *, name: st
     else:
         cells = [[printable(one.cell(row)) for one in columns] for row in records(rows)]
         table = [[column.title for column in columns], *cells] if cells else []
-        emit("\n".join([*aligned(table, [column.right for column in columns]), printable(last_line)]))
+        last_lines = map(printable, last_line.split("\n"))
+        emit("\n".join([*aligned(table, [column.right for column in columns]), *last_lines]))

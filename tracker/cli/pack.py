@@ -10,7 +10,7 @@ from msgspec.structs import asdict, replace
 
 from tracker import api, config
 from tracker.cli.options import Labels
-from tracker.cli.output import emit, note, progress
+from tracker.cli.output import emit, next_lines, note, progress
 from tracker.errors import UsageError
 from tracker.reports.commands import command
 from tracker.results.options import Option, Reading, check_path
@@ -68,6 +68,6 @@ def pack(
         note(f"standard output: {summary}")
     else:
         needed = "".join(f" --{name} {name.upper()}" for name in made.unsaid)
-        emit(f"{target}: {summary}.  Next: {command('tracker', 'ingest', str(target))}{needed}")
+        emit(f"{target}: {summary}.{next_lines(command('tracker', 'ingest', str(target)) + needed)}")
     if left := not_recognised_line(made.not_recognised):
         note(left)

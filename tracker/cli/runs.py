@@ -9,7 +9,7 @@ from tracker import api, compare
 from tracker.api.arguments import opened
 from tracker.api.edits import run_numbers
 from tracker.cli.options import Branch, Database, Device, ListFormat, Reason, Version, Workload, rows_of_branch
-from tracker.cli.output import Column, Row, device_of, emit, emit_list
+from tracker.cli.output import Column, Row, device_of, emit, emit_list, next_lines
 from tracker.errors import FIRST_INGEST, UsageError
 from tracker.results.options import Option
 from tracker.units import counted, format_moment, format_ns, format_numbers
@@ -53,12 +53,13 @@ def find(
         found = rows_of_branch(found, branch, db)
         found = found.taken(slice(0, limit or None))
     if len(found):
-        last = f"{counted(len(found), 'run')}.  Next: tracker show run:{found.listed('run_id')[0]}"
+        newest = f"tracker show run:{found.listed('run_id')[0]}"
+        last = f"{counted(len(found), 'run')}.{next_lines(newest)}"
     else:
         filters = {"version": version, "workload": workload, "device": device, "tag": tag}
         wanted = ", ".join(f"{name} {value}" for name, value in filters.items() if value)
-        last = f"no {'' if state == 'all' else f'{state} '}runs{f' with {wanted}' if wanted else ''}.  "
-        last += f"Next: tracker runs --state all, or {FIRST_INGEST}"
+        last = f"no {'' if state == 'all' else f'{state} '}runs{f' with {wanted}' if wanted else ''}."
+        last += next_lines("tracker runs --state all", FIRST_INGEST)
     emit_list(found, _COLUMNS, format, name="runs", last_line=last)
 
 

@@ -18,7 +18,7 @@ from tracker.api.arguments import opened
 from tracker.api.files import check_file, write_file
 from tracker.cli import database
 from tracker.cli.options import Color, JsonFormat
-from tracker.cli.output import emit, note, progress, screen
+from tracker.cli.output import emit, next_lines, note, progress, screen
 from tracker.errors import SourceError, UsageError
 from tracker.results.options import OUTPUT, Option, Reading, check_path
 
@@ -90,7 +90,7 @@ def init(
     check_file(path)
     write_file(path, text)
     used = "" if path == place else f" It is used with TRACKER_CONFIG={path}."
-    emit(f"{path} written.{used}  Next: tracker ingest PATH --version VERSION --workload WORKLOAD")
+    emit(f"{path} written.{used}{next_lines('tracker ingest PATH --version VERSION --workload WORKLOAD')}")
 
 
 def _answers(default: str, *, ask: bool) -> dict[str, str]:
@@ -179,7 +179,7 @@ def demo(
         result = compare.diff(store, baseline, candidate)
     text = str(reports.render(result, details=details, tell=note, **screen(color)))
     # what the report proposes would take another database
-    emit(text.rpartition("\nNext: ")[0])
+    emit(text.rpartition("\nNext:\n")[0])
     note(f"Next, the same as pages: {_program()} page --open --db {shlex.quote(str(path))}")
     note("On your own profiles: tracker diff BASELINE.pt.trace.json.gz CANDIDATE.pt.trace.json.gz")
 

@@ -14,7 +14,7 @@ from tracker import compare
 from tracker.api.arguments import opened
 from tracker.api.edits import account
 from tracker.cli.options import By, Database, ListFormat, Page, Reason, Workload
-from tracker.cli.output import Column, Row, device_of, emit, emit_list, note, plan
+from tracker.cli.output import Column, Row, device_of, emit, emit_list, next_lines, note, plan
 from tracker.errors import UsageError
 from tracker.results import SERIES_KINDS, THRESHOLDS, CalibrateOptions
 from tracker.results.options import Option, pairs
@@ -145,7 +145,7 @@ def set_(limits: Limits, place: Place, reason: Reason, by: By = None, db: Databa
         count = set_thresholds(store, wanted, where)
         if overruled(store, wanted, where):
             note("note: a threshold of a single configuration overrides it; tracker thresholds lists them")
-    emit(f"{words_of_limits(wanted)} set; {counted(count, 'version')} judged again.  Next: tracker findings")
+    emit(f"{words_of_limits(wanted)} set; {counted(count, 'version')} judged again.{next_lines('tracker findings')}")
 
 
 def try_(limits: Limits, place: Place, format: ListFormat = "text", db: Database = None) -> None:
@@ -169,7 +169,8 @@ def try_(limits: Limits, place: Place, format: ListFormat = "text", db: Database
     movements = found.moved["movement"].tolist()
     last = (
         f"with {words_of_limits(wanted)}: {counted(movements.count('comes'), 'finding')} added, "
-        f"{movements.count('goes')} removed, {found.stay} unchanged; nothing is set.  Next: tracker thresholds set"
+        f"{movements.count('goes')} removed, {found.stay} unchanged; nothing is set."
+        f"{next_lines('tracker thresholds set')}"
     )
     emit_list(found.moved, _TRIED, format, name="findings", last_line=last)
 
@@ -189,7 +190,8 @@ def unset(
 
     with opened(db) as store:
         count = unset_thresholds(store, place.limits([(name, 0.0) for name in names]), place.where())
-    emit(f"{', '.join(names)} reset to default; {counted(count, 'version')} judged again.  Next: tracker thresholds")
+    done = f"{', '.join(names)} reset to default; {counted(count, 'version')} judged again."
+    emit(f"{done}{next_lines('tracker thresholds')}")
 
 
 def _value(row: Row) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 from tracker import api
 from tracker.api.arguments import opened
 from tracker.cli.options import Branch, Database, ListFormat, Workload, rows_of_branch
-from tracker.cli.output import Column, emit, emit_list, note
+from tracker.cli.output import Column, emit, emit_list, next_lines, note
 from tracker.errors import FIRST_INGEST, SourceError, UsageError
 from tracker.hooks.environment import GIT_READ_ONLY
 from tracker.profile.branches import branch_of
@@ -45,7 +45,7 @@ def find(workload: Workload = None, branch: Branch = None, format: ListFormat = 
         diffs = (diff_of(store, name) for name in dict.fromkeys(reversed(found.listed("workload"))))
         proposed = next(filter(None, diffs), FIRST_INGEST)
     count = counted(len(found), "version") if len(found) else f"no versions{f' of {workload}' if workload else ''}"
-    emit_list(found, _COLUMNS, format, name="versions", last_line=f"{count}.  Next: {proposed}")
+    emit_list(found, _COLUMNS, format, name="versions", last_line=f"{count}.{next_lines(proposed)}")
 
 
 def pin(label: Label, workload: Workload = None, db: Database = None) -> None:
@@ -62,7 +62,7 @@ def pin(label: Label, workload: Workload = None, db: Database = None) -> None:
         label = api.pin_version(label, workload=workload, store=store)
         workload = runs.workload_of(store, label, workload)
         following = diff_of(store, workload, pinned=True)
-    emit(f"{label} pinned.  {_next(following, workload)}")
+    emit(f"{label} pinned.{_next(following, workload)}")
 
 
 def unpin(label: Label, workload: Workload = None, db: Database = None) -> None:
@@ -129,7 +129,7 @@ def order(
         done = api.order_versions(labels or [], workload=workload, after=after, before=before, store=store)
         workload = runs.workload_of(store, done[0], workload)
         following = diff_of(store, workload)
-    emit(f"{' '.join(done)}\n{counted(len(done), 'version')} in order.  {_next(following, workload)}")
+    emit(f"{' '.join(done)}\n{counted(len(done), 'version')} in order.{_next(following, workload)}")
 
 
 def forget_branch(
@@ -145,7 +145,7 @@ def forget_branch(
     """
     with opened(db) as store:
         count = api.forget_branch(branch, workload=workload, store=store)
-    emit(f"{branch} forgotten, with {counted(count, 'run')}.  Next: tracker versions")
+    emit(f"{branch} forgotten, with {counted(count, 'run')}.{next_lines('tracker versions')}")
 
 
 def judge(workload: Workload = None, db: Database = None) -> None:
@@ -164,7 +164,7 @@ def judge(workload: Workload = None, db: Database = None) -> None:
     with opened(db) as store:
         queries.check_filters(store, workload=workload)
         count = judgement.update(store, judgement.lines_of(store, workload=workload))
-    emit(f"{counted(count, 'version')} judged.  Next: {command('tracker', 'versions', *where)}")
+    emit(f"{counted(count, 'version')} judged.{next_lines(command('tracker', 'versions', *where))}")
 
 
 def diff_of(store: Store, workload: str, *, among: Collection[str] | None = None, pinned: bool = False) -> str | None:
@@ -211,7 +211,7 @@ def diff_of(store: Store, workload: str, *, among: Collection[str] | None = None
 
 
 def _next(proposed: str | None, workload: str) -> str:
-    return f"Next: {proposed or command('tracker', 'versions', '--workload', workload)}"
+    return next_lines(proposed or command("tracker", "versions", "--workload", workload))
 
 
 _COLUMNS = (

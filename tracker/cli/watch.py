@@ -11,7 +11,7 @@ import typer
 from tracker import config, reports
 from tracker.api.arguments import opened
 from tracker.cli.options import Color, Database, JsonFormat
-from tracker.cli.output import emit, note, screen
+from tracker.cli.output import emit, next_lines, note, screen
 from tracker.config import spools
 from tracker.errors import EXIT_COULD_NOT_RUN
 from tracker.results.options import Option
@@ -56,7 +56,7 @@ def watch(
     if retry is not None and not once:
         with opened(settings) as store:
             count = len(room.retry(store, retry, now_ns=time.time_ns()))
-        emit(f"{counted(count, 'profile')} retried in the next round.  Next: tracker status")
+        emit(f"{counted(count, 'profile')} retried in the next round.{next_lines('tracker status')}")
         return
     room.check(settings)
     with opened(settings, create=True) as store:
@@ -96,7 +96,7 @@ def _one_round(store: Store, settings: Settings) -> None:
     parts += [f"{counted(counts['folder'], 'folder')} with a problem"] if counts["folder"] else []
     parts += [f"{left['waiting']} waiting until unchanged for {settings.watch.settled}"] if left["waiting"] else []
     parts += [f"{left['ready']} deferred"] if left["ready"] else []
-    emit(f"{', '.join(parts)}.  Next: {'tracker findings --new' if counts['ingested'] else 'tracker status'}")
+    emit(f"{', '.join(parts)}.{next_lines('tracker findings --new' if counts['ingested'] else 'tracker status')}")
     if counts["folder"]:
         raise typer.Exit(EXIT_COULD_NOT_RUN)
 

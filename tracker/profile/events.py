@@ -66,6 +66,8 @@ class LaunchLevel(IntEnum):
     ACL, NODE, MODEL, HCCL: the layers of CANN above its runtime; they link a device event only where nothing else does.
     QUEUE: a framework hands work to a thread of its own or takes it there (`Enqueue`, `Dequeue`); it links nothing.
     OS: calls of the operating system (pthread, ioctl), on any thread; they link nothing and do not bound a capture.
+    PROFILER: work of the profiler itself, as writing down what it recorded, on the thread that it keeps busy, or on one
+    of its own where the source does not say which; as with OS.
     """
 
     RUNTIME = 0
@@ -77,6 +79,7 @@ class LaunchLevel(IntEnum):
     HCCL = 6
     QUEUE = 7
     OS = 8
+    PROFILER = 9
 
 
 class EventColumns(Struct, frozen=True):

@@ -13,13 +13,14 @@ class IdleCause(IntEnum):
     GARBAGE_COLLECTION = 1
     COMPILE = 2
     ALLOCATION = 3
-    SYNCHRONISATION = 4
-    OPERATOR = 5
-    NO_OPERATOR = 6
-    LAUNCH_LATENCY = 7
-    BETWEEN_KERNELS = 8
-    DEPENDENCY = 9
-    UNKNOWN = 10
+    PROFILER = 4
+    SYNCHRONISATION = 5
+    OPERATOR = 6
+    NO_OPERATOR = 7
+    LAUNCH_LATENCY = 8
+    BETWEEN_KERNELS = 9
+    DEPENDENCY = 10
+    UNKNOWN = 11
 
     @property
     def word(self) -> str:
@@ -37,8 +38,8 @@ class IdleCause(IntEnum):
 
 
 IDLE_CAUSES: Final = (
-    "data loading", "garbage collection", "compile", "allocation", "synchronisation", "host: operator",
-    "host: no operator", "launch latency", "between kernels", "dependency", "unknown",
+    "data loading", "garbage collection", "compile", "allocation", "profiler", "synchronisation",
+    "host: operator", "host: no operator", "launch latency", "between kernels", "dependency", "unknown",
 )  # fmt: skip
 """The word of each IdleCause."""
 
@@ -50,6 +51,7 @@ IDLE_REASONS: Final = (
     "Python collects garbage",
     "code of the device is compiled or loaded",
     "the host takes memory from the driver or gives it back",
+    "the profiler itself keeps the host busy, as when it writes down what it recorded",
     "the host waited for the device, and has not begun the next operator",
     "the host runs an operator or a call of the runtime, and has launched nothing",
     "the host runs no operator",

@@ -81,8 +81,9 @@ OP_FLOPS: Final = "flops"
 `attribute` its shapes. For what its shapes do not say.
 """
 
-PHASES: Final = ("", "backward", "clear_grad", "dataloader", "forward", "optimizer")
-"""The parts of a training step; the empty word where nothing says."""
+PHASES: Final = ("", "backward", "clear_grad", "dataloader", "forward", "optimizer", "recompute")
+"""The parts of a training step; the empty word where nothing says. recompute: what activation checkpointing runs once
+more in the backward pass."""
 
 OF_A_RUN: Final = frozenset({"job_id"})
 """Facts that name a run: they differ from run to run and tell nothing of a version."""

@@ -105,18 +105,22 @@ def _groups(calls: RunCalls, *, is_waiting_known: bool) -> Iterator[str]:
     """
     captured = set(calls.calls)
     partly = [
-        f"{group.role or 'group'} {format_numbers(group.ranks)}: {len(captured & {*group.ranks})} of {len(group.ranks)}"
+        f"{group.role or 'group'} {format_numbers(group.ranks)} ({len(captured & {*group.ranks})} of "
+        f"{len(group.ranks)} captured)"
         for group in calls.groups.values()
         if len(group.ranks) > 1 and not captured.issuperset(group.ranks)
     ]
     if partly:
         more = f" and {counted(len(partly) - _NAMED, 'more group')}" if len(partly) > _NAMED else ""
-        what = "Transit by all ranks" if is_waiting_known else "Waiting and transit"
-        yield f"{what} of groups that are not captured whole ({'; '.join(partly[:_NAMED])}{more})."
+        what = "Transit" if is_waiting_known else "Waiting and transit"
+        yield f"{what} in groups of which ranks were not captured: {', '.join(partly[:_NAMED])}{more}."
     nameless = any((own.group < 0).any() for own in calls.calls.values() if len(own))
     if nameless and sum(len(group.ranks) != 1 for group in calls.groups.values()) > 1:
         yield "Waiting in calls that name no process group, where the run has several."
         return
+    if not partly and not calls.matched and any(len(own) for own in calls.calls.values()):
+        what = "Transit in collectives" if is_waiting_known else "Who waits for whom"
+        yield f"{what}: the captures do not say which ranks a collective runs on."
     for matched in calls.matched:
         counts = {rank: int((calls.calls[rank].peer < 0).sum()) for rank in matched.ranks}
         of = f"the group of ranks {format_numbers(matched.ranks)}"

@@ -75,6 +75,7 @@ def _rows_of_calls(calls: RunCalls, chosen_steps: Sequence[int] | None) -> list[
     """Return what the ranks of whole groups wait for the last one of each call in these steps (None: all), where their
     clocks can be compared.
     """
+    roles = {number: group.role or "unknown" for number, group in calls.groups.items()}
     sums: dict[tuple[int, str, int], list[int]] = {}
     for matched in calls.matched:
         if not matched.places.shape[1] or not calls.without_clock.isdisjoint(matched.ranks):
@@ -88,12 +89,14 @@ def _rows_of_calls(calls: RunCalls, chosen_steps: Sequence[int] | None) -> list[
         for place, rank in enumerate(matched.ranks):
             steps = of_ranks[place].step
             counts = steps >= 0 if chosen_steps is None else np.isin(steps, list(chosen_steps))
-            waiting = is_alone & (waits[place] > 0) & (last != place) & counts
-            for at in np.flatnonzero(waiting).tolist():
-                role = calls.groups[int(of_ranks[place].group[at])].role or "unknown"
-                found = sums.setdefault((rank, role, matched.ranks[int(last[at])]), [0, 0, 0])
-                waited = int(waits[place, at])
-                found[:] = found[0] + 1, found[1] + waited, max(found[2], waited)
+            waiting = np.flatnonzero(is_alone & (waits[place] > 0) & (last != place) & counts)
+            # calls of one group that wait for one rank are summed together: there are few of these, and many calls
+            pairs = np.stack([of_ranks[place].group[waiting], last[waiting]])
+            kinds, kind_of = np.unique(pairs, axis=1, return_inverse=True)
+            for kind, (group, late) in enumerate(kinds.T.tolist()):
+                own_ns = waits[place, waiting[kind_of.ravel() == kind]]
+                found = sums.setdefault((rank, roles[group], matched.ranks[late]), [0, 0, 0])
+                found[:] = found[0] + len(own_ns), found[1] + int(own_ns.sum()), max(found[2], int(own_ns.max()))
     return [
         {
             "rank": rank, "role": role, "peer": peer, "is_global": 1, "captured": 1,
@@ -146,5 +149,6 @@ def remarks_on(peers: Sequence[Mapping[str, Any]], late: Sequence[int]) -> Itera
     if waits:
         least, most = min(waits.values()), max(waits.values())
         who = f"rank {min(waits)} waits" if len(waits) == 1 else f"ranks {format_numbers(sorted(waits))} wait"
-        much = format_ns(most) if len(waits) == 1 else f"{format_ns(least)} to {format_ns(most)}"
+        shortest, longest = format_ns(least), format_ns(most)
+        much = longest if shortest == longest else f"{shortest} to {longest}"
         yield f"In collectives {who} {much} a step for {'it' if len(late) == 1 else 'them'}, on average."

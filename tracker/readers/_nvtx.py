@@ -79,6 +79,7 @@ _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _FILLERS: Final = frozenset(
     ("pass", "step", "phase", "only", "loop", "train", "training", "benchmark", "model", "loss", "the", "and", "run")
 )
+_STEP_WORDS: Final = frozenset(("step", "iteration", "iter", "trainstep", "trainingstep"))
 _PHASES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("forward", "fwd"), "forward"),
     **dict.fromkeys(("backward", "bwd"), "backward"),
@@ -150,6 +151,15 @@ def phase_of(name: str) -> str:
     """
     words = [word.lower() for word in _WORD.findall(name)]
     return _PHASES.get("".join(word for word in words if word not in _FILLERS), "")
+
+
+def has_step_word(name: str) -> bool:
+    """Whether a name says that its range is a whole step, though it has no number.
+
+    >>> [has_step_word(name) for name in ("train_step", "Iteration", "optimizer step", "attention")]
+    [True, True, False, False]
+    """
+    return not phase_of(name) and any(word.lower() in _STEP_WORDS for word in _WORD.findall(name))
 
 
 def _operator(name: str, shapes: str) -> RangeName:

@@ -31,15 +31,6 @@ def command_of(program: Sequence[str], names: Sequence[str], options: Sequence[s
     return command(*program, *names, *options)
 
 
-def others_of(names: Sequence[str], *options: str) -> list[str]:
-    """Other options that may end a command line of `command_of`; none where it ends with its names, behind --.
-
-    >>> others_of(["v1"], "--by module"), others_of(["-a"], "--by module")
-    (['--by module'], [])
-    """
-    return [] if any(name.startswith("-") for name in names) else [*options]
-
-
 def exact_command(*words: str) -> str | None:
     r"""A command line that a shell takes as exactly these words; None where one cannot be written as it is.
 

@@ -23,8 +23,6 @@ UNDER: Final[dict[str, Any]] = NAME | {"fold": True}
 PLACE: Final[dict[str, Any]] = UNDER | {"place": True}
 """Kinds of columns that hold text: words, a sentence of several lines, a name from a profile, what may move under it, a
 line of code."""
-AND: Final = " · "
-"""Between commands: no shell takes it for a pipe, and no command takes it as a word."""
 _NOTES: Final = 250
 """Characters of the notes of a first screen."""
 

@@ -125,7 +125,7 @@ class _Article(Struct, frozen=True):
     title: str
     first: list[_HtmlBlock]
     detail: list[_HtmlBlock]
-    commands: list[tuple[Markup, list[Markup]]]
+    commands: list[Markup]
 
 
 def _article(make: Callable[[Look], Document], look: Look, link: Callable[[Target], str] | None) -> _Article:
@@ -134,10 +134,7 @@ def _article(make: Callable[[Look], Document], look: Look, link: Callable[[Targe
     chosen = document.chosen(look.only, details=True)
     found = _Article(document, shorten(document.title, _TITLE), [], [], [])
     for line in map(escape, map(printable, document.next_commands)):
-        if line.startswith("-") and found.commands:  # options that may end the command before it instead of its own
-            found.commands[-1][1].append(line)
-        else:
-            found.commands.append((line, []))
+        found.commands.append(line)
     for block in chosen:
         if isinstance(block, Lines):
             says_something = bool(block.lines) and not block.is_drawing

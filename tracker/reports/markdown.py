@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from tracker.reports.document import AND, Block, Column, Document, Lines, Look, Table
+from tracker.reports.document import Block, Column, Document, Lines, Look, Table
 from tracker.reports.text import shorten, shortened
 from tracker.units import printable
 
@@ -60,7 +60,8 @@ def _parts(document: Document, look: Look) -> list[str]:
     parts += map(_open, first)
     parts += map(_paragraph, document.notes)
     parts += [_folded(block) for block in detail if not isinstance(block, Lines) or block.lines]
-    return [*filter(None, parts), f"Next: {_paragraph(AND.join(document.next_commands))}"]
+    commands = "\n".join(f"    {printable(line)}" for line in document.next_commands)
+    return [*filter(None, parts), f"Next:\n\n{commands}" if commands else ""]
 
 
 def _length(parts: Iterable[str]) -> int:

@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 from rich.cells import cell_len, chop_cells, set_cell_size
 
-from tracker.reports.document import AND, Column, Document, Lines, Look, Table
+from tracker.reports.document import Column, Document, Lines, Look, Table
 from tracker.units import MISSING_TEXT, counted, printable
 
 TITLE = "tables for the terminal"
@@ -42,7 +42,7 @@ _CODES: Final = {"strong": "1", "dim": "2", "worse": "31", "better": "32"}
 
 def render(document: Document, look: Look) -> str:
     """The document as lines of at most `look.width` characters, where no number would be cut; what there was no room
-    for, and the next commands as the last line, unwrapped.
+    for, and the next commands, a line each, unwrapped.
     """
     page = _Page(look.color, max(look.width or _WIDTH, _LEAST_WIDTH))
     page.text(document.title)
@@ -76,7 +76,7 @@ def render(document: Document, look: Look) -> str:
         columns = f"{counted(len(page.left_out), 'column')} left out: {', '.join(page.left_out)}"
         page.text(f"{columns}; use a wider terminal or another --format", "dim")
     if document.next_commands:
-        page.lines += ["", f"Next: {printable(AND.join(document.next_commands))}"]
+        page.lines += ["", "Next:", *(f"{' ' * _INDENT}{printable(line)}" for line in document.next_commands)]
     return "".join(f"{line if look.color else line.rstrip()}\n" for line in page.lines)
 
 

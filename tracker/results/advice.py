@@ -32,6 +32,8 @@ ADVICE_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
 }  # fmt: skip
 
 
+_SMALL_RATE: Final = 0.1
+"""Below it a rate has two digits, whatever they stand for: 0.0 TFLOP/s would be none."""
 _RATES: Final = {"gb_per_s": "GB/s", "tflops_per_s": "TFLOP/s"}
 
 
@@ -56,7 +58,10 @@ class Number(Struct, frozen=True):
             return f"{self.label} {value * 100:.1f} %"
         if self.unit == "count":
             return f"{self.label} {value:,.0f}" if value >= 10 or value == int(value) else f"{self.label} {value:,.1f}"
-        return f"{self.label} {value:,.1f} {_RATES[self.unit]}" if self.unit in _RATES else f"{self.label} x{value:.2f}"
+        if self.unit in _RATES:
+            rate = f"{value:,.1f}" if value >= _SMALL_RATE else f"{value:.2g}"
+            return f"{self.label} {rate} {_RATES[self.unit]}"
+        return f"{self.label} x{value:.2f}"
 
 
 class Claimed(Struct, frozen=True):

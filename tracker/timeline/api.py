@@ -31,8 +31,10 @@ def _of_calls(joined: Joined) -> Table:
     launches, texts = joined.events.launches, joined.events.strings.texts
     calls = launches.level != LaunchLevel.FLOW
     rows = np.flatnonzero(calls) if joined.events.host_is_primary else np.zeros(0, dtype=np.int64)
-    # what a CUDA call asks of the operating system stays its own time, as where such calls were not traced
-    lane = 2 * launches.thread[rows] + (launches.level[rows] == LaunchLevel.OS)
+    # what a CUDA call asks of the operating system, and what the profiler does meanwhile, stays its own time, as where
+    # such calls were not traced
+    level = launches.level[rows]
+    lane = 3 * launches.thread[rows] + (level == LaunchLevel.OS) + 2 * (level == LaunchLevel.PROFILER)
     nested = grow(lane, launches.start_ns[rows], launches.end_ns[rows])
     duration = nested.end_ns - nested.start_ns
     step = steps_at(joined.events.markers, launches.start_ns[rows])

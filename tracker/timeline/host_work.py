@@ -85,6 +85,7 @@ class HostWork:
         self._asked = asked
         launches = self._launches = events.launches
         self._is_call = ~np.isin(launches.level, _NO_CALLS) & np.isin(launches.thread, self._threads)
+        self._is_profiler = launches.level == LaunchLevel.PROFILER
         # a device that is busy most of the time asks for few of the calls
         rows = np.flatnonzero(self._is_call & _meets(launches.start_ns, launches.end_ns, asked))
         self._calls = _Layer(grow(launches.thread, launches.start_ns, launches.end_ns, rows), launches.name, texts)
@@ -140,6 +141,8 @@ class HostWork:
                 yield _CauseAt(cause, named >= 0, layer.names(named))
         allocating, waiting = calls.nearest(call, allocates), self._find_waiting(thread, time_ns)
         yield _CauseAt(IdleCause.ALLOCATION, allocating >= 0, calls.names(allocating))
+        profiling = calls.outwards(call, self._is_profiler)
+        yield _CauseAt(IdleCause.PROFILER, profiling >= 0, calls.names(profiling))
         yield _CauseAt(IdleCause.SYNCHRONISATION, waiting >= 0, self._place_of_call(waiting))
         operator = self._operator_of(around)
         yield _CauseAt(IdleCause.OPERATOR, operator >= 0, ops.names(operator))
@@ -176,7 +179,8 @@ class HostWork:
                 continue
             own = own[np.argsort(launches.start_ns[own], kind="stable")]
             operators = (ops.thread == lane) & self._is_operator
-            begins = np.sort(np.concatenate((ops.start_ns[operators], launches.start_ns[of_lane & ~waits])))
+            calls = of_lane & ~waits & ~self._is_profiler
+            begins = np.sort(np.concatenate((ops.start_ns[operators], launches.start_ns[calls])))
             following = np.searchsorted(begins, launches.end_ns[own], side="left")
             until_ns = np.append(begins, np.iinfo(np.int64).max)[following]
             last = np.searchsorted(launches.start_ns[own], time_ns[asks], side="right") - 1

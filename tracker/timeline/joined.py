@@ -220,10 +220,10 @@ def bounds_of(events: Events) -> tuple[int, int]:
     """First start and last end; (0, 0) for a capture in which nothing happened.
 
     Python frames are left out: they reach back to the start of the process, with or without work. So do calls of the
-    operating system.
+    operating system, and what the profiler does for itself.
     """
     spans: tuple[HostOps | DeviceEvents | Markers, ...] = (events.ops, events.device, events.markers)
-    launches, others = events.launches, events.launches.level != LaunchLevel.OS
+    launches, others = events.launches, ~np.isin(events.launches.level, (LaunchLevel.OS, LaunchLevel.PROFILER))
     starts = [*(table.start_ns for table in spans), launches.start_ns[others], events.allocations.time_ns]
     ends = [*(table.end_ns for table in spans), launches.end_ns[others], events.allocations.time_ns]
     all_starts, all_ends = np.concatenate(starts), np.concatenate(ends)

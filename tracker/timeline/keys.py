@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 from msgspec import Struct
+from numpy.typing import NDArray
 
 from tracker.profile import BEFORE_CAPTURE, I64, NO_OP, PHASES, UNLINKED_OP, Events
 from tracker.timeline.aggregate import distinct, group_by, rank_of_texts, texts_of
@@ -11,10 +14,15 @@ from tracker.timeline.tree import Tree
 
 _PHASE_PREFIXES = (
     ("autograd::engine::evaluate_function", "backward"),
+    # its own backward nodes within it are backward again
+    ("CheckpointFunctionBackward", "recompute"),
+    ("CheckpointWithoutOutputFunctionBackward", "recompute"),
     ("Optimizer.step#", "optimizer"),
     ("Optimizer.zero_grad#", "clear_grad"),
     ("enumerate(DataLoader)#", "dataloader"),
 )
+_RECOMPUTES = re.compile(r"torch/utils/checkpoint\.py\(\d+\): recompute_fn$")
+"""The Python frame in which activation checkpointing without reentrant autograd runs the forward pass again."""
 
 
 class OpKeys(Struct, frozen=True):
@@ -44,12 +52,14 @@ def phases_of(events: Events, tree: Tree, module: I64, waiting: I64) -> I64:
     """For each op the index into PHASES of the part of a training step that it works for, "" where nothing says.
 
     What the source says of the op itself or of the nearest ancestor of which it says something decides, or a prefix of
-    the name; backward ops are backward; whatever else runs inside a module (`module` > 0) is forward, unless the source
-    itself names phases (`Extras.op_phase`): then it would have said so. `waiting`: per op the range of another thread
-    that waits for it, or -1, whose phase it takes where its own thread says nothing.
+    the name; backward ops are backward; what a Python frame of activation checkpointing runs again is recompute;
+    whatever else runs inside a module (`module` > 0) is forward, unless the source itself names phases
+    (`Extras.op_phase`): then it would have said so. `waiting`: per op the range of another thread that waits for it, or
+    -1, whose phase it takes where its own thread says nothing.
     """
     own = own_phases(events)
     own[(own == 0) & (events.ops.is_backward == 1)] = PHASES.index("backward")
+    own[(own == 0) & _are_recomputed(events)] = PHASES.index("recompute")
     phase = tree.passed_down(own, unset=0)
     phase = np.where((phase == 0) & (waiting >= 0), phase[waiting], phase) if len(phase) else phase
     if len(events.extras.op_phase):
@@ -70,6 +80,23 @@ def own_phases(events: Events) -> I64:
         of_word[code] = PHASES.index(texts[code])
     own = of_name[ops.name]
     return np.where(of_word[said] > 0, of_word[said], own) if len(said) else own
+
+
+def _are_recomputed(events: Events) -> NDArray[np.bool_]:
+    """Return which ops run in a Python frame that runs the forward pass again."""
+    ops, frames = events.ops, events.frames
+    found = np.zeros(len(ops), dtype=bool)
+    codes = [code for code in distinct(frames.name) if _RECOMPUTES.search(events.strings.texts[code])]
+    rows = np.flatnonzero(np.isin(frames.name, codes)) if codes else np.zeros(0, dtype=np.int64)
+    for thread in distinct(frames.thread[rows]):
+        own = rows[frames.thread[rows] == thread]
+        own = own[np.argsort(frames.start_ns[own], kind="stable")]
+        # a checkpoint in another one lies within it
+        end_ns = np.maximum.accumulate(frames.end_ns[own])
+        of_thread = np.flatnonzero(ops.thread == thread)
+        frame = np.searchsorted(frames.start_ns[own], ops.start_ns[of_thread], side="right") - 1
+        found[of_thread] = (frame >= 0) & (ops.start_ns[of_thread] < end_ns[np.maximum(frame, 0)])
+    return found
 
 
 def op_keys(events: Events, module: I64, module_texts: list[str], phase: I64) -> OpKeys:

@@ -10,9 +10,9 @@ from tracker.limits.texts import split_mark
 _CACHED = 1 << 12
 """Names: the kernels and gaps of all ranks of a job name the same few hundred, and long ones take 0.1 ms each."""
 
-RULES_VERSION = 5
-"""Version of the rules in this file, in `categories`, in `collective_names` and of what an op launched
-(`links.working_ops`).
+RULES_VERSION = 6
+"""Version of the rules in this file, in `categories`, in `collective_names`, of what an op launched
+(`links.working_ops`), of what a collective waits for (`wait_tasks`) and of steps that nothing marks.
 
 Rows made under different versions do not form one series.
 """

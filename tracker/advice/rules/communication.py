@@ -13,6 +13,8 @@ from tracker.advice.rule import AdviceRule, Claim, Number, Remedy
 if TYPE_CHECKING:
     from tracker.advice.evidence import Evidence
 
+_LEAST_WAITING: Final = "of it waiting for other ranks, at least"
+"""Where a part of a collective is hidden by compute, that part may have been the waiting."""
 _LITTLE: Final = 1024
 """Payload of a call, in bytes, that is a number and not work."""
 _PARTS: Final = (
@@ -38,7 +40,7 @@ def _exposed(evidence: Evidence) -> Iterator[Claim]:
         exposed, wait = row["exposed_ns"], row["wait_ns"]
         numbers = [Number("exposed", exposed), Number("calls", row["calls"], "count")]
         unknown = Number("waiting for other ranks", evidence.why_waiting_is_unknown(role), "text")
-        numbers.append(unknown if wait is None else Number("of it waiting for other ranks", wait))
+        numbers.append(unknown if wait is None else Number(_LEAST_WAITING, wait))
         yield _claim(role, kind, rank, exposed - (wait or 0.0), numbers, f"exposed {kind}{_of(role)}",
                      "likely" if wait is None else None)  # fmt: skip
 
@@ -78,7 +80,7 @@ def _waiting(evidence: Evidence) -> Iterator[Claim]:
     rank = -rank
     exposed = evidence.ranks[rank]["exposed_communication_ns"]
     numbers = [Number("exposed", exposed)] if exposed is not None else []
-    numbers += [Number("of it waiting for other ranks", wait), *evidence.waited_for(rank, wait)]
+    numbers += [Number(_LEAST_WAITING, wait), *evidence.waited_for(rank, wait)]
     if len({row["stage"] for row in evidence.ranks.values()}) > 1:
         # stages of a pipeline wait for each other in any case
         yield Claim(resource="none", rank=rank, numbers=tuple(numbers))
@@ -90,7 +92,8 @@ def _waiting(evidence: Evidence) -> Iterator[Claim]:
     is_known = evidence.has_whole_groups and not evidence.names_peers
     is_late = is_known and late >= max(wait / 2, _LATE * evidence.step_ns)
     if is_late:
-        title = f"rank {last} comes late, and the others wait for it"
+        who = "the others wait" if len(waits) > 2 else "the other one waits"
+        title = f"rank {last} comes late, and {who} for it"
         numbers += [Number(f"rank {last} comes behind the next one by", late), *_why_late(evidence, last, late)]
     yield Claim(
         resource="waiting", rank=rank, ns=wait, numbers=tuple(numbers), title=title,
@@ -111,7 +114,8 @@ def _why_late(evidence: Evidence, rank: int, late_ns: float) -> Iterator[Number]
             found[words] = mine - median(others)
     words = max(found, key=found.__getitem__, default="")
     if words and found[words] >= late_ns / 2:
-        yield Number(f"{words}, more than that of the others", found[words])
+        whose = "the others" if len(evidence.ranks) > 2 else "the other one"
+        yield Number(f"{words}, more than that of {whose}", found[words])
 
 
 def _part_of(row: Mapping[str, Any], name: str) -> float | None:

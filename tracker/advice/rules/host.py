@@ -202,6 +202,17 @@ RULES: Final = (
         sources=("msprof-analyze, operator compilation",), in_rank=_compilation,
     ),
     AdviceRule(
+        id="H12", title="the profiler itself keeps the host busy",
+        fires="the device idles while the profiler works for itself; without it no time is lost",
+        bound="exposed", confidence="likely", on_devices=True,
+        remedies=(
+            Remedy("compare with the time of a step without the profiler; record fewer steps, and no stacks or shapes"),
+            Remedy("nsys profile --cuda-flush-interval, --sample=none, --cpuctxsw=none", ("nvidia",)),
+        ),
+        sources=("Nsight Systems: profiler overhead", "Kineto: ActivityType::OVERHEAD"),
+        in_rank=_idle_by(IdleCause.PROFILER),
+    ),
+    AdviceRule(
         id="H2", title="the host waits for the device again and again",
         fires="the device idles after calls that wait for it; where the source does not say why it idles: four such "
             "calls or more, a hint where nothing marks the steps",

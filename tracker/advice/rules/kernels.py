@@ -209,6 +209,7 @@ RULES: Final = (
         remedies=(
             Remedy("torch.set_float32_matmul_precision('high')", ("torch", "nvidia", "tf32"), since=(1, 12)),
             Remedy("torch.backends.cuda.matmul.allow_tf32 = True", ("torch", "nvidia", "tf32"), until=(1, 12)),
+            Remedy("torch.backends.cudnn.allow_tf32 = True, for convolutions", ("torch", "nvidia", "tf32")),
             Remedy("torch.autocast with bfloat16", ("torch", "tf32", "bf16")),
             Remedy("torch.autocast with float16 and a GradScaler: this device has no fast bfloat16",
                    ("torch", "nvidia", "fp16")),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tracker.advice.evidence import Evidence
 
 _STAGES: Final = 0.02
-_BUBBLE: Final = 0.10
+_BUBBLE: Final = 0.05
 
 
 def _slow_rank(evidence: Evidence) -> Iterator[Claim]:
@@ -38,7 +38,7 @@ def _stages(evidence: Evidence) -> Iterator[Claim]:
     if not own:
         return
     even, flat = pipeline_ns(own, count), pipeline_ns([sum(own) / len(own)] * len(own), count)
-    if even - flat >= _STAGES * evidence.step_ns > 0:
+    if even > flat:
         numbers = [Number(f"stage {stage.number}, per microbatch", tau)
                    for stage, tau in zip([one for one in evidence.stages if one.steps], own, strict=True)]  # fmt: skip
         yield Claim(
@@ -49,7 +49,7 @@ def _stages(evidence: Evidence) -> Iterator[Claim]:
 def _bubble(evidence: Evidence) -> Iterator[Claim]:
     own, count = taus(evidence), evidence.microbatches or 1
     share = (len(own) - 1) / (count + len(own) - 1) if own else 0.0
-    if share >= _BUBBLE:
+    if share:
         # of four times as many microbatches of the same size each step does four times the work
         now, then = pipeline_ns(own, count), pipeline_ns(own, MORE_MICROBATCHES * count) / MORE_MICROBATCHES
         yield Claim(
@@ -84,16 +84,17 @@ RULES: Final = (
     ),
     AdviceRule(
         id="P2", title="stages of the pipeline are uneven",
-        fires="equal stages would save 2 % of the step in the model of the pipeline; the number of microbatches is "
-            "known",
-        bound="what-if", confidence="certain",
+        fires="equal stages would save time in the model of the pipeline; the number of microbatches is known; shown "
+            "from 2 % of the step",
+        bound="what-if", confidence="certain", shown_from=_STAGES,
         remedies=(Remedy("move layers: the first stage holds the embedding, the last one the head and the loss"),),
         sources=("Lin et al., OSDI'25",), in_run=_stages,
     ),
     AdviceRule(
         id="P3", title="the bubble of the pipeline",
-        fires="(p - 1) / (m + p - 1) is 10 % or more, of p stages, m microbatches",
-        bound="what-if", confidence="certain",
+        fires="stages wait for the first and the last microbatch: (p - 1) / (m + p - 1) of the step, of p stages, m "
+            "microbatches; shown where four times as many would win 5 % of the step",
+        bound="what-if", confidence="certain", shown_from=_BUBBLE,
         remedies=(Remedy("more microbatches; an interleaved schedule"),),
         sources=("Narayanan et al., SC'21",), in_run=_bubble,
     ),

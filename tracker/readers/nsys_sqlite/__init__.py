@@ -2,7 +2,9 @@
 
 One capture per process and device that worked, so that one file can hold several ranks. A report that was not
 exported (`.nsys-rep`, `.qdrep`) is refused with the command that exports it. NVTX ranges name steps (`step 12`), phases
-and modules.
+and modules. Where no range counts the steps, they are ranges called `train_step` or the like, the one range that has
+most of the kernel time, or iterations found by their kernels: the same ones in the same order from the first kernel
+of the capture to the last, or with an optimizer at the end of each. A note says which; else the capture is one step.
 """
 
 from __future__ import annotations

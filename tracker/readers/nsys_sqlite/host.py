@@ -19,6 +19,7 @@ from tracker.readers.nsys_sqlite.tables import Arrays, Names, joined, process_of
 NVTX: Final = "NVTX_EVENTS"
 CALLS: Final = ("CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_DRIVER")
 OS_CALLS: Final = "OSRT_API"
+OVERHEAD: Final = ("PROFILER_OVERHEAD", "CUPTI_ACTIVITY_KIND_OVERHEAD")
 _LIBRARY_CALLS: Final = ("CUDNN_EVENTS", "CUBLAS_EVENTS")
 # ENUM_NSYS_EVENT_TYPE
 _PUSH_POP, _START_END, _DOMAIN = 59, 60, 75
@@ -49,8 +50,17 @@ def launches_of(spans: Spans, names: Names) -> Arrays:
 
 
 def os_calls_of(spans: Spans, names: Names) -> Arrays:
-    """All calls of the operating system, with the columns of `launches_of`; none has a correlation or starts work."""
+    """All calls of the operating system, and the work of the profiler itself, with the columns of `launches_of`; none
+    has a correlation or starts work.
+    """
+    of_profiler = joined([spans.read(table, ("globalTid",), ("nameId|name",)) for table in OVERHEAD])
     calls = spans.read(OS_CALLS, ("globalTid",), ("nameId|name",))
+    return joined(
+        [_beside_calls(calls, names, LaunchLevel.OS), _beside_calls(of_profiler, names, LaunchLevel.PROFILER)]
+    )
+
+
+def _beside_calls(calls: Arrays, names: Names, level: LaunchLevel) -> Arrays:
     count = len(calls["start"])
     return {
         "start_ns": calls["start"],
@@ -58,7 +68,7 @@ def os_calls_of(spans: Spans, names: Names) -> Arrays:
         "thread": calls["globalTid"],
         "process": process_of(calls["globalTid"]),
         "name": names.codes(calls["nameId"]),
-        "level": np.full(count, LaunchLevel.OS, dtype=np.int8),
+        "level": np.full(count, level, dtype=np.int8),
         "correlation": np.full(count, -1, dtype=np.int64),
         "starts_work": np.zeros(count, dtype=bool),
     }

@@ -31,6 +31,7 @@ from tracker.readers.nsys_sqlite.host import (
     os_calls_of,
     ranges_of,
 )
+from tracker.readers.nsys_sqlite.iterations import find_steps
 from tracker.readers.nsys_sqlite.memory import allocations_of, metrics_of, usage_of
 from tracker.readers.nsys_sqlite.tables import Arrays, Names, joined, pid_of, tid_of
 
@@ -38,10 +39,12 @@ _RANK_IN_NAME: Final = re.compile(r"rank[-_]?(\d{1,9})", re.IGNORECASE)
 _FEW: Final = 0.01
 """Launches without work beyond this share are said: at the edges of a window a few are always cut off."""
 
+_ONE_STEP: Final = "the whole capture is one step"
+
 _REMEDIES: Final = {
     KERNEL: "no kernels: trace CUDA (nsys profile --trace=cuda,nvtx) and let the capture cover the work",
     CALLS[0]: "no CUDA calls: kernels cannot be linked to what launched them",
-    NVTX: "no NVTX ranges: neither steps nor modules are known (torch.cuda.nvtx, emit_nvtx)",
+    NVTX: "no NVTX ranges: modules are not known, and no range marks a step (torch.cuda.nvtx, emit_nvtx)",
 }
 """What is missing in the rows where a table is."""
 
@@ -93,8 +96,10 @@ def captures_of(path: Path, options: ReadOptions) -> tuple[tuple[Capture, ...], 
         for capture, said in _captures(export):
             captures.append(capture)
             warnings += [text for text in said if text not in warnings]
-    if NVTX in export.db.tables and not any(len(capture.events.markers) for capture in captures if capture.events):
-        warnings.append("no NVTX range marks a step (step N, iteration N): the whole capture is one step")
+    if not any(len(capture.events.markers) for capture in captures if capture.events):
+        captures, found = _with_found_steps(captures)
+        if found or NVTX in export.db.tables:
+            warnings.append(f"no NVTX range marks a step (step N, iteration N): {found or _ONE_STEP}")
     if not captures:
         problem = "holds no kernels, no CUDA calls and no NVTX ranges"
         remedy = "profile again with nsys profile --trace=cuda,nvtx and export that"
@@ -103,6 +108,18 @@ def captures_of(path: Path, options: ReadOptions) -> tuple[tuple[Capture, ...], 
     if rank:
         captures[0] = replace(captures[0], rank=int(rank.group(1)))
     return tuple(captures), tuple(warnings)
+
+
+def _with_found_steps(captures: list[Capture]) -> tuple[list[Capture], str]:
+    """The captures of an export without markers with those that its ranges and kernels give, and what was found."""
+    markers, said = find_steps([capture.events for capture in captures if capture.events])
+    if not said:
+        return captures, ""
+    with_markers = [
+        replace(capture, events=replace(capture.events, markers=own)) if capture.events else capture
+        for capture, own in zip(captures, markers, strict=True)
+    ]
+    return with_markers, said
 
 
 def _missing(export: _Export) -> Iterator[str]:
@@ -149,7 +166,7 @@ def _host_processes(export: _Export) -> list[int]:
 
 def _capture(export: _Export, process: int, ordinal: int | None, *, is_first: bool) -> tuple[Capture, tuple[str, ...]]:
     events, warnings = _events(export, process, ordinal, is_first=is_first)
-    cuda = events.launches.level != LaunchLevel.OS
+    cuda = ~np.isin(events.launches.level, (LaunchLevel.OS, LaunchLevel.PROFILER))
     spans = [(table.start_ns, table.end_ns) for table in (events.ops, events.device, events.markers)]
     spans.append((events.launches.start_ns[cuda], events.launches.end_ns[cuda]))
     start_ns = min(int(starts.min()) for starts, _ in spans if len(starts))

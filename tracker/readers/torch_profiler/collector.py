@@ -121,7 +121,7 @@ class Collector:
                 self._add(kind, bucket, *time)
 
     def _sort(self, events: Sequence[AnyEvent]) -> list[Bucket]:
-        buckets: list[Bucket] = [[] for _ in range(10)]
+        buckets: list[Bucket] = [[] for _ in range(FLOWS + 1)]
         put: dict[str | None, Any] = {}
         memory = buckets[MEMORY].append
         flow = buckets[FLOWS].append

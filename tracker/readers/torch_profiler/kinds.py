@@ -9,7 +9,7 @@ from typing import Final
 from tracker.profile import DeviceKind, LaunchLevel
 
 # category of ph "X" -> bucket; categories changed case and name over the years
-OPS, ANNOTATIONS, FRAMES, RUNTIME, DRIVER, KERNELS, COPIES, MEMSETS, MEMORY, FLOWS = range(10)
+OPS, ANNOTATIONS, FRAMES, RUNTIME, DRIVER, PROFILER, KERNELS, COPIES, MEMSETS, MEMORY, FLOWS = range(11)
 SLICES: Final[Mapping[str, int]] = {
     "cpu_op": OPS,
     "Operator": OPS,
@@ -18,6 +18,7 @@ SLICES: Final[Mapping[str, int]] = {
     "cuda_runtime": RUNTIME,
     "Runtime": RUNTIME,
     "cuda_driver": DRIVER,
+    "overhead": PROFILER,
     "kernel": KERNELS,
     "Kernel": KERNELS,
     "mtia_ccp_events": KERNELS,
@@ -30,7 +31,7 @@ ENDS_OF_VENDORS: Final[Mapping[str, int]] = {"_runtime": RUNTIME, "_driver": DRI
 """How the category of host calls ends that a back end of any vendor writes: `musa_runtime`, `xpu_driver`."""
 FLOW_CATEGORIES: Final = frozenset(("async", "async_cpu_to_gpu", "async_gpu", "ac2g", "async_npu"))
 KIND: Final = {KERNELS: DeviceKind.KERNEL, COPIES: DeviceKind.COPY, MEMSETS: DeviceKind.MEMSET}
-LEVEL: Final = {RUNTIME: LaunchLevel.RUNTIME, DRIVER: LaunchLevel.DRIVER}
+LEVEL: Final = {RUNTIME: LaunchLevel.RUNTIME, DRIVER: LaunchLevel.DRIVER, PROFILER: LaunchLevel.PROFILER}
 
 KERNEL_METRICS: Final[Mapping[str, str]] = {
     "occupancy": "est. achieved occupancy %",

@@ -43,7 +43,9 @@ def document(calibration: Calibration, look: Look) -> Document:
     repeats = named if one else [f"run:{number}" for number in calibration.run_ids]
     more = [] if look.details else ["--details"]
     first = ["--apply", "--reason", "..."] if loud else more
-    following = [command("tracker", "calibrate", *repeats, *first), *(more if loud else [])]
+    following = [command("tracker", "calibrate", *repeats, *first)]
+    if loud and more:
+        following.append(command("tracker", "calibrate", *repeats, *more))
     if len(calibration.tables["series"]):
         following.append(command("tracker", "history", str(records(calibration.tables["series"])[0]["series_id"])))
     return Document(

@@ -195,7 +195,7 @@ def _blocks(found: Cluster, look: Look) -> Iterator[Block]:
         if made.rows:
             yield replace(made, is_first=is_first, chart=_heat_map(found) if section == "ranks" else None)
         elif section in look.only:
-            yield replace(made, note="no rows: see what the captures cannot tell")
+            yield replace(made, note="no rows; what the captures cannot tell stands there without --only")
         if section == "ranks" and len(rows) > 1:
             yield _map(found, look)
     if found.missing:

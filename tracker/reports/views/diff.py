@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from tracker.compare.headline import CUT_OUTS, FACTS, short_labels
 from tracker.reports import cells
 from tracker.reports.cells import col, of, values
-from tracker.reports.commands import command_of, options_of, others_of
+from tracker.reports.commands import command_of, options_of
 from tracker.reports.document import (
     NAME,
     SENTENCE,
@@ -376,7 +376,8 @@ def _next(diff: Diff, look: Look) -> Iterator[str]:
         yield command_of(("tracker", "diff"), sides, (*question(diff), "--force"))
         return
     more = [] if look.details or look.only or diff.options.tree else ["--details"]
-    yield command_of(("tracker", "diff"), sides, (*question(diff), *(more or ["-o", "diff.xlsx"])))
     if more:
-        modules = ["--by module"] if names_modules(diff.tables["modules"]) else []
-        yield from others_of(sides, *modules, "-o diff.xlsx")
+        yield command_of(("tracker", "diff"), sides, (*question(diff), *more))
+        if names_modules(diff.tables["modules"]):
+            yield command_of(("tracker", "diff"), sides, (*question(diff), "--by", "module"))
+    yield command_of(("tracker", "diff"), sides, (*question(diff), "-o", "diff.xlsx"))

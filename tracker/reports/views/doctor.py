@@ -26,6 +26,7 @@ _TRAITS: Final[Mapping[str, Callable[[CaptureFound], str]]] = {
 }
 """What captures of one place often share."""
 _EXAMPLES: Final = 3
+_FEW_COMMANDS: Final = 2
 _CAPTURES: Final = 5
 _LINES: Final = 3
 """Rows and lines of each block on a first screen."""
@@ -52,10 +53,8 @@ def document(findings: Findings, look: Look) -> Document:
     else:
         answer = f"Nothing here can be ingested: {'; '.join(parts) or 'no profile found'}"
     following = [command(*words) for words in findings.commands or filter(None, [findings.command])]
-    if look.details or len(following) <= 2:
-        following = [" && ".join(following)] if following else []
-    else:
-        following = [following[0], f"{len(following) - 1} more: --details"]
+    if len(following) > _FEW_COMMANDS and not look.details:
+        following = [following[0], command("tracker", "doctor", *findings.paths, "--details")]
     incomplete: dict[str, list[str]] = {}
     for one in captures:
         if one.quality != "ok":

@@ -72,6 +72,8 @@ def _of_finding(found: ExplainedFinding, look: Look) -> Document:
         remarks.append(f"Calls {count}: {by_calls} from {more} calls, {by_each} from {each_word} calls.")
     following = [command("tracker", "history", str(row["series_id"]))]
     following += findings.to_settle(str(row["finding_id"]), [row])
+    if is_cut and not look.details:
+        following.append(command("tracker", "explain", str(row["finding_id"]), "--details"))
     # a peak is one of the whole run, a rate is of time
     per_step = " per step" if row["kind"] != "run" or row["unit"] == "ns" else ""
     return Document(
@@ -82,7 +84,7 @@ def _of_finding(found: ExplainedFinding, look: Look) -> Document:
         remarks=tuple(remarks),
         blocks=blocks,
         notes=few(found.notes, look),
-        next_commands=(*following, *["--details"] * (is_cut and not look.details)),
+        next_commands=tuple(following),
     )
 
 
@@ -181,7 +183,8 @@ def _of_incident(incident: ExplainedIncident, look: Look) -> Document:
     rows = [plain(dict(found.finding)) | {"below": _in_short(records(found.tables["tests"]))} for found in explained]
     first, number = rows[0], incident.incident_id
     whole = _of_finding(explained[0], look)
-    following = [f"tracker explain {first['finding_id']}", *([] if look.details else ["--details"])]
+    following = [command("tracker", "explain", str(first["finding_id"]))]
+    following += [] if look.details else [command("tracker", "explain", f"I-{number}", "--details")]
     following += findings.to_settle(f"I-{number}", rows)
     made = findings.rows_of(rows, replace(look, details=True), None if look.details else look.rows(_FINDINGS))
     blocks: list[Block] = [replace(made, note="(in brackets the limit of a test)", is_first=True)]

@@ -39,7 +39,8 @@ def document(history: History, look: Look) -> Document:
     where = _where({key: value for key, value in _place(one).items() if key != _PROFILER})
     counts = f"{counted(one['versions'], 'version')}, {counted(one['runs'], 'run')}"
     details = [] if look.details else ["--details"]
-    following = [command("tracker", "history", str(one["series_id"]), *details), "-o history.xlsx"]
+    asked = ("tracker", "history", str(one["series_id"]))
+    following = [command(*asked, *details), command(*asked, "-o", "history.xlsx")]
     changed = next((point["version"] for point in reversed(own) if point["verdict"] in CHANGED), None)
     if changed is not None:
         words = ("tracker", "findings", "--version", changed, "--workload", str(one["workload"]), "--state", "all")

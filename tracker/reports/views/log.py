@@ -54,6 +54,7 @@ def document(log: Log, look: Look) -> Document:
     words = option_words(log.options, *(["metric"] if log.options.metric != "best" else []))
     words += option_words(log.options, "baseline", "device", "last", "config", "by")
     more = [] if look.details else ["--details"]
+    asked = ("tracker", "log", "--workload", log.workload, *words)
     whole, width = _table(log, columns, look, ""), look.width or _WIDTH
     if len(columns) == 1 and len(log.tables["cells"]) > 1:
         points = tuple(map(cells.trend_point, records(log.tables["cells"])))
@@ -70,7 +71,7 @@ def document(log: Log, look: Look) -> Document:
         verdict=verdict,
         tone=tone,
         blocks=(*found, *([_advice(log, look)] if len(log.tables["advice"]) else [])),
-        next_commands=(command("tracker", "log", "--workload", log.workload, *words, *more), "-o log.xlsx"),
+        next_commands=tuple(command(*asked, *last) for last in (more, ["-o", "log.xlsx"]) if last),
     )
 
 

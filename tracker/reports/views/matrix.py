@@ -10,7 +10,7 @@ from rich.cells import cell_len
 
 from tracker.compare.headline import short_labels
 from tracker.reports import cells
-from tracker.reports.commands import command_of, options_of, others_of
+from tracker.reports.commands import command_of, options_of
 from tracker.reports.document import NAME, Column, Document, Lines, Look, Table, table
 from tracker.reports.rows import Row, records
 from tracker.reports.text import GAP, ROWS, shorten
@@ -38,7 +38,8 @@ def document(matrix: Matrix, look: Look) -> Document:
     came, verdicts = _changes(rows, heads), () if judged else verdict_lines(matrix)
     more = ["--details"] if (came or verdicts) and not look.details else ["-o", "diff.xlsx"]
     following = [command_of(("tracker", "diff"), sides, [*by, *words, *more])]
-    following += others_of(sides, "-o diff.xlsx") if more == ["--details"] else []
+    if more == ["--details"]:
+        following.append(command_of(("tracker", "diff"), sides, [*by, *words, "-o", "diff.xlsx"]))
     following += [command_of(("tracker", "diff"), [sides[0], sides[-1]], words)]
     alike = zip(*((one.workload, one.device, one.configuration, counted(one.runs, "run"), counted(one.steps, "step"))
                   for one in matrix.sides), strict=True)  # fmt: skip

@@ -16,7 +16,7 @@ from tracker.compare.summaries import by_size, summed
 from tracker.profile import IDLE_CAUSES, IDLE_REASONS, NOT_LISTED, NOT_LISTED_COLLECTIVES, UNLINKED_OP, IdleCause
 from tracker.reports import cells
 from tracker.reports.cells import PARTS, READABLE, cell, col, measured, number, of, per_call, readable, share, together
-from tracker.reports.commands import command_of, options_of, others_of
+from tracker.reports.commands import command_of, options_of
 from tracker.reports.document import (
     NAME,
     UNDER,
@@ -307,12 +307,13 @@ def _next(shown: Shown, look: Look) -> Iterator[str]:
     words = options_of(chosen, ("--step", format_numbers(chosen.steps)), ("--by", by), ("--depth", chosen.depth))
     file = f"run{run_id or ''}.xlsx"
     more = [] if look.details or look.only or chosen.tree else ["--details"]
-    yield command_of(("tracker", "show"), [reference], [*words, *(more or ["-o", file])])
     if more:
-        modules = ["--by module"] if sections.names_modules(shown.tables["modules"]) else []
-        yield from others_of([reference], *modules, f"-o {file}")
-        if not chosen.steps:
-            yield command_of(("tracker", "advise"), [reference])
+        yield command_of(("tracker", "show"), [reference], [*words, *more])
+        if sections.names_modules(shown.tables["modules"]):
+            yield command_of(("tracker", "show"), [reference], [*words, "--by", "module"])
+    yield command_of(("tracker", "show"), [reference], [*words, "-o", file])
+    if more and not chosen.steps:
+        yield command_of(("tracker", "advise"), [reference])
 
 
 def _table(title: str, columns: Sequence[Column], rows: Columns | list[Row], limit: int | None, **parts: Any) -> Table:

@@ -190,7 +190,8 @@ def _members(
     if not world and any(not group.ranks for group in groups):
         for row in connection.execute(statement("linked_ranks"), {"run_id": run_id}):
             linked |= {row.source, row.target}
-        if not linked.issuperset(captured):  # then they are no global ranks
+        # numbers that miss a captured rank are no global ones; with a hole they are the neighbours of those captured
+        if not linked.issuperset(captured) or linked != {*range(len(linked))}:
             linked = set()
     return members_of(groups, world, linked)
 

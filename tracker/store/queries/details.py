@@ -53,14 +53,16 @@ def calls_of_steps(
     store: Store, run_ids: Sequence[int], ranks: Sequence[int]
 ) -> Iterator[tuple[int, int, str, str, int]]:
     """Yield rank, step, name, shapes and number of the calls of each kernel, where there is none of each op: the work
-    of ranks in their steps. Copies and collectives are among them.
+    of ranks in their steps. Copies and collectives are among them. A kernel that an op launched has name and shapes of
+    the op: which kernel a library chooses for the same work may differ from rank to rank.
     """
     chosen: levels.Filters = {"by": ("rank", "step"), "ranks": ranks, "in_steps": True}
     found = kernels(store, run_ids, **chosen)
-    for rank, step, name, shapes, of_op, calls in found.rows(
-        "rank", "step", "name", "input_shapes", "op_input_shapes", "calls"
+    for rank, step, name, canonical_name, shapes, op, op_shapes, calls in found.rows(
+        "rank", "step", "name", "canonical_name", "input_shapes", "op", "op_input_shapes", "calls"
     ):
-        yield rank, step, name, shapes or of_op, calls
+        work = (op, op_shapes) if op_shapes else (canonical_name or name, shapes)
+        yield rank, step, *work, calls
     if not len(found):
         yield from ops(store, run_ids, **chosen).rows("rank", "step", "name", "input_shapes", "calls")
 

@@ -86,7 +86,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "input_shapes_id": "the shapes of its inputs, in detail_text",
     "input_types_id": "the types of its inputs, in detail_text",
     "module_id": "its path of nested module instances, GPT_0/Block_0/Attention_0, in detail_text",
-    "phase_id": "forward, backward, optimizer, clear_grad, dataloader, or empty, in detail_text",
+    "phase_id": "forward, backward, recompute, optimizer, clear_grad, dataloader, or empty, in detail_text",
     "parent_id": "the call stack that it was called from, in call_stack; 0: none",
     "frame_id": "its innermost frame, in detail_text",
     "detail_text.digest": "8 bytes that stand for the text in the unique index",

@@ -1,0 +1,226 @@
+"""The steps of an export in which no range counts them: what the ranges and the kernels themselves say.
+
+| what is found | the step |
+|---|---|
+| ranges of one name with `step` or `iteration` in it, twice or more, with half of the kernel time | each |
+| one outermost range with half of the kernel time, and kernels outside of it | that range |
+| the same kernels in the same order, three times or more, and nothing else from the first kernel to the last | each |
+| the same, of half of the kernel time, where each ends with the kernels of an optimizer | each |
+
+Repeated kernels alone prove no iteration: the layers of a network repeat, too, and a window of time that was cut out
+of a job shows nothing else. A whole number of repetitions from the first kernel to the last, or an optimizer in each,
+does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+from msgspec import Struct
+
+from tracker.profile import I64, DeviceKind, Events, Markers
+from tracker.readers._nvtx import has_step_word
+
+_FEWEST: Final = 3
+"""Two equal halves may be anything."""
+_MOST: Final = 10_000
+"""More repetitions than this are no iterations: each is a step with rows of its own."""
+_MAIN: Final = 0.5
+"""This share of the kernel time is inside of what is taken for the steps."""
+
+_OPTIMIZER: Final = re.compile(
+    r"multi_tensor_apply|Adam|LAMB|Lamb(?!da)|Lion|Adagrad|RMSprop|Adafactor|FusedS[gG][dD]"
+    r"|(?<![a-z])(?:adamw?|lamb|lion|adagrad|rmsprop|adafactor|fused_sgd)(?![a-z])"
+)
+"""Kernels of an optimizer: one over many tensors, or one with a name of its own."""
+
+
+class _Kernels(Struct, frozen=True):
+    """The kernels of the busiest stream without communication, in the order in which they ran.
+
+    `name`: codes of their names. `launch_ns`: when each was launched, never before the one before it; where no launch
+    is known, when it began. `length_ns`: how long each ran.
+    """
+
+    name: Any
+    launch_ns: I64
+    length_ns: I64
+
+    def share_of(self, first: int, end: int) -> float:
+        """Return the share of the kernel time that the kernels from `first` to before `end` have."""
+        return float(self.length_ns[first:end].sum() / self.length_ns.sum())
+
+
+def find_steps(captures: Sequence[Events]) -> tuple[list[Markers], str]:
+    """Return the markers of each capture, and a sentence on what they stand for; ([], "") where nothing is sure.
+
+    captures: all that one export has, none with markers. Where one of them has other steps than the rest, none has
+    any: the steps of ranks are compared by their numbers.
+    """
+    kernels = [_kernels_of(events) for events in captures]
+    if not captures or not all(one.length_ns.sum() for one in kernels):
+        return [], ""
+    ranges = [_step_ranges(events, own) for events, own in zip(captures, kernels, strict=True)]
+    name, count = ranges[0].name, len(ranges[0].start_ns)
+    if count and all((one.name, len(one.start_ns)) == (name, count) for one in ranges):
+        said = f"each of the {count} ranges {name} is one"
+        if count == 1:
+            said = f"the range {name}, which has most of the kernel time, is the step"
+        return [_markers(one.start_ns, one.end_ns) for one in ranges], said
+    cuts = [_cut_iterations(events, own) for events, own in zip(captures, kernels, strict=True)]
+    count = len(cuts[0]) - 1
+    if count < _FEWEST or any(len(cut) - 1 != count for cut in cuts):
+        return [], ""
+    markers = [_of_kernels(own, cut) for own, cut in zip(kernels, cuts, strict=True)]
+    return markers, f"{count} iterations were found, each with the same kernels in the same order"
+
+
+def _kernels_of(events: Events) -> _Kernels:
+    device = events.device
+    names, place = np.unique(device.name, return_inverse=True)
+    communicates = np.array(["nccl" in events.strings[int(code)].lower() for code in names], dtype=bool)
+    computes = (device.kind == DeviceKind.KERNEL) & (device.collective < 0)
+    rows = np.flatnonzero(computes & ~communicates[place]) if len(names) else np.flatnonzero(computes)
+    length_ns = device.end_ns - device.start_ns
+    if len(rows):
+        _, stream = np.unique(device.stream[rows], return_inverse=True)
+        busy_ns = np.bincount(stream, weights=length_ns[rows])
+        rows = rows[stream == int(busy_ns.argmax())]
+    rows = rows[np.lexsort((device.name[rows], device.start_ns[rows]))]
+    launch_ns = _launch_times(events)[rows]
+    return _Kernels(device.name[rows], np.maximum.accumulate(launch_ns), length_ns[rows])
+
+
+def _launch_times(events: Events) -> I64:
+    """Return when each device event was launched; where no launch is known, when it began."""
+    launches, device = events.launches, events.device
+    known = np.flatnonzero(launches.correlation >= 0)
+    if not len(known):
+        return device.start_ns.copy()
+    known = known[np.argsort(launches.correlation[known], kind="stable")]
+    numbers = launches.correlation[known]
+    place = np.minimum(np.searchsorted(numbers, device.correlation), len(numbers) - 1)
+    is_linked = (device.correlation >= 0) & (numbers[place] == device.correlation)
+    return np.where(is_linked, launches.start_ns[known[place]], device.start_ns)
+
+
+class _Ranges(Struct, frozen=True):
+    """Ranges of one name that are the steps, in order of time; none: ''."""
+
+    name: str
+    start_ns: I64
+    end_ns: I64
+
+
+def _step_ranges(events: Events, kernels: _Kernels) -> _Ranges:
+    """Return the ranges of a capture that are its steps: those with a word for it, else the main one."""
+    frames = events.frames
+    by_name: dict[tuple[int, str], list[int]] = {}
+    outermost: dict[tuple[int, str], list[int]] = {}
+    open_until: dict[tuple[int, str], int] = {}
+    for row in np.lexsort((-frames.end_ns, frames.start_ns)).tolist():
+        thread, name = int(frames.thread[row]), events.strings[int(frames.name[row])]
+        start_ns, end_ns = int(frames.start_ns[row]), int(frames.end_ns[row])
+        found = [(by_name, (thread, name))] if has_step_word(name) else []
+        found.append((outermost, (thread, "")))
+        for rows_of, within in found:
+            # the range of a name around another one of that name, and on its thread the outermost of all
+            if start_ns >= open_until.get(within, start_ns):
+                open_until[within] = end_ns
+                rows_of.setdefault((thread, name), []).append(row)
+    # of layers as of steps there are many: only a word tells them apart
+    wanted = (
+        {key: rows for key, rows in by_name.items() if len(rows) > 1},
+        {key: rows for key, rows in outermost.items() if len(rows) == 1},
+    )
+    whole_ns = int(kernels.length_ns.sum())
+    for rows_of in wanted:
+        work = {key: _launched_ns(frames.start_ns[rows], frames.end_ns[rows], kernels) for key, rows in rows_of.items()}
+        longest = max(work, key=lambda key: (work[key], key), default=None)
+        if longest is None or work[longest] < _MAIN * whole_ns:
+            continue
+        rows = rows_of[longest]
+        # one range around everything is the capture
+        if len(rows) > 1 or work[longest] < whole_ns:
+            return _Ranges(longest[1], frames.start_ns[rows], frames.end_ns[rows])
+    return _Ranges("", frames.start_ns[:0], frames.end_ns[:0])
+
+
+def _launched_ns(start_ns: I64, end_ns: I64, kernels: _Kernels) -> int:
+    """Return the time of the kernels that were launched between these starts and ends."""
+    until_ns = np.concatenate([[0], np.cumsum(kernels.length_ns)])
+    first, last = np.searchsorted(kernels.launch_ns, start_ns), np.searchsorted(kernels.launch_ns, end_ns)
+    return int((until_ns[last] - until_ns[first]).sum())
+
+
+def _of_kernels(kernels: _Kernels, cut: I64) -> Markers:
+    """Return a marker per iteration, from its first launch to that of the next one."""
+    starts = kernels.launch_ns[cut[:-1]]
+    last = kernels.launch_ns[int(cut[-1]) - 1] + 1
+    return _markers(starts, np.append(starts[1:], last))
+
+
+def _markers(start_ns: I64, end_ns: I64) -> Markers:
+    count = len(start_ns)
+    return Markers(start_ns, end_ns, np.arange(1, count + 1, dtype=np.int64), np.zeros(count, dtype=np.int32))
+
+
+def _cut_iterations(events: Events, kernels: _Kernels) -> I64:
+    """Return where in the kernels the iterations begin, and where the last one ends; empty for none."""
+    cut = _cut_whole(kernels.name)
+    return cut if len(cut) else _cut_by_optimizer(events, kernels)
+
+
+def _cut_whole(names: Any) -> I64:
+    """Return the cuts of the shortest sequence of which all the kernels are a whole number of repetitions."""
+    count = len(names)
+    if (names == names[0]).all():  # a benchmark of one kernel
+        return np.zeros(0, dtype=np.int64)
+    for repeats in range(min(_MOST, count), _FEWEST - 1, -1):
+        if count % repeats:
+            continue
+        length = count // repeats
+        if np.array_equal(names[length:], names[:-length]):
+            return np.arange(0, count + 1, length, dtype=np.int64)
+    return np.zeros(0, dtype=np.int64)
+
+
+def _cut_by_optimizer(events: Events, kernels: _Kernels) -> I64:
+    """Return the cuts of the longest equal iterations, each of which ends with the kernels of an optimizer."""
+    nothing = np.zeros(0, dtype=np.int64)
+    codes = np.unique(kernels.name)
+    of_optimizer = [int(code) for code in codes if _OPTIMIZER.search(events.strings[int(code)])]
+    optimizes = np.isin(kernels.name, of_optimizer)
+    # the kernel behind the last one of an optimizer begins the next part
+    ends = np.flatnonzero(optimizes & ~np.append(optimizes[1:], False)) + 1
+    if not _FEWEST <= len(ends) <= _MOST:
+        return nothing
+    bounds = np.concatenate([[0], ends])
+    part_of: dict[bytes, int] = {}
+    parts = np.array(
+        [
+            part_of.setdefault(kernels.name[first:end].tobytes(), len(part_of))
+            for first, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
+        ]
+    )
+    # an optimizer of several groups of parameters ends several parts of one iteration
+    for length in range(1, len(parts) // _FEWEST + 1):
+        first, end = _longest_run(parts[length:] == parts[:-length])
+        repeats = (end - first) // length + 1
+        last = first + repeats * length
+        if repeats >= _FEWEST and kernels.share_of(int(bounds[first]), int(bounds[last])) >= _MAIN:
+            return bounds[first : last + 1 : length].astype(np.int64)
+    return nothing
+
+
+def _longest_run(is_equal: Any) -> tuple[int, int]:
+    """Return where the longest run of True begins and where it ends; (0, 0) where nothing is True."""
+    edges = np.diff(np.concatenate([[0], is_equal.astype(np.int8), [0]]))
+    starts, ends = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)
+    if not len(starts):
+        return 0, 0
+    longest = int((ends - starts).argmax())
+    return int(starts[longest]), int(ends[longest])
