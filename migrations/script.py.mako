@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import sqlalchemy as sa
 from alembic import op
-${imports if imports else ""}
+
+from tracker.store import schema
+
 revision = ${repr(up_revision)}
 down_revision = ${repr(down_revision)}
 branch_labels = ${repr(branch_labels)}
@@ -12,8 +13,8 @@ depends_on = ${repr(depends_on)}
 
 
 def upgrade() -> None:
-    ${upgrades if upgrades else "pass"}
+    schema.run_migration(op.get_bind(), revision)
 
 
 def downgrade() -> None:
-    ${downgrades if downgrades else "pass"}
+    schema.undo_migration(op.get_bind(), revision)

@@ -109,11 +109,27 @@ def format_page(name: str) -> str:
     from tracker import readers
 
     reader = readers.load(name)
+    words = (reader.__doc__ or "").strip().replace("<!-- grammars -->", grammars_table())
     return (
-        f"# {name}\n\n{(reader.__doc__ or '').strip()}\n\n"
+        f"# {name}\n\n{words}\n\n"
         f"Files are recognised by their content; `--input-format {name}` names the format where that fails.\n"
         f"How to record: [record.md](../record.md). All formats: [README](../../README.md#what-it-reads)."
     )
+
+
+def grammars_table() -> str:
+    """What each grammar of the training logs reads."""
+    from tracker.readers.training_log.grammars import table_of_grammars
+
+    rows = [
+        "| framework | time | throughput | left out beside the warm-up |", "|---|---|---|---|",
+        *(f"| {' | '.join(row)} |" for row in table_of_grammars()),
+        "| Hugging Face Trainer (trainer_state.json, all_results.json) | of the whole run | samples/s of the job | |",
+        "| MindSpeed and Megatron-LM (results of their tests, JSON) | of a step | | |",
+        "| TensorBoard events (torchtitan, Megatron-LM, NeMo, Detectron2, MMEngine, PaddleNLP, any scalar) | "
+        "of a step, or the times at which a scalar was written | as the writer says it | |",
+    ]  # fmt: skip
+    return "\n".join(rows)
 
 
 def rule_page(number: str) -> str:
@@ -191,8 +207,15 @@ def rules() -> list[tuple[str, Any]]:
     return [(family, rule) for family, own in FAMILIES.items() for rule in own]
 
 
+def tables_of(module: Any) -> list[Any]:
+    """Return the tables of a module of `store.tables`, in its order, with those that are made from levels."""
+    found = [each for each in vars(module).values() if hasattr(each, "__table__")]
+    return [*found, *getattr(module, "LEVEL_TABLES", {}).values()]
+
+
 def columns() -> str:
     """The data dictionary: all tables of the database and their columns."""
+    from tracker.store import partitions
     from tracker.store.tables import details, dimensions, judgement, notifications, regressions, runs, watch
     from tracker.store.tables.meanings import meaning
 
@@ -202,11 +225,16 @@ def columns() -> str:
         "(absolute ones since 1970 UTC), sizes bytes. What identifies a row is never NULL (empty text, or -1, for\n"
         "none); a number that the profile does not hold is NULL, never 0.",
     ]
-    rooms = (runs, details, dimensions, judgement, regressions, notifications, watch)
-    for found in (each for module in rooms for each in vars(module).values()):
-        table = getattr(found, "__table__", None)
-        if table is None:
-            continue
+    for found in (
+        *tables_of(runs),
+        *sorted(tables_of(details), key=lambda found: partitions.DETAIL_TABLES.index(found.__tablename__)),
+        *(
+            found
+            for module in (dimensions, judgement, regressions, notifications, watch)
+            for found in tables_of(module)
+        ),
+    ):
+        table = found.__table__
         lines = [
             f"## {table.name}\n\n{first_paragraph(found.__doc__)}\n",
             "| column | type | meaning |",

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tracker.columns import Column, Columns, objects, stacked
 from tracker.compare import reduction
-from tracker.compare.keys import places, ranks
+from tracker.table import number_distinct_rows, rank_values
 
 ROWS = Columns(
     {
@@ -81,12 +81,12 @@ texts = st.lists(st.sampled_from(["", "a", "b", "ä", None]), min_size=1, max_si
 @given(texts, st.data())
 def test_places_and_ranks_are_those_of_pandas(names, data):
     numbers = data.draw(st.lists(st.sampled_from([None, 0, 1, -1]), min_size=len(names), max_size=len(names)))
-    found, first = places([objects(names), Column.of(numbers, np.int64)])
+    found, first = number_distinct_rows([objects(names), Column.of(numbers, np.int64)])
     expected = pd.factorize(pd.Series(list(zip(names, numbers, strict=True)), dtype=object))[0]
     assert found.tolist() == expected.tolist()
     assert [expected.tolist().index(place) for place in range(len(first))] == first.tolist()
     codes, distinct = pd.factorize(pd.array(names, dtype="string"), sort=True)
-    assert ranks(objects(names)).tolist() == np.where(codes < 0, len(distinct), codes).tolist()
+    assert rank_values(objects(names)).tolist() == np.where(codes < 0, len(distinct), codes).tolist()
 
 
 def test_sums_do_not_depend_on_the_order_and_what_cancels_leaves_nothing():

@@ -43,6 +43,8 @@ STANDS_FOR = {
     r"/var/lib/node_exporter/": "", r"--socket FILE\b": "--socket page.socket", r" /token$": " token",
     r"tracker page(?! --socket)( --listen \S+)?": "tracker page --listen 127.0.0.1:0",
     r"\bpostgresql://tracker@db.example/tracker": "$POSTGRES", r"\btcp://head:8786": "$DASK",
+    r"\bold\.log\b": "tests/data/training_log/A100_LOG/toy_bs8_fp32_DP_N1C1_log/20230808_69edec3bb7",
+    r"\b(?:new|train)\.log\b": "tests/data/training_log/A100_LOG/toy_bs8_fp32_DP_N1C1_log/20230908_0123456789",
 }  # fmt: skip
 """What there is in place of what a page names, by pattern."""
 PROFILES = {

@@ -71,7 +71,7 @@ def test_an_option_goes_before_the_sidecar_and_that_before_what_holds_otherwise(
 
 
 def test_the_sidecar_goes_before_the_name_of_the_file(store: Store, tmp_path: Path):
-    source = Path(__file__).parent / "data" / "paddle_log" / "timer_only.txt"
+    source = Path(__file__).parent / "data" / "training_log" / "timer_only.txt"
     log = tmp_path / "20230808_69edec3bb7"
     log.write_text(source.read_text())
     (named,) = ingest(store, [log], workload="w")

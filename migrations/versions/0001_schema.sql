@@ -1,5 +1,5 @@
 -- All tables of tracker in the words of Postgres. `statements` in tracker/store/schema.py says how SQLite reads them.
--- A change is a migration of its own, together with the classes in tracker/store/tables.
+-- A change is a migration of its own, together with tracker/schema/levels.py or the classes in tracker/store/tables.
 
 CREATE TABLE step (
     run_id BIGINT NOT NULL, rank BIGINT NOT NULL, step BIGINT NOT NULL, start_ns BIGINT NOT NULL,

@@ -16,11 +16,8 @@ depends_on = None
 
 
 def upgrade() -> None:
-    schema.run_statements(op.get_bind(), revision)
+    schema.run_migration(op.get_bind(), revision)
 
 
 def downgrade() -> None:
-    op.get_bind().exec_driver_sql("DROP INDEX ix_capture_identity")
-    columns = (("step", "marker_ns"), ("step", "host_idle_ns"), ("capture", "host_idle_ns"), ("capture", "identity"))
-    for table, column in columns:
-        op.get_bind().exec_driver_sql(f"ALTER TABLE {table} DROP COLUMN {column}")
+    schema.undo_migration(op.get_bind(), revision)

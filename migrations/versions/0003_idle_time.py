@@ -15,10 +15,8 @@ depends_on = None
 
 
 def upgrade() -> None:
-    # the newest migration with such tables makes their first partitions
-    schema.run_statements(op.get_bind(), revision)
+    schema.run_migration(op.get_bind(), revision)
 
 
 def downgrade() -> None:
-    for table in ("queue", "idle"):
-        op.get_bind().exec_driver_sql(f"DROP TABLE {table}")
+    schema.undo_migration(op.get_bind(), revision)

@@ -13,9 +13,8 @@ depends_on = None
 
 
 def upgrade() -> None:
-    schema.run_statements(op.get_bind(), revision)
+    schema.run_migration(op.get_bind(), revision)
 
 
 def downgrade() -> None:
-    op.get_bind().exec_driver_sql("ALTER TABLE version DROP COLUMN main_commits")
-    op.get_bind().exec_driver_sql("ALTER TABLE workload DROP COLUMN main_id")
+    schema.undo_migration(op.get_bind(), revision)

@@ -329,8 +329,8 @@ def test_doctor_makes_no_database(tracker, tmp_path, monkeypatch):
 
 
 def test_files_that_name_workload_and_version_need_no_more_words_in_the_command(tracker):
-    done = tracker("doctor", DATA / "paddle_log" / "A100_LOG")
-    assert done.out.endswith(f"\nNext:\n  tracker ingest {DATA / 'paddle_log' / 'A100_LOG'}\n")
+    done = tracker("doctor", DATA / "training_log" / "A100_LOG")
+    assert done.out.endswith(f"\nNext:\n  tracker ingest {DATA / 'training_log' / 'A100_LOG'}\n")
     assert "the files name their workload and version: toy (2 versions)" in done.out
 
 
@@ -343,10 +343,10 @@ def test_a_report_of_nsys_beside_its_export_needs_nothing(tmp_path):
 
 
 def test_formats_beside_each_other_may_tell_of_one_run(tmp_path):
-    shutil.copy(DATA / "paddle_log" / "timer_only.txt", tmp_path)
+    shutil.copy(DATA / "training_log" / "timer_only.txt", tmp_path)
     shutil.copy(DATA / "paddle_summary" / "cpu.txt", tmp_path)
     (note,) = [note for note in examine([tmp_path]).notes if "beside each other" in note]
-    assert note.startswith(f"{tmp_path}: files of paddle_log and paddle_summary lie beside each other")
+    assert note.startswith(f"{tmp_path}: files of paddle_summary and training_log lie beside each other")
     assert note.endswith("--input-format paddle_summary chooses one of them")
 
 

@@ -105,23 +105,23 @@ def test_formats_of_one_folder_are_named_and_warned_of(tracker, tmp_path):
     for number in (1, 2):
         folder = tmp_path / "in" / f"run{number}"
         folder.mkdir(parents=True)
-        for name, source in (("timer.txt", "paddle_log/timer_only.txt"), ("summary.txt", "paddle_summary/cpu.txt")):
+        for name, source in (("timer.txt", "training_log/timer_only.txt"), ("summary.txt", "paddle_summary/cpu.txt")):
             content_of = (DATA / source).read_text()
             (folder / name).write_text(content_of + "\n" * number)  # each a file of its own
     done = tracker("ingest", tmp_path / "in", *LABELS, "--db", tmp_path / "new.db")
     folders = f"{tmp_path / 'in' / 'run1'} and 1 more"
-    assert done.err.startswith(f"warning: {folders}: files of paddle_log and paddle_summary lie")
+    assert done.err.startswith(f"warning: {folders}: files of paddle_summary and training_log lie")
     assert sorted(line.split()[-2:] for line in done.out.splitlines()[:4]) == [
-        ["paddle_log", "run1/timer.txt"],
-        ["paddle_log", "run2/timer.txt"],
         ["paddle_summary", "run1/summary.txt"],
         ["paddle_summary", "run2/summary.txt"],
+        ["training_log", "run1/timer.txt"],
+        ["training_log", "run2/timer.txt"],
     ]
 
 
 def test_logs_come_in_under_their_own_names_in_the_order_of_their_dates(tracker, tmp_path):
     db = tmp_path / "new.db"
-    assert tracker("ingest", DATA / "paddle_log" / "A100_LOG", "--db", db).code == 0
+    assert tracker("ingest", DATA / "training_log" / "A100_LOG", "--db", db).code == 0
     out = tracker("log", "--db", db).out
     assert "batch_size=8, devices=1, precision=fp32, NVIDIA A100, throughput in sequences/s without a profiler" in out
     rows = [line.split() for line in out.splitlines() if line.startswith("  2023")]
@@ -268,7 +268,7 @@ def test_the_only_workload_of_a_database_is_the_default(tracker, db, tmp_path, t
     copy = tmp_path / "copy.pt.trace.json"
     copy.write_bytes(gzip.decompress(trace["v01"].read_bytes()).replace(b"aten::mul", b"aten::wul"))
     assert tracker("ingest", copy, "--version", "v09", "--db", db).out.startswith("run 7  small_gpt v09")
-    assert tracker("ingest", DATA / "paddle_log" / "A100_LOG", "--db", db).out.startswith("run 8  toy "), (
+    assert tracker("ingest", DATA / "training_log" / "A100_LOG", "--db", db).out.startswith("run 8  toy "), (
         "it states one"
     )
     refused = tracker("ingest", copy, "--version", "v10", "--db", tmp_path / "new.db")

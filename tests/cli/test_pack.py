@@ -133,10 +133,10 @@ def test_a_pack_goes_to_standard_output_alone(tracker, trace, tmp_path):
 
 def test_a_warning_of_a_pack_names_the_profiles_that_it_concerns(tracker, tmp_path):
     (tmp_path / "both").mkdir()
-    for name in ("paddle_log/timer_only.txt", "paddle_summary/gpu.txt"):
+    for name in ("training_log/timer_only.txt", "paddle_summary/gpu.txt"):
         shutil.copy(DATA / name, tmp_path / "both")
     alone = tracker("pack", tmp_path / "both" / "gpu.txt", "-o", tmp_path / "one.trk").err.splitlines()
     assert alone[-1].startswith("warning: 1 name ")
     mixed, *named = tracker("pack", tmp_path / "both", "-o", tmp_path / "two.trk").err.splitlines()
-    assert mixed.startswith(f"warning: {tmp_path / 'both'}: files of paddle_log and paddle_summary lie beside each")
+    assert mixed.startswith(f"warning: {tmp_path / 'both'}: files of paddle_summary and training_log lie beside each")
     assert named == [line.replace("warning: ", "warning: gpu.txt: ") for line in alone]

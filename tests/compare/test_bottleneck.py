@@ -183,7 +183,7 @@ def test_a_log_knows_the_data_loading_and_nothing_of_the_device(store: Store):
     said = breakdown(timeline="host", duration_ns=100, data_loading_ns=30)
     one = capture()
     rows = replace(one.rows, overall=said, steps=(StepRow(0, 0, said),))
-    save_run(store, record(), [replace(one, rows=rows)], formats=["paddle_log"])
+    save_run(store, record(), [replace(one, rows=rows)], formats=["training_log"])
     found = show(store, "v1").bottleneck
     assert (found.bound, found.possible_gain_share, found.missing) == ("input", 0.3, (NO_IDLE, NO_SPAN))
 

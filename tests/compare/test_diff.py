@@ -418,4 +418,4 @@ def test_a_log_beside_a_trace_is_no_repeat_of_it(tmp_path):
     (folder / "train.log").write_text("\n".join(line.format(10 * at) for at in range(12)) + "\n")
     found = diff(None, str(folder), str(folder))
     assert found.baseline.runs == 1
-    assert any("paddle_log beside torch_profiler stand" in note for note in found.notes)
+    assert any("training_log beside torch_profiler stand" in note for note in found.notes)

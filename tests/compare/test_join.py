@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tracker.columns import Columns, objects
 from tracker.compare import join
-from tracker.compare.keys import numbered
 from tracker.compare.reduction import exact_sums
+from tracker.table import number_tables
 
 
 def side(**ns: float) -> Columns:
@@ -19,7 +19,7 @@ def side(**ns: float) -> Columns:
 
 
 def differences(baseline: Columns, candidate: Columns) -> pd.DataFrame:
-    rows, keys = numbered([baseline, candidate], ["name"])
+    rows, keys = number_tables([baseline, candidate], ["name"])
     tables = [{"ns": exact_sums(own.rows["ns"], own.number, own.count)} for own in rows]
     return join.with_difference(join.matched(keys, rows, tables), "ns").frame
 

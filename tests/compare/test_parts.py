@@ -23,7 +23,7 @@ def save_log(store: Store, version: str, *steps: tuple[int, int | None], number:
     whole = replace(rows[0], duration_ns=sum(step for step, _ in steps))
     placed = tuple(StepRow(place, 0, row) for place, row in enumerate(rows))
     made = replace(one, rows=replace(one.rows, overall=whole, steps=placed))
-    save_run(store, record(version, started_at_ns=EPOCH_NS + number), [made], formats=["paddle_log"])
+    save_run(store, record(version, started_at_ns=EPOCH_NS + number), [made], formats=["training_log"])
 
 
 def parts(store: Store) -> list[tuple[str, float | None, float | None, float]]:

@@ -103,7 +103,7 @@ def test_script_keeps_what_it_finds(fuzz, tmp_path, monkeypatch):
 
     monkeypatch.setattr(fuzz, "take", fail)
     monkeypatch.setattr(
-        sys, "argv", ["fuzz", "--seconds", "0.01", "--format", "paddle_log", "--keep", str(tmp_path / "found")]
+        sys, "argv", ["fuzz", "--seconds", "0.01", "--format", "training_log", "--keep", str(tmp_path / "found")]
     )
     with pytest.raises(SystemExit) as ended:
         fuzz.main()

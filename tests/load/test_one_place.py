@@ -39,7 +39,7 @@ def test_a_wrong_place_is_a_run_or_an_error(tmp_path, profile, name):
 def test_much_that_can_be_wrong_at_a_place_is_a_run_or_an_error(tmp_path, profile, name):
     ends = ends_of(profile, name, tmp_path / "copy", MANY)
     assert len(ends) > 100
-    assert set(ends) == ({"rows"} if name == "paddle_log" else {"rows", "refused"})
+    assert set(ends) == ({"rows"} if name == "training_log" else {"rows", "refused"})
 
 
 @pytest.mark.slow

@@ -30,7 +30,7 @@ BEGINNINGS = {
 
 def capture_of(path: Path) -> Capture:
     (found,) = readers.find(path)
-    assert found.format == "paddle_log"
+    assert found.format == "training_log"
     (capture,) = readers.read(found).captures
     return capture
 

@@ -137,7 +137,7 @@ def test_a_pipe_beside_profiles_is_passed_over(two_ranks, memory_store):
 @pytest.mark.parametrize(
     ("name", "content", "why"),
     [
-        ("events.out.tfevents.1736.node0", b"\x18\0\0\0", "a TensorBoard event file"),
+        ("events.out.tfevents.1736.node0", b"\x18\0\0\0", "a TensorBoard event file, damaged at its start"),
         ("model.pt", b"PK\x03\x04", "a checkpoint (.pt)"),
         ("x.ckpt", b"\x80\x02}", "a checkpoint (.ckpt)"),
         ("empty.json", b"", "empty"),

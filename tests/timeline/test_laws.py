@@ -12,8 +12,8 @@ from msgspec.structs import asdict
 
 from tests.timeline.made_events import Made, records
 from tracker.profile import MISSING, NO_STEP, ROW_COLUMNS, Breakdown, CollectiveTasks, DeviceEvents, Markers, Rows
+from tracker.table import group_rows
 from tracker.timeline import canonical_name
-from tracker.timeline.aggregate import group_by
 from tracker.timeline.intervals import Spans, clip, intersect, join, subtract, union
 from tracker.timeline.nesting import nested
 from tracker.timeline.tree import grow
@@ -106,7 +106,7 @@ def test_the_tree_is_that_of_the_definition(rows, data, block_rows):
 def test_group_sums_are_exact(rows):
     first, second = (np.array([row[i] for row in rows], dtype=np.int64) for i in range(2))
     values = np.array([row[2] % 1000 for row in rows], dtype=np.int64)
-    groups = group_by(first, second)
+    groups = group_rows(first, second)
     expected: dict[tuple[int, int], list[int]] = {}
     for row, value in zip(rows, values.tolist(), strict=True):
         expected.setdefault(row[:2], []).append(value)

@@ -139,7 +139,7 @@ def ingest(
     otherwise = defaults(settings)
     if workload is None and otherwise.workload is None:
         seen = (one for path in paths for one in readers.survey(path, reading.format))
-        if not any("paddle_log" in one.claims for one in seen):  # a training log states its model
+        if not any("training_log" in one.claims for one in seen):  # a training log states its model
             otherwise = replace(otherwise, workload=database.only_workload(settings.database))
     with ExitStack() as stack:
         options = intake.IngestOptions(
@@ -588,7 +588,7 @@ def _listed(store: Store, rows: Sequence[Mapping[str, Any]], **chosen: Any) -> t
 def _next(store: Store, results: Sequence[IngestResult]) -> str | None:
     """The log of training logs, else a diff of the newest version that came in; None where nothing can be compared."""
     workloads = {result.workload for result in results}
-    logs = all(result.formats == ("paddle_log",) for result in results)
+    logs = all(result.formats == ("training_log",) for result in results)
     if logs and len({result.version for result in results}) > 1 and len(workloads) == 1:
         return command("tracker", "log", "--workload", workloads.pop())
     if not results or all(result.already for result in results):

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tracker.compare.beside import counted
-from tracker.compare.keys import places
 from tracker.compare.overall import step_numbers
 from tracker.profile import DEVICE_USE, EMPTY_QUEUE, TIMER_BATCH, TIMER_READER, median
 from tracker.results import Bottleneck
 from tracker.store import queries
 from tracker.store.calls.splitting import least_exposed_wait
 from tracker.store.samples.statistic import over_ranks, over_runs, over_steps
+from tracker.table import number_distinct_rows
 from tracker.units import NS_PER_MS
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ def _known(rows: Columns, *columns: str) -> tuple[I64, list[I64], I64]:
 def _number(side: Loaded, runs: I64, ranks: I64, part: I64, whole: I64, steps: I64 | None = None) -> float | None:
     """`part` / `whole`: over the steps of each rank, then over ranks and runs as every number."""
     stages = {(run, rank): stage for run, rank, stage in side.captures.rows("run_id", "rank", "stage")}
-    place, first = places([runs, ranks])
+    place, first = number_distinct_rows([runs, ranks])
     found: dict[int, dict[int, float]] = {}
     for at, row in enumerate(first.tolist()):
         own = np.flatnonzero((place == at) & (whole > 0))

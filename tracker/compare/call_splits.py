@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tracker.columns import objects
-from tracker.compare.keys import places
 from tracker.store import queries
+from tracker.table import number_distinct_rows
 from tracker.units import format_ns
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def one_split(table: Columns, key: Sequence[str]) -> Columns:
     """Collectives without the parts of those whose rows with one `key` (of several runs) were split in two ways."""
     split = table.texts("split_by")
     words = objects([word or "" for word in split])
-    place, first = places([table[name] for name in key])
+    place, first = number_distinct_rows([table[name] for name in key])
     ways = sum((np.bincount(place, words == word, len(first)) > 0).astype(np.int64) for word in _WORDS)
     mixed = np.asarray(ways > 1)[place]
     if not mixed.any():

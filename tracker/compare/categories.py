@@ -11,9 +11,9 @@ import numpy as np
 from tracker.columns import Columns, objects
 from tracker.compare import reduction
 from tracker.compare.fused import CATEGORY, KERNEL, fused_metrics, fused_sums
-from tracker.compare.keys import Numbered, among, places
 from tracker.compare.metric import Metric, Sum, Sums
 from tracker.store import queries
+from tracker.table import Numbered, is_among, number_distinct_rows
 
 if TYPE_CHECKING:
     from tracker.columns import I64, Flags, Texts
@@ -60,7 +60,7 @@ def category_sums(side: Loaded, *, by_rules: bool = False) -> Sums:
     kernels, compute = side.ask(queries.kernels), _compute_kernels(side)
     cores = kinds_by_rules(compute) if by_rules and not _on_npu(compute) else _cores_in_all_runs(side, compute)
     split = cores != ""
-    copied = kernels.taken(among(kernels["category"], ("copy", "memset")))
+    copied = kernels.taken(is_among(kernels["category"], ("copy", "memset")))
     category = compute["category"]
     counted = [
         (compute, category),
@@ -84,7 +84,7 @@ def category_sums(side: Loaded, *, by_rules: bool = False) -> Sums:
 
 def _sums_by_name(side: Loaded, kernels: Columns, names: Texts) -> dict[str, Sum]:
     """The sums of kernels by the names of the rows of the overall table in which they count."""
-    number, first = places([names])
+    number, first = number_distinct_rows([names])
     numbers = reduction.of_side(side, Numbered(kernels, number, len(first)), ["total_ns", "calls"])
     rows = Columns({"name": names[first], **numbers}).rows("name", *numbers)
     return {name: Sum(ns, calls) for name, ns, calls in rows}
@@ -93,7 +93,7 @@ def _sums_by_name(side: Loaded, kernels: Columns, names: Texts) -> dict[str, Sum
 def _compute_kernels(side: Loaded) -> Columns:
     def compute() -> Columns:
         kernels = side.ask(queries.kernels)
-        return kernels.taken(among(kernels["category"], _TITLES))
+        return kernels.taken(is_among(kernels["category"], _TITLES))
 
     return side.once("compute kernels", compute)
 
@@ -124,13 +124,13 @@ def kinds_by_rules(kernels: Columns) -> Texts:
 
 
 def _on_npu(compute: Columns) -> bool:
-    return bool((compute["core_type"] != "").any() or among(compute["category"], _NPU_ONLY).any())
+    return bool((compute["core_type"] != "").any() or is_among(compute["category"], _NPU_ONLY).any())
 
 
 def _cores_in_all_runs(side: Loaded, compute: Columns) -> Texts:
     """`kinds_of_cores`, nothing where it says nothing of a run: a median over runs needs all of them."""
     nothing = objects([""] * len(compute))
-    if not among(compute["core_type"], (*_CUBE_CORES, *_VECTOR_CORES)).any():
+    if not is_among(compute["core_type"], (*_CUBE_CORES, *_VECTOR_CORES)).any():
         return nothing
     cores = kinds_of_cores(compute, _cube_metrics(side))
     runs = compute.integers("run_id")
@@ -155,9 +155,9 @@ def kinds_of_cores(kernels: Columns, cube_metrics: Mapping[tuple[Any, ...], floa
     work, any other vector work.
     """
     core = kernels["core_type"]
-    on_vector, on_cube = among(core, _VECTOR_CORES), among(core, _CUBE_CORES)
-    work = np.where(among(kernels["category"], _VECTOR_WORK), np.nan_to_num(kernels.reals("total_ns")), 0.0)
-    run, first = places([kernels["run_id"]])
+    on_vector, on_cube = is_among(core, _VECTOR_CORES), is_among(core, _CUBE_CORES)
+    work = np.where(is_among(kernels["category"], _VECTOR_WORK), np.nan_to_num(kernels.reals("total_ns")), 0.0)
+    run, first = number_distinct_rows([kernels["run_id"]])
     of_vector, of_cube = (np.bincount(run, work * chosen, len(first)) for chosen in (on_vector, on_cube))
     told = (_any(run, on_vector | (core == "MIX_AIC"), first) & (of_vector >= of_cube))[run]
     kinds = objects([""] * len(kernels))

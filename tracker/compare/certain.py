@@ -11,11 +11,11 @@ import numpy as np
 from msgspec import Struct
 
 from tracker.compare import reduction
-from tracker.compare.keys import places
 from tracker.compare.renames import status_of_names
 from tracker.profile import NO_OP, NOT_LISTED, UNLINKED_OP
 from tracker.regressions.causes import MOVED
 from tracker.results import ADDED, BOTH, REMOVED
+from tracker.table import number_distinct_rows
 from tracker.units import counted, format_bytes, format_diff, size_unit
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Facts(Struct, frozen=True):
 
 def facts_of(ops: Columns, overall: Columns) -> Facts:
     """What differs for certain between two sides. `ops`: all operators of their Diff; `overall`: its overall rows."""
-    place, first = places([ops["name"]])
+    place, first = number_distinct_rows([ops["name"]])
     names = ops["name"][first].tolist()
     calls = [
         np.nan_to_num(reduction.exact_sums(ops[f"{side}_calls"], place, len(first))).tolist()

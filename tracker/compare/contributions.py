@@ -12,13 +12,13 @@ from msgspec.structs import replace
 
 from tracker.columns import Columns
 from tracker.compare import knowing, reduction
-from tracker.compare.keys import Numbered, among, places
 from tracker.compare.renames import status_of_names
 from tracker.profile import NO_OP, NOT_LISTED, UNLINKED_OP
 from tracker.regressions.causes import cause_words
 from tracker.results import ADDED, BOTH, OTHER_SHAPES, REMOVED, REPLACED_BY, Contribution, Rename
 from tracker.results.verdicts import CHANGED
 from tracker.store import queries
+from tracker.table import Numbered, is_among, number_distinct_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -151,7 +151,7 @@ def _causes(
     if sides[0].side.device != sides[1].side.device and (categories := _categories(tables["overall"])):
         return categories
     ops = tables["ops"]
-    real = ~among(ops["name"], _STAND_INS)
+    real = ~is_among(ops["name"], _STAND_INS)
     moved = np.abs(np.nan_to_num(ops["delta_ns"]))
     if moved[real].sum() < moved[~real].sum() and len(tables["kernels"]):
         return _kernels(tables["kernels"])
@@ -170,7 +170,7 @@ def _categories(overall: Columns) -> list[Contribution]:
 
 
 def _kernels(kernels: Columns) -> list[Contribution]:
-    own = kernels.taken(~among(kernels["category"], _BESIDE))
+    own = kernels.taken(~is_among(kernels["category"], _BESIDE))
     return [_cause("kernel", *row) for row in _by_name(own, {})]
 
 
@@ -183,7 +183,7 @@ def _operators(
         before, after = (_beside_compute(side) for side in knowing.both(*sides, knowing.KERNELS))
         beside = {name: (before.get(name, 0.0), after.get(name, 0.0)) for name in before.keys() | after.keys()}
     else:
-        ops = ops.taken(~among(ops["name"], _host_collectives(sides)))
+        ops = ops.taken(~is_among(ops["name"], _host_collectives(sides)))
     rows = {row[0]: _cause("operator", *row) for row in _by_name(ops, beside)}
     largest = _largest_shapes(ops, rows)
     found = []
@@ -263,7 +263,7 @@ def _by_name(
     """Name, status, times and calls of both sides, over all shapes; without `beside`, times of a name that count
     elsewhere.
     """
-    place, first = places([rows["name"]])
+    place, first = number_distinct_rows([rows["name"]])
     sums = [np.nan_to_num(reduction.exact_sums(rows[name], place, len(first))).tolist() for name in _NUMBERS]
     statuses = status_of_names(rows)
     for name, before, after, calls0, calls1 in zip(rows["name"][first].tolist(), *sums, strict=True):
@@ -274,8 +274,8 @@ def _by_name(
 def _beside_compute(side: Loaded) -> dict[str, float]:
     """Name of an op -> its time in collectives and copies."""
     kernels = side.ask(queries.kernels)
-    kernels = kernels.taken(among(kernels["category"], _BESIDE))
-    number, first = places([kernels["op"]])
+    kernels = kernels.taken(is_among(kernels["category"], _BESIDE))
+    number, first = number_distinct_rows([kernels["op"]])
     sums = reduction.of_side(side, Numbered(kernels, number, len(first)), ["total_ns"])["total_ns"]
     return dict(zip(kernels["op"][first].tolist(), np.nan_to_num(sums).tolist(), strict=True))
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from tracker.columns import Columns
 from tracker.compare import join, reduction
-from tracker.compare.keys import Numbered, among, numbered
 from tracker.profile import MODULE_CALLS, OP_FLOPS
 from tracker.results import BOTH, COUNTER_KEY, REPEATED_COUNTERS
 from tracker.store import queries
+from tracker.table import Numbered, is_among, number_tables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,8 +29,8 @@ def compare(baseline: Loaded, candidate: Loaded) -> Columns:
     asked = [of_side(side, ("run",)) for side in sides if side.has_rows(queries.counters)]
     if len(asked) < len(sides) or not all(map(len, asked)):
         return join.nothing("counters")
-    counted = [table.taken(~among(table["source"], REPEATED_COUNTERS)) for table in asked]
-    rows, keys = numbered(counted, _KEY)
+    counted = [table.taken(~is_among(table["source"], REPEATED_COUNTERS)) for table in asked]
+    rows, keys = number_tables(counted, _KEY)
     joined = join.matched(keys, rows, list(map(_medians, rows)))
     joined = joined.taken(joined["status"] == BOTH)
     mean0, mean1 = joined["baseline_mean"], joined["candidate_mean"]
@@ -45,7 +45,7 @@ def of_side(side: Loaded, by: Sequence[str]) -> Columns:
     """
     steps = side.chosen_steps if side.is_part else None
     table = side.about(queries.counters, by=tuple(by), ranks=side.ranks, steps=steps)
-    return table.taken(~among(table["source"], (MODULE_CALLS, OP_FLOPS)))
+    return table.taken(~is_among(table["source"], (MODULE_CALLS, OP_FLOPS)))
 
 
 def _medians(rows: Numbered) -> dict[str, F64]:

@@ -17,12 +17,12 @@ from tracker.compare.certain import facts_of
 from tracker.compare.contributions import contributions
 from tracker.compare.headline import Total, headline
 from tracker.compare.incomplete import remarks_on_incomplete_captures
-from tracker.compare.keys import among, numbered, places, ranks
 from tracker.compare.metrics import op_reasons
 from tracker.compare.overall import ROUNDING, run_numbers, step_numbers
 from tracker.compare.renames import find_renames, status_of_names
 from tracker.compare.spread import standing_out, total_range
 from tracker.results import Cause, Explanation, Part
+from tracker.table import is_among, number_distinct_rows, number_tables, rank_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Set
@@ -38,7 +38,8 @@ _MAX_CAUSES: Final = 20
 _SUMMED: Final = ("baseline_ns", "candidate_ns", "delta_ns", "baseline_calls", "candidate_calls")
 _OF_A_CAUSE: Final = ("name", "input_shapes", "status", *_SUMMED, "calls_delta_ns", "per_call_delta_ns")
 _FRAMEWORK: Final = re.compile(r"(^|/)(torch|torch_npu|site-packages|dist-packages|lib/python3?[.\d]*)/")
-_CANCELLING_SHARE: Final = 0.3  # JUDGEMENT section 7: |T1 - T0| below 30 % of the sum of |delta| is a cancellation
+_CANCELLING_SHARE: Final = 0.3
+"""A change below this share of the sum of |delta| is a cancellation: losses and gains that nearly add up to nothing."""
 _NO_SUMS: Final = "medians do not add up"
 _PARTS: Final = (
     ("compute_ns", "Compute"),
@@ -172,7 +173,7 @@ def _findings(ops: Columns, delta: float | None, judged: Judged) -> tuple[Cause,
     found = judged.findings()
     if not found:
         return ()
-    own = ops.taken(among(ops["name"], found))
+    own = ops.taken(is_among(ops["name"], found))
     whole = {row["name"]: row for row in _records(_by_name(own))}
     parts = {(row["name"], row["input_shapes"]): row for row in _records(own)}
     causes = []
@@ -242,14 +243,14 @@ def _host_only(baseline: Loaded, candidate: Loaded) -> bool:
 
 def _by_name(ops: Columns, most: int | None = None) -> Columns:
     """Ops summed over shapes, the `most` that changed most: the roll-up that a reader must see first."""
-    place, first = places([ops["name"]])
+    place, first = number_distinct_rows([ops["name"]])
     sums = {name: reduction.exact_sums(ops[name], place, len(first)) for name in _SUMMED}
     names = ops["name"][first]
-    order = np.lexsort([ranks(names), -np.abs(sums["delta_ns"])])[:most]
+    order = np.lexsort([rank_values(names), -np.abs(sums["delta_ns"])])[:most]
     rolled = Columns({"name": names, **sums}).taken(order)
     calls0, calls1 = rolled["baseline_calls"], rolled["candidate_calls"]
     by_calls = (calls1 - calls0) * (rolled["baseline_ns"] / np.where(calls0 > 0, calls0, np.nan))
-    of_names = ops.only(["name", "status"]).taken(among(ops["name"], set(rolled.listed("name"))))
+    of_names = ops.only(["name", "status"]).taken(is_among(ops["name"], set(rolled.listed("name"))))
     statuses = status_of_names(of_names)
     return rolled.having(
         input_shapes=objects([""] * len(rolled)),
@@ -266,8 +267,8 @@ def _places(operators: Operators, names: Set[str]) -> dict[tuple[Any, ...], str]
     found: dict[tuple[Any, ...], dict[str, None]] = {}
     for rows in (operators.candidate_rows, operators.baseline_rows):
         columns = [name for name in ("module", "call_stack") if name in rows]
-        chosen = rows.only(["name", "input_shapes", "own_ns", *columns]).taken(among(rows["name"], names))
-        (own,), keys = numbered([chosen], ["name", "input_shapes"])
+        chosen = rows.only(["name", "input_shapes", "own_ns", *columns]).taken(is_among(rows["name"], names))
+        (own,), keys = number_tables([chosen], ["name", "input_shapes"])
         for column in columns:
             for *key, text in keys.having(text=reduction.dominant(own, column, "own_ns")).rows(*keys.arrays, "text"):
                 place = text if column == "module" else code_line(text)

@@ -10,8 +10,8 @@ import numpy as np
 
 from tracker.columns import Columns
 from tracker.compare import reduction
-from tracker.compare.keys import Numbered, places
 from tracker.compare.metric import Metric, Sum, Sums
+from tracker.table import Numbered, number_distinct_rows
 from tracker.units import NS_PER_US
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def fused_sums(side: Loaded, compute: Columns) -> Sums:
     table = fused.having(ns=ns, computing=computing, rest=ns - computing)
     parts = ["computing", "rest"]
     found: dict[str, Sum] = {}
-    number, first = places([fused["canonical_name"]])
+    number, first = number_distinct_rows([fused["canonical_name"]])
     numbers = reduction.of_side(
         side, Numbered(table, number, len(first)), ["ns", "calls", *parts], parts, dict.fromkeys(parts, "ns")
     )

@@ -12,9 +12,9 @@ from tracker.columns import Columns, objects
 from tracker.compare import reduction
 from tracker.compare.call_splits import one_split, split_of_groups, split_otherwise
 from tracker.compare.group_pairs import Names, with_roles
-from tracker.compare.keys import Numbered, numbered, places
 from tracker.compare.metric import Metric, Sum, Sums
 from tracker.store import queries
+from tracker.table import Numbered, number_distinct_rows, number_tables
 
 if TYPE_CHECKING:
     from tracker.columns import F64, Flags
@@ -71,7 +71,7 @@ def group_sums(side: Loaded, exposed_ns: float | None, roles: Names) -> Sums | N
     found: dict[str, Sum] = {}
     wait, in_part = _exposed_wait(table)
     stated = table.having(**{name: table[column] for name, column in _STATED.items()} | {_WAIT: wait})
-    (own,), keys = numbered([stated], ["group"])
+    (own,), keys = number_tables([stated], ["group"])
     numbers = reduction.of_side(side, own, ["exposed_ns", "calls", *_STATED], list(_STATED), _WHOLE)
     exposed = Numbered(stated.taken(table.known("exposed_ns")), own.number[table.known("exposed_ns")], own.count)
     numbers |= reduction.of_side(side, exposed, ["exposed_ns", _WAIT], [_WAIT], {_WAIT: "exposed_ns"})
@@ -108,12 +108,12 @@ def _within_steps(side: Loaded, table: Columns) -> tuple[Loaded, Columns]:
     """
     stated = side.steps.taken(side.steps.known(EXPOSED))
     key = ("run_id", "rank", "step")
-    (rows, steps), _ = numbered([table, stated], key)
+    (rows, steps), _ = number_tables([table, stated], key)
     whole = np.full(rows.count, np.nan)
     whole[steps.number] = stated.reals(EXPOSED) * stated.reals("steps")
     inside = ~np.isnan(whole[rows.number])
     table, limit = table.taken(inside), whole[rows.number[inside]]
-    cell, first = places([table[name] for name in (*key, "group")])
+    cell, first = number_distinct_rows([table[name] for name in (*key, "group")])
     sums = np.bincount(cell, np.nan_to_num(table.reals("exposed_ns")), len(first))[cell]
     part = np.where(sums > limit, limit / np.where(sums > 0, sums, 1.0), 1.0)
     exposed = {name: table.reals(name) * part for name in ("exposed_ns", "exposed_wait_ns")}

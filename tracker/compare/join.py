@@ -9,13 +9,13 @@ import numpy as np
 
 from tracker.columns import Column, Columns, objects
 from tracker.compare import reduction
-from tracker.compare.keys import numbered, places, ranks
 from tracker.results import ADDED, BOTH, DIFF_COLUMNS, REMOVED, VERDICT_COLUMNS
+from tracker.table import number_distinct_rows, number_tables, rank_values
 
 if TYPE_CHECKING:
     from tracker.columns import F64
-    from tracker.compare.keys import Numbered
     from tracker.compare.sides import Loaded
+    from tracker.table import Numbered
 
 _JUDGED_TEXTS = ("verdict", "reason")
 _TEXTS = frozenset(
@@ -54,7 +54,7 @@ def unjudged(rows: Columns) -> Columns:
 
 def summed(sides: Sequence[Loaded], parts: Sequence[Columns], key: Sequence[str], sums: Sequence[str]) -> Columns:
     """The rows of both sides `matched` by `key`, with their `sums`; see `reduction.of_side`."""
-    rows, keys = numbered(parts, key)
+    rows, keys = number_tables(parts, key)
     return matched(keys, rows, [reduction.of_side(*own, sums) for own in zip(sides, rows, strict=True)])
 
 
@@ -102,11 +102,11 @@ def by_size(rows: Columns, delta: str, larger: F64 | None = None) -> Columns:
     size = np.round(np.abs(change), 6)
     second = size if larger is None else larger
     order = np.lexsort([-second, -size])
-    place, _ = places([size[order], second[order]])
+    place, _ = number_distinct_rows([size[order], second[order]])
     tied = np.flatnonzero(np.bincount(place)[place] > 1) if len(place) else place
     if len(tied):
         own = order[tied]
-        telling = [ranks(column[own]) for column in _telling(rows)]
+        telling = [rank_values(column[own]) for column in _telling(rows)]
         order[tied] = own[np.lexsort([*reversed(telling), place[tied]])]
     return rows.taken(order)
 
@@ -138,8 +138,8 @@ def split_calls(rows: Columns) -> Columns:
     """The change of each row that is on both sides, split exactly: more calls at the old price, then the new price
     for the new calls.
 
-    delta = (n1 - n0) * t0 + n1 * (t1 - t0), with n calls and t = ns / n of a side (JUDGEMENT section 1). nan where a
-    side has no calls.
+    delta = (n1 - n0) * t0 + n1 * (t1 - t0), with n calls and t = ns / n of a side (docs/compare.md, "Two versions").
+    nan where a side has no calls.
     """
     calls0, calls1 = rows["baseline_calls"], rows["candidate_calls"]
     price0 = rows["baseline_ns"] / np.where(calls0 > 0, calls0, np.nan)

@@ -10,7 +10,6 @@ from msgspec import Struct
 
 from tracker.columns import Column, Columns, listed, objects
 from tracker.compare import join, knowing
-from tracker.compare.keys import Numbered
 from tracker.compare.leaves import Wanted, plant
 from tracker.compare.operators import own_time
 from tracker.compare.overall import step_numbers
@@ -29,6 +28,7 @@ from tracker.compare.tree_series import series_of
 from tracker.compare.verdicts import NO_SERIES, Judged
 from tracker.results import ADDED, BOTH, NODE, REMOVED, TREE_COLUMNS, TREE_DIFF_COLUMNS
 from tracker.store import queries
+from tracker.table import Numbered
 
 if TYPE_CHECKING:
     from tracker.compare.sides import Loaded

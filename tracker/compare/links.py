@@ -12,16 +12,15 @@ from tracker.columns import Column, Columns, objects
 from tracker.compare import join, knowing, reduction
 from tracker.compare.filters import matching
 from tracker.compare.group_pairs import roles_by_size, with_roles
-from tracker.compare.keys import among, numbered, places
-from tracker.compare.summaries import summed
 from tracker.results import DIFF_COLUMNS, LINK, LINK_KEY, PACKET, TRANSPORT
 from tracker.store import queries
+from tracker.table import add_up_rows, is_among, number_distinct_rows, number_tables
 
 if TYPE_CHECKING:
     from tracker.columns import F64
-    from tracker.compare.keys import Numbered
     from tracker.compare.sides import Loaded
     from tracker.results import DiffOptions, Selection
+    from tracker.table import Numbered
 
 _KEY: Final = list(LINK_KEY)
 _NUMBERS: Final = ("group_size", "source_rank", "target_rank")
@@ -66,8 +65,8 @@ def _by_level(table: Columns) -> Columns:
 
 def _without_sums(table: Columns) -> Columns:
     """`table` without SDMA where its parts have rows of their own: the bytes would be there twice."""
-    place, first = places([table[name] for name in table.arrays if name in _COLLECTIVE])
-    has_parts = np.bincount(place, among(table["transport"], _PARTS_OF_SDMA), len(first)) > 0
+    place, first = number_distinct_rows([table[name] for name in table.arrays if name in _COLLECTIVE])
+    has_parts = np.bincount(place, is_among(table["transport"], _PARTS_OF_SDMA), len(first)) > 0
     return table.taken(~((table["transport"] == "SDMA") & has_parts[place]))
 
 
@@ -79,8 +78,8 @@ def _with_totals(table: Columns) -> Columns:
     if not (of_links & ~of_packets).any():
         return table
     key = [name for name in table.arrays if name not in (*_SUMS, *_ENDS, "large_packet_ratio")]
-    sums = summed(table.taken(of_links & ~of_packets), key, dict.fromkeys(_SUMS, "whole"))
-    (whole, own), _ = numbered([table.taken(~of_links & ~of_packets), sums], key)
+    sums = add_up_rows(table.taken(of_links & ~of_packets), key, dict.fromkeys(_SUMS, "sum"))
+    (whole, own), _ = number_tables([table.taken(~of_links & ~of_packets), sums], key)
     added = sums.taken(~np.isin(own.number, whole.number))
     none = np.ones(len(added), dtype=bool)
     ends = {name: Column(np.zeros(len(added), dtype=np.int64), none) for name in _ENDS}
@@ -97,7 +96,7 @@ def compare(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Column
     for side, roles in zip(sides, roles_by_size(*sides), strict=True):
         table = of_side(side, replace(options, minimum_ns=None), ("run", *reduction.GRAIN), in_steps=True)
         tables.append(_with_shares(with_roles(table.taken(~table.known("packet_bytes")), roles)))
-    rows, keys = numbered(tables, _KEY)
+    rows, keys = number_tables(tables, _KEY)
     numbers = [_numbers_of(side, own) for side, own in zip(sides, rows, strict=True)]
     joined = join.with_difference(join.matched(keys, rows, numbers), "transit_ns")
     joined = join.large(joined, "transit_ns", options.minimum_ns)

@@ -14,7 +14,6 @@ from tracker.columns import Columns, objects
 from tracker.compare import join, operators, others, overall, verdicts
 from tracker.compare import recorded as recordings
 from tracker.compare.filters import check_named
-from tracker.compare.keys import Numbered, numbered
 from tracker.compare.notes import warnings
 from tracker.compare.reduction import exact_sums
 from tracker.compare.references import named
@@ -22,6 +21,7 @@ from tracker.compare.sides import load_all
 from tracker.compare.tracks import check_one_track
 from tracker.errors import UsageError
 from tracker.results import DiffOptions, Matrix, check_matrix
+from tracker.table import Numbered, number_tables
 from tracker.units import format_bytes
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ _ROWS: Final[
 
 def _joined(pairs: Sequence[Columns], minimum_ns: int | None) -> dict[str, Columns]:
     """The tables of a matrix from those of each pair of neighbours."""
-    rows, keys = numbered(pairs, _KEY)
+    rows, keys = number_tables(pairs, _KEY)
     found = [_summed(own) for own in rows]
     values = np.array([found[0]["before"], *(own["after"] for own in found)]).T
     filled = np.nan_to_num(values)

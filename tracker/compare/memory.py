@@ -12,18 +12,18 @@ from tracker.columns import Columns, objects
 from tracker.compare import join, knowing, reduction
 from tracker.compare.filters import matching
 from tracker.compare.headline import short_labels
-from tracker.compare.keys import numbered, places, together
 from tracker.profile import OWNER_SETTING
 from tracker.results import OP_KEY
 from tracker.store import queries
+from tracker.table import number_distinct_rows, number_tables, stack_numbered
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tracker.columns import F64
-    from tracker.compare.keys import Numbered
     from tracker.compare.sides import Loaded
     from tracker.results import DiffOptions
+    from tracker.table import Numbered
 
 _SUMS: Final = ("bytes", "calls", "held_ns", "unreleased_bytes")
 
@@ -46,10 +46,10 @@ def compare(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> tuple[
         tables.append(matching(table, "name", options.op))
     if not any(map(len, tables)):
         return join.nothing("memory"), join.nothing("memory_details")
-    rows, _ = numbered(tables, OP_KEY[:2])
-    types = reduction.distinct_texts(together(rows, "input_types"), "input_types")
+    rows, _ = number_tables(tables, OP_KEY[:2])
+    types = reduction.distinct_texts(stack_numbered(rows, "input_types"), "input_types")
     tables = [own.rows.having(input_types=types[own.number]) for own in rows]
-    rows, keys = numbered(tables, OP_KEY)
+    rows, keys = number_tables(tables, OP_KEY)
     sums = [reduction.of_side(side, own, _SUMS[:2]) for side, own in zip(sides, rows, strict=True)]
     whole = join.matched(keys, rows, sums).having(**_helpers(rows))
     parts = join.summed(sides, tables, [*OP_KEY, "component", "allocator"], _SUMS)
@@ -111,9 +111,9 @@ def _allocators(side: Loaded) -> Columns:
 
 def _helpers(rows: Sequence[Numbered]) -> dict[str, Any]:
     """The allocator of most bytes of each key, and how many others there are."""
-    every = together(rows, "allocator", "bytes")
+    every = stack_numbered(rows, "allocator", "bytes")
     found = reduction.dominant(every, "allocator", "bytes")
     named = every.rows.texts("allocator") != ""
-    _, first = places([every.number[named], every.rows.texts("allocator")[named]])
+    _, first = number_distinct_rows([every.number[named], every.rows.texts("allocator")[named]])
     more: F64 = np.maximum(np.bincount(every.number[named][first], minlength=every.count) - 1.0, 0.0)
     return {"allocator": found, "more_allocators": more}

@@ -16,11 +16,10 @@ from tracker.columns import Columns, objects
 from tracker.compare import join
 from tracker.compare.explain import code_line
 from tracker.compare.filters import matching
-from tracker.compare.keys import numbered
-from tracker.compare.summaries import summed
 from tracker.profile import MAX_BLOCKS
 from tracker.results import ADDED, BOTH, DIFF_COLUMNS, ONE_BY_ONE, REMOVED
 from tracker.store import queries
+from tracker.table import add_up_rows, number_tables
 from tracker.units import NS_PER_S
 
 if TYPE_CHECKING:
@@ -152,7 +151,7 @@ def compare_totals(baseline: Loaded, candidate: Loaded) -> Columns:
     sides = [owners(side) for side in (baseline, candidate) if side.has_rows(queries.memory_owners)]
     if len(sides) < 2 or not all(map(len, sides)):
         return join.nothing("memory_peak_totals")
-    rows, keys = numbered([summed(own, ["component"], {"bytes": "whole"}) for own in sides], ["component"])
+    rows, keys = number_tables([add_up_rows(own, ["component"], {"bytes": "sum"}) for own in sides], ["component"])
     numbers = []
     for own in rows:
         sizes = np.full(own.count, np.nan)

@@ -17,12 +17,12 @@ from msgspec.structs import replace
 from tracker.columns import F64, Column, Columns, objects
 from tracker.compare import join
 from tracker.compare.kernel_rows import canonical
-from tracker.compare.keys import Numbered, among, numbered, places, ranks
 from tracker.compare.placed import core_names, with_cores
 from tracker.compare.reduction import exact_sums
 from tracker.profile import known_medians
 from tracker.results import BOTH, CORE_TIME, CYCLES, DIFF_COLUMNS, OTHER_METRIC, PIPE_TIME, RATIO
 from tracker.store import queries
+from tracker.table import Numbered, is_among, number_distinct_rows, number_tables, rank_values
 from tracker.units import NS_PER_MS, NS_PER_US, format_ns, time_unit
 
 if TYPE_CHECKING:
@@ -101,12 +101,12 @@ def measure(baseline: Loaded, candidate: Loaded) -> Measured:
         return replace(nothing, notes=notes)
     kernels = [canonical(side.about(queries.kernels, ranks=side.ranks)) for side in sides]
     cores = core_names(kernels[0], kernels[1], KERNEL[:-1])
-    rows, keys = numbered([with_cores(own, KERNEL[:-1], cores) for own in stated], [*KERNEL, "metric"])
+    rows, keys = number_tables([with_cores(own, KERNEL[:-1], cores) for own in stated], [*KERNEL, "metric"])
     means = [{"mean": _average(own, own.rows.reals("mean") * own.rows.reals("calls"))} for own in rows]
     table = join.matched(keys, rows, means)
     table = table.taken(table["status"] == BOTH)
     # the mean time of a call of the kernel, over the whole captures as its metrics are
-    rows, keys = numbered([with_cores(own, KERNEL[:-1], cores) for own in kernels], KERNEL)
+    rows, keys = number_tables([with_cores(own, KERNEL[:-1], cores) for own in kernels], KERNEL)
     place = {key: at for at, key in enumerate(keys.rows(*KERNEL))}
     at = [place.get(key, -1) for key in table.rows(*KERNEL)]
     before, after = (np.append(_average(own, own.rows.reals("ns")), np.nan)[at] for own in rows)
@@ -128,7 +128,7 @@ def of_kernels(measured: Measured, kernels: Columns) -> tuple[Columns, Columns]:
     places = np.array([place.get(key, len(place)) for key in table.rows(*KERNEL)], dtype=np.int64)
     share = table.reals("share")
     size = np.where(np.isnan(share), -1.0, np.abs(share))
-    order = np.lexsort([ranks(table["metric"]), -size, places])
+    order = np.lexsort([rank_values(table["metric"]), -size, places])
     return kernels, table.taken(order[: int((places < len(place)).sum())])
 
 
@@ -145,7 +145,7 @@ def op_reasons(
         own = with_cores(canonical(side.ask(queries.kernels), renames), KERNEL[:-1], measured.cores)
         if options.match == "name":
             own = own.having(op_input_shapes=objects([""] * len(own)))
-        tables.append(own.taken(among(own["op"], asked)))
+        tables.append(own.taken(is_among(own["op"], asked)))
     joined = join.with_difference(join.summed(sides, tables, [*key, *KERNEL], ["ns"]), "ns")
     rows = list(joined.rows("delta_ns", *key, *KERNEL))
     return [_reason(cause, rows, len(key), measured) if _per_call(cause) else "" for cause in causes]
@@ -169,7 +169,7 @@ def _reason(cause: Cause, kernels: Sequence[tuple[Any, ...]], keys: int, measure
 
 def _average(rows: Numbered, total: F64) -> F64:
     """Of each key `total` per call: the mean over the calls of a run, the median over runs; nan where none says it."""
-    (run, runs), size = places([rows.rows["run_id"]]), rows.count
+    (run, runs), size = number_distinct_rows([rows.rows["run_id"]]), rows.count
     cell = rows.number * len(runs) + run
     sums, calls = (exact_sums(numbers, cell, size * len(runs)) for numbers in (total, rows.rows.reals("calls")))
     return known_medians((sums / calls).reshape(size, len(runs)))

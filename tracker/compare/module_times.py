@@ -8,8 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from tracker.columns import Column, Columns, objects
-from tracker.compare.keys import places
-from tracker.compare.summaries import summed
+from tracker.table import add_up_rows, number_distinct_rows
 
 _NUMBERS: Final = ("calls", "host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns")
 
@@ -29,9 +28,9 @@ def module_times(ops: Columns, grains: Sequence[str]) -> Columns:
         own, total = f"{place}_self_ns", f"{place}_total_ns"
         numbers = np.where(known, named.integers(own), named.integers(total))
         totals[total] = Column(numbers, ~np.where(known, named.known(own), named.known(total)))
-    number, first = places([named[name] for name in key])
+    number, first = number_distinct_rows([named[name] for name in key])
     parted = np.bincount(number, known, len(first)) > 0
-    rows = summed(named.having(**totals).taken(known | ~parted[number]), key, dict.fromkeys(_NUMBERS, "sum"))
+    rows = add_up_rows(named.having(**totals).taken(known | ~parted[number]), key, dict.fromkeys(_NUMBERS, "known"))
     found = _with_inner(rows, key)
     ordered = sorted(found.items(), key=lambda row: (-(row[1][4] or 0), -(row[1][2] or 0), row[0]))
     names = [*key, *_NUMBERS]

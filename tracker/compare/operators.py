@@ -16,8 +16,8 @@ from msgspec import Struct
 from tracker.columns import Column, Columns, objects
 from tracker.compare import join, knowing, reduction
 from tracker.compare.filters import matching
-from tracker.compare.keys import Numbered, numbered
 from tracker.store import queries
+from tracker.table import Numbered, number_tables
 
 if TYPE_CHECKING:
     from tracker.columns import F64, I64, Flags, Texts
@@ -117,7 +117,7 @@ def _rename(table: Columns, op_map: Mapping[str, str]) -> Columns:
 
 def _join_ops(sides: Sequence[Loaded], parts: Sequence[Columns], runs: dict[str, Any] | None = None) -> Columns:
     """`runs` gets the keys and the times of single runs, as in Operators."""
-    rows, keys = numbered(parts, _MATCH)
+    rows, keys = number_tables(parts, _MATCH)
     each = [reduction.per_run(*own, _SUMS) for own in zip(sides, rows, strict=True)]
     tables = [reduction.of_runs(*own) for own in zip(rows, each, strict=True)]
     if runs is not None:

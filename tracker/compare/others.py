@@ -15,11 +15,11 @@ from tracker.compare.collective_pairs import Pairing, calls_of, pair, paired
 from tracker.compare.filters import matching
 from tracker.compare.group_pairs import roles_by_size, with_roles
 from tracker.compare.kernel_rows import canonical
-from tracker.compare.keys import Numbered, numbered, places, ranks, together
 from tracker.compare.operators import own_time
 from tracker.compare.placed import paired_cores, paired_planes
 from tracker.results import API_KEY, COMMUNICATION_KEY, KERNEL_TYPE_KEY, MODULE_KEY
 from tracker.store import queries
+from tracker.table import Numbered, number_distinct_rows, number_tables, rank_values, stack_numbered
 
 if TYPE_CHECKING:
     from tracker.columns import F64, Texts
@@ -46,7 +46,7 @@ def kernels(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> tuple[
     tables = paired_cores(found[0], found[1], _KERNEL_MATCH[:-1])
     rows, joined = _timed(sides, tables, _KERNEL_MATCH)
     op, more_ops = _launching(sides, rows)
-    type = reduction.dominant(together(rows, "type", "ns"), "type", "ns")
+    type = reduction.dominant(stack_numbered(rows, "type", "ns"), "type", "ns")
     joined = joined.having(op=op, more_ops=more_ops, type=type, why=objects([""] * len(joined)))
     large = join.large(join.with_difference(joined, "ns"), "ns", options.minimum_ns)
     return join.finished("kernels", large), _kernel_types(sides, found, options)
@@ -56,9 +56,9 @@ def _launching(sides: Sequence[Loaded], rows: Sequence[Numbered]) -> tuple[Texts
     """For each kernel the op whose time in it changed most, of equal ones that with more of it (first on the
     candidate's side), "" for none; and how many others launch it.
     """
-    every = together(rows, "op")
+    every = stack_numbered(rows, "op")
     ops = every.rows.texts("op")
-    place, first = places([every.number, ops])
+    place, first = number_distinct_rows([every.number, ops])
     numbers = np.split(place, [len(rows[0].number)])
     before, after = (
         np.nan_to_num(reduction.of_side(side, Numbered(own.rows, number, len(first)), ["ns"])["ns"])
@@ -66,7 +66,7 @@ def _launching(sides: Sequence[Loaded], rows: Sequence[Numbered]) -> tuple[Texts
     )
     kernel, names = every.number[first], ops[first]
     change = np.round(np.abs(after - before), 6)
-    order = np.lexsort([-ranks(names), before, after, change, names != "", kernel])
+    order = np.lexsort([-rank_values(names), before, after, change, names != "", kernel])
     found = objects([""] * every.count)
     found[kernel[order]] = names[order]  # the last one stays
     named = np.bincount(kernel[names != ""], minlength=every.count)
@@ -96,7 +96,7 @@ def _timed(
     """The rows of all `tables`, and those of both sides, the first two, matched by `key`, with `sums` (see
     `reduction.of_side`), the average and the extremes of a call.
     """
-    rows, keys = numbered(tables, key)
+    rows, keys = number_tables(tables, key)
     numbers = [
         reduction.of_side(side, own, sums, list(parts), parts) | reduction.extremes(own, "min_ns", "max_ns")
         for side, own in zip(sides, rows[:2], strict=True)

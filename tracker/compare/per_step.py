@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from tracker.columns import Columns
 from tracker.compare import reduction
-from tracker.compare.keys import Numbered, numbered
 from tracker.compare.operators import own_time
 from tracker.results import GRAINS, IDLE_KEY
 from tracker.store import queries
+from tracker.table import Numbered, number_tables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +48,7 @@ def of_rows(side: Loaded, table: Columns, fine: Columns, key: Sequence[str], val
     """`table` with NUMBER: of the rows in `fine`, at reduction.GRAIN, that are equal in `key` and grain."""
     grain = [name for name in GRAINS if name in table]
     names = [*grain, *key]
-    (shown, own), _ = numbered([table.only(names), fine.only(names)], names)
+    (shown, own), _ = number_tables([table.only(names), fine.only(names)], names)
     found = np.full(own.count, np.nan)
     for part in _steps(side) if "step" in grain else (side,):
         inside = np.isin(fine.integers("step"), part.steps.integers("step")) if part is not side else slice(None)

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from tracker.columns import Columns, objects
 from tracker.compare import knowing
-from tracker.compare.keys import ranks
 from tracker.profile import NOT_LISTED, NOT_LISTED_COLLECTIVES
 from tracker.results import ADDED, BOTH, REMOVED, UNMATCHED
 from tracker.results.recording import (
@@ -31,6 +30,7 @@ from tracker.results.recording import (
     rests_on,
 )
 from tracker.store import queries
+from tracker.table import rank_values
 
 if TYPE_CHECKING:
     from tracker.compare.operators import Operators
@@ -178,7 +178,7 @@ def _cut(side: Loaded) -> frozenset[str]:
 def _recordings(side: Loaded) -> Sequence[Recording]:
     """The distinct recordings of the runs of a side."""
     ops = side.ask(queries.ops)
-    number = ranks(objects([f"{name}\0{shapes}" for name, shapes in ops.rows("name", "input_shapes")]))
+    number = rank_values(objects([f"{name}\0{shapes}" for name, shapes in ops.rows("name", "input_shapes")]))
     shaped, placed = ops["input_shapes"] != "", ops["module"] != ""
     of_run = ops.integers("run_id")
     with_memory = {run_id for run_id, has in side.filled().rows("run_id", knowing.MEMORY) if has}

@@ -13,16 +13,16 @@ import numpy as np
 from msgspec import Struct
 
 from tracker.columns import objects
-from tracker.compare.keys import places, ranks
 from tracker.store.samples.sparse import is_sparse, sparse_steps
 from tracker.store.samples.statistic import over_ranks, over_runs, over_steps, sums_per_step
+from tracker.table import number_distinct_rows, rank_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from tracker.columns import F64, I64, Texts
-    from tracker.compare.keys import Numbered
     from tracker.compare.sides import Loaded
+    from tracker.table import Numbered
 
 GRAIN: Final = ("rank", "step")
 """How fine a question about a side is asked, so that its rows can be reduced."""
@@ -184,10 +184,10 @@ def dominant(rows: Numbered, text: str, weight: str) -> Texts:
     texts = rows.rows.texts(text)
     found, told = objects([""] * rows.count), np.flatnonzero(texts != "")
     if len(told):
-        place, first = places([rows.number[told], texts[told]])
+        place, first = number_distinct_rows([rows.number[told], texts[told]])
         carried = np.bincount(place, np.nan_to_num(rows.rows.reals(weight))[told], len(first))
         own, names = rows.number[told][first], texts[told][first]
-        order = np.lexsort([ranks(names), -carried, own])[::-1]
+        order = np.lexsort([rank_values(names), -carried, own])[::-1]
         found[own[order]] = names[order]  # the last one stays
     return found
 
@@ -195,7 +195,7 @@ def dominant(rows: Numbered, text: str, weight: str) -> Texts:
 def distinct_texts(rows: Numbered, text: str) -> Texts:
     """For each key its distinct `text` values in order, joined by ` | `; "" where there is none."""
     texts = rows.rows.texts(text)
-    first = places([rows.number, texts])[1]
+    first = number_distinct_rows([rows.number, texts])[1]
     own, names = rows.number[first], texts[first]
     found = objects([""] * rows.count)
     found[own] = names

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tracker.compare import reduction
-from tracker.compare.keys import numbered, places
 from tracker.compare.operators import Operators, own_time
 from tracker.compare.references import FILES, needs_store
 from tracker.detect import DEFAULTS
@@ -15,6 +14,7 @@ from tracker.profile.branches import main_of
 from tracker.results.recording import remedies
 from tracker.results.verdicts import INCOMPARABLE, NEVER_JUDGED, SETTINGS, TOO_FEW
 from tracker.store import queries
+from tracker.table import number_distinct_rows, number_tables
 from tracker.units import counted, format_numbers
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def _common_share(side: Loaded, rows: Columns) -> float:
     """Share of the own time of a side's ops (by name) that lies in ops which all of its runs with ops have."""
     if side.side.runs < 2:
         return 1.0
-    (own,), _ = numbered([rows], ["name"])
+    (own,), _ = number_tables([rows], ["name"])
     times = reduction.per_run(side, own, ["own_ns"])["own_ns"]
     times = times[:, ~np.isnan(times).all(axis=0)]
     in_all = ~np.isnan(times).any(axis=1)
@@ -133,7 +133,7 @@ def _in_common(operators: Operators) -> tuple[float, float] | None:
     sides have; None where they have enough to do the same work, or too few operators for anybody to say.
     """
     ops = operators.everything
-    number, first = places([ops["name"]])
+    number, first = number_distinct_rows([ops["name"]])
     sides = [np.nan_to_num(ops.reals(name)) for name in ("baseline_ns", "candidate_ns")]
     times = [np.bincount(number, own, len(first)) for own in sides]
     there = [own > 0 for own in times]

@@ -9,10 +9,10 @@ import numpy as np
 
 from tracker.columns import Columns
 from tracker.compare import reduction
-from tracker.compare.keys import places
 from tracker.regressions.causes import MOVED, Moved, places_of, replacements
 from tracker.results import ADDED, BOTH, REMOVED, TOP_LEVEL, Rename
 from tracker.store import queries
+from tracker.table import number_distinct_rows
 
 if TYPE_CHECKING:
     from tracker.compare.sides import Loaded
@@ -51,7 +51,7 @@ def find_renames(baseline: Loaded, candidate: Loaded, ops: Columns) -> tuple[Ren
 
 def _changed(ops: Columns) -> dict[str, tuple[float, float, float, float]]:
     """Name -> ns, then calls per step on both sides, of the ops that came, went, or are called more or less often."""
-    place, first = places([ops["name"]])
+    place, first = number_distinct_rows([ops["name"]])
     sums = [np.nan_to_num(reduction.exact_sums(ops[name], place, len(first))).tolist() for name in _NUMBERS]
     statuses = status_of_names(ops)
     found = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
@@ -18,7 +18,6 @@ from tracker.compare.bottleneck import bottleneck
 from tracker.compare.call_splits import notes_of_groups
 from tracker.compare.explain import code_line
 from tracker.compare.filters import check_exchange, check_named, matching
-from tracker.compare.keys import among, numbered, places, ranks
 from tracker.compare.memory_peak import note_on_blocks
 from tracker.compare.metrics import kind_of
 from tracker.compare.module_times import module_times
@@ -40,6 +39,15 @@ from tracker.regressions.sides import open_findings
 from tracker.results import ADVICE_COLUMNS, Shown, ShowOptions
 from tracker.store import queries
 from tracker.store.samples.statistic import over_steps
+from tracker.table import (
+    AddUp,
+    add_up_rows,
+    is_among,
+    number_distinct_rows,
+    number_tables,
+    rank_values,
+    sort_largest_first,
+)
 from tracker.units import NS_PER_MS
 
 if TYPE_CHECKING:
@@ -52,11 +60,11 @@ _METRIC_KERNEL = ("name", "canonical_name", "type", "core_type", "input_shapes")
 _NUMBERED = (queries.ops, queries.kernels, queries.communication, queries.api, queries.idle)
 _NAMED = 10
 _MOST_ADVICE = 3
-_TYPE_NUMBERS = {"calls": "sum", "total_ns": "sum", "min_ns": "min", "max_ns": "max"}
+_TYPE_NUMBERS: Final[Mapping[str, AddUp]] = {"calls": "known", "total_ns": "known", "min_ns": "min", "max_ns": "max"}
 
 
 def show(store: Store | None, reference: str, *, options: ShowOptions | None = None) -> Shown:
-    """What the database (or the path) `reference` holds of one run; DESIGN section 5 names the references.
+    """What the database (or the path) `reference` holds of one run; docs/compare.md, "Sides", lists the references.
 
     Sums over steps and ranks, unless `options.by` asks for `rank` or `step`. Raises UsageError when the reference names
     several runs (the message lists them), or `options.steps` a step that is not there.
@@ -151,7 +159,7 @@ def _summaries(tables: Tables, side: Loaded) -> Tables:
 def _idle_causes(side: Loaded) -> Columns:
     """Return the idle time by cause, all places together, the largest first."""
     fine = side.ask(queries.idle)
-    sums = summaries.by_size(summaries.summed(fine, ["cause"], {"ns": "sum", "gaps": "sum"}), ["ns"], ["cause"])
+    sums = sort_largest_first(add_up_rows(fine, ["cause"], {"ns": "known", "gaps": "known"}), ["ns"], ["cause"])
     return with_share(of_rows(side, sums, fine, ("cause",), "ns"), "ns")
 
 
@@ -230,7 +238,7 @@ def _tables(side: Loaded, options: ShowOptions, by: Sequence[str]) -> Tables:
 
     least = options.minimum_ns
     every = asked(queries.kernels)
-    is_copy = among(every["category"], _COPIES)
+    is_copy = is_among(every["category"], _COPIES)
     kernels, copies = (
         _large(passing(with_share(every.taken(of_kind), "total_ns"), *of_op("op")), ["total_ns"], least)
         for of_kind in (~is_copy, is_copy)
@@ -279,7 +287,7 @@ def _kernel_metrics(side: Loaded, options: ShowOptions, kernels: Columns) -> Col
     for kernel in kernels.rows(*key):
         place.setdefault(kernel, len(place))
     at = np.array([place.get(kernel, -1) for kernel in table.rows(*key)], dtype=np.int64)
-    order = np.lexsort([ranks(table["metric"]), at])
+    order = np.lexsort([rank_values(table["metric"]), at])
     table = table.taken(order[at[order] >= 0])
     names = list(table.arrays)
     behind = names.index("metric") + 1
@@ -293,10 +301,10 @@ def _kernel_types(kernels: Columns, every: Columns) -> Columns:
     """
 
     def typed(table: Columns) -> Columns:
-        return table.taken((table["type"] != "") & ~among(table["category"], ("communication", *_COPIES)))
+        return table.taken((table["type"] != "") & ~is_among(table["category"], ("communication", *_COPIES)))
 
     key = [*summaries.grains_of(kernels), "type", "core_type"]
-    sums = summaries.by_size(summaries.summed(typed(kernels), key, _TYPE_NUMBERS), ["total_ns"], key)
+    sums = sort_largest_first(add_up_rows(typed(kernels), key, _TYPE_NUMBERS), ["total_ns"], key)
     whole = int(typed(every).integers("total_ns").sum())
     return sums.having(share=sums.reals("total_ns") / (whole or np.nan))
 
@@ -307,14 +315,16 @@ def _summed_steps(captures: Columns, steps: Columns) -> Columns:
     A row that is the mean of several steps counts as so many.
     """
     rank, weights = ("run_id", "rank"), steps.integers("steps")
-    how = {name: "sum" for name in steps.arrays if name in captures and name.endswith(("_ns", "_count"))}
+    how: dict[str, AddUp] = {
+        name: "known" for name in steps.arrays if name in captures and name.endswith(("_ns", "_count"))
+    }
     weighted = {name: Column(steps.integers(name) * weights, ~steps.known(name)) for name in how}
     how |= {name: "max" for name in steps.arrays if name.startswith("peak_")}
-    sums = summaries.summed(steps.having(**weighted), rank, how)
+    sums = add_up_rows(steps.having(**weighted), rank, how)
     place = {key: at for at, key in enumerate(sums.rows(*rank))}
     at = np.array([place.get(key, -1) for key in captures.rows(*rank)], dtype=np.int64)
     found: dict[str, Any] = {name: Column(sums[name].values[at], sums[name].missing[at] | (at < 0)) for name in how}
-    own, _ = places([steps[name] for name in rank])
+    own, _ = number_distinct_rows([steps[name] for name in rank])
     rates = np.array(
         [
             over_steps(steps.reals("samples_per_second")[None, own == key], weights[own == key])[0]
@@ -357,7 +367,7 @@ def _memory_curve(side: Loaded) -> Columns:
 def _with_allocators(memory: Columns, fine: Columns) -> Columns:
     """`memory` with the allocator of most bytes of each row, and how many others there are."""
     key = [name for name in fine.arrays if name not in {"allocator", "calls", "bytes", "held_ns", "unreleased_bytes"}]
-    (own, parts), _ = numbered([memory, summaries.by_size(fine, ["bytes"], ["allocator"])], key)
+    (own, parts), _ = number_tables([memory, sort_largest_first(fine, ["bytes"], ["allocator"])], key)
     first = np.full(own.count, -1, dtype=np.int64)
     first[parts.number[::-1]] = np.arange(len(fine) - 1, -1, -1)
     others = np.bincount(parts.number, minlength=own.count) - 1

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _NO_STAGE: Final = -1
-_SAY_LESS: Final = ("nsys_stats", "paddle_summary", "paddle_log")
+_SAY_LESS: Final = ("nsys_stats", "paddle_summary", "training_log")
 """Formats of which another one beside them says more; what says least comes last."""
 _TABLES: Final[Mapping[queries.Question, str]] = {
     queries.communication: "has_communication",
@@ -273,6 +273,8 @@ def _ingest_options(options: Selection) -> IngestOptions:
         allow_partial=options.allow_partial,
         skip_bad_rows=options.skip_bad_rows,
         on_progress=options.on_progress,
+        # the database of a path is gone after the command: nobody reads verdicts of it
+        judge=False,
     )
     if options.max_bytes is None:
         return chosen

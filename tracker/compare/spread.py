@@ -9,8 +9,8 @@ import numpy as np
 
 from tracker.columns import Columns
 from tracker.compare import reduction
-from tracker.compare.keys import numbered
 from tracker.compare.overall import run_numbers
+from tracker.table import number_tables
 
 if TYPE_CHECKING:
     from tracker.compare.sides import Loaded
@@ -50,7 +50,7 @@ def standing_out(
 
 
 def _ranges(side: Loaded, rows: Columns, key: Sequence[str]) -> dict[tuple[str, ...], tuple[float, float]]:
-    (own,), keys = numbered([rows], key)
+    (own,), keys = number_tables([rows], key)
     values = np.nan_to_num(reduction.per_run(side, own, ["own_ns"])["own_ns"])
     ranges = zip(values.min(axis=1).tolist(), values.max(axis=1).tolist(), strict=True)
     return dict(zip(keys.rows(*key), ranges, strict=True))

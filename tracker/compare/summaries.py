@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tracker.columns import Column, Columns, objects
-from tracker.compare.keys import among, places, ranks
 from tracker.profile import Breakdown, median
 from tracker.results import (
     CORE_TIME,
@@ -21,6 +20,7 @@ from tracker.results import (
     SHOWN_COLUMNS,
     TRANSPORT,
 )
+from tracker.table import AddUp, add_up_rows, is_among, number_distinct_rows, sort_largest_first
 from tracker.units import NS_PER_US
 
 if TYPE_CHECKING:
@@ -37,44 +37,6 @@ _LINKS: Final = {
     PACKET: ("transport", "packet_bytes"),
 }
 """Level of links -> what its totals are made by."""
-_EXTREMES: Final[Mapping[str, tuple[Any, float]]] = {"min": (np.minimum, np.inf), "max": (np.maximum, -np.inf)}
-
-
-def summed(table: Columns, key: Sequence[str], numbers: Mapping[str, str]) -> Columns:
-    """A row per `key`, in the order in which they first come, with these columns: `sum` of what is known, `whole`
-    (missing unless all is known), `min` or `max`.
-
-    >>> calls = Columns({"op": objects(["mm", "mm", "add"]), "ns": Column.of([3, None, 5], np.int64)})
-    >>> [list(summed(calls, ["op"], {"ns": how}).rows("op", "ns")) for how in ("sum", "whole")]
-    [[('mm', 3), ('add', 5)], [('mm', None), ('add', 5)]]
-    """
-    place, first = places([table[name] for name in key])
-    found = {name: table[name][first] for name in key}
-    for name, how in numbers.items():
-        there, column = table.known(name), table[name]
-        values = column.values if isinstance(column, Column) else column
-        own, stated = place[there], np.bincount(place[there], minlength=len(first))
-        if how in _EXTREMES:
-            extreme, start = _EXTREMES[how]
-            whole = np.issubdtype(values.dtype, np.integer)
-            limits = np.iinfo(np.int64)
-            sums = np.full(len(first), (limits.max if start > 0 else limits.min) if whole else start, values.dtype)
-            extreme.at(sums, own, values[there])
-        else:
-            sums = np.zeros(len(first), values.dtype)
-            np.add.at(sums, own, values[there])
-        lacking = stated < (np.bincount(place, minlength=len(first)) if how == "whole" else 1)
-        found[name] = Column(np.where(lacking, 0, sums), lacking)
-    return Columns(found)
-
-
-def by_size(table: Columns, sizes: Sequence[str], key: Sequence[str]) -> Columns:
-    """The rows with the largest `sizes` first, missing ones last; ties in the order of `key`."""
-    order = [ranks(table[name]) for name in reversed(key)]
-    for name in reversed(sizes):
-        numbers = table.reals(name)
-        order.append(np.where(np.isnan(numbers), np.inf, -numbers))
-    return table.taken(np.lexsort(order)) if order and len(table) else table
 
 
 def grains_of(table: Columns) -> list[str]:
@@ -88,7 +50,7 @@ def with_share(table: Columns, value: str, by: Sequence[str] = ()) -> Columns:
     """
     if not len(table):
         return table.having(share=np.zeros(0))
-    place = places([table[name] for name in by])[0] if by else np.zeros(len(table), dtype=np.int64)
+    place = number_distinct_rows([table[name] for name in by])[0] if by else np.zeros(len(table), dtype=np.int64)
     numbers = table.reals(value)
     sums = np.bincount(place, np.nan_to_num(numbers))[place]
     return table.having(share=numbers / np.where(sums != 0, sums, np.nan))
@@ -162,7 +124,7 @@ def _table(name: str, rows: Sequence[Mapping[str, Any]], grains: Sequence[str] =
 def of_peaks(owners: Columns) -> Columns:
     """`memory_peak_totals`: what each component of a rank held at its peak, the largest first."""
     when = ["rank", "component", "peak_ns", "peak_step"]
-    return by_size(summed(owners, when, {"bytes": "whole"}), ["bytes"], when[:2]).only(
+    return sort_largest_first(add_up_rows(owners, when, {"bytes": "sum"}), ["bytes"], when[:2]).only(
         SHOWN_COLUMNS["memory_peak_totals"]
     )
 
@@ -178,8 +140,9 @@ def of_links(links: Columns) -> Columns:
     parts = []
     for level, key in _LINKS.items():
         own = large.taken(large["level"] == level)
-        numbers = {"packets": "whole", "bytes": "whole", "transit_ns": "whole", "_large": "sum", "_stated": "sum"}
-        sums = by_size(summed(own, [*grains, "level", *key], numbers), ["transit_ns"], [*grains, *key])
+        numbers: dict[str, AddUp] = {"packets": "sum", "bytes": "sum", "transit_ns": "sum"}
+        numbers |= {"_large": "known", "_stated": "known"}
+        sums = sort_largest_first(add_up_rows(own, [*grains, "level", *key], numbers), ["transit_ns"], [*grains, *key])
         missing = {
             name: _missing(links[name], len(sums))
             for name in ("transport", "group_role", "group_size", "source_rank", "target_rank", "packet_bytes")
@@ -206,7 +169,7 @@ def of_counters(counters: Columns) -> Columns:
     """`counter_summary`: per table and measurement of a profiler its extremes over all things that it counts, and of
     which the largest is; without what is never anything but 0, and without REPEATED_COUNTERS.
     """
-    own = counters.taken(~among(counters["source"], REPEATED_COUNTERS))
+    own = counters.taken(~is_among(counters["source"], REPEATED_COUNTERS))
     grains = grains_of(own)
     groups: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
     key = [*grains, "source", "attribute"]

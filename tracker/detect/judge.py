@@ -120,7 +120,7 @@ def judge_version(  # noqa: PLR0913 -- the runs, what is known of the series, an
     beside: Flags | None = None, opened: Flags | None = None, ratio: float | None = None, alpha: float | None = None,
     limits: Thresholds = DEFAULTS,
 ) -> JudgedSeries:  # fmt: skip
-    """Judge the runs `new` (runs,) of every series against its `base` (series, runs): JUDGEMENT, section 4.
+    """Judge the runs `new` (runs,) of every series against its `base` (series, runs), as docs/judging.md has it.
 
     `level` (series, runs): all runs of the level in the look-back, by which presence is exact; default: `base`.
     `beside` (series, runs): of series whose level has two runs, those of the level before it, whose noise counts too.
@@ -341,7 +341,7 @@ def without_drift(
     found: JudgedSeries, window: Window, series: SeriesTraits, sides_before: tuple[Flags, Flags], new: Flags,
     limits: Thresholds,
 ) -> JudgedSeries:  # fmt: skip
-    """Turn changes of the step and its parts that the machine explains into DRIFT: JUDGEMENT, section 4, rule 6.
+    """Turn changes of the step and its parts that the machine explains into DRIFT: docs/judging.md, step 3.
 
     A change stays if it passes without the common-mode shift too; or, of the step as a whole, if changed operators and
     the largest wait that passes make up half of it; or if new and removed operators make up 1 % of the step.

@@ -158,6 +158,7 @@ def _refuse_doubles(files: Sequence[Sequence[Piece]], known: Sequence[int]) -> N
             )
 
 
+_LOG: Final = "training_log"
 BESIDE: Final = "lie beside each other"
 """In the warning of `formats_beside`."""
 
@@ -172,7 +173,9 @@ def formats_beside(pieces: Sequence[Piece]) -> str:
         return ""
     folder, names = next(iter(several.items()))
     more = f" and {len(several) - 1} more" if len(several) > 1 else ""
+    # a log says least of a run
+    most = max(names, key=lambda name: (name != _LOG, name))
     return (
         f"{folder}{more}: files of {', '.join(names[:-1])} and {names[-1]} {BESIDE}, each becomes a run "
-        f"of its own, and one job may count {len(names)} times: --input-format {names[-1]} chooses one of them"
+        f"of its own, and one job may count {len(names)} times: --input-format {most} chooses one of them"
     )

@@ -37,7 +37,7 @@ from tracker.units import NS_PER_MS, NS_PER_S, format_diff, format_ns
 
 _TIMED: Final = ("paddle_trace", "paddle_summary")
 """Formats of traces beside which the timer of the same profiler may have written a log."""
-_LOG: Final = "paddle_log"
+_LOG: Final = "training_log"
 _SUMMARY: Final = "paddle_summary"
 _SUFFIXES: Final = ("", ".txt", ".log", ".out")
 _MOST_FILES: Final = 64

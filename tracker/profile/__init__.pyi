@@ -1,4 +1,4 @@
-from .arrays import each_once, known_medians, median, quantiles, rows_by_value
+from .arrays import each_once, known_medians, median, quantiles
 from .captures import CPU, UNKNOWN_DEVICE, Capture, Device, Digest, Incomplete, Packed, Profile, Source
 from .events import (
     F64,
@@ -47,6 +47,7 @@ from .words import (
     DEVICE_USE,
     EMPTY_QUEUE,
     INCOMPLETE_SETTING,
+    LOG_COUNTERS,
     LOST_DEVICE,
     LOST_HOST,
     LOST_OWNERS,
@@ -96,6 +97,7 @@ __all__ = [
     "IDLE_REASONS",
     "IDLE_SERIES",
     "INCOMPLETE_SETTING",
+    "LOG_COUNTERS",
     "LOST_DEVICE",
     "LOST_HOST",
     "LOST_OWNERS",
@@ -172,5 +174,4 @@ __all__ = [
     "quantiles",
     "ranks_in",
     "ranks_text",
-    "rows_by_value",
 ]

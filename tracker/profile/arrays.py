@@ -22,17 +22,6 @@ def each_once(values: NDArray[_Scalar]) -> NDArray[_Scalar]:
     return found
 
 
-def rows_by_value(values: NDArray[Any]) -> dict[int, NDArray[np.int64]]:
-    """value -> the rows that have it, in order.
-
-    >>> {value: rows.tolist() for value, rows in rows_by_value(np.array([7, 3, 7])).items()}
-    {3: [1], 7: [0, 2]}
-    """
-    order = np.argsort(values, kind="stable")
-    distinct, bounds = np.unique(values[order], return_index=True)
-    return dict(zip(distinct.tolist(), np.split(order, bounds[1:]), strict=True)) if len(order) else {}
-
-
 def median(values: ArrayLike, axis: int | None = None) -> Any:
     """The median along an axis, of all values for None; nan where any is nan, and of none. That of NumPy imports
     `numpy.ma` as well.

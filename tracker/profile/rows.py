@@ -8,6 +8,8 @@ from typing import Any, Final
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
+from tracker.schema.levels import KERNEL_KEY, LEVELS, OP_KEY
+
 
 class Breakdown(Struct, frozen=True):
     """Where the time of one rank went, for one step or the whole capture.
@@ -73,93 +75,13 @@ Table = Mapping[str, Column]
 
 ROW_COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
     # dimension tables: position = the index that the fact tables below refer to
-    "op_key": {"name": "text", "input_shapes": "text", "input_types": "text", "module": "text", "phase": "text"},
-    "kernel_key": {
-        "name": "text", "canonical_name": "text", "type": "text", "core_type": "text",
-        "input_shapes": "text", "input_types": "text", "input_formats": "text",
-    },
-    # fact tables: `op_key`, `kernel_key` are indices into the above; `ns` and `bytes` are int64 and may be MISSING
-    "op": {
-        "step": "int", "op_key": "int", "calls": "int",
-        "host_total_ns": "ns", "host_self_ns": "ns", "device_total_ns": "ns", "device_self_ns": "ns",
-        "min_ns": "ns", "max_ns": "ns", "sum_squares_ns2": "float", "kernel_count": "int", "call_stack": "text",
-        "host_min_ns": "ns", "host_max_ns": "ns",
-    },
-    # one row per step and calling context; a context keeps its `node` number in every step of the capture
-    "op_tree": {
-        "step": "int", "node": "int", "parent": "int", "op_key": "int", "calls": "int",
-        "host_total_ns": "ns", "device_total_ns": "ns", "device_self_ns": "ns", "kernel_count": "int",
-    },
-    "kernel": {
-        "step": "int", "kernel_key": "int", "op_key": "int", "category": "text", "calls": "int",
-        "total_ns": "ns", "min_ns": "ns", "max_ns": "ns", "sum_squares_ns2": "float", "wait_ns": "ns", "bytes": "bytes",
-        "block_num": "int",
-    },
-    "communication": {
-        "step": "int", "kind": "text", "group_role": "text", "group_size": "int", "data_type": "text",
-        "size_class_bytes": "int", "calls": "int", "bytes": "bytes", "total_ns": "ns", "min_ns": "ns", "max_ns": "ns",
-        "sum_squares_ns2": "float", "transit_ns": "ns", "wait_ns": "ns", "synchronization_ns": "ns", "idle_ns": "ns",
-        "exposed_ns": "ns", "exposed_wait_ns": "ns",
-    },
-    # communication: index of the row of "communication" that the task belongs to
-    "communication_task": {
-        "communication": "int", "name": "text", "plane": "text", "calls": "int",
-        "total_ns": "ns", "min_ns": "ns", "max_ns": "ns",
-    },
-    # how long the calls of the row of "communication" waited for one rank; is_global: 1 for a global rank, 0 for one
-    # of the group
-    "communication_wait": {
-        "communication": "int", "peer": "int", "is_global": "int", "calls": "int", "total_ns": "ns", "max_ns": "ns",
-    },
-    "communication_link": {
-        "communication": "int", "transport": "text", "source": "int", "target": "int", "packet_bytes": "int",
-        "calls": "int", "packets": "int", "bytes": "bytes", "transit_ns": "ns", "large_packet_ratio": "float",
-    },
-    # mean, min and max over the calls of the kernel
-    "kernel_metric": {
-        "kernel_key": "int", "metric": "text", "calls": "int", "mean": "float", "min": "float", "max": "float",
-    },
-    # mean, min and max over `calls` values of one thing
-    "counter": {
-        "step": "int", "source": "text", "name": "text", "attribute": "text", "calls": "int", "mean": "float",
-        "min": "float", "max": "float",
-    },
-    "memory": {
-        "step": "int", "op_key": "int", "component": "text", "calls": "int", "bytes": "bytes", "held_ns": "ns",
-        "unreleased_bytes": "bytes",
-    },
-    # what each row of "memory" consists of: the innermost op, which made the call
-    "memory_allocator": {
-        "step": "int", "op_key": "int", "component": "text", "allocator": "text", "calls": "int", "bytes": "bytes",
-        "held_ns": "ns", "unreleased_bytes": "bytes",
-    },
-    # what was held when a component held most; all rows of a component have one peak_ns and peak_step
-    "memory_peak": {
-        "component": "text", "op_key": "int", "allocator": "text", "call_stack": "text", "calls": "int",
-        "bytes": "bytes", "largest_bytes": "bytes", "first_ns": "ns", "first_step": "int", "peak_ns": "ns",
-        "peak_step": "int",
-    },
-    # the largest allocations one by one; is_released: 1, 0, or MISSING where nobody says
-    "memory_block": {
-        "step": "int", "op_key": "int", "component": "text", "allocator": "text", "call_stack": "text",
-        "bytes": "bytes", "time_ns": "ns", "held_ns": "ns", "is_released": "int",
-    },
-    "memory_curve": {
-        "component": "text", "time_ns": "ns", "allocated_bytes": "bytes", "reserved_bytes": "bytes",
-    },
-    # why the device did nothing: cause is a word of IDLE_CAUSES; gaps: in how many gaps of its work
-    "idle": {"step": "int", "cause": "text", "place": "text", "ns": "ns", "gaps": "int"},
-    # how far ahead of the device the host launches kernels; queued: before the event ahead on the stream ended
-    "queue": {
-        "step": "int", "stream": "int", "kernels": "int", "lead_ns": "ns", "max_lead_ns": "ns", "queued": "int",
-    },
-    "api": {
-        "step": "int", "level": "text", "name": "text", "calls": "int", "total_ns": "ns", "self_ns": "ns",
-        "min_ns": "ns", "max_ns": "ns",
-    },
-}  # fmt: skip
+    "op_key": dict.fromkeys(OP_KEY, "text"),
+    "kernel_key": dict.fromkeys(KERNEL_KEY, "text"),
+    # fact tables: `op_key`, `kernel_key`, `communication` are indices into those tables; `ns` and `bytes` are int64 and
+    # may be MISSING
+    **{level.name: level.row_kinds for level in LEVELS},
+}
 """Tables of `Rows`: column -> kind. text: list[str]; int, ns, bytes: int64 array; float: float64 array."""
-
 
 GROUP_COLUMNS: Final[Mapping[str, str]] = {"role": "text", "size": "int", "ranks": "text"}
 """Columns -> kinds of `Rows.groups`."""

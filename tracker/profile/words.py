@@ -35,6 +35,9 @@ OWNER_SETTING: Final = "memory_owners"
 innermost op, its allocator: memory is compared by the allocator unless both sides state the same.
 """
 
+LOG_COUNTERS: Final = "training_log"
+"""`source` of the counters that a training log fills: the course of the run, and what its median leaves out."""
+
 STEP_RULES: Final = "2"
 """What a step is (`timeline.windows`) has a version, which goes up with every change of the rule."""
 STEP_SETTING: Final = "step_rules"

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tracker.compare.keys import among
 from tracker.detect.stages import Stage, moves_work
 from tracker.detect.step_order import Numbers
 from tracker.profile import NOT_LISTED, NOT_LISTED_COLLECTIVES
 from tracker.store import queries
+from tracker.table import is_among
 
 if TYPE_CHECKING:
     from tracker.columns import Columns
@@ -46,7 +46,7 @@ class Work:
                 own[tuple(key)] = before[0] + calls, before[1] + time
 
     def _on_host(self) -> Iterator[tuple[Any, ...]]:
-        ops = self._ops.taken(~among(self._ops["name"], sorted({*self._waits})))
+        ops = self._ops.taken(~is_among(self._ops["name"], sorted({*self._waits})))
         return ops.having(op=ops["name"]).rows("rank", "calls", "host_self_ns", "name", "op", "input_shapes")
 
     def per_call(self, rank: int, peers: Sequence[int]) -> float | None:
@@ -122,7 +122,7 @@ def moves_work_in(side: Loaded, stages: Sequence[Stage], numbers: Numbers) -> di
 
 
 def _on_device(kernels: Columns) -> Iterator[tuple[Any, ...]]:
-    kernels = kernels.taken(~among(kernels["category"], (*_BESIDE, NOT_LISTED, NOT_LISTED_COLLECTIVES)))
+    kernels = kernels.taken(~is_among(kernels["category"], (*_BESIDE, NOT_LISTED, NOT_LISTED_COLLECTIVES)))
     shapes = np.where(kernels["input_shapes"] != "", kernels["input_shapes"], kernels["op_input_shapes"])
     name = np.where(kernels["canonical_name"] != "", kernels["canonical_name"], kernels["name"])
     name = np.where(kernels["type"] != "", kernels["type"], name)

@@ -60,11 +60,14 @@ NAMES: Final[tuple[str, ...]] = (
     "nsys_sqlite",
     "nsys_stats",
     "pack",
-    "paddle_log",
     "paddle_summary",
     "paddle_trace",
     "torch_profiler",
+    "training_log",
 )
+
+RENAMED: Final = {"paddle_log": "training_log"}
+"""Formats that have another name now; stored runs and settings may say the old one."""
 
 
 _LEVELS_OF_A_CAPTURE: Final = 4
@@ -132,6 +135,7 @@ class Span(Struct, frozen=True):
 
 def load(name: str) -> Reader:
     """The reader called `name`; a UsageError lists the names for any other word."""
+    name = RENAMED.get(name, name)
     if name not in NAMES:
         raise UsageError(f"no format '{name}'", remedy=f"known formats: {', '.join(NAMES)}")
     return cast(Reader, import_module(f"{__name__}.{name}"))

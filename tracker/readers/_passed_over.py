@@ -20,7 +20,7 @@ _ARCHIVES: Final = (b"PK\x03\x04", b"\xfd7zXZ", b"BZh", b"7z\xbc\xaf", b"\x28\xb
 _NAMES: Final = tuple(
     (re.compile(pattern), what)
     for pattern, what in (
-        (r".*\.?tfevents\..*", "a TensorBoard event file"),
+        (r".*\.?tfevents\..*", "a TensorBoard event file, damaged at its start"),
         (r".*\.(?:pt|pth|ckpt|safetensors|pdparams|pdopt|distcp)", "a checkpoint"),
         (r".*\.(?:npy|npz|pkl|pickle|h5|hdf5|parquet|onnx|bin)", "data, no profile"),
         (r".*\.(?:nsys-rep|qdrep)", "a report of Nsight Systems, export it with nsys export --type sqlite"),
@@ -73,6 +73,8 @@ def _why(path: Path, head: bytes, *, is_gzip: bool) -> str:
         return "gzip of a database, unpack it first" if is_gzip else "a database of no known profiler"
     if path.suffix.lower() == ".gz" and not is_gzip:
         return "named .gz, but no gzip file"
+    if of_training := _of_training_log(path, head):
+        return of_training
     suffix = suffix_of(path)
     if first_character(head) in (b"{", b"[") and suffix not in _SOURCES:
         return _of_json(path, head)
@@ -82,6 +84,12 @@ def _why(path: Path, head: bytes, *, is_gzip: bool) -> str:
     if is_text and suffix in _LOGS:
         return "a text log without profiler rows"
     return f"{'a text' if is_text else 'a binary'} file of no known profiler{f' ({suffix})' if suffix else ''}"
+
+
+def _of_training_log(path: Path, head: bytes) -> str:
+    from tracker.readers.training_log.choosing import why_not_read
+
+    return why_not_read(path, head)
 
 
 def _by_name(path: Path) -> str:

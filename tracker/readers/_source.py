@@ -208,7 +208,7 @@ class SourceText:
 
     Iterate once, to the end; then `source()` describes the file. `ended_early` is True where a gzip stream was cut and
     `options.allow_partial` lets that pass. `replaces_bytes`: whether bytes that are no UTF-8 stand as `?` each, which
-    `replaced_bytes` counts; else they are an error.
+    `replaced_bytes` counts; else they are an error. `checks_text`: False for text in any encoding, as it is.
     """
 
     def __init__(self, path: Path, options: ReadOptions, block_bytes: int = BLOCK_BYTES) -> None:
@@ -216,6 +216,7 @@ class SourceText:
         self.ended_early = False
         self.bytes_read = 0
         self.replaces_bytes = False
+        self.checks_text = True
         self.replaced_bytes = 0
         self._options = options
         self._block_bytes = block_bytes
@@ -234,7 +235,9 @@ class SourceText:
             file.seek(0)
             try:
                 for block in content_blocks(self.path, file, self._block_bytes):
-                    if self.replaces_bytes:
+                    if not self.checks_text:
+                        text = block
+                    elif self.replaces_bytes:
                         text, held = self._replaced(held + block)
                     else:
                         self._check_text(block, decoder)

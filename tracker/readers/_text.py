@@ -15,7 +15,7 @@ MAX_LINE_BYTES: Final = 1 << 20
 
 # CSI sequences (colours, cursor) of terminals
 _ANSI: Final = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-_ANSI_BYTES: Final = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
+ANSI: Final = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
 _NO_TEXT: Final = (b"SQLite format 3", b"PK\x03\x04", b"\x7fELF")
 # [rank7]: and [default0]: of torchrun, [1,0]<stdout>: of mpirun --tag-output, `0: ` of srun --label
 _PREFIX: Final = re.compile(
@@ -91,17 +91,35 @@ def _plain(line: bytes) -> tuple[int | None, str]:
     return int(next(group for group in match.groups() if group is not None)), plain[match.end() :]
 
 
-def _matches(content: bytes, pattern: re.Pattern[bytes]) -> bool:
+def rank_of_prefix(line: bytes) -> int | None:
+    """Return the rank that the prefix of a line names, None without a prefix.
+
+    >>> rank_of_prefix(b"[rank3]: step 1"), rank_of_prefix(b"step 1")
+    (3, None)
+    """
+    match = _PREFIX.match(line.decode("latin-1"))
+    return None if match is None else int(next(group for group in match.groups() if group is not None))
+
+
+def plain_text(content: bytes) -> bytes:
+    """Return text without colours and the prefixes of ranks, with line feeds as its only line ends."""
     plain = content.removeprefix(BOM)
     if b"\x1b" in plain:
-        plain = _ANSI_BYTES.sub(b"", plain)
-    plain = _PREFIX_BYTES.sub(b"", plain.replace(b"\r", b"\n"))
-    if pattern.search(plain) is None:
-        return False
-    if not _begins_json(plain):
-        return True
-    outside = _STRING.sub(b'""', plain)
-    return pattern.search(outside) is not None or (_has_json_lines(plain) and pattern.search(plain) is not None)
+        plain = ANSI.sub(b"", plain)
+    return _PREFIX_BYTES.sub(b"", plain.replace(b"\r", b"\n"))
+
+
+def searchable(plain: bytes) -> bytes:
+    """Return the part of a plain text in which a line may stand: in JSON, what is only a part of a string does not
+    count, unless the file has an object of JSON in each line.
+    """
+    if not _begins_json(plain) or _has_json_lines(plain):
+        return plain
+    return _STRING.sub(b'""', plain)
+
+
+def _matches(content: bytes, pattern: re.Pattern[bytes]) -> bool:
+    return pattern.search(searchable(plain_text(content))) is not None
 
 
 def _begins_json(content: bytes) -> bool:

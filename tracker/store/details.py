@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from tracker.profile import MISSING, ROW_COLUMNS, Breakdown, Capture, Rows, Table
+from tracker.schema.levels import LEVELS, columns_of_kind
 from tracker.store import bulk, partitions
 from tracker.store.bulk import Column, clean, cleaned
 from tracker.store.calls import grouping
@@ -26,30 +27,15 @@ NO_SIZE: Final = -1
 NOT_NAMED: Final[Key] = ("", NO_SIZE)
 """The process group of calls that name none."""
 
-_SORTED_BY: Final = {
-    "op": ("step", "op_key_id"),
-    "kernel": ("step", "kernel_key_id", "op_key_id", "category_id"),
-    "kernel_metric": ("kernel_key_id", "metric_id"),
-    "memory": ("step", "op_key_id", "component_id"),
-    "memory_allocator": ("step", "op_key_id", "component_id", "allocator_id"),
-}
+_SORTED_BY: Final = {level.name: level.stored_key for level in LEVELS if not level.is_numbered and not level.is_packed}
 """Rows that arrive in the order of their primary key fill the pages of a clustered table."""
 
-_NUMBERED: Final = frozenset(
-    {
-        "api", "communication", "communication_link", "communication_task", "communication_wait", "counter", "idle",
-        "memory_block", "memory_curve", "memory_peak", "queue",
-    }
-)  # fmt: skip
-_WITH_STACKS: Final = tuple(table for table, columns in ROW_COLUMNS.items() if "call_stack" in columns)
+_NUMBERED: Final = frozenset(level.name for level in LEVELS if level.is_numbered)
+_WITH_STACKS: Final = tuple(level.name for level, _ in columns_of_kind("call_stack"))
 _OF_GROUP: Final = frozenset({"group_role", "group_size"})
-_TEXTS: Final = tuple(
-    (table, name)
-    for table in partitions.DETAIL_TABLES
-    for name, kind in ROW_COLUMNS.get(table, {}).items()
-    if kind == "text" and name not in {"call_stack", "group_role"}
-)
+_TEXTS: Final = tuple((level.name, column.name) for level, column in columns_of_kind("text"))
 """Columns of rows whose texts are stored as such, once each."""
+_SIZE_CLASSES: Final = frozenset((level.name, column.name) for level, column in columns_of_kind("size_class"))
 
 _PARALLEL: Final = ("stage", "dp_index", "tp_index", "pp_index", "ep_index", "cp_index")
 
@@ -286,6 +272,6 @@ def _values(table: str, name: str, item: Placed, known: _Ids) -> tuple[str, NDAr
         numbers = {**known.named.call_stacks, "": MISSING} if name == "call_stack" else known.named.texts
         of_texts = {text: numbers[clean(text)] for text in set(source)}
         return f"{name}_id", np.fromiter(map(of_texts.__getitem__, source), np.int64, len(source))
-    if name == "size_class_bytes":
+    if (table, name) in _SIZE_CLASSES:
         return name, _or_no_size(source)
     return name, np.asarray(source, dtype=np.float64 if kind == "float" else np.int64)

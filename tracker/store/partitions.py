@@ -6,34 +6,18 @@ from typing import Final
 
 from sqlalchemy import Connection, text
 
+from tracker.schema.levels import LEVELS
 from tracker.store.labels import lock
 
-DETAIL_TABLES: Final = (
-    "step",
-    "op",
-    "op_tree",
-    "kernel",
-    "kernel_metric",
-    "communication",
-    "communication_task",
-    "communication_link",
-    "memory",
-    "memory_curve",
-    "counter",
-    "api",
-    "memory_allocator",
-    "memory_peak",
-    "memory_block",
-    "collective_call",
-    "idle",
-    "queue",
-    "communication_wait",
-)
+DETAIL_TABLES: Final = ("step", *(level.name for level in LEVELS), "collective_call")
 """In the order in which an ingest writes them."""
 
 PARTITION_RUNS: Final = 1_000
 
-_EXISTS = text("SELECT to_regclass(:name) IS NOT NULL")
+_EXISTS: Final = text("SELECT to_regclass(:name) IS NOT NULL")
+_LACKS_ANY: Final = text(
+    "SELECT bool_or(to_regclass(t.name || :suffix) IS NULL) FROM unnest(CAST(:tables AS TEXT [])) AS t (name)"
+)
 
 
 def ensure(connection: Connection, run_id: int) -> None:
@@ -41,12 +25,11 @@ def ensure(connection: Connection, run_id: int) -> None:
     if connection.dialect.name != "postgresql":
         return
     first = run_id // PARTITION_RUNS * PARTITION_RUNS
-    last = f"{DETAIL_TABLES[-1]}_p{first}"
-    if connection.execute(_EXISTS, {"name": last}).scalar_one():
+    # a newer program may have made those of the tables that are new in it, and of these alone
+    every = {"tables": list(DETAIL_TABLES), "suffix": f"_p{first}"}
+    if not connection.execute(_LACKS_ANY, every).scalar_one():
         return
     lock(connection, "partitions", first)
-    if connection.execute(_EXISTS, {"name": last}).scalar_one():
-        return
     for table in DETAIL_TABLES:
         name = f"{table}_p{first}"
         if connection.execute(_EXISTS, {"name": name}).scalar_one():

@@ -6,6 +6,7 @@ is made by the statements of all migrations, without them.
 
 from __future__ import annotations
 
+import os
 import re
 import sqlite3
 import time
@@ -19,9 +20,6 @@ from tracker.errors import FIRST_INGEST, HOW_TO_INSTALL, NewerStoreError, StoreE
 
 if TYPE_CHECKING:
     from alembic.config import Config
-
-SCHEMA_HEAD: Final = "0005"
-"""The newest migration, as its file is numbered."""
 
 ADVISORY_LOCK: Final = 0x7472_6163_6B65_72  # "tracker"
 """Of Postgres, held by who makes or changes tables."""
@@ -48,6 +46,29 @@ _IN_SQLITE: Final = {
 """Words of Postgres -> what SQLite calls the same."""
 
 _NUMBER: Final = re.compile(r"\d{4}")
+
+_UNDO: Final = (
+    (re.compile(r"^CREATE TABLE (\w+)", re.MULTILINE), r"DROP TABLE \1"),
+    (re.compile(r"^CREATE (?:UNIQUE )?INDEX (\w+)", re.MULTILINE), r"DROP INDEX \1"),
+    (re.compile(r"^ALTER TABLE (\w+) ADD COLUMN (\w+)", re.MULTILINE), r"ALTER TABLE \1 DROP COLUMN \2"),
+)
+"""What a statement of a migration makes -> the statement that undoes it."""
+
+
+def migrations_folder() -> Path:
+    """Return where the migrations lie: beside the package in a checkout, inside it when installed."""
+    package = Path(__file__).parents[1]
+    installed = package / "migrations"
+    return installed if installed.is_dir() else package.parent / "migrations"
+
+
+def _newest_migration() -> str:
+    names = os.listdir(migrations_folder() / "versions")
+    return max(name[:4] for name in names if name.endswith(".sql"))
+
+
+SCHEMA_HEAD: Final = _newest_migration()
+"""The newest migration, as its file is numbered."""
 
 
 def stamp(connection: Connection, name: str) -> str | None:
@@ -125,6 +146,27 @@ def run_statements(connection: Connection, number: str) -> None:
         connection.exec_driver_sql(statement)
 
 
+def run_migration(connection: Connection, number: str) -> None:
+    """Run migration `number` inside the open transaction of `connection`, which was at the one before it."""
+    from tracker.store import partitions
+
+    run_statements(connection, number)
+    if number != SCHEMA_HEAD:
+        return
+    # so that an ingest by a role that owns no table can write the next runs; an older migration lacks tables
+    newest_run = connection.exec_driver_sql("SELECT COALESCE(MAX(id), 0) FROM run").scalar_one()
+    for first_run in range(0, int(newest_run) + 1, partitions.PARTITION_RUNS):
+        partitions.ensure(connection, first_run)
+
+
+def undo_migration(connection: Connection, number: str) -> None:
+    """Drop the tables, columns and indexes that migration `number` has made, the last one first."""
+    for statement in reversed(statements(connection.dialect.name, number)):
+        for pattern, undo in _UNDO:
+            if match := pattern.search(statement):
+                connection.exec_driver_sql(match.expand(undo))
+
+
 def make_tables(connection: Connection) -> None:
     """Run all migrations up to SCHEMA_HEAD inside the open transaction of `connection`."""
     from tracker.store import partitions
@@ -187,13 +229,6 @@ def alembic_config(connection: Connection) -> Config:
     config.set_main_option("script_location", str(migrations_folder()).replace("%", "%%"))
     config.attributes["connection"] = connection
     return config
-
-
-def migrations_folder() -> Path:
-    """Where the migrations lie: beside the package in a checkout, inside it when installed."""
-    package = Path(__file__).parents[1]
-    installed = package / "migrations"
-    return installed if installed.is_dir() else package.parent / "migrations"
 
 
 def use_write_ahead_log(engine: Engine, timeout_ms: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tracker.profile import MISSING, NO_STEP, ApiTotals, LaunchLevel, Table
-from tracker.timeline.aggregate import group_by, rank_of_texts, texts_of
+from tracker.table import group_rows, look_up_texts, rank_texts
 from tracker.timeline.joined import Joined
 from tracker.timeline.steps import steps_at
 from tracker.timeline.tree import grow
@@ -38,12 +38,12 @@ def _of_calls(joined: Joined) -> Table:
     nested = grow(lane, launches.start_ns[rows], launches.end_ns[rows])
     duration = nested.end_ns - nested.start_ns
     step = steps_at(joined.events.markers, launches.start_ns[rows])
-    groups = group_by(step, launches.level[rows], rank_of_texts(texts)[launches.name[rows]])
+    groups = group_rows(step, launches.level[rows], rank_texts(texts)[launches.name[rows]])
     first = rows[groups.first]
     return {
         "step": step[groups.first],
         "level": [LaunchLevel(level).name.lower() for level in launches.level[first].tolist()],
-        "name": texts_of(launches.name[first], texts),
+        "name": look_up_texts(launches.name[first], texts),
         "calls": groups.counts,
         "total_ns": groups.sums(duration),
         "self_ns": groups.sums(nested.self_ns()),
@@ -53,11 +53,11 @@ def _of_calls(joined: Joined) -> Table:
 
 
 def _of_totals(totals: ApiTotals, texts: list[str]) -> Table:
-    groups = group_by(totals.level, rank_of_texts(texts)[totals.name])
+    groups = group_rows(totals.level, rank_texts(texts)[totals.name])
     return {
         "step": np.full(len(groups.first), NO_STEP, dtype=np.int64),
         "level": [LaunchLevel(level).name.lower() for level in totals.level[groups.first].tolist()],
-        "name": texts_of(totals.name[groups.first], texts),
+        "name": look_up_texts(totals.name[groups.first], texts),
         "calls": groups.sums(totals.calls),
         "total_ns": groups.sums(totals.total_ns),
         "self_ns": np.full(len(groups.first), MISSING, dtype=np.int64),

@@ -10,8 +10,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from tracker.profile import I64, MISSING, PHASES, Breakdown, StepRow, each_once, rows_by_value
-from tracker.timeline.aggregate import distinct
+from tracker.profile import I64, MISSING, PHASES, Breakdown, StepRow, each_once
+from tracker.table import list_codes, split_rows_by_value
 from tracker.timeline.idle_gaps import Gaps
 from tracker.timeline.intervals import Spans, intersect, join, subtract, union
 from tracker.timeline.joined import Joined, Work
@@ -115,7 +115,7 @@ def breakdowns(joined: Joined, gaps: Gaps | None) -> tuple[Breakdown, tuple[Step
     if not len(joined.events.markers):
         # the rows of the one step of a capture are all rows
         return overall, (StepRow(ONLY_STEP, 0, overall),)
-    device_rows, moments = rows_by_value(joined.step), rows_by_value(course.step)
+    device_rows, moments = split_rows_by_value(joined.step), split_rows_by_value(course.step)
     none = np.zeros(0, dtype=np.int64)
     has_marker = joined.windows.are_of_device and joined.has_host
     rows = []
@@ -166,7 +166,7 @@ def host_unions(joined: Joined) -> Unions:
     """
     events, ops = joined.events, joined.events.ops
     texts = events.strings.texts
-    hands_over = [code for code in distinct(ops.name) if _HANDS_OVER.match(texts[code])]
+    hands_over = [code for code in list_codes(ops.name) if _HANDS_OVER.match(texts[code])]
     computes = (
         (ops.is_annotation == 0) & (joined.collective_op < 0) & ~np.isin(ops.name, np.array(hands_over, dtype=np.int64))
     )
@@ -203,7 +203,7 @@ def _of_host_libraries(joined: Joined) -> NDArray[np.bool_]:
     """Return which ops are calls of a library that moves tensors by the host, by their names."""
     texts = joined.events.strings.texts
     by_code = np.zeros(len(texts), dtype=bool)
-    for code in distinct(joined.events.ops.name):
+    for code in list_codes(joined.events.ops.name):
         by_code[code] = texts[code].startswith(_HOST_LIBRARIES)
     return by_code[joined.events.ops.name]
 

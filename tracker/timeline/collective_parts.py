@@ -6,7 +6,7 @@ import numpy as np
 from msgspec import Struct
 
 from tracker.profile import F64, I64, MISSING, CollectiveLinks, Events, Table
-from tracker.timeline.aggregate import Groups, group_by, rank_of_texts, texts_of
+from tracker.table import Groups, group_rows, look_up_texts, rank_texts
 from tracker.timeline.exposure import CallSpans
 from tracker.timeline.names import canonical_name
 from tracker.timeline.wait_tasks import Waits, told_ns
@@ -52,12 +52,15 @@ def time_columns(events: Events, row_of_collective: I64, calls: CallSpans, waits
     of_collective["transit_ns"] = np.where(waits.has_peers, transit_ns, of_collective["transit_ns"])
     for name in ("synchronization_ns", "idle_ns"):
         of_collective[name] = np.where(waits.has_peers, MISSING, of_collective[name])
-    pairs = group_by(calls.row, calls.collective)
+    pairs = group_rows(calls.row, calls.collective)
     row, collective = calls.row[pairs.first], calls.collective[pairs.first]
     # the last element answers for the calls without a collective, whose index is -1, and for those of another row
     place = np.where(np.append(row_of_collective, -1)[collective] == row, collective, -1)
-    groups = group_by(row)
-    return {name: groups.complete_sums(np.append(column, MISSING)[place]) for name, column in of_collective.items()}
+    groups = group_rows(row)
+    sums = {}
+    for name, column in of_collective.items():
+        sums[name] = groups.add_up_marked(np.append(column, MISSING)[place], MISSING, "sum")
+    return sums
 
 
 def task_table(events: Events, row_of_collective: I64, kernels: Kernels) -> Table:
@@ -68,11 +71,11 @@ def task_table(events: Events, row_of_collective: I64, kernels: Kernels) -> Tabl
     told[given.collective[kept]] = True
     # the last element answers for the calls without a collective, whose index is -1
     rest = np.flatnonzero(~told[kernels.collective])
-    names = [canonical_name(kernels.name[index]) for index in rest.tolist()] + texts_of(given.name[kept], texts)
-    planes = [""] * len(rest) + texts_of(given.plane[kept], texts)
+    names = [canonical_name(kernels.name[index]) for index in rest.tolist()] + look_up_texts(given.name[kept], texts)
+    planes = [""] * len(rest) + look_up_texts(given.plane[kept], texts)
     row = np.concatenate((kernels.row[rest], row_of_collective[given.collective[kept]]))
     duration = np.concatenate((kernels.duration_ns[rest], (given.end_ns - given.start_ns)[kept]))
-    groups = group_by(row, rank_of_texts(names), rank_of_texts(planes))
+    groups = group_rows(row, rank_texts(names), rank_texts(planes))
     first = groups.first.tolist()
     return {
         "communication": row[groups.first],
@@ -92,19 +95,19 @@ def link_table(events: Events, row_of_collective: I64) -> Table:
     links, texts = events.extras.collective_links, events.strings.texts
     kept = np.flatnonzero(row_of_collective[links.collective] >= 0)
     row = row_of_collective[links.collective[kept]]
-    transport = rank_of_texts(texts)[links.transport[kept]]
-    groups = group_by(row, transport, links.source[kept], links.target[kept], links.packet_bytes[kept])
+    transport = rank_texts(texts)[links.transport[kept]]
+    groups = group_rows(row, transport, links.source[kept], links.target[kept], links.packet_bytes[kept])
     first = kept[groups.first]
     return {
         "communication": row[groups.first],
-        "transport": texts_of(links.transport[first], texts),
+        "transport": look_up_texts(links.transport[first], texts),
         "source": links.source[first],
         "target": links.target[first],
         "packet_bytes": links.packet_bytes[first],
         "calls": groups.counts,
-        "packets": groups.complete_sums(links.packets[kept]),
-        "bytes": groups.complete_sums(links.bytes[kept]),
-        "transit_ns": groups.complete_sums(links.transit_ns[kept]),
+        "packets": groups.add_up_marked(links.packets[kept], MISSING, "sum"),
+        "bytes": groups.add_up_marked(links.bytes[kept], MISSING, "sum"),
+        "transit_ns": groups.add_up_marked(links.transit_ns[kept], MISSING, "sum"),
         "large_packet_ratio": _mean_ratio(links, kept, groups),
     }
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracker.profile import I64, MISSING, Table, each_once
-from tracker.timeline.aggregate import group_by
+from tracker.table import group_rows
 from tracker.timeline.breakdown import host_collectives
 from tracker.timeline.collective_names import kind_of_name
 from tracker.timeline.collective_parts import (
@@ -103,16 +103,16 @@ def communication_tables(joined: Joined) -> dict[str, Table]:
     if joined.on_device:
         tasks = _one_behind_the_other(_device_tasks(joined), tasks)
     columns = _kind_columns(tasks)
-    of_task = group_by(tasks.step, *(column[tasks.of_kind] for column in columns))
-    of_call = group_by(of_task.group, tasks.call)
+    of_task = group_rows(tasks.step, *(column[tasks.of_kind] for column in columns))
+    of_call = group_rows(of_task.number, tasks.call)
     elapse = of_call.sums(tasks.end_ns - tasks.start_ns)
-    row_of_call = of_task.group[of_call.first]
-    rows = group_by(row_of_call)
+    row_of_call = of_task.number[of_call.first]
+    rows = group_rows(row_of_call)
     size_bytes = np.array([call.bytes for call in tasks.calls], dtype=np.int64)[tasks.of_kind[of_call.first]]
     first = tasks.of_kind[of_task.first].tolist()
     calls = [tasks.calls[index] for index in first]
-    row_of_collective = rows_of_collectives(joined.events, tasks.collective, of_task.group, tasks.start_ns)
-    spans = CallSpans(of_task.group, tasks.start_ns, tasks.end_ns, tasks.collective)
+    row_of_collective = rows_of_collectives(joined.events, tasks.collective, of_task.number, tasks.start_ns)
+    spans = CallSpans(of_task.number, tasks.start_ns, tasks.end_ns, tasks.collective)
     waits = waits_of(joined.events)
     exposure = exposure_of(joined, spans, waits, tasks.step[of_task.first])
     communication: Table = {
@@ -123,7 +123,7 @@ def communication_tables(joined: Joined) -> dict[str, Table]:
         "data_type": [call.data_type for call in calls],
         "size_class_bytes": np.array([call.size_class_bytes for call in calls], dtype=np.int64),
         "calls": rows.counts,
-        "bytes": rows.known_sums(size_bytes),
+        "bytes": rows.add_up_marked(size_bytes, MISSING, "known"),
         "total_ns": rows.sums(elapse),
         "min_ns": rows.smallest(elapse),
         "max_ns": rows.largest(elapse),
@@ -138,12 +138,12 @@ def communication_tables(joined: Joined) -> dict[str, Table]:
         "step": tasks.step[of_call.first],
         "start_ns": of_call.smallest(tasks.start_ns),
         "elapse_ns": elapse,
-        "exposed_ns": of_call.complete_sums(exposure.of_spans),
+        "exposed_ns": of_call.add_up_marked(exposure.of_spans, MISSING, "sum"),
         "bytes": size_bytes,
         "peer": _of_calls(tasks, "peer")[of_call.first],
         "source_index": _of_calls(tasks, "source_index")[of_call.first],
     }
-    kernels = Kernels(of_task.group, tasks.name, tasks.end_ns - tasks.start_ns, tasks.collective)
+    kernels = Kernels(of_task.number, tasks.name, tasks.end_ns - tasks.start_ns, tasks.collective)
     return {
         "communication": communication,
         "communication_task": task_table(joined.events, row_of_collective, kernels),
@@ -191,7 +191,7 @@ def _device_tasks(joined: Joined) -> Tasks:
     call = np.where((own < 0) & (around >= 0), around, len(events.ops) + np.arange(len(rows)))
     alone = (own < 0) & (around < 0) & (library >= 0)
     call[alone] = joined.library_op[op[alone]]
-    said = group_by(own, inner, outer, device.name[rows], library)
+    said = group_rows(own, inner, outer, device.name[rows], library)
     texts = [*events.strings.texts, ""]
     calls = [
         _call(
@@ -203,7 +203,7 @@ def _device_tasks(joined: Joined) -> Tasks:
         for row in said.first.tolist()
     ]
     names = [events.strings[code] for code in device.name[rows].tolist()]
-    of_kind = _one_kind_per_call(call, said.group, joined.is_kernel[rows])
+    of_kind = _one_kind_per_call(call, said.number, joined.is_kernel[rows])
     told = np.where(own >= 0, own, np.where(inner >= 0, inner, outer))
     return Tasks(device.start_ns[rows], device.end_ns[rows], joined.step[rows], names, call, of_kind, calls, told)
 
@@ -258,7 +258,7 @@ def _host_tasks(joined: Joined) -> Tasks:
     events, ops = joined.events, joined.events.ops
     rows = host_collectives(joined)
     _, inner, outer = _collectives_around(joined, rows)
-    said = group_by(inner, outer, ops.name[rows])
+    said = group_rows(inner, outer, ops.name[rows])
     calls = [
         _call(joined, (int(inner[row]), int(outer[row])), events.strings[int(ops.name[rows[row]])])
         for row in said.first.tolist()
@@ -266,7 +266,7 @@ def _host_tasks(joined: Joined) -> Tasks:
     names = [events.strings[code] for code in ops.name[rows].tolist()]
     step = steps_at(events.markers, ops.start_ns[rows])
     told = np.where(inner >= 0, inner, outer)
-    return Tasks(ops.start_ns[rows], ops.end_ns[rows], step, names, np.arange(len(rows)), said.group, calls, told)
+    return Tasks(ops.start_ns[rows], ops.end_ns[rows], step, names, np.arange(len(rows)), said.number, calls, told)
 
 
 def _one_behind_the_other(first: Tasks, second: Tasks) -> Tasks:

@@ -2,18 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from msgspec import Struct
 
 from tracker.limits.rows import check_rows
 from tracker.profile import I64, MISSING, Table
+from tracker.table import group_rows, match_rows, sum_by_number
 from tracker.timeline import deep_trees
 from tracker.timeline.joined import Joined
-from tracker.timeline.slots import Slots, slots_of
 from tracker.timeline.tree import rows_by_depth, summed_up
 
 NO_PARENT = -1
 _CONTEXTS = "calling contexts of steps"
+
+
+class Slots(Struct, frozen=True):
+    """Rows of a table that has one per step and code: the pairs that occur, ordered by step, then code."""
+
+    step: I64
+    code: I64
+
+    def __len__(self) -> int:
+        return len(self.step)
+
+    def at(self, step: I64, code: I64) -> I64:
+        """Return the slot of each pair; the pair must have one."""
+        return match_rows([self.step, self.code], [step, code])
+
+    def sums(self, slot: I64, values: I64) -> I64:
+        """Return the exact sum of `values` in each slot, 0 where none is."""
+        return sum_by_number(slot, values, len(self))
+
+    def counts(self, slot: I64) -> I64:
+        """Return how often each slot occurs."""
+        return np.bincount(slot, minlength=len(self)).astype(np.int64)
+
+
+def slots_of(pairs: Sequence[tuple[I64, I64]]) -> Slots:
+    """Return the slots of all these (step, code) pairs."""
+    step = np.concatenate([steps for steps, _ in pairs])
+    code = np.concatenate([codes for _, codes in pairs])
+    first = group_rows(step, code).first
+    return Slots(step[first], code[first])
 
 
 class Contexts(Struct, frozen=True):
@@ -52,17 +84,19 @@ def context_work(joined: Joined) -> ContextWork:
     of_event = np.where(joined.launch >= 0, contexts.no_op, contexts.unlinked)
     of_event[launched] = contexts.of_op[joined.op[launched]]
     slots = _with_parents(
-        slots_of([(joined.op_step, contexts.of_op), (joined.step, of_event)], len(contexts.parent)),
+        slots_of([(joined.op_step, contexts.of_op), (joined.step, of_event)]),
         contexts,
         len(joined.events.ops) + len(joined.events.device),
     )
     slot = slots.at(joined.step, of_event)
-    own = slots.summed(slot, joined.events.device.end_ns - joined.events.device.start_ns)
+    own = slots.sums(slot, joined.events.device.end_ns - joined.events.device.start_ns)
     around = contexts.parent[slots.code]
-    parent = np.where(around >= 0, slots.at(slots.step, around), NO_PARENT)
+    has_parent = around >= 0
+    parent = np.full(len(slots), NO_PARENT, dtype=np.int64)
+    parent[has_parent] = slots.at(slots.step[has_parent], around[has_parent])
     levels = _levels(slots, contexts)
     return ContextWork(
-        contexts, slots, own, summed_up(own, parent, levels), summed_up(slots.counted(slot), parent, levels)
+        contexts, slots, own, summed_up(own, parent, levels), summed_up(slots.counts(slot), parent, levels)
     )
 
 
@@ -74,8 +108,8 @@ def op_tree_table(joined: Joined, work: ContextWork) -> Table:
     """
     contexts, slots = work.contexts, work.slots
     slot = slots.at(joined.op_step, contexts.of_op)
-    calls = slots.counted(slot)
-    host = slots.summed(slot, joined.tree.end_ns - joined.tree.start_ns)
+    calls = slots.counts(slot)
+    host = slots.sums(slot, joined.tree.end_ns - joined.tree.start_ns)
     unknown = (calls == 0) & np.isin(slots.code, [contexts.no_op, contexts.unlinked])
     unknown |= not joined.events.host_is_primary
     kept = work.count > 0 if not joined.events.host_is_primary else np.ones(len(slots), dtype=bool)
@@ -121,9 +155,9 @@ def _with_parents(slots: Slots, contexts: Contexts, events: int) -> Slots:
         pairs.append(around)
         count += len(around[0])
         check_rows(count, events, _CONTEXTS)
-        level = slots_of([(slots.step[rows], slots.code[rows]), around], len(contexts.parent))
+        level = slots_of([(slots.step[rows], slots.code[rows]), around])
         around = (level.step, contexts.parent[level.code])
-    return slots_of(pairs, len(contexts.parent))
+    return slots_of(pairs)
 
 
 def _with_parents_one_by_one(slots: Slots, contexts: Contexts, events: int) -> Slots:
@@ -137,7 +171,7 @@ def _with_parents_one_by_one(slots: Slots, contexts: Contexts, events: int) -> S
             around = (step, parent[around[1]])
         check_rows(len(pairs), events, _CONTEXTS)
     steps, codes = (np.array(column, dtype=np.int64) for column in zip(*pairs, strict=True))
-    return slots_of([(steps, codes)], len(contexts.parent))
+    return slots_of([(steps, codes)])
 
 
 def _levels(slots: Slots, contexts: Contexts) -> tuple[I64, ...]:

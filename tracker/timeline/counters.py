@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tracker.profile import I64, MODULE_CALLS, NO_STEP, Column, Strings, Table
-from tracker.timeline.aggregate import group_by, rank_of_texts, texts_of
+from tracker.table import group_rows, look_up_texts, rank_texts
 from tracker.timeline.joined import Joined
 from tracker.timeline.modules import module_frames
 from tracker.timeline.steps import ONLY_STEP, steps_at
@@ -35,12 +35,12 @@ def _module_calls(joined: Joined) -> Table:
     nested, path = module_frames(events, paths)
     rows = np.flatnonzero(path > 0) if events.host_is_primary else np.zeros(0, dtype=np.int64)
     step = steps_at(events.markers, nested.start_ns[rows])
-    groups = group_by(step, rank_of_texts(paths.texts)[path[rows]])
+    groups = group_rows(step, rank_texts(paths.texts)[path[rows]])
     first = groups.first
     return {
         "step": step[first],
         "source": [MODULE_CALLS] * len(first),
-        "name": texts_of(path[rows][first], paths.texts),
+        "name": look_up_texts(path[rows][first], paths.texts),
         "attribute": [MODULE_TIME] * len(first),
         **groups.spread((nested.end_ns - nested.start_ns)[rows].astype(np.float64)),
     }
@@ -49,15 +49,15 @@ def _module_calls(joined: Joined) -> Table:
 def _counters(joined: Joined) -> Table:
     counters, texts = joined.events.extras.counters, joined.events.strings.texts
     rows = np.flatnonzero(np.isfinite(counters.value))
-    place = rank_of_texts(texts)
+    place = rank_texts(texts)
     step = _steps(joined, counters.step[rows])
-    groups = group_by(step, *(place[column[rows]] for column in (counters.source, counters.name, counters.attribute)))
+    groups = group_rows(step, *(place[column[rows]] for column in (counters.source, counters.name, counters.attribute)))
     first = rows[groups.first]
     return {
         "step": step[groups.first],
-        "source": texts_of(counters.source[first], texts),
-        "name": texts_of(counters.name[first], texts),
-        "attribute": texts_of(counters.attribute[first], texts),
+        "source": look_up_texts(counters.source[first], texts),
+        "name": look_up_texts(counters.name[first], texts),
+        "attribute": look_up_texts(counters.attribute[first], texts),
         **groups.spread(counters.value[rows]),
     }
 

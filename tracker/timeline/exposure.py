@@ -6,7 +6,8 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tracker.profile import I64, MISSING, rows_by_value
+from tracker.profile import I64, MISSING
+from tracker.table import split_rows_by_value
 from tracker.timeline.breakdown import device_unions, host_unions
 from tracker.timeline.intervals import Spans, intersect, outside_ns, union
 from tracker.timeline.joined import Joined
@@ -43,10 +44,10 @@ def exposure_of(joined: Joined, calls: CallSpans, waits: Waits, step_of_row: I64
         return Exposure({"exposed_ns": unknown, "exposed_wait_ns": unknown.copy()}, of_spans)
     exposed = np.zeros(len(step_of_row), dtype=np.int64)
     waited = np.full(len(step_of_row), MISSING, dtype=np.int64)
-    spans_of_row = rows_by_value(calls.row)
+    spans_of_row = split_rows_by_value(calls.row)
     unions = device_unions(joined, np.arange(len(joined.step))) if joined.on_device else host_unions(joined)
     idle_of_compute = _outside(unions.compute)
-    for step, rows in rows_by_value(step_of_row).items():
+    for step, rows in split_rows_by_value(step_of_row).items():
         inside = calls if joined.on_device else _cut_to_step(joined, calls, step)
         for row in rows.tolist():
             own = spans_of_row[row]
@@ -81,7 +82,7 @@ def _waited_ns(calls: CallSpans, own: I64, bare: Spans, waits: Waits) -> int:
     told_ns = told_bare_ns = 0
     spans: list[I64] = []
     with_tasks: list[I64] = []
-    for collective, rows in rows_by_value(calls.collective[own]).items():
+    for collective, rows in split_rows_by_value(calls.collective[own]).items():
         if collective >= 0 and waits.has_tasks[collective]:
             spans.append(waits.of_collective.get(collective, own[:0]))
             with_tasks.append(own[rows])

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tracker.profile import I32, I64, PHASES, IdleCause, LaunchLevel
 from tracker.profile.runtime_names import allocates, collects_garbage, compiles, waits_for_device
-from tracker.timeline.aggregate import distinct
+from tracker.table import list_codes
 from tracker.timeline.intervals import Spans
 from tracker.timeline.joined import Joined
 from tracker.timeline.keys import own_phases
@@ -201,7 +201,7 @@ class HostWork:
 def _passing(names: I32, texts: list[str], test: Callable[[str], bool]) -> NDArray[np.bool_]:
     """Return for each text whether it passes the test; of texts that are no name here False."""
     passes = np.zeros(len(texts), dtype=bool)
-    for code in distinct(names):
+    for code in list_codes(names):
         passes[code] = test(texts[code])
     return passes
 

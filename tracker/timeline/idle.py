@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tracker.profile import I64, MISSING, IdleCause, StepRow, Table, each_once
-from tracker.timeline.aggregate import Groups, group_by
+from tracker.table import Groups, group_rows
 from tracker.timeline.host_work import HostWork
 from tracker.timeline.idle_gaps import Gaps
 from tracker.timeline.joined import Joined
@@ -58,7 +58,7 @@ def idle_table(joined: Joined, gaps: Gaps | None, steps: Sequence[StepRow], fram
     window = np.searchsorted(step_starts_ns, pieces.start_ns, side="right") - 1
     is_inside = (window >= 0) & (pieces.start_ns < np.append(step_ends_ns, 0)[window])
     pieces, step = pieces.taken(is_inside), number[window[is_inside]]
-    groups = group_by(step, pieces.cause, pieces.place)
+    groups = group_rows(step, pieces.cause, pieces.place)
     ns, count = groups.sums(pieces.end_ns - pieces.start_ns), _count_gaps(groups, pieces.gap)
     texts = joined.events.strings.texts
     # names of kernels differ from build to build, so that two of them may be one place
@@ -97,8 +97,8 @@ def _find_steps(joined: Joined, gaps: Gaps) -> tuple[I64, I64, I64]:
 
 def _count_gaps(groups: Groups, gap: I64) -> I64:
     """Return of how many gaps each group has pieces."""
-    pairs = group_by(groups.group, gap)
-    counts: I64 = np.bincount(groups.group[pairs.first], minlength=len(groups)).astype(np.int64)
+    pairs = group_rows(groups.number, gap)
+    counts: I64 = np.bincount(groups.number[pairs.first], minlength=len(groups)).astype(np.int64)
     return counts
 
 

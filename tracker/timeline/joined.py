@@ -10,7 +10,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracker.profile import I64, NO_STEP, DeviceEvents, DeviceKind, Events, HostOps, LaunchLevel, Markers, each_once
-from tracker.timeline.aggregate import distinct, group_by
+from tracker.table import group_rows, list_codes
 from tracker.timeline.categories import category_of_op
 from tracker.timeline.collective_names import OpSays, is_communication, op_says
 from tracker.timeline.keys import OpKeys, op_keys, phases_of
@@ -168,7 +168,7 @@ def nesting_ends(events: Events) -> I64:
 def _library_ops(events: Events, tree: Tree) -> I64:
     """`Joined.library_op`. An operator that is none of a communication library decides by name."""
     ops, texts = events.ops, events.strings.texts
-    names = distinct(ops.name)
+    names = list_codes(ops.name)
     says = np.full(len(texts), OpSays.NOTHING, dtype=np.int64)
     for code in names:
         said = op_says(texts[code])
@@ -209,10 +209,10 @@ def _says_communication(events: Events, op: I64, library_op: I64) -> NDArray[np.
     by_op[op >= 0] = library_op[op[op >= 0]] >= 0
     typed = np.array([bool(text) for text in texts], dtype=bool)
     by_op[typed[device.type] | typed[device.core_type]] = 0
-    groups = group_by(device.name, by_op)
+    groups = group_rows(device.name, by_op)
     says = (OpSays.NOTHING, OpSays.COMMUNICATES)
     said = [is_communication(texts[int(device.name[row])], says=says[int(by_op[row])]) for row in groups.first.tolist()]
-    found: NDArray[np.bool_] = np.array(said, dtype=bool)[groups.group]
+    found: NDArray[np.bool_] = np.array(said, dtype=bool)[groups.number]
     return found
 
 

@@ -7,7 +7,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracker.profile import I64, MISSING, PHASES, DeviceKind, Table
-from tracker.timeline.aggregate import Groups, distinct, group_by, rank_of_texts, texts_of
+from tracker.table import Groups, group_rows, list_codes, look_up_texts, rank_texts
 from tracker.timeline.categories import (
     CATEGORIES,
     category_of_kernel,
@@ -33,24 +33,24 @@ class KernelTables(Struct, frozen=True):
 def kernel_tables(joined: Joined) -> KernelTables:
     """The distinct kernels, and their sums per step, launching op and category; copies and memsets are among them."""
     device, texts = joined.events.device, joined.events.strings.texts
-    place = rank_of_texts(texts)
-    keys = group_by(*(place[getattr(device, column)] for column in _KEY_TEXTS))
+    place = rank_texts(texts)
+    keys = group_rows(*(place[getattr(device, column)] for column in _KEY_TEXTS))
     category = categories_of(joined)
-    groups = group_by(joined.step, keys.group, joined.op_key, category)
+    groups = group_rows(joined.step, keys.number, joined.op_key, category)
     duration = device.end_ns - device.start_ns
-    columns = {column: texts_of(getattr(device, column)[keys.first], texts) for column in _KEY_TEXTS}
+    columns = {column: look_up_texts(getattr(device, column)[keys.first], texts) for column in _KEY_TEXTS}
     rows: Table = {
         "step": joined.step[groups.first],
-        "kernel_key": keys.group[groups.first],
+        "kernel_key": keys.number[groups.first],
         "op_key": joined.op_key[groups.first],
-        "category": texts_of(category[groups.first], CATEGORIES),
+        "category": look_up_texts(category[groups.first], CATEGORIES),
         "calls": groups.counts,
         "total_ns": groups.sums(duration),
         "min_ns": groups.smallest(duration),
         "max_ns": groups.largest(duration),
         "sum_squares_ns2": groups.sums_of_squares(duration),
-        "wait_ns": groups.known_sums(device.wait_ns),
-        "bytes": groups.known_sums(device.bytes),
+        "wait_ns": groups.add_up_marked(device.wait_ns, MISSING, "known"),
+        "bytes": groups.add_up_marked(device.bytes, MISSING, "known"),
         "block_num": _largest_block_num(joined, groups),
     }
     npu = _is_npu(joined)
@@ -72,11 +72,11 @@ def _metric_table(joined: Joined, keys: Groups) -> Table:
     """Per kernel and metric: of how many calls the value is known, and mean, smallest and largest of the values."""
     metrics, texts = joined.events.extras.kernel_metrics, joined.events.strings.texts
     rows = np.flatnonzero(np.isfinite(metrics.value))
-    kernel = keys.group[metrics.event[rows]]
-    groups = group_by(kernel, rank_of_texts(texts)[metrics.metric[rows]])
+    kernel = keys.number[metrics.event[rows]]
+    groups = group_rows(kernel, rank_texts(texts)[metrics.metric[rows]])
     return {
         "kernel_key": kernel[groups.first],
-        "metric": texts_of(metrics.metric[rows[groups.first]], texts),
+        "metric": look_up_texts(metrics.metric[rows[groups.first]], texts),
         **groups.spread(metrics.value[rows]),
     }
 
@@ -84,10 +84,10 @@ def _metric_table(joined: Joined, keys: Groups) -> Table:
 def _is_npu(joined: Joined) -> bool:
     """Whether an NPU's profiler wrote the capture: it names types of kernels or cores, or has names like no other."""
     device, texts = joined.events.device, joined.events.strings.texts
-    named = {code for column in (device.type, device.core_type) for code in distinct(column)}
+    named = {code for column in (device.type, device.core_type) for code in list_codes(column)}
     if any(_said(texts[code]) for code in named):
         return True
-    return any(is_npu_name(texts[code]) for code in distinct(device.name))
+    return any(is_npu_name(texts[code]) for code in list_codes(device.name))
 
 
 def _said(text: str) -> str:
@@ -123,7 +123,7 @@ def _by_kernel(joined: Joined, by_operator: NDArray[np.bool_]) -> I64:
     npu = _is_npu(joined)
     phase = np.zeros(len(device), dtype=np.int64)
     phase[joined.op >= 0] = joined.phase[joined.op[joined.op >= 0]]
-    groups = group_by(device.name, device.type, device.core_type, phase, by_operator.astype(np.int64))
+    groups = group_rows(device.name, device.type, device.core_type, phase, by_operator.astype(np.int64))
     said: list[int] = []
     for row in groups.first.tolist():
         name, kernel_type = texts[int(device.name[row])], _said(texts[int(device.type[row])])
@@ -133,16 +133,16 @@ def _by_kernel(joined: Joined, by_operator: NDArray[np.bool_]) -> I64:
             found = category_of_type(kernel_type, texts[int(device.core_type[row])], of_phase)
         found = found or category_of_kernel(name, of_phase, launched_by_operator=bool(by_operator[row]))
         said.append(CATEGORIES.index(found))
-    return np.array(said, dtype=np.int64)[groups.group]
+    return np.array(said, dtype=np.int64)[groups.number]
 
 
 def _by_op(joined: Joined) -> I64:
     """Per op the category that it or the nearest telling op around it gives to its kernels, or a marker."""
     ops, texts = joined.events.ops, joined.events.strings.texts
-    groups = group_by(ops.name, joined.phase)
+    groups = group_rows(ops.name, joined.phase)
     said: list[int] = []
     for row in groups.first.tolist():
         category = category_of_op(texts[int(ops.name[row])], PHASES[int(joined.phase[row])])
         said.append(_UNDECIDED if category is None else CATEGORIES.index(category) if category else _OWN_WORK)
-    own = np.array(said, dtype=np.int64)[groups.group]
+    own = np.array(said, dtype=np.int64)[groups.number]
     return joined.tree.passed_down(own, unset=_UNDECIDED)

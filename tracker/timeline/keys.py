@@ -9,7 +9,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracker.profile import BEFORE_CAPTURE, I64, NO_OP, PHASES, UNLINKED_OP, Events
-from tracker.timeline.aggregate import distinct, group_by, rank_of_texts, texts_of
+from tracker.table import group_rows, list_codes, look_up_texts, rank_texts
 from tracker.timeline.tree import Tree
 
 _PHASE_PREFIXES = (
@@ -72,11 +72,11 @@ def own_phases(events: Events) -> I64:
     ops, texts, said = events.ops, events.strings.texts, events.extras.op_phase
     of_name = np.zeros(len(texts), dtype=np.int64)
     of_word = np.zeros(len(texts), dtype=np.int64)
-    for code in distinct(ops.name):
+    for code in list_codes(ops.name):
         for prefix, word in _PHASE_PREFIXES:
             if texts[code].startswith(prefix):
                 of_name[code] = PHASES.index(word)
-    for code in distinct(said):
+    for code in list_codes(said):
         of_word[code] = PHASES.index(texts[code])
     own = of_name[ops.name]
     return np.where(of_word[said] > 0, of_word[said], own) if len(said) else own
@@ -86,9 +86,9 @@ def _are_recomputed(events: Events) -> NDArray[np.bool_]:
     """Return which ops run in a Python frame that runs the forward pass again."""
     ops, frames = events.ops, events.frames
     found = np.zeros(len(ops), dtype=bool)
-    codes = [code for code in distinct(frames.name) if _RECOMPUTES.search(events.strings.texts[code])]
+    codes = [code for code in list_codes(frames.name) if _RECOMPUTES.search(events.strings.texts[code])]
     rows = np.flatnonzero(np.isin(frames.name, codes)) if codes else np.zeros(0, dtype=np.int64)
-    for thread in distinct(frames.thread[rows]):
+    for thread in list_codes(frames.thread[rows]):
         own = rows[frames.thread[rows] == thread]
         own = own[np.argsort(frames.start_ns[own], kind="stable")]
         # a checkpoint in another one lies within it
@@ -103,15 +103,15 @@ def op_keys(events: Events, module: I64, module_texts: list[str], phase: I64) ->
     """The distinct keys of all ops, and of those that are known by name alone."""
     ops, texts = events.ops, events.strings.texts
     named, of_name = np.unique(events.extras.allocation_op, return_inverse=True)
-    groups = group_by(ops.name, ops.input_shapes, ops.input_types, module, phase)
+    groups = group_rows(ops.name, ops.input_shapes, ops.input_types, module, phase)
     first = groups.first
     keys = list(
         zip(
-            texts_of(ops.name[first], texts),
-            texts_of(ops.input_shapes[first], texts),
-            texts_of(ops.input_types[first], texts),
-            texts_of(module[first], module_texts),
-            texts_of(phase[first], PHASES),
+            look_up_texts(ops.name[first], texts),
+            look_up_texts(ops.input_shapes[first], texts),
+            look_up_texts(ops.input_types[first], texts),
+            look_up_texts(module[first], module_texts),
+            look_up_texts(phase[first], PHASES),
             strict=True,
         )
     )
@@ -119,10 +119,10 @@ def op_keys(events: Events, module: I64, module_texts: list[str], phase: I64) ->
     pseudo = [(name, "", "", "", "") for name in (UNLINKED_OP, NO_OP)]
     pseudo += [(BEFORE_CAPTURE, "", "", "", "")] if len(events.allocations) else []
     everything = [*keys, *by_name, *pseudo]
-    place = rank_of_texts(["\0".join(key) for key in everything])
+    place = rank_texts(["\0".join(key) for key in everything])
     ordered = sorted(set(everything), key="\0".join)
     names, shapes, types, modules, phases = (list(column) for column in zip(*ordered, strict=True))
     of_allocation = place[len(keys) : -len(pseudo)][of_name]
-    of_op = place[: len(keys)][groups.group]
+    of_op = place[: len(keys)][groups.number]
     own = [*place[-len(pseudo) :].tolist(), -1][:3]
     return OpKeys(names, shapes, types, modules, phases, of_op, of_allocation, *own)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 from msgspec import Struct
 
-from tracker.profile import I64, MAX_BLOCKS, MISSING, Allocations, Table, rows_by_value
-from tracker.timeline.aggregate import Groups, group_by, rank_of_texts, texts_of
+from tracker.profile import I64, MAX_BLOCKS, MISSING, Allocations, Table
+from tracker.table import Groups, group_rows, look_up_texts, rank_texts, split_rows_by_value
 from tracker.timeline.joined import Joined
 from tracker.timeline.nesting import NONE
 from tracker.timeline.owners import Owners, owners_of
@@ -56,16 +56,16 @@ def memory_tables(joined: Joined, blocks: Blocks) -> dict[str, Table]:
     are MISSING where the source names no addresses.
     """
     rows, texts = blocks.rows, joined.events.strings.texts
-    component, allocator = _by_text(joined, "component", blocks), rank_of_texts(texts)[blocks.owners.allocator]
+    component, allocator = _by_text(joined, "component", blocks), rank_texts(texts)[blocks.owners.allocator]
     owner = (blocks.step, blocks.owners.op_key, component)
     tables: dict[str, Table] = {}
-    for name, groups in (("memory", group_by(*owner)), ("memory_allocator", group_by(*owner, allocator))):
+    for name, groups in (("memory", group_rows(*owner)), ("memory_allocator", group_rows(*owner, allocator))):
         first = groups.first
-        own = {"allocator": texts_of(blocks.owners.allocator[first], texts)} if name == "memory_allocator" else {}
+        own = {"allocator": look_up_texts(blocks.owners.allocator[first], texts)} if name == "memory_allocator" else {}
         tables[name] = {
             "step": blocks.step[first],
             "op_key": blocks.owners.op_key[first],
-            "component": texts_of(joined.events.allocations.component[rows[first]], texts),
+            "component": look_up_texts(joined.events.allocations.component[rows[first]], texts),
             **own,
             **_sums(joined, blocks, groups),
         }
@@ -74,7 +74,7 @@ def memory_tables(joined: Joined, blocks: Blocks) -> dict[str, Table]:
 
 def _by_text(joined: Joined, column: str, blocks: Blocks) -> I64:
     """The place of the text of each block among all texts: an order that does not depend on that of the input."""
-    places: I64 = rank_of_texts(joined.events.strings.texts)[getattr(joined.events.allocations, column)[blocks.rows]]
+    places: I64 = rank_texts(joined.events.strings.texts)[getattr(joined.events.allocations, column)[blocks.rows]]
     return places
 
 
@@ -82,8 +82,8 @@ def _sums(joined: Joined, blocks: Blocks, groups: Groups) -> dict[str, I64]:
     return {
         "calls": groups.counts,
         "bytes": groups.sums(joined.events.allocations.bytes[blocks.rows]),
-        "held_ns": groups.known_sums(blocks.held_ns),
-        "unreleased_bytes": groups.known_sums(blocks.unreleased_bytes),
+        "held_ns": groups.add_up_marked(blocks.held_ns, MISSING, "known"),
+        "unreleased_bytes": groups.add_up_marked(blocks.unreleased_bytes, MISSING, "known"),
     }
 
 
@@ -101,8 +101,8 @@ def largest_table(joined: Joined, blocks: Blocks, stacks: OpStacks) -> Table:
     return {
         "step": blocks.step[chosen],
         "op_key": blocks.owners.op_key[chosen],
-        "component": texts_of(allocations.component[rows], texts),
-        "allocator": texts_of(blocks.owners.allocator[chosen], texts),
+        "component": look_up_texts(allocations.component[rows], texts),
+        "allocator": look_up_texts(blocks.owners.allocator[chosen], texts),
         "call_stack": stacks_at(joined.events, stacks, blocks.owners.op[chosen]),
         "bytes": allocations.bytes[rows],
         "time_ns": allocations.time_ns[rows] - joined.first_ns,
@@ -114,7 +114,7 @@ def largest_table(joined: Joined, blocks: Blocks, stacks: OpStacks) -> Table:
 def _largest(joined: Joined, blocks: Blocks) -> Iterator[I64]:
     """The chosen blocks of each component, component by component in the order of their names."""
     allocations = joined.events.allocations
-    for _, every in sorted(rows_by_value(_by_text(joined, "component", blocks)).items()):
+    for _, every in sorted(split_rows_by_value(_by_text(joined, "component", blocks)).items()):
         sizes = allocations.bytes[blocks.rows[every]]
         least = 0
         if len(every) > MAX_BLOCKS:

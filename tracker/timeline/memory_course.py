@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
-from tracker.profile import I32, I64, MISSING, Events, Table, each_once, rows_by_value
-from tracker.timeline.aggregate import distinct, texts_of
+from tracker.profile import I32, I64, MISSING, Events, Table, each_once
+from tracker.table import list_codes, look_up_texts, split_rows_by_value
 from tracker.timeline.joined import Joined
 from tracker.timeline.steps import steps_at
 
@@ -37,14 +37,14 @@ def memory_curve(joined: Joined) -> Table:
     texts = joined.events.strings.texts
     course = _sampled_first(joined.events)
     kept: list[I64] = [np.zeros(0, dtype=np.int64)]
-    by_component = rows_by_value(course.component.astype(np.int64))
+    by_component = split_rows_by_value(course.component.astype(np.int64))
     for _, rows in sorted(by_component.items(), key=lambda item: texts[item[0]]):
         # events of one instant by size: their order in the file is no order in time
         reserved, allocated = course.reserved_bytes[rows], course.allocated_bytes[rows]
         kept.append(_thinned(course, rows[np.lexsort((reserved, allocated, course.time_ns[rows]))]))
     points = np.concatenate(kept)
     return {
-        "component": texts_of(course.component[points], texts),
+        "component": look_up_texts(course.component[points], texts),
         "time_ns": course.time_ns[points] - joined.first_ns,
         "allocated_bytes": course.allocated_bytes[points],
         "reserved_bytes": course.reserved_bytes[points],
@@ -59,7 +59,7 @@ def framework_course(events: Events) -> Course:
     allocations = events.allocations
     on_device = allocations.on_device == int((allocations.on_device == 1).any())
     course = _joined(_of_allocations(events, np.flatnonzero(on_device)), _of_points(events))
-    names = {code: events.strings[code] for code in distinct(course.component)}
+    names = {code: events.strings[code] for code in list_codes(course.component)}
     own = [code for code, name in names.items() if name in _FRAMEWORKS]
     own = own or [code for code, name in names.items() if name not in _NO_FRAMEWORK]
     return _rows(course, np.flatnonzero(np.isin(course.component, np.array(own, dtype=np.int64))))

@@ -6,8 +6,8 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracker.profile import I64, MISSING, NO_STEP, Allocations, Column, Table, rows_by_value
-from tracker.timeline.aggregate import group_by, rank_of_texts
+from tracker.profile import I64, MISSING, NO_STEP, Allocations, Column, Table
+from tracker.table import group_rows, rank_texts, split_rows_by_value
 from tracker.timeline.joined import Joined
 from tracker.timeline.memory import Blocks
 from tracker.timeline.stacks import OpStacks, texts_of_stacks
@@ -41,9 +41,9 @@ def peak_table(joined: Joined, blocks: Blocks, stacks: OpStacks) -> Table:
     """
     texts = joined.events.strings.texts
     component = joined.events.allocations.component
-    places = rank_of_texts(texts)
+    places = rank_texts(texts)
     table: dict[str, list[Column]] = {name: [] for name in _KINDS}
-    for _, rows in sorted(rows_by_value(places[component]).items()):
+    for _, rows in sorted(split_rows_by_value(places[component]).items()):
         code = int(component[rows[0]])
         peak = _peak(joined, code, rows)
         for name, values in _held(joined, blocks, stacks, peak, code).items():
@@ -61,7 +61,7 @@ def _held(joined: Joined, blocks: Blocks, stacks: OpStacks, peak: Peak, componen
     stack = np.zeros(len(held), dtype=np.int64)
     stack[op >= 0] = stacks.of_op[op[op >= 0]]
     allocator = blocks.owners.allocator[held]
-    groups = group_by(key, allocator, stack)
+    groups = group_rows(key, allocator, stack)
     size, first = groups.sums(allocations.bytes[rows]), groups.smallest(happened_ns(joined)[rows])
     lines = texts_of_stacks(joined.events, stacks, stack[groups.first])
     names = [texts[code] for code in allocator[groups.first].tolist()]

@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.profile import F64, I64, MISSING, ROW_COLUMNS, Table
-from tracker.timeline.aggregate import group_by
-from tracker.timeline.contexts import ContextWork
+from tracker.table import group_rows
+from tracker.timeline.contexts import ContextWork, Slots, slots_of
 from tracker.timeline.joined import Joined
-from tracker.timeline.slots import Slots, slots_of
 from tracker.timeline.stacks import OpStacks, most_frequent_stacks
 
 
@@ -27,7 +26,7 @@ def op_table(joined: Joined, work: ContextWork, stacks: OpStacks) -> Table:
     outermost = ~joined.tree.lies_in_equal(keys.of_op)
     code = work.contexts.op_key[work.slots.code]
     worked = work.count > 0
-    slots = slots_of([(joined.op_step, keys.of_op), (work.slots.step[worked], code[worked])], len(keys))
+    slots = slots_of([(joined.op_step, keys.of_op), (work.slots.step[worked], code[worked])])
     # all ops of a context lie in one of the same key, or none does
     counted = np.ones(len(work.contexts.parent), dtype=bool)
     counted[work.contexts.of_op] = outermost
@@ -54,10 +53,10 @@ def op_table(joined: Joined, work: ContextWork, stacks: OpStacks) -> Table:
 
 def _host_columns(joined: Joined, slots: Slots, outermost: NDArray[np.bool_]) -> dict[str, I64]:
     slot = slots.at(joined.op_step, joined.keys.of_op)
-    calls = slots.counted(slot)
+    calls = slots.counts(slot)
     duration = joined.tree.end_ns - joined.tree.start_ns
-    total = slots.summed(slot[outermost], duration[outermost])
-    own = slots.summed(slot, joined.tree.self_ns())
+    total = slots.sums(slot[outermost], duration[outermost])
+    own = slots.sums(slot, joined.tree.self_ns())
     unknown = (calls == 0) & np.isin(slots.code, [joined.keys.unlinked, joined.keys.no_op])
     unknown |= not joined.events.host_is_primary
     return {
@@ -73,10 +72,10 @@ def _device_columns(joined: Joined, work: ContextWork, slots: Slots, counted: I6
     own = slots.at(joined.step, joined.op_key)
     slot = slots.at(work.slots.step[counted], work.contexts.op_key[work.slots.code[counted]])
     return {
-        "device_total_ns": slots.summed(slot, work.total_ns[counted]),
-        "device_self_ns": slots.summed(own, device.end_ns - device.start_ns),
-        "kernel_count": slots.counted(own),
-        "events_below": slots.summed(slot, work.count[counted]),
+        "device_total_ns": slots.sums(slot, work.total_ns[counted]),
+        "device_self_ns": slots.sums(own, device.end_ns - device.start_ns),
+        "kernel_count": slots.counts(own),
+        "events_below": slots.sums(slot, work.count[counted]),
     }
 
 
@@ -91,7 +90,7 @@ def _spread(joined: Joined, slots: Slots, outermost: NDArray[np.bool_]) -> dict[
     else:
         per_call = (joined.tree.end_ns - joined.tree.start_ns)[outermost]
     slot = slots.at(joined.op_step, joined.keys.of_op)[outermost]
-    groups = group_by(slot)
+    groups = group_rows(slot)
     at = slot[groups.first]
     smallest, largest = (np.full(len(slots), MISSING, dtype=np.int64) for _ in range(2))
     squares = np.full(len(slots), np.nan)

@@ -27,7 +27,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracker.profile import I64
-from tracker.timeline.aggregate import distinct
+from tracker.table import list_codes
 from tracker.timeline.joined import Joined
 from tracker.timeline.nesting import NONE
 from tracker.timeline.tree import Tree
@@ -101,7 +101,7 @@ def owners_of(joined: Joined, rows: I64) -> Owners:
 def _kinds(joined: Joined) -> _Kinds:
     ops, texts = joined.events.ops, joined.events.strings.texts
     is_op, is_helper, is_autograd, is_function = (np.zeros(len(texts), dtype=bool) for _ in range(4))
-    for code in distinct(ops.name):
+    for code in list_codes(ops.name):
         name = texts[code]
         is_helper[code] = name in _HELPERS
         is_autograd[code] = _AUTOGRAD.match(name) is not None
@@ -109,7 +109,7 @@ def _kinds(joined: Joined) -> _Kinds:
         is_function[code] = not is_helper[code] and (is_op[code] or _FUNCTION.match(name) is not None)
     annotation, name_of = ops.is_annotation == 1, ops.name
     own = ~annotation
-    has_namespaces = any("::" in texts[code] for code in distinct(ops.name))
+    has_namespaces = any("::" in texts[code] for code in list_codes(ops.name))
     return _Kinds(
         is_op[name_of] & own,
         is_helper[name_of],
@@ -151,7 +151,7 @@ def _as_said(joined: Joined, said: I64, inner: I64, owner: I64, named: I64) -> t
     """
     texts, name = joined.events.strings.texts, joined.events.ops.name
     tells_nothing = np.zeros(len(texts), dtype=bool)
-    for code in distinct(said):
+    for code in list_codes(said):
         tells_nothing[code] = not texts[code] or texts[code] in _HELPERS or texts[code].startswith(_OF_CANN)
     unsaid = tells_nothing[said]
     found = np.where(unsaid, np.where(named >= 0, named, owner), NONE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tracker.profile import Table
-from tracker.timeline.aggregate import group_by
+from tracker.table import group_rows
 from tracker.timeline.joined import Joined
 
 
@@ -26,7 +26,7 @@ def queue_table(joined: Joined) -> Table:
     # clocks that differ by some us let a kernel begin before its call ends
     lead_ns = np.maximum(device.start_ns[rows] - call_end_ns, 0)
     is_queued = (call_end_ns < previous_end_ns[rows]).astype(np.int64)
-    groups = group_by(joined.step[rows], device.stream[rows])
+    groups = group_rows(joined.step[rows], device.stream[rows])
     first = rows[groups.first]
     return {
         "step": joined.step[first],

@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct
 
 from tracker.profile import I64, Events
-from tracker.timeline.aggregate import group_by
+from tracker.table import group_rows
 from tracker.timeline.keys import OpKeys
 from tracker.timeline.tree import Tree, grow
 
@@ -69,7 +69,7 @@ def most_frequent_stacks(events: Events, keys: OpKeys, stacks: OpStacks) -> list
     Of equally frequent stacks the alphabetically first.
     """
     rows = np.flatnonzero(stacks.of_op != 0)
-    groups = group_by(keys.of_op[rows], stacks.of_op[rows])
+    groups = group_rows(keys.of_op[rows], stacks.of_op[rows])
     first = rows[groups.first]
     key_of = keys.of_op[first]
     most = np.zeros(len(keys), dtype=np.int64)

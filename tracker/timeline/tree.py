@@ -11,8 +11,8 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracker.profile import I32, I64, each_once
+from tracker.table import group_rows
 from tracker.timeline import deep_trees
-from tracker.timeline.aggregate import group_by
 from tracker.timeline.nesting import NONE, climb, nested
 
 _Rows = TypeVar("_Rows", I32, I64)
@@ -117,8 +117,8 @@ class Tree(Struct, frozen=True):
         known = 0
         for depth, rows in enumerate(self.levels):
             above = of_row[self.parent[rows]] if depth else np.full(len(rows), NONE, dtype=np.int64)
-            groups = group_by(above, key[rows])
-            of_row[rows] = known + groups.group
+            groups = group_rows(above, key[rows])
+            of_row[rows] = known + groups.number
             parents.append(above[groups.first])
             keys.append(key[rows][groups.first].astype(np.int64))
             counts.append(len(groups))

@@ -6,8 +6,8 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracker.profile import I64, MISSING, CollectiveTasks, CollectiveTimes, Events, Strings, Table, rows_by_value
-from tracker.timeline.aggregate import group_by
+from tracker.profile import I64, MISSING, CollectiveTasks, CollectiveTimes, Events, Strings, Table
+from tracker.table import group_rows, split_rows_by_value
 from tracker.timeline.intervals import union
 
 _WAIT = "Notify_Wait"
@@ -37,7 +37,7 @@ def waits_of(events: Events) -> Waits:
     has_tasks = np.zeros(len(events.collectives), dtype=bool)
     has_tasks[tasks.collective] = True
     rows = np.flatnonzero(_is_wait(tasks, events.strings))
-    own = rows_by_value(tasks.collective[rows].astype(np.int64))
+    own = split_rows_by_value(tasks.collective[rows].astype(np.int64))
     of_collective = {collective: rows[places] for collective, places in own.items()}
     wait_ns = np.where(has_tasks, 0, MISSING).astype(np.int64)
     for collective, waiting in of_collective.items():
@@ -60,14 +60,14 @@ def wait_table(events: Events, row_of_collective: I64, waits: Waits) -> Table:
     for collective, rows in waits.of_collective.items():
         if row_of_collective[collective] < 0:
             continue
-        for peer, own in rows_by_value(tasks.peer[rows]).items():
+        for peer, own in split_rows_by_value(tasks.peer[rows]).items():
             if peer >= 0:
                 known = int(is_global[events.collectives.group_ranks[collective]])
                 places.append((int(row_of_collective[collective]), peer, known))
                 lengths.append(union(tasks.start_ns[rows[own]], tasks.end_ns[rows[own]]).total_ns)
     columns = np.array(places, dtype=np.int64).reshape(-1, 3).T
     waited_ns = np.array(lengths, dtype=np.int64)
-    groups = group_by(*columns)
+    groups = group_rows(*columns)
     communication, peer, known = columns[:, groups.first]
     return {
         "communication": communication,
@@ -84,8 +84,8 @@ def told_ns(times: CollectiveTimes, column: I64, collectives: int) -> I64:
     profiler does not say all of it.
     """
     found = np.full(collectives, MISSING, dtype=np.int64)
-    records = group_by(times.collective)
-    found[times.collective[records.first]] = records.complete_sums(column)
+    records = group_rows(times.collective)
+    found[times.collective[records.first]] = records.add_up_marked(column, MISSING, "sum")
     return found
 
 
@@ -103,10 +103,10 @@ def _is_wait(tasks: CollectiveTasks, strings: Strings) -> NDArray[np.bool_]:
     plane = _plane_numbers(names)[tasks.plane]
     wait = np.array([name == _WAIT for name in names], dtype=bool)[tasks.name]
     send = np.array([name == _SEND for name in names], dtype=bool)[tasks.name]
-    calls = group_by(tasks.collective)
-    on_first = plane == calls.smallest(np.where(wait, plane, len(names)))[calls.group]
+    calls = group_rows(tasks.collective)
+    on_first = plane == calls.smallest(np.where(wait, plane, len(names)))[calls.number]
     names_peer = tasks.peer >= 0
-    in_call_with_peers = calls.largest((wait & names_peer).astype(np.int64))[calls.group] > 0
+    in_call_with_peers = calls.largest((wait & names_peer).astype(np.int64))[calls.number] > 0
     for_a_rank = np.where(in_call_with_peers, names_peer, on_first)
     order = np.lexsort((tasks.end_ns, tasks.start_ns, plane, tasks.collective))
 

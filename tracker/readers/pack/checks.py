@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -22,42 +23,35 @@ from tracker.profile import (
     ranks_text,
 )
 from tracker.readers.pack.columns import BREAKDOWNS, BadColumn
+from tracker.schema.levels import KERNEL_KEY, LEVELS, OP_KEY
+from tracker.schema.levels import Column as LevelColumn
 
 _LARGEST: Final = (1 << 62) - 1
 _RANKS: Final = re.compile(r"(?:\d{1,9}(?:,\d{1,9})*)?", re.ASCII)
 
-_LOWEST: Final[Mapping[tuple[str, str], int]] = {
-    **{(table, "step"): -1 for table in (*ROW_COLUMNS, "breakdowns", "collective_calls")},
-    ("op_tree", "parent"): -1,
-    ("communication", "size_class_bytes"): -1,
-    ("communication_link", "source"): -1,
-    ("communication_link", "target"): -1,
-    ("communication_link", "packet_bytes"): -1,
-    # points in time, which may lie before the first event, or before the epoch of a clock that is not absolute
-    ("memory_curve", "time_ns"): -_LARGEST,
-    **{("memory_peak", column): -_LARGEST for column in ("bytes", "first_ns", "peak_ns")},
-    ("memory_block", "time_ns"): -_LARGEST,
-    ("memory_peak", "first_step"): -1,
-    ("memory_peak", "peak_step"): -1,
-    ("queue", "stream"): -_LARGEST,
-    ("collective_calls", "start_ns"): -_LARGEST,
+
+def _lowest_number(column: LevelColumn) -> float:
+    if column.least is not None:
+        return column.least
+    return -math.inf if column.kind == "float" else -_LARGEST
+
+
+_LOWEST: Final[Mapping[tuple[str, str], float]] = {
+    **{(level.name, column.name): _lowest_number(column) for level in LEVELS for column in level.columns},
+    ("collective_calls", "step"): -1,
     ("collective_calls", "group"): -1,
     ("collective_calls", "peer"): -1,
-    ("breakdowns", "start_ns"): -_LARGEST,
+    ("breakdowns", "step"): -1,
     ("breakdowns", "steps"): 1,
+    # moments count from a clock that may begin later
+    ("collective_calls", "start_ns"): -_LARGEST,
+    ("breakdowns", "start_ns"): -_LARGEST,
 }
 """(table, column) -> the lowest number; 0 for all others."""
 
-_SIGNED: Final = frozenset({"kernel_metric", "counter"})
-"""Tables of measurements of any kind."""
-
-REQUIRED: Final = frozenset(
-    {
-        "step", "op_key", "kernel_key", "node", "parent", "communication", "source", "target", "packet_bytes",
-        "time_ns", "start_ns", "steps", "elapse_ns", "group", "peer", "is_global",
-        "stream",
-    }
-)  # fmt: skip
+REQUIRED: Final = frozenset(column.name for level in LEVELS for column in level.columns if column.is_required) | {
+    "start_ns", "steps", "elapse_ns", "group",
+}  # fmt: skip
 """Columns of numbers that are never missing."""
 
 _REFERS_TO: Final = {
@@ -68,15 +62,9 @@ _REFERS_TO: Final = {
 }
 
 UNIQUE: Final[Mapping[str, Sequence[str]]] = {
-    "op_key": tuple(ROW_COLUMNS["op_key"]),
-    "kernel_key": tuple(ROW_COLUMNS["kernel_key"]),
-    "op": ("step", "op_key"),
-    "op_tree": ("step", "node"),
-    "kernel": ("step", "kernel_key", "op_key", "category"),
-    "kernel_metric": ("kernel_key", "metric"),
-    "memory": ("step", "op_key", "component"),
-    "memory_allocator": ("step", "op_key", "component", "allocator"),
-    "queue": ("step", "stream"),
+    "op_key": OP_KEY,
+    "kernel_key": KERNEL_KEY,
+    **{level.name: level.key for level in LEVELS if level.key},
 }
 """Table -> columns in which no two rows are alike."""
 
@@ -144,7 +132,7 @@ def _check_numbers(name: str, kinds: Mapping[str, str], table: Table, lengths: M
 
 
 def _check_floats(name: str, column: str, values: NDArray[Any]) -> None:
-    bad = np.isinf(values) if name in _SIGNED else np.isinf(values) | (values < 0)
+    bad = np.isinf(values) | (values < _LOWEST.get((name, column), 0))
     if bad.any():
         raise _bad(name, column, bad, f"is {values[bad][0]}, which no profile has")
 

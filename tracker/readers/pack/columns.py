@@ -6,7 +6,7 @@ first bytes of all values stand together, then all second bytes: most are 0, and
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final
 
@@ -21,8 +21,8 @@ _INTEGER: Final = "<i8"
 _SURROGATES: Final = "surrogatepass"  # JSON may hold halves of pairs, and so may names
 _FLOATS_OF_A_STEP: Final = frozenset({"samples_per_second"})
 _OWN_OF_A_STEP: Final = ("step", "start_ns", "steps", "marker_ns")
-_LATER: Final = frozenset({"marker_ns", "host_idle_ns"})
-"""Columns that packs of an earlier version lack: all of them are missing there."""
+LATER_BREAKDOWNS: Final = frozenset({"marker_ns", "host_idle_ns"})
+"""Columns of BREAKDOWNS that packs of an earlier version lack: all of them are missing there."""
 
 BREAKDOWNS: Final = {
     **dict.fromkeys(_OWN_OF_A_STEP, "ns"),
@@ -43,15 +43,36 @@ def packed_table(kinds: Mapping[str, str], table: Table, pool: Strings) -> dict[
     return {name: _packed(kind, table[name], pool) for name, kind in kinds.items()}
 
 
-def unpacked_table(kinds: Mapping[str, str], packed: Mapping[str, bytes], pool: Sequence[str]) -> dict[str, Column]:
-    """The columns of a table; a BadColumn where there are others, or they have not one length."""
-    kinds = {name: kind for name, kind in kinds.items() if name in packed or name not in _LATER}
+def unpacked_table(
+    kinds: Mapping[str, str], packed: Mapping[str, bytes], pool: Sequence[str], later: Collection[str] = ()
+) -> dict[str, Column]:
+    """Return the columns of a table; a BadColumn where there are others, or they have not one length.
+
+    `later`: columns that a pack of an earlier version lacks; those are left out.
+    """
+    kinds = {name: kind for name, kind in kinds.items() if name in packed or name not in later}
     if packed.keys() != kinds.keys():
         raise BadColumn(f"has the columns {_listed(packed)} and not {_listed(kinds)}")
     table = {name: _unpacked(name, kind, packed[name], pool) for name, kind in kinds.items()}
     if len(lengths := {len(column) for column in table.values()}) > 1:
         raise BadColumn(f"has columns of different length ({_listed(map(str, sorted(lengths)))})")
     return table
+
+
+def with_missing_columns(kinds: Mapping[str, str], table: Mapping[str, Column]) -> dict[str, Column]:
+    """Return the columns of `kinds`, those that `table` lacks with all their values missing."""
+    length = len(next(iter(table.values())))
+    whole: dict[str, Column] = {}
+    for name, kind in kinds.items():
+        if name in table:
+            whole[name] = table[name]
+        elif kind == "text":
+            whole[name] = [""] * length
+        elif kind == "float":
+            whole[name] = np.full(length, np.nan)
+        else:
+            whole[name] = np.full(length, MISSING, dtype=np.int64)
+    return whole
 
 
 def packed_breakdowns(rows: Rows, pool: Strings) -> dict[str, bytes]:

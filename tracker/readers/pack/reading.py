@@ -23,8 +23,11 @@ from tracker.profile import (
 )
 from tracker.readers._source import ReadOptions, content_blocks, open_source
 from tracker.readers.pack import MAGIC, NAME, checks, columns, schema
+from tracker.schema.levels import LEVELS
 from tracker.units import is_plain
 
+_LATER: Final = {level.name: frozenset(column.name for column in level.columns if column.is_later) for level in LEVELS}
+"""Level -> columns that packs of an earlier version lack."""
 _FREE_ROWS: Final = 1 << 20
 _ROWS_PER_BYTE: Final = 4
 _FREE_TEXTS: Final = 1 << 18
@@ -132,14 +135,15 @@ def _rows(found: schema.CaptureRecord, pool: list[str]) -> Rows:
     tables = {}
     for name, kinds in ROW_COLUMNS.items():
         try:
-            tables[name] = columns.unpacked_table(kinds, found.tables[name], pool)
+            table = columns.unpacked_table(kinds, found.tables[name], pool, _LATER.get(name, ()))
+            tables[name] = columns.with_missing_columns(kinds, table)
         except columns.BadColumn as error:
             raise columns.BadColumn(f"table {name}: {error}") from error
     calls = found.collective_calls
     collective_calls = columns.unpacked_table(CALL_COLUMNS, calls, pool) if calls else {}
     groups = columns.unpacked_table(GROUP_COLUMNS, found.groups, pool) if found.groups else {}
     checks.check_tables(tables, collective_calls, groups)
-    breakdowns = columns.unpacked_table(columns.BREAKDOWNS, found.breakdowns, pool)
+    breakdowns = columns.unpacked_table(columns.BREAKDOWNS, found.breakdowns, pool, columns.LATER_BREAKDOWNS)
     checks.check_breakdowns(breakdowns)
     overall, steps = columns.unpacked_breakdowns(breakdowns)
     return Rows(overall, steps, tables, collective_calls, groups)

@@ -28,7 +28,6 @@ from tracker.profile import (
     Strings,
     each_once,
     empty,
-    rows_by_value,
 )
 from tracker.readers._collectives import CallTable, process_groups
 from tracker.readers._device import device_events
@@ -42,6 +41,7 @@ from tracker.readers.torch_profiler.flows import link_by_flow
 from tracker.readers.torch_profiler.kernel_metrics import kernel_metrics_of
 from tracker.readers.torch_profiler.kinds import REQUESTS_OF_COPIES, WAITS
 from tracker.readers.torch_profiler.op_collectives import calls_of_ops
+from tracker.table import split_rows_by_value
 from tracker.units import counted
 
 Table = dict[str, Array]
@@ -253,7 +253,7 @@ class _Assembly:
     def _number_cycles(self, markers: Table) -> Array:
         """Return the numbers of steps, in each process counted on where they begin again."""
         steps = markers["step"].copy()
-        for of_process in rows_by_value(markers["process"]).values():
+        for of_process in split_rows_by_value(markers["process"]).values():
             added = highest = 0
             for row in of_process.tolist():
                 if highest and int(steps[row]) + added <= highest:
@@ -311,7 +311,7 @@ class _Assembly:
         known = (self.launches["correlation"] >= 0) & (launcher >= 0)
         owner = _only_owners(self.launches["correlation"][known], launcher[known], self.device["correlation"])
         launches = np.bincount(launcher[launcher >= 0], minlength=self.process_count)
-        for rows in rows_by_value(self.device["ordinal"]).values():
+        for rows in split_rows_by_value(self.device["ordinal"]).values():
             votes = owner[rows][owner[rows] >= 0]
             lost = rows[owner[rows] < 0]
             owner[lost] = np.bincount(votes).argmax() if len(votes) else launches.argmax()
@@ -345,10 +345,10 @@ class _Assembly:
     # -- captures
 
     def parts(self) -> Iterator[Part]:
-        device_rows = rows_by_value(self.device["process"])
+        device_rows = split_rows_by_value(self.device["process"])
         no_rows = np.zeros(0, dtype=np.int64)
         ordinals = {
-            process: rows_by_value(self.device["ordinal"][device_rows.get(process, no_rows)])
+            process: split_rows_by_value(self.device["ordinal"][device_rows.get(process, no_rows)])
             for process in range(self.process_count)
         }
         check_captures(sum(max(1, len(of_process)) for of_process in ordinals.values()))
@@ -375,7 +375,7 @@ class _Assembly:
     def _rows_of(self, name: str, process: int) -> I64:
         """The rows of a table of host events that are of a process."""
         if name not in self._host_rows:
-            self._host_rows[name] = rows_by_value(self.process_of[getattr(self, name)["thread"]])
+            self._host_rows[name] = split_rows_by_value(self.process_of[getattr(self, name)["thread"]])
         return self._host_rows[name].get(process, _NO_ROWS)
 
     def _part(self, process: int, ordinal: int | None, ordinals: list[int], of_process: I64, mine: I64) -> Part | None:
@@ -449,7 +449,7 @@ class _Assembly:
     def _marker_rows(self) -> dict[int, I64]:
         """The rows of the markers of each process."""
         if "markers" not in self._host_rows:
-            self._host_rows["markers"] = rows_by_value(self.markers["process"])
+            self._host_rows["markers"] = split_rows_by_value(self.markers["process"])
         return self._host_rows["markers"]
 
     def _memory_of(self, memory: Table, ordinal: int | None, ordinals: list[int], *, is_first: bool) -> Table:

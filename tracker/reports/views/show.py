@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from tracker.columns import Columns
 from tracker.compare.references import FILES
-from tracker.compare.summaries import by_size, summed
 from tracker.profile import IDLE_CAUSES, IDLE_REASONS, NOT_LISTED, NOT_LISTED_COLLECTIVES, UNLINKED_OP, IdleCause
 from tracker.reports import cells
 from tracker.reports.cells import PARTS, READABLE, cell, col, measured, number, of, per_call, readable, share, together
@@ -34,10 +33,11 @@ from tracker.reports.document import (
 )  # fmt: skip
 from tracker.reports.rows import Row, names, records, table_of, unit_of
 from tracker.reports.text import ROWS, shorten
-from tracker.reports.views import bottleneck, sections, tree
+from tracker.reports.views import bottleneck, log_course, sections, tree
 from tracker.reports.views.advice import advice_table, efficiency_table
 from tracker.reports.views.sections import CODE, COLLECTIVE, MODULE, OPERATOR, SHAPES, history_of, in_section, series_of
 from tracker.results import LINK, PACKET, PIPE_TIME, TRANSPORT, Shown
+from tracker.table import AddUp, add_up_rows, sort_largest_first
 from tracker.units import (
     MISSING_TEXT,
     NS_PER_S,
@@ -159,7 +159,8 @@ def _blocks(shown: Shown, look: Look) -> Iterator[Block]:
         yield parts
     if "step" in shown.options.grains:
         yield _each_step(shown, look.rows(ROWS))
-    yield _largest(shown, look)
+    course = log_course.table_of_course(records(shown.tables["counters"]))
+    yield _largest(shown, look) if course is None else course
     for section in look.sections():
         found = SECTIONS[section](shown, limit)
         yield from in_section(found, section, look.only, shown.options, shown.is_pruned)
@@ -417,13 +418,13 @@ def _ops_by(shown: Shown, *keys: str) -> Columns:
     """
     ops = shown.tables["ops"]
     names = list(keys) or [*(name for name in _GRAIN if name in ops), "name", "input_shapes"]
-    numbers = dict.fromkeys(
-        ("calls", "host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns", "share"), "sum"
+    numbers: dict[str, AddUp] = dict.fromkeys(
+        ("calls", "host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns", "share"), "known"
     )
-    found = summed(ops, names, numbers | {"min_ns": "min", "max_ns": "max", "per_step_ns": "max"})
+    found = add_up_rows(ops, names, numbers | {"min_ns": "min", "max_ns": "max", "per_step_ns": "max"})
     own = _self_time(shown)
     sizes = list(dict.fromkeys((own, own.replace("self", "total"), "host_self_ns", "host_total_ns")))
-    return by_size(found, sizes, names)
+    return sort_largest_first(found, sizes, names)
 
 
 def kernels(shown: Shown, limit: int | None) -> list[Table]:

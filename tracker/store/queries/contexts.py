@@ -14,9 +14,9 @@ from tracker.store.connect import Store
 from tracker.store.contexts import NUMBERS, Contexts, damaged, unpacked
 from tracker.store.failures import explain_damaged
 from tracker.store.queries.answers import whole
-from tracker.store.queries.keyed import Texts, groups, keys_of
-from tracker.store.queries.sums import sums
+from tracker.store.queries.keyed import Texts, keys_of
 from tracker.store.sql import statement
+from tracker.table import Groups, group_rows
 
 _PLACE: Final = ("run_id", "rank", "stage", "step", "node", "parent")
 _LINES: Final = (*_PLACE, "op_key_id", *NUMBERS)
@@ -38,14 +38,13 @@ def op_tree(store: Store, parameters: Mapping[str, Any], steps: Steps, *, in_ste
     lines = np.concatenate([nothing, *_ranks(store, parameters, steps, in_steps, by_step)], axis=1)
     found = dict(zip(_LINES, lines, strict=True))
     texts = Texts.of(found["op_key_id"], keys_of(store, "op_key", found["op_key_id"]), _OP)
-    order, starts = groups([*(found[name] for name in ("run_id", "rank", "step", "node", "parent")), texts.places])
-    first = order[starts]
-    numbers = dict(zip(NUMBERS, _sums(lines[-len(NUMBERS) :, order], starts), strict=True))
+    groups = group_rows(*(found[name] for name in ("run_id", "rank", "step", "node", "parent")), texts.places)
+    first = groups.first
     return Columns(
         {
             **{name: _column(found[name][first]) for name in _PLACE},
             **texts.taken(first),
-            **{name: _column(own) for name, own in numbers.items()},
+            **{name: groups.add_up(_column(found[name]), "known") for name in NUMBERS},
         }
     )
 
@@ -73,19 +72,13 @@ def _summed(contexts: Contexts, steps: Steps, in_steps: bool, by_step: bool) -> 
     if steps is not None:
         chosen &= np.isin(contexts.step, np.array(whole(steps), dtype=np.int64))
     place, step = contexts.place[chosen], contexts.step[chosen] if by_step else np.full(int(chosen.sum()), NO_STEP)
-    starts = np.flatnonzero(np.diff(place, prepend=-1) | np.diff(step, prepend=MISSING))
+    # the rows are stored by place, then by step
+    opens = (np.diff(place, prepend=-1) | np.diff(step, prepend=MISSING)) != 0
+    starts = np.flatnonzero(opens)
+    groups = Groups(np.cumsum(opens) - 1, starts, np.arange(len(place)))
+    numbers = [groups.add_up_marked(row, MISSING, "known") for row in contexts.numbers[:, chosen]]
     at = place[starts]
-    numbers = _sums(contexts.numbers[:, chosen], starts)
-    return np.vstack([step[starts], contexts.node[at], contexts.parent[at], contexts.op_key_id[at], numbers])
-
-
-def _sums(numbers: I64, starts: I64) -> I64:
-    """Line by line, the sum of what is known from each of `starts` to the next; MISSING where nothing is."""
-    if len(starts) == numbers.shape[1]:
-        return numbers
-    missing = numbers == MISSING
-    found = sums(np.where(missing, 0, numbers), starts)
-    return np.where(np.logical_and.reduceat(missing, starts, axis=1), MISSING, found)
+    return np.vstack([step[starts], contexts.node[at], contexts.parent[at], contexts.op_key_id[at], *numbers])
 
 
 def _column(values: I64) -> Column:

@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Struct
 from sqlalchemy import Connection
 
-from tracker.columns import I64, Column, objects
+from tracker.columns import I64, objects
 from tracker.store.bulk import as_keys, fetch
 from tracker.store.connect import Store
 from tracker.store.failures import Damaged
@@ -95,21 +95,3 @@ def _asked(connection: Connection, question: str, ids: Collection[int]) -> list[
     if len(found) < len(ids):
         raise Damaged("keys or texts of ops and kernels", "tracker db check tells which")
     return found
-
-
-def groups(columns: Sequence[I64], then: Sequence[I64] = ()) -> tuple[I64, I64]:
-    """An order of the rows in which those that are equal in all `columns` follow each other, in the order of `then`,
-    and where each group of them starts.
-    """
-    order = np.lexsort([*reversed(then), *reversed(columns)])
-    starts = np.ones(len(order), dtype=bool)
-    if len(order):
-        ordered = [column[order] for column in columns]
-        starts[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in ordered])
-    return order, np.flatnonzero(starts)
-
-
-def sorted_places(largest: Sequence[Column], smallest: Sequence[I64]) -> I64:
-    """The order of rows with the `largest` numbers first, a missing one as -1, ties by the `smallest`."""
-    keys = [-np.where(column.missing, -1, column.values) for column in largest]
-    return np.lexsort([*reversed(smallest), *reversed(keys)])

@@ -1,5 +1,5 @@
-"""The levels of a profile, as a database sums them up: what tells the rows of each level from each other, how their
-numbers add up over ranks and steps, and the statement that says so.
+"""The levels of a profile as a database answers: the SQL that tells the rows of each level from each other, adds their
+numbers up over ranks and steps, and selects them, made from the declarations in `schema.levels`.
 
 The statement groups by numbers and looks up the texts of the few rows that are left: long names are slow to group.
 """
@@ -11,9 +11,10 @@ from functools import cache
 from typing import Any, Final, TypedDict
 
 from msgspec import Struct
-from msgspec.structs import replace
 from sqlalchemy import TextClause
 
+from tracker.schema.levels import LEVEL, Column
+from tracker.schema.levels import Level as Declared
 from tracker.store.queries.answers import dtype, parameter_list, whole
 from tracker.store.sql import question
 
@@ -130,170 +131,112 @@ def _columns(columns: Mapping[str, str]) -> str:
     return ",".join(f"\n    {column} AS {name}" for name, column in columns.items())
 
 
-OPS: Final = Level(
-    "op",
-    {"op_key_id": "d.op_key_id", "call_stack_id": "d.call_stack_id"},
-    {
-        "calls": SUM, "host_total_ns": SUM, "host_self_ns": SUM, "device_total_ns": SUM, "device_self_ns": SUM,
-        "min_ns": LEAST, "max_ns": MOST, "host_min_ns": LEAST, "host_max_ns": MOST, "sum_squares_ns2": REAL_SUM,
-        "kernel_count": SUM,
-    },
-)  # fmt: skip
-"""op_key_id: see op_keys.sql; call_stack_id: see call_stacks.sql, NULL where none was recorded. host_total_ns,
-host_self_ns: host time, with and without the ops inside; device_total_ns, device_self_ns: device time launched anywhere
-below the op, and by itself; min_ns, max_ns, sum_squares_ns2: of one call; host_min_ns, host_max_ns: host time of one
-call; kernel_count: device events that it launched itself.
-"""
-
-KERNELS: Final = Level(
-    "kernel",
-    {"kernel_key_id": "d.kernel_key_id", "op_key_id": "d.op_key_id", "category_id": "d.category_id"},
-    {
-        "calls": SUM, "total_ns": SUM, "min_ns": LEAST, "max_ns": MOST, "sum_squares_ns2": REAL_SUM, "wait_ns": SUM,
-        "bytes": SUM, "block_num": MOST,
-    },
-)  # fmt: skip
-"""Copies and memsets are among them. kernel_key_id: see kernel_keys.sql; op_key_id: the launching op; category_id: see
-detail_texts.sql. total_ns, min_ns, max_ns: device time, of all calls and of one; sum_squares_ns2: of the calls;
-wait_ns: before the kernels; bytes: moved by copies; block_num: blocks that a call ran on.
-"""
-
-KERNEL_METRICS: Final = Level(
-    "kernel_metric",
-    {
-        "name": "k.name", "canonical_name": "k.canonical_name", "type": "k.type", "core_type": "k.core_type",
-        "input_shapes": "k.input_shapes", "metric": "d.metric_id",
-    },
-    {"calls": SUM, "mean": MEAN_BY_CALLS, "min": LEAST, "max": MOST},
-    "\nINNER JOIN kernel_key AS k ON d.kernel_key_id = k.id",
-    step="",
-)  # fmt: skip
-"""Of kernels without types and formats, over the whole capture. metric: as the profiler spells it, with its unit;
-calls: that were measured; min, max: of one.
-"""
-
-
-def _collective(rows: str) -> dict[str, str]:
-    """kind; group_role; group_size, size_class_bytes: NULL is unknown; data_type."""
-    return {
-        "kind": f"{rows}.kind_id", "group_role": "g.role", "group_size": "g.size",
-        "data_type": f"{rows}.data_type_id", "size_class_bytes": f"{rows}.size_class_bytes",
-    }  # fmt: skip
-
+_ADD_UP: Final = {
+    "sum": SUM, "real_sum": REAL_SUM, "known": TOTAL, "min": LEAST, "max": MOST, "mean_by_calls": MEAN_BY_CALLS,
+    "mean_by_bytes": MEAN_BY_BYTES,
+}  # fmt: skip
+"""Word of a declaration -> SQL."""
 
 _OF_RANKS: Final = f"CASE WHEN COUNT(d.ranks_{{0}}) = COUNT(*) THEN CAST(SUM(d.ranks_{{0}}) AS BIGINT) ELSE {SUM} END"
 _OF_PROFILER: Final = f"CASE WHEN COUNT(d.ranks_wait_ns) < COUNT(*) THEN {SUM} END"
-COMMUNICATION: Final = Level(
-    "communication",
-    _collective("d"),
-    {
-        "calls": SUM, "bytes": SUM, "total_ns": SUM, "min_ns": LEAST, "max_ns": MOST, "transit_ns": _OF_RANKS,
-        "wait_ns": _OF_RANKS, "synchronization_ns": _OF_PROFILER, "idle_ns": _OF_PROFILER, "exposed_ns": SUM,
-        "exposed_wait_ns": _OF_RANKS,
-        "split_by": "CASE WHEN COUNT(d.ranks_wait_ns) = COUNT(*) THEN 'ranks' "
-        "WHEN COUNT(d.wait_ns) = COUNT(*) OR COUNT(d.transit_ns) = COUNT(*) THEN 'profiler' END",
-    },
-    "\nINNER JOIN process_group AS g ON d.process_group_id = g.id",
-    largest="total_ns",
-)  # fmt: skip
-"""bytes: payload; total_ns, min_ns, max_ns: device time, of all calls and of one; transit_ns, wait_ns,
-synchronization_ns, idle_ns: parts of it; exposed_ns: not hidden by compute; exposed_wait_ns: the waiting in it;
-split_by: `ranks` where transit and wait are what all ranks of the group tell, which know no other part, else
-`profiler`, NULL where neither is known; exposed_wait_ns is the profiler's where the ranks cannot tell it.
+_SPLIT: Final = {
+    "transit_ns": _OF_RANKS, "wait_ns": _OF_RANKS, "exposed_wait_ns": _OF_RANKS,
+    "synchronization_ns": _OF_PROFILER, "idle_ns": _OF_PROFILER,
+}  # fmt: skip
+"""The parts of collectives, for which no word of a declaration stands: what all ranks of the group report where each
+row has it, which know no other part; else what the profiler states.
 """
-
-_OF_COLLECTIVE: Final = """
-INNER JOIN communication AS m ON d.run_id = m.run_id AND d.rank = m.rank AND d.communication = m.ordinal
-INNER JOIN process_group AS g ON m.process_group_id = g.id"""
-COMMUNICATION_TASKS: Final = Level(
-    "communication_task",
-    _collective("m") | {"name": "d.name_id", "plane": "d.plane_id"},
-    {"calls": TOTAL, "total_ns": TOTAL, "min_ns": LEAST, "max_ns": MOST},
-    _OF_COLLECTIVE,
-    largest="total_ns",
-    step="m.step",
+_SPLIT_BY: Final = (
+    "CASE WHEN COUNT(d.ranks_wait_ns) = COUNT(*) THEN 'ranks' "
+    "WHEN COUNT(d.wait_ns) = COUNT(*) OR COUNT(d.transit_ns) = COUNT(*) THEN 'profiler' END"
 )
-"""name, plane: of the task; total_ns, min_ns, max_ns: device time, of all calls and of one."""
+"""Whose split it is; NULL where neither is known."""
 
-COMMUNICATION_WAITS: Final = Level(
-    "communication_wait",
-    _collective("m") | {"peer": "d.peer", "is_global": "d.is_global"},
-    {"calls": TOTAL, "total_ns": TOTAL, "max_ns": MOST},
-    _OF_COLLECTIVE,
-    largest="total_ns",
-    step="m.step",
-)
-"""peer: the rank that was waited for; is_global: 1 for a global rank, 0 for one of the group; total_ns, max_ns: waiting
-of all calls and of one. A call can wait for several ranks at once.
+_TEXTS_OF: Final = {
+    "op_key": {"op": "k.name_id", "input_shapes": "k.input_shapes_id", "input_types": "k.input_types_id"},
+    "kernel_key": {name: f"k.{name}" for name in ("name", "canonical_name", "type", "core_type", "input_shapes")},
+}
+"""Kind of a reference -> the texts of its key that an answer has."""
+_BY_NUMBER: Final = frozenset({"op", "kernel"})
+"""Levels whose rows keep the numbers of their keys: thousands of long texts are slow to group. See
+`queries.ops_and_kernels`.
 """
 
-COMMUNICATION_LINKS: Final = Level(
-    "communication_link",
-    {
-        **_collective("m"), "transport": "d.transport_id", "source_rank": "d.source", "target_rank": "d.target",
-        "packet_bytes": "d.packet_bytes",
-    },
-    {"calls": TOTAL, "packets": SUM, "bytes": SUM, "transit_ns": SUM, "large_packet_ratio": MEAN_BY_BYTES},
-    _OF_COLLECTIVE,
-    largest="bytes",
-    step="m.step",
-)  # fmt: skip
-"""source_rank, target_rank: NULL is all links together; packet_bytes: NULL is packets of all sizes together;
-large_packet_ratio: share of large packets. The same bytes stand in several rows: those of all links or sizes, and those
-of single ones.
-"""
 
-MEMORY: Final = Level(
-    "memory",
-    {
-        "op": "k.name_id", "input_shapes": "k.input_shapes_id", "input_types": "k.input_types_id",
-        "component": "d.component_id",
-    },
-    {"calls": SUM, "bytes": SUM, "held_ns": TOTAL, "unreleased_bytes": SUM},
-    "\nINNER JOIN op_key AS k ON d.op_key_id = k.id",
-    largest="bytes",
-)  # fmt: skip
-"""calls: allocations; bytes: allocated by the op, or by a helper inside it; held_ns: until freed, summed over what was
-freed; unreleased_bytes: never freed in the capture.
-"""
+def make_level(declared: Declared) -> Level:
+    """Return what a database is asked of a level."""
+    columns = declared.answer_columns
+    # (column that may tell rows apart, the table that has it)
+    candidates = [(column, "d") for column in columns]
+    joins = ""
+    step = "d.step" if any(column.name == "step" for column in columns) else ""
+    if declared.inside:
+        # the rows of a part have the keys and the step of the row around them, m
+        around = LEVEL[declared.inside]
+        same_rank = "d.run_id = m.run_id AND d.rank = m.rank"
+        joins = f"\nINNER JOIN {around.name} AS m ON {same_rank} AND d.{around.name} = m.ordinal"
+        step = "m.step"
+        candidates = [(column, "m") for column in around.columns]
+        candidates += [(column, "d") for column in columns if column.kind != around.name]
+    keys: dict[str, str] = {}
+    for column, row in candidates:
+        if column.adds or column.name == "step":
+            continue
+        keys |= _keys_of(column, row, declared.name)
+        joins += _join_of(column, row, declared.name)
+    numbers = {}
+    for column in columns:
+        if column.adds and not column.made_by_store:
+            numbers[column.name] = _ADD_UP[column.adds]
+    if declared.name == "communication":
+        # no answer has the spread of collectives
+        del numbers["sum_squares_ns2"]
+        numbers |= _SPLIT
+        numbers["split_by"] = _SPLIT_BY
+    return Level(declared.name, keys, numbers, joins, declared.largest, step)
 
-MEMORY_ALLOCATORS: Final = replace(MEMORY, table="memory_allocator", keys=MEMORY.keys | {"allocator": "d.allocator_id"})
-"""allocator: the innermost op, which made the call."""
 
-COUNTERS: Final = Level(
-    "counter",
-    {"source": "d.source_id", "name": "d.name_id", "attribute": "d.attribute_id"},
-    {"calls": SUM, "mean": MEAN_BY_CALLS, "min": LEAST, "max": MOST},
-)
-"""source: the profiler's table; name: what was measured; attribute: the measurement, with its unit; calls: how many
-values; min, max: of one.
-"""
+def _keys_of(column: Column, row: str, level: str) -> dict[str, str]:
+    """Return what a column of the table called `row` tells rows apart by: name in the answer -> SQL."""
+    if column.kind == "group":
+        return {"group_role": "g.role", "group_size": "g.size"}
+    if level in _BY_NUMBER:
+        return {column.stored_name: f"{row}.{column.stored_name}"}
+    if column.kind in ("op_key", "kernel_key"):
+        return _TEXTS_OF[column.kind]
+    return {column.answer or column.name: f"{row}.{column.stored_name}"}
 
-IDLE: Final = Level(
-    "idle",
-    {"cause": "d.cause_id", "place": "d.place_id"},
-    {"ns": SUM, "gaps": SUM},
-    largest="ns",
-)
-"""cause: why the device did nothing, a word of IDLE_CAUSES; place: the operator, call, frame or kernel, empty for none;
-gaps: in how many gaps of its work.
-"""
 
-QUEUE: Final = Level(
-    "queue",
-    {"stream": "d.stream"},
-    {"kernels": SUM, "lead_ns": SUM, "max_lead_ns": MOST, "queued": SUM},
-)
-"""stream: of the device; kernels: with a launch; lead_ns, max_lead_ns: from the end of the launch call to the start of
-the kernel; queued: how many were launched before the event ahead of them on the stream ended.
-"""
+def _join_of(column: Column, row: str, level: str) -> str:
+    """Return the join that the keys of a column need."""
+    if column.kind == "group":
+        return f"\nINNER JOIN process_group AS g ON {row}.process_group_id = g.id"
+    if column.kind in ("op_key", "kernel_key") and level not in _BY_NUMBER:
+        return f"\nINNER JOIN {column.kind} AS k ON {row}.{column.stored_name} = k.id"
+    return ""
 
-API: Final = Level(
-    "api",
-    {"level": "d.level_id", "name": "d.name_id"},
-    {"calls": SUM, "total_ns": SUM, "self_ns": SUM, "min_ns": LEAST, "max_ns": MOST},
-    largest="total_ns",
-)
-"""Functions of the device runtime and driver. total_ns, self_ns: host time, with and without nested calls; min_ns,
-max_ns: of one call.
+
+OPS: Final = make_level(LEVEL["op"])
+"""op_key_id: see op_keys.sql; call_stack_id: see call_stacks.sql, NULL where none was recorded."""
+KERNELS: Final = make_level(LEVEL["kernel"])
+"""kernel_key_id: see kernel_keys.sql; op_key_id: the launching op; category_id: see detail_texts.sql."""
+KERNEL_METRICS: Final = make_level(LEVEL["kernel_metric"])
+"""Of kernels without types and formats, over the whole capture."""
+COMMUNICATION: Final = make_level(LEVEL["communication"])
+"""group_size, size_class_bytes: NULL is unknown; split_by: `ranks` where transit_ns and wait_ns are what all ranks of
+the group report, else `profiler`, NULL where neither is known; exposed_wait_ns is the profiler's where the ranks cannot
+tell it.
 """
+COMMUNICATION_TASKS: Final = make_level(LEVEL["communication_task"])
+COMMUNICATION_WAITS: Final = make_level(LEVEL["communication_wait"])
+"""A call can wait for several ranks at once."""
+COMMUNICATION_LINKS: Final = make_level(LEVEL["communication_link"])
+"""source_rank, target_rank: NULL is all links together; packet_bytes: NULL is packets of all sizes together. The same
+bytes stand in several rows: those of all links or sizes, and those of single ones.
+"""
+MEMORY: Final = make_level(LEVEL["memory"])
+MEMORY_ALLOCATORS: Final = make_level(LEVEL["memory_allocator"])
+COUNTERS: Final = make_level(LEVEL["counter"])
+IDLE: Final = make_level(LEVEL["idle"])
+QUEUE: Final = make_level(LEVEL["queue"])
+API: Final = make_level(LEVEL["api"])

@@ -13,10 +13,10 @@ from tracker.store.bulk import fetch
 from tracker.store.connect import Store
 from tracker.store.dimensions import stack_texts
 from tracker.store.queries.answers import whole
-from tracker.store.queries.keyed import Texts, groups, keys_of, sorted_places
+from tracker.store.queries.keyed import Texts, keys_of
 from tracker.store.queries.levels import KERNELS, LEAST, MOST, OPS, REAL_SUM, SUM, Filters, Level, asked
-from tracker.store.queries.sums import merged, shared
 from tracker.store.sql import statement
+from tracker.table import AddUp, Groups, group_rows, order_largest_first
 
 _GRAIN: Final = ("run_id", "stage", "rank", "step")
 _OP: Final = {"name": 0, "input_shapes": 1, "input_types": 2, "module": 3, "phase": 4}
@@ -24,7 +24,7 @@ _LAUNCHING_OP: Final = {"op": 0, "op_input_shapes": 1}
 _LAUNCHING_OP_WITH_PLACE: Final = {**_LAUNCHING_OP, "op_input_types": 2, "module": 3, "phase": 4}
 _KERNEL: Final = {"name": 0, "canonical_name": 1, "type": 2, "core_type": 3, "input_shapes": 4}
 _KERNEL_WITH_TYPES: Final = {**_KERNEL, "input_types": 5, "input_formats": 6}
-_MERGED_BY: Final = {SUM: np.add, REAL_SUM: np.add, LEAST: np.minimum, MOST: np.maximum}
+_ADD_UP: Final[Mapping[str, AddUp]] = {SUM: "sum", REAL_SUM: "sum", LEAST: "min", MOST: "max"}
 
 
 def ops(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> Columns:
@@ -41,14 +41,13 @@ def ops(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> Col
     (op_keys,) = _integers(found, ("op_key_id",))
     stack, calls = (Column.of(found[name], np.int64) for name in ("call_stack_id", "calls"))
     if _is_of_rows(by) and not stack.missing.all():
-        calls = shared(calls, *groups([*grain, op_keys, stack.missing.astype(np.int64), stack.values]))
+        calls = group_rows(*grain, op_keys, stack.missing.astype(np.int64), stack.values).share_sums(calls)
     often = np.where(calls.missing, -1, calls.values)
-    order, starts = groups([*grain, op_keys], [stack.missing.astype(np.int64), -often, stack.values])
-    numbers = _merged(found, OPS, order, starts)
-    first = order[starts]
+    groups = group_rows(*grain, op_keys, then=[stack.missing.astype(np.int64), -often, stack.values])
+    numbers, first = _add_up(found, OPS, groups), groups.first
     texts = Texts.of(op_keys[first], keys_of(store, "op_key", op_keys), _OP)
     grain = [column[first] for column in grain]
-    rows = sorted_places([numbers["device_self_ns"], numbers["host_self_ns"]], [texts.places, *grain])
+    rows = order_largest_first([numbers["device_self_ns"], numbers["host_self_ns"]], [texts.places, *grain])
     return Columns(
         {
             **_grain(dict(zip(grain_of, grain, strict=True)), by, rows),
@@ -86,10 +85,10 @@ def kernels(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) ->
     grain_of = [name for name in _GRAIN if name in found]
     grain = _integers(found, grain_of)
     places = [own.places for own in texts]
-    order, starts = groups([*grain, *places])
-    numbers, first = _merged(found, KERNELS, order, starts), order[starts]
+    groups = group_rows(*grain, *places)
+    numbers, first = _add_up(found, KERNELS, groups), groups.first
     grain = [column[first] for column in grain]
-    rows = sorted_places([numbers["total_ns"]], [*(own[first] for own in places), *grain])
+    rows = order_largest_first([numbers["total_ns"]], [*(own[first] for own in places), *grain])
     arrays = [own.taken(first[rows]) for own in texts]
     return Columns(
         {
@@ -155,13 +154,13 @@ def _integers(found: Mapping[str, Sequence[Any]], names: Sequence[str]) -> list[
     return [np.array(found[name], dtype=np.int64) for name in names]
 
 
-def _merged(found: Mapping[str, Sequence[Any]], level: Level, order: I64, starts: I64) -> dict[str, Column]:
-    """The numbers of each group of rows, see `Column.merged`."""
-    kinds = {name: np.float64 if how == REAL_SUM else np.int64 for name, how in level.numbers.items()}
-    return {
-        name: merged(Column.of(found[name], kinds[name]), _MERGED_BY[how], order, starts)
-        for name, how in level.numbers.items()
-    }
+def _add_up(found: Mapping[str, Sequence[Any]], level: Level, groups: Groups) -> dict[str, Column]:
+    """Return the numbers of each group of rows."""
+    numbers = {}
+    for name, how in level.numbers.items():
+        kind = np.float64 if how == REAL_SUM else np.int64
+        numbers[name] = groups.add_up(Column.of(found[name], kind), _ADD_UP[how])
+    return numbers
 
 
 def _grain(grain: Mapping[str, I64], by: Sequence[str], rows: I64) -> dict[str, Any]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from tracker.schema.levels import LEVELS
+
 MEANINGS: Final[Mapping[str, str]] = {
     # the judgement
     "fact.what": "calls (per step) or bytes",
@@ -69,19 +71,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "configuration_id": "the configuration",
     "version_id": "the version",
     "device_id": "the hardware model",
-    "op_key_id": "the op, in op_key; in kernel: the op that launched it",
-    "kernel_key_id": "the kernel, in kernel_key",
     "process_group_id": "the group, in process_group",
-    "call_stack_id": "the most frequent call stack of the op, in call_stack",
-    "cause_id": "why the device did nothing, in detail_text",
-    "place_id": "the operator, call, frame or kernel where, in detail_text; empty: nobody names one",
-    "idle.ns": "idle time of the device, ns: the rows of a step add up to its idle time",
-    "stream": "stream or queue of the device, as the profiler numbers it",
-    "kernels": "kernels with a launch",
-    "lead_ns": "from the end of the launch call to the start of the kernel, summed over its kernels",
-    "max_lead_ns": "the same of one kernel, the longest",
-    "queued": "kernels that were launched before the event ahead of them on the stream ended: the device had work",
-    "gaps": "how many gaps in the work of the device have a part in it; NULL: the profiler states idle time alone",
     "name_id": "its name as the profiler wrote it, in detail_text",
     "input_shapes_id": "the shapes of its inputs, in detail_text",
     "input_types_id": "the types of its inputs, in detail_text",
@@ -91,13 +81,6 @@ MEANINGS: Final[Mapping[str, str]] = {
     "frame_id": "its innermost frame, in detail_text",
     "detail_text.digest": "8 bytes that stand for the text in the unique index",
     "series.digest": "8 bytes that stand for the other columns in the unique index",
-    "communication": "ordinal of the row of communication that the task, link or waiting belongs to",
-    "peer": "the rank that was waited for; as is_global says",
-    "is_global": "1: the peer is a global rank; 0: its place in the group, whose members are not known",
-    "source": "the rank that sends; -1: all links together",
-    "source_id": "the profiler's table that the number is from, in detail_text",
-    "target": "the rank that receives; -1: all links together",
-    "packet_bytes": "size of the packets that the row counts; -1: all sizes together",
     # labels
     "name": "name, as the profiler wrote it",
     "workload.name": "name of the training job that is followed; of a branch, NAME @ BRANCH",
@@ -111,23 +94,12 @@ MEANINGS: Final[Mapping[str, str]] = {
     "pinned": "whether this version is the fixed baseline of its workload",
     "vendor": "who makes the hardware; empty for the CPU and where unknown",
     "model": "hardware model; cpu without a device, unknown where the source does not name it",
-    "kind_id": "all_reduce, all_gather, ...; in detail_text",
     "run_fact.kind": "fact (environment) or tag (the user's own)",
     "key": "name of the value",
     "value": "the value, as text",
     "text": "name, kind, shapes, types, module, ... of a row of details or of an op, or a frame of a call stack",
-    "level_id": "runtime or driver; acl, node, model or hccl: the layers of CANN above its runtime; os: the operating "
-    "system; in detail_text",
-    "category_id": "matmul, vector, flash_attention_forward, ..., communication, copy, memset, other; in detail_text",
-    "metric_id": "what was measured, as the profiler spells it, with its unit; in detail_text",
-    "attribute_id": "what was measured of the thing, with its unit; in detail_text",
-    "transport_id": "how the bytes travelled: SDMA, RDMA, HCCS, ...; in detail_text",
-    "component_id": "cpu, device, or the profiler's own word; in detail_text",
-    "plane_id": "lane of the hardware that the task ran on; in detail_text",
-    "data_type_id": "element type of the payload; in detail_text",
     "role": "what the group is for: dp, tp, pp, ...; empty where unknown",
     "size": "members of the group; -1: the source does not say",
-    "size_class_bytes": "payload of one call, rounded up to a power of two; -1: the source does not say",
     "input_shapes": "shapes of the inputs, as the profiler wrote them",
     "input_types": "element types of the inputs",
     "input_formats": "memory formats of the inputs (NPU)",
@@ -294,7 +266,6 @@ MEANINGS: Final[Mapping[str, str]] = {
     "exposed_copy_ns": "copy time in which neither compute nor communication ran",
     "idle_ns": "time in which the device did nothing",
     "kernel_count": "compute and communication kernels, no copies",
-    "op.kernel_count": "device events that the op launched itself",
     "op_tree.contexts": "zlib of 8-byte numbers: how many contexts; their node, parent (-1: none), op_key_id and how "
     "many rows each has; step, calls, host_total_ns, device_total_ns, device_self_ns and kernel_count (of a context "
     "and those below it) of these rows. Each differs from the one before; see tracker/store/contexts.py",
@@ -313,40 +284,6 @@ MEANINGS: Final[Mapping[str, str]] = {
     "preparing_ns": "preparation before the step, where the profiler says it",
     "samples_per_second": "throughput, where the profiler says it",
     # sums
-    "calls": "number of calls",
-    "memory.calls": "number of allocations",
-    "kernel_metric.calls": "number of calls that were measured",
-    "counter.calls": "number of values",
-    "communication_wait.calls": "number of calls that waited for the rank",
-    "communication_wait.total_ns": "waiting of all calls for the rank: of each the union of its tasks that wait for it",
-    "communication_wait.max_ns": "longest waiting of one call",
-    "communication_link.calls": "number of entries of the profiler: calls, per link and packet size",
-    "mean": "mean of the values",
-    "min": "smallest value",
-    "max": "largest value",
-    "block_num": "blocks that the kernel ran on, the most of all calls (NPU)",
-    "packets": "number of packets",
-    "large_packet_ratio": "share of large packets, weighted by bytes",
-    "host_total_ns": "time on the host, nested calls included; only the outermost of nested calls of one op counts",
-    "host_self_ns": "time on the host, without nested ops",
-    "device_total_ns": "time of the device events launched in the op or below it",
-    "device_self_ns": "time of the device events that the op launched itself",
-    "total_ns": "sum of the durations",
-    "self_ns": "sum of the durations, without nested calls",
-    "min_ns": "shortest call",
-    "op.min_ns": "smallest device total of one call; of a host timeline, smallest host total",
-    "max_ns": "longest call",
-    "op.max_ns": "largest device total of one call; of a host timeline, largest host total",
-    "host_min_ns": "smallest host total of one call; NULL on a host timeline, whose min_ns is that",
-    "host_max_ns": "largest host total of one call; NULL on a host timeline, whose max_ns is that",
-    "sum_squares_ns2": "sum of the squared durations, for the spread",
-    "op.sum_squares_ns2": "sum over the calls of the squared device total, or host total, for the spread",
-    "ranks_transit_ns": "transmitting, as all ranks of the group report: the shortest of them in each call; NULL "
-    "unless each call of the row has its partners",
-    "ranks_wait_ns": "waiting for the other ranks, as all of them report: what the call took beyond that",
-    "ranks_exposed_wait_ns": "of that, what no compute hides; NULL where that is not known",
-    "paired_calls": "calls of the row that were found on all ranks of the group; NULL: not looked for, as ranks are "
-    "missing or the group is not known",
     "collective_call.calls": "zlib of 8-byte numbers, for each call in order of start: communication (ordinal of its "
     "row), group (number in run_group, -1: not named), step, start_ns (from the start of the capture), elapse_ns, "
     "exposed_ns, bytes, peer (rank at the other end of a send or receive, -1: none), source_index (number in its "
@@ -356,33 +293,14 @@ MEANINGS: Final[Mapping[str, str]] = {
     "members": "how many members the group has, as far as is known",
     "captured": "how many of them are captured; NULL: not known which they are",
     "clock_offset_ns": "how far clocks of its hosts differed that were put right, at most; NULL: none was",
-    "wait_ns": "waiting: for the device before it ran; in communication: for the other ranks",
-    "transit_ns": "transmitting",
-    "synchronization_ns": "synchronizing, where the profiler says it",
-    "communication.idle_ns": "idle within the collective, where the profiler says it",
-    "exposed_ns": "not hidden by compute",
-    "exposed_wait_ns": "of that, waiting for the other ranks",
-    "bytes": "bytes moved; in memory: bytes allocated",
-    "allocator_id": "the innermost op, which made the call, such as aten::empty, in detail_text; empty: unknown",
-    "memory_allocator.calls": "number of allocations",
-    "memory_peak.op_key_id": "the op that allocated; one stands for all that was allocated before the capture",
-    "memory_peak.call_stack_id": "from where the op was called, in call_stack",
-    "memory_peak.calls": "number of blocks that were held",
-    "memory_peak.bytes": "bytes that were held; of what was allocated before: the rest of the peak, NULL: not known",
-    "largest_bytes": "bytes of the largest of them",
-    "first_ns": "when the oldest of them was allocated, from the first event of the capture",
-    "first_step": "the step in which that was; -1: in none",
-    "peak_ns": "moment of the peak, from the first event of the capture",
-    "peak_step": "the step in which that was; -1: in none",
-    "memory_block.call_stack_id": "from where the op was called, in call_stack",
-    "memory_block.bytes": "bytes of the allocation",
-    "memory_block.held_ns": "time until it was released; NULL: not in the capture, or not known",
-    "is_released": "1: released in the capture, 0: not; NULL: not known",
-    "held_ns": "sum over the allocations of the time until they were freed",
-    "unreleased_bytes": "bytes not freed within the capture",
-    "time_ns": "moment, from the first event of the capture",
-    "allocated_bytes": "given out by the allocator at that moment",
-    "reserved_bytes": "reserved by the allocator at that moment",
+}
+
+
+_OF_LEVELS: Final = {
+    (level.name, column.stored_name): column.meaning
+    for level in LEVELS
+    if not level.is_packed
+    for column in level.columns
 }
 
 
@@ -392,4 +310,4 @@ def meaning(table: str, column: str) -> str:
     >>> meaning("op", "calls"), meaning("memory", "calls")
     ('number of calls', 'number of allocations')
     """
-    return MEANINGS.get(f"{table}.{column}") or MEANINGS[column]
+    return _OF_LEVELS.get((table, column)) or MEANINGS.get(f"{table}.{column}") or MEANINGS[column]

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
 from typing import Final
 
 from msgspec import Struct
 
 from tracker.readers import _paddle
-from tracker.readers._times import MAX_NS
-from tracker.units import NS_PER_S, NS_PER_US
+from tracker.units import NS_PER_S
 
 _NUMBER: Final = r"(\d{1,12}(?:\.\d{1,12})?)(?![.\d])"
 # `batch_cost: 0.37`; `batch_cost=0.37`: PaddleSeg until 2021
@@ -28,9 +26,6 @@ _SLOWEST: Final = 1e-6
 """Steps per second; whatever is printed as less is nothing."""
 
 _END: Final = re.compile(r"\bEND epoch|\belapse_sum\b|\bbatch_cost_sum\b|\[EVAL\]|\beval step\b", re.IGNORECASE)
-_CLOCK: Final = re.compile(
-    r"(?<!\d)(\d{4})[-/](\d\d)[-/](\d\d)[ T](\d\d):(\d\d):(\d\d)(?:[,.](\d{1,6}))?"  # 2022-11-30 20:24:58,694
-)
 # What these programs print is the batch of the process that writes the log, divided by its time. Others print what
 # their author counts, or the sum over all processes (ips_total of PaddleFleetX and PaddleNLP's GPT).
 _OF_ONE_RANK: Final = re.compile(
@@ -124,24 +119,6 @@ def spread_of(line: str, units: tuple[str, str]) -> Spread | None:
     if not all(abs(number) < _LARGEST for number in (mean, largest, smallest)):
         return None  # NaN, or no time that 64 bits hold in ns
     return Spread(cells[0], units[cells[0] == "ips"], mean, largest, smallest)
-
-
-def clock_of(line: str) -> int | None:
-    """The date and time in a line as if they were UTC, in ns; None where there is none.
-
-    >>> clock_of("[1970/01/01 00:00:02] ppcls INFO: x"), clock_of("INFO 1970-01-01 00:00:02,500 launch")
-    (2000000000, 2500000000)
-    """
-    match = _CLOCK.search(line)
-    if match is None:
-        return None
-    year, month, day, hour, minute, second = (int(part) for part in match.groups()[:6])
-    try:
-        moment = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
-    except ValueError:
-        return None  # no date of a calendar
-    ns = int(moment.timestamp()) * NS_PER_S + int((match[7] or "0").ljust(6, "0")) * NS_PER_US
-    return ns if ns <= MAX_NS else None  # 64 bits end in the year 2262
 
 
 def _ns(match: re.Match[str]) -> int | None:

@@ -1,0 +1,303 @@
+"""What logs do to their readers: resumes, evaluations, epochs, stalls, damage, size."""
+
+from __future__ import annotations
+
+import gzip
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tracker import readers
+from tracker.errors import SourceError
+from tracker.profile import Capture, Profile
+from tracker.readers import training_log
+from tracker.readers.training_log.events import crc32c
+
+
+def log(folder: Path, lines: Sequence[str], name: str = "train.log") -> Path:
+    path = folder / name
+    path.write_text("\n".join([*lines, ""]))
+    return path
+
+
+def read(path: Path) -> Profile:
+    assert readers.claim(path) == "training_log"
+    return training_log.read(path)
+
+
+def times_ms(capture: Capture) -> dict[int, float]:
+    assert capture.rows is not None
+    return {row.step: round((row.breakdown.duration_ns or 0) / 1e6, 1) for row in capture.rows.steps}
+
+
+def counters(capture: Capture) -> dict[str, float]:
+    assert capture.rows is not None
+    table = capture.rows.tables["counter"]
+    return dict(zip(table["name"], table["mean"].tolist(), strict=True))
+
+
+def nano(step: int, ms: float) -> str:
+    return f"iter {step}: loss 3.6700, time {ms:.2f}ms, mfu 2.23%"
+
+
+def megatron(step: int, ms: float, skipped: int = 0) -> str:
+    return (
+        f" iteration {step:8}/  500 | consumed samples: 64 | elapsed time per iteration (ms): {ms:.1f} | global batch "
+        f"size:    64 | number of skipped iterations:   {skipped} | number of nan iterations:   0 |"
+    )
+
+
+def test_warm_up_is_every_slow_interval_at_the_start(tmp_path: Path):
+    profile = read(log(tmp_path, [nano(step, ms) for step, ms in enumerate([28622, 14611, 1152, *[435.0] * 9], 1)]))
+    assert list(times_ms(profile.captures[0])) == [4, 5, 6, 7, 8, 9, 10, 11, 12]
+    assert counters(profile.captures[0])["left out: warm-up"] == pytest.approx((28622 + 14611 + 1152) / 3)
+    assert profile.warnings == ("of 12 intervals the median leaves out 3 of warm-up",)
+
+
+def test_faster_start_is_no_warm_up_but_for_its_first_interval(tmp_path: Path):
+    capture = read(log(tmp_path, [nano(step, 100 + step) for step in range(10, 110, 10)])).captures[0]
+    assert list(times_ms(capture)) == list(range(20, 110, 10))
+
+
+def test_slow_interval_without_a_reason_stays(tmp_path: Path):
+    times = [100.0] * 30
+    times[12] = times[20] = 1000.0
+    profile = read(log(tmp_path, [nano(step, ms) for step, ms in enumerate(times, 1)]))
+    capture = profile.captures[0]
+    assert times_ms(capture)[13] == 1000.0
+    assert counters(capture)["stalls (above 3 medians)"] == 2
+    assert "2 intervals took more than 3 times the median, up to 1,000.00 ms a step: at 13, 21" in profile.warnings
+
+
+def test_few_intervals_have_no_warm_up(tmp_path: Path):
+    assert times_ms(read(log(tmp_path, [nano(10, 900.0), nano(20, 100.0)])).captures[0]) == {10: 900.0, 20: 100.0}
+
+
+def test_evaluation_inside_the_time_of_a_step_is_left_out(tmp_path: Path):
+    lines = [nano(step, 100.0) for step in range(1, 20)]
+    lines[10:10] = ["step 11: train loss 0.8905, val loss 0.9847", "saving checkpoint to out"]
+    lines[12] = nano(11, 31799.67)
+    capture = read(log(tmp_path, lines)).captures[0]
+    assert 11 not in times_ms(capture)
+    assert counters(capture)["left out: evaluation or checkpoint"] == pytest.approx(31799.67)
+
+
+def test_skipped_steps_are_left_out(tmp_path: Path):
+    lines = [megatron(step, 50.0 if step == 8 else 100.0, skipped=int(step == 8)) for step in range(1, 20)]
+    assert set(times_ms(read(log(tmp_path, lines)).captures[0])) == {4, 5, 6, 7, *range(9, 20)}
+
+
+def test_resumed_training_counts_steps_as_they_were_done_last(tmp_path: Path):
+    first = [nano(step, 100.0) for step in range(1, 21)]
+    again = [nano(step, 200.0) for step in range(16, 31)]
+    profile = read(log(tmp_path, [*first, "restarting", *again]))
+    times = times_ms(profile.captures[0])
+    assert (times[15], times[17], max(times)) == (100.0, 200.0, 30)
+    assert 16 not in times  # the first one behind a start warms up
+    assert "the training was resumed 1 time; 5 intervals of steps done again count once" in profile.warnings
+
+
+def test_training_appended_to_another_one_counts_alone(tmp_path: Path):
+    first = [nano(step, 100.0) for step in range(1, 31)]
+    second = [nano(step, 300.0) for step in range(1, 21)]
+    profile = read(log(tmp_path, [*first, *second]))
+    assert set(times_ms(profile.captures[0]).values()) == {300.0}
+    assert "the log holds 2 trainings, one appended to the other; the last one counts" in profile.warnings
+
+
+def test_cumulative_time_that_begins_again_is_no_negative_step(tmp_path: Path):
+    lines = [f"step:{step}/99 train_time:{20000 + 140 * step}ms step_avg:nanms" for step in range(1, 11)]
+    lines += [f"step:{step}/99 train_time:{150 * (step - 10)}ms step_avg:150.00ms" for step in range(11, 40)]
+    times = times_ms(read(log(tmp_path, lines)).captures[0])
+    assert set(times.values()) == {150.0}
+    assert min(times) == 12
+
+
+def test_slow_steps_in_a_row_are_a_window(tmp_path: Path):
+    noise = np.random.default_rng(1).normal(0, 1, 400)
+    times = [(130 if 200 <= at < 280 else 100) + noise[at] for at in range(400)]
+    profile = read(log(tmp_path, [nano(step, ms) for step, ms in enumerate(times, 1)]))
+    (said,) = [warning for warning in profile.warnings if "slower than the others" in warning]
+    assert said.startswith("steps 201 to 280 were 29.")
+    numbers = counters(profile.captures[0])
+    assert (numbers["slow window, first step"], numbers["slow window, last step"]) == (201, 280)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_noise_alone_is_no_window(tmp_path: Path, seed: int):
+    times = 100 + np.random.default_rng(seed).normal(0, 8, 300)
+    profile = read(log(tmp_path, [nano(step, ms) for step, ms in enumerate(times, 1)]))
+    assert not [warning for warning in profile.warnings if "slower than the others" in warning]
+
+
+def test_many_intervals_are_stored_joined_and_quantiles_are_of_all(tmp_path: Path):
+    times = [100.0 if step % 10 else 200.0 for step in range(1, 50_001)]
+    profile = read(log(tmp_path, [nano(step, ms) for step, ms in enumerate(times, 1)]))
+    capture = profile.captures[0]
+    assert capture.rows is not None
+    assert len(capture.rows.steps) <= 20_000
+    assert sum(row.steps for row in capture.rows.steps) == 49_998
+    numbers = counters(capture)
+    assert (numbers["step time p50"], numbers["step time p99"]) == (100.0, 200.0)
+    assert any("quantiles, jitter and stalls are of all intervals" in warning for warning in profile.warnings)
+
+
+def test_first_step_line_may_stand_behind_the_first_mebibyte(tmp_path: Path):
+    noise = ["a line of a start that says much and states no speed"] * 30_000
+    lines = [nano(step, 100.0) for step in range(1, 20)]
+    assert len(times_ms(read(log(tmp_path, [*noise, *lines])).captures[0])) == 17
+    path = log(tmp_path, [*noise, *lines, *noise], name="between.log")
+    with pytest.raises(SourceError, match="no reader knows this file"):
+        readers.claim(path)
+    (capture,) = training_log.read(path).captures  # where the format is named all of it is searched
+    assert len(times_ms(capture)) == 17
+
+
+def test_line_of_ten_megabytes_is_passed_over(tmp_path: Path):
+    lines = [nano(step, 100.0) for step in range(1, 20)]
+    lines.insert(10, "x" * 10_000_000)
+    profile = read(log(tmp_path, lines))
+    assert len(times_ms(profile.captures[0])) == 17
+    assert "1 line of more than 1 MiB passed over" in profile.warnings
+
+
+def test_lines_of_several_ranks_are_those_of_the_first(tmp_path: Path):
+    lines = [f"[rank{rank}]: {nano(step, 100.0 + rank)}" for step in range(1, 20) for rank in (3, 1)]
+    profile = read(log(tmp_path, lines))
+    assert set(times_ms(profile.captures[0]).values()) == {101.0}
+    assert "2 ranks report the speed; the steps are those of rank 1" in profile.warnings
+
+
+def test_running_mean_is_no_interval(tmp_path: Path):
+    times = [0.5] * 20 + [1.0] * 20
+    means = np.cumsum(times) / np.arange(1, 41)
+    lines = [
+        f"[11/17 15:16:55] d2.utils.events INFO:  eta: 1:12:09  iter: {step * 20 - 1}  total_loss: 0.3992  "
+        f"time: {mean:.4f}  data_time: 0.0717  lr: 0.0004  max_mem: 11811M"
+        for step, mean in enumerate(means, 1)
+    ]
+    found = list(times_ms(read(log(tmp_path, lines)).captures[0]).values())
+    assert found[5] == pytest.approx(500.0, rel=0.02)
+    assert found[-1] == pytest.approx(1000.0, rel=0.02)
+
+
+@pytest.mark.parametrize("damage", ["1e308", "99999999999999999999999", "0.00", "nan", "inf"])
+def test_time_that_cannot_be_is_no_interval(tmp_path: Path, damage: str):
+    lines = [nano(step, 100.0) for step in range(1, 20)]
+    lines[10] = lines[10].replace("time 100.00", f"time {damage}")
+    assert list(times_ms(read(log(tmp_path, lines)).captures[0])) == [*range(3, 11), *range(12, 20)]
+
+
+@pytest.mark.parametrize("name", ["notes.md", "train.py", "bench.ipynb"])
+def test_document_with_lines_of_a_log_is_read_only_when_named(tmp_path: Path, name: str):
+    path = log(tmp_path, [nano(step, 100.0) for step in range(1, 20)], name=name)
+    with pytest.raises(SourceError, match="a document with lines of a training log; --input-format training_log"):
+        readers.claim(path)
+    assert len(times_ms(training_log.read(path).captures[0])) == 17
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"\0\1\2\3" * 500, "is binary, no log"),
+        (b"s:0 trl:11.0091 lr:0.000001 norm:15.37\n" * 9, "no times in it: a log of llm.c with losses only"),
+        (b"{'loss': 0.8, 'learning_rate': 2e-05, 'epoch': 0.1}\n" * 9, "no times in it: a log of Hugging Face Trainer"),
+        (b"hello\n", "no line says how fast the training was"),
+        (b'{"log_history": [{"step": 10, "loss": 1.0}]}', "no times in it"),
+        (b'{"time info": [12.5, ', "is no whole JSON"),
+    ],
+)
+def test_what_holds_no_speed_is_one_clear_error(tmp_path: Path, content: bytes, problem: str):
+    path = tmp_path / "train.log"
+    path.write_bytes(content)
+    with pytest.raises(SourceError, match=problem):
+        training_log.read(path)
+
+
+def test_compressed_log_is_read_like_the_plain_one(tmp_path: Path):
+    path = log(tmp_path, [nano(step, 100.0) for step in range(1, 20)])
+    packed = tmp_path / "packed.log.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    assert times_ms(read(packed).captures[0]) == times_ms(read(path).captures[0])
+
+
+def test_older_name_of_the_format_still_reads(tmp_path: Path):
+    path = log(tmp_path, [nano(step, 100.0) for step in range(1, 20)])
+    (found,) = readers.find(path, "paddle_log")
+    assert len(readers.read(found).captures[0].rows.steps) == 17
+
+
+def test_of_files_that_one_program_writes_one_is_read(tmp_path: Path):
+    (tmp_path / "trainer_log.jsonl").write_text(
+        "\n".join(f'{{"current_steps": {n}, "total_steps": 99, "elapsed_time": "0:0{n}:00"}}' for n in range(1, 9))
+    )
+    summary = '{\n "train_runtime": 480.0,\n "train_steps_per_second": 0.0167\n}'
+    for name in ("all_results.json", "train_results.json"):
+        (tmp_path / name).write_text(summary)
+    assert [found.path.name for found in readers.find(tmp_path)] == ["trainer_log.jsonl"]
+    with pytest.raises(SourceError, match=r"give .*trainer_log\.jsonl, which lies beside it"):
+        readers.claim(tmp_path / "all_results.json")
+
+
+# -- TensorBoard events
+
+
+def record(content: bytes) -> bytes:
+    def check(part: bytes) -> bytes:
+        crc = crc32c(part)
+        return struct.pack("<I", (((crc >> 15) | (crc << 17 & 0xFFFFFFFF)) + 0xA282EAD8) & 0xFFFFFFFF)
+
+    length = struct.pack("<Q", len(content))
+    return length + check(length) + content + check(content)
+
+
+def part(number: int, content: bytes) -> bytes:
+    return bytes([number << 3 | 2, len(content)]) + content
+
+
+def scalar(wall: float, step: int, tag: str, value: float) -> bytes:
+    summary = part(1, part(1, tag.encode()) + b"\x15" + struct.pack("<f", value))
+    return record(b"\x09" + struct.pack("<d", wall) + b"\x10" + bytes([step]) + part(5, summary))
+
+
+HEADER = record(b"\x09" + struct.pack("<d", 1000.0) + part(3, b"brain.Event:2"))
+
+
+def test_events_of_a_step_time_are_rows(tmp_path: Path):
+    path = tmp_path / "events.out.tfevents.1000.host"
+    events = [
+        scalar(1000.0 + step, step, tag, value)
+        for step in range(1, 31)
+        for tag, value in (("iteration-time", 9.0 if step < 3 else 0.25), ("lm loss", 3.0))
+    ]
+    path.write_bytes(HEADER + b"".join(events))
+    capture = read(path).captures[0]
+    assert set(times_ms(capture).values()) == {250.0}
+    assert (capture.facts["framework"], capture.started_at_ns) == ("megatron", 1001 * 10**9)
+
+
+def test_events_without_a_step_time_give_the_times_at_which_they_were_written(tmp_path: Path):
+    path = tmp_path / "run.tfevents"
+    path.write_bytes(
+        HEADER + b"".join(scalar(1000.0 + step * 0.5, step, "train/loss", 3.0) for step in range(10, 110, 10))
+    )
+    profile = read(path)
+    assert set(times_ms(profile.captures[0]).values()) == {500.0}
+    assert "the time of a step comes from the times at which train/loss was written" in profile.warnings
+
+
+def test_damaged_event_is_left_out_and_a_damaged_length_is_an_error(tmp_path: Path):
+    events = [scalar(1000.0 + step, step, "iteration-time", 0.25) for step in range(1, 31)]
+    flipped = bytearray(events[9])
+    flipped[-6] ^= 1
+    path = tmp_path / "a.tfevents"
+    path.write_bytes(HEADER + b"".join([*events[:9], bytes(flipped), *events[10:]]))
+    assert "1 damaged records left out: their check sums do not fit" in read(path).warnings
+    path.write_bytes(HEADER + b"".join(events)[:-5])
+    assert "the last record is cut off and was left out" in read(path).warnings
+    path.write_bytes(HEADER + b"".join(events[:9]) + b"\0" * 40)
+    with pytest.raises(SourceError, match="the length of a record does not fit its check sum"):
+        training_log.read(path)

@@ -1,0 +1,78 @@
+"""Training logs: the throughput of every run, measured without a profiler.
+
+Most runs are never profiled, and every run writes a log. Each line that states a speed is an interval: a step row with
+the mean time of its steps, the throughput, waiting for data, memory and MFU where the line says them. Missing is not 0.
+
+<!-- grammars -->
+
+Colours, prefixes of ranks, hosts and loggers, indentation and progress bars that write over their line do no harm, nor
+does text in another encoding between the lines. Lines that state a step twice count once. Where the steps go back, the
+training was resumed: steps that were done again count once, as done last. Of several trainings that were appended to
+one log the last one counts. Of lines that name their rank those of the first rank count.
+
+The number of a log is the median of its intervals. What the framework is known to do is left out of it, counted and
+said: the warm-up (the first interval, and all that are slower than the median of the rest by more than 10 %), the start
+of an epoch where the line includes the start of the data loader, an interval with an evaluation or a checkpoint in it,
+and steps that were skipped. With fewer than 5 intervals nothing is warm-up. Slow intervals without such a reason stay.
+Beside the median stand the percentiles 10, 90 and 99, jitter (percentile 99 by the median), stalls (intervals above 3
+medians) and the longest slow window of the run: the steps whose mean stands out most from all others, if that is no
+chance (p below 1e-6, at least 5 %). Above 20,000 intervals neighbours are joined when they are stored; quantiles,
+jitter and stalls are of all.
+
+The configuration (batch, parallel sizes, precision, sequence length, sizes of the model) comes from the argument dump,
+hardware and versions from the environment that the log prints. Only listed names are taken, and of them numbers and
+short words: passwords and tokens of a dump are neither stored nor printed. Where only a throughput stands in the lines,
+the step time is the batch by the throughput, or comes from the times of the lines.
+
+TensorBoard event files are read too; the check sum of each record is checked. A document or a program in which lines of
+a log are quoted is read only when the format is named. A log without times says so.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tracker.readers import nsys_stats, paddle_summary
+from tracker.readers._source import ReadOptions
+
+if TYPE_CHECKING:
+    from tracker.profile import Profile
+
+__all__ = ["TITLE", "instead", "read", "sniff"]
+
+TITLE: Final = "training log with step times or throughput (15 frameworks), or its TensorBoard events"
+NAME: Final = "training_log"
+
+
+def sniff(path: Path, head: bytes) -> bool:
+    """True for a log with step lines in its first MiB or its last, and for an event file of TensorBoard."""
+    from tracker.readers.training_log.beside import other_of_run
+    from tracker.readers.training_log.choosing import choose, is_document_of_people
+    from tracker.readers.training_log.events import is_event_file
+
+    if path.is_dir() or is_document_of_people(path):
+        return False
+    if not is_event_file(head):
+        if choose(path, head) is None:
+            return False
+        if paddle_summary.sniff(path, head) or nsys_stats.sniff(path, head):
+            return False  # tables of a profiler say more
+    return other_of_run(path) is None
+
+
+def instead(path: Path) -> Path | None:
+    """Return the file beside `path` that says the same of the run, and more; None for none."""
+    from tracker.readers.training_log.beside import other_of_run
+
+    return other_of_run(path)
+
+
+def read(path: Path, options: ReadOptions | None = None) -> Profile:
+    """The log at `path`; a SourceError says what was looked for where it holds no speed."""
+    from tracker.profile import Profile
+    from tracker.readers.training_log.capture import capture_of
+    from tracker.readers.training_log.reading import read_log
+
+    capture, warnings = capture_of(read_log(path, options or ReadOptions()))
+    return Profile(NAME, str(path), (capture,), warnings)

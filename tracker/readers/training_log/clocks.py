@@ -1,0 +1,60 @@
+"""Times of the day and times since a start, as logs write them."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Final, NamedTuple
+
+from tracker.readers._times import MAX_NS
+from tracker.units import NS_PER_S, NS_PER_US
+
+# 2022-11-30 20:24:58,694   2025/01/02T03:04:05.123456   20250814 05:36:47
+_CLOCK: Final = re.compile(rb"(?<!\d)(\d{4})[-/]?(\d\d)[-/]?(\d\d)[ T](\d\d):(\d\d):(\d\d)(?:[,.](\d{1,9}))?(?!\d)")
+_DAYS: Final = re.compile(rb"(?:(\d+) days?, *)?(?:(?:(\d+):)?(\d+):)?(\d+)(?:\.\d+)?")
+
+
+class TimeOfDay(NamedTuple):
+    """A time of the day: ns since 1970 as if it were UTC; `digits`: of its part of a second."""
+
+    ns: int
+    digits: int
+
+
+def clock_in(line: bytes) -> TimeOfDay | None:
+    """Return the most precise date and time in a line; None where there is none.
+
+    >>> clock_in(b"[1970/01/01 00:00:02] ppcls INFO: x"), clock_in(b"INFO 1970-01-01 00:00:02,500 launch")
+    (TimeOfDay(ns=2000000000, digits=0), TimeOfDay(ns=2500000000, digits=3))
+    """
+    best: TimeOfDay | None = None
+    for match in _CLOCK.finditer(line):
+        year, month, day, hour, minute, second = (int(part) for part in match.groups()[:6])
+        try:
+            moment = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
+        except ValueError:
+            continue  # no date of a calendar
+        fraction = match[7] or b""
+        ns = int(moment.timestamp()) * NS_PER_S + int(fraction[:6].ljust(6, b"0")) * NS_PER_US
+        if 0 <= ns <= MAX_NS and (best is None or len(fraction) > best.digits):
+            best = TimeOfDay(ns, len(fraction))
+    return best
+
+
+def last_clock_in(text: bytes) -> TimeOfDay | None:
+    """Return the last date and time in some lines; None where there is none."""
+    matches = list(_CLOCK.finditer(text))
+    return clock_in(matches[-1].group()) if matches else None
+
+
+def seconds_of(text: bytes | None) -> float:
+    """Return a time since a start in seconds; nan for none.
+
+    >>> seconds_of(b"0:00:24"), seconds_of(b"3 days, 17:51:32"), seconds_of(b"01:05"), seconds_of(None)
+    (24.0, 323492.0, 65.0, nan)
+    """
+    match = _DAYS.fullmatch(text.strip()) if text else None
+    if match is None:
+        return float("nan")
+    days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
+    return float(((days * 24 + hours) * 60 + minutes) * 60 + seconds)

@@ -1,0 +1,142 @@
+"""The course of a run: how even its intervals are, which ones stall, and in which steps it was slow for long."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from tracker.readers.training_log.intervals import Intervals
+
+F64 = NDArray[np.float64]
+
+STALL: Final = 3.0
+"""An interval of more than so many medians is a stall."""
+_FEWEST: Final = 20
+"""With fewer intervals nothing is said of their spread."""
+_LEAST_INSIDE: Final = 4
+_LEAST_OUTSIDE: Final = 5
+"""Bins of intervals in a slow window, and outside it, as a late test has runs on either side of a split."""
+_LEAST_RATIO: Final = 0.05
+_LARGEST_P: Final = 1e-6
+"""One-sided, times the number of windows."""
+_BINS: Final = 400
+_HALF_WINDOW: Final = 3
+_FAR: Final = 3.0 * 1.4826
+_LEAST_DEVIATION: Final = 1e-4
+
+
+class SlowWindow(Struct, frozen=True):
+    """Steps in which the run was slow: the first, the last, how many intervals, and its median by that of the rest."""
+
+    first: int
+    last: int
+    intervals: int
+    ratio: float
+
+
+class RunCourse(Struct, frozen=True):
+    """What the intervals that count say together; times in s.
+
+    `jitter`: the 99th percentile by the median; None with fewer than 20 intervals, and where neighbours share a mean.
+    `stalls`: places of the intervals above 3 medians. `window`: the slow window that stands out most, None for none.
+    """
+
+    count: int
+    mean: float
+    p10: float
+    p50: float
+    p90: float
+    p99: float
+    jitter: float | None
+    stalls: tuple[int, ...]
+    window: SlowWindow | None
+
+
+def course_of(found: Intervals) -> RunCourse | None:
+    """Return the course of a run; None where no interval has a time."""
+    places = np.flatnonzero(found.counts & ~np.isnan(found.step_s))
+    if not len(places):
+        return None
+    times = found.step_s[places]
+    p10, p50, p90, p99 = (float(value) for value in np.quantile(times, [0.1, 0.5, 0.9, 0.99]))
+    says_spread = len(times) >= _FEWEST and not found.is_smoothed
+    stalls = np.zeros(0, dtype=np.int64)
+    if len(times) >= _LEAST_OUTSIDE and not found.is_smoothed:
+        stalls = np.flatnonzero(times > STALL * p50)
+    return RunCourse(
+        count=len(times),
+        mean=float(times.mean()),
+        p10=p10,
+        p50=p50,
+        p90=p90,
+        p99=p99,
+        jitter=p99 / p50 if says_spread and p50 > 0 else None,
+        stalls=tuple(places[stalls].tolist()),
+        window=_slow_window(found, places, times) if len(times) >= _FEWEST else None,
+    )
+
+
+def _slow_window(found: Intervals, places: NDArray[np.int64], times: F64) -> SlowWindow | None:
+    """Return the window of neighbouring intervals whose mean stands out most from all others, where that is no chance.
+
+    As in the late test of a history: logs of the times, single outliers drawn to their neighbours, the largest t of all
+    places, and its p times their number. A window has two ends, so that the places are pairs.
+    """
+    edges = np.unique(np.linspace(0, len(times), min(_BINS, len(times)) + 1).astype(np.int64))
+    bins = np.array([np.median(times[start:end]) for start, end in pairwise(edges.tolist())])
+    if not (bins > 0).all():
+        return None
+    logs = _without_outliers(np.log(bins))
+    logs = logs - np.median(logs)
+    count = len(logs)
+    sums, squares = np.concatenate([[0.0], np.cumsum(logs)]), np.concatenate([[0.0], np.cumsum(logs * logs)])
+    start, end = np.triu_indices(count + 1, k=_LEAST_INSIDE)
+    inside = end - start
+    is_place = count - inside >= _LEAST_OUTSIDE
+    start, end, inside = start[is_place], end[is_place], inside[is_place]
+    if not len(start):
+        return None
+    outside = count - inside
+    of_inside = sums[end] - sums[start]
+    mean_inside, mean_outside = of_inside / inside, (sums[-1] - of_inside) / outside
+    rest = squares[-1] - mean_inside**2 * inside - mean_outside**2 * outside
+    deviation = np.maximum(np.sqrt(np.maximum(rest, 0.0) / (count - 2)), _LEAST_DEVIATION)
+    t = (mean_inside - mean_outside) / (deviation * np.sqrt(1 / inside + 1 / outside))
+    best = int(np.argmax(t))
+    if _log_tail(float(t[best]), count - 2) + np.log(len(start)) > np.log(_LARGEST_P):
+        return None
+    first, last = int(edges[start[best]]), int(edges[end[best]])
+    in_window = np.zeros(len(times), dtype=bool)
+    in_window[first:last] = True
+    ratio = float(np.median(times[in_window]) / np.median(times[~in_window]))
+    if ratio < 1 + _LEAST_RATIO:
+        return None
+    return SlowWindow(int(found.last[places[first]]), int(found.last[places[last - 1]]), last - first, ratio)
+
+
+def _without_outliers(values: F64) -> F64:
+    padded = np.pad(values, _HALF_WINDOW, mode="edge")
+    around = np.lib.stride_tricks.sliding_window_view(padded, 2 * _HALF_WINDOW + 1)
+    centre = np.median(around, axis=1)
+    limit = np.maximum(_FAR * np.median(np.abs(around - centre[:, None]), axis=1), _LEAST_DEVIATION)
+    return np.clip(values, centre - limit, centre + limit)
+
+
+def _log_tail(t: float, freedom: int) -> float:
+    """Return an upper bound of the log of the chance of a larger t, for t above 1: that of the density's tail."""
+    if t <= 1:
+        return 0.0
+    # the tail of Student's t is at most its density times (1 + t^2 / f) f / (t (f - 1))
+    from math import lgamma, log, pi
+
+    log_density = (
+        lgamma((freedom + 1) / 2)
+        - lgamma(freedom / 2)
+        - 0.5 * log(freedom * pi)
+        - (freedom + 1) / 2 * log(1 + t * t / freedom)
+    )
+    return log_density + log(1 + t * t / freedom) + log(freedom / (t * max(freedom - 1, 1)))

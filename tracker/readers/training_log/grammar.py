@@ -1,0 +1,202 @@
+"""What a grammar of a training log declares: how one framework writes its step lines, and what their numbers mean.
+
+A grammar is a declaration. The engine finds the lines (`scanning`), makes intervals of them (`intervals`), and knows no
+framework.
+
+The groups of the head of a line, and its fields, have the names of the quantities that a line may state:
+
+| name | what it is |
+|---|---|
+| step, total | number of the last step of the interval; how many the run will have |
+| epoch, step_in_epoch, epoch_steps | the same by epoch, where the line counts in each epoch again |
+| step_s, step_ms | time of a step: the mean of the interval, or of that one step |
+| interval_s | time of the whole interval |
+| elapsed_ms, elapsed_s, elapsed_clock, wall_s | time since the start of the run: differences are intervals |
+| mean_s | mean of all steps since the start of the run: differences are intervals |
+| rate | steps per second |
+| clock_ms | time of the day, in ms since 1970 |
+| samples_s, tokens_s, tflops | throughput |
+| batch_words | what the job takes in per step: a throughput of the same words divides it |
+| tokens | tokens since the start of the run |
+| data_s | waiting for data, in a step |
+| batch | samples of a step of the whole job |
+| mfu | part of the peak of the device, in percent |
+| allocated_mib, allocated_gb, allocated_gib, reserved_gib | largest memory of a device |
+| words_s | throughput in words |
+| last | a word of newer versions, which only has to be there |
+| mark | `start` or `stop`: the interval lies between two such lines, `step` counts their samples |
+| skipped, evaluation | above 0, or a word: the interval is not like others |
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from msgspec import Struct, field
+
+NUMBER: Final = r"[-+]?(?:\d+(?:,\d{3})*(?:\.\d*)?(?:[eE][-+]?\d+)?|nan|inf)"
+REST: Final = r"[^\r\n]*?"
+"""Whatever stands between two numbers of one line."""
+
+VERSION: Final = r"(v?\d+\.\d[\w.+-]{0,40})"
+"""The version of a program; what does not begin as one could be anything, a password too."""
+
+PER_DEVICE: Final = "per rank"
+TOTAL: Final = "total"
+"""Scopes of a throughput, as `throughput_scope` of a capture has them."""
+
+WORDS: Final = ("evaluation", "mark", "last")
+"""Quantities that are words."""
+
+QUANTITIES: Final = frozenset(
+    (
+        "step", "total", "epoch", "step_in_epoch", "epoch_steps", "step_s", "step_ms", "interval_s", "elapsed_ms",
+        "elapsed_s", "elapsed_clock", "wall_s", "mean_s", "rate", "clock_ms", "samples_s", "tokens_s", "tflops",
+        "batch_words", "tokens", "data_s", "batch", "mfu", "allocated_mib", "allocated_gb", "allocated_gib",
+        "reserved_gib", "skipped", "evaluation", "words_s", "mark", "last",
+    )
+)  # fmt: skip
+
+
+class FieldPattern(Struct, frozen=True):
+    """A quantity, the pattern whose one group is its number, and the literal text that the pattern begins with."""
+
+    name: str
+    pattern: re.Pattern[bytes]
+    literal: bytes
+
+
+class StepLine(Struct, frozen=True):
+    """How a step line is found, and where its numbers stand.
+
+    `head`: a pattern that occurs once in such a line, and in no other; it begins with `literal`.
+    `fields`: the other quantities, each by its own pattern with one group, anywhere in the line.
+    `needs`: the fields without which a line is no step line.
+    """
+
+    head: re.Pattern[bytes]
+    literal: bytes
+    fields: tuple[FieldPattern, ...] = ()
+    needs: tuple[str, ...] = ()
+
+    def occurs_in(self, text: bytes) -> bool:
+        """Whether a step line stands in a text whose lines end with line feeds."""
+        if self.literal not in text:
+            return False
+        for match in self.head.finditer(text):
+            if not self.needs:
+                return True
+            end = text.find(b"\n", match.start())
+            line_text = text[text.rfind(b"\n", 0, match.start()) + 1 : end if end >= 0 else len(text)]
+            if all(one.pattern.search(line_text) for one in self.fields if one.name in self.needs):
+                return True
+        return False
+
+
+class LineField(Struct, frozen=True):
+    """A quantity of a step line: what stands in front of its number, and behind it."""
+
+    name: str
+    before: str
+    behind: str = ""
+    is_needed: bool = False
+
+
+class Grammar(Struct, frozen=True):
+    """How a framework writes its step lines.
+
+    `name`: the framework, a fact of the run. `title`: for people.
+    `lines`: the ways in which its versions write a step line; of several the first one that occurs in a file counts.
+    `scopes`: of each throughput whether it is of one device or of the job.
+    `first_steady`: the first step that may count; earlier ones are warm-up.
+    `has_epoch_starts`: whether the first interval of an epoch holds the start of the data loader.
+    `evaluations`: text of lines that stand in an interval whose time holds an evaluation or a checkpoint.
+    `starts`: text of the line with which a program begins to train, which tells a resumed run whose steps go on.
+    `counts_in_epochs`: whether steps may be counted in each epoch again by lines that do not number it.
+    `has_bars`: whether its lines are progress bars, of which the one that runs longest is that of the training.
+    `takes_clock`: whether the lines begin with the time of the day, which gives the step time where no number does.
+    `resolution_s`: half a unit of the last digit of a cumulative time.
+    `joins`: how finely differences of it are known before neighbours are joined, as a part.
+    `facts`: environment: name of a fact and the pattern of its value in a line.
+    `requires`: a text that a file must have beside its step lines, since these alone could be anything.
+    `parse`: says what a line states, in place of the groups of a pattern, which then only finds the lines.
+    """
+
+    name: str
+    title: str
+    lines: tuple[StepLine, ...]
+    scopes: Mapping[str, str] = field(default_factory=dict)
+    first_steady: int = 3
+    has_epoch_starts: bool = False
+    evaluations: tuple[bytes, ...] = ()
+    starts: tuple[bytes, ...] = ()
+    counts_in_epochs: bool = False
+    has_bars: bool = False
+    takes_clock: bool = False
+    resolution_s: float = 0.0
+    joins: float = 0.05
+    facts: Mapping[str, str] = field(default_factory=dict)
+    requires: re.Pattern[bytes] | None = None
+    parse: Callable[[str], Mapping[str, float | str] | None] | None = None
+
+
+_LITERAL: Final = re.compile(r"(?:[\w :=\"/,'<>@!#%&;~-]|\\\|(?![*+?])|\\\{(?![*+?]))+(?![*+?{])")
+
+
+def step_line(*parts: str, fields: tuple[LineField, ...] = ()) -> StepLine:
+    """Compile a step line: the parts of its head, which stand in this order, and its fields, which stand anywhere.
+
+    >>> found = step_line("iter ", number("step"), ": loss ", fields=(LineField("step_ms", "time ", "ms"),))
+    >>> found.literal, found.head.search(b"iter 3: loss 7.5")["step"], found.fields[0].pattern.search(b"time 5.5ms")[1]
+    (b'iter ', b'3', b'5.5')
+    """
+    source = "".join(parts)
+    head = re.compile(source.encode())
+    names = {*head.groupindex, *(one.name for one in fields)}
+    if unknown := names - QUANTITIES:
+        raise ValueError(f"{sorted(unknown)} is no quantity of a step line")
+    patterns = []
+    for one in fields:
+        # of words that only have to be there the whole is the group
+        pattern = f"({one.before})" if one.name in WORDS else f"{one.before}({NUMBER}){one.behind}"
+        literal = literal_start(one.before.removeprefix(r"\b"))
+        patterns.append(FieldPattern(one.name, re.compile(pattern.encode()), literal))
+    needs = tuple(one.name for one in fields if one.is_needed)
+    return StepLine(head, literal_start(source), tuple(patterns), needs)
+
+
+def literal_start(source: str) -> bytes:
+    """Return the text that every match of a pattern begins with, as far as it is plain.
+
+    >>> literal_start(r"iteration +(\d+)"), literal_start(r"[ab]c")
+    (b'iteration', b'')
+    """
+    found = _LITERAL.match(source)
+    return re.sub(r"\\(.)", r"\1", found.group()).encode() if found else b""
+
+
+def number(name: str) -> str:
+    """Return the pattern of a number that is the quantity `name`."""
+    return f"(?P<{name}>{NUMBER})"
+
+
+def optional(*parts: str) -> str:
+    """Return the pattern of what may follow somewhere behind in the line, or not."""
+    return f"(?:{REST}{''.join(parts)})?"
+
+
+def json_field(name: str, quantity: str, *, is_needed: bool = False) -> LineField:
+    """Return the field of a name of JSON, whose number may stand in quotes."""
+    return LineField(quantity, rf'"{name}": ?"?', is_needed=is_needed)
+
+
+def pair_field(name: str, quantity: str, *, is_needed: bool = False) -> LineField:
+    """Return the field of a name with its number, as JSON or as `name=value` or `name: value`.
+
+    >>> pattern = step_line("a", fields=(pair_field("wps", "words_s"),)).fields[0].pattern
+    >>> pattern.search(b'{"wps": "25.5"}')[1], pattern.search(b"ups=2, wps=3,")[1]
+    (b'25.5', b'3')
+    """
+    return LineField(quantity, rf"\b{name}\"?(?:: ?|=)\"?", is_needed=is_needed)

@@ -1,0 +1,63 @@
+"""All grammars, in the order in which they count: of a file of two families the first one is read."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tracker.readers.training_log import (
+    huggingface,
+    language,
+    megatron,
+    mindspore,
+    mlperf,
+    openmmlab,
+    paddle,
+    pytorch,
+)
+from tracker.readers.training_log.grammar import PER_DEVICE, TOTAL, Grammar
+
+GRAMMARS: Final[tuple[Grammar, ...]] = (
+    *mlperf.GRAMMARS,
+    megatron.MEGATRON,
+    *pytorch.GRAMMARS,
+    *mindspore.GRAMMARS,
+    *openmmlab.GRAMMARS,
+    *language.GRAMMARS,
+    *paddle.GRAMMARS,
+    megatron.DEEPSPEED,
+    *huggingface.GRAMMARS,
+)
+
+_TIMES: Final = (
+    ("step_ms", "of a step"),
+    ("step_s", "of a step"),
+    ("interval_s", "of the interval, by its steps"),
+    ("mean_s", "mean since the start: differences"),
+    ("elapsed_ms", "since the start: differences"),
+    ("elapsed_clock", "since the start, in whole seconds: differences"),
+    ("wall_s", "since the start, in whole seconds, or the rates where these are finer"),
+    ("clock_ms", "wall time of the blocks"),
+)
+_RATES: Final = {"samples_s": "samples/s", "tokens_s": "tokens/s", "words_s": "words/s", "tflops": "TFLOP/s"}
+_SCOPES: Final = {PER_DEVICE: "of a device", TOTAL: "of the job"}
+
+
+def table_of_grammars() -> list[tuple[str, str, str, str]]:
+    """Return title, what the time is, the throughputs, and what is left out beside the warm-up, of each grammar."""
+    rows = []
+    for grammar in sorted(GRAMMARS, key=lambda grammar: grammar.title.lower()):
+        names = {name for line in grammar.lines for name in line.head.groupindex}
+        names |= {one.name for line in grammar.lines for one in line.fields}
+        times = list(dict.fromkeys(words for name, words in _TIMES if name in names))
+        rates = [f"{_RATES[name]} {_SCOPES[scope]}" for name, scope in grammar.scopes.items() if name in names]
+        if grammar.parse is not None:
+            times, rates = ["of a step"], ["as the line says it"]
+        left_out = []
+        if grammar.has_epoch_starts:
+            left_out.append("starts of epochs")
+        if grammar.evaluations or "evaluation" in names:
+            left_out.append("evaluations and checkpoints")
+        if "skipped" in names:
+            left_out.append("skipped steps")
+        rows.append((grammar.title, " or ".join(times) or "by the throughput", ", ".join(rates), ", ".join(left_out)))
+    return rows

@@ -1,0 +1,49 @@
+"""The Trainer of Hugging Face on a terminal, and the log of LLaMA-Factory."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from tracker.readers.training_log.grammar import REST, TOTAL, Grammar, LineField, json_field, number, step_line
+
+GRAMMARS: Final = (
+    # whole seconds since the start, with evaluation and saving in them; `throughput` is a mean since the start
+    Grammar(
+        name="llamafactory",
+        title="LLaMA-Factory (trainer_log.jsonl)",
+        lines=(
+            step_line(
+                '"current_steps": ', number("step"), ', "total_steps": ', number("total"), REST,
+                r'"elapsed_time": "(?P<elapsed_clock>[^"\r\n]+)"',
+                fields=(LineField("evaluation", '"eval_loss": '), json_field("total_tokens", "tokens")),
+            ),
+        ),
+        scopes={"tokens_s": TOTAL},
+        resolution_s=0.5,
+    ),
+    # the bar of tqdm, which is written over and over: whole seconds since the start
+    Grammar(
+        name="transformers",
+        title="Hugging Face Trainer (terminal)",
+        lines=(
+            step_line(
+                r"\| *", number("step"), "/", number("total"), r" \[(?P<elapsed_clock>[\d:]+)<[^,\]\r\n]*, *",
+                rf"(?:{number('step_s')}s/it|{number('rate')}it/s)",
+            ),
+            # the summary of a run without bars: start, evaluation and saving are in it
+            step_line(
+                "'train_runtime': ",
+                fields=(
+                    LineField("rate", "'train_steps_per_second': ", is_needed=True),
+                    LineField("samples_s", "'train_samples_per_second': "),
+                ),
+            ),
+        ),
+        evaluations=(b"Running Evaluation", b"'eval_loss':", b"Saving model checkpoint to", b"Saving checkpoint"),
+        has_bars=True,
+        scopes={"samples_s": TOTAL},
+        resolution_s=0.5,
+        requires=re.compile(rb"\{'(?:loss|train_runtime)': |\*{3,} Running training \*{3,}"),
+    ),
+)  # fmt: skip

@@ -1,0 +1,53 @@
+"""torchtitan and NeMo: trainers for large language models on PyTorch."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tracker.readers.training_log.grammar import PER_DEVICE, VERSION, Grammar, LineField, number, step_line
+
+GRAMMARS: Final = (
+    # tokens per second since the line before, of one device: divided by the other parallel sizes too
+    Grammar(
+        name="torchtitan",
+        title="torchtitan",
+        lines=(
+            step_line(
+                "step: *", number("step"), r" +loss: ",
+                fields=(
+                    LineField("tokens_s", "(?:tps|wps): *", is_needed=True),
+                    LineField("tflops", "tflops: *"),
+                    LineField("mfu", "mfu: *", "%"),
+                    LineField("reserved_gib", "memory: *", "GiB"),
+                ),
+            ),
+        ),
+        scopes={"tokens_s": PER_DEVICE, "tflops": PER_DEVICE},
+        takes_clock=True,
+        evaluations=(b"Saving the checkpoint", b"validate step:", b"Finished saving the checkpoint"),
+        facts={"torchtitan_version": "torchtitan version: " + VERSION},
+    ),
+    Grammar(
+        name="nemo",
+        title="NeMo",
+        lines=(
+            step_line(
+                "Training epoch ", number("epoch"), ", iteration ", number("step_in_epoch"), r"/\d+",
+                fields=(
+                    LineField("step_s", "train_step_timing in s: ", is_needed=True),
+                    LineField("step", "global_step: "),
+                    LineField("batch", "global_batch_size: "),
+                    LineField("evaluation", "val_loss"),
+                ),
+            ),
+            # the bar of Lightning
+            step_line(
+                "global_step=", number("step"), r"\b",
+                fields=(
+                    LineField("step_s", "train_step_timing in s=", is_needed=True),
+                    LineField("evaluation", "val_loss"),
+                ),
+            ),
+        ),
+    ),
+)  # fmt: skip

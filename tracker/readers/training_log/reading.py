@@ -1,0 +1,189 @@
+"""Read a file: choose its grammar, scan it, make its intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from msgspec.structs import replace
+
+from tracker.errors import SourceError
+from tracker.readers._source import ReadOptions, SourceText, read_head
+from tracker.readers._text import SNIFF_BYTES
+from tracker.readers.training_log.capture import LogReading, sizes_in
+from tracker.readers.training_log.choosing import ChosenGrammar, choose, choose_in, framework_without_times
+from tracker.readers.training_log.context import RunContext, configuration_of, listen
+from tracker.readers.training_log.documents import MAX_BYTES, STATE, scan_document
+from tracker.readers.training_log.events import is_event_file, read_scalars, scan_scalars
+from tracker.readers.training_log.grammar import Grammar
+from tracker.readers.training_log.intervals import Intervals, Sizes, intervals_of
+from tracker.readers.training_log.paddle import PERF_SUMMARY
+from tracker.readers.training_log.perf_summary import PerfSummary, counters_of, summary_in
+from tracker.readers.training_log.scanning import LineCounts, Scan, scan, whole_lines
+
+_STEPS_PER_SECOND: Final = ("steps/s", "step/s")
+_LOOKED_FOR: Final = "looked for step lines of the frameworks in docs/formats/training_log.md"
+_LAST_BYTES: Final = 1 << 16
+
+
+def read_log(path: Path, options: ReadOptions) -> LogReading:
+    """Return what a log says. A SourceError where it is no text, or holds no speed."""
+    head = read_head(path)
+    if is_event_file(head):
+        return _read_events(path, options)
+    if b"\0" in head[:512]:
+        raise SourceError(path, "byte 0", "is binary, no log", remedy="give the text that the job printed")
+    choice = choose(path, head) or _choose_anywhere(path, options)
+    if choice is None:
+        raise _without_times(path, head)
+    if choice.is_document:
+        return _read_document(path, options, choice)
+    return _read_lines(path, options, choice)
+
+
+def _choose_anywhere(path: Path, options: ReadOptions) -> ChosenGrammar | None:
+    """Return the grammar of the first step line anywhere in a file."""
+    text = _open(path, options)
+    for content in whole_lines(text, LineCounts()):
+        if (found := choose_in(content)) is not None:
+            return found
+    return None
+
+
+def _open(path: Path, options: ReadOptions) -> SourceText:
+    text = SourceText(path, options)
+    # what people and programs write around the lines may be in any encoding
+    text.checks_text = False
+    return text
+
+
+def _read_lines(path: Path, options: ReadOptions, choice: ChosenGrammar) -> LogReading:
+    text = _open(path, options)
+    found = scan(text, choice.grammar, choice.line)
+    said = listen([found.head], choice.grammar, choice.line)
+    intervals, said = _intervals(path, found, choice, said)
+    summary = _perf_summary(found, choice.grammar)
+    # all else is in the intervals
+    found.numbers = {name: found.numbers[name] for name in ("batch", "clock_ms") if name in found.numbers}
+    notes: tuple[str, ...] = ()
+    if not len(intervals.last) and summary.spreads:
+        intervals = _of_summary(summary)
+        notes = ("only the Perf Summary: its means stand for one step, their number is not stated",)
+    elif not len(intervals.last):
+        raise _without_times(path, read_head(path, SNIFF_BYTES))
+    return LogReading(path, text.source(), choice.grammar, found, said, intervals, notes, tuple(counters_of(summary)))
+
+
+def _intervals(path: Path, found: Scan, choice: ChosenGrammar, said: RunContext) -> tuple[Intervals, RunContext]:
+    """Return the intervals, with what the run was configured with where it was started last."""
+    intervals = intervals_of(found, choice.grammar, _sizes(path, said, found))
+    if intervals.trainings > 1 and found.restarts:
+        for text in reversed(found.restarts):
+            again = listen([text], choice.grammar, choice.line)
+            if not again.is_empty:
+                said = again
+                break
+        intervals = intervals_of(found, choice.grammar, _sizes(path, said, found))
+    return intervals, said
+
+
+def _sizes(path: Path, said: RunContext, found: Scan) -> Sizes:
+    configuration, _ = configuration_of(path, said)
+    batch = sizes_in(configuration, "global_batch_size")
+    devices = sizes_in(configuration, "devices")
+    if batch is None:
+        batch = _batch_of_all(configuration, devices)
+    return Sizes(batch, sizes_in(configuration, "sequence_length"), devices)
+
+
+def _batch_of_all(configuration: dict[str, str], devices: int | None) -> int | None:
+    """Return the batch of a step of the whole job behind that of one device; None where a factor is not stated."""
+    own = sizes_in(configuration, "micro_batch_size") or sizes_in(configuration, "batch_size")
+    copies = sizes_in(configuration, "dp") or devices
+    if own is None or copies is None:
+        return None
+    return own * copies * (sizes_in(configuration, "microbatches") or 1)
+
+
+def _perf_summary(found: Scan, grammar: Grammar) -> PerfSummary:
+    if grammar.parse is None:
+        return PerfSummary()
+    text = found.tail if PERF_SUMMARY.search(found.tail) else found.head
+    match = PERF_SUMMARY.search(text)
+    return summary_in(text[match.start() :].decode("utf-8", "replace").splitlines()) if match else PerfSummary()
+
+
+def _of_summary(summary: PerfSummary) -> Intervals:
+    """Return one interval of the means of a Perf Summary, for a text without any other line."""
+
+    def one(value: float | None) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        return np.array([np.nan if value is None else value])
+
+    rate = summary.mean("ips")
+    nothing = one(None)
+    rates = {} if rate is None or summary.unit in _STEPS_PER_SECOND else {summary.unit: one(rate)}
+    return Intervals(
+        last=np.zeros(1, dtype=np.int64),
+        stride=np.ones(1, dtype=np.int64),
+        step_s=one(summary.mean("batch_cost", "s")),
+        data_s=one(summary.mean("reader_cost", "s")),
+        throughputs=rates,
+        mfu=nothing,
+        allocated=nothing,
+        reserved=nothing,
+        segments=np.zeros(1, dtype=np.int64),
+        reasons=np.full(1, -1, dtype=np.int64),
+        lines=np.zeros(1, dtype=np.int64),
+        is_numbered=False,
+    )
+
+
+def _read_document(path: Path, options: ReadOptions, choice: ChosenGrammar) -> LogReading:
+    text = _open(path, replace(options, max_bytes=min(options.max_bytes, MAX_BYTES)))
+    content = b"".join(text)
+    try:
+        found, note = scan_document(content, choice.grammar)
+    except (ValueError, RecursionError) as error:
+        raise SourceError(path, "", f"is no whole JSON: {error}", remedy="copy the file again") from error
+    said = RunContext()
+    intervals = intervals_of(found, choice.grammar, Sizes())
+    if not len(intervals.last):
+        raise _without_times(path, content[:SNIFF_BYTES])
+    return LogReading(path, text.source(), choice.grammar, found, said, intervals, tuple(filter(None, [note])))
+
+
+def _read_events(path: Path, options: ReadOptions) -> LogReading:
+    text = _open(path, options)
+    scalars = read_scalars(text)
+    found, grammar, way = scan_scalars(scalars)
+    said = listen(scalars.texts, grammar, None)
+    intervals = intervals_of(found, grammar, _sizes(path, said, found)) if found.count else None
+    if intervals is None or not len(intervals.last):
+        raise SourceError(
+            path, "", "no times in it: no scalar of a step time, and none that was written three times",
+            remedy="give the log of the job",
+        )  # fmt: skip
+    if way:
+        intervals = replace(intervals, way=way)
+    notes: Sequence[str] = []
+    if scalars.damaged:
+        notes = [f"{scalars.damaged} damaged records left out: their check sums do not fit"]
+    if scalars.is_cut:
+        notes = [*notes, "the last record is cut off and was left out"]
+    return LogReading(path, text.source(), grammar, found, said, intervals, tuple(notes))
+
+
+def _without_times(path: Path, head: bytes) -> SourceError:
+    framework = framework_without_times(path, head)
+    if framework:
+        beside = "; trainer_log.jsonl or all_results.json may have them" if STATE.search(head) else ""
+        return SourceError(
+            path, "", f"no times in it: a log of {framework} with losses only{beside}",
+            remedy="give a log that prints the time or the throughput of its steps",
+        )  # fmt: skip
+    return SourceError(
+        path, "", f"no line says how fast the training was; {_LOOKED_FOR}",
+        remedy="give a log that prints the time or the throughput of its steps",
+    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""What is stored, declared once; all that follows from it is derived."""

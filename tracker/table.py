@@ -1,0 +1,424 @@
+"""Rows by key: number the distinct ones, group them, add each group up, and order them.
+
+A key is one or several columns of equal length. Texts are compared once and become whole numbers; all that follows
+works with these. Sums of whole numbers are exact.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
+from itertools import count
+from typing import Any, Final, Literal
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from tracker.columns import F64, I64, Column, Columns, Flags, Texts, known, listed, reals
+from tracker.errors import StoreError
+
+AddUp = Literal["sum", "known", "min", "max"]
+"""How numbers become one: `sum` is missing where any of them is; `known` is the sum of those that are there; `known`,
+`min` and `max` are missing where all are.
+"""
+
+_FUNCTIONS: Final = {"sum": np.add, "known": np.add, "min": np.minimum, "max": np.maximum}
+_BITS: Final = 63
+"""Bits of a whole number beside its sign."""
+_SURE_TO_FIT: Final = 1 << 62
+"""So many rows times the largest of their numbers, and no sum of them leaves 64 bits."""
+
+
+class Groups:
+    """Rows that agree in every key column.
+
+    `number`: for each row the number of its group. `first`: for each group the index of its first row. `order`: the
+    rows, group by group, where whoever made the groups has sorted them already.
+    """
+
+    def __init__(self, number: I64, first: I64, order: I64 | None = None) -> None:
+        self.number = number
+        self.first = first
+        self._order = order
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    @cached_property
+    def order(self) -> I64:
+        """The rows, group by group; within a group in their order, unless `group_rows` was told another one."""
+        if self._order is None:
+            return np.argsort(self.number, kind="stable")
+        return self._order
+
+    @cached_property
+    def counts(self) -> I64:
+        """Rows of each group."""
+        return np.bincount(self.number, minlength=len(self)).astype(np.int64)
+
+    @cached_property
+    def starts(self) -> I64:
+        """Where the rows of each group begin in `order`."""
+        return np.cumsum(self.counts) - self.counts
+
+    def rows_of(self, group: int) -> I64:
+        """Return the rows of one group."""
+        start = self.starts[group]
+        return self.order[start : start + self.counts[group]]
+
+    def sums(self, values: I64) -> I64:
+        """Return the sum of each group, exactly; all values are known.
+
+        The fast path: the caller has made sure that the sums fit into 64 bits.
+        """
+        return self._reduce_integers(np.add, values)
+
+    def smallest(self, values: I64) -> I64:
+        """Return the smallest value of each group; all are known."""
+        return self._reduce_integers(np.minimum, values)
+
+    def largest(self, values: I64) -> I64:
+        """Return the largest value of each group; all are known."""
+        return self._reduce_integers(np.maximum, values)
+
+    def sums_of_squares(self, values: I64) -> F64:
+        """Return the sum of the squares of each group as real numbers, since ns2 soon leaves 64 bits."""
+        squares: F64 = self._reduce(np.add, values.astype(np.float64) ** 2)
+        return squares
+
+    def spread(self, values: F64) -> dict[str, I64 | F64]:
+        """Return `calls` (how many values), `mean`, `min` and `max` of each group, however the values are ordered."""
+        # a sum of real numbers depends on their order; sorted, equal input gives equal sums
+        order = np.lexsort((values, self.number))
+        ordered = Groups(self.number, self.first, order)
+        return {
+            "calls": self.counts,
+            "mean": ordered._reduce(np.add, values) / self.counts,
+            "min": ordered._reduce(np.minimum, values),
+            "max": ordered._reduce(np.maximum, values),
+        }
+
+    def add_up(self, column: Any, how: AddUp = "sum") -> Column:
+        """Return one number for each group.
+
+        StoreError where a sum of whole numbers is too large for 64 bits.
+        """
+        is_known = known(column)
+        values = column.values if isinstance(column, Column) else column
+        if len(self) == len(values):
+            # each row is a group of its own, as in most answers of a database, which has summed them up already
+            return Column(np.where(is_known, values, 0)[self.first], ~is_known[self.first])
+        if is_known.all():
+            missing = np.zeros(len(self), dtype=bool)
+        else:
+            unknown = np.bincount(self.number[~is_known], minlength=len(self))
+            missing = unknown > 0 if how == "sum" else unknown == self.counts
+            values = np.where(is_known, values, _neutral_value(how, values.dtype))
+        numbers = self._reduce(_FUNCTIONS[how], values)
+        if how in ("sum", "known"):
+            self._check_size(values, numbers)
+        return Column(np.where(missing, 0, numbers).astype(values.dtype), missing)
+
+    def add_up_marked(self, values: I64, mark: int, how: AddUp) -> I64:
+        """Return one whole number for each group, where numbers that equal `mark` are missing, before and after."""
+        column = self.add_up(Column(values, values == mark), how)
+        return np.where(column.missing, mark, column.values)
+
+    def share_sums(self, column: Column) -> Column:
+        """Return for each row the sum of its group, missing where any number of it is."""
+        return self.add_up(column)[self.number]
+
+    def _reduce(self, function: np.ufunc, values: NDArray[Any]) -> Any:
+        if not len(self):
+            return values[:0]
+        return function.reduceat(values[self.order], self.starts)
+
+    def _reduce_integers(self, function: np.ufunc, values: NDArray[Any]) -> I64:
+        reduced: I64 = self._reduce(function, values.astype(np.int64, copy=False))
+        return reduced
+
+    def _check_size(self, values: NDArray[Any], sums: NDArray[Any]) -> None:
+        if values.dtype != np.int64 or not len(values):
+            return
+        largest = max(abs(int(values.max())), abs(int(values.min())))
+        if largest * len(values) < _SURE_TO_FIT:
+            return
+        # a sum that 64 bits do not hold comes out wrong by 2**64
+        about = self._reduce(np.add, values.astype(np.float64))
+        if (np.abs(sums - about) > 2.0**62).any():
+            raise StoreError("a sum is too large: 2**63 or more", remedy="ask for fewer ranks and steps")
+
+
+def _neutral_value(how: AddUp, dtype: np.dtype[Any]) -> float:
+    """Return what stands for a missing number, so that a sum, the smallest or the largest is that of the others."""
+    if how in ("sum", "known"):
+        return 0
+    if dtype.kind == "i":
+        return np.iinfo(dtype).max if how == "min" else np.iinfo(dtype).min
+    return np.inf if how == "min" else -np.inf
+
+
+def group_rows(*columns: NDArray[Any], then: Sequence[NDArray[Any]] = ()) -> Groups:
+    """Return the groups of rows that agree in all `columns`, ordered by these, the first column first.
+
+    `columns`, `then`: numbers of equal length, at least one column. Within a group the rows are ordered by `then`, and
+    by their place where that does not decide.
+
+    >>> groups = group_rows(np.array([7, 3, 7]))
+    >>> groups.first.tolist(), groups.number.tolist(), groups.counts.tolist()
+    ([1, 0], [1, 0, 1], [1, 2])
+    """
+    rows = len(columns[0])
+    if rows == 0:
+        none = np.zeros(0, dtype=np.int64)
+        return Groups(none, none, none)
+    order, opens = _sort_rows(columns, then)
+    number = np.empty(rows, dtype=np.int64)
+    number[order] = np.cumsum(opens) - 1
+    return Groups(number, order[np.flatnonzero(opens)], order)
+
+
+def _sort_rows(columns: Sequence[NDArray[Any]], then: Sequence[NDArray[Any]]) -> tuple[I64, Flags]:
+    """Return the rows sorted by all columns and `then`, and which of them differ in `columns` from the one before."""
+    rows = len(columns[0])
+    opens = np.ones(rows, dtype=bool)
+    packed = None if then else _pack_columns(columns, rows.bit_length())
+    if packed is not None:
+        # one sort of numbers takes a fraction of the time of a stable sort per column
+        row_bits = rows.bit_length()
+        packed <<= row_bits
+        packed |= np.arange(rows)
+        packed.sort()
+        order = packed & ((1 << row_bits) - 1)
+        packed >>= row_bits
+        np.not_equal(packed[1:], packed[:-1], out=opens[1:])
+        return order, opens
+    order = np.lexsort([*reversed(then), *reversed(columns)])
+    opens[1:] = False
+    for column in columns:
+        ordered = column[order]
+        opens[1:] |= ordered[1:] != ordered[:-1]
+    return order, opens
+
+
+def _pack_columns(columns: Sequence[NDArray[Any]], row_bits: int) -> I64 | None:
+    """Return one number per row that sorts like all its columns, with room for `row_bits` more; None where 63 bits are
+    too few.
+    """
+    room = _BITS - row_bits
+    packed = np.zeros(len(columns[0]), dtype=np.int64)
+    for column in columns:
+        low, high = int(column.min()), int(column.max())
+        bits = (high - low).bit_length()
+        room -= bits
+        if room < 0:
+            return None
+        packed <<= bits
+        packed |= column.astype(np.int64) - low
+    return packed
+
+
+def number_distinct_rows(columns: Sequence[Any]) -> tuple[I64, I64]:
+    """Number the distinct rows of `columns` in the order in which they first come.
+
+    Returns the number of each row, and the index of the first row of each number. What is missing is a key like any
+    other.
+
+    >>> number, first = number_distinct_rows([np.array(["b", "a", "b"], dtype=object), np.array([1, 1, 1])])
+    >>> number.tolist(), first.tolist()
+    ([0, 1, 0], [0, 1])
+    """
+    rows = len(columns[0])
+    number = np.zeros(rows, dtype=np.int64)
+    keys = 1
+    for column in columns:
+        codes, distinct = _number_values(column)
+        number = codes if keys == 1 else _number_by_appearance(number * distinct + codes)
+        keys = int(number.max(initial=0)) + 1
+    first = np.zeros(keys if rows else 0, dtype=np.int64)
+    # from the last row to the first one, which stays
+    first[number[::-1]] = np.arange(rows - 1, -1, -1)
+    return number, first
+
+
+def _number_values(column: Any) -> tuple[I64, int]:
+    """Number the distinct values of a column in the order in which they first come, and count them."""
+    if not isinstance(column, Column) and column.dtype != object:
+        codes = _number_by_appearance(column)
+        return codes, int(codes.max(initial=-1)) + 1
+    values = listed(column)
+    first_rows: dict[Any, int] = {}
+    first_row = np.fromiter(map(first_rows.setdefault, values, count()), np.int64, len(values))
+    is_first = first_row == np.arange(len(first_row))
+    return (np.cumsum(is_first) - 1)[first_row], len(first_rows)
+
+
+def _number_by_appearance(numbers: I64 | F64) -> I64:
+    # NumPy numbers them in the order of their values
+    _, first, which = np.unique(numbers, return_index=True, return_inverse=True)
+    place = np.empty(len(first), dtype=np.int64)
+    place[np.argsort(first)] = np.arange(len(first))
+    return place[which]
+
+
+def add_up_rows(table: Columns, key: Sequence[str], numbers: Mapping[str, AddUp]) -> Columns:
+    """Return one row per `key`, in the order in which they first come, with these `numbers` added up.
+
+    >>> from tracker.columns import objects
+    >>> calls = Columns({"op": objects(["mm", "mm", "add"]), "ns": Column.of([3, None, 5], np.int64)})
+    >>> [list(add_up_rows(calls, ["op"], {"ns": how}).rows("op", "ns")) for how in ("known", "sum")]
+    [[('mm', 3), ('add', 5)], [('mm', None), ('add', 5)]]
+    """
+    groups = Groups(*number_distinct_rows([table[name] for name in key]))
+    columns = {name: table[name][groups.first] for name in key}
+    for name, how in numbers.items():
+        columns[name] = groups.add_up(table[name], how)
+    return Columns(columns)
+
+
+def rank_values(column: Any) -> I64:
+    """Return for each row the place of its value among the distinct ones in their order; what is missing comes last.
+
+    >>> rank_values(np.array(["b", None, "a", "b"], dtype=object)).tolist()
+    [1, 2, 0, 1]
+    """
+    values = listed(column)
+    distinct = sorted({*values} - {None})
+    place = dict(zip((*distinct, None), range(len(distinct) + 1), strict=True))
+    return np.fromiter(map(place.__getitem__, values), np.int64, len(values))
+
+
+def rank_texts(texts: Sequence[str]) -> I64:
+    """Return for each text its place among the sorted distinct ones.
+
+    Of a pool of texts this is an order of their codes that does not depend on the order of the input.
+
+    >>> rank_texts(["b", "a", "b"]).tolist()
+    [1, 0, 1]
+    """
+    place = {text: index for index, text in enumerate(sorted(set(texts)))}
+    return np.array([place[text] for text in texts], dtype=np.int64)
+
+
+def order_largest_first(sizes: Sequence[Any], then: Sequence[NDArray[Any]] = ()) -> I64:
+    """Return the order of rows with the largest `sizes` first, missing ones last; ties by `then`, smallest first."""
+    keys = [_key_of_largest_first(column) for column in sizes]
+    return np.lexsort([*reversed(then), *reversed(keys)])
+
+
+def _key_of_largest_first(column: Any) -> NDArray[Any]:
+    if isinstance(column, Column) and column.values.dtype == np.int64:
+        # whole numbers stay whole: beyond 2**53 real ones do not tell neighbours apart
+        return np.where(column.missing, np.iinfo(np.int64).max, -column.values)
+    numbers = reals(column)
+    return np.where(np.isnan(numbers), np.inf, -numbers)
+
+
+def sort_largest_first(table: Columns, sizes: Sequence[str], key: Sequence[str]) -> Columns:
+    """Return the rows with the largest `sizes` first, missing ones last; ties in the order of `key`."""
+    if not len(table) or not (sizes or key):
+        return table
+    ties = [rank_values(table[name]) for name in key]
+    return table.taken(order_largest_first([table[name] for name in sizes], ties))
+
+
+def match_rows(keys: Sequence[I64], rows: Sequence[I64]) -> I64:
+    """Return for each of `rows` the index of the same one among `keys`, which has it.
+
+    `keys`, `rows`: the same columns of whole numbers; `keys` are distinct and sorted by them, the first column first.
+
+    >>> match_rows([np.array([1, 1, 2]), np.array([0, 5, 0])], [np.array([2, 1]), np.array([0, 5])]).tolist()
+    [2, 1]
+    """
+    if not len(rows[0]):
+        return np.zeros(0, dtype=np.int64)
+    lows = [int(column.min()) for column in keys]
+    spans = [int(column.max()) - low + 1 for column, low in zip(keys, lows, strict=True)]
+    if math.prod(spans) >= 1 << _BITS:
+        # values that are far apart; their places among the distinct ones are not
+        distinct = [np.unique(column, return_counts=True)[0] for column in keys]
+        keys = [np.searchsorted(values, column) for values, column in zip(distinct, keys, strict=True)]
+        rows = [np.searchsorted(values, column) for values, column in zip(distinct, rows, strict=True)]
+        lows, spans = [0] * len(keys), [len(values) for values in distinct]
+    key_codes = np.zeros(len(keys[0]), dtype=np.int64)
+    row_codes = np.zeros(len(rows[0]), dtype=np.int64)
+    for key_column, row_column, low, span in zip(keys, rows, lows, spans, strict=True):
+        key_codes = key_codes * span + (key_column - low)
+        row_codes = row_codes * span + (row_column - low)
+    return np.searchsorted(key_codes, row_codes)
+
+
+def sum_by_number(number: I64, values: I64, count: int) -> I64:
+    """Return for each number below `count` the exact sum of the `values` of its rows, 0 where it has none.
+
+    >>> sum_by_number(np.array([2, 0, 2]), np.array([1, 5, 3]), 3).tolist()
+    [5, 0, 4]
+    """
+    sums = np.zeros(count, dtype=np.int64)
+    np.add.at(sums, number, values)
+    return sums
+
+
+def split_rows_by_value(values: I64) -> dict[int, I64]:
+    """Return value -> the rows that have it, in order.
+
+    >>> {value: rows.tolist() for value, rows in split_rows_by_value(np.array([7, 3, 7])).items()}
+    {3: [1], 7: [0, 2]}
+    """
+    if not len(values):
+        return {}
+    order = np.argsort(values, kind="stable")
+    distinct, bounds = np.unique(values[order], return_index=True)
+    return dict(zip(distinct.tolist(), np.split(order, bounds[1:]), strict=True))
+
+
+def list_codes(codes: NDArray[np.integer]) -> list[int]:
+    """Return the codes that occur, in order; they are small and not negative, so that counting is faster than sorting.
+
+    >>> list_codes(np.array([3, 0, 3]))
+    [0, 3]
+    """
+    found: list[int] = np.flatnonzero(np.bincount(codes)).tolist()
+    return found
+
+
+def look_up_texts(codes: NDArray[Any], texts: Sequence[str]) -> list[str]:
+    """Return the text behind each code.
+
+    >>> look_up_texts(np.array([1, 0]), ["", "aten::mm"])
+    ['aten::mm', '']
+    """
+    return [texts[code] for code in codes.tolist()]
+
+
+def is_among(texts: Texts, chosen: Collection[str]) -> Flags:
+    """Return which of the `texts` are among the chosen ones."""
+    return np.fromiter(map(chosen.__contains__, texts), bool, len(texts))
+
+
+class Numbered(Struct, frozen=True, eq=False):
+    """Rows with the numbers of their keys, of which there are `count`."""
+
+    rows: Columns
+    number: I64
+    count: int
+
+
+def number_tables(tables: Sequence[Columns], key: Sequence[str]) -> tuple[list[Numbered], Columns]:
+    """Number the rows of several tables: rows that are equal in `key` have one number, in whichever table they are.
+
+    Returns the tables with their numbers, and the distinct keys by number.
+    """
+    keys = Columns.stacked([table.only(key) for table in tables])
+    number, first = number_distinct_rows(list(keys.arrays.values()))
+    numbers = np.split(number, np.cumsum([len(table) for table in tables])[:-1])
+    numbered = [Numbered(table, own, len(first)) for table, own in zip(tables, numbers, strict=True)]
+    return numbered, keys.taken(first)
+
+
+def stack_numbered(tables: Sequence[Numbered], *columns: str) -> Numbered:
+    """Return these columns of the rows of all tables, one after the other, with the numbers of their keys."""
+    rows = Columns.stacked([table.rows.only(columns) for table in tables])
+    return Numbered(rows, np.concatenate([table.number for table in tables]), tables[0].count)
