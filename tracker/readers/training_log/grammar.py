@@ -172,7 +172,7 @@ def step_line(*parts: str, fields: tuple[LineField, ...] = ()) -> StepLine:
 
 
 def literal_start(source: str) -> bytes:
-    """Return the text that every match of a pattern begins with, as far as it is plain.
+    r"""Return the text that every match of a pattern begins with, as far as it is plain.
 
     >>> literal_start(r"iteration +(\d+)"), literal_start(r"[ab]c")
     (b'iteration', b'')
