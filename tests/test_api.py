@@ -32,7 +32,7 @@ FILLS = {
     tracker.log: (results.LogOptions, None),
     tracker.findings: (results.FindingsOptions, None),
     tracker.calibrate: (results.CalibrateOptions, None),
-    tracker.ingest: (IngestOptions, set(IngestOptions.__struct_fields__) - {"as_stored", "again"}),
+    tracker.ingest: (IngestOptions, set(IngestOptions.__struct_fields__) - {"as_stored", "again", "read_all_with"}),
     tracker.examine: (IngestOptions, READING),
 }
 WIDER = {  # one text, or one number, is taken where several may stand

@@ -94,7 +94,8 @@ def test_a_damaged_tree_is_told_and_a_new_ingest_brings_it_back(tracker, db, tra
     assert (done.code, done.err) == (
         2,
         f"tracker: {db}: the calling contexts of run 1, rank 0 are damaged; restore the database from a copy, or "
-        "tracker runs delete 1 --purge --reason damaged, then ingest its files again\n",
+        "tracker runs delete 1 --purge --reason damaged, then ingest its files again; tracker db check lists all that "
+        "is damaged\n",
     )
     assert tracker("runs", "delete", "1", "--purge", "--reason", "damaged", "--db", db).code == 0
     assert tracker("ingest", trace["v01"], "--version", "v01", "--workload", WORKLOAD, "--db", db).code == 0

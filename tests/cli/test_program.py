@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.test_intake import write_trace
+from tracker.intake._process import processors
 
 SLOW = {
     "pandas",
@@ -105,6 +106,27 @@ def test_what_saves_judges_and_tells_is_there_when_all_is_read(tmp_path):
     done = run(AFTER_READING, "ingest", trace, "--version", "v1", "--workload", "w", "--db", tmp_path / "t.db")
     assert done.returncode == 0, done.stderr
     assert done.stderr.split() == []
+
+
+OF_READING = """
+import sys
+from tracker.cli import main
+try:
+    main()
+finally:
+    print(*(name for name in sys.modules if name.startswith("tracker.readers.torch_profiler.")), file=sys.stderr)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux" or processors() < 2, reason="a copy reads where it can run beside this one")
+def test_a_file_is_read_once_by_the_copy_alone(tmp_path):
+    """What the process of the command would import if it read the file a second time, it does not have."""
+    trace = write_trace(tmp_path / "a.pt.trace.json")
+    labels = ("--version", "v1", "--workload", "w", "--input-format", "torch_profiler")
+    done = run(OF_READING, "ingest", trace, *labels, "--db", tmp_path / "t.db")
+    assert done.returncode == 0, done.stderr
+    assert "run 1 " in done.stdout
+    assert "tracker.readers.torch_profiler.assemble" not in done.stderr.split()
 
 
 BEFORE_READING = """

@@ -188,7 +188,7 @@ def test_a_gzip_bomb_stops_at_the_limit(pack):
     pack.write_bytes(gzip.compress(MAGIC + struct.pack(">I", 1 << 26) + bytes(1 << 26)))
     assert refusal(pack, max_bytes=1 << 20).startswith("the content is larger than the limit of 1048576 bytes")
     pack.write_bytes(gzip.compress(MAGIC + b"\xff" * 4 + bytes(100)))
-    assert refusal(pack).startswith("a record of more than 512 MiB")
+    assert refusal(pack).startswith("a record of more than 96 MiB")
 
 
 def test_a_pack_of_a_newer_tracker_says_who_wrote_it(pack):

@@ -11,7 +11,9 @@ from msgspec.structs import replace
 
 from tracker.advice.judging import RunAdvice, of_run, with_remedies
 from tracker.advice.rules import RULE_VERSION
+from tracker.errors import StoreError
 from tracker.store import advice
+from tracker.store.damage import REMEDY
 
 if TYPE_CHECKING:
     from tracker.store import Store
@@ -33,4 +35,10 @@ def of_runs(store: Store, run_ids: Sequence[int]) -> dict[int, RunAdvice]:
     """The stored advice of these runs, with remedies; runs without any are left out, see `keep`."""
     with store.connect() as connection:
         found = advice.texts(connection, run_ids)
-    return {run_id: with_remedies(msgspec.json.decode(text, type=RunAdvice)) for run_id, text in found.items()}
+    decoded = {}
+    for run_id, text in found.items():
+        try:
+            decoded[run_id] = with_remedies(msgspec.json.decode(text, type=RunAdvice))
+        except msgspec.MsgspecError as error:
+            raise StoreError(f"{store.url}: the stored advice of run {run_id} is damaged", remedy=REMEDY) from error
+    return decoded

@@ -25,6 +25,12 @@ _WORDS: Final[Mapping[type, str]] = {str: "a text", int: "a whole number", bool:
 """What a value is called that an option takes."""
 
 
+class LastOpened:
+    """The database that was opened last, to be looked through where its rows make a command stumble later."""
+
+    name = ""
+
+
 def chosen(kind: Callable[..., Options], values: Mapping[str, Any]) -> Options:
     """The struct of options `kind` from the arguments of a function, which may be more than its fields.
 
@@ -74,6 +80,7 @@ def opened(place: Settings | str | None, *, create: bool = False, read_only: boo
     # else it writes tracebacks of its cleaning up after an interrupt to stderr; errors that matter are raised
     logging.getLogger("sqlalchemy").addHandler(logging.NullHandler())
     name = settings.database
+    LastOpened.name = name
     try:
         return open_store(name, create=create, read_only=read_only, late=late)
     except (OSError, ValueError) as error:

@@ -167,7 +167,9 @@ def _no_options() -> None:
 
 
 def main() -> NoReturn:
-    """Run the command line. A TrackerError becomes one line on stderr and its exit code, never a traceback."""
+    """Run the command line. A TrackerError becomes one line on stderr and its exit code, never a traceback; so does any
+    other error that comes from a damaged database.
+    """
     from tracker.cli.database import remember
 
     remember(None)
@@ -185,6 +187,14 @@ def main() -> NoReturn:
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(_EXIT_INTERRUPTED)
+    except Exception as error:
+        from tracker.cli.database import damage_behind
+
+        damaged = damage_behind(error)
+        if damaged is None:
+            raise
+        _note(f"tracker: {printable(str(damaged))}")
+        sys.exit(damaged.exit_code)
 
 
 def _misused(error: Any) -> int:

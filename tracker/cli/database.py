@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
-from tracker.api.arguments import opened, reading_for
+from tracker.api.arguments import LastOpened, opened, reading_for
 from tracker.errors import StoreError
 from tracker.profile.branches import main_of
 from tracker.units import printable
@@ -67,9 +67,26 @@ def only_workload(database: str) -> str | None:
     return str(known.pop()) if len(known) == 1 else None
 
 
+def damage_behind(error: Exception) -> StoreError | None:
+    """What to say of an error that nobody foresaw where the database of this call is damaged; None where it is not, or
+    there is none.
+    """
+    from tracker.store.damage import explain_damage
+
+    name = LastOpened.name
+    if not name:
+        return None
+    try:
+        with opened(name, read_only=True) as store:
+            return explain_damage(store.connect, store.url, error)
+    except StoreError as refused:
+        return refused
+
+
 def remember(text: str | None) -> None:
     """Keep what --db says, for the commands that an output proposes."""
     _Named.text = text or ""
+    LastOpened.name = LastOpened.name if text else ""
 
 
 def with_database(text: str, written: Callable[[str], str] = str) -> str:

@@ -23,6 +23,7 @@ from tracker.cli.versions import diff_of
 from tracker.config import spools
 from tracker.errors import EXIT_COULD_NOT_RUN, UsageError, without_place
 from tracker.lazy import import_numpy
+from tracker.limits.deadline import READ_S
 from tracker.profile.branches import branch_of
 from tracker.reports.commands import command
 from tracker.results.options import READING, Option, Reading
@@ -251,11 +252,11 @@ def ingest_spooled(settings: Settings, folders: Sequence[Path] | None, again: bo
     results: list[intake.IngestResult] = []
     lines: list[str] = []
     if any(again or not one.given_up for place in places for one in intake.waiting(place)):
-        with opened(settings, create=True) as store:
+        with opened(settings, create=True) as store, intake.Toucher(READ_S) as touch:
             for place in places:
                 done += intake.take_spooled(
                     store, place, max_bytes=settings.max_bytes, again=again,
-                    unsaid=replace(unsaid, main_branch=settings.main_branch),
+                    unsaid=replace(unsaid, main_branch=settings.main_branch), touch=touch,
                 )  # fmt: skip
             results = [result for one in done for result in one.results]
             lines = run_lines(store, results)

@@ -15,7 +15,7 @@ from tracker.cli.output import emit, next_lines, note, screen
 from tracker.config import spools
 from tracker.errors import EXIT_COULD_NOT_RUN
 from tracker.results.options import Option
-from tracker.units import counted, printable
+from tracker.units import NS_PER_S, counted, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -103,6 +103,7 @@ def _one_round(store: Store, settings: Settings) -> None:
 
 def _service(store: Store, settings: Settings, log: Callable[[Event], None], db: str | None) -> Service:
     from tracker import __version__
+    from tracker.intake import Toucher
     from tracker.watch import Service, Work, new_owner, this_host
 
     host = this_host()
@@ -115,6 +116,7 @@ def _service(store: Store, settings: Settings, log: Callable[[Event], None], db:
         now=time.time_ns,
         spools=lambda: spools.spools_of(settings),
         shut=lambda: spools.shut_spools_of(settings),
+        touch=Toucher(settings.watch.limit_ns / NS_PER_S),
     )
     return Service(
         work=work,

@@ -10,8 +10,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec import Struct
 
 from tracker.columns import objects
+from tracker.store.samples.sparse import is_sparse, sparse_steps
 from tracker.store.samples.statistic import over_ranks, over_runs, over_steps, sums_per_step
 from tracker.table import number_distinct_rows, rank_values
 
@@ -58,36 +60,61 @@ def per_run(
     run, rank, step = (rows.rows.integers(name) for name in ("run_id", *GRAIN))
     order = np.lexsort([rank, run])
     run, rank, step, number = run[order], rank[order], step[order], rows.number[order]
-    values = [rows.rows.reals(name)[order] for name in columns]
+    values = {name: rows.rows.reals(name)[order] for name in columns}
     found = {name: np.full((rows.count, len(side.run_ids)), np.nan) for name in columns}
     for at, run_id in enumerate(side.run_ids):
         members = list(_ranks(side, run_id))
         first, last = np.searchsorted(run, [run_id, run_id + 1]).tolist()
         keys, local = np.unique(number[first:last], return_inverse=True)
-        table = np.full((len(columns), len(keys), len(members)), np.nan)
-        for place, (member, _, steps) in enumerate(members):
-            start, end = (first + np.searchsorted(rank[first:last], [member, member + 1])).tolist()
-            own = [column[start:end] for column in values]
-            there, numbers = _of_rank(local[start - first : end - first], step[start:end], own, steps)
-            table[:, there, place] = numbers
+        cells = []
+        for member, _, steps in members:
+            start, end = np.searchsorted(rank[first:last], [member, member + 1]).tolist()
+            of_rank = slice(first + start, first + end)
+            cells.append(_cells_of_rank(local[start:end], step[of_rank], of_rank, steps))
         stages = np.array([stage for _, stage, _ in members], dtype=np.int64)
-        of = dict(zip(columns, table, strict=True))
-        for name, numbers in of.items():
-            found[name][keys, at] = over_ranks(numbers, stages, of.get(parts.get(name, "")))
+        shape = (len(keys), len(members))
+        for name in columns:
+            numbers = _over_steps(cells, values[name], shape)
+            # only one or two columns at a time: a run can have thousands of ranks with thousands of keys
+            whole = _over_steps(cells, values[parts[name]], shape) if parts.get(name) in values else None
+            found[name][keys, at] = over_ranks(numbers, stages, whole)
     return found
 
 
-def _of_rank(number: I64, step: I64, columns: Sequence[F64], steps: Steps) -> tuple[I64, F64]:
-    """The keys that a rank has, and per column the number of each."""
+class _Cells(Struct, frozen=True):
+    """Where the rows of a rank stand in a table of its keys and steps. `rows`: which rows they are; `keys`: those that
+    the rank has; `cell`: of each row, key * steps + step; `weights`: of how many steps each step is the mean.
+    """
+
+    rows: I64
+    keys: I64
+    cell: I64
+    weights: F64
+
+
+def _cells_of_rank(number: I64, step: I64, of_rank: slice, steps: Steps) -> _Cells:
+    """The cells of the rows `of_rank`, with the keys `number` and the steps `step`; without rows in other steps."""
     numbers, weights = steps
+    rows = np.arange(of_rank.start, of_rank.stop)
     place = np.minimum(np.searchsorted(numbers, step), len(numbers) - 1)
     if numbers[0] >= 0:
         inside = np.flatnonzero(numbers[place] == step)
-        number, place, columns = number[inside], place[inside], [column[inside] for column in columns]
-    there, own = np.unique(number, return_inverse=True)
-    cell, shape = own * len(numbers) + place, (len(there), len(numbers))
-    found = [over_steps(sums_per_step(cell, column, shape) / weights, weights) for column in columns]
-    return there, np.array(found).reshape(len(columns), len(there))
+        number, place, rows = number[inside], place[inside], rows[inside]
+    keys, own = np.unique(number, return_inverse=True)
+    return _Cells(rows, keys, own * len(numbers) + place, weights)
+
+
+def _over_steps(cells: Sequence[_Cells], values: F64, shape: tuple[int, int]) -> F64:
+    """The number of each key over the steps of each rank: (keys, ranks), nan where a rank does not state it."""
+    table = np.full(shape, np.nan)
+    for place, rank in enumerate(cells):
+        own = (len(rank.keys), len(rank.weights))
+        if is_sparse(len(rank.rows), own):
+            numbers = sparse_steps(rank.cell, values[rank.rows], own, rank.weights).over_steps()
+        else:
+            numbers = over_steps(sums_per_step(rank.cell, values[rank.rows], own) / rank.weights, rank.weights)
+        table[rank.keys, place] = numbers
+    return table
 
 
 def of_steps(side: Loaded, columns: Sequence[str]) -> dict[str, F64]:

@@ -8,9 +8,10 @@ from .pieces import IngestOptions, Piece, read_pieces
 from .rereading import Reread, ingest_again
 from .sidecar import Sidecar
 from .spooled import Spooled, Waiting, take_spooled, waiting
+from .touching import Toucher
 
 __all__ = [
     "SUFFIX", "Cut", "IngestOptions", "IngestResult", "Pack", "Piece", "Read", "Reread", "Sidecar", "Spooled",
-    "Waiting", "ahead", "cut", "form_runs", "formats_beside", "ingest", "ingest_again", "ingest_of_job", "is_pack",
-    "pack", "parse_device", "read_pieces", "take_spooled", "traces_of", "waiting", "why_apart",
+    "Toucher", "Waiting", "ahead", "cut", "form_runs", "formats_beside", "ingest", "ingest_again", "ingest_of_job",
+    "is_pack", "pack", "parse_device", "read_pieces", "take_spooled", "traces_of", "waiting", "why_apart",
 ]  # fmt: skip

@@ -30,12 +30,12 @@ class Process(Protocol):
         """Its exit code, once it ended; negative: the signal that ended it."""
 
 
-def start_process(module: str, *, may_fork: bool = False) -> Process:
+def start_process(module: str, *, may_fork: bool = False, own_session: bool = False) -> Process:
     """A process that runs `main()` of a module of this package, with pipes; an OSError where none can be started.
 
     It takes nothing from the folder that it runs in, but the package from where this one was taken. `may_fork`: the
     caller has opened nothing that a copy of this process must not hold (a database); then the copy is made, which has
-    imported already what this one has.
+    imported already what this one has. `own_session`: it and all that it starts can be ended at once.
     """
     if may_fork and can_fork():
         return _Forked(import_module(module).main)
@@ -47,6 +47,7 @@ def start_process(module: str, *, may_fork: bool = False) -> Process:
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         env={**os.environ, "PYTHONPATH": paths},
+        start_new_session=own_session,
     )
 
 

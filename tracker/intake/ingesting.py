@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tracker.errors import TrackerError
+    from tracker.intake.at_once import All
     from tracker.readers import NotRecognised
     from tracker.store import RunRecord, SavedRun, Store
 
@@ -93,7 +94,8 @@ def ingest(
         if value is not None and not value.strip():
             raise UsageError(f"the {name} is empty", remedy=HOW_TO_LABEL[name])
     store.rest()
-    read = read_all(paths, options)
+    find_and_read = options.read_all_with or read_all
+    read = find_and_read(list(paths), options)
     pieces = with_data_loading(read.pieces, options)
     if not pieces and read.failed:
         raise _all_failed(read.failed)
@@ -192,7 +194,7 @@ def judge_runs(store: Store, run_ids: Sequence[int]) -> None:
         judgement.update(store, judgement.lines_of(store, run_ids))
 
 
-def ingest_of_job(
+def ingest_of_job(  # noqa: PLR0913 each is one thing that a job says, or its deliverer
     store: Store,
     paths: Sequence[Path],
     *,
@@ -202,6 +204,7 @@ def ingest_of_job(
     max_bytes: int = config.MAX_BYTES,
     judge: bool = True,
     as_stored: bool = False,
+    read_all_with: Callable[[list[Path], IngestOptions], All] | None = None,
 ) -> list[IngestResult]:
     """`ingest` of what a job left: `said` goes before the sidecars of the profiles, `otherwise` behind them."""
     options = IngestOptions(
@@ -218,6 +221,7 @@ def ingest_of_job(
         max_bytes=max_bytes,
         judge=judge,
         as_stored=as_stored,
+        read_all_with=read_all_with,
     )
     return ingest(store, paths, version=said.version, workload=said.workload, options=options)
 

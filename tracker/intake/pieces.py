@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -15,6 +15,8 @@ from tracker.intake import sidecar
 from tracker.intake.devices import parse_device, spelled
 from tracker.intake.identity import Fingerprint, fingerprint_of
 from tracker.intake.sidecar import NOTHING, Sidecar
+from tracker.limits.rows import REMEDY as ROWS_REMEDY
+from tracker.limits.rows import TooManyRowsError
 from tracker.profile import PROCESS_SETTING, UNKNOWN_DEVICE, Capture
 from tracker.profile.same_job import Traits
 from tracker.timeline.windows import overlap_warning
@@ -34,7 +36,8 @@ class IngestOptions(Struct, frozen=True):
     (default: those that came). `as_run`: all files are one run, whatever they say. `otherwise`: what holds where
     neither these options nor the sidecar of a profile say something. `on_progress(label, done, total)`: bytes read of
     the file `label`. `one_process`: no other process is asked to read. `read_with`: reads the
-    profiles, somewhere else or at once, in their order; None: on this machine. `judge`: False where the caller judges
+    profiles, somewhere else or at once, in their order; None: on this machine. `read_all_with`: finds and
+    reads the profiles, as `at_once.read_all`, in another process. `judge`: False where the caller judges
     the runs of many ingests at once. `keep_going`: profiles that cannot be read are left out and named in the result.
     `branch`: that was trained, "" for the main line, None where nobody says; `main_branch`: what the main line is
     called, None for what the sidecars say, else main or master. `places`: what a layout of folders says of the profiles
@@ -61,6 +64,7 @@ class IngestOptions(Struct, frozen=True):
     one_process: bool = False
     on_progress: Callable[[str, int, int], None] | None = None
     read_with: ReadWith | None = None
+    read_all_with: Callable[[list[Path], IngestOptions], Any] | None = None
     judge: bool = True
     keep_going: bool = False
     places: Mapping[Path, Sidecar] = field(default_factory=dict)
@@ -156,6 +160,8 @@ def pieces_of(
     """The captures of a profile that lies at `place`, with rows; the first one bears the warnings of the profile."""
     try:
         captures = [timeline.build(capture) for capture in profile.captures]
+    except TooManyRowsError as error:
+        raise SourceError(place, "", str(error), remedy=ROWS_REMEDY) from error
     except OverflowError as error:
         raise SourceError(place, "", str(error), remedy="export the profile again") from error
     pieces = []

@@ -31,6 +31,7 @@ from tracker.config.refusals import explained as told_of_refusal
 from tracker.errors import SourceError
 from tracker.hooks import environment
 from tracker.hooks import sidecar as hooked
+from tracker.limits.files import open_regular
 from tracker.readers import short_word
 from tracker.units import is_plain
 
@@ -93,7 +94,7 @@ def read(path: Path) -> tuple[Sidecar, tuple[str, ...]]:
     Facts that are not in FACTS, or no number or short word, are left out with a warning that tells only their names.
     """
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             text = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise SourceError(path, "", f"the sidecar cannot be read ({error.strerror})", remedy=_REMEDY) from error

@@ -11,6 +11,7 @@ import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -24,9 +25,11 @@ from tracker.hooks import spool
 from tracker.intake import sidecar
 from tracker.intake.ingesting import IngestResult, ingest_of_job, judge_runs
 from tracker.intake.sidecar import NOTHING, Sidecar
+from tracker.limits.files import MOST_FILES
 from tracker.units import NS_PER_DAY, NS_PER_MINUTE
 
 if TYPE_CHECKING:
+    from tracker.intake.touching import Toucher
     from tracker.store import Store
 
 ATTEMPTS: Final = 20
@@ -94,7 +97,7 @@ class Waiting(Struct, frozen=True):
     kept_until_ns: int | None = None
 
 
-def take_spooled(
+def take_spooled(  # noqa: PLR0913 each is one thing that a watcher says, or a user
     store: Store,
     folder: Path,
     *,
@@ -104,6 +107,7 @@ def take_spooled(
     max_bytes: int = config.MAX_BYTES,
     unsaid: Sidecar = NOTHING,
     begins: Callable[[str], bool] = lambda profile: True,
+    touch: Toucher | None = None,
 ) -> list[Spooled]:
     """Ingest what waits in the spools at or below `folder` into `store`; what became of each entry that was tried.
 
@@ -113,7 +117,8 @@ def take_spooled(
     minute after the first try, twice as long after each further one, at most a day. `again`: that as well, and what was
     given up. `unsaid`: version and workload of entries that say none, nor their sidecars, and what the main line is
     called, whatever they say. `begins` is told of each
-    profile before it is read, and says whether to go on. A database that fails ends it with its StoreError, and counts
+    profile before it is read, and says whether to go on.
+    `touch`: reads the profiles in another process. A database that fails ends it with its StoreError, and counts
     against no entry; nor does a signal.
     """
     now = time.time_ns() if now_ns is None else now_ns
@@ -128,7 +133,7 @@ def take_spooled(
             for path, entry in _ready(place, now, again):
                 if not begins(str(path) if isinstance(entry, SourceError) else entry.profile):
                     break
-                done.append(_take(store, path, _labelled(entry, unsaid), max_bytes, now))
+                done.append(_take(store, path, _labelled(entry, unsaid), max_bytes, now, touch))
     if judge:
         judge_runs(store, [run_id for one in done for run_id in one.run_ids])
     return done
@@ -261,9 +266,13 @@ def _owns(user: int, profile: str) -> bool:
     """Whether all of a profile is the user's, what links lead to as well; a link that leads nowhere is not."""
     below = (os.path.join(parent, name) for parent, *names in os.walk(profile) for name in (*names[0], *names[1]))
     try:
-        return all(os.stat(each).st_uid == user for each in (profile, *below))
+        for count, each in enumerate(chain([profile], below)):
+            # a folder of more files is no profile, and to look at each would keep all others waiting
+            if count > MOST_FILES or os.stat(each).st_uid != user:
+                return False
     except OSError:
         return False
+    return True
 
 
 def _read(path: Path) -> Entry:
@@ -281,7 +290,9 @@ def _read(path: Path) -> Entry:
     return entry
 
 
-def _take(store: Store, path: Path, entry: Entry | SourceError, max_bytes: int, now_ns: int) -> Spooled:
+def _take(
+    store: Store, path: Path, entry: Entry | SourceError, max_bytes: int, now_ns: int, touch: Toucher | None
+) -> Spooled:
     """Try one entry. The attempt is written down first: a profile that ends the process counts it all the same."""
     if isinstance(entry, SourceError):
         return _give_up(path, Spooled(path, str(path), error=str(entry)))
@@ -291,7 +302,7 @@ def _take(store: Store, path: Path, entry: Entry | SourceError, max_bytes: int, 
     attempts = entry.attempts + 1
     try:
         _rewrite(path, {"attempts": attempts, "tried_at_ns": now_ns, "error": ""})
-        results = _ingested(store, path, entry, max_bytes)
+        results = _ingested(store, path, entry, max_bytes, touch)
     except Exception as error:
         if isinstance(error, StoreError):
             raise
@@ -306,7 +317,7 @@ def _take(store: Store, path: Path, entry: Entry | SourceError, max_bytes: int, 
     return Spooled(path, entry.profile, run_ids, attempts=attempts, results=tuple(results))
 
 
-def _ingested(store: Store, path: Path, entry: Entry, max_bytes: int) -> list[IngestResult]:
+def _ingested(store: Store, path: Path, entry: Entry, max_bytes: int, touch: Toucher | None) -> list[IngestResult]:
     """The runs of an entry. An attempt that the database, or a signal, broke off counts for none."""
     before = {"attempts": entry.attempts, "tried_at_ns": entry.tried_at_ns, "error": entry.error}
     try:
@@ -318,6 +329,7 @@ def _ingested(store: Store, path: Path, entry: Entry, max_bytes: int) -> list[In
             max_bytes=max_bytes,
             judge=False,
             as_stored=True,  # else what was ingested by hand, under labels of its own, would never leave the queue
+            read_all_with=None if touch is None else touch.read_all,
         )
     except Exception as error:
         from tracker.store import failures  # only now: readers of profiles in processes of their own need no database

@@ -22,9 +22,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tracker.errors import SourceError, UsageError
 from tracker.hooks.sidecar import SIDECAR
+from tracker.limits.files import MOST_FILES, is_made_up, is_real_file, is_real_folder
+from tracker.limits.rows import REMEDY as ROWS_REMEDY
+from tracker.limits.rows import TooManyRowsError
 from tracker.profile import NO_OP
 from tracker.readers._facts import short_word
 from tracker.readers._passed_over import NotRecognised, to_name, why
@@ -41,7 +45,7 @@ from tracker.readers._source import (
 from tracker.units import counted, format_ns
 
 if TYPE_CHECKING:
-    from tracker.profile import Profile
+    from tracker.profile import Packed, Profile
 
 __all__ = [
     "NAMES", "PARTIAL", "Found", "NotRecognised", "ReadOptions", "Reader", "Search", "Seen", "Span", "ambiguous",
@@ -265,10 +269,22 @@ def read(found: Found, options: ReadOptions | None = None) -> Profile:
     """What `found` holds, by its reader."""
     try:
         profile = load(found.format).read(found.path, options or ReadOptions())
+    except TooManyRowsError as error:
+        raise SourceError(found.path, "", str(error), remedy=ROWS_REMEDY) from error
     except (OverflowError, RecursionError) as error:  # what no reader could tell the place of: sums, for example
         problem = "nested too deeply" if isinstance(error, RecursionError) else "a number is beyond 64 bits"
         raise SourceError(found.path, "", problem, remedy="export the profile again") from error
-    return profile if profile.packed else _with_names(profile, found.path)
+    from tracker.readers._kept_texts import with_kept_texts
+
+    if profile.packed:
+        return replace(profile, packed=tuple(map(_with_kept_texts_of_packed, profile.packed)))
+    return with_kept_texts(_with_names(profile, found.path))
+
+
+def _with_kept_texts_of_packed(packed: Packed) -> Packed:
+    from tracker.readers._kept_texts import with_kept_texts
+
+    return replace(packed, profile=with_kept_texts(packed.profile))
 
 
 def events_in(path: Path, span: Span, options: ReadOptions, digest: str) -> Iterator[bytes]:
@@ -301,8 +317,6 @@ def _with_names(profile: Profile, path: Path) -> Profile:
 
     One key alone may mean something else in a name; two of one name are a layout of benchmarks.
     """
-    from msgspec.structs import replace
-
     from tracker.readers._stated import configuration_in_names
 
     if not (named := configuration_in_names(path, at_least=2)):
@@ -342,8 +356,12 @@ def _existing(path: Path | str) -> Path:
     path = Path(path)
     if not path.exists():
         raise SourceError(path, "", "no such file or folder", remedy="check the path")
-    if not (path.is_file() or path.is_dir()):
+    state = path.stat()
+    if not (stat.S_ISREG(state.st_mode) or stat.S_ISDIR(state.st_mode)):
         raise no_file(path)
+    if is_made_up(state.st_dev):
+        problem = "lies on a file system that the kernel makes up, such as /proc and /sys, which holds no profiles"
+        raise SourceError(path, "", problem, remedy="give a file or folder on a disk")
     return path
 
 
@@ -382,15 +400,21 @@ def _names(format: str | None) -> tuple[str, ...]:
 
 def _walk(folder: Path, names: tuple[str, ...]) -> Iterator[Seen]:
     unread: list[OSError] = []
+    count = 0
     for parent, folders, files in os.walk(folder, onerror=unread.append):
         yield from _unreadable(unread)
+        count += len(files) + len(folders)
+        if count > MOST_FILES:
+            problem = f"holds more than {MOST_FILES:,} files and folders"
+            yield Seen(folder, problem=SourceError(folder, "", problem, remedy="give the folders of the profiles"))
+            return
         here = Path(parent)
         seen = _look(here, names)
         if seen.claims or seen.problem:
             folders.clear()
             yield seen
             continue
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and _is_folder(here / name))
         for name in sorted(files):
             path = here / name
             if not name.startswith(".") and not name.endswith(PARTIAL) and _is_file(path):
@@ -415,11 +439,19 @@ def _closed(path: Path, error: OSError) -> SourceError:
 def _is_file(path: Path) -> bool:
     """Whether `path` is a file, or may be one: then a look at it says why that cannot be told."""
     try:
-        return stat.S_ISREG(path.stat().st_mode)
+        return is_real_file(path.stat())
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError as error:
         return error.errno != errno.ELOOP
+
+
+def _is_folder(path: Path) -> bool:
+    """Whether `path` is a folder that may hold profiles, or may be one: a look at it then says why nobody can tell."""
+    try:
+        return is_real_folder(path.stat())
+    except OSError:
+        return True
 
 
 def _look(path: Path, names: tuple[str, ...]) -> Seen:

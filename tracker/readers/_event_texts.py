@@ -20,11 +20,17 @@ from tracker.readers._source import BOM, SourceText
 from tracker.units import counted
 
 CHUNK_BYTES: Final = 1 << 20
-MAX_EVENT_BYTES: Final = 64 << 20
-"""Longest event, and longest text beside `traceEvents`, that is read at all."""
+MAX_EVENT_BYTES: Final = 8 << 20
+"""Longest event, and longest text before the events, that is read at all. The longest real ones have 200 kB: an
+operator on 10,000 tensors, a process group of 16,000 ranks.
+"""
+
+MAX_TAIL_BYTES: Final = 64 << 20
+"""Longest text behind the events, which is not looked through."""
 
 GUESSES: Final = 4
-_TOKEN: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|["{}\[\]]', re.DOTALL)
+# possessive, so that a text that goes on behind the buffer is passed once
+_TOKEN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|["{}\[\]]', re.DOTALL)
 _TOKEN_OR_COMMA: Final = re.compile(_TOKEN.pattern + rb"|,", re.DOTALL)
 _KEY_END: Final = re.compile(rb"\s*:\s*")
 _BYTE: Final = re.compile(r"\(byte (\d+)\)")
@@ -87,6 +93,7 @@ class EventTexts(Generic[Events]):
         self._allow_partial = allow_partial
         self._chunk_bytes = chunk_bytes
         self._buffer = b""
+        self._scanned = (0, 0, 0)  # how far the buffer was scanned: position, depth there, end of the last whole event
         self._offset = 0  # byte of the content at which the buffer starts
         self._after_comma = False
         self._closed = False
@@ -282,12 +289,12 @@ class EventTexts(Generic[Events]):
 
     def _scan(self) -> tuple[int, int]:
         """End of the buffer's last whole event (0: none), and position of the `]` that closes the list (-1: none)."""
-        depth = 0
-        end = 0
-        for token in _TOKEN.finditer(self._buffer):
+        position, depth, end = self._scanned
+        for token in _TOKEN.finditer(self._buffer, position):
             text = token.group()
             if text == b'"':
                 break
+            position = token.end()
             if text in (b"{", b"["):
                 depth += 1
             elif text in (b"}", b"]"):
@@ -296,6 +303,8 @@ class EventTexts(Generic[Events]):
                 depth -= 1
                 if depth == 0:
                     end = token.end()
+        # a longer buffer is scanned from here on: an event of many megabytes comes in many blocks
+        self._scanned = (position, depth, end)
         return end, -1
 
     def _decoded(self, end: int) -> Chunk[Events]:
@@ -311,6 +320,7 @@ class EventTexts(Generic[Events]):
 
     def _consume(self, size: int, *, after_comma: bool) -> None:
         self._buffer = self._buffer[size:]
+        self._scanned = (0, 0, 0)
         self._offset += size
         self._after_comma = after_comma
 
@@ -435,8 +445,8 @@ class EventTexts(Generic[Events]):
 
     def _read_tail(self, head: bytes) -> None:
         while self._fill(len(self._buffer) + self._chunk_bytes):
-            if len(self._buffer) > MAX_EVENT_BYTES:
-                self._fail(self._offset, f"the text behind the events is longer than {MAX_EVENT_BYTES} bytes")
+            if len(self._buffer) > MAX_TAIL_BYTES:
+                self._fail(self._offset, f"the text behind the events is longer than {MAX_TAIL_BYTES} bytes")
         if not head:
             rest = self._buffer.lstrip(_BLANKS)
             if rest:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import hashlib
 import os
-import stat
 from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final, cast
 from msgspec import Struct
 
 from tracker.errors import SourceError
+from tracker.limits.files import is_real_file, open_regular
 from tracker.units import MAX_BYTES
 
 if TYPE_CHECKING:
@@ -52,9 +52,9 @@ class ReadOptions(Struct, frozen=True):
 def open_source(path: Path) -> BinaryIO:
     """The file at `path`, opened for reading only; a SourceError where it cannot be opened."""
     try:
-        if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():
+        if not is_real_file(path.stat()) and not path.is_dir():
             raise no_file(path)  # a pipe would be waited at
-        return path.open("rb")
+        return open_regular(path)
     except OSError as error:
         raise SourceError(path, "", f"cannot be opened: {error.strerror or error}") from error
 

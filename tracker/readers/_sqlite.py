@@ -19,9 +19,28 @@ from tracker.readers._source import open_source
 MAGIC: Final = b"SQLite format 3\0"
 EXPORT_AGAIN: Final = "copy the file again, or export the profile again"
 _HEADER_BYTES: Final = 100
-_BLOCK_ROWS: Final = 1 << 16
+_BLOCK_ROWS: Final = 1 << 12
+
+_BYTES_PER_ROW: Final = 5
+"""A row takes a pointer of two bytes in its page, and at least a byte each for its length, its number and its header.
+"""
+_FREE_ROWS: Final = 1 << 14
+_FREE_TEXT_BYTES: Final = 1 << 20
+_FREE_STEPS: Final = 20_000_000
+_STEPS_PER_BYTE: Final = 40
+"""Steps of SQLite's machine per byte of the file: a row of some columns takes 20 to 60, and 30 bytes or more."""
+
+_STEPS_BETWEEN_LOOKS: Final = 100_000
+_MAX_SCHEMA_CHARACTERS: Final = 1 << 16
+"""Of the statement that makes a table; those of profilers have 5,000, comments among them."""
+
+_MAX_TEXT_BYTES: Final = 64 << 20
 
 Table = dict[str, I64]
+
+
+class _TooLongError(Exception):
+    """The texts of a table are longer together than the file is."""
 
 
 class Database:
@@ -33,12 +52,24 @@ class Database:
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path = path
         self._connection = connection
-        self._columns: dict[str, frozenset[str]] = {}
+        self._size = path.stat().st_size
+        self._steps_left = 0
+        self._text_bytes = 0
+        connection.text_factory = self._decode
+        connection.set_progress_handler(self._is_over_budget, _STEPS_BETWEEN_LOOKS)
+        for name, length in self._ask("sqlite_master", "SELECT name, LENGTH(sql) FROM sqlite_master"):
+            if length is not None and length > _MAX_SCHEMA_CHARACTERS:
+                # a default value in it fills a column of each row without taking any room there
+                raise self._too_much(str(name), f"is declared in {length:,} characters")
+        columns: dict[str, set[str]] = {}
+        # a virtual table has no page of its own; what it gives can be without end
         for name, column in self._ask(
             "sqlite_master",
-            "SELECT m.name, c.name FROM sqlite_master AS m, pragma_table_info(m.name) AS c WHERE m.type = 'table'",
+            "SELECT m.name, c.name FROM sqlite_master AS m, pragma_table_info(m.name) AS c "
+            "WHERE m.type = 'table' AND m.rootpage > 0",
         ):
-            self._columns[name] = self._columns.get(name, frozenset()) | {column}
+            columns.setdefault(name, set()).add(column)
+        self._columns = {name: frozenset(names) for name, names in columns.items()}
 
     @property
     def tables(self) -> frozenset[str]:
@@ -92,8 +123,9 @@ class Database:
     def codes(self, table: str, column: str, strings: Strings) -> I32:
         """The codes of a text column, row by row; 0 for NULL, in every row where there is no such column."""
         if not self.has_column(table, column):
-            (count,) = next(self._ask(table, f'SELECT COUNT(*) FROM "{table}"')) if self.has(table) else (0,)  # noqa: S608
-            return np.zeros(count, dtype=np.int32)
+            # row by row: SQLite counts without a look at the clock, also the rows of a table whose pages go in a circle
+            blocks = self._ask_blocks(table, f'SELECT rowid FROM "{table}"') if self.has(table) else ()  # noqa: S608
+            return np.zeros(sum(map(len, blocks)), dtype=np.int32)
         parts = [[strings.code(_text(value)) for (value,) in block] for block in self._blocks(table, [column])]
         return np.array([code for part in parts for code in part], dtype=np.int32)
 
@@ -147,12 +179,46 @@ class Database:
             yield from block
 
     def _ask_blocks(self, place: str, question: str, values: Sequence[str] = ()) -> Iterator[list[tuple[Any, ...]]]:
+        rows = 0
+        self._text_bytes = 0
+        self._steps_left = _FREE_STEPS + _STEPS_PER_BYTE * self._size
         try:
             with closing(self._connection.execute(question, values)) as cursor:
                 while block := cursor.fetchmany(_BLOCK_ROWS):
+                    rows += len(block)
+                    self._check_budget(place, rows)
                     yield block
+        except _TooLongError as error:
+            raise self._too_much(place, f"has longer texts than {self._size:,} bytes can hold") from error
         except (sqlite3.Error, UnicodeError) as error:  # a damaged schema can have names that are no text
+            if self._steps_left < 0:
+                raise self._too_much(place, "takes longer to read than a file of its size can") from error
             raise SourceError(self.path, f"table {place}", f"{error}", remedy=EXPORT_AGAIN) from error
+
+    def _is_over_budget(self) -> bool:
+        """Whether SQLite shall break off, asked every so many of its steps."""
+        self._steps_left -= _STEPS_BETWEEN_LOOKS
+        return self._steps_left < 0
+
+    def _decode(self, text: bytes) -> str:
+        """A text of a cell; what is no UTF-8 in it becomes a replacement character. Each one counts."""
+        self._text_bytes += len(text)
+        if self._text_bytes > _FREE_TEXT_BYTES + self._size:
+            raise _TooLongError
+        return text.decode("utf-8", "replace")
+
+    def _check_budget(self, place: str, rows: int) -> None:
+        """SourceError where a table gives more than the bytes of the file can hold: its pages lie in a circle, or a
+        column is filled by a default or computed.
+        """
+        # of one row the schema is asked for each of its columns
+        if rows > _FREE_ROWS + self._size // _BYTES_PER_ROW:
+            raise self._too_much(place, f"has more rows than {self._size:,} bytes can hold")
+
+    def _too_much(self, place: str, problem: str) -> SourceError:
+        return SourceError(
+            self.path, f"table {place}", f"{problem}: it is damaged, or was made so", remedy=EXPORT_AGAIN
+        )
 
     def _whole(self, values: Sequence[Any], table: str, column: str) -> I64:
         try:
@@ -203,7 +269,8 @@ def opened(path: Path) -> Iterator[Database]:
         connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
     except sqlite3.Error as error:
         raise SourceError(path, "", f"cannot be opened: {error}", remedy=EXPORT_AGAIN) from error
-    connection.text_factory = lambda text: text.decode("utf-8", "replace")
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_TEXT_BYTES)
+    connection.execute("PRAGMA trusted_schema = OFF")
     with closing(connection):
         yield Database(path, connection)
 

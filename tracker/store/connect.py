@@ -21,6 +21,7 @@ from sqlalchemy.pool import StaticPool
 
 from tracker.errors import FIRST_INGEST, NO_DATABASE, StoreError
 from tracker.store import schema
+from tracker.store.damage import explain_damage
 from tracker.store.failures import Damaged, Raced, explain, is_collision, is_crowded
 from tracker.store.sql import QUESTION
 from tracker.store.turns import turn
@@ -164,7 +165,8 @@ class Store:
             except StoreError as error:
                 if not is_collision(error.__cause__):
                     raise
-        raise StoreError(f"{self.url}: other writers were faster {_ATTEMPTS} times", remedy="run the command again")
+        remedy = "run the command again; tracker db check tells whether the database is damaged"
+        raise StoreError(f"{self.url}: other writers were faster {_ATTEMPTS} times", remedy=remedy)
 
     def stop_after(self, seconds: float) -> None:
         """Break off what is read later than so many seconds from now, with a StoreError."""
@@ -222,7 +224,12 @@ class Store:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        try:
+            damaged = explain_damage(self.connect, self.url, error)
+        finally:
+            self.close()
+        if damaged is not None:
+            raise damaged from error
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -268,8 +275,11 @@ def open_store(url: str | None = None, *, create: bool = True, read_only: bool =
                 store.make_later(lambda: _migrate(store, parsed))
             else:
                 _migrate(store, parsed)
-    except BaseException:
+    except BaseException as error:
+        damaged = explain_damage(store.connect, store.url, error)
         store.close()
+        if damaged is not None:
+            raise damaged from error
         raise
     return store
 

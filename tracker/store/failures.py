@@ -11,17 +11,20 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from tracker.errors import StoreError
 
 _AGAIN: Final = "ingest the profiles into a new database"
+_DAMAGED: Final = "tracker db check tells what is damaged; restore it from a copy"
 _SQLITE: Final = (
     ("locked", "another process keeps it locked", "try again when that process is done"),
     ("interrupted", "the question took longer than its time limit", "ask for less"),
     ("readonly", "it is read-only", "make the file and its folder writable, or name another database with --db"),
     ("full", "the disk is full", "free some space and run the command again; nothing is half done"),
     ("disk i/o", "the disk cannot be read or written", "check the disk, then tracker db check"),
-    ("malformed", "the file is damaged", "restore it from a copy"),
-    ("not a database", "it is not a SQLite database", "name another database with --db"),
+    ("malformed", "the file is damaged", _DAMAGED),
+    ("unsupported file format", "the file is damaged, or of a newer SQLite", _DAMAGED),
+    ("could not decode to utf-8", "a text in it is damaged", _DAMAGED),
+    ("not a database", "it is not a SQLite database", f"name another database with --db; {_DAMAGED}"),
     ("int too large to convert", "a number is beyond 64 bits", "give or export a smaller one"),
-    ("no such table", "a table is missing: another version of tracker made it", _AGAIN),
-    ("no such column", "a column is missing: another version of tracker made it", _AGAIN),
+    ("no such table", "a table is missing: another version of tracker made it", f"{_AGAIN}; {_DAMAGED}"),
+    ("no such column", "a column is missing: another version of tracker made it", f"{_AGAIN}; {_DAMAGED}"),
     ("unable to open", "it cannot be opened", "check that its folder exists and that you may write there"),
 )
 """Part of SQLite's message, what is wrong, what to do."""
@@ -82,7 +85,7 @@ def explain(error: Exception, name: str, secrets: Collection[str] = ()) -> Store
     whatever the driver said.
     """
     if isinstance(error, Damaged):
-        return StoreError(f"{name}: {error.what} are damaged", remedy=error.remedy)
+        return explain_damaged(name, error)
     cause: Any = error.orig if isinstance(error, DBAPIError) else error
     text = str(cause).strip()
     if _OVERFLOW in text.lower() or getattr(cause, "sqlstate", None) == _OUT_OF_RANGE:
@@ -98,6 +101,12 @@ def explain(error: Exception, name: str, secrets: Collection[str] = ()) -> Store
         if part in lowered:
             return StoreError(f"{name}: {problem} ({text})", remedy=remedy)
     return None
+
+
+def explain_damaged(name: str, damaged: Damaged) -> StoreError:
+    """Return what to say of damaged bytes of the database `name`."""
+    more = "" if "db check" in damaged.remedy else "; tracker db check lists all that is damaged"
+    return StoreError(f"{name}: {damaged.what} are damaged", remedy=f"{damaged.remedy}{more}")
 
 
 def _explain_overflow(error: Exception, name: str) -> StoreError | None:

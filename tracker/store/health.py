@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from msgspec import Struct
-from sqlalchemy import Connection, exists, func, or_, select, text
+from sqlalchemy import Connection, func, select, text
 
-from tracker.store import contexts, labels, recordings, schema
+from tracker.store import contexts, damage, labels, recordings, schema
 from tracker.store.calls import packing
 from tracker.store.connect import Store
 from tracker.store.samples import arrays
 from tracker.store.tables import metadata
-from tracker.store.tables.base import DETAIL_TEXT, IS_OF_TEXT
+from tracker.store.tables.base import DETAIL_TEXT
 from tracker.units import format_numbers
 
 _RUN: Final = metadata.tables["run"]
@@ -53,21 +53,19 @@ def info(store: Store) -> Health:
 def check(store: Store) -> list[str]:
     """What is wrong with `store`, a sentence each; empty when it is sound.
 
-    Looks at the file (SQLite), at the tables against the code, for rows whose run or whose texts are gone, and into all
-    that is packed.
+    Looks at the file (SQLite), at the tables against the code, at the kinds of all values, for rows whose run or whose
+    texts are gone, and into all that is packed. A look that fails is a problem.
     """
     looked_at = (
-        _file_problems,
+        *damage.LOOKS,
         _table_problems,
-        _orphans,
-        _nameless,
         _otherwise_recorded,
         _damaged_samples,
         _damaged_contexts,
         _damaged_calls,
     )
     with store.connect() as connection:
-        return [problem for look in looked_at for problem in look(connection)]
+        return [problem for find in looked_at for problem in damage.look(find, connection)]
 
 
 def repair(store: Store) -> list[str]:
@@ -103,42 +101,9 @@ def _bytes(connection: Connection) -> int | None:
     return int(pages) * int(connection.exec_driver_sql("PRAGMA page_size").scalar_one())
 
 
-def _file_problems(connection: Connection) -> Iterator[str]:
-    if connection.dialect.name != "sqlite":
-        return
-    for (found,) in connection.exec_driver_sql("PRAGMA integrity_check").all():
-        if found != "ok":
-            yield f"the file is damaged: {found}"
-    for table, _row, parent, _key in connection.exec_driver_sql("PRAGMA foreign_key_check").all():
-        yield f"a row of {table} refers to a row of {parent} that is gone"
-
-
 def _table_problems(connection: Connection) -> Iterator[str]:
     if found := schema.drift(connection):
         yield f"the tables differ from what this tracker expects: {found}"
-
-
-def _orphans(connection: Connection) -> Iterator[str]:
-    """Detail rows have no foreign keys, so that they load fast; this is where they are checked.
-
-    What says nothing of a run (NULL), such as an event that a rule made, belongs to none.
-    """
-    for table in metadata.sorted_tables:
-        if "run_id" not in table.c:
-            continue
-        gone = ~exists().where(_RUN.c.id == table.c.run_id)
-        count = connection.scalar(select(func.count()).select_from(table).where(table.c.run_id.is_not(None), gone)) or 0
-        if count:
-            yield f"{count} rows of {table.name} belong to no run"
-
-
-def _nameless(connection: Connection) -> Iterator[str]:
-    """Rows with numbers of texts that are not there: questions about them would leave them out."""
-    for table in metadata.sorted_tables:
-        gone = [~exists().where(_TEXT.c.id == column) for column in table.c if IS_OF_TEXT in column.info]
-        count = gone and connection.scalar(select(func.count()).select_from(table).where(or_(*gone)))
-        if count:
-            yield f"{count} rows of {table.name} refer to texts that are gone"
 
 
 def _otherwise_recorded(connection: Connection) -> Iterator[str]:

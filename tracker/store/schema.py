@@ -77,7 +77,8 @@ def stamp(connection: Connection, name: str) -> str | None:
     Raises StoreError for a database of another program; nothing of it is touched.
     """
     tables = set(connection.exec_driver_sql(_TABLES[connection.dialect.name]).scalars())
-    foreign = StoreError(f"{name} holds tables of another program", remedy="name another database with --db")
+    remedy = "name another database with --db; tracker db check says more where this one is damaged"
+    foreign = StoreError(f"{name} holds tables of another program", remedy=remedy)
     if "alembic_version" not in tables:
         # A Postgres schema may be shared, with extensions for example; a SQLite file is one program's.
         if (connection.dialect.name == "sqlite" and tables) or tables & _OURS:

@@ -8,7 +8,9 @@ the data whole. So nobody may rely on being alone.
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -19,6 +21,7 @@ try:
 except ImportError:  # a system without it
     fcntl = None  # type: ignore[assignment]
 
+_NEVER_WAITS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0)
 
 
@@ -48,11 +51,20 @@ def _opened(database: Path, of: str) -> int | None:
     path = database.with_name(f"{database.name}-{of}")
     with suppress(OSError):  # a folder that may not be written to; the writer will say so
         with suppress(FileNotFoundError):
-            return os.open(path, _FLAGS)
+            return _opened_file(path)
         with suppress(FileExistsError):
             return _made(path, database.stat())
-        return os.open(path, _FLAGS)  # another one was faster
+        return _opened_file(path)  # another one was faster
     return None
+
+
+def _opened_file(path: Path) -> int:
+    """The file at `path`; an OSError where another one put a link, a pipe, which would be waited at, or a device."""
+    file = os.open(path, _FLAGS | _NEVER_WAITS)
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise PermissionError(errno.EPERM, "Not a file", str(path))
+    return file
 
 
 def _made(path: Path, like: os.stat_result) -> int:

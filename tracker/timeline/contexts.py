@@ -7,12 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import Struct
 
+from tracker.limits.rows import check_rows
 from tracker.profile import I64, MISSING, Table
 from tracker.table import group_rows, match_rows, sum_by_number
+from tracker.timeline import deep_trees
 from tracker.timeline.joined import Joined
 from tracker.timeline.tree import rows_by_depth, summed_up
 
 NO_PARENT = -1
+_CONTEXTS = "calling contexts of steps"
 
 
 class Slots(Struct, frozen=True):
@@ -80,7 +83,11 @@ def context_work(joined: Joined) -> ContextWork:
     launched = joined.op >= 0
     of_event = np.where(joined.launch >= 0, contexts.no_op, contexts.unlinked)
     of_event[launched] = contexts.of_op[joined.op[launched]]
-    slots = _with_parents(slots_of([(joined.op_step, contexts.of_op), (joined.step, of_event)]), contexts)
+    slots = _with_parents(
+        slots_of([(joined.op_step, contexts.of_op), (joined.step, of_event)]),
+        contexts,
+        len(joined.events.ops) + len(joined.events.device),
+    )
     slot = slots.at(joined.step, of_event)
     own = slots.sums(slot, joined.events.device.end_ns - joined.events.device.start_ns)
     around = contexts.parent[slots.code]
@@ -133,15 +140,38 @@ def contexts_of(joined: Joined) -> Contexts:
     )
 
 
-def _with_parents(slots: Slots, contexts: Contexts) -> Slots:
-    """The slots, and in each step those of the contexts around them, which may have begun in another step."""
+def _with_parents(slots: Slots, contexts: Contexts, events: int) -> Slots:
+    """The slots, and in each step those of the contexts around them, which may have begun in another step.
+
+    events: of the capture; TooManyRowsError where that many cannot have so many slots.
+    """
+    levels = _levels(slots, contexts)
+    if deep_trees.are_narrow(levels):
+        return _with_parents_one_by_one(slots, contexts, events)
     pairs = [(slots.step, slots.code)]
     around = (slots.step[:0], slots.code[:0])
-    for rows in reversed(_levels(slots, contexts)):
+    count = len(slots)
+    for rows in reversed(levels):
         pairs.append(around)
+        count += len(around[0])
+        check_rows(count, events, _CONTEXTS)
         level = slots_of([(slots.step[rows], slots.code[rows]), around])
         around = (level.step, contexts.parent[level.code])
     return slots_of(pairs)
+
+
+def _with_parents_one_by_one(slots: Slots, contexts: Contexts, events: int) -> Slots:
+    """The same for contexts that nest so deep that there are about as many levels as contexts."""
+    parent = contexts.parent.tolist()
+    pairs = set(zip(slots.step.tolist(), slots.code.tolist(), strict=True))
+    for step, code in list(pairs):
+        around = (step, parent[code])
+        while around[1] >= 0 and around not in pairs:
+            pairs.add(around)
+            around = (step, parent[around[1]])
+        check_rows(len(pairs), events, _CONTEXTS)
+    steps, codes = (np.array(column, dtype=np.int64) for column in zip(*pairs, strict=True))
+    return slots_of([(steps, codes)])
 
 
 def _levels(slots: Slots, contexts: Contexts) -> tuple[I64, ...]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from tracker.limits.texts import split_mark
+
 _CACHED = 1 << 12
 """Names: the kernels and gaps of all ranks of a job name the same few hundred, and long ones take 0.1 ms each."""
 
@@ -17,7 +19,7 @@ Rows made under different versions do not form one series.
 
 # demanglers and compilers spell one anonymous namespace in many ways; nvcc puts a hash and the file's name into it
 _ANONYMOUS = re.compile(r"\(anonymous namespace\)::|<unnamed>::|\(anonymous\)::|\b_GLOBAL__N__\w+::|\b__[12]::")
-_RETURN_TYPE = re.compile(r"^(?:void|static void|__global__ void)\s+")
+_RETURN_TYPE = re.compile(r"^(?:(?:void|static void|__global__ void)\s+)+")
 _CLONE = re.compile(r"(?<!\s)\s*+(?:\[clone [^\[\]]*\]|\(\.kd\)$)|\.kd$|\[abi:\w+\]|\.constprop\.\d+|\.isra\.\d+")
 _LAMBDA = re.compile(r"\{lambda\(([^(){}]*)\)#\d+\}|\[lambda\(([^()\[\]]*)\)[^\[\]]*\]|lambda\(([^()]*)\)#\d+")
 _CALL_CHAIN = re.compile(r"::lambda\[\]::operator\(\)\(\)(?: const)?")
@@ -49,6 +51,7 @@ _BOOL_CAST = re.compile(r"\(bool\)([01])(?![0-9])")
 _CAST = re.compile(r"\((?:unsigned |signed )?(?:int|long long|long|short|char)\)(?=-?\d)|\(unsigned\)(?=\d)")
 _INNER_RETURN_TYPE = re.compile(r"(?<=[<,( ])void (?=[\w:]+[<(:])")
 _POINTER = re.compile(r"(?<=[\w>]) (?=[*&])")
+_PARENTHESIS = re.compile(r"[()]")
 _SPACE = re.compile(r"\s+")
 _LONGEST = 10_000
 """Characters of a name that are looked at."""
@@ -77,6 +80,10 @@ def canonical_name(name: str, kernel_type: str = "", *, npu: bool = False) -> st
     >>> canonical_name("Conv2D12", npu=True), canonical_name("AxpyV2102", "AxpyV2", npu=True)
     ('Conv2D', 'AxpyV2')
     """
+    head, mark = split_mark(name)
+    if mark:
+        # many long names can have one start
+        return canonical_name(head, kernel_type, npu=npu) + mark
     name = name[:_LONGEST]
     for _ in range(_ROUNDS):
         if (shorter := _stripped_once(name)) == name:
@@ -106,52 +113,79 @@ def _without_running_numbers(name: str, kernel_type: str) -> str:
 
 
 def _stripped_once(name: str) -> str:
-    text = _CLONE.sub("", _RETURN_TYPE.sub("", name.strip()))
+    text = _RETURN_TYPE.sub("", name.strip())
+    if "[" in text or "." in text or "(.kd)" in text:
+        text = _CLONE.sub("", text)
     if "(" in text or "<" in text:
         text = _without_signatures(text)
-    text = _HASH.sub("#", _ADDRESS.sub("0x#", text))
-    if match := _HCOM.match(text):
+    if "0x" in text:
+        text = _ADDRESS.sub("0x#", text)
+    text = _HASH.sub("#", text)
+    if text.startswith("hcom_") and (match := _HCOM.match(text)):
         return match.group(1)
-    if match := _TRITON_GENERATED.match(text):
+    if text.startswith("triton_") and (match := _TRITON_GENERATED.match(text)):
         return match.group(1)
-    text = _OP_NUMBER.sub("", _INSERTED.sub(r"\1", text))
+    text = _INSERTED.sub(r"\1", text)
+    if "-op" in text:
+        text = _OP_NUMBER.sub("", text)
     if "triton" in text or "_kernel_" in text:
         text = _TRITON_SPECIALIZATION.sub("", text)
     return _HEX_SUFFIX.sub("", text) if text.startswith("triton") else text
 
 
 def _without_signatures(text: str) -> str:
-    """A C++ name without parameter lists; of a lambda only its parameter types stay."""
-    text = _BOOL_CAST.sub(lambda match: "true" if match.group(1) == "1" else "false", _ANONYMOUS.sub("", text))
-    text = _INNER_RETURN_TYPE.sub("", _POINTER.sub("", _CAST.sub("", text))).replace("operator ()", "operator()")
-    text = _LAMBDA.sub(lambda match: f"lambda[{next(group for group in match.groups() if group is not None)}]", text)
-    text = _CALL_CHAIN.sub("", text)
-    text = _without_parameters(text)
-    text = _DEVICE_ARRAY.sub("Array<", _UNSIGNED_LITERAL.sub("", text))
+    """A C++ name without parameter lists; of a lambda only its parameter types stay.
+
+    A pattern is tried only where its words stand: most names have few of them, and some are thousands of characters
+    long.
+    """
+    if "anonymous" in text or "<unnamed>::" in text or "__" in text:
+        text = _ANONYMOUS.sub("", text)
+    if "(bool)" in text:
+        text = _BOOL_CAST.sub(lambda match: "true" if match.group(1) == "1" else "false", text)
+    if "(" in text:
+        text = _CAST.sub("", text)
+    if " *" in text or " &" in text:
+        text = _POINTER.sub("", text)
+    if "void " in text:
+        text = _INNER_RETURN_TYPE.sub("", text)
+    text = text.replace("operator ()", "operator()")
+    if "lambda" in text:
+        text = _LAMBDA.sub(
+            lambda match: f"lambda[{next(group for group in match.groups() if group is not None)}]", text
+        )
+        text = _CALL_CHAIN.sub("", text)
+    text = _UNSIGNED_LITERAL.sub("", _without_parameters(text))
+    if "rray<" in text:
+        text = _DEVICE_ARRAY.sub("Array<", text)
     return _SPACE.sub(" ", text.replace("> >", ">>").replace("> >", ">>").replace(" ,", ",")).strip()
 
 
 def _without_parameters(text: str) -> str:
     """Drops each (...) that follows a name or a template argument list; `Memcpy HtoD (Device)` keeps its own."""
     kept: list[str] = []
+    before = ""
     index = 0
-    while index < len(text):
-        letter = text[index]
-        if letter == "(" and kept and (kept[-1].isalnum() or kept[-1] in "_>]"):
-            index = _closing(text, index) + 1
+    while (opening := text.find("(", index)) >= 0:
+        kept.append(text[index:opening])
+        before = text[opening - 1] if opening > index else before
+        if before and (before.isalnum() or before in "_>]"):
+            index = _closing(text, opening) + 1
             if text.startswith(" const", index):
                 index += len(" const")
         else:
-            kept.append(letter)
-            index += 1
+            kept.append("(")
+            before = "("
+            index = opening + 1
+    kept.append(text[index:])
     return "".join(kept)
 
 
 def _closing(text: str, index: int) -> int:
     """The place of the parenthesis that closes the one at `index`, or the last place."""
     depth = 0
-    for place in range(index, len(text)):
-        depth += (text[place] == "(") - (text[place] == ")")
+    for parenthesis in _PARENTHESIS.finditer(text, index):
+        depth += 1 if parenthesis[0] == "(" else -1
         if depth == 0:
-            return place
+            return parenthesis.start()
     return len(text) - 1

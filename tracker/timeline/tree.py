@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from tracker.profile import I32, I64, each_once
 from tracker.table import group_rows
+from tracker.timeline import deep_trees
 from tracker.timeline.nesting import NONE, climb, nested
 
 _Rows = TypeVar("_Rows", I32, I64)
@@ -68,6 +69,8 @@ class Tree(Struct, frozen=True):
 
     def passed_down(self, values: I64, *, unset: int) -> I64:
         """`values`, where those that are `unset` take the value of the nearest ancestor that has one."""
+        if deep_trees.are_narrow(self.levels):
+            return deep_trees.pass_down(values, self.parent, self.levels, unset=unset)
         passed = values.copy()
         for rows in self.levels[1:]:
             empty_rows = rows[passed[rows] == unset]
@@ -77,6 +80,8 @@ class Tree(Struct, frozen=True):
     def outermost(self, chosen: NDArray[np.bool_], *, beyond: NDArray[np.bool_]) -> I64:
         """For each row the outermost chosen one of itself and its ancestors, below any row `beyond`; or -1."""
         found = np.where(chosen, np.arange(len(self)), NONE)
+        if deep_trees.are_narrow(self.levels):
+            return deep_trees.find_outermost(found, beyond, self.parent, self.levels)
         for rows in self.levels[1:]:
             above = found[self.parent[rows]]
             found[rows] = np.where(above >= 0, above, found[rows])
@@ -102,6 +107,9 @@ class Tree(Struct, frozen=True):
 
     def paths(self, key: NDArray[np.integer]) -> Paths:
         """The distinct paths of `key` values from the roots down to each span, threads put together."""
+        if deep_trees.are_narrow(self.levels):
+            of_row, columns = deep_trees.number_paths(key, self.parent, self.levels)
+            return Paths(of_row, *(np.array(column, dtype=np.int64) for column in columns))
         of_row = np.zeros(len(self), dtype=np.int64)
         parents = [np.zeros(0, dtype=np.int64)]
         keys = [np.zeros(0, dtype=np.int64)]
@@ -164,6 +172,8 @@ def grow(
 
 def summed_up(values: I64, parent: NDArray[np.integer], levels: Sequence[NDArray[np.integer]]) -> I64:
     """For each row the sum of `values` over it and all rows below it; `levels`: the rows per depth, roots first."""
+    if deep_trees.are_narrow(levels):
+        return deep_trees.sum_up(values, parent, levels)
     total = values.copy()
     for rows in reversed(levels[1:]):
         np.add.at(total, parent[rows], total[rows])

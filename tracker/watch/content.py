@@ -10,12 +10,16 @@ from typing import Final
 
 from msgspec import Struct
 
+from tracker.errors import SourceError
 from tracker.hooks.sidecar import SIDECAR, sidecar_of
+from tracker.limits.files import MOST_FILES, is_real_file, is_real_folder
 from tracker.readers import PARTIAL, is_sidecar
 from tracker.units import NS_PER_HOUR
 
 BELIEVED_AGE_NS: Final = NS_PER_HOUR
 """What a file system calls older than this is old, however wrong its clock is."""
+
+_WATCH_LESS: Final = "watch the folder of the profiles, without links that lead out of it"
 
 
 class Content(Struct, frozen=True):
@@ -46,13 +50,15 @@ def content_of(path: Path) -> Content | None:
     """
     digest = blake2b(digest_size=16)
     size, written, touched, files = 0, 0, 0, 0
-    for place, name in _all_of(path):
+    for count, (place, name) in enumerate(_all_of(path)):
+        if count > MOST_FILES:
+            raise SourceError(path, "", f"holds more than {MOST_FILES:,} files and folders", remedy=_WATCH_LESS)
         try:
             state = os.stat(place)
         except OSError:  # it went away, or is a link that leads nowhere
             continue
         touched = max(touched, state.st_mtime_ns, state.st_ctime_ns)
-        if os.path.isdir(place):
+        if not is_real_file(state):
             continue
         files += not (name.endswith(PARTIAL) or is_sidecar(Path(place)))
         size += state.st_size
@@ -68,6 +74,14 @@ def _raise(error: OSError) -> None:
         raise error
 
 
+def _is_folder(place: str) -> bool:
+    """Whether it is a folder that may hold files of a profile; not one that the kernel makes up."""
+    try:
+        return is_real_folder(os.stat(place))
+    except OSError:
+        return True
+
+
 def _all_of(path: Path) -> Iterator[tuple[str, str]]:
     """Each file and folder of the profile at `path`, with its name in it, in order."""
     yield str(path), "."
@@ -75,7 +89,9 @@ def _all_of(path: Path) -> Iterator[tuple[str, str]]:
         yield sidecar_of(str(path)), SIDECAR
         return
     for parent, folders, files in os.walk(path, onerror=_raise):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        folders[:] = sorted(
+            name for name in folders if not name.startswith(".") and _is_folder(os.path.join(parent, name))
+        )
         for name in [*folders, *sorted(files)]:
             if not name.startswith("."):
                 place = os.path.join(parent, name)

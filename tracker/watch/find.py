@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import stat
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from tracker.config.layout import Part, parse
 from tracker.config.places import user_path
 from tracker.errors import SourceError, UsageError
 from tracker.intake import Sidecar
+from tracker.limits.files import is_real_file, is_real_folder
 from tracker.readers import PARTIAL, NotRecognised, is_sidecar, not_recognised_line
 
 
@@ -163,14 +163,14 @@ def _is_there(path: Path, found: Listing, *, as_folder: bool) -> bool:
     What may be there and cannot be looked at is reported.
     """
     try:
-        mode = os.stat(path).st_mode
+        state = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError as error:
         if error.errno != errno.ELOOP:
             found.unseen[path] = f"{path}: cannot be looked into ({error.strerror})"
         return False
-    return stat.S_ISDIR(mode) or (stat.S_ISREG(mode) and not as_folder)
+    return is_real_folder(state) or (is_real_file(state) and not as_folder)
 
 
 def _labels(folder: Folder, said: Mapping[str, str]) -> Labels:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from tracker import readers
-from tracker.errors import TrackerError, our_fault
+from tracker.errors import SourceError, TrackerError, our_fault
 from tracker.store import inbox, watchers
 from tracker.store.dimensions import digest_of
 from tracker.store.inbox import Entry, Seen, State
@@ -48,13 +48,13 @@ def _look(work: Work, place: Place, *, always: bool) -> None:
 def _scan(work: Work, place: Place) -> None:
     now = work.now()
     number = watchers.folder_id(work.store, place.host, str(place.root), place.folder.layout, now_ns=now)
-    found = listing(place.folder, place.root)
+    found = _listed(work, place)
     known = {entry.path: entry for entry in inbox.entries(work.store, number)}
     seen: list[Seen] = []
     back: list[Entry] = []
     for item in found.items:
         try:
-            content = content_of(item.path)
+            content = work.touching(item.path, content_of, item.path)
             if content is None:
                 continue
             entry = known.pop(str(item.path), None)
@@ -71,6 +71,14 @@ def _scan(work: Work, place: Place) -> None:
     inbox.note(work.store, number, seen, gone, back, now_ns=now)
     watchers.note_folder(work.store, number, _problem(found), _expected(work, place, number, found), now_ns=now)
     _say(work, place, seen, found)
+
+
+def _listed(work: Work, place: Place) -> Listing:
+    """What is below a folder; where that does not come to an end, that nothing of it is known."""
+    try:
+        return work.touching(place.root, listing, place.folder, place.root)
+    except SourceError as error:
+        return Listing(unseen={place.root: str(error)})
 
 
 def _why(error: Exception) -> str:
@@ -115,11 +123,18 @@ def _state(work: Work, place: Place, item: Item, still_ns: int) -> tuple[State, 
     """What can be done with a profile that stands still for so long, and why not more."""
     if still_ns < work.settings.watch.settled_ns:
         return "waiting", ""
-    looks = list(readers.survey(item.path, place.folder.format))
-    if not any(look.claims or look.problem for look in looks) and not _is_failed_export(item.path):
-        return "passed", "no reader knows this file" if item.path.is_file() else "no profile in this folder"
-    unfinished = next(filter(None, map(readers.unfinished, looks)), "")
+    passed, unfinished = work.touching(item.path, _look_at, item.path, place.folder.format)
+    if passed:
+        return "passed", passed
     return ("waiting", unfinished) if unfinished and still_ns < PATIENCE_NS else ("ready", "")
+
+
+def _look_at(path: Path, format: str | None) -> tuple[str, str]:
+    """Why a profile is passed over, and why its profiler is not done with it; "" each where it is not, and is."""
+    looks = list(readers.survey(path, format))
+    if not any(look.claims or look.problem for look in looks) and not _is_failed_export(path):
+        return "no reader knows this file" if path.is_file() else "no profile in this folder", ""
+    return "", next(filter(None, map(readers.unfinished, looks)), "")
 
 
 def _is_failed_export(path: Path) -> bool:

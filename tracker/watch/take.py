@@ -31,7 +31,7 @@ from tracker.watch.find import Labels, labels_of
 from tracker.watch.work import Event, Place, Work
 
 if TYPE_CHECKING:
-    from tracker.intake import IngestResult
+    from tracker.intake import IngestResult, Toucher
 
 MAX_DEATHS: Final = 3
 """A profile during which a watcher died so often in a row is not tried again."""
@@ -107,7 +107,7 @@ def _take_spool(work: Work, place: Path, until_ns: int | None) -> None:
 
             taken = intake.take_spooled(
                 work.store, place, now_ns=work.now(), judge=False, max_bytes=max_bytes, begins=begins,
-                unsaid=Sidecar(main_branch=work.settings.main_branch),
+                unsaid=Sidecar(main_branch=work.settings.main_branch), touch=_reader(work),
             )  # fmt: skip
     except BaseException:
         work.to_judge = None  # something may have come in before
@@ -177,7 +177,7 @@ def _died_too_often(work: Work, entry: Entry) -> End | None:
 
 def _ingested(work: Work, task: _Task) -> End:
     entry = task.entry
-    if not _is_as_seen(task):
+    if not _is_as_seen(work, task):
         return End("waiting")  # it changed since the last look; the next one writes down how
     labels = labels_of(task.place.folder, task.path.relative_to(task.place.root).parts)
     if labels is None:
@@ -225,10 +225,17 @@ def _limited(watch: Watch) -> Iterator[Callable[[str], None]]:
         signal.signal(signal.SIGALRM, before)
 
 
-def _is_as_seen(task: _Task) -> bool:
+def _reader(work: Work) -> Toucher | None:
+    """What reads profiles in another process, in the time that the settings allow."""
+    if work.touch is not None:
+        work.touch.seconds = work.settings.watch.limit_ns / NS_PER_S
+    return work.touch
+
+
+def _is_as_seen(work: Work, task: _Task) -> bool:
     """Whether a profile is what the last look saw, and all of it can still be looked into."""
-    with suppress(OSError):
-        content = content_of(task.path)
+    with suppress(OSError, SourceError):
+        content = work.touching(task.path, content_of, task.path)
         return content is not None and content.digest == task.entry.content
     return False
 
@@ -244,9 +251,10 @@ def _options(work: Work, place: Place, labels: Labels) -> IngestOptions:
         device=place.folder.device,
         expect_ranks=place.folder.expect_ranks,
     )
+    reader = _reader(work)
     return IngestOptions(
         otherwise=otherwise, format=place.folder.format, max_bytes=work.settings.max_bytes, judge=False,
-        main_branch=work.settings.main_branch,
+        main_branch=work.settings.main_branch, read_all_with=None if reader is None else reader.read_all,
     )  # fmt: skip
 
 

@@ -7,15 +7,21 @@ import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, ParamSpec, TypeVar
 
 from msgspec import Struct, field
 
 from tracker.config import Folder, Settings
 from tracker.hooks import spool
+from tracker.intake import Toucher
+from tracker.limits.deadline import LOOK_S
 from tracker.notify.sending import Send
 from tracker.store import Store, leases
+from tracker.units import NS_PER_S
 from tracker.watch.find import root_of
+
+P = ParamSpec("P")
+Answer = TypeVar("Answer")
 
 What = Literal[
     "found", "ingested", "unchanged", "quarantined", "passed over", "put off", "warning", "missing", "judged",
@@ -61,6 +67,9 @@ class Work(Struct):
     send: Send | None = None
     spools: Callable[[], Sequence[Path]] = tuple
     shut: Callable[[], Sequence[tuple[Path, str]]] = tuple
+    touch: Toucher | None = None
+    """Touches what lies in the folders in another process; None: this one does it itself."""
+
     told: dict[str, str] = field(default_factory=dict)
     """The last problem that was said of a thing, so that it is not said every minute."""
 
@@ -72,6 +81,13 @@ class Work(Struct):
 
     broken_off: set[int] = field(default_factory=set)
     """Profiles (inbox.id) that we began with and did not come to an end with, though we live."""
+
+    def touching(self, path: Path, function: Callable[P, Answer], *args: P.args, **named: P.kwargs) -> Answer:
+        """Return what `function` says of the file or folder at `path`; SourceError where it does not end in time."""
+        if self.touch is None:
+            return function(*args, **named)
+        limit_s = self.settings.watch.limit_ns / NS_PER_S
+        return self.touch.call(path, min(LOOK_S, limit_s), function, *args, **named)
 
     @property
     def places(self) -> list[Place]:

@@ -342,3 +342,21 @@ def test_damaged_event_is_left_out_and_a_damaged_length_is_an_error(tmp_path: Pa
     path.write_bytes(HEADER + b"".join(events[:9]) + b"\0" * 40)
     with pytest.raises(SourceError, match="the length of a record does not fit its check sum"):
         training_log.read(path)
+
+
+@pytest.mark.parametrize(
+    ("start", "item"),
+    [
+        ("[", '{"name": "a", "ts": 1.5}, '),
+        ("items: ", '{"name": "a", "ts": 1.5}, '),
+        ("items: ", '{"lr": 0.1}, '),
+        ("items: ", '"mode": "train", "epoch": 1, "iter": 2, '),
+    ],
+)
+def test_one_line_of_half_a_mebibyte_is_looked_at_in_no_time(tmp_path: Path, start: str, item: str):
+    """As chrome traces are written; where each object asks for the rest of the line this takes minutes."""
+    path = tmp_path / "trace.json"
+    path.write_text(start + item * ((1 << 19) // len(item)))
+    begin = time.process_time()
+    assert training_log.sniff(path, path.read_bytes()[:4096]) is False
+    assert time.process_time() - begin < 3

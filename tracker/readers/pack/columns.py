@@ -105,7 +105,10 @@ def packed_texts(pool: Strings) -> TextPool:
 
 def unpacked_texts(pool: TextPool) -> list[str]:
     """All texts by their place; a BadColumn where they are none, or longer than texts can be."""
-    ends = np.cumsum(_plain("sizes", pool.sizes, _DTYPES["text"]), dtype=np.int64)
+    sizes = _plain("sizes", pool.sizes, _DTYPES["text"])
+    if len(sizes) and not sizes.all():
+        raise BadColumn("holds an empty text, which stands for itself")
+    ends = np.cumsum(sizes, dtype=np.int64)
     if (int(ends[-1]) if len(ends) else 0) != len(pool.content):
         raise BadColumn("holds fewer or more texts than it says")
     starts = [0, *ends.tolist()]

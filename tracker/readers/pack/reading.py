@@ -28,6 +28,15 @@ from tracker.units import is_plain
 
 _LATER: Final = {level.name: frozenset(column.name for column in level.columns if column.is_later) for level in LEVELS}
 """Level -> columns that packs of an earlier version lack."""
+_FREE_ROWS: Final = 1 << 20
+_ROWS_PER_BYTE: Final = 4
+_FREE_TEXTS: Final = 1 << 18
+_FREE_BYTES: Final = 96 << 20
+_CONTENT_PER_BYTE: Final = 200
+"""What a pack holds, of any size and per byte on disk. Real ones have a row in 5 to 10 bytes, and content of 10 to 30
+times their size.
+"""
+
 _AGAIN: Final = "pack the profile again"
 _COPY: Final = "copy it again, or pack the profile again"
 
@@ -40,11 +49,14 @@ def packed_in_file(path: Path, options: ReadOptions) -> tuple[Packed, ...]:
 
 def packed_in(file: BinaryIO, path: Path, options: ReadOptions) -> tuple[Packed, ...]:
     """The profiles in a pack that is open, or at hand as bytes; `path` names it in errors."""
-    records = _records(file, path, options)
+    budget = _Budget(file.seek(0, 2))
+    records = _records(file, path, options, budget)
     head = _header(path, next(records, b""))
     profiles = []
     for profile in head.profiles:
-        captures = tuple(_capture(path, next(records, b""), number + 1, profile) for number in range(profile.captures))
+        captures = tuple(
+            _capture(path, next(records, b""), number + 1, profile, budget) for number in range(profile.captures)
+        )
         made = Profile(profile.format, _plain(profile.path), captures, tuple(map(_plain, profile.warnings)))
         profiles.append(Packed(made, profile.said, profile.asked, profile.rules_version))
     if next(records, None) is not None:
@@ -52,9 +64,32 @@ def packed_in(file: BinaryIO, path: Path, options: ReadOptions) -> tuple[Packed,
     return tuple(profiles)
 
 
-def capture_in(record: bytes | bytearray) -> Capture:
+class _Budget:
+    """What all captures of a pack may hold together, by its size on disk: real rows differ, and take some bytes each
+    however well they are compressed.
+    """
+
+    def __init__(self, size_bytes: int) -> None:
+        self.record_bytes = min(schema.MAX_RECORD_BYTES, _FREE_BYTES + _CONTENT_PER_BYTE * size_bytes)
+        self._rows = _FREE_ROWS + _ROWS_PER_BYTE * size_bytes
+        self._texts = _FREE_TEXTS + size_bytes
+
+    def take(self, found: schema.CaptureRecord) -> None:
+        """BadColumn where a capture is more than what the captures before it have left."""
+        self._texts -= len(found.texts.sizes) // 4
+        tables = [*found.tables.values(), found.breakdowns, found.collective_calls, found.groups]
+        # a text takes 4 bytes, any number 8
+        self._rows -= sum(max(map(len, table.values()), default=0) // 8 for table in tables)
+        if self._texts < 0 or self._rows < 0:
+            what = "texts" if self._texts < 0 else "rows"
+            raise columns.BadColumn(f"the captures hold more {what} than a pack of this size can")
+
+
+def capture_in(record: bytes | bytearray, budget: _Budget | None = None) -> Capture:
     """The capture in a record; a BadColumn or msgspec's own error where it is none."""
     found = msgspec.msgpack.decode(record, type=schema.CaptureRecord)
+    if budget is not None:
+        budget.take(found)
     pool = columns.unpacked_texts(found.texts)
     capture = _with_rows(found, _rows(found, pool))
     checks.check_capture(capture)
@@ -84,9 +119,11 @@ def _plain(text: str) -> str:
     return text if is_plain(text) else "".join(c if is_plain(c) else c.encode("unicode_escape").decode() for c in text)
 
 
-def _capture(path: Path, record: bytes | bytearray, number: int, profile: schema.ProfileHead) -> Capture:
+def _capture(
+    path: Path, record: bytes | bytearray, number: int, profile: schema.ProfileHead, budget: _Budget
+) -> Capture:
     try:
-        return capture_in(record)
+        return capture_in(record, budget)
     except (columns.BadColumn, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         place = f"capture {number} of {ascii(profile.path)[1:-1][-80:]}"
         raise SourceError(path, place, f"damaged ({error})", remedy=_COPY) from error
@@ -133,7 +170,7 @@ def _with_rows(found: schema.CaptureRecord, rows: Rows) -> Capture:
     )
 
 
-def _records(file: BinaryIO, path: Path, options: ReadOptions) -> Iterator[bytes | bytearray]:
+def _records(file: BinaryIO, path: Path, options: ReadOptions, budget: _Budget) -> Iterator[bytes | bytearray]:
     """The records behind the first line, one at a time, unpacked no further than is asked for."""
     waiting = bytearray()
     wanted, is_first = len(MAGIC), True
@@ -148,8 +185,8 @@ def _records(file: BinaryIO, path: Path, options: ReadOptions) -> Iterator[bytes
                 wanted = 4
                 continue
             size = int.from_bytes(waiting[:4], "big")
-            if size > schema.MAX_RECORD_BYTES:
-                raise SourceError(path, "", f"a record of more than {schema.MAX_RECORD_BYTES >> 20} MiB", remedy=_AGAIN)
+            if size > budget.record_bytes:
+                raise SourceError(path, "", f"a record of more than {budget.record_bytes >> 20} MiB", remedy=_AGAIN)
             wanted = 4 + size
             if len(waiting) < wanted:
                 break

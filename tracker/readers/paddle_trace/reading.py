@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tracker.errors import SourceError
+from tracker.limits.rows import check_captures
 from tracker.profile import (
     CPU,
     I32,
@@ -99,6 +100,7 @@ def _captures(collector: Collector, trace: _Trace, top: Top, text: SourceText, p
     rank, host = _RANK.search(text.path.name), _HOST.search(text.path.name)
     schema = str(top.schemaVersion)
     ordinals = np.unique(trace.device["ordinal"]).tolist()
+    check_captures(len(ordinals))
     start_ns, end_ns = _window(trace)
     known = start_ns > _UNIX_NS
     for number, ordinal in enumerate(ordinals or [MISSING]):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct
 
+from tracker.limits.rows import check_captures, check_rows
 from tracker.profile import (
     I32,
     I64,
@@ -40,9 +41,17 @@ from tracker.readers.torch_profiler.flows import link_by_flow
 from tracker.readers.torch_profiler.kernel_metrics import kernel_metrics_of
 from tracker.readers.torch_profiler.kinds import REQUESTS_OF_COPIES, WAITS
 from tracker.readers.torch_profiler.op_collectives import calls_of_ops
+from tracker.table import split_rows_by_value
 from tracker.units import counted
 
 Table = dict[str, Array]
+_HOST: Final = ("ops", "frames", "launches", "memory")
+"""The tables of host events."""
+
+_NO_ROWS: Final = np.zeros(0, dtype=np.int64)
+_NAMED: Final = 16
+"""So many processes that are no ranks are named; more are counted."""
+
 _ON_CPU: Final = 0  # c10::DeviceType::CPU; anything else is a device (CUDA 1, HIP 6, PrivateUse1 20)
 # [TP00] 4100, [rank 3] 4100: what scripts make of the processes and devices of the traces that they merge
 _MERGED: Final = re.compile(r"\[(?P<label>[^\]]{1,64})\] ?.{1,64}")
@@ -102,6 +111,7 @@ class _Assembly:
         self.memory = dict(collector.memory.done())
         self.markers = dict(collector.markers.done())
         self.cut: tuple[int, ...] = ()
+        self._host_rows: dict[str, dict[int, I64]] = {}
         self.notes: list[str] = []
         self.rows_of_device: I64 | None = None
         self._leave_out_waits()
@@ -143,6 +153,7 @@ class _Assembly:
         index = {pid: i for i, pid in enumerate(order)}
         index |= self._host_calls_of_others(idle)
         self.process_count = max(1, len(order))
+        check_captures(self.process_count)
         return np.array([index.get(pid, -1) for pid in pids], dtype=np.int32)
 
     def _processes_that_run_nothing(self, pids: list[Any], events: dict[Any, int]) -> set[Any]:
@@ -168,13 +179,19 @@ class _Assembly:
         """
         takes_time = self.launches["end_ns"] > self.launches["start_ns"]
         callers = set(each_once(self.launches["thread"][takes_time]).tolist())
-        calling = {pid for pid in idle if any(self.thread_keys[thread][0] == pid for thread in callers)}
-        for pid in sorted(idle, key=str):
-            threads = [thread for thread, (other, _) in enumerate(self.thread_keys) if other == pid]
-            calls = int(np.isin(self.launches["thread"], threads).sum())
+        calling = {self.thread_keys[thread][0] for thread in callers} & idle
+        calls: dict[Any, int] = dict.fromkeys(idle, 0)
+        rows = np.bincount(self.launches["thread"], minlength=len(self.thread_keys)).tolist()
+        for (pid, _), count in zip(self.thread_keys, rows, strict=True):
+            if pid in calls:
+                calls[pid] += count
+        listed = sorted(idle, key=str)
+        for pid in listed[:_NAMED]:
             what = "are host calls of the first process" if pid in calling else "are left out"
-            events = counted(calls, "event")
+            events = counted(calls[pid], "event")
             self.notes.append(f"process {pid} runs no operator and launches nothing, so it is no rank: {events} {what}")
+        if len(listed) > _NAMED:
+            self.notes.append(f"so do {len(listed) - _NAMED:,} more processes: they are no ranks either")
         return dict.fromkeys(calling, 0)
 
     def _leave_out_waits(self) -> None:
@@ -210,7 +227,8 @@ class _Assembly:
         """
         process = self.process_of[self.markers["thread"]]
         if len(process) and (process < 0).any():
-            without = [p for p in range(self.process_count) if not (process == p).any()]
+            has_markers = np.bincount(process[process >= 0], minlength=self.process_count) > 0
+            without = np.flatnonzero(~has_markers).tolist()
             process = np.where(process < 0, without[0] if without else 0, process)
         length = self.markers["end_ns"] - self.markers["start_ns"]
         order = np.lexsort((-length, self.markers["start_ns"], self.markers["step"], process))
@@ -235,9 +253,9 @@ class _Assembly:
     def _number_cycles(self, markers: Table) -> Array:
         """Return the numbers of steps, in each process counted on where they begin again."""
         steps = markers["step"].copy()
-        for process in each_once(markers["process"]).tolist():
+        for of_process in split_rows_by_value(markers["process"]).values():
             added = highest = 0
-            for row in np.flatnonzero(markers["process"] == process).tolist():
+            for row in of_process.tolist():
                 if highest and int(steps[row]) + added <= highest:
                     added = highest + 1 - int(steps[row])
                 steps[row] += added
@@ -290,20 +308,13 @@ class _Assembly:
         if self.labels:
             return self._device_processes_by_label()
         launcher = self.process_of[self.launches["thread"]]
-        known = self.launches["correlation"] >= 0
-        owns = np.stack(
-            [
-                np.isin(self.device["correlation"], self.launches["correlation"][known & (launcher == p)])
-                for p in range(self.process_count)
-            ]
-        )
-        single = owns.sum(axis=0) == 1
-        owner = np.where(single, owns.argmax(axis=0), -1)
+        known = (self.launches["correlation"] >= 0) & (launcher >= 0)
+        owner = _only_owners(self.launches["correlation"][known], launcher[known], self.device["correlation"])
         launches = np.bincount(launcher[launcher >= 0], minlength=self.process_count)
-        for ordinal in each_once(self.device["ordinal"]):
-            here = self.device["ordinal"] == ordinal
-            votes = np.bincount(owner[here & single], minlength=self.process_count)
-            owner[here & ~single] = votes.argmax() if votes.any() else launches.argmax()
+        for rows in split_rows_by_value(self.device["ordinal"]).values():
+            votes = owner[rows][owner[rows] >= 0]
+            lost = rows[owner[rows] < 0]
+            owner[lost] = np.bincount(votes).argmax() if len(votes) else launches.argmax()
         return owner.astype(np.int32)
 
     def _device_processes_by_label(self) -> I32:
@@ -334,31 +345,53 @@ class _Assembly:
     # -- captures
 
     def parts(self) -> Iterator[Part]:
-        for process in range(self.process_count):
-            ordinals = each_once(self.device["ordinal"][self.device["process"] == process]).tolist()
-            for position, ordinal in enumerate(ordinals or [None]):
-                part = self._part(process, ordinal, ordinals, is_first=position == 0)
+        device_rows = split_rows_by_value(self.device["process"])
+        no_rows = np.zeros(0, dtype=np.int64)
+        ordinals = {
+            process: split_rows_by_value(self.device["ordinal"][device_rows.get(process, no_rows)])
+            for process in range(self.process_count)
+        }
+        check_captures(sum(max(1, len(of_process)) for of_process in ordinals.values()))
+        self._check_events(ordinals)
+        for process, of_process in ordinals.items():
+            rows = device_rows.get(process, no_rows)
+            listed = list(of_process)
+            wanted: list[int | None] = [*listed] or [None]
+            for ordinal in wanted:
+                mine = rows if ordinal is None else rows[of_process[ordinal]]
+                part = self._part(process, ordinal, listed, rows, mine)
                 if part is not None:
                     yield part
 
-    def _part(self, process: int, ordinal: int | None, ordinals: list[int], *, is_first: bool) -> Part | None:
-        host = {
-            name: self._of_process(getattr(self, name), process) for name in ("ops", "frames", "launches", "memory")
-        }
+    def _check_events(self, ordinals: Mapping[int, Mapping[int, I64]]) -> None:
+        """Raise TooManyRowsError where the host events of processes, which each of their devices has, are too many."""
+        tables = [getattr(self, name) for name in _HOST]
+        events = sum(len(table["thread"]) for table in (*tables, self.device))
+        rows = 0
+        for process, of_process in ordinals.items():
+            rows += max(1, len(of_process)) * sum(len(self._rows_of(name, process)) for name in _HOST)
+        check_rows(rows, events, "events of several devices")
+
+    def _rows_of(self, name: str, process: int) -> I64:
+        """The rows of a table of host events that are of a process."""
+        if name not in self._host_rows:
+            self._host_rows[name] = split_rows_by_value(self.process_of[getattr(self, name)["thread"]])
+        return self._host_rows[name].get(process, _NO_ROWS)
+
+    def _part(self, process: int, ordinal: int | None, ordinals: list[int], of_process: I64, mine: I64) -> Part | None:
+        """The events of a process and one of its devices, None where there are none.
+
+        ordinals: its devices; of_process, mine: the rows of device events of the process, and of this device.
+        """
+        is_first = ordinals[:1] in ([], [ordinal])
+        host = {name: self._of_process(name, process) for name in _HOST}
         host["memory"] = self._memory_of(host["memory"], ordinal, ordinals, is_first=is_first)
-        count = len(self.thread_keys)
-        threads = np.flatnonzero(sum(np.bincount(table["thread"], minlength=count) for table in host.values()))
-        renumber = np.full(count, -1, dtype=np.int32)
-        renumber[threads] = np.arange(len(threads), dtype=np.int32)
+        threads = each_once(np.concatenate([table["thread"] for table in host.values()]))
         for table in host.values():
-            table["thread"] = renumber[table["thread"]]
-        of_process = self.device["process"] == process
-        mine = of_process
-        if ordinal is not None:
-            mine = of_process & (self.device["ordinal"] == ordinal)
+            table["thread"] = np.searchsorted(threads, table["thread"]).astype(np.int32)
         device = {name: column[mine] for name, column in self.device.items()}
         op_external = host["ops"].pop("external")
-        marked = self.markers["process"] == process
+        marked = self._marker_rows().get(process, _NO_ROWS)
         events = Events(
             strings=self.strings,
             threads=tuple(self._thread_name(thread) for thread in threads.tolist()),
@@ -373,14 +406,14 @@ class _Assembly:
                 start_ns=self.markers["start_ns"][marked],
                 end_ns=self.markers["end_ns"][marked],
                 step=self.markers["step"][marked],
-                process=np.zeros(int(marked.sum()), dtype=np.int32),
+                process=np.zeros(len(marked), dtype=np.int32),
             ),
             host_is_primary=is_first,
             extras=Extras(
                 kernel_metrics=kernel_metrics_of(device, self.strings),
                 process_groups=self.groups,
                 counters=self.convolutions.counters(self.strings) if is_first else empty(Counters),
-                served_elsewhere=self.device["correlation"][of_process & ~mine],
+                served_elsewhere=self.device["correlation"][np.setdiff1d(of_process, mine, assume_unique=True)],
                 op_external=op_external,
                 device_external=device["external"],
             ),
@@ -406,9 +439,18 @@ class _Assembly:
             ranks = list(range(len(self.labels)))
         return ranks[self.labels.index(label)]
 
-    def _of_process(self, table: Table, process: int) -> Table:
-        mine = self.process_of[table["thread"]] == process
-        return dict(table) if mine.all() else {name: column[mine] for name, column in table.items()}
+    def _of_process(self, name: str, process: int) -> Table:
+        table: Table = getattr(self, name)
+        rows = self._rows_of(name, process)
+        if len(rows) == len(table["thread"]):
+            return dict(table)
+        return {column: values[rows] for column, values in table.items()}
+
+    def _marker_rows(self) -> dict[int, I64]:
+        """The rows of the markers of each process."""
+        if "markers" not in self._host_rows:
+            self._host_rows["markers"] = split_rows_by_value(self.markers["process"])
+        return self._host_rows["markers"]
 
     def _memory_of(self, memory: Table, ordinal: int | None, ordinals: list[int], *, is_first: bool) -> Table:
         """The allocations of one device of a process; host memory and unknown devices go with the first.
@@ -442,6 +484,23 @@ class _Assembly:
 
     def _thread_name(self, thread: int) -> str:
         return self.thread_names.get(thread) or f"thread {self.thread_keys[thread][1]}"
+
+
+def _only_owners(correlations: I64, processes: I32, wanted: I64) -> I64:
+    """Return for each of the `wanted` correlations the one process that has it; -1 where none or several do.
+
+    correlations, processes: one row per launch.
+    """
+    order = np.lexsort((processes, correlations))
+    correlation, process = correlations[order], processes[order]
+    first = np.searchsorted(correlation, wanted, side="left")
+    last = np.searchsorted(correlation, wanted, side="right") - 1
+    found = np.full(len(wanted), -1, dtype=np.int64)
+    is_launched = last >= first
+    first, last = first[is_launched], last[is_launched]
+    # the launches of one correlation stand in order of their processes
+    found[is_launched] = np.where(process[first] == process[last], process[first], -1)
+    return found
 
 
 def label_of_merged(pid: object) -> str:

@@ -85,15 +85,15 @@ class StepLine(Struct, frozen=True):
         """Whether a step line stands in a text whose lines end with line feeds."""
         if self.literal not in text:
             return False
-        end = 0
+        searched_to = 0
         for match in self.head.finditer(text):
             if not self.needs:
                 return True
-            if match.start() < end:
-                continue  # the same line
+            if match.start() < searched_to:  # in a line that lacks a field, however many heads it has
+                continue
             end = text.find(b"\n", match.start())
-            end = end if end >= 0 else len(text)
-            line_text = text[text.rfind(b"\n", 0, match.start()) + 1 : end]
+            searched_to = end if end >= 0 else len(text)
+            line_text = text[text.rfind(b"\n", 0, match.start()) + 1 : searched_to]
             if all(one.pattern.search(line_text) for one in self.fields if one.name in self.needs):
                 return True
         return False
@@ -172,7 +172,7 @@ def step_line(*parts: str, fields: tuple[LineField, ...] = ()) -> StepLine:
 
 
 def literal_start(source: str) -> bytes:
-    """Return the text that every match of a pattern begins with, as far as it is plain.
+    r"""Return the text that every match of a pattern begins with, as far as it is plain.
 
     >>> literal_start(r"iteration +(\d+)"), literal_start(r"[ab]c")
     (b'iteration', b'')

@@ -42,8 +42,9 @@ GRAMMARS: Final = (
         name="mmengine",
         title="MMEngine (vis_data/*.json)",
         lines=(
+            # up to the next brace: of each one in a line of megabytes all of the rest would be searched
             step_line(
-                r'\{(?=[^{}\r\n]{0,20000}?"(?:base_)?lr": )',
+                r'\{(?=[^\r\n{]*?"(?:base_)?lr": )',
                 fields=(*_JSON, json_field("step", "step", is_needed=True), json_field("epoch", "epoch")),
             ),
         ),
@@ -95,7 +96,7 @@ GRAMMARS: Final = (
         title="Detectron2 (metrics.json)",
         lines=(
             step_line(
-                r'\{(?=[^{}\r\n]{0,20000}?"eta_seconds": )',
+                r'\{(?=[^\r\n{]*?"eta_seconds": )',
                 fields=(
                     json_field("iteration", "step", is_needed=True),
                     json_field("time", "step_s", is_needed=True),

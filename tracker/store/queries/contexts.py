@@ -8,11 +8,11 @@ from typing import Any, Final
 import numpy as np
 
 from tracker.columns import I64, Column, Columns
-from tracker.errors import StoreError
 from tracker.profile import MISSING, NO_STEP
 from tracker.store.bulk import fetch
 from tracker.store.connect import Store
 from tracker.store.contexts import NUMBERS, Contexts, damaged, unpacked
+from tracker.store.failures import explain_damaged
 from tracker.store.queries.answers import whole
 from tracker.store.queries.keyed import Texts, keys_of
 from tracker.store.sql import statement
@@ -60,7 +60,7 @@ def _ranks(store: Store, parameters: Mapping[str, Any], steps: Steps, in_steps: 
             contexts = unpacked(bytes(content))
         except ValueError as error:
             found = damaged(run_id, rank)
-            raise StoreError(f"{store.url}: {found.what} are damaged", remedy=found.remedy) from error
+            raise explain_damaged(store.url, found) from error
         summed = _summed(contexts, steps, in_steps, by_step)
         place = np.array([[run_id], [rank], [MISSING if stage is None else stage]], dtype=np.int64)
         yield np.vstack([place.repeat(summed.shape[1], axis=1), summed])

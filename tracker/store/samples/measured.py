@@ -22,6 +22,7 @@ from tracker.store.samples.families import (
     SeriesKey,
     families,
 )
+from tracker.store.samples.sparse import SparseSteps, is_sparse, sparse_steps
 from tracker.store.samples.statistic import mean_over_steps, over_steps, sums_per_step, without_filling
 
 F64 = NDArray[np.float64]
@@ -31,6 +32,7 @@ STATISTICS: Final = ("value", "mean", "sd", "min", "p10", "p90", "max", "calls")
 """The columns of `Measured.numbers`."""
 
 VALUE, MEAN, SD, MIN, P10, P90, MAX, CALLS = range(len(STATISTICS))
+_FRACTIONS: Final = ((MIN, 0.0), (P10, 0.1), (P90, 0.9), (MAX, 1.0))
 _CELLS: Final = 4_000_000
 """Series x steps that are held at once."""
 
@@ -94,6 +96,12 @@ def _summed(family: Family, steps: Sequence[StepRow]) -> Iterator[Measured]:
     inside = (numbers[place] == family.step) & (family.series >= 0)
     series, place, values = family.series[inside], place[inside], _known(family.values[inside])
     calls = None if family.calls is None else _known(family.calls[inside])
+    shape = (len(family.keys), len(numbers))
+    if is_sparse(len(values), shape):
+        cell = series * len(numbers) + place
+        counted = None if calls is None else sparse_steps(cell, calls, shape, weights)
+        yield _kept_of_sparse(family.keys, sparse_steps(cell, values, shape, weights), counted)
+        return
     size = max(1, _CELLS // len(numbers))
     for start in range(0, len(family.keys), size):
         keys = family.keys[start : start + size]
@@ -118,7 +126,7 @@ def _kept(keys: Sequence[SeriesKey], sums: F64, counts: F64 | None, weights: F64
     numbers, sums = numbers[above], sums[above]
     ordered = np.sort(sums, axis=1)  # nan comes last
     known = (~np.isnan(sums)).sum(axis=1)
-    for column, fraction in ((MIN, 0.0), (P10, 0.1), (P90, 0.9), (MAX, 1.0)):
+    for column, fraction in _FRACTIONS:
         numbers[:, column] = _quantile(ordered, known, fraction)
     numbers[:, VALUE] = over_steps(sums, weights)
     intermittent = (2 * (sums > 0) @ weights < (~np.isnan(sums)) @ weights) if sums.shape[1] else np.zeros(0, bool)
@@ -128,6 +136,22 @@ def _kept(keys: Sequence[SeriesKey], sums: F64, counts: F64 | None, weights: F64
     if counts is not None:
         numbers[:, CALLS] = over_steps(counts[above], weights)
     return Measured(keys, numbers, intermittent, 0)
+
+
+def _kept_of_sparse(keys: Sequence[SeriesKey], sums: SparseSteps, counts: SparseSteps | None) -> Measured:
+    """The same of series that have nothing in most steps."""
+    above = np.nan_to_num(sums.mean()) > 0
+    chosen = sums.take(above)
+    numbers = np.full((len(chosen), len(STATISTICS)), np.nan)
+    numbers[:, MEAN] = chosen.mean()
+    for column, fraction in _FRACTIONS:
+        numbers[:, column] = chosen.quantile(fraction)
+    numbers[:, VALUE] = chosen.over_steps()
+    numbers[:, SD] = chosen.deviation()
+    if counts is not None:
+        numbers[:, CALLS] = counts.take(above).over_steps()
+    kept_keys = [key for key, is_kept in zip(keys, above.tolist(), strict=True) if is_kept]
+    return Measured(kept_keys, numbers, chosen.are_intermittent(), 0)
 
 
 def _quantile(ordered: F64, known: I64, fraction: float) -> F64:

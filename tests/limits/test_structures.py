@@ -1,0 +1,116 @@
+"""The law of structures: whatever a trace is made of, what it costs grows as it does.
+
+What is counted are calls of functions, which no load of the machine changes; the slow run measures CPU and memory.
+"""
+
+from __future__ import annotations
+
+import re
+import resource
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.limits.structures import STRUCTURES, trace_of
+from tracker.errors import SourceError
+from tracker.intake import IngestOptions, read_pieces
+from tracker.readers import Found
+
+GROWTH = 2.3
+"""How much more work twice the structure may be."""
+
+SMALL_RUN = 60_000
+"""Calls of functions below which what is done once counts most."""
+
+
+def read(path):
+    try:
+        return read_pieces(Found(path, "torch_profiler"), IngestOptions(one_process=True))
+    except SourceError as error:  # beyond a budget: the cheapest answer
+        return error
+
+
+def calls_to_read(path):
+    count = 0
+
+    def count_call(_frame, event, _argument):
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(count_call)
+    try:
+        read(path)
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def test_there_are_forty():
+    assert len(STRUCTURES) == 40
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_twice_the_structure_is_about_twice_the_work(name, tmp_path):
+    make, size = STRUCTURES[name]
+    counts = []
+    for factor in (1, 2):
+        path = tmp_path / f"{factor}.pt.trace.json"
+        path.write_bytes(trace_of(make(max(8, size // 6) * factor)))
+        read(path)  # what is imported and cached at first use
+        counts.append(calls_to_read(path))
+    assert counts[1] <= GROWTH * max(counts[0], SMALL_RUN), counts
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_time_and_memory_grow_with_the_trace(name, tmp_path):
+    make, size = STRUCTURES[name]
+    seconds, megabytes, sizes = [], [], []
+    for factor in (0, 1, 2, 4):
+        path = tmp_path / f"{factor}.pt.trace.json"
+        path.write_bytes(
+            trace_of(make(size * factor) or [{"ph": "X", "cat": "cpu_op", "name": "a", "ts": 1, "dur": 1}])
+        )
+        code = (
+            "import resource, sys; from tests.limits.test_structures import read; from pathlib import Path; "
+            "read(Path(sys.argv[1])); used = resource.getrusage(resource.RUSAGE_SELF); "
+            "print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)"
+        )
+        done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, check=True)
+        took, memory = map(float, done.stdout.split())
+        seconds.append(took)
+        megabytes.append(memory)
+        sizes.append(path.stat().st_size / (1 << 20))
+    small = 0.5
+    for at in (1, 2):
+        assert seconds[at + 1] - seconds[0] <= GROWTH * max(seconds[at] - seconds[0], small), seconds
+    for memory, size_mib in zip(megabytes, sizes, strict=True):
+        assert memory - megabytes[0] <= 20 * size_mib + 100, megabytes
+
+
+def test_more_processes_than_a_trace_can_have_are_refused_at_once(tmp_path):
+    path = tmp_path / "a.pt.trace.json"
+    path.write_bytes(trace_of(STRUCTURES["one op per process"][0](5_000)))
+    began = time.process_time()
+    error = read(path)
+    assert str(error) == (
+        f"{path}: 5,000 processes and devices work in one trace, more than 512; "
+        "profile fewer steps, or one process in one file"
+    )
+    assert time.process_time() - began < 5
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 < 2_000
+
+
+def test_a_long_name_is_kept_as_its_start_and_the_same_digest_each_time(tmp_path):
+    path = tmp_path / "a.pt.trace.json"
+    path.write_bytes(trace_of(STRUCTURES["one name"][0](5_000)))
+    names = []
+    for _ in range(2):
+        (piece,) = read(path)
+        (name,) = piece.capture.rows.tables["kernel_key"]["name"]
+        names.append(name)
+    assert names[0] == names[1]
+    assert (len(names[0]), names[0][:9]) == (4096, "</script>")
+    assert re.search(r" \[\+\d+ characters ~[0-9a-f]{16}\]$", names[0])

@@ -1,0 +1,128 @@
+"""Touches foreign files in a process of its own, which is killed where it does not end in time.
+
+Whoever watches folders, or empties a spool, must not wait for one of them: a file on a disk that is gone is waited at
+for ever, by a call of the system that only the end of its process breaks off. The process stays for the next touch.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import pickle  # only ever between this process and those that it starts
+import select
+import signal
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, ParamSpec, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tracker.errors import SourceError, TrackerError, our_fault
+from tracker.intake._process import Process, pipe, start_process
+from tracker.intake.at_once import All, read_all
+from tracker.intake.pieces import IngestOptions
+
+P = ParamSpec("P")
+Answer = TypeVar("Answer")
+
+_REMEDY: Final = "see whether its disk answers, and examine it alone with tracker doctor"
+
+
+class _Failed(Struct, frozen=True):
+    """What a touch ended with instead of an answer."""
+
+    error: Exception
+
+
+class Toucher:
+    """Calls functions in another process; use it in a `with` statement, which ends that process.
+
+    `seconds`: what `read_all` may take; raise it where profiles are large.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._process: Process | None = None
+
+    def call(
+        self, path: Path, seconds: float, function: Callable[P, Answer], *args: P.args, **named: P.kwargs
+    ) -> Answer:
+        """Return what `function` gives for the arguments. It must be a function of a module, all else is pickled.
+
+        path: the file or folder that it touches, for the message. SourceError where it takes longer than `seconds`, or
+        ends the process; else what it raises itself.
+        """
+        try:
+            answer = self._ask((function, args, named), seconds)
+        except TimeoutError as error:
+            self.close()
+            raise SourceError(path, "", f"to look at it took longer than {seconds:g} s", remedy=_REMEDY) from error
+        except (EOFError, OSError, pickle.UnpicklingError) as error:
+            self.close()
+            raise SourceError(path, "", "it ended the process that looked at it", remedy=_REMEDY) from error
+        except BaseException:  # a signal: what is answered later would be taken for the answer to the next question
+            self.close()
+            raise
+        if isinstance(answer, _Failed):
+            raise answer.error
+        found: Answer = answer
+        return found
+
+    def read_all(self, paths: list[Path], options: IngestOptions) -> All:
+        """Return what `at_once.read_all` gives, which may take `self.seconds`."""
+        alone = replace(options, read_all_with=None, on_progress=None)
+        return self.call(paths[0], self.seconds, read_all, paths, alone)
+
+    def _ask(self, question: Any, seconds: float) -> Any:
+        deadline = time.monotonic() + seconds
+        if self._process is None:
+            self._process = start_process(__name__, own_session=True)
+            atexit.register(self.close)  # a process that hangs would outlive this one
+        pickle.dump(question, pipe(self._process.stdin))
+        pipe(self._process.stdin).flush()
+        answers = pipe(self._process.stdout)
+        while not select.select([answers], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            if time.monotonic() >= deadline:
+                raise TimeoutError
+        return pickle.load(answers)
+
+    def close(self) -> None:
+        """Kill the process and all that it started; one that cannot be killed is waited for no longer."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        atexit.unregister(self.close)
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        for end in (process.stdin, process.stdout):
+            with suppress(OSError):
+                pipe(end).close()
+
+    def __enter__(self) -> Toucher:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def main() -> None:
+    """Answer the questions of the other process, one by one."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who asks decides
+    while True:
+        try:
+            function, args, named = pickle.load(sys.stdin.buffer)
+        except EOFError:
+            return
+        answer: Any
+        try:
+            answer = function(*args, **named)
+        except (TrackerError, OSError, MemoryError) as error:
+            answer = _Failed(error)
+        except Exception as error:  # noqa: BLE001 what it is cannot always be pickled
+            answer = _Failed(RuntimeError(our_fault(error)))
+        pickle.dump(answer, sys.stdout.buffer, protocol=pickle.HIGHEST_PROTOCOL)
+        sys.stdout.buffer.flush()

@@ -1,0 +1,144 @@
+"""Statistics over the steps of many rows of which most have nothing in most steps.
+
+A table of all rows and all steps has 100 million cells for 10,000 steps with 10,000 operators, of which the profile
+fills some thousand. Here a row has its filled cells, and one block that stands for all steps in which it has nothing.
+The numbers are those of `statistic`; sums of many reals may differ from those of a table in their last digit.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
+
+LARGE_TABLE: Final = 1 << 20
+"""Cells of a table that is small enough to be made, however few of them are filled."""
+
+_FILLED: Final = 8
+"""A table of which one cell in so many is filled is made: it takes no more than the rows that it is made of."""
+
+
+def is_sparse(filled: int, shape: tuple[int, int]) -> bool:
+    """Return whether a table of (rows, steps) with so many filled cells is better not made.
+
+    >>> is_sparse(10, (100, 100)), is_sparse(10_000, (10_000, 10_000)), is_sparse(5_000_000, (5_000, 5_000))
+    (False, True, False)
+    """
+    cells = shape[0] * shape[1]
+    return cells > LARGE_TABLE and filled * _FILLED < cells
+
+
+class SparseSteps(Struct, frozen=True):
+    """The numbers of the steps of each row. One entry per known cell, and one for the steps in which a row has nothing,
+    which are a true 0; the entries of a row stand together, ordered by their value.
+
+    `bounds`: where the entries of each row begin, and the end of all. Per entry `row`, `value`, `weight` (of how many
+    steps of the program it is the number) and `count` (of how many steps of the profile).
+    """
+
+    bounds: I64
+    row: I64
+    value: F64
+    weight: F64
+    count: I64
+
+    def __len__(self) -> int:
+        return len(self.bounds) - 1
+
+    def sum_rows(self, numbers: F64 | I64) -> F64:
+        """Return the sum of a number per entry over each row."""
+        return np.bincount(self.row, numbers, len(self)).astype(np.float64)
+
+    @property
+    def known(self) -> I64:
+        """In how many steps each row is known."""
+        return self.sum_rows(self.count).astype(np.int64)
+
+    def mean(self) -> F64:
+        """Return the mean of each row over the known steps, by their weights; nan where none is known."""
+        total, weight = self.sum_rows(self.value * self.weight), self.sum_rows(self.weight)
+        return np.asarray(np.divide(total, weight, out=np.full(len(self), np.nan), where=weight > 0))
+
+    def over_steps(self) -> F64:
+        """Return what `statistic.over_steps` gives: the median by weights, the mean where that is 0."""
+        weight = self.sum_rows(self.weight)
+        is_known = weight > 0
+        # weights are whole numbers: their sums are exact
+        passed = np.cumsum(self.weight)
+        before = np.append(0.0, passed)[self.bounds[:-1]]
+        half = before + weight / 2
+        low = np.searchsorted(passed, half[is_known], side="left")
+        high = np.searchsorted(passed, half[is_known], side="right")
+        middle = np.full(len(self), np.nan)
+        middle[is_known] = (self.value[low] + self.value[high]) / 2
+        return np.where(middle == 0, self.mean(), middle)
+
+    def quantile(self, fraction: float) -> F64:
+        """Return the quantile of the known steps of each row, linear between neighbours; nan where none is known."""
+        known = self.known
+        place = fraction * np.maximum(known - 1, 0)
+        low = np.floor(place).astype(np.int64)
+        high = np.minimum(low + 1, np.maximum(known - 1, 0))
+        passed = np.cumsum(self.count)
+        before = np.append(0, passed)[self.bounds[:-1]]
+        is_known = known > 0
+        below, above = (
+            self.value[np.searchsorted(passed, (before + at)[is_known], side="right")] for at in (low, high)
+        )
+        found = np.full(len(self), np.nan)
+        found[is_known] = below + (above - below) * (place - low)[is_known]
+        return found
+
+    def deviation(self) -> F64:
+        """Return the standard deviation of the known steps of each row about its mean by weights; nan for fewer than
+        two.
+        """
+        away = self.value - self.mean()[self.row]
+        known = self.known
+        spare = np.where(known > 1, known - 1, np.nan)
+        return np.asarray(np.sqrt(self.sum_rows(away * away * self.count) / spare))
+
+    def are_intermittent(self) -> NDArray[np.bool_]:
+        """Return which rows are above 0 in less than half of their steps, by weights."""
+        return 2 * self.sum_rows(np.where(self.value > 0, self.weight, 0.0)) < self.sum_rows(self.weight)
+
+    def take(self, chosen: NDArray[np.bool_]) -> SparseSteps:
+        """Return the chosen rows, numbered anew."""
+        number = np.cumsum(chosen) - 1
+        kept = chosen[self.row]
+        row = number[self.row[kept]]
+        bounds = np.append(0, np.cumsum(np.bincount(row, minlength=int(chosen.sum()))))
+        return SparseSteps(bounds, row, self.value[kept], self.weight[kept], self.count[kept])
+
+
+def sparse_steps(cell: I64, values: F64, shape: tuple[int, int], weights: F64) -> SparseSteps:
+    """Return the numbers per (row, step), as `sums_per_step` and a division by `weights` would give them.
+
+    cell: of each value, row * steps + step. What has several values is their sum, as far as they are known; where all
+    are nan the step is not known. weights: of how many steps each step of the profile is the mean.
+
+    >>> steps = sparse_steps(np.array([0, 0, 2]), np.array([3.0, 4.0, np.nan]), (2, 2), np.ones(2))
+    >>> steps.known.tolist(), steps.mean().tolist(), steps.over_steps().tolist()
+    ([2, 1], [3.5, 0.0], [3.5, 0.0])
+    """
+    row_count, step_count = shape
+    filled, number = np.unique(cell, return_inverse=True)
+    is_unknown = np.isnan(values)
+    sums = np.bincount(number, np.where(is_unknown, 0.0, values), len(filled)).astype(np.float64)
+    is_stated = np.bincount(number[~is_unknown], minlength=len(filled)) > 0
+    row, step = filled // step_count, filled % step_count
+    empty_steps = step_count - np.bincount(row, minlength=row_count)
+    empty_weight = weights.sum() - np.bincount(row, weights[step], row_count)
+    has_empty = np.flatnonzero(empty_steps > 0)
+    rows = np.concatenate([row[is_stated], has_empty])
+    value = np.concatenate([(sums / weights[step])[is_stated], np.zeros(len(has_empty))])
+    weight = np.concatenate([weights[step][is_stated], empty_weight[has_empty]])
+    count = np.concatenate([np.ones(int(is_stated.sum()), dtype=np.int64), empty_steps[has_empty]])
+    order = np.lexsort((value, rows))
+    bounds = np.append(0, np.cumsum(np.bincount(rows, minlength=row_count)))
+    return SparseSteps(bounds, rows[order], value[order], weight[order], count[order])
