@@ -127,6 +127,13 @@ def test_slow_steps_in_a_row_are_a_window(tmp_path: Path):
     assert (numbers["slow window, first step"], numbers["slow window, last step"]) == (201, 280)
 
 
+def test_window_begins_with_the_first_step_of_its_first_interval(tmp_path: Path):
+    """Lines every 100 steps: the line of step 1,100 is about steps 1,001 to 1,100."""
+    lines = [megatron(step, 800.0 if 1000 < step <= 2000 else 500.0 + step % 3) for step in range(100, 6001, 100)]
+    numbers = counters(read(log(tmp_path, lines)).captures[0])
+    assert (numbers["slow window, first step"], numbers["slow window, last step"]) == (1001, 2000)
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_noise_alone_is_no_window(tmp_path: Path, seed: int):
     times = 100 + np.random.default_rng(seed).normal(0, 8, 300)

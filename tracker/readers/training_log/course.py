@@ -76,7 +76,8 @@ def course_of(found: Intervals) -> RunCourse | None:
         p99=p99,
         jitter=p99 / p50 if says_spread and p50 > 0 else None,
         stalls=tuple(places[stalls].tolist()),
-        window=_slow_window(found, places, times) if len(times) >= _FEWEST else None,
+        # where neighbours share a mean, their times follow each other, and a window of them proves nothing
+        window=_slow_window(found, places, times) if says_spread and len(times) >= _FEWEST else None,
     )
 
 
@@ -115,7 +116,8 @@ def _slow_window(found: Intervals, places: NDArray[np.int64], times: F64) -> Slo
     ratio = float(np.median(times[in_window]) / np.median(times[~in_window]))
     if ratio < 1 + _LEAST_RATIO:
         return None
-    return SlowWindow(int(found.last[places[first]]), int(found.last[places[last - 1]]), last - first, ratio)
+    first_step = int(found.last[places[first]] - found.stride[places[first]]) + 1
+    return SlowWindow(first_step, int(found.last[places[last - 1]]), last - first, ratio)
 
 
 def _without_outliers(values: F64) -> F64:
