@@ -73,7 +73,7 @@ def test_one_bad_file_does_not_stop_the_rest_and_is_not_in_the_command(tracker, 
     torn, absent = sentences(done.out, "Unreadable")
     assert torn.startswith(f"{bad} [torch_profiler]: ")
     assert absent == "/no/such/folder: no such file or folder; check the path"
-    assert ending(f"tracker ingest {tmp_path / 'good'} --version" in done.out)
+    assert f"tracker ingest {tmp_path / 'good'} --version" in ending(done.out)
 
 
 def test_nothing_readable_is_exit_2_with_the_findings_on_stdout(tracker, tmp_path):

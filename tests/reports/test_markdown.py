@@ -53,7 +53,7 @@ def test_length_is_bounded_and_the_cut_is_stated():
     assert len(warnings) == 1 and "rows per table" in warnings[0]
     note, _, following = text.partition("\n\nNext:\n\n")
     assert note.endswith(" rows per table, to stay below 60,000 characters; --format csv has all.")
-    assert following.startswith("    tracker diff")
+    assert following.startswith("- tracker diff")
 
 
 def test_findings_fit_a_comment_too_and_older_incidents_are_folded():
@@ -76,7 +76,7 @@ def test_what_no_number_of_rows_makes_short_loses_its_last_parts():
     text = render(builders.findings(rows, incidents), "markdown", tell=warnings.append)
     assert len(text) <= MAX_LENGTH
     assert " more parts are left out, to stay below 60,000 characters." in text and len(warnings) == 2
-    assert text.partition("\n\nNext:\n\n")[2].startswith("    tracker explain ")
+    assert text.partition("\n\nNext:\n\n")[2].startswith("- tracker explain ")
 
 
 @given(st.text())

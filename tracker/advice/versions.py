@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from tracker.advice import stored
-from tracker.advice.judging import RunAdvice, order_of_items
+from tracker.advice.judging import RunAdvice, order_of_items, severity
 from tracker.results import Advice
 from tracker.results.advice import GONE, GROWN, NEW
 
@@ -55,7 +55,10 @@ def _median(items: Sequence[Advice], step_ns: float, *, is_common: bool) -> Advi
         return replace(items[-1], runs=len(items), is_shown=is_common and items[-1].is_shown)
     gain_ns = median_low(gains)
     middle = next(item for item in items if item.gain_ns == gain_ns)
-    return replace(middle, runs=len(items), is_shown=is_common and middle.is_shown)
+    share = gain_ns / step_ns
+    return replace(
+        middle, gain_share=share, severity=severity(share), runs=len(items), is_shown=is_common and middle.is_shown
+    )
 
 
 def compared(after: Sequence[Advice], before: Sequence[Advice]) -> tuple[Advice, ...]:

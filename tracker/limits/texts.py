@@ -24,7 +24,7 @@ def shorten_name(text: str) -> str:
     The same name is the same at each ingest, so that its history goes on.
 
     >>> shorten_name("aten::mm"), len(shorten_name("x" * 10_000_000))
-    ('aten::mm', 4096)
+    ('aten::mm', 4095)
     """
     return text if len(text) <= NAME_CHARACTERS else _shorten(text, NAME_CHARACTERS)
 
@@ -38,7 +38,7 @@ def split_mark(name: str) -> tuple[str, str]:
     """Return a name without what stands for the rest of it, and that; "" where the name is whole.
 
     >>> split_mark(shorten_name("x" * 5000))[1]
-    ' [+942 characters ~74bb6b05d72b8d41]'
+    ' [+941 characters ~77831c42f099d1a1]'
     """
     if not name.endswith("]"):
         return name, ""

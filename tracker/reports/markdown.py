@@ -60,7 +60,7 @@ def _parts(document: Document, look: Look) -> list[str]:
     parts += map(_open, first)
     parts += map(_paragraph, document.notes)
     parts += [_folded(block) for block in detail if not isinstance(block, Lines) or block.lines]
-    commands = "\n".join(f"    {printable(line)}" for line in document.next_commands)
+    commands = "\n".join(f"- {_paragraph(line)}" for line in document.next_commands)
     return [*filter(None, parts), f"Next:\n\n{commands}" if commands else ""]
 
 

@@ -339,7 +339,7 @@ LEVELS: Final[tuple[Level, ...]] = (
     Level("idle", "Time in which the device did nothing, by why and where.", (
         STEP,
         text("cause", "why the device did nothing, in detail_text"),
-        text("place", "the operator, call, frame or kernel where, in detail_text; empty: nobody names one"),
+        text("place", "the operator, call, frame or kernel where, in detail_text; empty: none is named"),
         number("ns", "sum", "idle time of the device, ns: the rows of a step add up to its idle time"),
         number("gaps", "sum", "how many gaps in the work of the device have a part in it; NULL: the profiler states "
                "idle time alone"),

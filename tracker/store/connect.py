@@ -225,7 +225,8 @@ class Store:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            damaged = explain_damage(self.connect, self.url, error)
+            # a look into a database that is not there yet would make it
+            damaged = explain_damage(self.connect, self.url, error) if self.is_made else None
         finally:
             self.close()
         if damaged is not None:
