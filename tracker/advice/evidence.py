@@ -438,7 +438,7 @@ class Evidence:
     def _idle_places(self) -> dict[tuple[int, str], dict[str, float]]:
         """Why the devices of the studied ranks do nothing in the steps: of rank and cause the ns per step by place.
 
-        Of a cause that any step has they add up to its median, as `show` prints it, so that one step that is slow for
+        Of a cause that every step has they add up to its median, as `show` prints it, so that one step that is slow for
         itself makes no advice. Of one that comes now and then, as garbage collection does, they add up to its mean, of
         three steps or more without the first: there code is loaded and memory is allocated in any program.
         """

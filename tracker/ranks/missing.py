@@ -113,7 +113,7 @@ def _groups(calls: RunCalls, *, is_waiting_known: bool) -> Iterator[str]:
     if partly:
         more = f" and {counted(len(partly) - _NAMED, 'more group')}" if len(partly) > _NAMED else ""
         what = "Transit" if is_waiting_known else "Waiting and transit"
-        yield f"{what} in groups of which ranks were not captured: {', '.join(partly[:_NAMED])}{more}."
+        yield f"{what} in groups that were captured in part: {', '.join(partly[:_NAMED])}{more}."
     nameless = any((own.group < 0).any() for own in calls.calls.values() if len(own))
     if nameless and sum(len(group.ranks) != 1 for group in calls.groups.values()) > 1:
         yield "Waiting in calls that name no process group, where the run has several."

@@ -42,16 +42,21 @@ class _Kernels(Struct, frozen=True):
     """The kernels of the busiest stream without communication, in the order in which they ran.
 
     `name`: codes of their names. `launch_ns`: when each was launched, never before the one before it; where no launch
-    is known, when it began. `length_ns`: how long each ran.
+    is known, when it began. `before_ns`: how long all kernels before each ran together, one number more than kernels.
     """
 
     name: Any
     launch_ns: I64
-    length_ns: I64
+    before_ns: I64
+
+    @property
+    def whole_ns(self) -> int:
+        """How long all of them ran together."""
+        return int(self.before_ns[-1])
 
     def share_of(self, first: int, end: int) -> float:
         """Return the share of the kernel time that the kernels from `first` to before `end` have."""
-        return float(self.length_ns[first:end].sum() / self.length_ns.sum())
+        return float(self.before_ns[end] - self.before_ns[first]) / self.whole_ns
 
 
 class FoundSteps(Struct, frozen=True):
@@ -71,7 +76,7 @@ def find_steps(captures: Sequence[Events]) -> FoundSteps:
     any: the steps of ranks are compared by their numbers.
     """
     kernels = [_kernels_of(events) for events in captures]
-    if not captures or not all(one.length_ns.sum() for one in kernels):
+    if not captures or not all(one.whole_ns for one in kernels):
         return FoundSteps()
     ranges = [_step_ranges(events, own) for events, own in zip(captures, kernels, strict=True)]
     name, count = ranges[0].name, len(ranges[0].start_ns)
@@ -111,7 +116,8 @@ def _kernels_of(events: Events) -> _Kernels:
         rows = rows[stream == int(busy_ns.argmax())]
     rows = rows[np.lexsort((device.name[rows], device.start_ns[rows]))]
     launch_ns = _launch_times(events)[rows]
-    return _Kernels(device.name[rows], np.maximum.accumulate(launch_ns), length_ns[rows])
+    before_ns = np.concatenate([[0], np.cumsum(length_ns[rows])]).astype(np.int64)
+    return _Kernels(device.name[rows], np.maximum.accumulate(launch_ns), before_ns)
 
 
 def _launch_times(events: Events) -> I64:
@@ -156,24 +162,22 @@ def _step_ranges(events: Events, kernels: _Kernels) -> _Ranges:
         {key: rows for key, rows in by_name.items() if len(rows) > 1},
         {key: rows for key, rows in outermost.items() if len(rows) == 1},
     )
-    whole_ns = int(kernels.length_ns.sum())
     for rows_of in wanted:
         work = {key: _launched_ns(frames.start_ns[rows], frames.end_ns[rows], kernels) for key, rows in rows_of.items()}
         longest = max(work, key=lambda key: (work[key], key), default=None)
-        if longest is None or work[longest] < _MAIN * whole_ns:
+        if longest is None or work[longest] < _MAIN * kernels.whole_ns:
             continue
         rows = rows_of[longest]
         # one range around everything is the capture
-        if len(rows) > 1 or work[longest] < whole_ns:
+        if len(rows) > 1 or work[longest] < kernels.whole_ns:
             return _Ranges(longest[1], frames.start_ns[rows], frames.end_ns[rows])
     return _Ranges("", frames.start_ns[:0], frames.end_ns[:0])
 
 
 def _launched_ns(start_ns: I64, end_ns: I64, kernels: _Kernels) -> int:
     """Return the time of the kernels that were launched between these starts and ends."""
-    until_ns = np.concatenate([[0], np.cumsum(kernels.length_ns)])
     first, last = np.searchsorted(kernels.launch_ns, start_ns), np.searchsorted(kernels.launch_ns, end_ns)
-    return int((until_ns[last] - until_ns[first]).sum())
+    return int((kernels.before_ns[last] - kernels.before_ns[first]).sum())
 
 
 def _of_kernels(kernels: _Kernels, cut: I64) -> Markers:
@@ -195,7 +199,7 @@ def _cut_iterations(events: Events, kernels: _Kernels) -> I64:
 
 
 def _cut_whole(names: Any) -> I64:
-    """Return the cuts of the shortest sequence of which all the kernels are a whole number of repetitions."""
+    """Return the cuts of the shortest sequence that makes up all the kernels by a whole number of repetitions."""
     count = len(names)
     if (names == names[0]).all():  # a benchmark of one kernel
         return np.zeros(0, dtype=np.int64)
@@ -212,7 +216,7 @@ def _cut_whole(names: Any) -> I64:
 
 
 def _cut_by_optimizer(events: Events, kernels: _Kernels) -> I64:
-    """Return the cuts of the longest equal iterations, each of which ends with the kernels of an optimizer."""
+    """Return the cuts of the shortest equal iterations that have half of the kernel time and end with an optimizer."""
     nothing = np.zeros(0, dtype=np.int64)
     codes = np.unique(kernels.name)
     of_optimizer = [int(code) for code in codes if _OPTIMIZER.search(events.strings[int(code)])]
