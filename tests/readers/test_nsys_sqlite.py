@@ -153,6 +153,7 @@ def test_missing_tables_are_said(tmp_path):
     assert [text.partition(":")[0] for text in profile.warnings] == [
         "the export has no table CUPTI_ACTIVITY_KIND_RUNTIME",
         "the export has no table NVTX_EVENTS",
+        "no NVTX range marks a step (step N, iteration N)",
     ]
 
 

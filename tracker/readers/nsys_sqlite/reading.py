@@ -44,7 +44,7 @@ _ONE_STEP: Final = "the whole capture is one step"
 _REMEDIES: Final = {
     KERNEL: "no kernels: trace CUDA (nsys profile --trace=cuda,nvtx) and let the capture cover the work",
     CALLS[0]: "no CUDA calls: kernels cannot be linked to what launched them",
-    NVTX: "no NVTX ranges: modules are not known, and no range marks a step (torch.cuda.nvtx, emit_nvtx)",
+    NVTX: "no NVTX ranges: modules are not known (torch.cuda.nvtx, emit_nvtx)",
 }
 """What is missing in the rows where a table is."""
 
@@ -98,8 +98,7 @@ def captures_of(path: Path, options: ReadOptions) -> tuple[tuple[Capture, ...], 
             warnings += [text for text in said if text not in warnings]
     if not any(len(capture.events.markers) for capture in captures if capture.events):
         captures, found = _with_found_steps(captures)
-        if found or NVTX in export.db.tables:
-            warnings.append(f"no NVTX range marks a step (step N, iteration N): {found or _ONE_STEP}")
+        warnings.append(f"no NVTX range marks a step (step N, iteration N): {found or _ONE_STEP}")
     if not captures:
         problem = "holds no kernels, no CUDA calls and no NVTX ranges"
         remedy = "profile again with nsys profile --trace=cuda,nvtx and export that"
