@@ -89,7 +89,7 @@ def _judge_next(connection: Connection, line: Line) -> Literal["judged", "nothin
     if first is None:
         return "nothing"
     assert track.main is not None
-    # what is read of the main line below must not be written anew meanwhile
+    # what is read of the main line below must not be written again meanwhile
     regressions.lock(connection, track.main.line)
     version = track.order[first - 1] if first <= len(track.order) else None
     if version is not None and not _is_main_judged(connection, track, version):

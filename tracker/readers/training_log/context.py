@@ -130,7 +130,7 @@ _SAYS: Final = (
     b"mi2", b"mi3", b"ascend", b"info:  ", b"cuda", b"python", b"build", b"batch", b"samples_per", b"tokens per",
     b"mllog", b"commit", b" : ",
 )  # fmt: skip
-"""Words of which a line has one, in small letters, that says something; most lines of a log have none."""
+"""A line that says something has one of these words, in small letters; most lines of a log have none."""
 
 
 class RunContext(Struct):

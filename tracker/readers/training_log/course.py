@@ -16,7 +16,7 @@ F64 = NDArray[np.float64]
 STALL: Final = 3.0
 """An interval of more than so many medians is a stall."""
 _FEWEST: Final = 20
-"""With fewer intervals nothing is said of their spread."""
+"""With fewer intervals their spread is not known."""
 _LEAST_INSIDE: Final = 4
 _LEAST_OUTSIDE: Final = 5
 """Bins of intervals in a slow window, and outside it, as a late test has runs on either side of a split."""

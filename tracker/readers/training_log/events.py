@@ -42,7 +42,7 @@ TAGS: Final[Mapping[str, Mapping[str, str]]] = {
         "train/interval_runtime": "interval_s", "train/interval_samples_per_second": "samples_s",
     },
 }  # fmt: skip
-"""Framework -> tags of its scalars, and what they are. The framework counts of which most tags occur."""
+"""Framework -> tags of its scalars, and what they are. The framework with most of its tags in a file counts."""
 
 _SCOPES: Final = {"tokens_s": PER_DEVICE, "tflops": PER_DEVICE, "samples_s": "total"}
 

@@ -119,7 +119,7 @@ class Grammar(Struct, frozen=True):
     `evaluations`: text of lines that stand in an interval whose time holds an evaluation or a checkpoint.
     `starts`: text of the line with which a program begins to train, which tells a resumed run whose steps go on.
     `counts_in_epochs`: whether steps may be counted in each epoch again by lines that do not number it.
-    `has_bars`: whether its lines are progress bars, of which the one that runs longest is that of the training.
+    `has_bars`: whether its lines are progress bars; the one that runs longest is that of the training.
     `takes_clock`: whether the lines begin with the time of the day, which gives the step time where no number does.
     `resolution_s`: half a unit of the last digit of a cumulative time.
     `joins`: how finely differences of it are known before neighbours are joined, as a part.

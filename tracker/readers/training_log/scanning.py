@@ -39,7 +39,7 @@ _RARE_BYTES: Final = 1000
 _LINE_FEED, _RETURN = 10, 13
 _UNUSED: Final = ("total", "last")
 _COARSE: Final = frozenset(("mfu", "skipped", "batch", "total", "evaluation", "mark", "last", "allocated_mib"))
-"""Quantities of which seven digits are enough."""
+"""Quantities for which seven digits are enough."""
 
 
 class Scan(Struct):
@@ -150,8 +150,8 @@ class _Collector(LineCounts):
         self.names = [name for name, _ in sorted(line.head.groupindex.items(), key=lambda item: item[1])]
         self.template: Template | None = None
         needed = [one.literal for one in line.fields if one.name in line.needs and one.literal]
-        self.once = (line.literal, *needed)
-        """Texts of which a step line has one each at least."""
+        self.required_literals = (line.literal, *needed)
+        """A step line has each of these texts at least once."""
         self.offset = 0
         self.parts: dict[str, list[F64]] = {}
         self.words: dict[str, list[str]] = {}
@@ -255,7 +255,7 @@ class _Collector(LineCounts):
         if template is None or not template.fits(content):
             return None
         matches = list(template.pattern.finditer(content))
-        if not matches or len(matches) != min(content.count(literal) for literal in self.once):
+        if not matches or len(matches) != min(content.count(literal) for literal in self.required_literals):
             return None
         columns = zip(*[match.groups() for match in matches], strict=True)
         rows = {name: self._numbers(name, column) for name, column in zip(template.names, columns, strict=True)}
