@@ -278,6 +278,29 @@ def test_older_name_of_the_format_still_reads(tmp_path: Path):
     assert len(readers.read(found).captures[0].rows.steps) == 17
 
 
+def test_tokens_by_a_clock_of_whole_seconds_are_those_of_the_step_time(tmp_path: Path):
+    """1,000 tokens a step of 0.7 s are 1,429 a second; by single differences of 0 s and 1 s they were 1,000."""
+    clocks = {step: divmod(step * 7 // 10, 60) for step in range(1, 201)}
+    lines = [
+        f'{{"current_steps": {step}, "total_steps": 999, "elapsed_time": "0:{minutes:02}:{seconds:02}", '
+        f'"total_tokens": {step * 1000}}}'
+        for step, (minutes, seconds) in clocks.items()
+    ]
+    rows = read(log(tmp_path, lines, "trainer_log.jsonl")).captures[0].rows
+    assert rows is not None
+    rates = [row.breakdown.samples_per_second for row in rows.steps if row.breakdown.samples_per_second]
+    assert float(np.median(rates)) == pytest.approx(1000 / 0.7, rel=0.02)
+
+
+def test_first_line_of_a_time_since_the_start_is_about_all_steps_before_it(tmp_path: Path):
+    """Step 20 after 20 s, then 10 steps in 10 s each: 1 s a step from the first line on."""
+    lines = [
+        f'{{"current_steps": {step}, "total_steps": 999, "elapsed_time": "0:00:{step:02}", "total_tokens": {step}}}'
+        for step in range(20, 60, 10)
+    ]
+    assert set(times_ms(read(log(tmp_path, lines, "trainer_log.jsonl")).captures[0]).values()) == {1000.0}
+
+
 def test_of_files_that_one_program_writes_one_is_read(tmp_path: Path):
     (tmp_path / "trainer_log.jsonl").write_text(
         "\n".join(f'{{"current_steps": {n}, "total_steps": 99, "elapsed_time": "0:0{n}:00"}}' for n in range(1, 9))

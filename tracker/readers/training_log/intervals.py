@@ -112,7 +112,7 @@ def intervals_of(scan: Scan, grammar: Grammar, sizes: Sizes) -> Intervals:
     stride = _strides(chosen)
     flags = _interruptions(scan, grammar, chosen)
     step_s, way, is_smoothed = _step_times(scan, grammar, chosen, stride, sizes, flags[INTERRUPTED])
-    throughputs, scopes = _throughputs(scan, grammar, chosen)
+    throughputs, scopes = _throughputs(scan, grammar, chosen, step_s * stride)
     at = chosen.at
     nothing = np.broadcast_to(np.float64(np.nan), (len(at),))
     mfu = pick(scan.column("mfu"), at)
@@ -305,7 +305,9 @@ def _without_replaced(chosen: _Chosen) -> _Chosen:
 
 
 def _strides(chosen: _Chosen) -> I64:
-    """Return how many steps each line stands for: since the line before, at a start as many as usual."""
+    """Return how many steps each line stands for: since the line before, at a start as many as usual, and no more than
+    its number.
+    """
     steps = chosen.steps
     if not chosen.is_numbered or len(steps) < 2:
         return np.ones(len(steps), dtype=np.int64)
@@ -313,7 +315,8 @@ def _strides(chosen: _Chosen) -> I64:
     is_start = np.diff(chosen.segments, prepend=-1) != 0
     inside = difference[~is_start]
     usual = int(np.median(inside)) if len(inside) else 1
-    return np.where(is_start | (difference <= 0), max(usual, 1), difference).astype(np.int64)
+    at_start = np.clip(steps, 1, max(usual, 1))
+    return np.where(is_start | (difference <= 0), at_start, difference).astype(np.int64)
 
 
 class _StepTimes(NamedTuple):
@@ -358,7 +361,7 @@ def _from_elapsed(elapsed: F64, chosen: _Chosen, stride: I64, grammar: Grammar, 
     spent[np.diff(chosen.segments, prepend=-1) != 0] = np.nan
     if len(elapsed) and chosen.steps[0] <= 3 * stride[0]:
         spent[0] = elapsed[0]
-        stride = np.concatenate([np.maximum(1, np.minimum(chosen.steps[:1], stride[:1])), stride[1:]])
+        stride = np.concatenate([np.maximum(1, chosen.steps[:1]), stride[1:]])
     spent[spent < 0] = np.nan
     return _smoothed(spent, stride, np.full(len(spent), 2 * grammar.resolution_s), grammar.joins, is_interrupted)
 
@@ -487,12 +490,13 @@ def _from_throughput(
         spent[np.diff(chosen.segments, prepend=-1) != 0] = np.nan
         error_s = np.full(len(at), 2 * resolution)
         times = _smoothed(np.where(spent >= 0, spent, np.nan), stride, error_s, grammar.joins, is_interrupted)
-        return times._replace(way="the times of the lines")
+        if not np.isnan(times.step_s).all():
+            return times._replace(way="the times of the lines")
     return _StepTimes(found)
 
 
-def _throughputs(scan: Scan, grammar: Grammar, chosen: _Chosen) -> tuple[dict[str, F64], dict[str, str]]:
-    """Return the throughputs by unit, and whose each is."""
+def _throughputs(scan: Scan, grammar: Grammar, chosen: _Chosen, spent_s: F64) -> tuple[dict[str, F64], dict[str, str]]:
+    """Return the throughputs by unit, and whose each is. spent_s: how long each interval lasts."""
     found: dict[str, F64] = {}
     scopes: dict[str, str] = {}
     units = {"tokens_s": "tokens/s", "samples_s": "samples/s", "words_s": "words/s", "tflops": "TFLOP/s"}
@@ -503,9 +507,8 @@ def _throughputs(scan: Scan, grammar: Grammar, chosen: _Chosen) -> tuple[dict[st
         found[unit] = np.where(values > 0, values, np.nan)  # 0 is no measurement
         scopes[unit] = grammar.scopes.get(name, "")
     if scan.states("tokens"):
-        tokens, elapsed = pick(scan.column("tokens"), chosen.at), pick(scan.column("elapsed_clock"), chosen.at)
-        spent = np.diff(elapsed, prepend=np.nan)
-        rates = np.diff(tokens, prepend=np.nan) / np.where(spent > 0, spent, np.nan)
+        tokens = pick(scan.column("tokens"), chosen.at)
+        rates = np.diff(tokens, prepend=np.nan) / np.where(spent_s > 0, spent_s, np.nan)
         if (rates > 0).any():
             found["tokens/s"] = np.where(rates > 0, rates, np.nan)
             scopes["tokens/s"] = grammar.scopes.get("tokens_s", "")
@@ -544,8 +547,10 @@ def _reasons(flags: dict[str, Flags], step_s: F64) -> I64:
     is none.
     """
     reasons = np.full(len(step_s), -1, dtype=np.int64)
+    # a log may state a throughput alone
+    is_known = np.ones(len(step_s), dtype=bool) if np.isnan(step_s).all() else ~np.isnan(step_s)
     for reason, is_flagged in flags.items():
-        free = ~is_flagged & ~np.isnan(step_s)
+        free = ~is_flagged & is_known
         if is_flagged.any() and free.sum() >= max(1, _KEPT * len(step_s)):
             reasons[is_flagged] = LEFT_OUT.index(reason)
     return reasons
@@ -568,10 +573,10 @@ def with_warm_up(found: Intervals, first_steady: int) -> Intervals:
         times, last = found.step_s[places], found.last[places]
         most = int(len(places) * _LONGEST_WARM_UP)
         is_first = segment == found.segments[0]
+        # steps that begin at 0 are one behind
+        shift = 1 if last[0] == 0 else 0
         end = 1
         if is_first and found.is_numbered:
-            # steps that begin at 0 are one behind
-            shift = 1 if last[0] == 0 else 0
             end = max(end, int(np.searchsorted(last + shift, first_steady)))
         end = min(end, max(1, len(places) - 1))
         # of a long run the warm-up does not move the median
@@ -582,7 +587,7 @@ def with_warm_up(found: Intervals, first_steady: int) -> Intervals:
             # no end of a warm-up: the run is uneven throughout
             floor = 1
             if is_first and found.is_numbered:
-                floor = max(1, int(np.searchsorted(last, first_steady)))
+                floor = max(1, int(np.searchsorted(last + shift, first_steady)))
             end = min(floor, max(1, len(places) - 1))
         reasons[places[:end]] = LEFT_OUT.index(WARM_UP)
     return replace(found, reasons=reasons)
