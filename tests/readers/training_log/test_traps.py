@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import struct
 import time
 from collections.abc import Sequence
@@ -299,6 +300,24 @@ def test_first_line_of_a_time_since_the_start_is_about_all_steps_before_it(tmp_p
         for step in range(20, 60, 10)
     ]
     assert set(times_ms(read(log(tmp_path, lines, "trainer_log.jsonl")).captures[0]).values()) == {1000.0}
+
+
+def mllog(milliseconds: int, key: str, value: object, **metadata: int) -> str:
+    record = {"namespace": "", "time_ms": 1_700_000_000_000 + milliseconds, "key": key, "value": value}
+    return f":::MLLOG {json.dumps(record | {'metadata': metadata})}"
+
+
+def test_blocks_shorter_than_a_batch_have_a_number_each(tmp_path: Path):
+    lines = [mllog(0, "global_batch_size", 1024)]
+    for block in range(6):
+        lines += [
+            mllog(1000 * block, "block_start", None, samples_count=256 * block),
+            mllog(1000 * block + 900, "block_stop", None, samples_count=256 * (block + 1)),
+        ]
+    capture = training_log.read(log(tmp_path, lines)).captures[0]
+    assert capture.rows is not None
+    numbers = [row.step for row in capture.rows.steps]
+    assert len(set(numbers)) == len(numbers) > 0
 
 
 def test_of_files_that_one_program_writes_one_is_read(tmp_path: Path):

@@ -140,14 +140,14 @@ def scan_scalars(found: Scalars) -> tuple[Scan, Grammar, str]:
 
 def _records(text: SourceText, found: Scalars) -> Iterator[tuple[bytes, int]]:
     """Yield the data of each record and their check sum; a record that was cut at the end is left out."""
-    rest = b""
+    content = bytearray()
     offset = 0
     for block in text:
-        content = rest + block if rest else block
+        content += block  # a record may be longer than many blocks
         at = 0
         while len(content) - at >= HEADER_BYTES:
             length, check = struct.unpack_from("<QI", content, at)
-            if _masked(crc32c(content[at : at + 8])) != check or length > _MAX_RECORD:
+            if _masked(crc32c(bytes(content[at : at + 8]))) != check or length > _MAX_RECORD:
                 raise SourceError(
                     text.path, f"byte {offset + at}", "the length of a record does not fit its check sum",
                     remedy="copy the file again",
@@ -156,11 +156,11 @@ def _records(text: SourceText, found: Scalars) -> Iterator[tuple[bytes, int]]:
             if end > len(content):
                 break
             (of_data,) = struct.unpack_from("<I", content, end - _FOOTER_BYTES)
-            yield content[at + HEADER_BYTES : end - _FOOTER_BYTES], of_data
+            yield bytes(content[at + HEADER_BYTES : end - _FOOTER_BYTES]), of_data
             at = end
         offset += at
-        rest = content[at:]
-    found.is_cut = bool(rest)
+        del content[:at]
+    found.is_cut = bool(content)
 
 
 def _check(records: list[tuple[bytes, int]], length: int) -> list[bool]:

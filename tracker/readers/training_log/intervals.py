@@ -608,13 +608,12 @@ def _blocks(scan: Scan, sizes: Sizes) -> Intervals:
             counted, at_start = counts[place], counts[begun]
             samples = counted if counted == at_start or np.isnan(at_start) else counted - at_start
             done += 0.0 if np.isnan(samples) else float(samples)
-            rows.append((round(done / (sizes.batch or 1)), samples, spent, place))
+            # a block may be shorter than a batch: each is a row with a number of its own
+            number = max(round(done / (sizes.batch or 1)), rows[-1][0] + 1 if rows else 0)
+            rows.append((number, samples, spent, place))
             begun = None
-    if not rows:
-        rows = []
-    last, samples_of, spent_of, places = (
-        (np.array(column, dtype=np.float64) for column in zip(*rows, strict=True)) if (rows) else (np.zeros(0),) * 4
-    )
+    last, samples_of, spent_of, places = np.array(rows, dtype=np.float64).reshape(-1, 4).T
+    samples_of = np.where(samples_of > 0, samples_of, np.nan)
     rates = samples_of / np.where(spent_of > 0, spent_of, np.nan)
     steps = samples_of / (sizes.batch or np.nan)
     nothing = np.full(len(rates), np.nan)
