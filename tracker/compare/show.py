@@ -24,7 +24,7 @@ from tracker.compare.module_times import module_times
 from tracker.compare.notes import left_out, warnings
 from tracker.compare.operators import own_time, with_host_spread
 from tracker.compare.outside import note_on_outside_work, note_on_steps_without_time
-from tracker.compare.overall import step_numbers, throughput_units
+from tracker.compare.overall import names_of_throughput, step_numbers
 from tracker.compare.per_step import of_rows, with_number
 from tracker.compare.reduction import GRAIN
 from tracker.compare.references import named, needs_store
@@ -348,8 +348,8 @@ def _times(side: Loaded, captures: Columns) -> dict[str, Any]:
     times: dict[str, Any] = {name: numbers.get(name) for name in ("step_ns", "mean_step_ns")}
     times["measured_by"] = side.measured_by
     times["per_step"] = dict(numbers)
-    if len(units := throughput_units(side)) == 1:
-        times["throughput_unit"] = units.pop()
+    if len(names := names_of_throughput(side)) == 1:
+        times["throughput"] = names.pop()
     if side.chosen_steps is not None:
         known = [ns for ns in captures.listed("e2e_ns") if ns is not None]
         times["e2e_ns"] = int(fmean(known)) if known else None

@@ -237,7 +237,8 @@ def explanation(incident: Row, line: Mapping[str, Any], own: Sequence[Row] = ())
         texts = [(row["name"], row["delta"]) for row in waits] + [("other time outside operators", rest)]
         parts[-1:] = [f"{words} {signed(format_ns(change, unit), change)}" for words, change in texts]
     change = f"{signed(format_ns(delta, unit), delta)}, {format_diff(delta / before)}"
-    return f"Step {times(before, after, delta)} ({change}) = {', '.join(parts)}."
+    is_made_of = f" = {', '.join(parts)}" if parts else ""
+    return f"Step {times(before, after, delta)} ({change}){is_made_of}."
 
 
 def _blocks(
