@@ -74,3 +74,16 @@ def test_a_finding_of_a_log_does_not_guess_where_its_time_went(tracker, tmp_path
 
 def test_advice_on_a_log_says_why_it_knows_no_operator(tracker, logs):
     assert "no profiler ran. A profiler's trace has them." in tracker("advise", logs[0]).out
+
+
+def test_logs_of_several_ranks_show_means_and_no_slow_rank(tracker, tmp_path):
+    folder = tmp_path / "job"
+    folder.mkdir()
+    for rank in range(4):
+        megatron_log(folder / f"train_rank{rank}.log", 1000.0 + 100 * (rank == 2))
+    shown = tracker("show", folder).out
+    assert "mean of 4 ranks" in shown
+    assert "190 steps" in shown
+    compared = tracker("cluster", folder).out
+    assert "measured without a profiler, a step holds the waiting for other ranks too" in compared
+    assert "SLOW" not in compared

@@ -100,7 +100,7 @@ def _steps(before: Side, after: Side) -> str:
     if not before.steps and not after.steps:
         return "no step markers"
     texts = [
-        str(side.steps) if side.fewest_steps in (None, side.steps) else f"{side.fewest_steps} to {side.steps}"
+        f"{side.steps:,}" if side.fewest_steps in (None, side.steps) else f"{side.fewest_steps:,} to {side.steps:,}"
         for side in (before, after)
     ]
     many = "" if texts == ["1", "1"] else "s"

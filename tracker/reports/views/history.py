@@ -138,8 +138,16 @@ def _headline(series: Row, points: Sequence[Row]) -> str:
     if len(lasting) > _NAMED:
         return f"{start}; {len(lasting)} lasting changes, the newest with {', '.join(lasting[-_NAMED:])}"
     if not lasting:
-        return f"{start}; no lasting change"
+        return f"{start}; {_why_nothing_lasts(points)}"
     return f"{start}; {'a lasting change' if len(lasting) == 1 else 'lasting changes'} with {', '.join(lasting)}"
+
+
+def _why_nothing_lasts(points: Sequence[Row]) -> str:
+    """Say that no change of a series lasted, or that too few runs tell."""
+    verdicts = [point["verdict"] for point in points if point["verdict"]]
+    if set(verdicts) == {"TOO_FEW_RUNS"}:
+        return "too few runs for a verdict"
+    return "later runs decide whether it lasts" if verdicts[-1] == "SUSPECT" else "no lasting change"
 
 
 def _versions(history: History, series: Row, points: Sequence[Row], look: Look) -> Table:

@@ -159,7 +159,7 @@ def _blocks(shown: Shown, look: Look) -> Iterator[Block]:
         yield parts
     if "step" in shown.options.grains:
         yield _each_step(shown, look.rows(ROWS))
-    course = log_course.table_of_course(records(shown.tables["counters"]))
+    course = log_course.table_of_course(records(shown.tables["counters"]), shown.run.get("ranks") or 1)
     yield _largest(shown, look) if course is None else course
     for section in look.sections():
         found = SECTIONS[section](shown, limit)
