@@ -67,7 +67,7 @@ Runs = Annotated[
     list[int],
     Option(
         "Run numbers: 41 or run:41. tracker runs lists them.", "RUN...", positional=True,
-        read=lambda text, _: run_numbers([text]),
+        read=lambda text, _: run_numbers([text]), offers="run",
     ),
 ]  # fmt: skip
 

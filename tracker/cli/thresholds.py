@@ -225,6 +225,7 @@ def calibrate(
             "A version, or its runs: run:41 run:42 ... 6 or more, of one workload, configuration and device.",
             "VERSION|RUN...",
             positional=True,
+            offers="side",
         ),
     ],
     chosen: CalibrateOptions,

@@ -32,7 +32,7 @@ HELP = (
     "  tracker diff pinned latest"
 )
 _TIMEOUT_S: Final = 120
-Label = Annotated[str, Option("The version, by label or commit.", "LABEL", positional=True)]
+Label = Annotated[str, Option("The version, by label or commit.", "LABEL", positional=True, offers="version")]
 
 
 def find(workload: Workload = None, branch: Branch = None, format: ListFormat = "text", db: Database = None) -> None:
@@ -84,10 +84,15 @@ def order(
             "The versions to move, in their order; without --after and --before: all versions of the workload.",
             "LABEL...",
             positional=True,
+            offers="version",
         ),
     ] = None,
-    after: Annotated[str | None, Option("Put them after this version. Default: the whole order.", "LABEL")] = None,
-    before: Annotated[str | None, Option("Put them before this version. Default: the whole order.", "LABEL")] = None,
+    after: Annotated[
+        str | None, Option("Put them after this version. Default: the whole order.", "LABEL", offers="version")
+    ] = None,
+    before: Annotated[
+        str | None, Option("Put them before this version. Default: the whole order.", "LABEL", offers="version")
+    ] = None,
     from_git: Annotated[
         Path | None,
         Option(
@@ -133,7 +138,7 @@ def order(
 
 
 def forget_branch(
-    branch: Annotated[str, Option("The branch.", "NAME", positional=True)],
+    branch: Annotated[str, Option("The branch.", "NAME", positional=True, offers="branch")],
     workload: Workload = None,
     db: Database = None,
 ) -> None:

@@ -78,6 +78,7 @@ class FindingsOptions(Options, frozen=True):
             "LABEL",
             group=SIDES,
             variable="TRACKER_VERSION",
+            offers="version",
         ),
     ] = None
     kind: Annotated[str | None, Option("Only this kind of series. Default: all.", group=ROWS, words=SERIES_KINDS)] = (
