@@ -21,7 +21,7 @@ STORED_COLUMN = {
         """"sum", "kernels that were launched before the event ahead of them on the stream ended: the "
                "device had work"),
 """,
-        """        number("min_lead_ns", "min", "the same of one kernel, the shortest", is_later=True),
+        """        time("min_lead_ns", "min", "the same of one kernel, the shortest", is_later=True),
 """,
     ),
     "tracker/timeline/queue.py": (

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from tracker.profile import MISSING, ROW_COLUMNS, Breakdown, Capture, Rows, Table
+from tracker.schema.breakdown import BREAKDOWN
 from tracker.schema.levels import LEVELS, columns_of_kind
 from tracker.store import bulk, partitions
 from tracker.store.bulk import Column, clean, cleaned
@@ -36,6 +37,9 @@ _OF_GROUP: Final = frozenset({"group_role", "group_size"})
 _TEXTS: Final = tuple((level.name, column.name) for level, column in columns_of_kind("text"))
 """Columns of rows whose texts are stored as such, once each."""
 _SIZE_CLASSES: Final = frozenset((level.name, column.name) for level, column in columns_of_kind("size_class"))
+
+_BULK_KINDS: Final[Mapping[str, bulk.Kind]] = {"word": "text", "float": "float"}
+"""Kind of a column of a breakdown -> how it is loaded; all others are whole numbers."""
 
 _PARALLEL: Final = ("stage", "dp_index", "tp_index", "pp_index", "ep_index", "cp_index")
 
@@ -136,10 +140,9 @@ def _load_steps(connection: Connection, item: Placed) -> None:
         Column("steps", "int", [row.steps if row.steps > 1 else None for row in steps]),
         Column("marker_ns", "int", [row.marker_ns for row in steps]),
     ]
-    for name in Breakdown.__struct_fields__:
-        kind: bulk.Kind = "text" if name == "timeline" else "int"
-        kind = "float" if name == "samples_per_second" else kind
-        columns.append(Column(name, kind, [getattr(row.breakdown, name) for row in steps]))
+    for column in BREAKDOWN:
+        kind = _BULK_KINDS.get(column.kind, "int")
+        columns.append(Column(column.name, kind, [getattr(row.breakdown, column.name) for row in steps]))
     bulk.load(connection, "step", columns)
 
 

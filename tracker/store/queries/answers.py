@@ -19,19 +19,19 @@ Question = Callable[..., Columns]
 
 _NONE: Final = (-2,)
 """A list that no rank and no step is in (step -1 is what lies outside all markers); an empty one is no SQL."""
-_TEXT: Final = frozenset(column.answer or column.name for _, column in columns_of_kind("text", "call_stack")) | {
+_TEXT: Final = {column.answer or column.name for _, column in columns_of_kind("text", "call_stack", "word")} | {
     "baseline_runs", "candidate_runs", "canonical_name", "change", "channel", "commit_id", "configuration",
     "content", "core_type", "decided", "device", "digest", "direction", "event", "format", "group_role", "host",
     "input_shapes", "input_types", "key", "last_error", "member_ranks", "module", "note", "op", "op_input_shapes",
     "part", "path", "paths", "pattern", "phase", "quality", "quality_reason", "reason", "settings", "severity",
-    "split_by", "state", "state_reason", "step_markers", "tags", "target", "timeline", "title", "trace_schema",
+    "split_by", "state", "state_reason", "step_markers", "tags", "target", "title", "trace_schema",
     "type", "until_version", "value", "vendor", "verdict", "version", "version_note", "what", "who", "workload",
 }  # fmt: skip
 """Names of columns of texts: those of levels, and all others."""
 _REAL: Final = frozenset(column.name for _, column in columns_of_kind("float")) | {
     "baseline_calls", "baseline_value", "calls_per_step", "candidate_calls", "candidate_value", "contribution",
     "detectable", "judged_change", "maximum", "minimum", "p10", "p90", "per_step", "q", "rank_spread", "raw_change",
-    "run_e2e_ns", "run_peak_bytes", "run_step_ns", "samples_per_second", "sd", "share", "threshold", "value_after",
+    "run_e2e_ns", "run_peak_bytes", "run_step_ns", "sd", "share", "threshold", "value_after",
     "value_before",
 }  # fmt: skip
 """Names of columns of real numbers: those of levels, and all others."""

@@ -13,8 +13,9 @@ from typing import Any, Final, TypedDict
 from msgspec import Struct
 from sqlalchemy import TextClause
 
-from tracker.schema.levels import LEVEL, Column
-from tracker.schema.levels import Level as Declared
+from tracker.schema.declarations import Column
+from tracker.schema.declarations import Level as Declared
+from tracker.schema.levels import LEVEL
 from tracker.store.queries.answers import dtype, parameter_list, whole
 from tracker.store.sql import question
 
