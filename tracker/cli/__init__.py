@@ -16,10 +16,9 @@ import typer
 
 from tracker import __version__
 from tracker.cli.typer_parts import Command, Group, Misuse, without_pydantic
-from tracker.errors import TrackerError
+from tracker.errors import EXIT_INTERRUPTED, TrackerError
 from tracker.units import printable
 
-_EXIT_INTERRUPTED: Final = 130
 COMMANDS: Final = {
     "Start": {
         "init": "Write a settings file.",
@@ -182,12 +181,12 @@ def main() -> NoReturn:
     except Misuse as error:
         sys.exit(_misused(error))
     except typer.Abort:
-        sys.exit(_EXIT_INTERRUPTED)
+        sys.exit(EXIT_INTERRUPTED)
     except TrackerError as error:
         _note(f"tracker: {printable(str(error))}")
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
-        sys.exit(_EXIT_INTERRUPTED)
+        sys.exit(EXIT_INTERRUPTED)
     except Exception as error:
         from tracker.cli.database import damage_behind
 

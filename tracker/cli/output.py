@@ -33,6 +33,7 @@ PIPE_WIDTH: Final = 120
 SCHEMA: Final = 1
 Row = Mapping[str, Any]
 """Column name -> value, None where missing."""
+_BAR_LABEL: Final = 40
 _EXIT_BROKEN_PIPE: Final = 128 + 13  # what a shell reports of a program that a closed pipe ended
 _FOR_PEOPLE: Final = ("text", "markdown", "html")
 
@@ -85,29 +86,49 @@ def note(text: str) -> None:
             sys.stderr.flush()
 
 
+def _shorten(what: str) -> str:
+    """Return what a bar is about in at most 40 characters: the beginning of a name and its end."""
+    return what if len(what) <= _BAR_LABEL else f"{what[:24]}…{what[25 - _BAR_LABEL :]}"
+
+
 @contextmanager
 def progress(*, of_bytes: bool = True) -> Iterator[Callable[[str, int, int], None] | None]:
-    """A function to call with (what, done, total), which shows a bar on a terminal; None where stderr is none."""
+    """A function to call with (what, done, total), which shows a bar on a terminal; None where stderr is none. A total
+    of 0 is not known: the bar then only shows that something is going on.
+    """
     if sys.stderr is None or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+    console, what_column = Console(stderr=True), TextColumn("{task.description}")
     amount = DownloadColumn() if of_bytes else MofNCompleteColumn()
-    columns = (TextColumn("{task.description}"), BarColumn(), amount, TimeRemainingColumn())
-    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    measured = Progress(what_column, BarColumn(), amount, TimeRemainingColumn(), console=console, transient=True)
+    pulsing = Progress(what_column, BarColumn(), console=console, transient=True)
+    shown: list[Progress] = []
 
     def report(what: str, done: int, total: int) -> None:
-        if not bar.task_ids:  # the bar appears with the first bytes: a database query reads none
-            bar.add_task(what, total=total)
+        bar = measured if total else pulsing
+        if not bar.task_ids:
+            bar.add_task(_shorten(what), total=total or None)
+        if shown[-1:] != [bar]:  # the first one appears with the first bytes: a database query reads none
+            for other in shown[-1:]:
+                other.stop()
+            shown.append(bar)
             bar.start()
-        bar.update(bar.task_ids[0], description=what, completed=done, total=total)
+        if total:
+            bar.update(bar.task_ids[0], description=_shorten(what), completed=done, total=total)
+        else:
+            bar.update(bar.task_ids[0], description=_shorten(what))
 
     try:
         yield report
     finally:
-        bar.stop()
+        for bar in shown[-1:]:
+            # interrupted while its thread was about to start, it has none that could end
+            with suppress(RuntimeError):
+                bar.stop()
 
 
 class Delivery(Struct, frozen=True):
