@@ -17,7 +17,7 @@ from tracker.hooks.environment import GIT_READ_ONLY
 from tracker.profile.branches import branch_of
 from tracker.reports.commands import command, command_of
 from tracker.results.options import Option
-from tracker.units import counted, format_moment
+from tracker.units import MISSING_TEXT, counted, format_moment
 
 if TYPE_CHECKING:
     from tracker.store import Store
@@ -220,9 +220,10 @@ def _next(proposed: str | None, workload: str) -> str:
 
 
 _COLUMNS = (
-    Column("version"), Column("workload"), Column("runs", right=True),
+    Column("version", is_elastic=True), Column("workload", is_elastic=True), Column("runs", right=True),
     Column("first run (UTC)", "first_started_at_ns", format_moment),
-    Column("pinned", lambda row: "pinned" if row["pinned"] else ""), Column("commit"), Column("note"),
+    Column("pinned", lambda row: "pinned" if row["pinned"] else MISSING_TEXT),
+    Column("commit", is_elastic=True), Column("note", is_elastic=True),
 )  # fmt: skip
 
 

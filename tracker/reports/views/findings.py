@@ -13,6 +13,7 @@ from tracker.reports.cells import (
     col,
     form,
     of,
+    part_of,
     readable,
     replaced_name,
     share,
@@ -314,7 +315,7 @@ def rows_of(rows: Sequence[Row], look: Look, limit: int | None, *, suspects: boo
     has_states = suspects or any(state_text(row) != "new" for row in shown)
 
     def name(row: Row) -> str:
-        detail = ", ".join(filter(None, (row["input_shapes"], row["part"])))
+        detail = ", ".join(filter(None, (row["input_shapes"], part_of(row))))
         of_kind = detail or (f"({KINDS[row['kind']]})" if row["kind"] not in ("run", "op_name") else "")
         return f"{name_of(row)} {of_kind}".strip()
 
