@@ -42,7 +42,6 @@ STORED_COLUMN: Edits = {
     ],
     f"migrations/versions/{NEXT}_shortest_lead.sql": [("", "ALTER TABLE queue ADD COLUMN min_lead_ns BIGINT;\n")],
 }
-MOST_FILES_OF_A_STORED_COLUMN = 3
 
 SHOWN_COLUMN: Edits = {
     LEVELS: [
@@ -97,8 +96,295 @@ SHOWN_COLUMN: Edits = {
         )
     ],
 }
-MOST_FILES_OF_A_SHOWN_COLUMN = 8
-MOST_PLACES_OF_A_SHOWN_COLUMN = 9
+
+LEVEL: Edits = {
+    LEVELS: [
+        (
+            """        SHORTEST, LONGEST,
+    ), is_numbered=True, largest="total_ns"),
+""",
+            """    Level("stream_work", "The kernels of one stream of the device.", (
+        STEP,
+        key("stream", "stream of the device, as the profiler numbers it", least=None),
+        CALLS, TOTAL,
+    ), key=("step", "stream"), largest="total_ns"),
+""",
+        )
+    ],
+    "tracker/timeline/stream_work.py": [
+        (
+            "",
+            '''"""The kernels of each stream of the device."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tracker.profile import Table
+from tracker.table import group_rows
+from tracker.timeline.joined import Joined
+
+
+def stream_work_table(joined: Joined) -> Table:
+    """Return per step and stream how many kernels ran, and how long, all together."""
+    device, rows = joined.events.device, np.flatnonzero(joined.is_kernel)
+    groups = group_rows(joined.step[rows], device.stream[rows])
+    first = rows[groups.first]
+    return {
+        "step": joined.step[first],
+        "stream": device.stream[first],
+        "calls": groups.counts,
+        "total_ns": groups.sums(device.end_ns[rows] - device.start_ns[rows]),
+    }
+''',
+        )
+    ],
+    "tracker/timeline/__init__.py": [
+        (
+            "from tracker.timeline.queue import queue_table\n",
+            "from tracker.timeline.stream_work import stream_work_table\n",
+        ),
+        ('            "queue": queue_table(joined),\n', '            "stream_work": stream_work_table(joined),\n'),
+    ],
+    f"migrations/versions/{NEXT}_stream_work.sql": [
+        (
+            "",
+            """CREATE TABLE stream_work (
+    run_id BIGINT NOT NULL, rank BIGINT NOT NULL, step BIGINT NOT NULL, stream BIGINT NOT NULL, calls BIGINT,
+    total_ns BIGINT,
+    CONSTRAINT pk_stream_work PRIMARY KEY (run_id, rank, step, stream)
+) PARTITION BY RANGE (run_id);
+""",
+        )
+    ],
+    "tracker/store/queries/levels.py": [
+        (
+            'API: Final = make_query(LEVEL["api"])\n',
+            'STREAM_WORK: Final = make_query(LEVEL["stream_work"])\n',
+        )
+    ],
+    "tracker/store/queries/details.py": [
+        (
+            """    return answer(store, *levels.build_statement(levels.QUEUE, run_ids, **filters))
+""",
+            '''
+
+def stream_work(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
+    """Return the kernels of each stream of `run_ids`. Columns: see `levels.STREAM_WORK`."""
+    return answer(store, *levels.build_statement(levels.STREAM_WORK, run_ids, **filters))
+''',
+        )
+    ],
+    "tracker/store/queries/__init__.py": [
+        ("    rank_ops,\n    run_groups,\n", "    stream_work,\n"),
+        ('    "queue",\n', '    "stream_work",\n'),
+    ],
+    "tracker/results/columns.py": [
+        ('"memory_block", "module", "api", "idle",', ' "stream",'),
+        (
+            """    "idle": (*IDLE_KEY, "status", *_sides("ns", "gaps"), "delta_ns", "diff"),
+""",
+            """    "stream_work": ("stream", "status", *_sides("calls", "ns"), "delta_ns", "diff"),
+""",
+        ),
+    ],
+    "tracker/results/diff.py": [
+        ("memory_blocks, modules, api, counters, idle,", " stream_work,"),
+        (") = frames(", "1 + "),
+    ],
+    "tracker/results/shown.py": [("idle_causes, queues,", " stream_work,"), (") = frames(", "1 + ")],
+    "tracker/compare/streams.py": [
+        (
+            "",
+            '''"""The streams of two sides: how much work each had."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tracker.compare import join
+from tracker.store import queries
+
+if TYPE_CHECKING:
+    from tracker.columns import Columns
+    from tracker.compare.sides import Loaded
+    from tracker.results import DiffOptions
+
+
+def compare(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Columns:
+    """Return the `stream_work` of a Diff: kernels and their time per step."""
+    sides = baseline, candidate
+    tables = [side.ask(queries.stream_work).renamed({"total_ns": "ns"}) for side in sides]
+    joined = join.summed(sides, tables, ["stream"], ["calls", "ns"])
+    return join.finished("stream_work", join.large(join.with_difference(joined, "ns"), "ns", options.minimum_ns))
+''',
+        )
+    ],
+    "tracker/compare/diff.py": [
+        ("    others,\n    overall,\n", "    streams,\n"),
+        (
+            """            "idle": idle.compare(left, right, options),
+""",
+            """            "stream_work": streams.compare(left, right, options),
+""",
+        ),
+    ],
+    "tracker/compare/show.py": [
+        (
+            """        "idle": with_share(asked(queries.idle), "ns"),
+""",
+            """        "stream_work": with_share(asked(queries.stream_work), "total_ns"),
+""",
+        )
+    ],
+    "tracker/reports/views/diff_tables.py": [
+        (
+            """diff.tables["idle"], limit, calls="")
+    ],
+""",
+            """    "stream": _by_change("Streams by change of total time", "stream_work", col("stream")),
+""",
+        )
+    ],
+    "tracker/reports/views/show.py": [
+        (
+            '    "idle": idle,\n',
+            '    "stream": _simple("Streams", "stream_work", col("stream"), _CALLS, _TOTAL, _SHARE),\n',
+        )
+    ],
+    "tracker/reports/views/sections.py": [
+        (
+            """not asked for; it is of one run",
+""",
+            """    "stream": "no kernels ran, or a run was ingested by an older tracker",
+""",
+        )
+    ],
+    "tracker/reports/rows.py": [('"idle": ("idle_causes", "idle", "queues"),', ' "stream": ("stream_work",),')],
+    "tracker/reports/diff_workbook.py": [
+        (
+            """("Gaps", "gaps")),
+        *_diff_fields("delta_ns"),
+    ), needed=False),
+""",
+            """    "stream": _Sheet("StreamCompare", "stream_work", (
+        field("Stream", "stream", 12), *_sides(("Calls", "calls"), ("Total Duration", "ns")),
+        *_diff_fields("delta_ns"),
+    )),
+""",
+        )
+    ],
+}
+
+COMMAND: Edits = {
+    "tracker/cli/__init__.py": [
+        (
+            """        "board": "Show every workload on one screen: what is new, what is open.",
+""",
+            """        "tally": "Count the runs of each device.",
+""",
+        )
+    ],
+    "tracker/cli/tally.py": [
+        (
+            "",
+            '''"""`tracker tally`: how many runs each device has."""
+
+from __future__ import annotations
+
+from tracker.api.arguments import opened
+from tracker.cli.options import Database, Page, Top
+from tracker.cli.output import plan
+
+
+def tally(top: Top = None, *, page: Page, db: Database = None) -> None:
+    """Count the runs of each device."""
+    from tracker.api import tally as tally_of
+
+    delivery = plan(page, "tally", "tally")
+    with opened(db, read_only=True) as store:
+        delivery.deliver(tally_of(store=store), limit=top)
+''',
+        )
+    ],
+    "tracker/api/__init__.py": [("    status,\n", "    tally,\n"), ('"status", "tag_runs",', ' "tally",')],
+    "tracker/api/results.py": [
+        (
+            """        return board_of(opened, options=options)
+""",
+            '''
+
+def tally(*, store: Store | None = None) -> results.Tally:
+    """Return how many runs each device has, as `tracker tally` does."""
+    from tracker.columns import Columns
+    from tracker.store import queries
+
+    with reading(store) as opened:
+        devices = queries.runs(opened).listed("device")
+    rows = [{"device": device, "runs": devices.count(device)} for device in sorted(set(devices))]
+    return results.Tally({"devices": Columns.of_rows(rows, ["device", "runs"])})
+''',
+        )
+    ],
+    "tracker/results/tally.py": [
+        (
+            "",
+            '''"""How many runs each device has: the content of `tracker tally`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from tracker.results.screens import Frame, Result
+
+if TYPE_CHECKING:
+    from tracker.columns import Columns
+
+
+class Tally(Result, frozen=True, eq=False):
+    """The active runs of each device.
+
+    - devices: device, runs
+    """
+
+    tables: Mapping[str, Columns]
+
+    devices = Frame()
+
+    @property
+    def headline(self) -> str:
+        """How many runs there are."""
+        return f"{sum(self.tables['devices'].listed('runs'))} runs"
+''',
+        )
+    ],
+    "tracker/results/__init__.pyi": [
+        ("from .board import BoardOptions as BoardOptions\n", "from .tally import Tally as Tally\n")
+    ],
+    "tracker/reports/__init__.py": [('"Board": "board",', ' "Tally": "tally",')],
+    "tracker/reports/json.py": [('"board": ("headline", "options"),', ' "tally": ("headline",),')],
+    "tracker/reports/views/tally.py": [
+        (
+            "",
+            '''"""The runs of each device."""
+
+from __future__ import annotations
+
+from tracker.reports.cells import col
+from tracker.reports.document import Document, Look
+from tracker.reports.rows import table_of
+from tracker.results import Tally
+
+
+def document(tally: Tally, look: Look) -> Document:
+    """Return the report of `tracker tally`."""
+    devices = table_of("", [col("device"), col("runs")], tally.tables["devices"], look.rows(20), is_first=True)
+    return Document(title="all devices", headline=tally.headline, blocks=(devices,))
+''',
+        )
+    ],
+}
 
 # Two kernels: launched at 1 to 3 us and begun at 10, launched at 20 to 32 us and begun at 35.
 TRACE: dict[str, Any] = {
@@ -161,6 +447,37 @@ sheet = load_workbook(scratch / "diff.xlsx")["ApiCompare"]
 found["workbook"] = [cell.value for row in sheet.iter_rows() for cell in row]
 """
 
+LEVEL_IN_THE_COPY = """
+from openpyxl import load_workbook
+from tracker import reports
+
+with tracker.open_store(f"sqlite:///{scratch / 'older.db'}") as store:
+    tracker.ingest([scratch / "other.pt.trace.json"], version="v2", workload="w", store=store)
+    tracker.ingest([scratch / "third.pt.trace.json"], version="v3", workload="w", store=store)
+    shown = tracker.show("v3", store=store)
+    compared = tracker.diff("v2", "v3", store=store)
+    with_older = tracker.diff("v1", "v3", store=store)
+found["show"] = json.loads(reports.render(shown, "json"))["stream_work"]
+found["show_text"] = reports.render(shown, "text", only=("stream",))
+found["diff"] = json.loads(reports.render(compared, "json"))["stream_work"]
+found["diff_with_older"] = json.loads(reports.render(with_older, "json"))["stream_work"]
+found["diff_text"] = reports.render(compared, "text", only=("stream",))
+(scratch / "diff.xlsx").write_bytes(reports.render(compared, "xlsx"))
+sheet = load_workbook(scratch / "diff.xlsx")["StreamCompare"]
+found["workbook"] = [cell.value for row in sheet.iter_rows() for cell in row]
+"""
+
+TALLY_IN_THE_COPY = """
+import subprocess
+
+words = [sys.executable, "-m", "tracker", "tally", "--db", str(scratch / "older.db"), "--format"]
+for format in ("text", "json", "csv"):
+    done = subprocess.run([*words, format], capture_output=True, text=True, check=True, cwd=sys.argv[1])
+    found[format] = done.stdout
+with tracker.open_store(f"sqlite:///{scratch / 'older.db'}") as store:
+    found["python"] = tracker.tally(store=store).devices.to_dict("records")
+"""
+
 IN_THE_COPY = """
 import json, sys
 from pathlib import Path
@@ -172,14 +489,20 @@ from sqlalchemy import text
 import tracker
 from tracker.store.schema import migrations_folder
 
-# what a person types: alembic revision --rev-id NEXT -m NAME
-config = Config(stdout=sys.stderr)
-config.set_main_option("script_location", str(migrations_folder()))
-command.revision(config, name, rev_id=revision)
+if name:
+    # what a person types: alembic revision --rev-id NEXT -m NAME
+    config = Config(stdout=sys.stderr)
+    config.set_main_option("script_location", str(migrations_folder()))
+    command.revision(config, name, rev_id=revision)
 found = {"from": tracker.__path__[0]}
 CODE
 print(json.dumps(found))
 """
+
+
+def count(edits: Edits) -> tuple[int, int]:
+    """Return how many files and places are written by hand. These numbers only get smaller."""
+    return len(edits), sum(len(places) for places in edits.values())
 
 
 def edit(copy: Path, edits: Edits) -> None:
@@ -194,8 +517,8 @@ def edit(copy: Path, edits: Edits) -> None:
             path.write_text(source.replace(anchor, anchor + added), encoding="utf-8")
 
 
-def run_in_copy(tmp_path: Path, edits: Edits, code: str, migration: str) -> dict[str, Any]:
-    """Make the edits in a copy, and a migration of this name; return what `code` finds with a run of before."""
+def run_in_copy(tmp_path: Path, edits: Edits, code: str, migration: str = "") -> dict[str, Any]:
+    """Make the edits in a copy, and a migration where it has a name; return what `code` finds with a run of before."""
     import tracker
 
     for number, name in enumerate(("one", "other", "third")):
@@ -218,7 +541,7 @@ def run_in_copy(tmp_path: Path, edits: Edits, code: str, migration: str) -> dict
 
 
 def test_stored_column_costs_three_files(tmp_path):
-    assert len(STORED_COLUMN) <= MOST_FILES_OF_A_STORED_COLUMN
+    assert count(STORED_COLUMN) == (3, 3)
     found = run_in_copy(tmp_path, STORED_COLUMN, STORE_IN_THE_COPY, "shortest lead")
     assert (found["head"], found["meaning"]) == (NEXT, "the same of one kernel, the shortest")
     # the run of before has no such number, the new one has that of its second kernel
@@ -229,8 +552,7 @@ def test_stored_column_costs_three_files(tmp_path):
 
 
 def test_shown_column_costs_eight_files(tmp_path):
-    assert len(SHOWN_COLUMN) <= MOST_FILES_OF_A_SHOWN_COLUMN
-    assert sum(map(len, SHOWN_COLUMN.values())) <= MOST_PLACES_OF_A_SHOWN_COLUMN
+    assert count(SHOWN_COLUMN) == (8, 9)
     found = run_in_copy(tmp_path, SHOWN_COLUMN, SHOW_IN_THE_COPY, "long calls")
     # the second of the two launches takes 12 us
     assert found["show"] == 1
@@ -239,3 +561,29 @@ def test_shown_column_costs_eight_files(tmp_path):
     assert "long" in found["show_text"]
     assert "long" in found["diff_text"]
     assert "Baseline Long Calls" in found["workbook"]
+
+
+def test_command_with_a_result_costs_nine_files(tmp_path):
+    assert count(COMMAND) == (9, 10)
+    found = run_in_copy(tmp_path, COMMAND, TALLY_IN_THE_COPY)
+    assert found["python"] == [{"device": "H100", "runs": 1}]
+    assert "1 runs" in found["text"]
+    document = json.loads(found["json"])
+    assert (document["headline"], document["devices"]) == ("1 runs", found["python"])
+    assert found["csv"].splitlines()[-1] == "H100,1"
+
+
+def test_level_with_a_section_costs_eighteen_files(tmp_path):
+    assert count(LEVEL) == (18, 24)
+    found = run_in_copy(tmp_path, LEVEL, LEVEL_IN_THE_COPY, "stream work")
+    # two kernels of 2 us each, on stream 7
+    (row,) = found["show"]
+    assert (row["stream"], row["calls"], row["total_ns"]) == (7, 2, 4000)
+    (row,) = found["diff"]
+    assert (row["stream"], row["baseline_ns"], row["candidate_ns"], row["diff"]) == (7, 4000, 4000, 0)
+    # the run of before has no rows of the level
+    (row,) = found["diff_with_older"]
+    assert (row["status"], row["baseline_ns"], row["candidate_ns"]) == ("ADDED", None, 4000)
+    assert "Streams" in found["show_text"]
+    assert "Streams by change" in found["diff_text"]
+    assert "Stream" in found["workbook"]
