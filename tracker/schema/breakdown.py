@@ -5,9 +5,7 @@ the data dictionary. A new number is a field here, the timeline or a reader fill
 both tables.
 """
 
-from __future__ import annotations
-
-from typing import Annotated, Final, TypeAlias, get_type_hints
+from typing import Annotated, Final, TypeAlias
 
 from msgspec import Struct
 
@@ -72,8 +70,9 @@ class Breakdown(Struct, frozen=True):
 
 
 def _declare_columns() -> tuple[Column, ...]:
+    # they are no strings, as this module does not import annotations from __future__
     columns = []
-    for name, annotation in get_type_hints(Breakdown, include_extras=True).items():
+    for name, annotation in Breakdown.__annotations__.items():
         kind, meaning, *marks = annotation.__metadata__
         columns.append(Column(name, kind, meaning, is_later=LATER in marks))
     return tuple(columns)
