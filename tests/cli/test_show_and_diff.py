@@ -309,13 +309,18 @@ def test_a_baseline_that_is_a_version_is_called_by_its_label(tracker, db):
 
 def test_show_of_a_version_is_the_run_of_its_median_step(tracker, db):
     text = tracker("show", "v08", "--db", db).out
-    (said,) = [line for line in text.splitlines() if line.startswith("Note: v08 is ")]
+    said = " ".join(text.partition("Note: v08 is ")[2].split())
     steps = {}
     for run in json.loads(tracker("runs", "--version", "v08", "--format", "json", "--db", db).out)["runs"]:
         shown = json.loads(tracker("show", f"run:{run['run_id']}", "--format", "json", "--db", db).out)
         steps[shown["run"]["step_ns"]] = run["run_id"]
     median = sorted(steps)[(len(steps) - 1) // 2]
     assert f"this is run:{steps[median]}, the run of the median step." in said
+    # the step of the version is one number in show, diff and advise
+    change = json.loads(tracker("diff", "v01", "v08", "--format", "json", "--db", db).out)["explanation"]
+    step = f"{change['candidate_ns'] / 1e6:.2f} ms"
+    assert f"The step of all 3 is {step}, their geometric mean." in said
+    assert f"step {step}" in tracker("advise", "v08", "--db", db).out
 
 
 def test_several_profiles_are_one_side(tracker, tmp_path, trace):

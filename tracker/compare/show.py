@@ -50,7 +50,7 @@ from tracker.table import (
     rank_values,
     sort_largest_first,
 )
-from tracker.units import NS_PER_MS
+from tracker.units import NS_PER_MS, format_ns
 
 if TYPE_CHECKING:
     from tracker.compare.sides import Loaded
@@ -226,7 +226,9 @@ def _median_run(store: Store | None, side: Loaded, options: ShowOptions) -> Show
     run_id = known[(len(known) - 1) // 2][1] if known else side.run_ids[-1]
     which = "the run of the median step" if known else "the newest run"
     shown = show(store, f"run:{run_id}", options=options)
-    said = f"{reference} is {number} runs ({', '.join(listed)}{more}); this is run:{run_id}, {which}."
+    of_all = step_numbers(side).get("step_ns")
+    mean = f" The step of all {number} is {format_ns(of_all)}, their geometric mean." if of_all and known else ""
+    said = f"{reference} is {number} runs ({', '.join(listed)}{more}); this is run:{run_id}, {which}.{mean}"
     return replace(shown, notes=(said, *shown.notes))
 
 
