@@ -333,6 +333,13 @@ def test_line_that_stands_twice_counts_once(tmp_path: Path, name: str):
 
 
 @pytest.mark.parametrize("name", DIALECTS)
+def test_log_of_one_family_names_no_other(tmp_path: Path, name: str):
+    dialect = DIALECTS[name]
+    profile = read(written(tmp_path, [*dialect.head, *step_lines(dialect)]))
+    assert not [text for text in profile.warnings if "also has step lines" in text]
+
+
+@pytest.mark.parametrize("name", DIALECTS)
 def test_last_line_that_is_cut_off_is_left_out(tmp_path: Path, name: str):
     dialect = DIALECTS[name]
     lines = [*dialect.head, *step_lines(dialect)]

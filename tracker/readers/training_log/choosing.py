@@ -89,12 +89,16 @@ def notes_on_others(path: Path, choice: ChosenGrammar) -> tuple[str, ...]:
     end = plain_text(_end_of(path)) if len(start) >= SNIFF_BYTES // 2 else b""
     own_lines = [line.head for line in choice.grammar.lines]
     others: dict[str, None] = {}
+    others_possible = [grammar for grammar in _possible_grammars(start, end) if grammar.name != choice.grammar.name]
     for text in filter(None, (start, end)):
+        outside = searchable(text)
+        present = [one for one in others_possible if any(line.occurs_in(outside) for line in one.lines)]
+        if not present:
+            continue
         candidates = [line for line in text.split(b"\n") if not any(head.search(line) for head in own_lines)]
         rest = searchable(b"\n".join([*candidates, b""]))
-        for grammar in _possible_grammars(start, end):
-            is_other = grammar.name != choice.grammar.name and any(line.literal for line in grammar.lines)
-            if is_other and any(line.occurs_in(rest) for line in grammar.lines):
+        for grammar in present:
+            if any(line.occurs_in(rest) for line in grammar.lines):
                 others[grammar.title] = None
     if not others:
         return ()

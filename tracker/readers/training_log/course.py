@@ -36,10 +36,8 @@ _LARGEST_P: Final = 1e-6
 """One-sided, times the number of windows: over thousands of logs none is reported by chance."""
 _BINS: Final = 400
 """Windows are pairs of edges between bins: 80,000 of them are tested in 10 ms."""
-_HALF_WINDOW: Final = 3
-"""Neighbours on either side by which an outlier is recognised, as for the runs of a history."""
-_FAR: Final = 3.0 * 1.4826
-"""Three standard deviations of normal noise, in units of the median deviation."""
+_FAR: Final = 5.0 * 1.4826
+"""Five standard deviations of normal noise, in units of the median deviation: what is farther counts as so far."""
 _LEAST_DEVIATION: Final = 1e-4
 """The noise of times that a log rounds to four digits and that are all alike."""
 _MOST_CORRELATED: Final = 0.99
@@ -100,8 +98,8 @@ def course_of(found: Intervals) -> RunCourse | None:
 def _slow_window(found: Intervals, places: I64, times: F64) -> SlowWindow | None:
     """Return the window of neighbouring intervals whose mean stands out most from all others, where that is no chance.
 
-    As in the late test of a history: logs of the times, single outliers drawn to their neighbours, the largest t of all
-    places, and its p times their number. A window has two ends, so that the places are pairs. Where the noise of a bin
+    As in the late test of a history: logs of the times, outliers drawn in, the largest t of all places, and its p times
+    their number. A window has two ends, so that the places are pairs. Where the noise of a bin
     follows that of the bin before it, as many bins say less.
     """
     edges = np.unique(np.linspace(0, len(times), min(_BINS, len(times)) + 1).astype(np.int64))
@@ -174,11 +172,13 @@ def _independent_part(logs: F64, begin: int, stop: int) -> float:
 
 
 def _without_outliers(values: F64) -> F64:
-    """Return values of which none is farther from its neighbours than three deviations of these."""
-    padded = np.pad(values, _HALF_WINDOW, mode="edge")
-    around = np.lib.stride_tricks.sliding_window_view(padded, 2 * _HALF_WINDOW + 1)
-    centre = np.median(around, axis=1)
-    limit = np.maximum(_FAR * np.median(np.abs(around - centre[:, None]), axis=1), _LEAST_DEVIATION)
+    """Return values of which none is farther from the median than five deviations.
+
+    By the median of all and not of its neighbours: where single slow steps come by chance some stand together, and
+    drawn to each other they would look like a window.
+    """
+    centre = float(np.median(values))
+    limit = max(_FAR * float(np.median(np.abs(values - centre))), _LEAST_DEVIATION)
     return np.clip(values, centre - limit, centre + limit)
 
 

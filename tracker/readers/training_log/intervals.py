@@ -17,7 +17,7 @@ from tracker.readers.training_log.left_out import (
     with_warm_up,
 )
 from tracker.readers.training_log.scanning import Scan
-from tracker.readers.training_log.step_lines import ChosenLines, choose_lines, pick, stride_of_lines
+from tracker.readers.training_log.step_lines import ChosenLines, Places, choose_lines, pick, stride_of_lines
 from tracker.readers.training_log.step_times import Sizes, TimeSource
 from tracker.readers.training_log.timers import place_timer
 
@@ -46,7 +46,7 @@ class Intervals(Struct, frozen=True):
     reserved: F64
     segments: NDArray[np.int32]
     reasons: Reasons
-    lines: I64
+    lines: Places
     way: str = ""
     ranks: tuple[int, ...] = ()
     repeated: int = 0
@@ -71,9 +71,9 @@ def intervals_of(scan: Scan, grammar: Grammar, sizes: Sizes) -> Intervals:
     stride = stride_of_lines(chosen)
     flags = unlike_intervals(scan, grammar, chosen)
     source = TimeSource(scan, grammar, chosen, stride, sizes, flags[INTERRUPTED])
-    times = source.step_times()
+    step_s, way, is_smoothed = source.step_times()
     # no step takes no time, or 833 days
-    step_s = np.where((times.step_s > 0) & (times.step_s <= LARGEST_STEP_S), times.step_s, np.nan)
+    step_s = np.where((step_s > 0) & (step_s <= LARGEST_STEP_S), step_s, np.nan)
     throughputs, scopes = _throughputs(scan, grammar, source, step_s)
     reasons = reasons_of(flags, step_s)
     # a line without a number, such as the first one of cumulative times, is no interval
@@ -96,40 +96,39 @@ def intervals_of(scan: Scan, grammar: Grammar, sizes: Sizes) -> Intervals:
         segments=segments,
         reasons=with_warm_up(pick(reasons, places), step_s, steps, segments, first_steady),
         lines=lines,
-        way=times.way,
+        way=way,
         ranks=chosen.ranks,
         repeated=chosen.repeated,
         replaced=chosen.replaced,
         restarts=chosen.restarts,
         trainings=chosen.trainings,
         is_numbered=chosen.is_numbered,
-        is_smoothed=times.is_smoothed,
+        is_smoothed=is_smoothed,
         scopes=scopes,
     )
 
 
-def _waiting_for_data(scan: Scan, lines: I64) -> F64:
+def _waiting_for_data(scan: Scan, lines: Places) -> F64:
     """Return how long a step of each interval waits for data, in s: as its line says it, or a timer behind the line."""
-    if scan.states("data_s") or not len(lines):
+    timers = [timer for timer in scan.timers if timer.waits_for_data]
+    if scan.states("data_s") or not timers or not len(lines):
         return pick(scan.column("data_s"), lines)
     waiting = np.full(len(lines), np.nan)
-    for timer in scan.timers:
-        if not timer.waits_for_data:
-            continue
+    for timer in timers:
         interval = place_timer(timer, scan.positions, scan.column("step"), lines)
         is_placed = interval >= 0
         waiting[interval[is_placed]] = timer.values[is_placed] / 1000
     return waiting
 
 
-def _mfu_of(scan: Scan, lines: I64) -> F64:
+def _mfu_of(scan: Scan, lines: Places) -> F64:
     mfu = pick(scan.column("mfu"), lines)
     if not scan.states("mfu"):
         return mfu
     return np.where(mfu < 0, np.nan, mfu)  # nanoGPT: -100 until it is known
 
 
-def _bytes_of(scan: Scan, lines: I64, *quantities: str) -> F64:
+def _bytes_of(scan: Scan, lines: Places, *quantities: str) -> F64:
     """Return the memory of the first of some quantities that lines state, in bytes."""
     for name in quantities:
         if scan.states(name):

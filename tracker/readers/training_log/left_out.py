@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tracker.readers.training_log.grammar import Grammar
 from tracker.readers.training_log.scanning import Scan
-from tracker.readers.training_log.step_lines import ChosenLines, pick
+from tracker.readers.training_log.step_lines import ChosenLines, first_of_segments, pick
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -38,7 +38,7 @@ _LONGEST_WARM_UP: Final = 0.5
 FEWEST: Final = 5
 """With fewer intervals their median says too little to call one of them warm-up."""
 _LONG: Final = 2000
-"""Above so many intervals the warm-up does not move the median, which is then computed once."""
+"""Above so many intervals the warm-up does not move the median, which is then computed once, of every so many-th."""
 _LEAST_LEFT: Final = 1 / 3
 """The smallest part of the intervals that has to stay where starts of epochs, evaluations or skips are left out: a
 reason that leaves less is how the log always looks.
@@ -100,10 +100,12 @@ def with_warm_up(
     """
     marked = reasons.copy()
     warm_up = LEFT_OUT.index(WARM_UP)
-    bounds = np.append(np.flatnonzero(np.diff(segments, prepend=-1)), len(segments)).tolist()
+    bounds = [*np.flatnonzero(first_of_segments(segments)).tolist(), len(segments)]
     for begin, end in pairwise(bounds):
-        counted = np.flatnonzero(marked[begin:end] == COUNTS) + begin
-        timed = counted[~np.isnan(step_s[counted])]
+        counted = np.flatnonzero(marked[begin:end] == COUNTS)
+        counted += begin
+        is_timed = ~np.isnan(pick(step_s, counted))
+        timed = counted if is_timed.all() else counted[is_timed]
         if not len(timed):
             # a throughput alone: only the first interval is known to be unlike the others
             if len(counted) >= FEWEST:
@@ -111,27 +113,28 @@ def with_warm_up(
             continue
         if len(timed) < FEWEST:
             continue
-        earliest = _earliest_end(steps[counted], first_steady if begin == 0 else None)
+        earliest = _earliest_end(steps, counted, first_steady if begin == 0 else None)
         marked[counted[:earliest]] = warm_up
         # the first interval may state a throughput alone, as a difference of times needs a line before it
         timed_earliest = int((marked[timed] == warm_up).sum())
-        marked[timed[: _end_of_warm_up(step_s[timed], timed_earliest)]] = warm_up
+        marked[timed[: _end_of_warm_up(pick(step_s, timed), timed_earliest)]] = warm_up
     return marked
 
 
-def _earliest_end(steps: I64, first_steady: int | None) -> int:
-    """Return how many intervals warm up whatever their times: the first one, and all before `first_steady`."""
+def _earliest_end(steps: I64, counted: I64, first_steady: int | None) -> int:
+    """Return how many counted intervals warm up whatever their times: the first, and all before `first_steady`."""
     if first_steady is None:
         return 1
-    shift = 1 if steps[0] == 0 else 0  # steps that begin at 0 are one behind
-    before = int(np.searchsorted(steps + shift, first_steady))
-    return min(max(1, before), max(1, len(steps) - 1))
+    first_steps = steps[counted[: first_steady + 1]]
+    shift = 1 if first_steps[0] == 0 else 0  # steps that begin at 0 are one behind
+    before = int(np.searchsorted(first_steps + shift, first_steady))
+    return min(max(1, before), max(1, len(counted) - 1))
 
 
 def _end_of_warm_up(times: F64, earliest: int) -> int:
     """Return how many of the first times are warm-up, at least `earliest`."""
     most = int(len(times) * _LONGEST_WARM_UP)
-    of_all = float(np.median(times)) if len(times) > _LONG else None
+    of_all = float(np.median(times[:: len(times) // _LONG])) if len(times) > _LONG else None
     end = earliest
     while end < most:
         usual = of_all if of_all is not None else float(np.median(times[end:]))

@@ -52,6 +52,7 @@ class LineMatcher:
         groups = sorted(line.head.groupindex.items(), key=lambda item: item[1])
         self._names = [name for name, _ in groups]
         self._template: Template | None = None
+        self._template_holds = False
         needed = [one.literal for one in line.fields if one.name in line.needs and one.literal]
         self._required_literals = (line.literal, *needed)
         """A step line has each of these texts at least once."""
@@ -70,7 +71,7 @@ class LineMatcher:
 
     def learn(self, last_line: bytes) -> None:
         """Expect the lines behind a step line to look like it."""
-        if self._has_long_literal:
+        if self._has_long_literal and not self._template_holds:
             self._template = template_of(last_line, self.line)
 
     def _are_rare(self, content: bytes) -> bool:
@@ -121,13 +122,22 @@ class LineMatcher:
     def _by_template(self, content: bytes) -> tuple[list[int], dict[str, F64]] | None:
         """Return the same where all step lines of a text look like the last one before; None where they do not."""
         template = self._template
+        self._template_holds = False
         if template is None or not template.fits(content):
             return None
-        matches = list(template.pattern.finditer(content))
-        if not matches or len(matches) != min(content.count(literal) for literal in self._required_literals):
+        expected = min(content.count(literal) for literal in self._required_literals)
+        if expected == content.count(b"\n") and b"\r" not in content:
+            # step lines alone: that they begin where the lines do need not be asked of each match
+            texts = template.pattern.findall(content)
+            starts = _starts_of_lines(content)
+        else:
+            matches = list(template.pattern.finditer(content))
+            texts = [match.groups() for match in matches]
+            starts = [match.start() for match in matches]
+        if not texts or len(texts) != expected or len(template.names) < 2:
             return None
-        starts = [match.start() for match in matches]
-        columns = zip(*[match.groups() for match in matches], strict=True)
+        self._template_holds = True
+        columns = zip(*texts, strict=True)
         rows = {name: self._numbers(name, column) for name, column in zip(template.names, columns, strict=True)}
         return starts, rows
 
@@ -223,6 +233,12 @@ class _Places(Struct):
     def raw_of(self, place: int) -> int:
         """Return where the line of a place begins in the text."""
         return self.raw[bisect_right(self.plain, place) - 1]
+
+
+def _starts_of_lines(content: bytes) -> list[int]:
+    """Return where the lines of a text begin that ends with a line feed."""
+    ends = np.flatnonzero(np.frombuffer(content, dtype=np.uint8) == _LINE_FEED)
+    return [0, *(ends[:-1] + 1).tolist()]
 
 
 def _number_in(text: bytes | None) -> float:

@@ -33,7 +33,6 @@ from tracker.readers.training_log.step_times import Sizes
 from tracker.readers.training_log.text_lines import LineCounts, whole_lines
 
 _STEPS_PER_SECOND: Final = ("steps/s", "step/s")
-_USED_LATER: Final = ("batch", "clock_ms", "step")
 _LOOKED_FOR: Final = "looked for step lines of the frameworks in docs/formats/training_log.md"
 
 
@@ -75,7 +74,8 @@ def _read_lines(path: Path, options: ReadOptions, choice: ChosenGrammar) -> LogR
     intervals, context = _intervals(path, lines, choice, context)
     summary = _perf_summary(lines, choice.grammar)
     # all else is in the intervals
-    lines.numbers = {name: lines.numbers[name] for name in _USED_LATER if name in lines.numbers}
+    used_later = {"batch", "clock_ms"} | ({"step"} if lines.timers else set())
+    lines.numbers = {name: lines.numbers[name] for name in used_later & lines.numbers.keys()}
     notes = notes_on_others(path, choice)
     if not len(intervals.last) and summary.spreads:
         intervals = _of_summary(summary)

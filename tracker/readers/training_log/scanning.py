@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from array import array
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct, field
@@ -40,7 +41,7 @@ class Scan(Struct):
     """What a log says, in the order of its lines.
 
     `numbers`: columns by quantity, nan where a line does not say it. `words`: columns of texts.
-    `positions`: of the lines, in bytes that only order them; empty where the grammar names no other lines.
+    `positions`: of the lines, in bytes that only order them; empty where no other lines are put between them.
     `interrupts`: of the lines that name an evaluation or a checkpoint; `starts`: of those that begin a training.
     `ranks`: that the prefixes of the lines name, -1 for none; empty where no line has one.
     `clocks`: of each line in ns since 1970 as if the time zone were UTC, nan for none; empty where the grammar does not
@@ -93,6 +94,27 @@ def scan(text: SourceText, grammar: Grammar, line: StepLine) -> Scan:
     return collector.finish()
 
 
+class _GrowingColumn:
+    """A column of numbers that grows in place: pieces that are put together at the end would need twice the memory."""
+
+    def __init__(self, kind: type[np.number[Any]], count: int = 0, value: float = np.nan) -> None:
+        self.kind = np.dtype(kind)
+        self._values: array[float] = array(self.kind.char)
+        self.fill(count, value)
+
+    def extend(self, values: Sequence[float] | NDArray[Any]) -> None:
+        """Append some numbers."""
+        self._values.frombytes(np.asarray(values, dtype=self.kind).tobytes())
+
+    def fill(self, count: int, value: float) -> None:
+        """Append one number several times."""
+        self.extend(np.full(count, value, dtype=self.kind))
+
+    def values(self) -> NDArray[Any]:
+        """Return the numbers, after which none can be appended."""
+        return np.frombuffer(self._values, dtype=self.kind) if self._values else np.zeros(0, dtype=self.kind)
+
+
 class _ScanCollector(LineCounts):
     """A collector of the step lines of a log and what stands around them, block by block."""
 
@@ -103,13 +125,13 @@ class _ScanCollector(LineCounts):
         self.timers = TimerCollector() if grammar.has_timers else None
         self.offset = 0
         self.count = 0
-        self.columns: dict[str, list[F64]] = {}
-        self.positions: list[NDArray[np.int64]] = []
+        self.columns: dict[str, _GrowingColumn] = {}
+        self.positions = _GrowingColumn(np.int64)
         self.marked_lines: dict[tuple[bytes, ...], list[int]] = {
             grammar.evaluations: [], grammar.starts: [],
         }  # fmt: skip
-        self.ranks: list[NDArray[np.int32]] = []
-        self.clocks: list[F64] = []
+        self.ranks: _GrowingColumn | None = None
+        self.clocks = _GrowingColumn(np.float64)
         self.first_clock: float = np.nan
         self.last_clock: float = np.nan
         self.clock_digits = 0
@@ -144,14 +166,15 @@ class _ScanCollector(LineCounts):
         unused = () if self.grammar.has_bars else _UNUSED
         numbers = {name: column for name, column in found.numbers.items() if name not in unused}
         for name, column in numbers.items():
-            pieces = self.columns.setdefault(name, [np.full(self.count, np.nan, dtype=_kind_of(name))])
-            pieces.append(column.astype(_kind_of(name)))
-        for name, pieces in self.columns.items():
+            if name not in self.columns:
+                self.columns[name] = _GrowingColumn(_kind_of(name), self.count)
+            self.columns[name].extend(column)
+        for name, growing in self.columns.items():
             if name not in numbers:
-                pieces.append(np.full(count, np.nan, dtype=_kind_of(name)))
+                growing.fill(count, np.nan)
         self.count += count
         if self._needs_positions:
-            self.positions.append(np.array(found.starts, dtype=np.int64) + self.offset)
+            self.positions.extend(np.array(found.starts, dtype=np.int64) + self.offset)
         self._keep_restarts(content, found.starts, numbers)
         self._keep_ranks(found)
         self._keep_clocks(found)
@@ -187,18 +210,18 @@ class _ScanCollector(LineCounts):
         prefixes = (prefix_of(found.text, starts[0]), prefix_of(found.text, starts[-1]))
         if any(rank_of_prefix(prefix) is not None for prefix in prefixes):
             ranks = [rank_of_prefix(prefix_of(found.text, at)) for at in starts]
-            if not self.ranks:
-                self.ranks.append(np.full(self.count - count, -1, dtype=np.int32))
-            self.ranks.append(np.array([-1 if rank is None else rank for rank in ranks], dtype=np.int32))
-        elif self.ranks:
-            self.ranks.append(np.full(count, -1, dtype=np.int32))
+            if self.ranks is None:
+                self.ranks = _GrowingColumn(np.int32, self.count - count, -1)
+            self.ranks.extend([-1 if rank is None else rank for rank in ranks])
+        elif self.ranks is not None:
+            self.ranks.fill(count, -1)
 
     def _keep_clocks(self, found: FoundLines) -> None:
         """Keep the time of the day of each line where the grammar takes it, else of the first line and the last."""
         starts = found.plain_starts
         if self.grammar.takes_clock:
             clocks = [self._clock_at(found.text, at) for at in starts]
-            self.clocks.append(np.array(clocks))
+            self.clocks.extend(clocks)
         else:
             clocks = [self._clock_at(found.text, at) for at in (starts[0], starts[-1])]
         known = [clock for clock in clocks if not np.isnan(clock)]
@@ -217,28 +240,28 @@ class _ScanCollector(LineCounts):
     def finish(self) -> Scan:
         """Return all that was collected; a last line without an end counts where it is whole."""
         self._take_unfinished()
-        # one after the other, so that the pieces of one quantity go before the next is put together
-        numbers = {name: np.concatenate(self.columns.pop(name)) for name in [*self.columns]}
         if np.isnan(self.first_clock):
             # the lines in front of the first step line have one
             before = last_clock_in(b"".join(self.head)[-_CONTEXT_BYTES:])
             self.first_clock = np.nan if before is None else float(before.ns)
         marked = {words: np.array(sorted(places), dtype=np.int64) for words, places in self.marked_lines.items()}
+        timers = self.timers.finish() if self.timers is not None else ()
+        has_other_lines = bool(timers) or any(len(places) for places in marked.values())
         return Scan(
-            numbers=numbers,
+            numbers={name: column.values() for name, column in self.columns.items()},
             words=self.matcher.words,
-            positions=np.concatenate(self.positions) if self.positions else np.zeros(0, dtype=np.int64),
+            positions=self.positions.values() if has_other_lines else np.zeros(0, dtype=np.int64),
             interrupts=marked[self.grammar.evaluations],
             starts=marked[self.grammar.starts],
-            ranks=np.concatenate(self.ranks) if self.ranks else np.zeros(0, dtype=np.int32),
-            clocks=np.concatenate(self.clocks) if self.clocks else np.zeros(0),
+            ranks=self.ranks.values() if self.ranks is not None else np.zeros(0, dtype=np.int32),
+            clocks=self.clocks.values(),
             first_clock=self.first_clock,
             last_clock=self.last_clock,
             clock_digits=self.clock_digits,
             head=b"".join(self.head)[:HEAD_BYTES],
             restarts=self.restarts,
             tail=self.before,
-            timers=self.timers.finish() if self.timers is not None else (),
+            timers=timers,
             skipped_lines=self.skipped_lines,
             is_cut=self.is_cut,
         )

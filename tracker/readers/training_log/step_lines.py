@@ -15,6 +15,7 @@ from tracker.readers.training_log.scanning import Scan
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 Flags = NDArray[np.bool_]
+Places = NDArray[np.integer[Any]]
 
 _LARGEST_STEP: Final = 2.0**52
 """Above it a double does not hold every whole number; what is larger is damage and no number of a step."""
@@ -27,6 +28,9 @@ _FEWEST_JUMPS: Final = 8
 _TIMES_STATED: Final = 1.5
 """How often a step is stated on average, at least, where two processes write into one log."""
 
+_STRIDES_LOOKED_AT: Final = 10_000
+"""So many lines show how many steps lie between two of them."""
+
 
 class ChosenLines(Struct, frozen=True):
     """The lines of a scan that count, in their order; columns of equal length.
@@ -38,7 +42,7 @@ class ChosenLines(Struct, frozen=True):
     numbers its steps.
     """
 
-    at: I64
+    at: Places
     steps: I64
     epochs: F64
     segments: NDArray[np.int32]
@@ -52,22 +56,29 @@ class ChosenLines(Struct, frozen=True):
     @property
     def begins_segment(self) -> Flags:
         """Which lines are the first ones of their segment."""
-        return np.asarray(np.diff(self.segments, prepend=-1) != 0)
+        return first_of_segments(self.segments)
 
 
-def pick(column: NDArray[Any], at: I64) -> NDArray[Any]:
-    """Return a column at some places; of one that is nan throughout a column that takes no memory."""
-    if column.strides == (0,) and column.dtype.kind == "f":
-        return np.broadcast_to(column.dtype.type(np.nan), (len(at),))
+def pick(column: NDArray[Any], at: Places) -> NDArray[Any]:
+    """Return a column at some places; of one number throughout a column that takes no memory."""
+    if column.strides == (0,) and len(column):
+        return np.broadcast_to(column[0], (len(at),))
     if len(at) == len(column):
         return column  # places are in order, so that these are all
     return column[at]
 
 
+def first_of_segments(segments: NDArray[np.int32]) -> Flags:
+    """Return which rows are the first ones of their segment."""
+    is_first = np.ones(len(segments), dtype=bool)
+    np.not_equal(segments[1:], segments[:-1], out=is_first[1:])
+    return is_first
+
+
 def choose_lines(scan: Scan, grammar: Grammar) -> ChosenLines:
     """Return the lines that count: of one rank, each step once, of a later start rather than of an earlier one."""
     ranks = tuple(int(rank) for rank in np.unique(scan.ranks) if rank >= 0)
-    at = np.arange(scan.count, dtype=np.int64)
+    at: Places = np.arange(scan.count, dtype=np.int32)
     if ranks:
         # each rank prints the same steps, or one rank alone prints them
         at = at[scan.ranks == ranks[0]]
@@ -77,23 +88,25 @@ def choose_lines(scan: Scan, grammar: Grammar) -> ChosenLines:
     if grammar.counts_in_epochs and np.isnan(epochs).all():
         clocks = scan.clocks[at] if len(scan.clocks) else np.full(len(at), np.nan)
         numbers = _count_through_unnamed_epochs(numbers, clocks)
-    is_step = np.abs(numbers) < _LARGEST_STEP  # nan is none either
-    at, epochs = at[is_step], epochs[is_step]
-    steps: I64 = numbers[is_step].astype(np.int64)
+    numbered = np.flatnonzero(np.abs(numbers) < _LARGEST_STEP)  # nan is none either
+    at, epochs = pick(at, numbered), pick(epochs, numbered)
+    steps: I64 = pick(numbers, numbered).astype(np.int64)
     once = _places_stated_once(steps)
     repeated = len(at) - len(once)
-    at, steps, epochs = at[once], steps[once], epochs[once]
+    at, steps, epochs = pick(at, once), pick(steps, once), pick(epochs, once)
     begins = np.diff(steps) < 0
     if len(scan.starts):
         starts_before = np.searchsorted(scan.starts, scan.positions[at])
         begins |= np.diff(starts_before) > 0
-    segments = np.concatenate([[0], np.cumsum(begins)]).astype(np.int32)[: len(at)]
+    segments = np.broadcast_to(np.int32(0), (len(at),))
+    if begins.any():
+        segments = np.concatenate([[0], np.cumsum(begins)]).astype(np.int32)
     kept, replaced, restarts, trainings = _places_done_last(steps, segments)
     return ChosenLines(
-        at=at[kept],
-        steps=steps[kept],
-        epochs=epochs[kept],
-        segments=segments[kept],
+        at=pick(at, kept),
+        steps=pick(steps, kept),
+        epochs=pick(epochs, kept),
+        segments=pick(segments, kept),
         repeated=repeated,
         replaced=replaced,
         restarts=restarts,
@@ -103,7 +116,7 @@ def choose_lines(scan: Scan, grammar: Grammar) -> ChosenLines:
     )
 
 
-def _bars_of_training(scan: Scan, at: I64) -> I64:
+def _bars_of_training(scan: Scan, at: Places) -> Places:
     """Return the places of the progress bar that runs longest: others are of evaluations and of loading."""
     totals, elapsed = pick(scan.column("total"), at), pick(scan.column("elapsed_clock"), at)
     known = np.unique(totals[~np.isnan(totals)])
@@ -113,7 +126,7 @@ def _bars_of_training(scan: Scan, at: I64) -> I64:
     return np.asarray(at[totals == longest])
 
 
-def _number_steps(scan: Scan, at: I64) -> tuple[F64, F64, bool]:
+def _number_steps(scan: Scan, at: Places) -> tuple[F64, F64, bool]:
     """Return the number of the step of each line, counted through over the epochs, and its epoch.
 
     The last value says whether the log numbers its steps at all.
@@ -210,7 +223,7 @@ def _places_done_last(steps: I64, segments: NDArray[np.int32]) -> tuple[I64, int
     count = len(steps)
     if not count or segments[-1] == 0:
         return np.arange(count, dtype=np.int64), 0, 0, 1
-    bounds = np.append(np.flatnonzero(np.diff(segments, prepend=-1)), count).tolist()
+    bounds = [*np.flatnonzero(first_of_segments(segments)).tolist(), count]
     replaced, restarts, trainings = 0, 0, 1
     ranges: list[tuple[int, int]] = [(bounds[0], bounds[1])]
     for begin, end in pairwise(bounds[1:]):
@@ -241,7 +254,10 @@ def stride_of_lines(chosen: ChosenLines) -> I64:
         return np.ones(len(steps), dtype=np.int64)
     difference = np.diff(steps, prepend=steps[0])
     is_start = chosen.begins_segment
-    inside = difference[~is_start]
+    inside = difference[:_STRIDES_LOOKED_AT][~is_start[:_STRIDES_LOOKED_AT]]
     usual = int(np.median(inside)) if len(inside) else 1
     at_start = np.clip(steps, 1, max(usual, 1))
-    return np.where(is_start | (difference <= 0), at_start, difference).astype(np.int64)
+    stride = np.where(is_start | (difference <= 0), at_start, difference)
+    if (stride == stride[0]).all():
+        return np.broadcast_to(stride[0], (len(steps),))
+    return np.asarray(stride)

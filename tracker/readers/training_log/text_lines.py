@@ -37,7 +37,8 @@ def whole_lines(text: SourceText, counts: LineCounts) -> Iterator[bytes]:
                 continue
             content, is_skipping = content[end:], False
         content = rest + content
-        cut = max(content.rfind(end) for end in LINE_ENDS) + 1
+        cut = content.rfind(b"\n") + 1
+        cut = max(cut, content.rfind(b"\r", cut) + 1)
         whole, rest = content[:cut], content[cut:]
         if len(rest) > MAX_LINE_BYTES:
             counts.skipped_lines += 1
@@ -71,6 +72,8 @@ def line_start(content: bytes, at: int) -> int:
 
 def line_around(content: bytes, at: int) -> tuple[int, int]:
     """Return where the line around a place begins and ends."""
-    start = line_start(content, at)
-    ends = [place for end in LINE_ENDS if (place := content.find(end, at, at + MAX_LINE_BYTES)) >= 0]
-    return start, min(ends) if ends else len(content)
+    end = content.find(b"\n", at, at + MAX_LINE_BYTES)
+    if end < 0:
+        end = len(content)
+    end_of_bar = content.find(b"\r", at, min(end, at + MAX_LINE_BYTES))
+    return line_start(content, at), end if end_of_bar < 0 else end_of_bar

@@ -14,7 +14,7 @@ DeepSpeed prints the second kind for each micro batch (`wall_clock_breakdown`).
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct
@@ -106,7 +106,7 @@ class TimerCollector:
 
 
 def place_timer(
-    timer: Timer, positions: NDArray[np.int64], steps: NDArray[np.float64], lines: NDArray[np.int64]
+    timer: Timer, positions: NDArray[np.int64], steps: NDArray[np.float64], lines: NDArray[np.integer[Any]]
 ) -> NDArray[np.int64]:
     """Return which interval each value of a timer belongs to, -1 for none: that of the step line in front of it.
 
