@@ -491,6 +491,23 @@ def test_log_of_another_run_does_not_replace_metrics(tmp_path: Path):
         readers.claim(path)
 
 
+def test_numbers_that_count_samples_are_turned_into_steps(tmp_path: Path):
+    """384 samples a line in batches of 8 are 48 steps; at 2.56 samples a second a step takes 3.125 s."""
+    lines = [mllog(0, "global_batch_size", 8)]
+    lines += [mllog(180_000 * at, "tracked_stats", {"throughput": 2.56}, step=384 * at) for at in range(1, 9)]
+    capture = read(log(tmp_path, lines)).captures[0]
+    assert times_ms(capture) == {48 * at: 3125.0 for at in range(2, 9)}
+    assert capture.settings["interval_steps"] == "48"
+    assert capture.rows is not None
+    assert capture.rows.steps[1].start_ns - capture.rows.steps[0].start_ns == 150 * 10**9
+
+
+def test_numbers_that_count_steps_stay(tmp_path: Path):
+    lines = [mllog(0, "global_batch_size", 8)]
+    lines += [mllog(180_000 * at, "tracked_stats", {"throughput": 2.56}, step=48 * at) for at in range(1, 9)]
+    assert list(times_ms(read(log(tmp_path, lines)).captures[0])) == [48 * at for at in range(2, 9)]
+
+
 def test_blocks_without_a_number_of_samples_are_a_step_each(tmp_path: Path):
     lines = []
     for epoch in range(1, 8):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 from msgspec import Struct, field
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tracker.readers.training_log.blocks import blocks_of
@@ -24,6 +27,9 @@ from tracker.readers.training_log.timers import place_timer
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 Flags = NDArray[np.bool_]
+
+_TOO_LONG: Final = 1.5
+"""Steps take no longer than the time between their lines, but for what a mean and a clock of ms are off."""
 
 
 class Intervals(Struct, frozen=True):
@@ -74,6 +80,9 @@ def intervals_of(scan: Scan, grammar: Grammar, sizes: Sizes) -> Intervals:
     step_s, way, is_smoothed = source.step_times()
     # no step takes no time, or 833 days
     step_s = np.where((step_s > 0) & (step_s <= LARGEST_STEP_S), step_s, np.nan)
+    if sizes.batch and _counts_samples(scan, chosen, step_s * stride):
+        chosen = replace(chosen, steps=chosen.steps // sizes.batch)
+        stride = np.maximum(1, stride // sizes.batch)
     throughputs, scopes = _throughputs(scan, grammar, source, step_s)
     reasons = reasons_of(flags, step_s)
     # a line without a number, such as the first one of cumulative times, is no interval
@@ -108,6 +117,19 @@ def intervals_of(scan: Scan, grammar: Grammar, sizes: Sizes) -> Intervals:
     )
 
 
+def _counts_samples(scan: Scan, chosen: ChosenLines, spent_s: F64) -> bool:
+    """Whether the numbers of the lines count samples, as in some results of MLPerf.
+
+    As steps they would take longer than the time between the lines.
+    `spent_s`: how long each interval lasts if its number counts steps.
+    """
+    if not scan.states("clock_ms"):
+        return False
+    between_s = np.diff(pick(scan.column("clock_ms"), chosen.at)) / 1000
+    is_known = (between_s > 0) & ~np.isnan(spent_s[1:])
+    return bool(is_known.any()) and float(np.median(spent_s[1:][is_known] / between_s[is_known])) > _TOO_LONG
+
+
 def _waiting_for_data(scan: Scan, lines: Places) -> F64:
     """Return how long a step of each interval waits for data, in s: as its line says it, or a timer behind the line."""
     timers = [timer for timer in scan.timers if timer.waits_for_data]
@@ -136,7 +158,7 @@ def _bytes_of(scan: Scan, lines: Places, *quantities: str) -> F64:
     return np.broadcast_to(np.float64(np.nan), (len(lines),))
 
 
-_UNITS = {"tokens_s": "tokens/s", "samples_s": "samples/s", "words_s": "words/s", "tflops": "TFLOP/s"}
+_UNITS: Final = {"tokens_s": "tokens/s", "samples_s": "samples/s", "words_s": "words/s", "tflops": "TFLOP/s"}
 
 
 def _throughputs(

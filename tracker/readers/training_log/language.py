@@ -72,7 +72,7 @@ GRAMMARS: Final = (
             ),
             # a log that prints at validations only
             step_line(
-                "step:", number("step"), "/", number("total"), r" (?:val_loss:\S+ )?train_time:",
+                "step:", number("step"), "/", number("total"), r" (?:val_\w+:\S+ )*train_time:",
                 number("elapsed_ms"), "ms step_avg:",
             ),
         ),
