@@ -15,22 +15,31 @@ from tracker.profile import LOG_COUNTERS, NO_STEP, Breakdown, Capture, Rows, Sou
 from tracker.readers import _rows
 from tracker.readers.training_log.context import RunContext, configuration_of, device_of, facts_of, labels_of, rank_of
 from tracker.readers.training_log.course import STALL, RunCourse, course_of
-from tracker.readers.training_log.grammar import Grammar
-from tracker.readers.training_log.intervals import LEFT_OUT, Intervals, pick
+from tracker.readers.training_log.grammar import LARGEST_STEP_S, Grammar
+from tracker.readers.training_log.intervals import Intervals
+from tracker.readers.training_log.left_out import LEFT_OUT, SKIPPED
 from tracker.readers.training_log.scanning import Scan
+from tracker.readers.training_log.step_lines import pick
+from tracker.readers.training_log.timers import place_timer
 from tracker.units import NS_PER_MS, NS_PER_S, counted, format_ns
 
 F64 = NDArray[np.float64]
 
 TIME_ZONE: Final = "not stated; times are taken as UTC"
 MAX_ROWS: Final = 20_000
-"""Above this many intervals neighbours are joined when they are stored."""
-_LARGEST_S: Final = 7.2e7
-"""Times of a step above 833 days are none."""
+"""Above this many intervals neighbours are joined when they are stored: a database of many runs stays small, and no
+picture shows more.
+"""
 _UNITS: Final = ("tokens/s", "samples/s", "words/s", "TFLOP/s")
 """Of units that as many lines state the first one counts as the throughput."""
+_MOST_COUNT: Final = 0.8
+"""A unit that almost all intervals state is as good as one that all do: a line may lack it at a start."""
 _LISTED: Final = 5
+"""So many stalls are listed by their step in a sentence."""
 _FEWEST_OF_QUANTILES: Final = 5
+"""With fewer intervals a quantile is the smallest or the largest of them."""
+_LARGEST_BYTES: Final = 2.0**56
+"""No device has 64 PiB; a larger number is damage."""
 
 
 class LogReading(Struct, frozen=True):
@@ -40,7 +49,7 @@ class LogReading(Struct, frozen=True):
     source: Source
     grammar: Grammar
     scan: Scan
-    said: RunContext
+    context: RunContext
     intervals: Intervals
     notes: tuple[str, ...] = ()
     counters: tuple[_rows.Row, ...] = ()
@@ -56,7 +65,7 @@ def capture_of(reading: LogReading) -> tuple[Capture, tuple[str, ...]]:
     course = course_of(found)
     unit = _main_unit(found)
     steps = _step_rows(found, unit)
-    configuration, contradictions = configuration_of(reading.path, reading.said)
+    configuration, contradictions = configuration_of(reading.path, reading.context)
     batch = scan.column("batch")
     known = batch[~np.isnan(batch)]
     # a mean of batches of tokens, as fairseq prints it, is no configuration
@@ -80,16 +89,16 @@ def capture_of(reading: LogReading) -> tuple[Capture, tuple[str, ...]]:
         rank=rank_of(reading.path),
         world_size=None,
         host="",
-        device=device_of(reading.path, reading.said),
+        device=device_of(reading.path, reading.context),
         device_ordinal=None,
         started_at_ns=started,
         # where no line after the first has a clock, the end is not known
         ended_at_ns=ended if ended != started else None,
         sources=(reading.source,),
         settings={name: value for name, value in settings.items() if value},
-        facts=facts_of(reading.said, reading.grammar.name) | zone,
+        facts=facts_of(reading.context, reading.grammar.name) | zone,
         rows=Rows(_overall(found, steps), tuple(steps), _tables(reading, course, unit)),
-        labels=labels_of(reading.path, reading.said),
+        labels=labels_of(reading.path, reading.context),
         configuration=configuration,
     )
     return capture, (*_sentences(reading, course, len(steps)), *contradictions, *reading.notes)
@@ -116,7 +125,7 @@ def _main_unit(found: Intervals) -> str:
         return ""
     order = {unit: place for place, unit in enumerate(_UNITS)}
     # a unit that almost all intervals state is as good as one that all do
-    most = 0.8 * max(counts.values())
+    most = _MOST_COUNT * max(counts.values())
     return min((unit for unit, count in counts.items() if count >= most), key=lambda unit: order.get(unit, -1))
 
 
@@ -173,11 +182,11 @@ def _joined(column: F64, size: int, *, largest: bool) -> F64:
 
 
 def _to_ns(seconds: float) -> int | None:
-    return round(float(seconds) * NS_PER_S) if 0 <= seconds <= _LARGEST_S else None
+    return round(float(seconds) * NS_PER_S) if 0 <= seconds <= LARGEST_STEP_S else None
 
 
 def _to_whole(value: float) -> int | None:
-    return round(float(value)) if 0 < value < 2.0**56 else None
+    return round(float(value)) if 0 < value < _LARGEST_BYTES else None
 
 
 def _overall(found: Intervals, steps: Sequence[StepRow]) -> Breakdown:
@@ -216,29 +225,38 @@ def _overall(found: Intervals, steps: Sequence[StepRow]) -> Breakdown:
 
 
 def _tables(reading: LogReading, course: RunCourse | None, unit: str) -> dict[str, Any]:
-    counters = [*reading.counters, *_course_counters(reading.intervals, course), *_interval_counters(reading, unit)]
+    counters = [*reading.counters]
+    if course is not None and rank_of(reading.path) in (None, 0):
+        # of several logs of one run, one a rank: a mean of quantiles or of step numbers would be nothing of any rank
+        counters.extend(_course_counters(reading.intervals, course))
+    counters.extend(_left_out_counters(reading.intervals))
+    counters.extend(_interval_counters(reading, unit))
+    counters.extend(_timer_counters(reading))
     return _rows.tables([], {"counter": counters})
 
 
-def _course_counters(found: Intervals, course: RunCourse | None) -> Iterator[_rows.Row]:
-    """Yield what all intervals say together, and how many are left out of the median, by reason."""
-    if course is not None:
-        quantiles = {"p10": course.p10, "p50": course.p50, "p90": course.p90, "p99": course.p99}
-        for name, value in quantiles.items():
-            if name != "p50" and course.count < _FEWEST_OF_QUANTILES:
-                continue
-            yield _counter(f"step time {name}", "ms", course.count, value * 1000)
-        if course.jitter is not None:
-            yield _counter("jitter (p99 / p50)", "ratio", course.count, course.jitter)
-        if course.jitter is not None or course.stalls:
-            yield _counter("stalls (above 3 medians)", "count", course.count, float(len(course.stalls)))
-        if course.stalls:
-            times = found.step_s[list(course.stalls)] * 1000
-            yield _counter("stalled intervals", "ms", len(times), float(times.mean()), times)
-        if course.window is not None:
-            yield _counter("slow window, first step", "step", 1, float(course.window.first))
-            yield _counter("slow window, last step", "step", 1, float(course.window.last))
-            yield _counter("slow window, by the rest", "ratio", course.window.intervals, course.window.ratio)
+def _course_counters(found: Intervals, course: RunCourse) -> Iterator[_rows.Row]:
+    """Yield what all intervals say together."""
+    quantiles = {"p10": course.p10, "p50": course.p50, "p90": course.p90, "p99": course.p99}
+    for name, value in quantiles.items():
+        if name != "p50" and course.count < _FEWEST_OF_QUANTILES:
+            continue
+        yield _counter(f"step time {name}", "ms", course.count, value * 1000)
+    if course.jitter is not None:
+        yield _counter("jitter (p99 / p50)", "ratio", course.count, course.jitter)
+    if course.jitter is not None or course.stalls:
+        yield _counter("stalls (above 3 medians)", "count", course.count, float(len(course.stalls)))
+    if course.stalls:
+        times = found.step_s[list(course.stalls)] * 1000
+        yield _counter("stalled intervals", "ms", len(times), float(times.mean()), times)
+    if course.window is not None:
+        yield _counter("slow window, first step", "step", 1, float(course.window.first))
+        yield _counter("slow window, last step", "step", 1, float(course.window.last))
+        yield _counter("slow window, by the rest", "ratio", course.window.intervals, course.window.ratio)
+
+
+def _left_out_counters(found: Intervals) -> Iterator[_rows.Row]:
+    """Yield how many intervals are left out of the median, by reason."""
     for place, reason in enumerate(LEFT_OUT):
         times = found.step_s[(found.reasons == place) & ~np.isnan(found.step_s)] * 1000
         if len(times):
@@ -264,6 +282,17 @@ def _interval_counters(reading: LogReading, unit: str) -> Iterator[_rows.Row]:
             yield _counter(name, attribute, 1, float(column[place]), step=int(found.last[place]))
 
 
+def _timer_counters(reading: LogReading) -> Iterator[_rows.Row]:
+    """Yield the timers that the log prints beside its step lines, over the intervals that count."""
+    scan, counts = reading.scan, reading.intervals.counts
+    for timer in scan.timers if len(counts) else ():
+        interval = place_timer(timer, scan.positions, scan.column("step"), reading.intervals.lines)
+        is_counted = (interval >= 0) & counts[np.maximum(interval, 0)]
+        values = timer.values[is_counted].astype(np.float64)
+        if len(values):
+            yield _counter(f"timer: {timer.name}", "ms", len(values), float(values.mean()), values)
+
+
 def _counter(
     name: str, attribute: str, calls: int, mean: float, values: F64 | None = None, step: int = NO_STEP
 ) -> _rows.Row:
@@ -276,12 +305,10 @@ def _sentences(reading: LogReading, course: RunCourse | None, rows: int) -> Iter
     """Yield what a reader of the numbers should know."""
     found, scan = reading.intervals, reading.scan
     many = len(found.last)
-    left_out = [
-        f"{int((found.reasons == place).sum())} of {reason}" if reason != LEFT_OUT[3] else
-        f"{int((found.reasons == place).sum())} with {reason}"
-        for place, reason in enumerate(LEFT_OUT)
-        if (found.reasons == place).any()
-    ]  # fmt: skip
+    left_out = []
+    for place, reason in enumerate(LEFT_OUT):
+        if count := int((found.reasons == place).sum()):
+            left_out.append(f"{count} {'with' if reason == SKIPPED else 'of'} {reason}")
     if left_out:
         yield f"of {counted(many, 'interval')} the median leaves out {', '.join(left_out)}"
     if course is None and many:

@@ -8,7 +8,7 @@ TensorFlow 2 a tensor (8).
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -118,17 +118,16 @@ def scan_scalars(found: Scalars) -> tuple[Scan, Grammar, str]:
         timed = max(candidates, key=lambda tag: len(found.steps[tag]))
         tags = {}
         name, way = "tensorboard", f"the times at which {timed[:60]} was written"
-    places = {step: at for at, step in enumerate(found.steps[timed])}
-    steps = np.array([*places], dtype=np.float64)
-    order = np.array([*places.values()], dtype=np.int64)
-    numbers = {"step": steps}
+    # a step that is written twice has two rows: which of them counts is decided as for the lines of a log
+    writes = _numbered_writes(found.steps[timed])
+    numbers = {"step": np.array(found.steps[timed], dtype=np.float64)}
     for tag, quantity in tags.items():
-        of_tag = dict(zip(found.steps[tag], found.values[tag], strict=True))
-        numbers[quantity] = np.array([of_tag.get(step, np.nan) for step in places])
-    clocks = np.array(found.walls[timed])[order] * 1e9
+        values = dict(zip(_numbered_writes(found.steps[tag]), found.values[tag], strict=True))
+        numbers[quantity] = np.array([values.get(write, np.nan) for write in writes])
+    clocks = np.array(found.walls[timed]) * 1e9
     scan = Scan(
         numbers=numbers,
-        positions=np.arange(len(steps), dtype=np.int64),
+        positions=np.arange(len(writes), dtype=np.int64),
         clocks=clocks,
         first_clock=float(clocks[0]),
         last_clock=float(clocks[-1]),
@@ -136,6 +135,20 @@ def scan_scalars(found: Scalars) -> tuple[Scan, Grammar, str]:
     )
     grammar = Grammar(name, f"TensorBoard events of {name}", (), scopes=_SCOPES, takes_clock=True)
     return scan, grammar, way
+
+
+def _numbered_writes(steps: Sequence[int]) -> list[tuple[int, int]]:
+    """Return of each write its step, and how often that step was written before.
+
+    >>> _numbered_writes([1, 2, 1])
+    [(1, 0), (2, 0), (1, 1)]
+    """
+    times: dict[int, int] = {}
+    writes = []
+    for step in steps:
+        writes.append((step, times.get(step, 0)))
+        times[step] = times.get(step, 0) + 1
+    return writes
 
 
 def _records(text: SourceText, found: Scalars) -> Iterator[tuple[bytes, int]]:
