@@ -16,10 +16,9 @@ import typer
 
 from tracker import __version__
 from tracker.cli.typer_parts import Command, Group, Misuse, without_pydantic
-from tracker.errors import TrackerError
+from tracker.errors import EXIT_INTERRUPTED, TrackerError
 from tracker.units import printable
 
-_EXIT_INTERRUPTED: Final = 130
 COMMANDS: Final = {
     "Start": {
         "init": "Write a settings file.",
@@ -174,19 +173,20 @@ def main() -> NoReturn:
 
     remember(None)
     try:
+        is_completion = "_TRACKER_COMPLETE" in os.environ
         # without words the help is shown, unless a shell wants to complete them
-        built = program(sys.argv[1:2] or ([] if "_TRACKER_COMPLETE" in os.environ else ["--help"]))
+        built = program(_words_to_complete() if is_completion else sys.argv[1:2] or ["--help"])
         without_pydantic(built)
         sys.exit(built.main(prog_name="tracker", standalone_mode=False))
     except Misuse as error:
         sys.exit(_misused(error))
     except typer.Abort:
-        sys.exit(_EXIT_INTERRUPTED)
+        sys.exit(EXIT_INTERRUPTED)
     except TrackerError as error:
         _note(f"tracker: {printable(str(error))}")
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
-        sys.exit(_EXIT_INTERRUPTED)
+        sys.exit(EXIT_INTERRUPTED)
     except Exception as error:
         from tracker.cli.database import damage_behind
 
@@ -195,6 +195,15 @@ def main() -> NoReturn:
             raise
         _note(f"tracker: {printable(str(damaged))}")
         sys.exit(damaged.exit_code)
+
+
+def _words_to_complete() -> list[str]:
+    """Return the command that a shell completes words of; none while it is the command itself that is written."""
+    # bash, then zsh, fish and PowerShell
+    line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")
+    words = line.split()[1:]
+    is_whole = len(words) > 1 or line[-1:].isspace()
+    return words[:1] if is_whole else []
 
 
 def _misused(error: Any) -> int:

@@ -135,7 +135,9 @@ def _step_rows(found: Intervals, unit: str) -> list[StepRow]:
         at[::size],
         at[np.minimum(np.arange(size - 1, len(at) + size - 1, size), len(at) - 1)] if len(at) else at,
     )
-    counts = np.diff(np.append(np.arange(0, len(at), size), len(at)))
+    # a row stands for the steps that its intervals average over, not for the intervals
+    strides = np.maximum(pick(found.stride, at), 1)
+    counts = np.add.reduceat(strides, np.arange(0, len(at), size)).astype(np.int64) if len(at) else strides
     numbers = found.last[lasts]
     rows = []
     for place, (number, first, count) in enumerate(

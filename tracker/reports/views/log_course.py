@@ -16,15 +16,17 @@ _ORDER: Final = ("step time", "jitter", "stall", "left out", "mfu", "throughput"
 """Beginnings of the names, in the order of the rows."""
 
 
-def table_of_course(counters: Sequence[Row]) -> Table | None:
-    """Return the table of the counters that a training log fills; None where no log was read."""
+def table_of_course(counters: Sequence[Row], ranks: int) -> Table | None:
+    """Return the table of the counters that a training log fills; None where no log was read. `ranks`: of the run; the
+    numbers of several ranks are means, between the smallest and the largest of them.
+    """
     found = [row for row in counters if row["source"] == LOG_COUNTERS]
     if not found:
         return None
     columns = [
         col("measure", "name", **NAME), Column("intervals", lambda row: number(row["intervals"])),
-        Column("value", lambda row: str(row["value"])), Column("smallest", lambda row: str(row["smallest"])),
-        Column("largest", lambda row: str(row["largest"])),
+        Column("value" if ranks == 1 else f"mean of {ranks} ranks", lambda row: str(row["value"])),
+        Column("smallest", lambda row: str(row["smallest"])), Column("largest", lambda row: str(row["largest"])),
     ]  # fmt: skip
     return table_of("Course of the run", columns, list(_rows(found)), None, is_first=True)
 
@@ -43,8 +45,10 @@ def _rows(found: Sequence[Row]) -> Iterator[Row]:
     window = {row["name"].removeprefix(_WINDOW): row for row in found if row["name"].startswith(_WINDOW)}
     if len(window) == 3:
         first, last, ratio = (window[name] for name in ("first step", "last step", "by the rest"))
+        steps = f"steps {number(round(first['min']))} to {number(round(last['max']))}"
+        is_one = first["min"] == first["max"] and last["min"] == last["max"]
         yield {
-            "name": f"slow window: steps {number(round(first['mean']))} to {number(round(last['mean']))}",
+            "name": f"slow window: {steps}" if is_one else f"slow windows of ranks: within {steps}",
             "intervals": ratio["calls"], "value": f"+{(ratio['mean'] - 1) * 100:.1f} % to the others",
             "smallest": "", "largest": "",
         }  # fmt: skip

@@ -66,7 +66,7 @@ _BREAKDOWN: Final = {
     "communication_ns": "communication", "overlap_ns": "  overlapped by compute", "copy_ns": "copies",
     "kernel_total_ns": "kernel time, summed", "unlinked_kernel_total_ns": "  without a launch",
     "kernel_count": "kernels", "data_loading_ns": "data loading", "data_loading_idle_ns": "  while the device idles",
-    "bubble_ns": "pipeline bubble", "preparing_ns": "preparing", "samples_per_second": "samples per second",
+    "bubble_ns": "pipeline bubble", "preparing_ns": "preparing", "samples_per_second": "samples/s",
     "peak_allocated_bytes": "peak allocated", "peak_reserved_bytes": "peak reserved",
 }  # fmt: skip
 """Row of the overall table -> its words."""
@@ -159,7 +159,7 @@ def _blocks(shown: Shown, look: Look) -> Iterator[Block]:
         yield parts
     if "step" in shown.options.grains:
         yield _each_step(shown, look.rows(ROWS))
-    course = log_course.table_of_course(records(shown.tables["counters"]))
+    course = log_course.table_of_course(records(shown.tables["counters"]), shown.run.get("ranks") or 1)
     yield _largest(shown, look) if course is None else course
     for section in look.sections():
         found = SECTIONS[section](shown, limit)
@@ -191,14 +191,15 @@ def _step(shown: Shown) -> Table:
     for name in _BESIDE:
         if numbers.get(name):
             rows.append(
-                {"label": _label_beside(shown, name), "text": cell(numbers[name], unit_of(name)), "share": None}
+                {"label": _name_number(shown, name, PARTS), "text": cell(numbers[name], unit_of(name)), "share": None}
             )
     word = "step" if step_ns else "E2E"
     columns = [
         Column("", lambda row: row["label"], left=True),
         Column("", lambda row: row["text"]),
-        Column(f"of {word}", lambda row: "" if row["share"] is None else share(row["share"])),
     ]
+    if any(row["share"] is not None for row in rows):
+        columns.append(Column(f"of {word}", lambda row: "" if row["share"] is None else share(row["share"])))
     chart = None
     if parts:
         labels = tuple(PARTS[name] for name in parts)
@@ -258,11 +259,11 @@ def _idle_sentence(shown: Shown) -> Iterator[str]:
     yield f"{text}."
 
 
-def _label_beside(shown: Shown, name: str) -> str:
-    """Return the words of a number that is no part of a step; a throughput is named by what the log counts."""
-    if name == "samples_per_second" and shown.run.get("throughput_unit"):
-        return str(shown.run["throughput_unit"])
-    return PARTS[name]
+def _name_number(shown: Shown, name: str, words: Mapping[str, str]) -> str:
+    """Return the words of a number of the step; a throughput is named by what the source counts."""
+    if name == "samples_per_second" and shown.run.get("throughput"):
+        return str(shown.run["throughput"])
+    return words[name]
 
 
 def _each_step(shown: Shown, limit: int | None) -> Table:
@@ -368,8 +369,8 @@ def overall(shown: Shown, limit: int | None) -> list[Table]:
     what = steps_words(shown.options.steps) if shown.options.steps else "whole capture"
     title = f"Overall, {what} ({timelines} timeline, {counted(len(ranks), 'rank')})"
     columns = [
-        Column("metric", lambda name: _BREAKDOWN[name], **WORDS), group(map(Column, heads), numbers),
-        Column("share", part),
+        Column("metric", lambda name: _name_number(shown, name, _BREAKDOWN), **WORDS),
+        group(map(Column, heads), numbers), Column("share", part),
     ]  # fmt: skip
     return [table_of(title, columns, rows, note=_SPAN if _on_device(shown) else ""), _steps(shown)]
 
@@ -402,7 +403,7 @@ def _steps(shown: Shown) -> Table:
     heads += [] if means else [Column("maximum at", left=True)]
     several = f", means of {counted(sum(steps.listed('steps')), 'step')}" if means else ""
     title = f"Steps ({counted(len(steps), 'row')} of rank and step{several})"
-    words = Column("metric", lambda name: _BREAKDOWN[name].strip(), **WORDS)
+    words = Column("metric", lambda name: _name_number(shown, name, _BREAKDOWN).strip(), **WORDS)
     return table_of(title, [words, group(heads, numbers)], rows)
 
 
