@@ -212,10 +212,7 @@ def _target(output: str, wanted: str | None, stem: str) -> tuple[str, Path]:
         return written, path / (
             (re.sub(r"[^\w.+-]+", "_", stem).strip("._") or "report")[:100] + reports.suffix(written)
         )
-    endings = {reports.suffix(each): each for each in FORMATS}
-    of_format = (each for each in endings if path.name.lower().endswith(each))
-    ending = max(of_format, key=len, default=path.suffix.lower())
-    meant = endings.get(ending)
+    meant, ending = reports.format_of_name(path.name)
     if wanted and meant and wanted != meant and reports.suffix(wanted) != path.suffix.lower():
         right = f"{str(path)[: -len(ending)]}{reports.suffix(wanted)}"
         raise UsageError(
@@ -224,7 +221,7 @@ def _target(output: str, wanted: str | None, stem: str) -> tuple[str, Path]:
     if ending and not (wanted or meant):
         raise UsageError(
             f"-o {path} ends in {ending}, which is not a report format",
-            remedy=f"choose from {', '.join(endings)}, or add --format",
+            remedy=f"choose from {', '.join(map(reports.suffix, FORMATS))}, or add --format",
         )
     return wanted or meant or "text", path
 
