@@ -11,26 +11,20 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 Kind = Literal[
-    "int",
-    "ns",
-    "bytes",
-    "float",
-    "text",
-    "call_stack",
-    "op_key",
-    "kernel_key",
-    "communication",
-    "group",
-    "size_class",
-    "word",
+    "int",  # a whole number
+    "ns",  # a time, whose sums must fit into 64 bits
+    "bytes",  # a size, whose sums must fit into 64 bits
+    "float",  # a real number
+    "word",  # a short text, which stands in the row itself
+    "text",  # any text: it stands once in detail_text, and rows hold its number
+    "call_stack",  # it stands once in call_stack, and rows hold its number
+    "op_key",  # the index of a row of the table op_key
+    "kernel_key",  # the index of a row of the table kernel_key
+    "communication",  # the index of a row of the table communication
+    "group",  # role and size of a process group
+    "size_class",  # a whole number that tells rows apart, and so is stored as -1 where it is missing
 ]
-"""Whole numbers (ns and bytes are sums that 64 bits must hold), real ones, texts, and references.
-
-A text or call stack stands in a table of its own, once; rows hold its number. op_key, kernel_key and communication are
-the index of a row of the table of that name. A group is the role and the size of a process group. A size class is a
-whole number that is stored as -1 where it is missing, as it tells rows apart. A word is a short text that is stored in
-the row itself.
-"""
+"""What a column holds, and how it is stored."""
 
 AddUp = Literal["", "sum", "real_sum", "known", "min", "max", "mean_by_calls", "mean_by_bytes"]
 """How a number adds up over ranks and steps: `sum` and `real_sum` are missing unless all rows state it, `known` is the

@@ -250,7 +250,7 @@ def _causes(diff: Diff) -> Table:
         return history_of(diff.candidate.workload, row.name) if is_one else None
 
     columns = [
-        Column("cause", lambda row: _name(row, diff), **NAME),
+        Column("cause", lambda row: name_of_cause(row, diff), **NAME),
         Column("change", lambda row: cells.signed(format_ns(delta_of(row), unit), delta_of(row))),
         Column("of change", part), Column("", lambda row: cells.MARKS.get(row.verdict or "", "")),
         Column("why", _why, **SENTENCE),
@@ -270,7 +270,8 @@ def _of_change(share: float | None) -> str:
     return f"{round(share * 100) + 0} %" if abs(share) >= 0.01 else cells.share(share)
 
 
-def _name(row: Contribution, diff: Diff) -> str:
+def name_of_cause(row: Contribution, diff: Diff) -> str:
+    """Return the words of a cause: an operator with its finding, a part of the step, or how many others there are."""
     if row.kind == "others":
         other = "other " if diff.explanation.contributions[0] is not row else ""
         one = row.name.replace("kinds", "kind").removesuffix("s")

@@ -71,7 +71,7 @@ _BREAKDOWN: Final = {
 }  # fmt: skip
 """Row of the overall table -> its words."""
 _DEVICE_ONLY: Final = ("kernel_total_ns", "unlinked_kernel_total_ns", "kernel_count", "copy_ns", "exposed_copy_ns")
-_PARTS: Final = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "idle_ns")
+PARTS_OF_STEP: Final = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "idle_ns")
 _BESIDE: Final = ("data_loading_ns", "samples_per_second", "peak_allocated_bytes")
 _WORTH_A_LINE: Final = 0.02
 _WORTH_A_SENTENCE: Final = 0.05
@@ -180,7 +180,7 @@ def _step(shown: Shown) -> Table:
     step_ns = shown.run.get("step_ns") if shown.run["measured_by"] == "step_ns" else None
     # the parts of a run that an earlier step definition cut can be longer than its step
     whole_ns = max(step_ns or 0, numbers.get("whole_ns") or 0)
-    parts = {name: numbers[name] for name in _PARTS if numbers.get(name)}
+    parts = {name: numbers[name] for name in PARTS_OF_STEP if numbers.get(name)}
     unit = time_unit(*parts.values())
     rows: list[Row] = []
     for name, value in parts.items():
@@ -269,7 +269,7 @@ def _name_number(shown: Shown, name: str, words: Mapping[str, str]) -> str:
 def _each_step(shown: Shown, limit: int | None) -> Table:
     """Show one row per rank and step with its parts, in order."""
     rows = records(shown.tables["steps"])
-    with_values = [name for name in ("marker_ns", *_PARTS) if any(row.get(name) for row in rows)]
+    with_values = [name for name in ("marker_ns", *PARTS_OF_STEP) if any(row.get(name) for row in rows)]
     columns = [Column("step", _grain, left=True), col("time", "duration_ns")]
     for name in with_values:
         title = "host marker" if name == "marker_ns" else PARTS[name]
@@ -397,7 +397,7 @@ def _steps(shown: Shown) -> Table:
             return _spread(name, row)
         return [cell(row[end], unit_of(name), row["mean"], row["maximum"]) for end in ("minimum", "mean", "maximum")]
 
-    names = ("duration_ns", "e2e_ns", *_PARTS, "samples_per_second")
+    names = ("duration_ns", "e2e_ns", *PARTS_OF_STEP, "samples_per_second")
     rows = [name for name in names if summary.get(name, {}).get("mean")]
     heads = [Column("minimum"), Column("mean" if means else "median"), Column("maximum")]
     heads += [] if means else [Column("maximum at", left=True)]
