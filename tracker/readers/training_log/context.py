@@ -220,12 +220,12 @@ def _mesh_of(match: re.Match[str]) -> dict[str, int]:
     else:
         names = [name.strip(" '\"") for name in match["names"].split(",")]
         sizes = list(zip(names, [size.strip() for size in match["sizes"].split(",")], strict=False))
-    found: dict[str, int] = {}
+    sizes_by_name: dict[str, int] = {}
     for name, size in sizes:
         key = _MESH_NAMES.get(name)
         if key is not None and size.isdigit():
-            found[key] = found.get(key, 1) * int(size)
-    return found
+            sizes_by_name[key] = sizes_by_name.get(key, 1) * int(size)
+    return sizes_by_name
 
 
 def _device_in(line: str) -> Device | None:
@@ -267,13 +267,13 @@ def configuration_of(path: Path, context: RunContext) -> tuple[dict[str, str], t
         for name, size in context.mesh.items():
             devices *= 1 if name == "ep" else size  # experts lie across the other dimensions
         stated["devices"] = str(devices)
-    found, notes = merged(stated, configuration_in_names(path))
+    configuration, notes = merged(stated, configuration_in_names(path))
     several = [
         f"{key} is {value} and {context.stated.others[key]} by the text; the first counts, --config {key}=N decides"
-        for key, value in found.items()
+        for key, value in configuration.items()
         if key in context.stated.others and value == context.stated.values.get(key)
     ]
-    return {**found, **context.sizes}, (*notes, *several)
+    return {**configuration, **context.sizes}, (*notes, *several)
 
 
 def labels_of(path: Path, context: RunContext) -> dict[str, str]:

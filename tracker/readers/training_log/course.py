@@ -70,17 +70,17 @@ class RunCourse(Struct, frozen=True):
     window: SlowWindow | None
 
 
-def course_of(found: Intervals) -> RunCourse | None:
+def course_of(intervals: Intervals) -> RunCourse | None:
     """Return the course of a run; None where no interval has a time."""
-    places = np.flatnonzero(found.counts & ~np.isnan(found.step_s))
+    places = np.flatnonzero(intervals.counts & ~np.isnan(intervals.step_s))
     if not len(places):
         return None
-    times = found.step_s[places]
+    times = intervals.step_s[places]
     p10, p50, p90, p99 = (float(value) for value in np.quantile(times, [0.1, 0.5, 0.9, 0.99]))
     # where neighbours share a mean, their times follow each other: they say nothing of the spread of single intervals
-    says_spread = len(times) >= _FEWEST and not found.is_smoothed
+    says_spread = len(times) >= _FEWEST and not intervals.is_smoothed
     stalls = np.zeros(0, dtype=np.int64)
-    if len(times) >= _FEWEST_OF_STALLS and not found.is_smoothed:
+    if len(times) >= _FEWEST_OF_STALLS and not intervals.is_smoothed:
         stalls = np.flatnonzero(times > STALL * p50)
     return RunCourse(
         count=len(times),
@@ -91,11 +91,11 @@ def course_of(found: Intervals) -> RunCourse | None:
         p99=p99,
         jitter=p99 / p50 if says_spread and p50 > 0 else None,
         stalls=tuple(places[stalls].tolist()),
-        window=_slow_window(found, places, times) if says_spread else None,
+        window=_slow_window(intervals, places, times) if says_spread else None,
     )
 
 
-def _slow_window(found: Intervals, places: I64, times: F64) -> SlowWindow | None:
+def _slow_window(intervals: Intervals, places: I64, times: F64) -> SlowWindow | None:
     """Return the window of neighbouring intervals whose mean stands out most from all others, where that is no chance.
 
     As in the late test of a history: logs of the times, outliers drawn in, the largest t of all places, and its p times
@@ -124,8 +124,8 @@ def _slow_window(found: Intervals, places: I64, times: F64) -> SlowWindow | None
     ratio = float(np.median(times[in_window]) / np.median(times[~in_window]))
     if ratio < 1 + _LEAST_RATIO:
         return None
-    first_step = int(found.last[places[first]] - found.stride[places[first]]) + 1
-    return SlowWindow(first_step, int(found.last[places[last - 1]]), last - first, ratio)
+    first_step = int(intervals.last[places[first]] - intervals.stride[places[first]]) + 1
+    return SlowWindow(first_step, int(intervals.last[places[last - 1]]), last - first, ratio)
 
 
 def _windows_of(logs: F64) -> tuple[I64, I64, F64] | None:

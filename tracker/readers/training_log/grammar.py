@@ -160,8 +160,8 @@ _LITERAL: Final = re.compile(r"(?:[\w :=\"/,'<>@!#%&;~-]|\\\|(?![*+?])|\\\{(?![*
 def step_line(*parts: str, fields: tuple[LineField, ...] = ()) -> StepLine:
     """Compile a step line: the parts of its head, which stand in this order, and its fields, which stand anywhere.
 
-    >>> found = step_line("iter ", number("step"), ": loss ", fields=(LineField("step_ms", "time ", "ms"),))
-    >>> found.literal, found.head.search(b"iter 3: loss 7.5")["step"], found.fields[0].pattern.search(b"time 5.5ms")[1]
+    >>> line = step_line("iter ", number("step"), ": loss ", fields=(LineField("step_ms", "time ", "ms"),))
+    >>> line.literal, line.head.search(b"iter 3: loss 7.5")["step"], line.fields[0].pattern.search(b"time 5.5ms")[1]
     (b'iter ', b'3', b'5.5')
     """
     source = "".join(parts)
@@ -185,8 +185,8 @@ def literal_start(source: str) -> bytes:
     >>> literal_start(r"iteration +(\d+)"), literal_start(r"[ab]c")
     (b'iteration', b'')
     """
-    found = _LITERAL.match(source)
-    return re.sub(r"\\(.)", r"\1", found.group()).encode() if found else b""
+    plain = _LITERAL.match(source)
+    return re.sub(r"\\(.)", r"\1", plain.group()).encode() if plain else b""
 
 
 def number(name: str) -> str:

@@ -111,11 +111,11 @@ def _sizes(path: Path, context: RunContext, lines: Scan) -> Sizes:
 
 def _batch_of_all(configuration: dict[str, str], devices: int | None) -> int | None:
     """Return the batch of a step of the whole job behind that of one device; None where a factor is not stated."""
-    own = sizes_in(configuration, "micro_batch_size") or sizes_in(configuration, "batch_size")
+    batch_of_card = sizes_in(configuration, "micro_batch_size") or sizes_in(configuration, "batch_size")
     copies = sizes_in(configuration, "dp") or devices
-    if own is None or copies is None:
+    if batch_of_card is None or copies is None:
         return None
-    return own * copies * (sizes_in(configuration, "microbatches") or 1)
+    return batch_of_card * copies * (sizes_in(configuration, "microbatches") or 1)
 
 
 def _perf_summary(lines: Scan, grammar: Grammar) -> PerfSummary:

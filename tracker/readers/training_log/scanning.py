@@ -145,13 +145,13 @@ class _ScanCollector(LineCounts):
 
     def take(self, content: bytes) -> None:
         """Look for step lines in a piece of text that ends with a line."""
-        found = self.matcher.find(content)
+        lines = self.matcher.find(content)
         if not self.count and self.head_bytes < HEAD_BYTES:
             # up to the first step line
-            self.head.append(content[: found.starts[0]] if found.starts else content)
+            self.head.append(content[: lines.starts[0]] if lines.starts else content)
             self.head_bytes += len(content)
-        if found.starts:
-            self._keep(content, found)
+        if lines.starts:
+            self._keep(content, lines)
         for words, positions in self.marked_lines.items():
             for word in words:
                 positions.extend(self.offset + at for at in _places_of(word, content))
@@ -160,11 +160,11 @@ class _ScanCollector(LineCounts):
         self.offset += len(content)
         self.before = content[-_CONTEXT_BYTES:]
 
-    def _keep(self, content: bytes, found: FoundLines) -> None:
+    def _keep(self, content: bytes, lines: FoundLines) -> None:
         """Keep the step lines of a piece of text."""
-        count = len(found.starts)
+        count = len(lines.starts)
         unused = () if self.grammar.has_bars else _UNUSED
-        numbers = {name: column for name, column in found.numbers.items() if name not in unused}
+        numbers = {name: column for name, column in lines.numbers.items() if name not in unused}
         for name, column in numbers.items():
             if name not in self.columns:
                 self.columns[name] = _GrowingColumn(_kind_of(name), self.count)
@@ -174,12 +174,12 @@ class _ScanCollector(LineCounts):
                 growing.fill(count, np.nan)
         self.count += count
         if self._needs_positions:
-            self.positions.extend(np.array(found.starts, dtype=np.int64) + self.offset)
-        self._keep_restarts(content, found.starts, numbers)
-        self._keep_ranks(found)
-        self._keep_clocks(found)
-        start, end = line_around(found.text, found.plain_starts[-1])
-        self.last_line = found.text[start:end]
+            self.positions.extend(np.array(lines.starts, dtype=np.int64) + self.offset)
+        self._keep_restarts(content, lines.starts, numbers)
+        self._keep_ranks(lines)
+        self._keep_clocks(lines)
+        start, end = line_around(lines.text, lines.plain_starts[-1])
+        self.last_line = lines.text[start:end]
         self.matcher.learn(self.last_line)
 
     @property
@@ -203,27 +203,27 @@ class _ScanCollector(LineCounts):
         known = with_last[~np.isnan(with_last)]
         self.last_step = float(known[-1])
 
-    def _keep_ranks(self, found: FoundLines) -> None:
+    def _keep_ranks(self, lines: FoundLines) -> None:
         """Keep the rank that the prefix of each line names."""
-        starts = found.plain_starts
+        starts = lines.plain_starts
         count = len(starts)
-        prefixes = (prefix_of(found.text, starts[0]), prefix_of(found.text, starts[-1]))
+        prefixes = (prefix_of(lines.text, starts[0]), prefix_of(lines.text, starts[-1]))
         if any(rank_of_prefix(prefix) is not None for prefix in prefixes):
-            ranks = [rank_of_prefix(prefix_of(found.text, at)) for at in starts]
+            ranks = [rank_of_prefix(prefix_of(lines.text, at)) for at in starts]
             if self.ranks is None:
                 self.ranks = _GrowingColumn(np.int32, self.count - count, -1)
             self.ranks.extend([-1 if rank is None else rank for rank in ranks])
         elif self.ranks is not None:
             self.ranks.fill(count, -1)
 
-    def _keep_clocks(self, found: FoundLines) -> None:
+    def _keep_clocks(self, lines: FoundLines) -> None:
         """Keep the time of the day of each line where the grammar takes it, else of the first line and the last."""
-        starts = found.plain_starts
+        starts = lines.plain_starts
         if self.grammar.takes_clock:
-            clocks = [self._clock_at(found.text, at) for at in starts]
+            clocks = [self._clock_at(lines.text, at) for at in starts]
             self.clocks.extend(clocks)
         else:
-            clocks = [self._clock_at(found.text, at) for at in (starts[0], starts[-1])]
+            clocks = [self._clock_at(lines.text, at) for at in (starts[0], starts[-1])]
         known = [clock for clock in clocks if not np.isnan(clock)]
         if known:
             self.first_clock = known[0] if np.isnan(self.first_clock) else self.first_clock

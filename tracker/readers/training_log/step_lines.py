@@ -101,12 +101,12 @@ def choose_lines(scan: Scan, grammar: Grammar) -> ChosenLines:
     segments = np.broadcast_to(np.int32(0), (len(at),))
     if begins.any():
         segments = np.concatenate([[0], np.cumsum(begins)]).astype(np.int32)
-    kept, replaced, restarts, trainings = _places_done_last(steps, segments)
+    places, replaced, restarts, trainings = _places_done_last(steps, segments)
     return ChosenLines(
-        at=pick(at, kept),
-        steps=pick(steps, kept),
-        epochs=pick(epochs, kept),
-        segments=pick(segments, kept),
+        at=pick(at, places),
+        steps=pick(steps, places),
+        epochs=pick(epochs, places),
+        segments=pick(segments, places),
         repeated=repeated,
         replaced=replaced,
         restarts=restarts,
@@ -241,8 +241,8 @@ def _places_done_last(steps: I64, segments: NDArray[np.int32]) -> tuple[I64, int
             ranges[-1] = (start, cut)
             replaced += done_again + stop - cut
         ranges.append((begin, end))
-    kept = np.concatenate([np.arange(start, stop, dtype=np.int64) for start, stop in ranges])
-    return kept, replaced, restarts, trainings
+    places = np.concatenate([np.arange(start, stop, dtype=np.int64) for start, stop in ranges])
+    return places, replaced, restarts, trainings
 
 
 def stride_of_lines(chosen: ChosenLines) -> I64:

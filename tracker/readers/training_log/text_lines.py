@@ -54,8 +54,8 @@ def without_colours(content: bytes) -> bytes:
 
 
 def _first_end(content: bytes) -> int:
-    found = [place for end in LINE_ENDS if (place := content.find(end)) >= 0]
-    return min(found) if found else -1
+    ends = [place for end in LINE_ENDS if (place := content.find(end)) >= 0]
+    return min(ends) if ends else -1
 
 
 def prefix_of(content: bytes, at: int) -> bytes:
