@@ -76,13 +76,13 @@ def test_advice_on_a_log_says_why_it_knows_no_operator(tracker, logs):
     assert "no profiler ran. A profiler's trace has them." in tracker("advise", logs[0]).out
 
 
-def test_logs_of_several_ranks_show_means_and_no_slow_rank(tracker, tmp_path):
+def test_logs_of_several_ranks_show_the_course_of_one_and_no_slow_rank(tracker, tmp_path):
     folder = tmp_path / "job"
     folder.mkdir()
     for rank in range(4):
         megatron_log(folder / f"train_rank{rank}.log", 1000.0 + 100 * (rank == 2))
     shown = tracker("show", folder).out
-    assert "mean of 4 ranks" in shown
+    assert "Course of rank 0; left out and timers: means of 4 ranks" in shown
     assert "190 steps" in shown
     compared = tracker("cluster", folder).out
     assert "measured without a profiler, a step holds the waiting for other ranks too" in compared

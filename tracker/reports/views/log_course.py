@@ -12,23 +12,24 @@ from tracker.reports.rows import Row, table_of
 from tracker.units import NS_PER_MS, format_ns
 
 _WINDOW: Final = "slow window, "
-_ORDER: Final = ("step time", "jitter", "stall", "left out", "mfu", "throughput")
+_ORDER: Final = ("step time", "jitter", "stall", "left out", "mfu", "throughput", "timer")
 """Beginnings of the names, in the order of the rows."""
 
 
 def table_of_course(counters: Sequence[Row], ranks: int) -> Table | None:
-    """Return the table of the counters that a training log fills; None where no log was read. `ranks`: of the run; the
-    numbers of several ranks are means, between the smallest and the largest of them.
+    """Return the table of the counters that a training log fills; None where no log was read. `ranks`: of the run; of
+    several the quantiles are those of rank 0, and what the median leaves out and timers are means of all.
     """
     found = [row for row in counters if row["source"] == LOG_COUNTERS]
     if not found:
         return None
     columns = [
         col("measure", "name", **NAME), Column("intervals", lambda row: number(row["intervals"])),
-        Column("value" if ranks == 1 else f"mean of {ranks} ranks", lambda row: str(row["value"])),
+        Column("value", lambda row: str(row["value"])),
         Column("smallest", lambda row: str(row["smallest"])), Column("largest", lambda row: str(row["largest"])),
     ]  # fmt: skip
-    return table_of("Course of the run", columns, list(_rows(found)), None, is_first=True)
+    title = "Course of the run" if ranks == 1 else f"Course of rank 0; left out and timers: means of {ranks} ranks"
+    return table_of(title, columns, list(_rows(found)), None, is_first=True)
 
 
 def _rows(found: Sequence[Row]) -> Iterator[Row]:
@@ -45,10 +46,8 @@ def _rows(found: Sequence[Row]) -> Iterator[Row]:
     window = {row["name"].removeprefix(_WINDOW): row for row in found if row["name"].startswith(_WINDOW)}
     if len(window) == 3:
         first, last, ratio = (window[name] for name in ("first step", "last step", "by the rest"))
-        steps = f"steps {number(round(first['min']))} to {number(round(last['max']))}"
-        is_one = first["min"] == first["max"] and last["min"] == last["max"]
         yield {
-            "name": f"slow window: {steps}" if is_one else f"slow windows of ranks: within {steps}",
+            "name": f"slow window: steps {number(round(first['mean']))} to {number(round(last['mean']))}",
             "intervals": ratio["calls"], "value": f"+{(ratio['mean'] - 1) * 100:.1f} % to the others",
             "smallest": "", "largest": "",
         }  # fmt: skip
