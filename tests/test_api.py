@@ -22,7 +22,7 @@ from tracker.results.options import declared
 
 ROOT = Path(__file__).parents[1]
 SAMPLES = ROOT / "tracker" / "samples"
-TWO_SIDES = {"baseline_steps", "candidate_steps", "max_kernels", "op_map", "only", "by", "depth", "force"}
+TWO_SIDES = {"with_flame", "baseline_steps", "candidate_steps", "max_kernels", "op_map", "only", "by", "depth", "force"}
 READING = {"format", "flow_category", "allow_partial", "skip_bad_rows", "max_bytes", "on_progress"}
 FILLS = {
     tracker.diff: (results.DiffOptions, None),

@@ -349,9 +349,17 @@ def test_show_filters_as_diff_does(store: Store):
     assert shown.kernels["name"].tolist() == ["gemm"]
 
 
-def test_show_of_several_runs_asks_for_one(store: Store):
-    save(store, "v1", runs=2)
-    with pytest.raises(UsageError, match=r"2 runs.*run:1, run:2"):
+def test_show_of_several_runs_is_one_of_them_and_says_so(store: Store):
+    save(store, "v1", runs=3)
+    shown = show(store, "v1")
+    assert shown.run["reference"] == f"run:{shown.run['run_id']}"
+    assert shown.notes[0].startswith(f"v1 is 3 runs (run:1, run:2, run:3); this is run:{shown.run['run_id']}, ")
+
+
+def test_show_of_runs_on_several_devices_asks_for_one(store: Store):
+    save(store, "v1")
+    save(store, "v1", device=Device("AMD", "MI300X"), started_at_ns=EPOCH_NS + 10**12)
+    with pytest.raises(UsageError, match=r"2 runs of several devices; show one of run:1, run:2"):
         show(store, "v1")
 
 

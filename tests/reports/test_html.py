@@ -11,10 +11,12 @@ import pytest
 
 from tests.reports import builders
 from tests.reports.builders import MS
-from tracker import reports
+from tracker import compare, reports
+from tracker.cli.start import samples
 from tracker.reports.document import Bars, Curves, Flame, Trend
 from tracker.reports.html import PLAIN_ROWS
 from tracker.reports.svg import chart, span, spans, strip
+from tracker.results import DiffOptions
 from tracker.results.verdicts import VERDICTS
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\u2028\u202e\x1b[31m\"'&"
@@ -78,8 +80,8 @@ def test_rows_beyond_the_first_are_packed_and_none_is_lost():
     page = page_of(builders.diff(ops=many(1000)))
     rows, packed = table_of(page, "Operators by change")
     assert len(rows) == PLAIN_ROWS and len(packed) == 1000 - PLAIN_ROWS
-    assert "… and 800 more rows in this file" in page
-    assert [row[4] for row in packed[:2]] == ["aten::op200", "aten::op201"]
+    assert "… and 900 more rows in this file" in page
+    assert [row[4] for row in packed[:2]] == ["aten::op100", "aten::op101"]
 
 
 def test_numbers_are_those_of_the_csv():
@@ -138,3 +140,17 @@ def test_a_flame_is_as_wide_as_the_longer_side_with_children_inside():
         ("0.00", "0", "50.00", "r3"), ("0.00", "20", "12.50", "gone"), ("12.50", "20", "37.50", "new"),
         ("50.00", "0", "50.00", "n"),
     ]  # fmt: skip
+
+
+def test_a_file_of_a_diff_draws_its_tree_and_a_terminal_does_not():
+    trace_pair = [str(samples().folder / version / "run1.pt.trace.json.gz") for version in ("v01", "v08")]
+    found = compare.diff(None, *trace_pair, options=DiffOptions(with_flame=True))
+    page = str(reports.render(found, "html"))
+    flame = page.partition("<svg class=flame")[2].partition("</svg></svg>")[0]
+    assert "aten::mm" in flame
+    # what is on one side alone is framed or dashed
+    assert "class=new" in flame and "class=gone" in flame
+    assert len(page.encode()) < 100_000
+    plain = compare.diff(None, *trace_pair, options=DiffOptions())
+    for format in ("text", "json"):
+        assert reports.render(found, format) == reports.render(plain, format)

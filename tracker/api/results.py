@@ -50,12 +50,13 @@ def diff(
     depth: int | None = None,
     force: bool = False,
     config: Mapping[str, str] = EMPTY,
+    with_flame: bool = False,
 ) -> results.Diff:
     """Compare candidate against baseline, as `tracker diff` does.
 
     The sides are what `tracker diff` takes: labels of versions, `run:41`, paths. Without `store`, paths need no
-    database and labels mean the one of the command line. The other arguments are the fields of
-    `tracker.results.DiffOptions`.
+    database and labels mean the one of the command line. `with_flame`: what is saved as .html also draws the tree of
+    both sides. The other arguments are the fields of `tracker.results.DiffOptions`.
     """
     options = chosen(results.DiffOptions, locals())
     sides = path_texts([baseline, candidate])

@@ -84,7 +84,8 @@ def diff(
     if several:
         check_matrix(chosen, rows, depth)
     else:
-        chosen = replace(chosen, by=_tree(delivery, by), depth=depth)
+        with_flame = "html" in delivery.formats and not chosen.only
+        chosen = replace(chosen, by=_tree(delivery, by), depth=depth, with_flame=with_flame)
     with database.compared(db, sides, chosen) as (store, options):
         if several:
             matrix = compare.matrix(store, sides, by=rows, options=options)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -36,6 +36,9 @@ from tracker.results.diff import DiffSamples
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from tracker.columns import Columns
+    from tracker.compare.sides import Loaded
+    from tracker.compare.verdicts import Judged
     from tracker.store import Store
 
 
@@ -129,6 +132,7 @@ def _diff(store: Store | None, pair: Pair) -> Diff:
                 keys=found.keys,
                 ops=found.runs,
                 curves=memory_peak.curves(left, right),
+                **_drawn_tree(left, right, options, judged, tables["modules"]),
             ),
             notes=(
                 *pair.notes,
@@ -140,6 +144,17 @@ def _diff(store: Store | None, pair: Pair) -> Diff:
             ),
         )
         return _without_tables(result) if result.is_refused else result
+
+
+def _drawn_tree(left: Loaded, right: Loaded, options: DiffOptions, judged: Judged, modules: Columns) -> dict[str, Any]:
+    """The tree of `DiffSamples`, of modules where they are known, else of calls; nothing where none is asked for, and
+    where a tree is a table of the result.
+    """
+    if not options.with_flame or options.tree:
+        return {}
+    word = "module" if any(modules.listed("module")) else "op"
+    tree = levels.compared(left, right, replace(options, by=(word,)), judged)
+    return {"word": word, "tree": tuple(tree.rows("level", "name", "baseline_ns", "candidate_ns"))}
 
 
 def _without_tables(found: Diff) -> Diff:

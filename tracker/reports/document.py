@@ -31,8 +31,8 @@ class Look(Struct, frozen=True):
     """How a reader wants a document; a format takes what it needs. `only`: words of SECTIONS, empty for the format's
     default; `details`: all of them. `limit`: rows per table, None for the format's default (text and markdown 10, html
     10,000, the others all), 0 for all. `width`: of the terminal; `color`: ANSI colours. `gate`: what fails a build, for
-    the formats that build systems read; None for what regressed at all. `tell` gets a sentence for everything that did
-    not fit into the document.
+    the formats that build systems read; None for what regressed at all. `has_drawings`: the format draws charts. `tell`
+    gets a sentence for everything that did not fit into the document.
     """
 
     only: tuple[str, ...] = ()
@@ -41,6 +41,7 @@ class Look(Struct, frozen=True):
     width: int | None = None
     color: bool = False
     gate: Gate | None = None
+    has_drawings: bool = False
     tell: Callable[[str], None] = print
 
     def sections(self) -> tuple[str, ...]:

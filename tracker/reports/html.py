@@ -30,7 +30,7 @@ from tracker.units import printable
 
 TITLE = "one page for a browser, to attach to a ticket"
 SUFFIX = ".html"
-PLAIN_ROWS: Final = 200
+PLAIN_ROWS: Final = 100
 """Rows of a table that are HTML: so many are readable without scripts, and a usual file stays below 100 kB."""
 MOST_ROWS: Final = 10_000
 """Rows of a table unless the reader says otherwise."""
@@ -130,7 +130,9 @@ class _Article(Struct, frozen=True):
 
 def _article(make: Callable[[Look], Document], look: Look, link: Callable[[Target], str] | None) -> _Article:
     """`link`: the address of a row, None for a file."""
-    document = make(replace(look, details=True, width=None, color=False, limit=look.rows(MOST_ROWS) or 0))
+    document = make(
+        replace(look, details=True, width=None, color=False, limit=look.rows(MOST_ROWS) or 0, has_drawings=True)
+    )
     chosen = document.chosen(look.only, details=True)
     found = _Article(document, shorten(document.title, _TITLE), [], [], [])
     for line in map(escape, map(printable, document.next_commands)):

@@ -136,7 +136,8 @@ _MADE: Final[Mapping[str, Callable[[Any, Look], dict[str, Any]]]] = {
 
 def _options(chosen: Selection) -> dict[str, Any]:
     """How the result was chosen, by the names of the Python interface, without what no user says."""
-    return {name: plain(value) for name, value in asdict(chosen).items() if name not in ("on_progress", "with_advice")}
+    unsaid = ("on_progress", "with_advice", "with_flame")
+    return {name: plain(value) for name, value in asdict(chosen).items() if name not in unsaid}
 
 
 def _dump(document: dict[str, Any]) -> str:

@@ -234,13 +234,16 @@ class DiffSamples(Struct, frozen=True, eq=False):
 
     `overall`: of each metric the value of each run, in ns or bytes; `ops`: of each operator (name, input shapes) in the
     order of `keys` its time in each run, a column per run, nan for none; `curves`: per side its memory over time, of
-    the capture and the component with the highest peak, in bytes.
+    the capture and the component with the highest peak, in bytes. `tree`: with `options.with_flame` the nodes of the
+    call tree, of `word` (module or op), parents before their children: level, name, baseline and candidate in ns.
     """
 
     overall: Mapping[str, Runs] = field(default_factory=dict)
     keys: tuple[tuple[str, str], ...] = ()
     ops: tuple[F64, F64] | None = None
     curves: tuple[Curve, ...] = ()
+    word: str = ""
+    tree: tuple[tuple[int, str, float | None, float | None], ...] = ()
 
     @property
     def has_repeats(self) -> bool:

@@ -428,7 +428,8 @@ class Selection(Reading, frozen=True, kw_only=True):
 class DiffOptions(Selection, frozen=True, kw_only=True):
     """How two sides are compared; the defaults are those of `tracker diff`.
 
-    `op_map`: baseline name -> candidate name. UsageError for a word that is not among the choices.
+    `op_map`: baseline name -> candidate name. `with_flame`: also what a drawing of the tree needs. UsageError for a
+    word that is not among the choices.
     """
 
     baseline_steps: Annotated[
@@ -472,6 +473,7 @@ class DiffOptions(Selection, frozen=True, kw_only=True):
         ),
     ] = False
     config: Annotated[Mapping[str, str], CONFIG] = field(default_factory=dict)
+    with_flame: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -118,6 +118,8 @@ def _blocks(diff: Diff, look: Look) -> Iterator[Block]:
         yield _step(diff)
         if _has_causes(diff):
             yield _causes(diff)
+        if diff.samples.tree and look.has_drawings:
+            yield tree.flame_of_diff(diff)
         yield _environment(diff, look)
     for section in look.sections() if diff.tree_table is None or look.only else ():
         if section == "memory_peak" and section not in look.only:

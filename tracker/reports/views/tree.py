@@ -85,6 +85,13 @@ def of_diff(diff: Diff, look: Look) -> Table:
     )
 
 
+def flame_of_diff(diff: Diff) -> Table:
+    """The drawing of the tree of two sides, for a document whose tables are others."""
+    word, words = diff.samples.word, diff_tables.metric_words(diff).replace(" self", "")
+    title = f"{_TITLES[word]}, {words} per step"
+    return table_of(title, [], [], chart=Flame(SIDES, diff.samples.tree), is_first=True, section="tree", note=" ")
+
+
 def _never(row: Row) -> bool:
     return False
 
