@@ -280,10 +280,10 @@ def test_a_folder_that_fails_keeps_no_other_one_from_being_looked_at(world, tmp_
     world.work.settings = replace(world.work.settings, watch=Watch(folders=folders))
     look = scan.listing
 
-    def fail(folder, root):
+    def fail(folder, root, left_out):
         if root != world.root:
             raise ZeroDivisionError(root.name)
-        return look(folder, root)
+        return look(folder, root, left_out)
 
     monkeypatch.setattr(scan, "listing", fail)
     with pytest.raises(ZeroDivisionError, match="bad"):
@@ -296,7 +296,7 @@ def test_a_folder_that_fails_keeps_no_other_one_from_being_looked_at(world, tmp_
 def test_a_database_that_is_away_is_not_asked_once_per_folder(world, monkeypatch):
     tried = []
 
-    def away(folder, root):
+    def away(folder, root, left_out):
         tried.append(root)
         raise StoreError("it is away")
 

@@ -47,9 +47,10 @@ def screen(color: str = "auto") -> dict[str, Any]:
     return {"width": width, "color": color == "always" or (color == "auto" and wanted)}
 
 
-def emit(content: str | bytes, *, as_it_is: bool = False) -> None:
+def emit(content: str | bytes, *, as_it_is: bool = False, is_rendered: bool = False) -> None:
     """Write a result to stdout, now; a text ends its line. A closed pipe (`| head`) ends the program without a message.
     `as_it_is`: a document for programs or for publication; in any other text, commands name the database.
+    `is_rendered`: a report, which may be coloured; in any other text, what a terminal acts on is escaped.
 
     SourceError where stdout is closed, or takes no more, as on a full disk.
     """
@@ -59,7 +60,8 @@ def emit(content: str | bytes, *, as_it_is: bool = False) -> None:
         if isinstance(content, bytes):
             sys.stdout.buffer.write(content)
         else:
-            shown = encodable(content if as_it_is else with_database(content), sys.stdout.encoding)
+            shown = content if as_it_is or is_rendered else "\n".join(map(printable, content.split("\n")))
+            shown = encodable(shown if as_it_is else with_database(shown), sys.stdout.encoding)
             sys.stdout.write(shown if shown.endswith("\n") else shown + "\n")
         sys.stdout.flush()
     except BrokenPipeError:
@@ -78,10 +80,13 @@ def _discard_stdout() -> None:
 
 
 def note(text: str) -> None:
-    """Write a line about the work, not its result, to stderr; a closed or full stderr is no reason to fail."""
+    """Write a line about the work, not its result, to stderr; a closed or full stderr is no reason to fail.
+
+    It stays one line, whatever names of files are in it: what a terminal acts on is escaped.
+    """
     if sys.stderr is not None:
         with suppress(OSError, ValueError):
-            sys.stderr.write(with_database(text) + "\n")
+            sys.stderr.write(with_database(printable(text)) + "\n")
             sys.stderr.flush()
 
 
@@ -95,14 +100,14 @@ def progress(*, of_bytes: bool = True) -> Iterator[Callable[[str, int, int], Non
     from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     amount = DownloadColumn() if of_bytes else MofNCompleteColumn()
-    columns = (TextColumn("{task.description}"), BarColumn(), amount, TimeRemainingColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), amount, TimeRemainingColumn())
     bar = Progress(*columns, console=Console(stderr=True), transient=True)
 
     def report(what: str, done: int, total: int) -> None:
         if not bar.task_ids:  # the bar appears with the first bytes: a database query reads none
-            bar.add_task(what, total=total)
+            bar.add_task(printable(what), total=total)
             bar.start()
-        bar.update(bar.task_ids[0], description=what, completed=done, total=total)
+        bar.update(bar.task_ids[0], description=printable(what), completed=done, total=total)
 
     try:
         yield report
@@ -153,7 +158,7 @@ class Delivery(Struct, frozen=True):
 def finish(gate: Gate, of: str = "") -> NoReturn:
     """Write the result of the gate on one line, the last one, and exit with its code. `of`: one of several gates."""
     because = f"{of}: {gate.because}" if of else gate.because
-    note(f"--fail-on {gate.word}: exit {gate.code}, {printable(because)}")
+    note(f"--fail-on {gate.word}: exit {gate.code}, {because}")
     raise typer.Exit(gate.code)
 
 
@@ -232,15 +237,19 @@ def device_of(row: Row) -> str:
 
 
 def aligned(table: Sequence[Sequence[str]], right: Sequence[bool] = ()) -> list[str]:
-    """The lines of a table, its cells padded to the widest of their column, on the left of those in `right`."""
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    """The lines of a table, its cells padded to the widest of their column, on the left of those in `right`.
+
+    In the cells, what a terminal acts on is escaped.
+    """
+    cells = [list(map(printable, line)) for line in table]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     sides = right or [False] * len(widths)
     return [
         "  ".join(
             cell.rjust(width) if is_right else cell.ljust(width)
             for cell, width, is_right in zip(line, widths, sides, strict=True)
         ).rstrip()
-        for line in table
+        for line in cells
     ]
 
 
@@ -265,7 +274,6 @@ def emit_list(rows: Columns, columns: Sequence[Column], format: str, *, name: st
     elif format == "json":
         emit(json.dumps({"schema": SCHEMA, name: records(rows)}, indent=2, ensure_ascii=False), as_it_is=True)
     else:
-        cells = [[printable(one.cell(row)) for one in columns] for row in records(rows)]
+        cells = [[one.cell(row) for one in columns] for row in records(rows)]
         table = [[column.title for column in columns], *cells] if cells else []
-        last_lines = map(printable, last_line.split("\n"))
-        emit("\n".join([*aligned(table, [column.right for column in columns]), *last_lines]))
+        emit("\n".join([*aligned(table, [column.right for column in columns]), last_line]))

@@ -26,6 +26,8 @@ from tracker import readers
 from tracker.errors import SourceError, TrackerError, UsageError
 from tracker.intake._process import Process, can_fork, pipe, processors, start_process
 from tracker.intake.pieces import IngestOptions, Piece, read_pieces
+from tracker.limits.deadline import READ_S
+from tracker.limits.touch import touch
 from tracker.readers import Found, NotRecognised, Search
 
 MIN_BYTES: Final = 96 << 20
@@ -152,7 +154,8 @@ def _find_all(paths: Sequence[Path], options: IngestOptions) -> Search:
         passed |= dict.fromkeys(below.passed)
         problems += below.problems
         for item in below.found:
-            found.setdefault(item.path.resolve(), item)
+            with touch(item.path):
+                found.setdefault(item.path.resolve(), item)
     return Search(tuple(found.values()), tuple(warnings), tuple(passed), tuple(problems))
 
 
@@ -198,8 +201,9 @@ def _is_worth_a_copy(found: Sequence[Found], options: IngestOptions) -> bool:
 
 
 def _bytes(path: Path) -> int:
-    files = path.rglob("*") if path.is_dir() else (path,)
-    return sum(file.stat().st_size for file in files if file.is_file())
+    with touch(path):
+        files = path.rglob("*") if path.is_dir() else (path,)
+        return sum(file.stat().st_size for file in files if file.is_file())
 
 
 def read_at_once(found: Sequence[Found], options: IngestOptions, count: int) -> Iterator[list[Piece] | TrackerError]:
@@ -247,7 +251,8 @@ def _received(contents: _Contents, options: IngestOptions) -> Iterator[list[Piec
     contents.ear.report = options.on_progress
     for item, future in contents.of:
         contents.ear.waits_for = item
-        content = future.result()
+        with touch(item.path, READ_S):
+            content = future.result()
         if isinstance(content, TrackerError) and not options.keep_going:
             raise content
         yield _content(item, options) if content is None else content

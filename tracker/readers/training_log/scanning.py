@@ -177,7 +177,7 @@ class _Collector(LineCounts):
         if not self._has_long_literal:
             content = without_colours(content)
         text, places = content, None
-        if b"\x1b" in content or self._are_rare(content):
+        if self._has_long_literal and (b"\x1b" in content or self._are_rare(content)):
             text, places = self._taken_out(content)
         if self.grammar.parse is not None:
             starts, rows = self._parsed(text)
@@ -201,7 +201,7 @@ class _Collector(LineCounts):
 
     def _are_rare(self, content: bytes) -> bool:
         """Whether so few lines may be step lines that these are better taken out of the text."""
-        return self._has_long_literal and content.count(self.line.literal) * _RARE_BYTES < len(content)
+        return content.count(self.line.literal) * _RARE_BYTES < len(content)
 
     @property
     def _has_long_literal(self) -> bool:
