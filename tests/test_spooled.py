@@ -409,3 +409,11 @@ def test_an_entry_whose_profile_never_answers_is_tried_again_and_the_next_one_co
     assert (done[str(stuck)].attempts, len(done)) == (1, 2)
     (left,) = waiting(folder)
     assert (left.attempts, left.why) == (1, done[str(stuck)].error)
+
+
+def test_a_profile_of_a_name_that_no_system_takes_is_no_fault_of_ours(store: Store, folder: Path):
+    add(folder, Path("a" * 90_000))
+    (done,) = take_spooled(store, folder)
+    assert done.error is not None
+    assert done.error.endswith("cannot be read (File name too long); check the path")
+    assert len(done.error) < 1000

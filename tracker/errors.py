@@ -76,6 +76,10 @@ _QUOTED_CHARACTERS: Final = 600
 """Of what is wrong with a file. What tracker itself says is shorter; the file may hold a number of 5,000 digits."""
 
 
+_PATH_CHARACTERS: Final = 4096
+"""No system takes a longer path: what is longer is none."""
+
+
 def _shorten_quote(text: str) -> str:
     """Return a text of at most _QUOTED_CHARACTERS, without the middle of a longer one."""
     if len(text) <= _QUOTED_CHARACTERS:
@@ -96,7 +100,8 @@ class SourceError(TrackerError):
     def __init__(self, path: str | PathLike[str], place: str, problem: str, *, remedy: str = "") -> None:
         self.path = str(path)
         self.place = _shorten_quote(place)
-        where = f"{self.path}: {self.place}: " if place else f"{self.path}: "
+        shown = self.path if len(self.path) <= _PATH_CHARACTERS else _shorten_quote(self.path)
+        where = f"{shown}: {self.place}: " if place else f"{shown}: "
         super().__init__(f"{where}{_shorten_quote(problem)}", remedy=remedy)
 
 

@@ -145,7 +145,7 @@ def _find_all(paths: Sequence[Path], options: IngestOptions) -> Search:
             below = readers.search(path, options.format, keep_going=options.keep_going)
         except SourceError as error:
             if not options.keep_going:
-                if path.is_dir() and str(path) != error.path:
+                if os.path.isdir(path) and str(path) != error.path:
                     _offer_to_keep_going(error)
                 raise
             problems.append(error)

@@ -365,7 +365,11 @@ def _is_gzip(path: Path) -> bool:
 def _existing(path: Path | str) -> Path:
     path = Path(path)
     with touch(path):
-        if not path.exists():
+        try:
+            is_there = path.exists()
+        except OSError as error:  # such as a name that is too long
+            raise SourceError(path, "", f"cannot be read ({error.strerror})", remedy="check the path") from error
+        if not is_there:
             raise SourceError(path, "", "no such file or folder", remedy="check the path")
         state = path.stat()
     if not (stat.S_ISREG(state.st_mode) or stat.S_ISDIR(state.st_mode)):
