@@ -5,11 +5,12 @@
 
 OLD and NEW are folders that hold a checkout. Every capture under FOLDER that OLD shows as one run goes through show,
 cluster and advise, and every pair of captures through diff and advise, each as JSON and as text. A pair is a capture
-with the next one, and with the one at the same place of the next folder; --pair adds pairs by the patterns of two paths
-below FOLDER.
+with the next one, and with the one at the same place of the next folder; --pair adds the pair of the first paths below
+FOLDER that match two patterns.
 
 JSON is compared value by value, row by row: whole numbers, words and names exactly, other numbers to --rounding. What
-both refuse, with the same message and the same exit code, is counted and listed, and never counts as equal.
+both refuse, with the same message and exit code 2, is counted and listed, and never counts as equal. Where both end in
+another way, by a traceback or a signal, nothing is proved: that counts as a difference.
 
 Ends with 0 where all is equal, 1 where something differs, 2 where nothing could be compared.
 """
@@ -25,6 +26,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise, zip_longest
 from pathlib import Path
@@ -35,9 +37,12 @@ LISTED_DIFFERENCES: Final = 8
 CAPTURE_COMMANDS: Final = ("show", "cluster", "advise")
 PAIR_COMMANDS: Final = ("diff", "advise")
 FORMATS: Final = ("json", "text")
+DONE: Final = 0
+REFUSED: Final = 2
 
-# Runs in the process of a checkout. Its modules are imported once; each command gets a fork of its own, so that no
-# command finds anything that an earlier one left in memory.
+# Runs in the process of a checkout. Its modules are imported once, which saves half a second a command: a room that is
+# not listed here is imported by each command that needs it. Each command gets a fork of its own, so that no command
+# finds anything that an earlier one left in memory.
 WORKER: Final = """
 import importlib, json, os, pkgutil, sys
 sys.path.insert(0, sys.argv[1])
@@ -65,7 +70,7 @@ for line in sys.stdin:
 
 @dataclass(frozen=True)
 class Answer:
-    """What one command said."""
+    """The exit code, output and errors of one command."""
 
     exit_code: int
     output: str
@@ -195,11 +200,18 @@ def compare_answers(old: Answer, new: Answer, output_format: str, rounding: floa
     differences = []
     if old.exit_code != new.exit_code:
         differences.append(f"exit code {old.exit_code} -> {new.exit_code}")
-    if output_format == "json" and old.output and new.output:
-        differences.extend(list_differences(json.loads(old.output), json.loads(new.output), rounding))
+    documents = None
+    if output_format == "json":
+        # what broke off has printed no JSON, or a part of it
+        with suppress(ValueError):
+            documents = json.loads(old.output), json.loads(new.output)
+    if documents is not None:
+        differences.extend(list_differences(*documents, rounding))
     else:
         differences.extend(list_text_differences(old.output, new.output, "output"))
     differences.extend(list_text_differences(old.errors, new.errors, "errors"))
+    if not differences and old.exit_code not in (DONE, REFUSED):
+        differences.append(f"both end with {old.exit_code}: {old.errors.strip()[-200:]}")
     return differences
 
 
@@ -238,7 +250,7 @@ def compare_checkouts(old: Checkout, new: Checkout, arguments: argparse.Namespac
                 print(f"{title}: {len(differences)} differences", flush=True)
                 for line in differences[:LISTED_DIFFERENCES]:
                     print(f"    {line}", flush=True)
-            elif old_answer.exit_code == 0:
+            elif old_answer.exit_code == DONE:
                 counts["equal"] += 1
             else:
                 counts["refused"] += 1

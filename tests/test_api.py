@@ -16,7 +16,7 @@ import pytest
 import tracker
 from tests.test_intake import write_trace
 from tracker import results
-from tracker.errors import TrackerError, UsageError
+from tracker.errors import SourceError, TrackerError, UsageError
 from tracker.intake import IngestOptions
 from tracker.results.options import declared
 
@@ -173,6 +173,19 @@ def test_every_result_displays_in_little_room(everything):
         assert result._repr_html_().count("\n") <= 40, name
     html = everything[0]._repr_html_()
     assert "v08 is 30.5 % slower than v01" in html and "-&gt;" in html and "more lines" in html
+
+
+def test_a_result_writes_itself_in_the_format_of_the_ending(everything, tmp_path):
+    compared = everything[0]
+    for name, begins in (("x.html", b"<!doctype html>"), ("x.xlsx", b"PK"), ("x.json", b"{"), ("x.md", b"#")):
+        compared.save(tmp_path / name)
+        assert (tmp_path / name).read_bytes().lower().startswith(begins.lower()), name
+    with pytest.raises(UsageError, match=r"x\.tar ends in \.tar, which is not a report format; choose from .*\.html"):
+        compared.save(tmp_path / "x.tar")
+    with pytest.raises(UsageError, match="has no ending"):
+        compared.save("x")
+    with pytest.raises(SourceError, match="there is no folder"):
+        compared.save(tmp_path / "missing" / "x.html")
 
 
 def test_a_name_from_a_profile_is_escaped_in_a_notebook(tmp_path):

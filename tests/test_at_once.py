@@ -147,7 +147,7 @@ def test_progress_is_told_per_profile(tmp_path, ranks):
     told = []
     at_once.read_all(ranks, IngestOptions(on_progress=lambda *said: told.append(said)))
     last = {name: (done, total) for name, done, total in told}  # on a busy machine one may be told of in between
-    assert list(last) == [path.name for path in ranks]
+    assert list(last) == [f"{number} of 5: {path.name}" for number, path in enumerate(ranks, 1)]
     assert all(done == total > 0 for done, total in last.values())
 
 

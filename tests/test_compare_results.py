@@ -16,6 +16,9 @@ PROGRAM = """
 import json, os, sys
 def run():
     command, path = sys.argv[1], sys.argv[2]
+    if path.endswith("crash.json"):
+        print("ZeroDivisionError", file=sys.stderr, flush=True)
+        os._exit(1)
     if os.path.isdir(path) or path.endswith("bad.json"):
         print("tracker: " + os.path.basename(path) + ": no profile", file=sys.stderr, flush=True)
         os._exit(2)
@@ -50,6 +53,19 @@ def test_refusals_by_both_are_no_equals(tmp_path):
     assert done.stdout.splitlines()[-1] == "16 equal, 10 refused by both, 0 different"
     assert done.returncode == 0
     assert "show night/bad.json --format json: refused by both: tracker: bad.json: no profile" in done.stdout
+
+
+def test_crash_of_both_is_neither_equal_nor_refused(tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "crash.json").write_text("{}")
+    done = compare(
+        tmp_path, make_checkout(tmp_path / "old", DIFF), make_checkout(tmp_path / "new", DIFF), "--only", "show"
+    )
+    assert done.stdout.splitlines()[-2:] == [
+        "    both end with 1: ZeroDivisionError",
+        "0 equal, 0 refused by both, 2 different",
+    ]
+    assert done.returncode == 1
 
 
 def test_each_changed_value_is_found(tmp_path):

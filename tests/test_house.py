@@ -15,6 +15,9 @@ IMPORT = re.compile(
     r"^ *from tracker\.?(?P<module>[\w.]*) import (?:\((?P<block>[^)]*)\)|(?P<names>.*))$", re.MULTILINE
 )
 CLASS = re.compile(r"^class (\w+)", re.MULTILINE)
+PAGE = re.compile(r"docs/\w+\.md")
+# such as "PLAN, section 4" or "PLAN 4.2"
+PAGE_ELSEWHERE = re.compile(r"\b[A-Z]{4,}(?:\.md)?,? (?:section |rule |landing )\d")
 
 README_BYTES = 12_000
 FILES_THAT_IMPORT_PANDAS = 7
@@ -48,6 +51,13 @@ def test_no_more_files_import_pandas():
     assert len(importing) <= FILES_THAT_IMPORT_PANDAS
 
 
+def test_pages_that_code_refers_to_are_there():
+    for path, source in PRODUCT.items():
+        assert not PAGE_ELSEWHERE.search(source), path
+        for page in PAGE.findall(source):
+            assert (ROOT / page).exists(), f"{path} refers to {page}"
+
+
 def test_no_new_circle_of_files():
     assert find_circles(read_imports()) == CIRCLES
 
@@ -61,8 +71,12 @@ def test_no_class_name_stands_twice_in_a_room():
     names: dict[str, Counter[str]] = defaultdict(Counter)
     for path, source in PRODUCT.items():
         names[path.relative_to(ROOT / "tracker").parts[0]].update(CLASS.findall(source))
-    shared = {room: {name for name, count in counts.items() if count > 1} for room, counts in names.items()}
-    assert {room: found for room, found in shared.items() if found} == SHARED_CLASS_NAMES
+    shared_names = {}
+    for room, counts in names.items():
+        shared = {name for name, count in counts.items() if count > 1}
+        if shared:
+            shared_names[room] = shared
+    assert shared_names == SHARED_CLASS_NAMES
 
 
 def read_imports() -> dict[str, set[str]]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from tracker.profile import ROW_COLUMNS
-from tracker.schema.levels import LEVEL, LEVELS
+from tracker.profile import ROW_COLUMNS, Breakdown, StepRow
+from tracker.schema.breakdown import BREAKDOWN
+from tracker.schema.declarations import number
+from tracker.schema.levels import LEVEL, LEVELS, STEP_LEVEL
 from tracker.store.tables import metadata
 
 
@@ -51,3 +55,30 @@ def test_later_columns_of_an_op_stand_where_a_reader_looks_for_them():
     assert names[names.index("max_ns") :] == [
         "max_ns", "host_min_ns", "host_max_ns", "sum_squares_ns2", "kernel_count", "call_stack"
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("level", [*LEVELS, STEP_LEVEL], ids=lambda level: level.name)
+def test_names_of_times_and_sizes_end_in_their_unit(level):
+    """Names tell a reader the unit; the kind is declared: `tokens` is no time though it ends in ns."""
+    for column in level.columns:
+        if column.name in level.key or column.is_required:
+            continue  # what tells rows apart is not added up, so that packet_bytes is a plain number
+        assert (column.kind == "ns") == bool(re.search(r"(^|_)ns$", column.name)), column.name
+        assert (column.kind in ("bytes", "size_class")) == bool(re.search(r"(^|_)bytes$", column.name)), column.name
+
+
+def test_count_that_ends_like_a_unit_is_no_time():
+    assert number("tokens", "sum", "tokens of the step").kind == "int"
+
+
+def test_step_and_capture_have_each_number_of_a_breakdown():
+    numbers = [column.name for column in BREAKDOWN]
+    assert numbers == list(Breakdown.__struct_fields__)
+    own = [column.name for column in STEP_LEVEL.columns if column.name not in numbers]
+    assert own == ["step", "start_ns", "steps", "marker_ns"]
+    assert {*own, "breakdown"} == set(StepRow.__struct_fields__)
+    for table in ("step", "capture"):
+        stored = metadata.tables[table].columns
+        assert [column.name for column in stored if column.name in numbers] == numbers
+        # a source need not say any of it but where the time was measured
+        assert [name for name in numbers if not stored[name].nullable] == ["timeline"]

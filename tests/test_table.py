@@ -136,6 +136,27 @@ def test_a_sum_beyond_64_bits_is_refused():
     assert groups.add_up(opposite).values.tolist() == [0]
 
 
+REALS = st.sampled_from([-np.inf, -1.5, -0.0, 0.0, 0.25, 0.75, 1.0, 2.0**53, 1e300, np.inf, np.nan])
+
+
+def order_of_real(number: float) -> tuple[bool, float]:
+    """What sorts real numbers with nan last; it is equal for 0.0 and -0.0, and for all nan."""
+    return (True, 0.0) if np.isnan(number) else (False, number)
+
+
+@given(st.lists(st.tuples(REALS, st.integers(0, 1)), min_size=1, max_size=25))
+def test_real_numbers_are_keys_too_and_nan_is_one_of_them(pairs):
+    reals, whole = np.array([real for real, _ in pairs]), np.array([number for _, number in pairs])
+    keys = [(number, order_of_real(real)) for real, number in pairs]
+    groups = table.group_rows(whole, reals)
+    assert groups.number.tolist() == [sorted(set(keys)).index(key) for key in keys]
+    assert groups.first.tolist() == [keys.index(key) for key in sorted(set(keys))]
+    number, first = table.number_distinct_rows([whole, reals])
+    distinct = list(dict.fromkeys(keys))
+    assert number.tolist() == [distinct.index(key) for key in keys]
+    assert first.tolist() == [keys.index(key) for key in distinct]
+
+
 def test_no_rows_have_no_groups():
     nothing = np.zeros(0, dtype=np.int64)
     groups = table.group_rows(nothing)

@@ -11,7 +11,7 @@ import threading
 from contextlib import suppress
 from typing import NoReturn
 
-from tracker.errors import EXIT_COULD_NOT_RUN, our_fault
+from tracker.errors import EXIT_COULD_NOT_RUN, EXIT_INTERRUPTED, our_fault
 from tracker.units import printable
 
 _NEW_OBJECTS = 500_000
@@ -40,8 +40,12 @@ def run() -> NoReturn:
         sys.stdout.reconfigure(errors="replace")  # a terminal that lacks a character shows a question mark for it
     try:
         _run()
+    except KeyboardInterrupt:  # so early that nobody else heard it
+        code = EXIT_INTERRUPTED
     except SystemExit as end:
-        if not isinstance(end.code, int | None) or threading.active_count() > 1:
+        # threads that still work are waited for, unless the user wants an end
+        is_last = threading.active_count() == 1 or end.code == EXIT_INTERRUPTED
+        if not isinstance(end.code, int | None) or not is_last:
             raise
         code = end.code or 0
     atexit._run_exitfuncs()

@@ -28,14 +28,14 @@ _FUNCTIONS: Final = {"sum": np.add, "known": np.add, "min": np.minimum, "max": n
 _BITS: Final = 63
 """Bits of a whole number beside its sign."""
 _SURE_TO_FIT: Final = 1 << 62
-"""So many rows times the largest of their numbers, and no sum of them leaves 64 bits."""
+"""Where the number of rows times the largest of their numbers is below this, no sum of them leaves 64 bits."""
 
 
 class Groups:
     """Rows that agree in every key column.
 
-    `number`: for each row the number of its group. `first`: for each group the index of its first row. `order`: the
-    rows, group by group, where whoever made the groups has sorted them already.
+    `number`: for each row the number of its group. `first`: for each group the index of its first row.
+    `order`: the rows, group by group; left out where they were not sorted to find the groups.
     """
 
     def __init__(self, number: I64, first: I64, order: I64 | None = None) -> None:
@@ -48,7 +48,7 @@ class Groups:
 
     @cached_property
     def order(self) -> I64:
-        """The rows, group by group; within a group in their order, unless `group_rows` was told another one."""
+        """The rows, group by group; within a group in their order, or in that of `then` of `group_rows`."""
         if self._order is None:
             return np.argsort(self.number, kind="stable")
         return self._order
@@ -122,7 +122,7 @@ class Groups:
         return Column(np.where(missing, 0, numbers).astype(values.dtype), missing)
 
     def add_up_marked(self, values: I64, mark: int, how: AddUp) -> I64:
-        """Return one whole number for each group, where numbers that equal `mark` are missing, before and after."""
+        """Return one whole number for each group; `mark` stands for a missing one, in `values` and in the result."""
         column = self.add_up(Column(values, values == mark), how)
         return np.where(column.missing, mark, column.values)
 
@@ -145,9 +145,10 @@ class Groups:
         largest = max(abs(int(values.max())), abs(int(values.min())))
         if largest * len(values) < _SURE_TO_FIT:
             return
-        # a sum that 64 bits do not hold comes out wrong by 2**64
-        about = self._reduce(np.add, values.astype(np.float64))
-        if (np.abs(sums - about) > 2.0**62).any():
+        # A sum that 64 bits do not hold comes out wrong by 2**64. Sums of real numbers are off by their rounding alone,
+        # which is far less than a quarter of that.
+        rounded_sums = self._reduce(np.add, values.astype(np.float64))
+        if (np.abs(sums - rounded_sums) > 2.0**62).any():
             raise StoreError("a sum is too large: 2**63 or more", remedy="ask for fewer ranks and steps")
 
 
@@ -156,15 +157,16 @@ def _neutral_value(how: AddUp, dtype: np.dtype[Any]) -> float:
     if how in ("sum", "known"):
         return 0
     if dtype.kind == "i":
-        return np.iinfo(dtype).max if how == "min" else np.iinfo(dtype).min
+        limits = np.iinfo(dtype)
+        return limits.max if how == "min" else limits.min
     return np.inf if how == "min" else -np.inf
 
 
 def group_rows(*columns: NDArray[Any], then: Sequence[NDArray[Any]] = ()) -> Groups:
     """Return the groups of rows that agree in all `columns`, ordered by these, the first column first.
 
-    `columns`, `then`: numbers of equal length, at least one column. Within a group the rows are ordered by `then`, and
-    by their place where that does not decide.
+    `columns`, `then`: numbers of equal length, at least one column. Of real numbers nan is a key, the last one, and 0.0
+    and -0.0 are one key. Within a group the rows are ordered by `then`, and by their place where that does not decide.
 
     >>> groups = group_rows(np.array([7, 3, 7]))
     >>> groups.first.tolist(), groups.number.tolist(), groups.counts.tolist()
@@ -182,34 +184,49 @@ def group_rows(*columns: NDArray[Any], then: Sequence[NDArray[Any]] = ()) -> Gro
 
 def _sort_rows(columns: Sequence[NDArray[Any]], then: Sequence[NDArray[Any]]) -> tuple[I64, Flags]:
     """Return the rows sorted by all columns and `then`, and which of them differ in `columns` from the one before."""
-    rows = len(columns[0])
-    opens = np.ones(rows, dtype=bool)
-    packed = None if then else _pack_columns(columns, rows.bit_length())
-    if packed is not None:
-        # one sort of numbers takes a fraction of the time of a stable sort per column
-        row_bits = rows.bit_length()
-        packed <<= row_bits
-        packed |= np.arange(rows)
-        packed.sort()
-        order = packed & ((1 << row_bits) - 1)
-        packed >>= row_bits
-        np.not_equal(packed[1:], packed[:-1], out=opens[1:])
-        return order, opens
+    if not then:
+        row_bits = len(columns[0]).bit_length()
+        packed = _pack_columns(columns, row_bits)
+        if packed is not None:
+            return _sort_packed(packed, row_bits)
     order = np.lexsort([*reversed(then), *reversed(columns)])
-    opens[1:] = False
+    opens = np.zeros(len(order), dtype=bool)
+    opens[0] = True
     for column in columns:
         ordered = column[order]
-        opens[1:] |= ordered[1:] != ordered[:-1]
+        differs = ordered[1:] != ordered[:-1]
+        if ordered.dtype.kind == "f":
+            # nan differs from itself; it is sorted to the end, where all of them are one key
+            differs &= ~np.isnan(ordered[:-1])
+        opens[1:] |= differs
+    return order, opens
+
+
+def _sort_packed(packed: I64, row_bits: int) -> tuple[I64, Flags]:
+    """Return what `_sort_rows` does, of one number per row with room for the number of the row.
+
+    One sort of numbers takes a fraction of the time of a stable sort per column. `packed` is written over.
+    """
+    packed <<= row_bits
+    packed |= np.arange(len(packed))
+    packed.sort()
+    order = packed & ((1 << row_bits) - 1)
+    packed >>= row_bits
+    opens = np.ones(len(packed), dtype=bool)
+    np.not_equal(packed[1:], packed[:-1], out=opens[1:])
     return order, opens
 
 
 def _pack_columns(columns: Sequence[NDArray[Any]], row_bits: int) -> I64 | None:
-    """Return one number per row that sorts like all its columns, with room for `row_bits` more; None where 63 bits are
-    too few.
+    """Return one number per row that sorts like all its columns, with room for `row_bits` more.
+
+    None where 63 bits are too few, and for real numbers.
     """
     room = _BITS - row_bits
     packed = np.zeros(len(columns[0]), dtype=np.int64)
     for column in columns:
+        if column.dtype.kind == "f":
+            return None
         low, high = int(column.min()), int(column.max())
         bits = (high - low).bit_length()
         room -= bits
@@ -238,7 +255,7 @@ def number_distinct_rows(columns: Sequence[Any]) -> tuple[I64, I64]:
         number = codes if keys == 1 else _number_by_appearance(number * distinct + codes)
         keys = int(number.max(initial=0)) + 1
     first = np.zeros(keys if rows else 0, dtype=np.int64)
-    # from the last row to the first one, which stays
+    # written from the last row to the first one, so that the first one of each number stays
     first[number[::-1]] = np.arange(rows - 1, -1, -1)
     return number, first
 
@@ -249,6 +266,7 @@ def _number_values(column: Any) -> tuple[I64, int]:
         codes = _number_by_appearance(column)
         return codes, int(codes.max(initial=-1)) + 1
     values = listed(column)
+    # value -> its first row; setdefault gives the row that is there, else it adds this one
     first_rows: dict[Any, int] = {}
     first_row = np.fromiter(map(first_rows.setdefault, values, count()), np.int64, len(values))
     is_first = first_row == np.arange(len(first_row))
@@ -256,11 +274,12 @@ def _number_values(column: Any) -> tuple[I64, int]:
 
 
 def _number_by_appearance(numbers: I64 | F64) -> I64:
+    """Number the distinct values in the order in which they first come."""
     # NumPy numbers them in the order of their values
-    _, first, which = np.unique(numbers, return_index=True, return_inverse=True)
-    place = np.empty(len(first), dtype=np.int64)
-    place[np.argsort(first)] = np.arange(len(first))
-    return place[which]
+    _, first, number_by_value = np.unique(numbers, return_index=True, return_inverse=True)
+    number_by_appearance = np.empty(len(first), dtype=np.int64)
+    number_by_appearance[np.argsort(first)] = np.arange(len(first))
+    return number_by_appearance[number_by_value]
 
 
 def add_up_rows(table: Columns, key: Sequence[str], numbers: Mapping[str, AddUp]) -> Columns:
@@ -286,7 +305,7 @@ def rank_values(column: Any) -> I64:
     """
     values = listed(column)
     distinct = sorted({*values} - {None})
-    place = dict(zip((*distinct, None), range(len(distinct) + 1), strict=True))
+    place = {value: index for index, value in enumerate((*distinct, None))}
     return np.fromiter(map(place.__getitem__, values), np.int64, len(values))
 
 
@@ -305,10 +324,12 @@ def rank_texts(texts: Sequence[str]) -> I64:
 def order_largest_first(sizes: Sequence[Any], then: Sequence[NDArray[Any]] = ()) -> I64:
     """Return the order of rows with the largest `sizes` first, missing ones last; ties by `then`, smallest first."""
     keys = [_key_of_largest_first(column) for column in sizes]
+    # NumPy sorts by the last column first
     return np.lexsort([*reversed(then), *reversed(keys)])
 
 
 def _key_of_largest_first(column: Any) -> NDArray[Any]:
+    """Return numbers that sort a column the largest first, missing ones last."""
     if isinstance(column, Column) and column.values.dtype == np.int64:
         # whole numbers stay whole: beyond 2**53 real ones do not tell neighbours apart
         return np.where(column.missing, np.iinfo(np.int64).max, -column.values)
@@ -325,7 +346,7 @@ def sort_largest_first(table: Columns, sizes: Sequence[str], key: Sequence[str])
 
 
 def match_rows(keys: Sequence[I64], rows: Sequence[I64]) -> I64:
-    """Return for each of `rows` the index of the same one among `keys`, which has it.
+    """Return for each of `rows` its index among `keys`. A row that is not among them has no meaningful index.
 
     `keys`, `rows`: the same columns of whole numbers; `keys` are distinct and sorted by them, the first column first.
 
@@ -380,8 +401,8 @@ def list_codes(codes: NDArray[np.integer]) -> list[int]:
     >>> list_codes(np.array([3, 0, 3]))
     [0, 3]
     """
-    found: list[int] = np.flatnonzero(np.bincount(codes)).tolist()
-    return found
+    occurring: list[int] = np.flatnonzero(np.bincount(codes)).tolist()
+    return occurring
 
 
 def look_up_texts(codes: NDArray[Any], texts: Sequence[str]) -> list[str]:
@@ -413,8 +434,10 @@ def number_tables(tables: Sequence[Columns], key: Sequence[str]) -> tuple[list[N
     """
     keys = Columns.stacked([table.only(key) for table in tables])
     number, first = number_distinct_rows(list(keys.arrays.values()))
-    numbers = np.split(number, np.cumsum([len(table) for table in tables])[:-1])
-    numbered = [Numbered(table, own, len(first)) for table, own in zip(tables, numbers, strict=True)]
+    numbers_of_tables = np.split(number, np.cumsum([len(table) for table in tables])[:-1])
+    numbered = []
+    for table, numbers in zip(tables, numbers_of_tables, strict=True):
+        numbered.append(Numbered(table, numbers, len(first)))
     return numbered, keys.taken(first)
 
 

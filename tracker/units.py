@@ -151,6 +151,17 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
+def name_throughput(unit: str, scope: str) -> str:
+    """Return what a throughput counts, and of whom: `scope` is `per rank` or `total` (of the job). Either is "" where
+    the source does not say it.
+
+    >>> name_throughput("tokens/s", "per rank"), name_throughput("tokens/s", "total"), name_throughput("", "")
+    ('tokens/s per rank', 'tokens/s of the job', 'samples/s')
+    """
+    words = {"per rank": " per rank", "total": " of the job"}
+    return (unit or "samples/s") + words.get(scope, "")
+
+
 def some_of(names: Sequence[str], separator: str = ", ", most: int = 3) -> str:
     """The first names, and how many more there are.
 

@@ -101,7 +101,8 @@ def test_a_backfill_over_two_workers_is_the_same_as_one_here(store, address, arc
         assert there == here
         if store.url.startswith("sqlite"):
             assert everything(store) == everything(plain)
-    assert [(done, total) for _, done, total in told] == [(number, 13) for number in range(1, 14)]
+    reading = [(done, total) for _, done, total in told if total]
+    assert reading == [(number, 13) for number in range(1, 14)]
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ import os
 import shlex
 import subprocess
 import sys
+from contextlib import suppress
 
 import pytest
 
@@ -69,3 +70,47 @@ def test_progress_and_colour_only_at_a_terminal(trace):
     assert b"run1.pt.trace.json.gz" in os.read(master, 1 << 16)
     os.close(master)
     assert b"\x1b" not in done.stdout
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="no pseudo-terminals here")
+def test_progress_of_an_ingest_counts_its_profiles_and_names_its_phases(trace, tmp_path):
+    master, slave = os.openpty()
+    words = [sys.executable, "-m", "tracker", "ingest", str(trace["v01"].parent), "--version", "v01"]
+    words += ["--workload", "toy", "--db", str(tmp_path / "toy.db")]
+    subprocess.run(words, stdout=subprocess.PIPE, stderr=slave, check=True, timeout=60)
+    os.close(slave)
+    shown = b""
+    with suppress(OSError):  # the end of a pseudo-terminal is an error
+        while piece := os.read(master, 1 << 16):
+            shown += piece
+    os.close(master)
+    # a bar is drawn ten times a second, and what takes less is not seen
+    for words in (b"1 of 3: run1.pt.trace.json.gz", b"writing", b"looking for advice"):
+        assert words in shown
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_an_interrupt_before_the_command_is_loaded_leaves_no_traceback():
+    code = "import signal, sys, tracker.__main__ as m\n"
+    code += "def stop(): raise KeyboardInterrupt\n"
+    code += "m._run = stop\nm.run()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+def test_a_bar_that_was_interrupted_while_it_started_ends_quietly(monkeypatch):
+    from rich.progress import Progress
+
+    from tracker.cli import output
+
+    def start(bar):
+        raise KeyboardInterrupt
+
+    def stop(bar):
+        raise RuntimeError("cannot join thread before it is started")
+
+    monkeypatch.setattr(Progress, "start", start)
+    monkeypatch.setattr(Progress, "stop", stop)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    with pytest.raises(KeyboardInterrupt), output.progress() as report:
+        report("run1.json", 1, 10)

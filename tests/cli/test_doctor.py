@@ -82,7 +82,7 @@ def test_nothing_readable_is_exit_2_with_the_findings_on_stdout(tracker, tmp_pat
     assert done.code == 2
     assert done.out.splitlines()[1] == "Nothing here can be ingested: no profile found"
     assert done.err.splitlines() == [
-        f"1 file not recognised: {tmp_path / 'notes.txt'} (a text log without profiler rows)",
+        f"1 file not recognised: {tmp_path / 'notes.txt'} (a text log without profiler rows or step times)",
         f"tracker: {tmp_path}: nothing here can be read; see the findings above",
     ]
 

@@ -145,7 +145,7 @@ def test_a_note_is_shown_and_changes_no_state(tracker, own):
     number = listed(tracker, own, "--new")["findings"][0]["finding_id"]
     lines = tracker("explain", str(number), "--db", own).out.splitlines()
     (events,) = (lines[at + 1 : at + 3] for at, line in enumerate(lines) if line == "Events")
-    assert events[0] == "  v08 REGRESSED by tracker" and events[1].startswith("  note by li on ")
+    assert events[0] == "  v08 REGRESSED" and events[1].startswith("  note by li on ")
     assert events[1].endswith(": bisected to 9f8e7d6")
 
 

@@ -31,7 +31,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def expected(folder: Path) -> str:
-    whys = {"a.log": "a text log without profiler rows", "b.json": "empty", "c.zip": "an archive, unpack it first",
+    whys = {"a.log": "a text log without profiler rows or step times", "b.json": "empty",
+            "c.zip": "an archive, unpack it first",
             "d.log.gz": "named .gz, but no gzip file", "notes/e.txt": "UTF-16 text, save it as UTF-8"}  # fmt: skip
     return "5 files not recognised: " + ", ".join(f"{folder / name} ({why})" for name, why in whys.items())
 
@@ -51,7 +52,7 @@ def test_the_screen_counts_what_it_leaves_out_and_json_has_all(tracker, folder):
     assert done.err.endswith(f" and 20 more; tracker doctor {folder} --format json lists all\n")
     named = json.loads(done.out)["not_recognised"]
     assert len(named) == 25
-    assert named[0] == {"path": str(folder / "a.log"), "why": "a text log without profiler rows"}
+    assert named[0] == {"path": str(folder / "a.log"), "why": "a text log without profiler rows or step times"}
 
 
 def test_a_folder_without_any_profile_names_its_files(tracker, folder):
@@ -59,8 +60,8 @@ def test_a_folder_without_any_profile_names_its_files(tracker, folder):
     done = tracker("ingest", folder, *LABELS)
     assert done.code == 2
     assert (
-        f"{folder}: no profile in this folder; 5 files not recognised: a.log (a text log without profiler rows)"
-        in done.err
+        f"{folder}: no profile in this folder; 5 files not recognised: a.log (a text log without profiler rows or step "
+        "times)" in done.err
     )
 
 
@@ -129,7 +130,7 @@ def test_a_layout_labels_profiles_as_a_watched_folder_does(tracker, tmp_path):
     assert all(one["ranks"] == 2 for one in json.loads(runs)["runs"])
     assert done.err.splitlines()[-1] == (
         f"2 files not recognised: {root / 'README.md'} (fits no part of the layout), "
-        f"{root / 'gpt' / 'v1-b4' / 'notes.txt'} (a text log without profiler rows)"
+        f"{root / 'gpt' / 'v1-b4' / 'notes.txt'} (a text log without profiler rows or step times)"
     )
 
 

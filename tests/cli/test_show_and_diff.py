@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -144,12 +145,6 @@ def test_details_of_a_path_name_the_path(tracker, trace, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     last = ending(tracker("show", "my run.pt.trace.json.gz").out)
     assert "\nNext:\n  tracker show 'my run.pt.trace.json.gz' --details\n" in last
-
-
-def test_show_of_a_version_with_several_runs_lists_them(tracker, db):
-    done = tracker("show", "v01", "--db", db)
-    assert done.code == 2
-    assert "run:1" in done.err
 
 
 def test_diff_of_two_files_needs_no_database_and_leaves_nothing_behind(tracker, trace, tmp_path):
@@ -310,3 +305,33 @@ def test_a_baseline_that_is_a_version_is_called_by_its_label(tracker, db):
     lines = tracker("diff", "v08", "--baseline", "previous", "--db", db).out.splitlines()
     assert lines[1].startswith("v08 is 30.5 % slower than v01: ")
     assert lines[-1].startswith("  tracker diff --db ") and " v01 v08 " in lines[-1]
+
+
+def test_show_of_a_version_is_the_run_of_its_median_step(tracker, db):
+    text = tracker("show", "v08", "--db", db).out
+    said = " ".join(text.partition("Note: v08 is ")[2].split())
+    steps = {}
+    for run in json.loads(tracker("runs", "--version", "v08", "--format", "json", "--db", db).out)["runs"]:
+        shown = json.loads(tracker("show", f"run:{run['run_id']}", "--format", "json", "--db", db).out)
+        steps[shown["run"]["step_ns"]] = run["run_id"]
+    median = sorted(steps)[(len(steps) - 1) // 2]
+    assert f"this is run:{steps[median]}, the run of the median step." in said
+    # the step of the version is one number in show, diff and advise
+    change = json.loads(tracker("diff", "v01", "v08", "--format", "json", "--db", db).out)["explanation"]
+    step = f"{change['candidate_ns'] / 1e6:.2f} ms"
+    assert f"The step of all 3 is {step}, their geometric mean." in said
+    assert f"step {step}" in tracker("advise", "v08", "--db", db).out
+
+
+def test_several_profiles_are_one_side(tracker, tmp_path, trace):
+    before, after = (shutil.copy(trace[version], tmp_path / f"{version},1.json.gz") for version in ("v01", "v08"))
+    # a path with a comma in it is that path
+    assert "1 run each" in tracker("diff", before, after).out
+    runs = ("run1.pt.trace.json.gz", "run2.pt.trace.json.gz", "run3.pt.trace.json.gz")
+    sides = [",".join(str(one.parent / run) for run in runs) for one in trace.values()]
+    text = tracker("diff", *sides).out
+    assert "3 runs each" in text
+    assert "v08/run1.pt.trace.json.gz and 2 more is " in text
+    refused = tracker("diff", f"{trace['v01']},missing.json", trace["v08"])
+    assert refused.code == 2
+    assert refused.err.startswith("tracker: missing.json: no such file or folder; each of ")

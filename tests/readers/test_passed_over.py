@@ -142,7 +142,7 @@ def test_a_pipe_beside_profiles_is_passed_over(two_ranks, memory_store):
         ("x.ckpt", b"\x80\x02}", "a checkpoint (.ckpt)"),
         ("empty.json", b"", "empty"),
         ("a.nsys-rep", b"\1", "a report of Nsight Systems, export it with nsys export --type sqlite (.nsys-rep)"),
-        ("train.log", b"step 1: loss 2.0\n", "a text log without profiler rows"),
+        ("train.log", b"step 1: loss 2.0\n", "a text log without profiler rows or step times"),
         ("config.json", b'{"a": {"x": 1}, "b": [{"y": 2}], "c": 3}', "JSON that is no trace: top-level keys a, b, c"),
         (
             "many.json",

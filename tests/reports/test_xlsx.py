@@ -1,6 +1,7 @@
 """The workbook, opened again."""
 
 import pytest
+from msgspec.structs import replace
 
 from tests.reports import builders
 from tests.reports.builders import MS
@@ -18,6 +19,7 @@ def book():
 
 def test_sheets_stand_in_reading_order(book):
     assert book.sheetnames == [
+        "Summary",
         "OverallMetrics", "OperatorCompare", "CommunicationCompare", "CommunicationLinkCompare", "MemoryCompare",
         "MemoryPeak", "KernelCompare", "KernelTypeCompare", "KernelMetricCompare", "ModuleCompare", "ApiCompare",
         "IdleCompare", "CounterCompare", "Environment", "Explanation",
@@ -26,7 +28,7 @@ def test_sheets_stand_in_reading_order(book):
 
 def test_every_table_has_a_frozen_header_and_a_filter_over_all_rows(book):
     titled = {"OverallMetrics": "B3", "CommunicationCompare": "A3", "CommunicationLinkCompare": "A3"}
-    for sheet in book.worksheets[:-1]:
+    for sheet in book.worksheets[1:-1]:
         assert sheet.freeze_panes == titled.get(sheet.title, "A2")
         assert sheet.auto_filter.ref == sheet.dimensions.replace("A1", f"A{header_row(sheet)}")
 
@@ -146,7 +148,7 @@ def test_the_owners_of_the_peak_have_a_sheet_whose_rows_add_up(book):
 
 def test_only_selects_sheets():
     book = opened(render(builders.diff(), "xlsx", only=["memory", "kernel"]))
-    assert book.sheetnames == ["MemoryCompare", "KernelCompare", "Environment", "Explanation"]
+    assert book.sheetnames == ["Summary", "MemoryCompare", "KernelCompare", "Environment", "Explanation"]
 
 
 def test_on_a_host_timeline_the_duration_says_host_self_time():
@@ -195,9 +197,30 @@ def test_explanation_has_the_headline_and_adds_up(book):
     assert sum(line[3] for line in lines[start + 2 : end]) == pytest.approx(lines[end][3])
 
 
+def test_it_opens_on_what_was_found_with_numbers_and_a_chart(book):
+    sheet = book.active
+    assert sheet.title == "Summary"
+    lines = [[cell for cell in line if cell is not None] for line in sheet.iter_rows(values_only=True)]
+    assert lines[0] == [builders.diff().explanation.headline]
+    at = lines.index(["Part", "Baseline (ms)", "Candidate (ms)", "Change (ms)", "Change", "Verdict"])
+    parts = {line[0]: line[1:] for line in lines[at + 1 : lines.index([], at)]}
+    # 100 -> 104 ms: a change is a number with a unit in its header, and a quotient
+    assert parts["step time"] == [100, 104, 4, 0.04]
+    assert sum(numbers[2] for name, numbers in parts.items() if name != "step time") == pytest.approx(4)
+    (chart,) = sheet._charts
+    assert chart.series[0].val.numRef.f.startswith("'Summary'!$B$")
+
+
+def test_a_table_without_rows_has_no_sheet():
+    diff = builders.diff()
+    empty = replace(diff, tables={**diff.tables, "kernels": diff.tables["kernels"].head(0)})
+    assert {*opened(render(diff, "xlsx")).sheetnames} - {*opened(render(empty, "xlsx")).sheetnames} == {"KernelCompare"}
+
+
 def test_a_run_has_a_sheet_per_table_with_units_in_the_header():
     book = opened(render(builders.shown(), "xlsx"))
     assert book.sheetnames == [
+        "Summary",
         "Run", "Overall", "Steps", "RankSummary", "StepSummary", "Operators", "Kernels", "Copies", "KernelTypes",
         "KernelMetrics", "KernelPipes", "Communication", "CommunicationLinks", "LinkTotals", "Memory", "MemoryPeak",
         "MemoryPeakTotals", "MemoryBlocks", "Modules", "Api", "IdleCauses", "Idle", "Queues", "Counters",

@@ -15,7 +15,7 @@ from sqlalchemy import event, text
 
 from tests.conftest import count_rows
 from tests.factories import EPOCH_NS, capture, record, save
-from tracker.errors import StoreError
+from tracker.errors import StoreError, UsageError
 from tracker.store import details, labels, open_store, queries, save_run
 from tracker.store import runs as edits
 from tracker.store.failures import Raced
@@ -162,6 +162,42 @@ def test_labels_that_are_purged_before_a_run_is_filed_are_made_again(store, data
     assert save(store, of_run=BATCH)[0] > 1
     assert queries.runs(store).frame[["version", "configuration"]].values.tolist() == [["v1", "batch=32"]]
     assert queries.facts(store, queries.runs(store).frame["run_id"]).frame["value"].tolist() == ["32"]
+
+
+def test_workload_that_is_purged_while_a_run_is_filed_is_made_again(store, database_url, monkeypatch):
+    """The other writer purges the last run between the look-up of the workload and that of its main line."""
+    if store.dialect == "sqlite":
+        pytest.skip("a SQLite writer is alone")
+    save(store)
+    real = labels.main_line
+
+    def purge_first(connection, workload):
+        monkeypatch.undo()
+        with open_store(database_url) as other:
+            edits.delete_all(other, [1], "wrong", purge=True)
+        return real(connection, workload)
+
+    monkeypatch.setattr(labels, "main_line", purge_first)
+    assert save(store)[0] > 1
+    assert queries.runs(store).frame["workload"].tolist() == ["gpt"]
+
+
+def test_branch_that_two_forget_at_once_is_no_branch_for_the_second(store, database_url, monkeypatch):
+    """The second has found the branch when the first one removes it."""
+    if store.dialect == "sqlite":
+        pytest.skip("a SQLite writer is alone")
+    save(store, workload="gpt @ pr12")
+    real = labels.hold_run
+
+    def forget_first(connection, run_id):
+        monkeypatch.undo()
+        with open_store(database_url) as other:
+            assert edits.forget_branch(other, "gpt @ pr12") == 1
+        return real(connection, run_id)
+
+    monkeypatch.setattr(labels, "hold_run", forget_first)
+    with pytest.raises(UsageError, match="'gpt @ pr12' is no branch"):
+        edits.forget_branch(store, "gpt @ pr12")
 
 
 @pytest.mark.parametrize(

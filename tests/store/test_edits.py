@@ -114,6 +114,26 @@ def test_purging_one_run_leaves_the_others(store):
     )
 
 
+@pytest.mark.parametrize(
+    "forget",
+    [
+        lambda store, ids: edits.delete_all(store, ids, "wrong", purge=True),
+        lambda store, _: edits.forget_branch(store, "gpt @ pr12"),
+    ],
+    ids=["purge", "forget"],
+)
+def test_branch_goes_that_has_runs_of_two_configurations(store, forget):
+    """Both configurations are those of the main line, so that nothing holds the branch once its version is gone."""
+    for batch in ("32", "64"):
+        save(store, of_run={"configuration": {"batch": batch}})
+    before = count_rows(store)
+    branch = [
+        save(store, "push", "gpt @ pr12", of_run={"configuration": {"batch": batch}})[0] for batch in ("32", "64")
+    ]
+    forget(store, branch)
+    assert count_rows(store) == before
+
+
 def test_one_version_of_a_workload_is_pinned_at_a_time(store):
     save(store, "v1")
     save(store, "v2")

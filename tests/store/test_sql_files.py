@@ -99,7 +99,7 @@ def test_of_no_runs_nothing_is_asked(store):
     assert len(asked) == 1 + (store.dialect == "sqlite"), "BEGIN is a statement of SQLite"
 
 
-LEVELS = {name: level for name, level in vars(levels).items() if isinstance(level, levels.Level)}
+LEVELS = {name: level for name, level in vars(levels).items() if isinstance(level, levels.LevelQuery)}
 
 
 @pytest.mark.parametrize("name", LEVELS)
@@ -107,7 +107,7 @@ def test_a_level_has_the_columns_of_its_grain_its_keys_and_its_numbers(store, na
     level = LEVELS[name]
     filters = {"ranks": [0], "steps": [1], "in_steps": True} if level.step else {"ranks": [0]}
     for by in ((), ("rank",), tuple(level.grain)[1:]):
-        statement, parameters = levels.asked(level, [1], by=by, **filters)
+        statement, parameters = levels.build_statement(level, [1], by=by, **filters)
         grain = [own for own in level.grain if own in ("run_id", *by)]
         wanted = (*grain, *level.keys, *level.numbers)
         with store.connect() as connection:
@@ -117,4 +117,4 @@ def test_a_level_has_the_columns_of_its_grain_its_keys_and_its_numbers(store, na
 
 def test_a_grain_that_a_level_does_not_have_is_refused():
     with pytest.raises(ValueError, match="no such grain: step"):
-        levels.asked(levels.KERNEL_METRICS, [1], by=("step",))
+        levels.build_statement(levels.KERNEL_METRICS, [1], by=("step",))

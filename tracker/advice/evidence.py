@@ -26,9 +26,10 @@ from tracker.profile import DEVICE_USE, NOT_LISTED, NOT_LISTED_COLLECTIVES, OP_F
 from tracker.results import Number
 from tracker.store import queries
 from tracker.store.calls.splitting import least_exposed_wait
-from tracker.store.samples.statistic import over_ranks
+from tracker.store.samples.statistic import mean_over_steps, over_ranks, over_steps
 
 if TYPE_CHECKING:
+    from tracker.columns import F64
     from tracker.store import Store
 
 Row = dict[str, Any]
@@ -36,6 +37,8 @@ _TIMES: Final = (
     "duration_ns", "whole_ns", "compute_ns", "exposed_communication_ns", "exposed_copy_ns", "idle_ns",
     "host_idle_ns", "data_loading_ns", "data_loading_idle_ns", "peak_allocated_bytes", "peak_reserved_bytes",
 )  # fmt: skip
+_USUAL: Final = ("data_loading_ns", "data_loading_idle_ns")
+"""Times of which the median counts: one epoch that starts its workers anew is no usual step."""
 _Key = TypeVar("_Key")
 _OF_COLLECTIVES: Final = ("calls", "bytes", "exposed_ns", "wait_ns")
 _MICROBATCHES: Final = ("microbatches", "num_microbatches", "num_micro_batches", "micro_batches")
@@ -162,17 +165,20 @@ class Evidence:
         self.has_markers = any(len(own) != 1 or own[0]["step"] != 0 for own in self.steps.values())
 
     def _ranks(self) -> dict[int, Row]:
-        """Return where each rank stands in the job, and its times per step: means, and of the step the median."""
+        """Return where each rank stands in the job, and its times per step: means, and medians of the step and of data
+        loading, which `show` has too.
+        """
         found: dict[int, Row] = {}
         for capture in self.captures:
             own = self.steps.get(capture["rank"], [])
             count = sum(row["steps"] for row in own)
             row: Row = {"stage": capture["stage"], "host": capture["host"], "steps": count}
+            weights = np.array([one["steps"] for one in own], dtype=np.float64)
+            lasting = [one["duration_ns"] or one["whole_ns"] or None for one in own]
+            row["step_ns"] = _reduce_steps(lasting, weights, over_steps)
             for name in _TIMES:
-                known = [(one[name], one["steps"]) for one in own if one[name] is not None]
-                row[name] = sum(value * of for value, of in known) / sum(of for _, of in known) if known else None
-            lasting = [one["duration_ns"] or one["whole_ns"] for one in own if one["duration_ns"] or one["whole_ns"]]
-            row["step_ns"] = float(np.median(lasting)) if lasting else None
+                reduce = over_steps if name in _USUAL else mean_over_steps
+                row[name] = _reduce_steps([one[name] for one in own], weights, reduce)
             found[capture["rank"]] = row
         return found
 
@@ -497,6 +503,14 @@ class Evidence:
             waits_for_host = row["idle_ns"] if row["host_idle_ns"] is None else row["host_idle_ns"]
             found[rank] = max(0.0, waits_for_host - (row["data_loading_idle_ns"] or 0.0))
         return found
+
+
+def _reduce_steps(values: Sequence[float | None], weights: F64, reduce: Callable[[F64, F64], F64]) -> float | None:
+    """Return the number of a rank that its steps make up; None where no step has one."""
+    if all(value is None for value in values):
+        return None
+    table = np.array([[np.nan if value is None else value for value in values]], dtype=np.float64)
+    return float(reduce(table, weights)[0])
 
 
 def _by_rank(rows: Sequence[Row]) -> dict[int, list[Row]]:

@@ -15,6 +15,7 @@ from tracker.advice.rules import FAMILIES as RULES_OF
 from tracker.advice.rules import RULES
 from tracker.profile import IdleCause, remedies
 from tracker.results import ADVICE_COLUMNS, Advice, Claimed, Number
+from tracker.store.queries import settings_of
 
 if TYPE_CHECKING:
     from tracker.advice.rule import AdviceRule, Claim
@@ -228,7 +229,9 @@ def _missing(evidence: Evidence) -> tuple[str, ...]:
             "What a usual step takes: the device computes less than 1 % of the time; profile steps of training."
         )
     if not evidence.pieces:
-        return (*found, "Operators and kernels: the run has totals alone. A profiler's trace has them.")
+        has_no_profile = all(settings_of(row["settings"]).get("profiler") == "off" for row in evidence.captures)
+        why = "no profiler ran" if has_no_profile else "the run has totals alone"
+        return (*found, f"Operators and kernels: {why}. A profiler's trace has them.")
     if not evidence.is_device:
         how = remedies.ACTIVITIES.get(family)
         found.append(f"Rules for devices: the run is a timeline of the host{f'; {how}' if how else ''}.")

@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from statistics import median, median_low
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 from msgspec.structs import replace
 
 from tracker.advice import stored
 from tracker.advice.judging import RunAdvice, order_of_items, severity
 from tracker.results import Advice
 from tracker.results.advice import GONE, GROWN, NEW
+from tracker.store.samples.statistic import over_runs
 
 if TYPE_CHECKING:
     from tracker.store import Store
@@ -38,7 +40,9 @@ def merged(found: Sequence[RunAdvice]) -> RunAdvice:
     for run in found:
         for item in run.items:
             groups.setdefault((item.rule, item.place), []).append(item)
-    step = median(run.step_ns for run in found)
+    # the step of the version as a diff has it; of a run without one nothing is known
+    steps = np.array([[run.step_ns for run in found]])
+    step = float(over_runs(steps)[0]) if steps.all() else median(run.step_ns for run in found)
     items = [_median(own, step, is_common=2 * len(own) >= len(found)) for own in groups.values()]
     items.sort(key=order_of_items)
     return replace(

@@ -7,14 +7,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from os import PathLike, fspath
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, get_args, get_origin
 
 from tracker import compare
+from tracker.api.files import check_file, write_file
 from tracker.errors import NO_DATABASE, StoreError, UsageError
 
 if TYPE_CHECKING:
     from tracker.config import Settings
+    from tracker.results.screens import Result
     from tracker.store import Store
 
 EMPTY: Final[Mapping[str, str]] = MappingProxyType({})
@@ -90,10 +93,20 @@ def opened(place: Settings | str | None, *, create: bool = False, read_only: boo
 
 
 def show_screens() -> None:
-    """From now on results display the screens of the text report in a notebook."""
+    """From now on results display the screens of the text report in a notebook, and save themselves."""
     from tracker.results.screens import draw_with
 
-    draw_with(lambda result, width: str(import_module("tracker.reports").screen(result, width)))
+    def save(result: Result, path: Path) -> None:
+        reports = import_module("tracker.reports")
+        format, ending = reports.format_of_name(path.name)
+        if format is None:
+            known = ", ".join(reports.suffix(each) for each in reports.able(reports.word_of(result) or ""))
+            problem = f"{path} ends in {ending}, which is not a report format" if ending else f"{path} has no ending"
+            raise UsageError(problem, remedy=f"choose from {known}")
+        check_file(path)
+        write_file(path, reports.render(result, format))
+
+    draw_with(lambda result, width: str(import_module("tracker.reports").screen(result, width)), save)
 
 
 def reading(store: Store | None) -> AbstractContextManager[Store]:

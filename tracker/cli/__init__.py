@@ -17,10 +17,9 @@ import typer
 
 from tracker import __version__
 from tracker.cli.typer_parts import Command, Group, Misuse, without_pydantic
-from tracker.errors import TrackerError
+from tracker.errors import EXIT_INTERRUPTED, TrackerError
 from tracker.units import printable
 
-_EXIT_INTERRUPTED: Final = 130
 _GOES_ON: Final = ("watch", "page", "run")
 COMMANDS: Final = {
     "Start": {
@@ -181,12 +180,12 @@ def main() -> NoReturn:
     except Misuse as error:
         sys.exit(_misused(error))
     except typer.Abort:
-        sys.exit(_EXIT_INTERRUPTED)
+        sys.exit(EXIT_INTERRUPTED)
     except TrackerError as error:
         _note(f"tracker: {error}")
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
-        sys.exit(_EXIT_INTERRUPTED)
+        sys.exit(EXIT_INTERRUPTED)
     except Exception as error:
         from tracker.cli.database import damage_behind
 
@@ -198,8 +197,9 @@ def main() -> NoReturn:
 
 
 def _main() -> NoReturn:
+    is_completion = "_TRACKER_COMPLETE" in os.environ
     # without words the help is shown, unless a shell wants to complete them
-    built = program(sys.argv[1:2] or ([] if "_TRACKER_COMPLETE" in os.environ else ["--help"]))
+    built = program(_words_to_complete() if is_completion else sys.argv[1:2] or ["--help"])
     without_pydantic(built)
     sys.exit(built.main(prog_name="tracker", standalone_mode=False))
 
@@ -213,6 +213,15 @@ def _guarded(words: Sequence[str]) -> AbstractContextManager[None]:
     from tracker.limits.touch import guarded
 
     return guarded()
+
+
+def _words_to_complete() -> list[str]:
+    """Return the command that a shell completes words of; none while it is the command itself that is written."""
+    # bash, then zsh, fish and PowerShell
+    line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")
+    words = line.split()[1:]
+    is_whole = len(words) > 1 or line[-1:].isspace()
+    return words[:1] if is_whole else []
 
 
 def _misused(error: Any) -> int:

@@ -21,6 +21,7 @@ def advise(
             "A version, 41, run:41, latest, or a path on disk. With a baseline only advice that is new, grown or gone.",
             "[BASELINE] SIDE",
             positional=True,
+            offers="side",
         ),
     ],
     *,

@@ -20,6 +20,7 @@ def cluster(
             "is the candidate.",
             "[BASELINE] RUN",
             positional=True,
+            offers="side",
         ),
     ],
     *,

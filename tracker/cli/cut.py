@@ -15,7 +15,12 @@ from tracker.units import counted, format_bytes
 def cut(
     run: Annotated[
         str,
-        Option("41, run:41, run:41:rank3, latest, latest~1, or a version with one run.", "RUN", positional=True),
+        Option(
+            "41, run:41, run:41:rank3, latest, latest~1, or a version with one run.",
+            "RUN",
+            positional=True,
+            offers="side",
+        ),
     ],
     output: Annotated[str, Option("The file to write, such as step3.json.gz or step3.json.", "FILE", short="-o")],
     step: Annotated[int | None, Option("The step, by number. Default: the slowest one.", "N", least=0)] = None,

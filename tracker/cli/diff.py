@@ -35,6 +35,7 @@ def diff(
             "the one before), pinned, or paths. One side alone is compared with its --baseline; three make a matrix.",
             "[BASELINE] CANDIDATE...",
             positional=True,
+            offers="side",
         ),
     ],
     *,
@@ -109,9 +110,10 @@ def show(
     run: Annotated[
         str,
         Option(
-            "41, run:41, run:41:rank3, latest, latest~1, a version with one run, or a path on disk.",
+            "41, run:41, run:41:rank3, latest, latest~1, a version (the run of its median step), or a path on disk.",
             "RUN",
             positional=True,
+            offers="side",
         ),
     ],
     *,

@@ -53,7 +53,13 @@ def findings(chosen: FindingsOptions, page: Page, fail_on: FailOn = None, top: T
 
 def explain(
     finding: Annotated[
-        str, Option("A finding (12) or an incident (I-3), as tracker findings lists them.", "ID", positional=True)
+        str,
+        Option(
+            "A finding (12) or an incident (I-3), as tracker findings lists them.",
+            "ID",
+            positional=True,
+            offers="finding",
+        ),
     ],
     page: Page,
     db: Database = None,
@@ -79,7 +85,10 @@ def explain(
 
 
 Targets = Annotated[
-    list[str], Option("Findings (12) or incidents (I-3), as tracker findings lists them.", "ID...", positional=True)
+    list[str],
+    Option(
+        "Findings (12) or incidents (I-3), as tracker findings lists them.", "ID...", positional=True, offers="finding"
+    ),
 ]
 _DONE: Final = {
     "ack": "acknowledged", "expect": "accepted as intended", "mute": "muted", "unmute": "unmuted",
@@ -145,7 +154,8 @@ def mute(
         ),
     ],
     targets: Annotated[
-        list[str] | None, Option("Findings (12) or incidents (I-3); or use --op.", "ID...", positional=True)
+        list[str] | None,
+        Option("Findings (12) or incidents (I-3); or use --op.", "ID...", positional=True, offers="finding"),
     ] = None,
     op: Annotated[
         str | None,
@@ -187,7 +197,12 @@ def mute(
 def unmute(
     targets: Annotated[
         list[str],
-        Option("Findings (12), incidents (I-3), or silence:N for a mute with --op.", "ID...", positional=True),
+        Option(
+            "Findings (12), incidents (I-3), or silence:N for a mute with --op.",
+            "ID...",
+            positional=True,
+            offers="finding",
+        ),
     ],
     reason: Reason,
     by: By = None,

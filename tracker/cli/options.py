@@ -15,6 +15,7 @@ import typer
 from msgspec import NODEFAULT, Struct, field
 from msgspec.structs import fields
 
+from tracker.cli.completing import names_of
 from tracker.errors import StoreError, UsageError
 from tracker.results.options import (
     BRANCH,
@@ -66,6 +67,7 @@ Version = Annotated[
         "Only this version, by label or commit. Default: TRACKER_VERSION, else any.",
         "LABEL",
         variable="TRACKER_VERSION",
+        offers="version",
     ),
 ]
 Workload = Annotated[str | None, WORKLOAD._replace(group="")]
@@ -198,7 +200,7 @@ def _typer_parameter(key: str, how: Declared, default: Any) -> inspect.Parameter
         "metavar": option.metavar or ("|".join(words) if words else None),
         "show_default": False,
         "rich_help_panel": option.group or None,
-        "autocompletion": _completion(words) if words else None,
+        "autocompletion": _completion(words) if words else names_of(option.offers) if option.offers else None,
     }
     given: Any = False if is_flag else ... if empty else None
     names = filter(None, [how.name, option.short])

@@ -22,7 +22,7 @@ from tracker.cli.database import with_database
 from tracker.cli.options import FORMATS, Page
 from tracker.errors import SourceError, UsageError
 from tracker.reports import encodable
-from tracker.units import MISSING_TEXT, printable
+from tracker.units import MISSING_TEXT, counted, printable
 
 if TYPE_CHECKING:
     from tracker.columns import Columns
@@ -33,6 +33,7 @@ PIPE_WIDTH: Final = 120
 SCHEMA: Final = 1
 Row = Mapping[str, Any]
 """Column name -> value, None where missing."""
+_BAR_LABEL: Final = 40
 _EXIT_BROKEN_PIPE: Final = 128 + 13  # what a shell reports of a program that a closed pipe ended
 _FOR_PEOPLE: Final = ("text", "markdown", "html")
 
@@ -90,29 +91,50 @@ def note(text: str) -> None:
             sys.stderr.flush()
 
 
+def _shorten(what: str) -> str:
+    """Return what a bar is about in at most 40 characters: the beginning of a name and its end."""
+    what = printable(what)
+    return what if len(what) <= _BAR_LABEL else f"{what[:24]}…{what[25 - _BAR_LABEL :]}"
+
+
 @contextmanager
 def progress(*, of_bytes: bool = True) -> Iterator[Callable[[str, int, int], None] | None]:
-    """A function to call with (what, done, total), which shows a bar on a terminal; None where stderr is none."""
+    """A function to call with (what, done, total), which shows a bar on a terminal; None where stderr is none. A total
+    of 0 is not known: the bar then only shows that something is going on.
+    """
     if sys.stderr is None or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+    console, what_column = Console(stderr=True), TextColumn("{task.description}", markup=False)
     amount = DownloadColumn() if of_bytes else MofNCompleteColumn()
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), amount, TimeRemainingColumn())
-    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    measured = Progress(what_column, BarColumn(), amount, TimeRemainingColumn(), console=console, transient=True)
+    pulsing = Progress(what_column, BarColumn(), console=console, transient=True)
+    shown: list[Progress] = []
 
     def report(what: str, done: int, total: int) -> None:
-        if not bar.task_ids:  # the bar appears with the first bytes: a database query reads none
-            bar.add_task(printable(what), total=total)
+        bar = measured if total else pulsing
+        if not bar.task_ids:
+            bar.add_task(_shorten(what), total=total or None)
+        if shown[-1:] != [bar]:  # the first one appears with the first bytes: a database query reads none
+            for other in shown[-1:]:
+                other.stop()
+            shown.append(bar)
             bar.start()
-        bar.update(bar.task_ids[0], description=printable(what), completed=done, total=total)
+        if total:
+            bar.update(bar.task_ids[0], description=_shorten(what), completed=done, total=total)
+        else:
+            bar.update(bar.task_ids[0], description=_shorten(what))
 
     try:
         yield report
     finally:
-        bar.stop()
+        for bar in shown[-1:]:
+            # interrupted while its thread was about to start, it has none that could end
+            with suppress(RuntimeError):
+                bar.stop()
 
 
 class Delivery(Struct, frozen=True):
@@ -196,10 +218,7 @@ def _target(output: str, wanted: str | None, stem: str) -> tuple[str, Path]:
         return written, path / (
             (re.sub(r"[^\w.+-]+", "_", stem).strip("._") or "report")[:100] + reports.suffix(written)
         )
-    endings = {reports.suffix(each): each for each in FORMATS}
-    of_format = (each for each in endings if path.name.lower().endswith(each))
-    ending = max(of_format, key=len, default=path.suffix.lower())
-    meant = endings.get(ending)
+    meant, ending = reports.format_of_name(path.name)
     if wanted and meant and wanted != meant and reports.suffix(wanted) != path.suffix.lower():
         right = f"{str(path)[: -len(ending)]}{reports.suffix(wanted)}"
         raise UsageError(
@@ -208,20 +227,23 @@ def _target(output: str, wanted: str | None, stem: str) -> tuple[str, Path]:
     if ending and not (wanted or meant):
         raise UsageError(
             f"-o {path} ends in {ending}, which is not a report format",
-            remedy=f"choose from {', '.join(endings)}, or add --format",
+            remedy=f"choose from {', '.join(map(reports.suffix, FORMATS))}, or add --format",
         )
     return wanted or meant or "text", path
 
 
 class Column(NamedTuple):
     """A column of the text form. `of`: the name of its values, by default its title, which `show` writes, or what
-    writes the cell of a row.
+    writes the cell of a row. `is_elastic`: may be shortened where there is no room. `drop`: may be left out,
+    the highest number first.
     """
 
     title: str
     of: str | Callable[[Row], str] = ""
     show: Callable[[Any], str] = str
     right: bool = False
+    is_elastic: bool = False
+    drop: int = 0
 
     def cell(self, row: Row) -> str:
         """The text for a row, `-` where the value is missing or empty."""
@@ -264,7 +286,7 @@ def next_lines(*commands: str) -> str:
 
 def emit_list(rows: Columns, columns: Sequence[Column], format: str, *, name: str, last_line: str) -> None:
     """Print `rows` as text in `columns`, with `last_line` and what `next_lines` adds to it below; or all columns as CSV
-    or as JSON under the key `name`.
+    or as JSON under the key `name`. Text leaves out columns of which no row says anything, and fits a terminal.
     """
     from tracker.reports import csv as csv_text
     from tracker.reports.rows import records
@@ -274,6 +296,26 @@ def emit_list(rows: Columns, columns: Sequence[Column], format: str, *, name: st
     elif format == "json":
         emit(json.dumps({"schema": SCHEMA, name: records(rows)}, indent=2, ensure_ascii=False), as_it_is=True)
     else:
-        cells = [[one.cell(row) for one in columns] for row in records(rows)]
-        table = [[column.title for column in columns], *cells] if cells else []
-        emit("\n".join([*aligned(table, [column.right for column in columns]), last_line]))
+        cells = [[printable(one.cell(row)) for one in columns] for row in records(rows)]
+        emit("\n".join([*_list_lines(columns, cells), last_line]))
+
+
+def _list_lines(columns: Sequence[Column], cells: Sequence[Sequence[str]]) -> list[str]:
+    """Return the lines of a list, its header first; none for no rows. A pipe takes lines of any width."""
+    said = [at for at in range(len(columns)) if any(row[at] != MISSING_TEXT for row in cells)]
+    if not said:
+        return []
+    has_width = (sys.stdout is not None and sys.stdout.isatty()) or bool(os.environ.get("COLUMNS"))
+    if not has_width:
+        table = [[columns[at].title for at in said], *([row[at] for at in said] for row in cells)]
+        return aligned(table, [columns[at].right for at in said])
+    from tracker.reports import document
+    from tracker.reports.text import fit
+
+    own = [columns[at] for at in said]
+    made = [document.Column(one.title, left=not one.right, elastic=one.is_elastic, drop=one.drop) for one in own]
+    rows = [tuple(row[at] for at in said) for row in cells]
+    fitted = fit(document.Table("", tuple(made), tuple(rows), ("",) * len(rows)), screen()["width"])
+    table = [[one.header for one in fitted.columns], *([lines[0] for lines in row] for row in fitted.rows)]
+    left = f"{counted(len(fitted.left_out), 'column')} left out: {', '.join(fitted.left_out)}; use a wider terminal"
+    return [*aligned(table, [not one.left for one in fitted.columns]), *[left] * bool(fitted.left_out)]

@@ -67,7 +67,7 @@ Runs = Annotated[
     list[int],
     Option(
         "Run numbers: 41 or run:41. tracker runs lists them.", "RUN...", positional=True,
-        read=lambda text, _: run_numbers([text]),
+        read=lambda text, _: run_numbers([text]), offers="run",
     ),
 ]  # fmt: skip
 
@@ -188,8 +188,10 @@ def _state(row: Row) -> str:
 
 
 _COLUMNS = (
-    Column("run", "run_id", "run:{}".format), Column("version"), Column("workload"), Column("device", device_of),
-    Column("ranks", _ranks, right=True), Column("steps", right=True),
-    Column("step time", "step_ns", format_ns, right=True), Column("started (UTC)", "started_at_ns", format_moment),
-    Column("state", _state), Column("tags"),
+    Column("run", "run_id", "run:{}".format), Column("version", is_elastic=True),
+    Column("workload", is_elastic=True), Column("device", device_of, is_elastic=True),
+    Column("ranks", _ranks, right=True, drop=2), Column("steps", right=True, drop=4),
+    Column("step time", "step_ns", format_ns, right=True),
+    Column("started (UTC)", "started_at_ns", format_moment, drop=1), Column("state", _state, drop=3),
+    Column("tags", is_elastic=True, drop=1),
 )  # fmt: skip

@@ -29,7 +29,8 @@ _NAMES: Final = ", ".join(THRESHOLDS)
 _NO_CONFIGURATION: Final[dict[object, str]] = {None: "all", "": "none stated"}
 _COUNTS: Final = ("alpha", "confirm", "least_base", "window", "look_back")
 _HOW: Final = {how: f" ({how})" for how in ("gradual", "late", "machine")}
-"""How a finding came about -> what is said of it beside its direction."""
+"""How a finding came about -> what is said of it beside its verdict."""
+_VERDICTS: Final = {"regression": "REGRESSED", "improvement": "IMPROVED"}
 _MEANINGS: Final = "\n".join(
     textwrap.fill(bounds.meaning, 80, initial_indent=f"  {name:<18}", subsequent_indent=" " * 20)
     for name, bounds in THRESHOLDS.items()
@@ -81,6 +82,12 @@ class Place(Struct, frozen=True, kw_only=True):
 
         stated = None if self.config is None else pairs([text for text in self.config if text], "--config")
         return Where(self.workload, self.device, stated)
+
+    def words(self) -> list[str]:
+        """Return the options that name the place on a command line."""
+        named = [("--kind", self.kind), ("--series", self.series), ("--workload", self.workload)]
+        named += [("--device", self.device), *(("--config", text) for text in self.config or ())]
+        return [word for option, value in named if value is not None for word in (option, value)]
 
     def limits(self, values: Sequence[tuple[str, float]]) -> list[Threshold]:
         """Thresholds of these values for the series."""
@@ -170,9 +177,17 @@ def try_(limits: Limits, place: Place, format: ListFormat = "text", db: Database
     last = (
         f"with {words_of_limits(wanted)}: {counted(movements.count('comes'), 'finding')} added, "
         f"{movements.count('goes')} removed, {found.stay} unchanged; nothing is set."
-        f"{next_lines('tracker thresholds set')}"
+        f"{next_lines(_command_to_set(limits, place))}"
     )
     emit_list(found.moved, _TRIED, format, name="findings", last_line=last)
+
+
+def _command_to_set(limits: Sequence[tuple[str, float]], place: Place) -> str:
+    """Return the command that sets what was tried; its reason is left to the user."""
+    from tracker.reports.commands import command
+
+    values = [f"{name}={value:g}" for name, value in limits]
+    return command("tracker", "thresholds", "set", *values, *place.words()) + ' --reason "..."'
 
 
 def unset(
@@ -205,16 +220,18 @@ def _series(row: Row) -> str:
 
 _COLUMNS = (
     Column("threshold", "name"), Column("value", _value, right=True), Column("kind", lambda row: row["kind"] or "all"),
-    Column("series", lambda row: row["pattern"] or "all"), Column("workload"), Column("device", device_of),
-    Column("configuration", lambda row: _NO_CONFIGURATION.get(row["configuration"], str(row["configuration"]))),
-    Column("by", "who"), Column("when (UTC)", "when_ns", format_moment), Column("reason"),
+    Column("series", lambda row: row["pattern"] or "all", is_elastic=True), Column("workload", is_elastic=True),
+    Column("device", device_of, is_elastic=True),
+    Column("configuration", lambda row: _NO_CONFIGURATION.get(row["configuration"], str(row["configuration"])),
+           is_elastic=True),
+    Column("by", "who", drop=1), Column("when (UTC)", "when_ns", format_moment, drop=2),
+    Column("reason", is_elastic=True),
 )  # fmt: skip
 _TRIED = (
     Column("", "movement", lambda text: {"comes": "added", "goes": "removed"}.get(text, text)),
-    Column("since", "version"),
-    Column("finding", lambda row: row["direction"] + _HOW.get(row["how"], "")),
-    Column("series", _series), Column("change", "ratio", format_diff, right=True),
-    Column("of the step", lambda row: f"{row['contribution'] * 100:+.2f} %", right=True), Column("state"),
+    Column("version"), Column("verdict", lambda row: _VERDICTS[row["direction"]] + _HOW.get(row["how"], "")),
+    Column("finding", _series, is_elastic=True), Column("change %", "ratio", format_diff, right=True),
+    Column("of step", lambda row: f"{row['contribution'] * 100:+.2f} %", right=True), Column("state"),
 )  # fmt: skip
 
 
@@ -225,6 +242,7 @@ def calibrate(
             "A version, or its runs: run:41 run:42 ... 6 or more, of one workload, configuration and device.",
             "VERSION|RUN...",
             positional=True,
+            offers="side",
         ),
     ],
     chosen: CalibrateOptions,

@@ -17,7 +17,7 @@ from tracker.hooks.environment import GIT_READ_ONLY
 from tracker.profile.branches import branch_of
 from tracker.reports.commands import command, command_of
 from tracker.results.options import Option
-from tracker.units import counted, format_moment
+from tracker.units import MISSING_TEXT, counted, format_moment
 
 if TYPE_CHECKING:
     from tracker.store import Store
@@ -32,7 +32,7 @@ HELP = (
     "  tracker diff pinned latest"
 )
 _TIMEOUT_S: Final = 120
-Label = Annotated[str, Option("The version, by label or commit.", "LABEL", positional=True)]
+Label = Annotated[str, Option("The version, by label or commit.", "LABEL", positional=True, offers="version")]
 
 
 def find(workload: Workload = None, branch: Branch = None, format: ListFormat = "text", db: Database = None) -> None:
@@ -84,10 +84,15 @@ def order(
             "The versions to move, in their order; without --after and --before: all versions of the workload.",
             "LABEL...",
             positional=True,
+            offers="version",
         ),
     ] = None,
-    after: Annotated[str | None, Option("Put them after this version. Default: the whole order.", "LABEL")] = None,
-    before: Annotated[str | None, Option("Put them before this version. Default: the whole order.", "LABEL")] = None,
+    after: Annotated[
+        str | None, Option("Put them after this version. Default: the whole order.", "LABEL", offers="version")
+    ] = None,
+    before: Annotated[
+        str | None, Option("Put them before this version. Default: the whole order.", "LABEL", offers="version")
+    ] = None,
     from_git: Annotated[
         Path | None,
         Option(
@@ -133,7 +138,7 @@ def order(
 
 
 def forget_branch(
-    branch: Annotated[str, Option("The branch.", "NAME", positional=True)],
+    branch: Annotated[str, Option("The branch.", "NAME", positional=True, offers="branch")],
     workload: Workload = None,
     db: Database = None,
 ) -> None:
@@ -215,9 +220,10 @@ def _next(proposed: str | None, workload: str) -> str:
 
 
 _COLUMNS = (
-    Column("version"), Column("workload"), Column("runs", right=True),
+    Column("version", is_elastic=True), Column("workload", is_elastic=True), Column("runs", right=True),
     Column("first run (UTC)", "first_started_at_ns", format_moment),
-    Column("pinned", lambda row: "pinned" if row["pinned"] else ""), Column("commit"), Column("note"),
+    Column("pinned", lambda row: "pinned" if row["pinned"] else MISSING_TEXT),
+    Column("commit", is_elastic=True), Column("note", is_elastic=True),
 )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from tracker.compare.references import paths_of
 from tracker.compare.refusals import other_track
 from tracker.compare.spread import overlap
 from tracker.detect import DEFAULTS
@@ -289,7 +290,7 @@ def short_labels(labels: list[str]) -> list[str]:
     >>> short_labels(["run:1,run:2,run:3,run:7", "v4"])
     ['runs 1-3,7', 'v4']
     """
-    parts = [_listed_runs(label).rstrip("/").split("/") for label in labels]
+    parts = [_listed_paths(_listed_runs(label)).rstrip("/").split("/") for label in labels]
     return [_shortest(own, parts) for own in parts]
 
 
@@ -298,6 +299,12 @@ def _shortest(path: list[str], paths: list[list[str]]) -> str:
     counts = range(1, len(path))
     count = next((n for n in counts if all(other[-n:] != path[-n:] for other in others)), len(path) if others else 1)
     return "/".join(path[-count:])
+
+
+def _listed_paths(label: str) -> str:
+    """Return several paths as the first one and how many more there are."""
+    paths = paths_of(label)
+    return f"{paths[0].rstrip('/')} and {len(paths) - 1} more" if len(paths) > 1 else label
 
 
 def _listed_runs(label: str) -> str:

@@ -97,7 +97,14 @@ def _other_rules(baseline: Loaded, candidate: Loaded) -> list[str]:
 
 
 def _unknown(side: Loaded) -> Iterator[str]:
-    """Which ranks do not report where their time goes."""
+    """Which ranks do not report where their time goes; one sentence where no profiler ran, for then no rank does."""
+    known = [queries.settings_of(text) for text in set(side.captures.listed("settings"))]
+    if all(settings.get("profiler") == "off" for settings in known):
+        yield (
+            "measured without a profiler, so that it is not known where a step spends its time: a profile of each side "
+            "says it."
+        )
+        return
     for run_id, ranks in knowing.without(side.captures, knowing.ranks_that_report(side, knowing.TIMES)).items():
         of_run = f" of run:{run_id}" if len(side.run_ids) > 1 else ""
         is_all = len(ranks) == (side.captures.integers("run_id") == run_id).sum()

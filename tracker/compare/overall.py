@@ -20,6 +20,7 @@ from tracker.compare.peaks import component_peaks, peak_metrics
 from tracker.compare.slow_steps import slow_steps
 from tracker.store import queries
 from tracker.store.samples.statistic import over_ranks, over_runs
+from tracker.units import name_throughput
 
 if TYPE_CHECKING:
     from tracker.columns import F64
@@ -63,7 +64,6 @@ _REST: Final = (
     Metric("data_loading_idle_ns", "Data loading while the device idles", 1),
     Metric("bubble_ns", "Pipeline bubble"),
     Metric("preparing_ns", "Preparing"),
-    Metric("samples_per_second", "Samples per second", unit="count"),
 )
 _DEVICE_ONLY: Final = {
     "communication_total_ns",
@@ -100,6 +100,7 @@ def compare(baseline: Loaded, candidate: Loaded) -> Columns:
         _EXPOSED,
         *group_metrics(groups),
         *(metric for metric in _REST if not (host and metric.name in _DEVICE_ONLY)),
+        _throughput(sides),
         *peak_metrics(key for of_side in peaks for key in of_side),
     ]
     rows = [_row(metric, numbers, found) for metric in metrics]
@@ -149,16 +150,28 @@ def runs(baseline: Loaded, candidate: Loaded) -> dict[str, Runs]:
     return {name: (tuple(before[name]), tuple(after[name])) for name in shared}
 
 
-def throughput_units(side: Loaded) -> set[str]:
-    """Return the units in which the captures of a side count their throughput."""
-    known = (queries.settings_of(text).get("throughput_unit", "") for text in set(side.captures.listed("settings")))
-    return {unit for unit in known if unit}
+def names_of_throughput(side: Loaded) -> set[str]:
+    """Return what the captures of a side count as throughput, with its scope where they say it: `tokens/s per rank`."""
+    settings = [queries.settings_of(text) for text in set(side.captures.listed("settings"))]
+    return {
+        name_throughput(one["throughput_unit"], one.get("throughput_scope", ""))
+        for one in settings
+        if one.get("throughput_unit")
+    }
 
 
 def has_other_units(baseline: Loaded, candidate: Loaded) -> bool:
-    """Whether the two sides count their throughput in other things: images of one are no tokens of the other."""
-    before, after = throughput_units(baseline), throughput_units(candidate)
+    """Whether the two sides count their throughput in other things: images of one are no tokens of the other, and what
+    a rank makes is not what the job makes.
+    """
+    before, after = names_of_throughput(baseline), names_of_throughput(candidate)
     return before != after and bool(before) and bool(after)
+
+
+def _throughput(sides: Sequence[Loaded]) -> Metric:
+    """Return the metric of the throughput, by the name that the sides have for it where they have one."""
+    names = set().union(*(names_of_throughput(side) for side in sides))
+    return Metric("samples_per_second", names.pop() if len(names) == 1 else name_throughput("", ""), unit="count")
 
 
 def _run_numbers(side: Loaded) -> dict[str, list[float]]:

@@ -20,7 +20,9 @@ from tracker.store import Store, queries
 _RUN: Final = re.compile(r"run:(?P<id>\d+)(?::rank(?P<rank>\d+))?")
 _LATEST: Final = re.compile(r"latest(?:~(?P<offset>\d+))?")
 _RUNS: Final = re.compile(r"run:\d+(,run:\d+)+")
-SIDES: Final = "a version, VERSION@DEVICE, run:ID, run:ID,run:ID, run:ID:rankN, latest, latest~N, pinned, or a path"
+SIDES: Final = (
+    "a version, VERSION@DEVICE, run:ID, run:ID,run:ID, run:ID:rankN, latest, latest~N, pinned, a path, or PATH,PATH"
+)
 _FEWEST_OF_HASH: Final = 7
 EMPTY: Final[Mapping[str, str]] = MappingProxyType({})
 Configuration = tuple[tuple[str, str], ...]
@@ -140,13 +142,28 @@ def is_path(reference: str) -> bool:
     """Whether `reference` is a path: it looks like one, or is a file, or a folder named with a slash.
 
     A bare folder name is a label first, see `settled`; `./name` is the folder. `feature/x` is a label unless it is
-    there.
+    there. Several paths with a comma between them are a path too, see `paths_of`.
     """
     is_there = exists(reference)
+    if not is_there and len(paths_of(reference)) > 1:
+        return True
     is_file = is_there and user_path(reference).is_file()
     if not is_there and (reference.startswith((".", "/", "~")) or reference.endswith((".json", ".json.gz"))):
         raise UsageError(f"{reference}: no such file or folder", remedy=f"a side is {SIDES}")
     return is_file or (is_there and ("/" in reference or reference.startswith((".", "~"))))
+
+
+def paths_of(reference: str) -> tuple[str, ...]:
+    """Return the paths that `reference` names: itself where it is one, commas and all, else each part between commas,
+    of which the first one must be there. Raises UsageError where another one is not.
+    """
+    parts = tuple(part.strip() for part in reference.split(","))
+    if len(parts) < 2 or exists(reference) or not all(parts) or not is_path(parts[0]):
+        return (reference,)
+    for part in parts[1:]:
+        if not exists(part):
+            raise UsageError(f"{part}: no such file or folder", remedy=f"each of {reference} must be one")
+    return parts
 
 
 def names_path(reference: str) -> bool:

@@ -8,6 +8,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from tracker.advice import stored
 from tracker.advice.judging import RunAdvice, of_run, row_of_advice, with_remedies
@@ -24,12 +25,12 @@ from tracker.compare.module_times import module_times
 from tracker.compare.notes import left_out, warnings
 from tracker.compare.operators import own_time, with_host_spread
 from tracker.compare.outside import note_on_outside_work, note_on_steps_without_time
-from tracker.compare.overall import step_numbers, throughput_units
+from tracker.compare.overall import names_of_throughput, step_numbers
 from tracker.compare.per_step import of_rows, with_number
 from tracker.compare.reduction import GRAIN
 from tracker.compare.references import named, needs_store
 from tracker.compare.sides import load_all
-from tracker.compare.slow_steps import note_on_slow_steps
+from tracker.compare.slow_steps import note_on_slow_steps, slow_steps
 from tracker.compare.step_rules import note_on_older_steps
 from tracker.compare.summaries import with_share
 from tracker.config.places import user_path
@@ -49,7 +50,7 @@ from tracker.table import (
     rank_values,
     sort_largest_first,
 )
-from tracker.units import NS_PER_MS
+from tracker.units import NS_PER_MS, format_ns
 
 if TYPE_CHECKING:
     from tracker.compare.sides import Loaded
@@ -67,8 +68,9 @@ _TYPE_NUMBERS: Final[Mapping[str, AddUp]] = {"calls": "known", "total_ns": "know
 def show(store: Store | None, reference: str, *, options: ShowOptions | None = None) -> Shown:
     """What the database (or the path) `reference` holds of one run; docs/compare.md, "Sides", lists the references.
 
-    Sums over steps and ranks, unless `options.by` asks for `rank` or `step`. Raises UsageError when the reference names
-    several runs (the message lists them), or `options.steps` a step that is not there.
+    Sums over steps and ranks, unless `options.by` asks for `rank` or `step`. Of several runs of a version it is the one
+    of the median step, which the first note says. Raises UsageError when a path names several runs, a version those of
+    several devices or configurations, or `options.steps` a step that is not there.
     """
     options = options or ShowOptions()
     with ExitStack() as stack:
@@ -77,10 +79,7 @@ def show(store: Store | None, reference: str, *, options: ShowOptions | None = N
         (reference,), runs = named(store, (reference,), options.workload)
         (side,) = load_all(store, (reference,), options, stack, runs=runs, steps=(options.steps,), or_pruned=True)
         if len(side.run_ids) > 1:
-            more = f" or {len(side.run_ids) - _NAMED} others" if len(side.run_ids) > _NAMED else ""
-            names = ", ".join(f"run:{run_id}" for run_id in side.run_ids[:_NAMED]) + more
-            remedy = f"show one of {names}" if needs_store(reference) else _one_of(reference)
-            raise UsageError(f"{reference} is {len(side.run_ids)} runs", remedy=remedy)
+            return _median_run(store, side, options)
         _check_filters(side, options)
         tables = _tables(side, options, ("run", *options.grains))
         captures = _captures(side)
@@ -205,10 +204,32 @@ def _without_range(side: Loaded, ops: Columns, options: ShowOptions) -> list[str
     return [] if is_filtered else [text for text in (outside_ranges(format, outside, whole),) if text]
 
 
-def _one_of(path: str) -> str:
-    """How to show one run of a `path` of several: what a path holds has no number in any database."""
-    formats = "; one in several formats: --input-format chooses one" if user_path(path).is_dir() else ""
-    return f"show one of its files, or ingest it first{formats}"
+def _median_run(store: Store | None, side: Loaded, options: ShowOptions) -> Shown:
+    """Return the run of a side of several whose step is the median one, with a sentence that says so; of an even number
+    the faster one of the middle.
+
+    Raises UsageError where nothing makes them repeats of one job: a path of several, other devices or configurations.
+    """
+    reference, number = side.side.label, len(side.run_ids)
+    listed = [f"run:{run_id}" for run_id in side.run_ids[:_NAMED]]
+    more = f" or {number - _NAMED} others" if number > _NAMED else ""
+    if not needs_store(reference):
+        formats = "; one in several formats: --input-format chooses one" if user_path(reference).is_dir() else ""
+        remedy = f"show one of its files, or ingest it first{formats}"
+        raise UsageError(f"{reference} is {number} runs", remedy=remedy)
+    for column, words in (("device", "devices"), ("configuration", "configurations")):
+        if len(set(side.runs.listed(column))) > 1:
+            remedy = f"show one of {', '.join(listed)}{more}"
+            raise UsageError(f"{reference} is {number} runs of several {words}", remedy=remedy)
+    steps_ns = dict(zip(side.run_ids, slow_steps(side).step_ns.tolist(), strict=True))
+    known = sorted((step_ns, run_id) for run_id, step_ns in steps_ns.items() if not np.isnan(step_ns))
+    run_id = known[(len(known) - 1) // 2][1] if known else side.run_ids[-1]
+    which = "the run of the median step" if known else "the newest run"
+    shown = show(store, f"run:{run_id}", options=options)
+    of_all = step_numbers(side).get("step_ns")
+    mean = f" The step of all {number} is {format_ns(of_all)}, their geometric mean." if of_all and known else ""
+    said = f"{reference} is {number} runs ({', '.join(listed)}{more}); this is run:{run_id}, {which}.{mean}"
+    return replace(shown, notes=(said, *shown.notes))
 
 
 def _check_filters(side: Loaded, options: ShowOptions) -> None:
@@ -348,8 +369,8 @@ def _times(side: Loaded, captures: Columns) -> dict[str, Any]:
     times: dict[str, Any] = {name: numbers.get(name) for name in ("step_ns", "mean_step_ns")}
     times["measured_by"] = side.measured_by
     times["per_step"] = dict(numbers)
-    if len(units := throughput_units(side)) == 1:
-        times["throughput_unit"] = units.pop()
+    if len(names := names_of_throughput(side)) == 1:
+        times["throughput"] = names.pop()
     if side.chosen_steps is not None:
         known = [ns for ns in captures.listed("e2e_ns") if ns is not None]
         times["e2e_ns"] = int(fmean(known)) if known else None

@@ -19,7 +19,7 @@ from tracker.columns import Columns
 from tracker.compare import knowing
 from tracker.compare.asked import Asked, Named
 from tracker.compare.reduction import GRAIN
-from tracker.compare.references import FILES, SIDES, exists, is_path
+from tracker.compare.references import FILES, SIDES, exists, is_path, paths_of
 from tracker.compare.step_rules import leave_out_older_steps
 from tracker.config.places import user_path
 from tracker.errors import UsageError
@@ -181,7 +181,7 @@ def load(
         memory = stack.enter_context(open_store("sqlite://"))
         results = ingest(
             memory,
-            [user_path(reference)],
+            [user_path(path) for path in paths_of(reference)],
             version=reference,
             workload=FILES,
             options=_ingest_options(options),

@@ -91,8 +91,12 @@ def read_all(paths: Sequence[Path], options: IngestOptions) -> All:
     read = options.read_with or _read_here
     pieces: list[Piece] = []
     failed: list[TrackerError] = list(below.problems)
+    counted = _Counted(options.on_progress, len(below.found))
+    if options.on_progress is not None:
+        options = replace(options, on_progress=counted.report)
     try:
         for content in read(below.found, options):
+            counted.number += 1
             if isinstance(content, TrackerError):
                 failed.append(content)
             else:
@@ -102,6 +106,21 @@ def read_all(paths: Sequence[Path], options: IngestOptions) -> All:
             _offer_to_keep_going(error)
         raise
     return All(pieces, below.warnings, below.passed, tuple(failed))
+
+
+class _Counted:
+    """Tells of each of several profiles also the how-manieth it is. `number`: of the one that is read, from 1."""
+
+    def __init__(self, report: Callable[[str, int, int], None] | None, of: int) -> None:
+        self.number = 1
+        self._report = report
+        self._of = of
+
+    def report(self, label: str, done: int, total: int) -> None:
+        """Pass on how far the reading of `label` is."""
+        if self._report is not None:
+            several = f"{min(self.number, self._of):,} of {self._of:,}: " if self._of > 1 else ""
+            self._report(f"{several}{label}", done, total)
 
 
 def _offer_to_keep_going(error: TrackerError) -> None:
@@ -255,10 +274,12 @@ def _received(contents: _Contents, options: IngestOptions) -> Iterator[list[Piec
             content = future.result()
         if isinstance(content, TrackerError) and not options.keep_going:
             raise content
-        yield _content(item, options) if content is None else content
+        if content is None:
+            content = _content(item, options)
         if options.on_progress is not None:
             size = max(1, _bytes(item.path))
             options.on_progress(item.path.name, size, size)
+        yield content
 
 
 class _Readers:

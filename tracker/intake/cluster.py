@@ -148,9 +148,9 @@ def read_on(client: Any, found: Sequence[Found], options: IngestOptions) -> Iter
                     raise
                 pieces = error
             futures[number].release()
-            yield pieces
             if options.on_progress is not None:
                 options.on_progress(item.path.name, number + 1, len(found))
+            yield pieces
     finally:
         client.cancel(futures)
 

@@ -124,10 +124,14 @@ def ingest(
     contradictions.refuse_copies(runs)
     if not store.is_made:  # else only the store knows which runs are in already, and say no more what a version is
         contradictions.refuse_commits(runs)
+    report = options.on_progress or _tell_nobody
+    report("writing", 0, 0)
     done = save_runs(store, batch, again=options.again)
     if options.judge:
+        report("judging", 0, 0)
         # also what was in already: whoever brought it may have been killed before it was judged
         judge_runs(store, [saved.run_id for saved in done])
+    report("looking for advice", 0, 0)
     _keep_advice(store, done)
     results = [
         _result(group, record, saved, options) for group, (record, _, _), saved in zip(groups, batch, done, strict=True)
@@ -141,6 +145,10 @@ def ingest(
             failed=tuple(str(error) for error in read.failed),
         )
     return results
+
+
+def _tell_nobody(_label: str, _done: int, _total: int) -> None:
+    """Stand in where nobody asks how far an ingest is."""
 
 
 def _by_place(pieces: Sequence[Piece], options: IngestOptions) -> list[list[Piece]]:

@@ -37,7 +37,9 @@ class IngestOptions(Struct, frozen=True):
     `device`: overrides the device read from the source. `expect_ranks`: ranks until the run counts as complete
     (default: those that came). `as_run`: all files are one run, whatever they say. `otherwise`: what holds where
     neither these options nor the sidecar of a profile say something. `on_progress(label, done, total)`: bytes read of
-    the file `label`. `one_process`: no other process is asked to read. `read_with`: reads the
+    the file `label`, `12 of 192: rank3.json` where there are several; then `writing`, `judging` and `looking for
+    advice`, of which `total` is 0: nobody knows how long these take. `one_process`: no other process is asked to read.
+    `read_with`: reads the
     profiles, somewhere else or at once, in their order; None: on this machine. `read_all_with`: finds and
     reads the profiles, as `at_once.read_all`, in another process. `judge`: False where the caller judges
     the runs of many ingests at once. `keep_going`: profiles that cannot be read are left out and named in the result.

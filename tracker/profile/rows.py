@@ -8,49 +8,8 @@ from typing import Any, Final
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
+from tracker.schema.breakdown import Breakdown as Breakdown  # noqa: PLC0414 a part of the contract
 from tracker.schema.levels import KERNEL_KEY, LEVELS, OP_KEY
-
-
-class Breakdown(Struct, frozen=True):
-    """Where the time of one rank went, for one step or the whole capture.
-
-    Compute + exposed communication + exposed copies + idle time are `duration_ns` of a step with markers, and `e2e_ns`
-    of a capture, to the ns. `timeline` is `device` or `host`.
-    `e2e_ns`: from the first start to the last end of the device events that the step launched, or that the capture has.
-    `data_loading_idle_ns`: the part of data_loading_ns in which the device does nothing: what a faster loader could
-    win. None where the work of the device is not known.
-    `host_idle_ns`: the part of idle_ns in which no launched work waits, so that the device waits for the host. None
-    where launches are not known.
-    `duration_ns`: the window of the step (`timeline.windows`), or the span of the capture; of a step that device tasks
-    alone name what the profiler states of it, else the span of its work on the device. None: the source does not say.
-    `kernel_*` count compute and communication kernels, no copies; `unlinked_*` those without a launch.
-    """
-
-    timeline: str
-    duration_ns: int | None
-    e2e_ns: int | None
-    compute_ns: int | None
-    communication_ns: int | None
-    overlap_ns: int | None
-    exposed_communication_ns: int | None
-    copy_ns: int | None
-    exposed_copy_ns: int | None
-    idle_ns: int | None
-    kernel_count: int | None
-    kernel_total_ns: int | None
-    compute_total_ns: int | None
-    communication_total_ns: int | None
-    copy_total_ns: int | None
-    unlinked_kernel_count: int | None
-    unlinked_kernel_total_ns: int | None
-    peak_allocated_bytes: int | None
-    peak_reserved_bytes: int | None
-    data_loading_ns: int | None = None
-    bubble_ns: int | None = None
-    preparing_ns: int | None = None
-    samples_per_second: float | None = None
-    data_loading_idle_ns: int | None = None
-    host_idle_ns: int | None = None
 
 
 class StepRow(Struct, frozen=True):

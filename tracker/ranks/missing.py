@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tracker.detect.peers import FEWEST_STEPS
 from tracker.ranks.waiting import TASKS
+from tracker.store.queries import settings_of
 from tracker.units import counted, format_numbers
 
 if TYPE_CHECKING:
@@ -81,7 +82,13 @@ def _of_several(
     compared = {rank for stage in stages for rank in stage.ranks}
     unknown = sorted({*side.captures.listed("rank")} - compared)
     if unknown:
-        yield f"The own time of rank {format_numbers(unknown)}: no step has a time and its exposed communication."
+        settings = [settings_of(text) for text in set(side.captures.listed("settings"))]
+        is_profiled = any(one.get("profiler") != "off" for one in settings)
+        yield f"The own time of rank {format_numbers(unknown)}: " + (
+            "no step has a time and its exposed communication."
+            if is_profiled
+            else "measured without a profiler, a step holds the waiting for other ranks too. Profile a few steps."
+        )
     steps = max((len(stage.steps) for stage in stages), default=0)
     if stages and steps < FEWEST_STEPS:
         how = f": {_STEPS[format]}" if format in _STEPS else ""

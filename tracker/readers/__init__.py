@@ -219,7 +219,7 @@ def search(path: Path | str, format: str | None = None, *, keep_going: bool = Fa
 
 
 def not_recognised_line(passed: Sequence[NotRecognised], root: Path | None = None, limit: int = 5) -> str:
-    """A line like `2 files not recognised: a.txt (a text log without profiler rows), b.json (empty)`, '' for none.
+    """A line like `2 files not recognised: a.txt (an archive, unpack it first), b.json (empty)`, '' for none.
 
     Paths below `root` are relative to it; files beyond `limit` are counted, with the command that lists them.
     """

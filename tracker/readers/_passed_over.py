@@ -82,7 +82,7 @@ def _why(path: Path, head: bytes, *, is_gzip: bool) -> str:
     if is_text and suffix in (".csv", ".tsv"):
         return f"a table of no known profiler: columns {_listed(_columns(head))}"
     if is_text and suffix in _LOGS:
-        return "a text log without profiler rows"
+        return "a text log without profiler rows or step times"
     return f"{'a text' if is_text else 'a binary'} file of no known profiler{f' ({suffix})' if suffix else ''}"
 
 

@@ -30,7 +30,7 @@ from tracker.regressions.track import (
     read_tracks,
     settings_note,
 )
-from tracker.results import EXPLAIN_COLUMNS, FINDINGS_COLUMNS, ExplainedFinding
+from tracker.results import EXPLAIN_COLUMNS, FINDINGS_COLUMNS, NOBODY, ExplainedFinding
 from tracker.store import Store, queries
 from tracker.units import format_diff, format_moment, format_ns, time_unit
 
@@ -252,7 +252,7 @@ def events_of(store: Store, finding: Row, track: TrackRuns) -> list[Row]:
         decided = track.labels.get(decided_id, "")
         confirmed = "found again in" if track.main is not None else "confirmed by the runs of"
         why = "" if decided == version else f"{confirmed} {decided}"
-        return {"state": state, "who": "tracker", "version": version, "reason": why}
+        return {"state": state, "who": NOBODY, "version": version, "reason": why}
 
     events = [event(finding["verdict"], finding["version"], finding["decided_version_id"])]
     for word in queries.finding_words(store).get(finding["finding_id"], ()):

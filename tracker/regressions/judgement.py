@@ -338,7 +338,7 @@ def incidents_of(data: Track, state: TrackState, result: VersionResult, order: S
     The change of the step in parts (ns per step) whose sum it is exactly. `operators`: found to be slower or faster;
     `new`, `gone`: found operators of one side only; `machine`: the common-mode shift times the operators that are no
     finding; `other_operators`: what else those changed by; `beside`: whatever is in the step and in no operator. NULL
-    where a side has no step.
+    where a side has no step, and where neither has an operator: a training log does not split its steps.
     """
     now, leaf = result.now, data.series.leaf
     base = step_reference(data, result)[1]
@@ -348,7 +348,8 @@ def incidents_of(data: Track, state: TrackState, result: VersionResult, order: S
         shift = now.window.shift[now.since(first)].mean() - (old.mean() if len(old) else 0.0)
         before, after = (geometric_mean(data.values[leaf], side) for side in sides)
         old_step, new_step = (float(geometric_mean(data.step[None, :], side)[0]) or None for side in sides)
-        if old_step is None or new_step is None:
+        is_split = bool(before.any() or after.any())
+        if old_step is None or new_step is None or not is_split:
             yield IncidentRow(order[first - 1], old_step, new_step)
             continue
         rows = [one.series for one in state.findings if one.first_version == first and one.state != "withdrawn"]

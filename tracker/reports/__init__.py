@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from importlib import import_module
+from pathlib import PurePath
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -126,6 +127,18 @@ def check(format: str, what: str) -> None:
 def suffix(format: str) -> str:
     """The file name suffix of `format`, with its dot: `.xlsx`."""
     return str(_module(format).SUFFIX)
+
+
+def format_of_name(name: str) -> tuple[str | None, str]:
+    """Return the format that the end of a file's name means, None where none has it, and that end.
+
+    >>> format_of_name("x.html"), format_of_name("x.tar"), format_of_name("x")
+    (('html', '.html'), (None, '.tar'), (None, ''))
+    """
+    endings = {suffix(each): each for each in NAMES}
+    own = PurePath(name).suffix.lower()
+    ending = max((each for each in endings if name.lower().endswith(each)), key=len, default=own)
+    return endings.get(ending), ending
 
 
 def title(format: str) -> str:

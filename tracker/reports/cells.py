@@ -11,7 +11,7 @@ from tracker.compare.references import FILES
 from tracker.profile import NO_OP, NOT_LISTED, UNKNOWN_DEVICE, UNLINKED_OP
 from tracker.reports.document import Column, group
 from tracker.reports.rows import Row, unit_of
-from tracker.results import BOTH, REPLACED_BY, UNMATCHED
+from tracker.results import BOTH, PROFILERS, REPLACED_BY, UNMATCHED
 from tracker.results.verdicts import CHANGED, GLOSSES
 from tracker.units import (
     MISSING_TEXT,
@@ -33,7 +33,7 @@ PARTS: Final = {
     "compute_ns": "compute", "exposed_communication_ns": "exposed communication", "exposed_copy_ns": "exposed copies",
     "idle_ns": "idle", "data_loading_ns": "data loading", "others_ns": "all but data loading",
     "whole_ns": "not split by the source", "rest_ns": "rest (medians of parts)",
-    "mean_step_ns": "mean step", "peak_allocated_bytes": "peak memory", "samples_per_second": "samples per second",
+    "mean_step_ns": "mean step", "peak_allocated_bytes": "peak memory", "samples_per_second": "samples/s",
 }  # fmt: skip
 """Parts of a step, and what stands beside them, in words."""
 KINDS: Final = {
@@ -41,6 +41,8 @@ KINDS: Final = {
     "module": "module", "phase": "phase", "api": "host API call", "memory": "memory of an op",
 }  # fmt: skip
 """Kinds of series, in words."""
+WAYS: Final = {"unprofiled": "off", "summary": "summary"}
+"""Part of a series of whole runs -> word of PROFILERS."""
 UNSAID: Final = ("", FILES, UNKNOWN_DEVICE.model)
 """What a title need not say."""
 TONES: Final[Mapping[str, str]] = {
@@ -60,6 +62,12 @@ _GAP: Final = "·"
 _SMALL: Final = 0.01
 _SMALLEST_Q: Final = 0.001
 _ROUNDING: Final = 0.001
+
+
+def part_of(series: Mapping[str, Any]) -> str:
+    """Return what tells a series from others of its name: of whole runs, in words, how they were measured."""
+    part = str(series["part"] or "")
+    return PROFILERS[WAYS[part]] if series["kind"] == "run" and part in WAYS else part
 
 
 def readable(name: Any) -> str:

@@ -14,6 +14,7 @@ from msgspec.structs import asdict
 from tracker.reports.cells import cost, is_small
 from tracker.reports.document import Look
 from tracker.reports.rows import Row, chosen_sections, plain, pruned, records
+from tracker.reports.summary_sheet import write_summary_of_diff
 from tracker.reports.text import shorten
 from tracker.reports.views import bottleneck
 from tracker.reports.workbook import SIDES, UNITS, Book, Field, Title, both, field
@@ -35,8 +36,11 @@ _LEVELS: Final = "Rows of each level (transport, link) state the same bytes: add
 
 
 def write(diff: Diff, look: Look) -> bytes:
-    """The workbook of a diff: a sheet per chosen section, then Environment and Explanation."""
+    """The workbook of a diff: it opens on what was found, then a sheet per chosen section with rows, Environment and
+    Explanation.
+    """
     book = Book(look.tell)
+    write_summary_of_diff(book, diff)
     limit = look.rows(None)
     if diff.tree_table is not None:
         tree = diff.tree_table
@@ -50,7 +54,8 @@ def write(diff: Diff, look: Look) -> bytes:
             _write(book, diff, sheet, limit)
     texts = [field("Kind", "kind", 16), field("Key", "key", 36)]
     texts += [field(side, name, 48) for side, name in SIDES]
-    book.sheet("Environment", texts, records(diff.tables["environment"]))
+    if len(diff.tables["environment"]):
+        book.sheet("Environment", texts, records(diff.tables["environment"]))
     book.blocks("Explanation", _explanation(diff))
     return book.save()
 
@@ -110,7 +115,7 @@ _HOST_SELF: Final = (
 
 
 class _Sheet(Struct, frozen=True):
-    """The sheet of a section. `table`: of the diff; `needed`: there is always a sheet, even without rows. `word`: what
+    """The sheet of a section. `table`: of the diff. A table without rows has no sheet. `word`: what
     a row is called in the column Row, with the rows of each table of `below` that have the same `key` under it; `note`:
     the line over the header, where the table `note_of` has rows. {place} and {time} in headers: where ops are timed,
     and what their time is.
@@ -119,7 +124,6 @@ class _Sheet(Struct, frozen=True):
     title: str
     table: str
     fields: Sequence[Field]
-    needed: bool = True
     word: str = ""
     key: tuple[str, ...] = ()
     below: Mapping[str, str] = {}
@@ -155,7 +159,7 @@ _SHEETS: Final[Mapping[str, _Sheet]] = {
         *both("Packets", "packets"), *both("Size", "bytes"), *both("Transit", "transit_ns"),
         field("Delta", "delta_ns"), field("DIFF", "diff", 10), field("Status", "status", 12),
         *both("Bandwidth (GB/s)", "bandwidth_gb_per_s"), *both("Large Packets", "large_packet_ratio"),
-    ), needed=False, note=_LEVELS, note_of="communication_links"),
+    ), note=_LEVELS, note_of="communication_links"),
     "memory": _Sheet("MemoryCompare", "memory", (
         _ROW, field("Operator Name", "name", 40), field("Input Shape", "input_shapes", 36),
         field("Input Type", "input_types"), field("Component", "component", 16), field("Allocator", "allocator", 28),
@@ -170,7 +174,7 @@ _SHEETS: Final[Mapping[str, _Sheet]] = {
         *both("Blocks", "calls"), *both("Size", "bytes"), *_diff_fields("delta_bytes"),
         *both("Largest Block", "largest_bytes"), *both("Held Since", "first_ns"),
         *both("Held Since Step", "first_step"), field("Code", "code_line", 48), field("Call Stack", "call_stack", 60),
-    ), needed=False),
+    )),
     "kernel": _Sheet("KernelCompare", "kernels", (
         field("Kernel", "name", 48), field("Kernel Type", "type", 22), field("Input Shape", "input_shapes"),
         field("Category", "category", 16), field("Core Type", "core_type", 16),
@@ -179,13 +183,13 @@ _SHEETS: Final[Mapping[str, _Sheet]] = {
     )),
     "kernel_type": _Sheet("KernelTypeCompare", "kernel_types", (
         field("Kernel Type", "type", 32), field("Core Type", "core_type", 18), *_SPREAD, *_diff_fields("delta_ns"),
-    ), needed=False),
+    )),
     "metric": _Sheet("KernelMetricCompare", "kernel_metrics", (
         field("Kernel", "name", 48), field("Input Shape", "input_shapes"), field("Core Type", "core_type", 16),
         field("Metric", "metric", 26), field("Kind", "kind", 12), *both("Avg Duration", "average_ns"),
         *both("Mean", "mean"), field("Delta", "delta", kind="number"), field("DIFF", "diff", 10),
         field("Share of the Change", "share"), field("Moved With the Kernel", _yes_or_no("moved"), 12),
-    ), needed=False),
+    )),
     "module": _Sheet("ModuleCompare", "modules", (
         field("Module", "module", 56), field("Phase", "phase", 14),
         *_sides(("Operator Calls", "calls"), ("{place} Self Time", "ns")), *_diff_fields("delta_ns"),
@@ -198,12 +202,12 @@ _SHEETS: Final[Mapping[str, _Sheet]] = {
     "idle": _Sheet("IdleCompare", "idle", (
         field("Cause", "cause", 24), field("Place", "place", 56), *_sides(("Idle Time", "ns"), ("Gaps", "gaps")),
         *_diff_fields("delta_ns"),
-    ), needed=False),
+    )),
     "counter": _Sheet("CounterCompare", "counters", (
         field("Source", "source", 20), field("Name", "name", 40), field("Measurement", "attribute", 24),
         *both("Values", "calls"), *both("Mean", "mean"), field("Delta", "delta", kind="number"),
         field("DIFF", "diff", 10), *both("Min", "min"), *both("Max", "max"),
-    ), needed=False),
+    )),
 }  # fmt: skip
 """Section -> its sheet, in their order."""
 _TREE: Final = (
@@ -230,7 +234,7 @@ def _fields(diff: Diff, fields: Sequence[Field], table: Columns) -> list[Field]:
 
 def _write(book: Book, diff: Diff, sheet: _Sheet, limit: int | None) -> None:
     table = diff.tables[sheet.table]
-    if not sheet.needed and not len(table):
+    if not len(table):
         return
     below: dict[tuple[Any, ...], list[Row]] = {}
     for word, name in sheet.below.items():

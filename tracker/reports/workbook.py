@@ -151,21 +151,30 @@ class Book:
         """A sheet of sentences."""
         self.sheet(title, [field("Note", "note", 120)], [{"note": line} for line in lines])
 
-    def blocks(self, title: str, blocks: Iterable[tuple[str, Sequence[Field], Sequence[Row]]]) -> None:
-        """A sheet of small tables below each other, each with its heading; for reading, not for filtering."""
+    def blocks(
+        self, title: str, blocks: Iterable[tuple[str, Sequence[Field], Sequence[Row]]]
+    ) -> tuple[Any, dict[str, tuple[int, int]]]:
+        """A sheet of small tables below each other, each with its heading; for reading, not for filtering.
+
+        Returns the sheet, and where the rows of each heading stand: the number of its header line, and of the last one.
+        """
         sheet = self._new(title)
         for position in range(1, 12):
             sheet.column_dimensions[get_column_letter(position)].width = 48 if position == 1 else 20
         written = 0
+        places: dict[str, tuple[int, int]] = {}
         for heading, fields, rows in blocks:
             sheet.append([_styled(sheet, heading, "heading")])
-            if fields:
+            has_header = any(column.header for column in fields)
+            if has_header:
                 sheet.row_dimensions[written + 2].height = _HEADER_HEIGHT
                 sheet.append([_styled(sheet, column.header, "header") for column in fields])
-            written += 2 + bool(fields) + len(rows)
+            places[heading] = written + 2, written + 2 + len(rows)
+            written += 2 + has_header + len(rows)
             for row in rows:
                 self._append(sheet, [_cell(sheet, column, row, "") for column in fields])
             sheet.append([])
+        return sheet, places
 
     def _append(self, sheet: Any, cells: list[Any]) -> None:
         texts = (cell.value for cell in cells if cell is not None and isinstance(cell.value, str))

@@ -15,6 +15,7 @@ from tracker.reports import diff_workbook
 from tracker.reports.cells import readable
 from tracker.reports.document import Look
 from tracker.reports.rows import Row, chosen_sections, plain, records, tables_of
+from tracker.reports.summary_sheet import write_summary_of_run
 from tracker.reports.views import bottleneck
 from tracker.reports.views.history import points_of, series_title
 from tracker.reports.views.log import cell_tone, short_names
@@ -53,12 +54,13 @@ def _sheets(book: Book, result: Any, look: Look) -> None:
 
 
 def _show(book: Book, shown: Shown, look: Look) -> None:
-    """The chosen tables, the memory curve beside memory, then the run's facts and sources."""
+    """What was found, the chosen tables that have rows, the memory curve beside memory, the run's facts and sources."""
     facts = plain(shown.run)
     if shown.bottleneck is not None:
         facts["bottleneck"] = bottleneck.sentence(shown.bottleneck)
     facts |= {f"note {place}": note for place, note in enumerate(shown.notes, start=1)}
     run = [{"key": key, "value": str(value)} for key, value in facts.items() if value is not None]
+    write_summary_of_run(book, shown)
     book.sheet("Run", [field("Key", "key", 28), field("Value", "value", 80)], run)
     tables = tables_of(shown, look)
     if "memory" in chosen_sections(shown, look):
@@ -68,7 +70,8 @@ def _show(book: Book, shown: Shown, look: Look) -> None:
         tables |= {"advice": shown.tables["advice"]} if shown.advice else {}
     for name, rows in tables.items():
         title = name.replace("_", " ").title().replace(" ", "")
-        book.table(_TITLES.get((Shown, name), title), rows)
+        if len(rows):
+            book.table(_TITLES.get((Shown, name), title), rows)
 
 
 def _megabytes(row: Row) -> float | None:

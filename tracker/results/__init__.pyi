@@ -67,6 +67,7 @@ from .findings import CONFIRMED_STATES as CONFIRMED_STATES
 from .findings import ENDED_STATES as ENDED_STATES
 from .findings import EXPLAIN_COLUMNS as EXPLAIN_COLUMNS
 from .findings import FINDINGS_COLUMNS as FINDINGS_COLUMNS
+from .findings import NOBODY as NOBODY
 from .findings import OPEN_STATES as OPEN_STATES
 from .findings import STATES as STATES
 from .findings import ExplainedFinding as ExplainedFinding

@@ -14,6 +14,8 @@ from tracker.results.options import DEVICE, ROWS, SIDES, WORKLOAD, Option, Optio
 from tracker.results.screens import Result, frames
 from tracker.units import counted
 
+NOBODY: Final = "tracker"
+"""Who stands behind a state that follows from the runs, and that no user said."""
 STATES: Final = (
     "suspect", "new", "persisting", "acknowledged", "muted", "recovered", "taken back", "accepted", "vanished",
     "renamed", "expected", "invalid",
@@ -78,6 +80,7 @@ class FindingsOptions(Options, frozen=True):
             "LABEL",
             group=SIDES,
             variable="TRACKER_VERSION",
+            offers="version",
         ),
     ] = None
     kind: Annotated[str | None, Option("Only this kind of series. Default: all.", group=ROWS, words=SERIES_KINDS)] = (

@@ -47,6 +47,7 @@ class HistoryOptions(Options, frozen=True):
             "'aten::*norm*'; or the number of a series. Default: step.",
             "KEY",
             positional=True,
+            offers="series",
         ),
     ] = None
     workload: Annotated[str | None, WORKLOAD] = None

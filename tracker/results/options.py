@@ -36,12 +36,15 @@ READING: Final = "Reading files"
 """Groups of options in the help, in this order; options without a group come first."""
 
 
+Offers = Literal["", "side", "version", "workload", "branch", "run", "series", "finding", "device"]
+
+
 class Option(NamedTuple):
     """An option of the command line. Its name is that of the field, `--candidate-steps`, unless `name` gives another.
 
     `words`: the values to choose from, `what`: what errors call one. `least`, `most`: limits of a number. `read`: text
     and option name -> value, for a field that is written in another way, `values`: to choose from then. `variable`: the
-    environment variable with the default.
+    environment variable with the default. `offers`: what a shell completes it with, out of the database.
     """
 
     help: str
@@ -57,6 +60,7 @@ class Option(NamedTuple):
     read: Callable[[str, str], Any] | None = None
     variable: str = ""
     positional: bool = False
+    offers: Offers = ""
 
 
 NO_OPTION: Final = Option("")
@@ -249,18 +253,20 @@ WORKLOAD: Final = Option(
     "NAME",
     group=SIDES,
     variable="TRACKER_WORKLOAD",
+    offers="workload",
 )
 BRANCH: Final = Option(
     "Only this branch of the workload; main for the main line. Default: TRACKER_BRANCH, else the main line.",
     "NAME",
     group=SIDES,
     variable="TRACKER_BRANCH",
+    offers="branch",
 )
 """Stands beside each option WORKLOAD of the command line, and is a part of what that one names."""
 CONFIG: Final = Option(
     "Only configurations with this value, such as batch=32; repeatable. Default: all.", "KEY=VALUE", group=SIDES
 )
-DEVICE: Final = Option("Only runs on this hardware model. Default: any.", "MODEL", group=SIDES)
+DEVICE: Final = Option("Only runs on this hardware model. Default: any.", "MODEL", group=SIDES, offers="device")
 
 
 class Options(Struct, frozen=True):
@@ -515,11 +521,16 @@ class LogOptions(Options, frozen=True, kw_only=True):
             "The workload. Default: TRACKER_WORKLOAD, else the settings file, else the only one in the database.",
             "NAME",
             variable="TRACKER_WORKLOAD",
+            offers="workload",
         ),
     ] = None
     baseline: Annotated[
         str | None,
-        Option("The version to compare with. Default: the pinned one, else the first of each column.", "LABEL"),
+        Option(
+            "The version to compare with. Default: the pinned one, else the first of each column.",
+            "LABEL",
+            offers="version",
+        ),
     ] = None
     metric: Annotated[
         str,

@@ -6,6 +6,7 @@ import html
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, overload
 
 from msgspec import Struct
@@ -25,11 +26,14 @@ _LONGEST_LINE: Final = 400
 _LONGEST_HEADLINE: Final = 300
 _ROWS: Final = re.compile(r"tuple\[(\w+), \.\.\.\]")
 _drawn_with: list[Callable[[Result, int], str]] = []
+_saved_with: list[Callable[[Result, Path], None]] = []
 
 
-def draw_with(draw: Callable[[Result, int], str]) -> None:
-    """Set what draws the text report of a result in so many characters; `reports` is above this room."""
-    _drawn_with[:] = [draw]
+def draw_with(draw: Callable[[Result, int], str], save: Callable[[Result, Path], None]) -> None:
+    """Set what draws the text report of a result in so many characters, and what writes it to a file; `reports` is
+    above this room.
+    """
+    _drawn_with[:], _saved_with[:] = [draw], [save]
 
 
 class Result(Struct, frozen=True, eq=False):
@@ -64,6 +68,14 @@ class Result(Struct, frozen=True, eq=False):
             f'<pre style="line-height: 1.2">{html.escape(shown)[:20_000]}</pre>'
             f"<p>{html.escape(f'{more}tables for to_pandas(): {names}')}</p>"
         )
+
+    def save(self, path: str | Path) -> None:
+        """Write the whole report to a file, in the format that its ending names: .html, .xlsx, .md, .json, .csv, .txt.
+
+        What was there is replaced only when all is written. UsageError for another ending, and for a format that does
+        not show this result; SourceError where the file cannot be written.
+        """
+        _saved_with[0](self, Path(path))
 
     @overload
     def to_pandas(self, table: str) -> pandas_of_types.DataFrame: ...

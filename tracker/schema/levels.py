@@ -11,155 +11,21 @@ A new column of a level is stored once it stands here, the timeline or a reader 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final, Literal
+from typing import Final
 
-from msgspec import Struct
-from msgspec.structs import replace
-
-Kind = Literal[
-    "int", "ns", "bytes", "float", "text", "call_stack", "op_key", "kernel_key", "communication", "group", "size_class"
-]
-"""Whole numbers (ns and bytes are sums that 64 bits must hold), real ones, texts, and references.
-
-A text or call stack stands in a table of its own, once; rows hold its number. op_key, kernel_key and communication are
-the index of a row of the table of that name. A group is the role and the size of a process group. A size class is a
-whole number that is stored as -1 where it is missing, as it tells rows apart.
-"""
-
-AddUp = Literal["", "sum", "real_sum", "known", "min", "max", "mean_by_calls", "mean_by_bytes"]
-"""How a number adds up over ranks and steps: `sum` and `real_sum` are missing unless all rows state it, `known` is the
-sum of those that do, a mean is weighted by another column. Empty: it tells rows apart, or is not added up.
-"""
-
-
-class Column(Struct, frozen=True):
-    """A column of a level.
-
-    `answer`: its name in an answer of the database, where that is another one.
-    `answer_behind`: the column behind which it stands in an answer; empty: as in the table.
-    `is_required`: it is never missing.
-    `least`: the smallest number that can be, None for any.
-    `made_by_store`: no reader fills it; the store does when ranks come.
-    `is_later`: packs of an earlier version lack it.
-    """
-
-    name: str
-    kind: Kind
-    meaning: str
-    adds: AddUp = ""
-    answer: str = ""
-    answer_behind: str = ""
-    is_required: bool = False
-    least: int | None = 0
-    made_by_store: bool = False
-    is_later: bool = False
-
-    @property
-    def stored_name(self) -> str:
-        """Its name in the database."""
-        if self.kind == "group":
-            return "process_group_id"
-        if self.kind in ("text", "call_stack", "op_key", "kernel_key"):
-            return f"{self.name}_id"
-        return self.name
-
-    @property
-    def row_kinds(self) -> dict[str, str]:
-        """Name -> kind of the columns that a reader or the timeline makes for it."""
-        if self.made_by_store:
-            return {}
-        if self.kind == "group":
-            return {"group_role": "text", "group_size": "int"}
-        if self.kind == "call_stack":
-            return {self.name: "text"}
-        if self.kind in ("op_key", "kernel_key", "communication", "size_class"):
-            return {self.name: "int"}
-        return {self.name: self.kind}
-
-
-class Level(Struct, frozen=True):
-    """A kind of row.
-
-    `key`: columns in which no two rows of a capture are alike; empty: none are promised.
-    `is_numbered`: rows are stored by their position in the capture, as the key is of many columns; else by the key.
-    `inside`: the level whose row it is a part of.
-    `largest`: the number that orders the rows of an answer, the largest first.
-    `is_packed`: all rows of a rank are stored as one value.
-    """
-
-    name: str
-    title: str
-    columns: tuple[Column, ...]
-    key: tuple[str, ...] = ()
-    is_numbered: bool = False
-    inside: str = ""
-    largest: str = ""
-    is_packed: bool = False
-
-    def column(self, name: str) -> Column:
-        """Return the column of this name."""
-        return next(column for column in self.columns if column.name == name)
-
-    @property
-    def answer_columns(self) -> list[Column]:
-        """The columns in the order of an answer."""
-        columns = [column for column in self.columns if not column.answer_behind]
-        for column in self.columns:
-            if column.answer_behind:
-                columns.insert(columns.index(self.column(column.answer_behind)) + 1, column)
-        return columns
-
-    @property
-    def row_kinds(self) -> dict[str, str]:
-        """Column -> kind of the rows that a reader or the timeline makes."""
-        kinds: dict[str, str] = {}
-        for column in self.columns:
-            kinds |= column.row_kinds
-        return kinds
-
-    @property
-    def stored_key(self) -> tuple[str, ...]:
-        """The columns of the primary key behind run and rank."""
-        if self.is_numbered:
-            return ("ordinal",)
-        return tuple(self.column(name).stored_name for name in self.key)
-
-
-def key(name: str, meaning: str, *, answer: str = "", least: int | None = 0) -> Column:
-    """Declare a whole number that tells rows apart and is never missing."""
-    return Column(name, "int", meaning, answer=answer, is_required=True, least=least)
-
-
-def text(name: str, meaning: str) -> Column:
-    """Declare a text that tells rows apart."""
-    return Column(name, "text", meaning)
-
-
-def number(
-    name: str, adds: AddUp, meaning: str, *, answer_behind: str = "", least: int | None = 0,
-    made_by_store: bool = False, is_later: bool = False,
-) -> Column:  # fmt: skip
-    """Declare a whole number of all calls of a row; the end of its name is its unit."""
-    kind: Kind = "int"
-    if name.endswith("ns"):
-        kind = "ns"
-    elif name.endswith("bytes"):
-        kind = "bytes"
-    return Column(
-        name, kind, meaning, adds, answer_behind=answer_behind, least=least, made_by_store=made_by_store,
-        is_later=is_later,
-    )  # fmt: skip
-
-
-def real(name: str, adds: AddUp, meaning: str, *, least: int | None = 0, is_later: bool = False) -> Column:
-    """Declare a real number of all calls of a row."""
-    return Column(name, "float", meaning, adds, least=least, is_later=is_later)
-
-
-def meaning(column: Column, words: str) -> Column:
-    """Return a shared column with what it means in one level."""
-    return replace(column, meaning=words)
-
+from tracker.schema.breakdown import breakdown_columns
+from tracker.schema.declarations import (
+    Column,
+    Kind,
+    Level,
+    key,
+    meaning,
+    number,
+    real,
+    size,
+    text,
+    time,
+)
 
 # columns that several levels have
 STEP: Final = key(
@@ -181,20 +47,20 @@ ALLOCATOR: Final = text(
 MOMENT: Final = Column("time_ns", "ns", "moment, from the first event of the capture", is_required=True, least=None)
 CALLS: Final = number("calls", "sum", "number of calls")
 KNOWN_CALLS: Final = number("calls", "known", "number of calls")
-TOTAL: Final = number("total_ns", "sum", "sum of the durations")
-KNOWN_TOTAL: Final = number("total_ns", "known", "sum of the durations")
-SHORTEST: Final = number("min_ns", "min", "shortest call")
-LONGEST: Final = number("max_ns", "max", "longest call")
+TOTAL: Final = time("total_ns", "sum", "sum of the durations")
+KNOWN_TOTAL: Final = time("total_ns", "known", "sum of the durations")
+SHORTEST: Final = time("min_ns", "min", "shortest call")
+LONGEST: Final = time("max_ns", "max", "longest call")
 SQUARES: Final = real("sum_squares_ns2", "real_sum", "sum of the squared durations, for the spread")
-BYTES: Final = number("bytes", "sum", "bytes moved; in memory: bytes allocated")
-WAIT: Final = number("wait_ns", "sum", "waiting: for the device before it ran; in communication: for the other ranks")
-TRANSIT: Final = number("transit_ns", "sum", "transmitting")
-HOST_TOTAL: Final = number(
+BYTES: Final = size("bytes", "sum", "bytes moved; in memory: bytes allocated")
+WAIT: Final = time("wait_ns", "sum", "waiting: for the device before it ran; in communication: for the other ranks")
+TRANSIT: Final = time("transit_ns", "sum", "transmitting")
+HOST_TOTAL: Final = time(
     "host_total_ns", "sum",
     "time on the host, nested calls included; only the outermost of nested calls of one op counts",
 )  # fmt: skip
-DEVICE_TOTAL: Final = number("device_total_ns", "sum", "time of the device events launched in the op or below it")
-DEVICE_SELF: Final = number("device_self_ns", "sum", "time of the device events that the op launched itself")
+DEVICE_TOTAL: Final = time("device_total_ns", "sum", "time of the device events launched in the op or below it")
+DEVICE_SELF: Final = time("device_self_ns", "sum", "time of the device events that the op launched itself")
 STATISTICS: Final = (
     real("mean", "mean_by_calls", "mean of the values", least=None),
     real("min", "min", "smallest value", least=None),
@@ -203,24 +69,24 @@ STATISTICS: Final = (
 HELD: Final = (
     number("calls", "sum", "number of allocations"),
     BYTES,
-    number("held_ns", "known", "sum over the allocations of the time until they were freed"),
-    number("unreleased_bytes", "sum", "bytes not freed within the capture"),
+    time("held_ns", "known", "sum over the allocations of the time until they were freed"),
+    size("unreleased_bytes", "sum", "bytes not freed within the capture"),
 )
 
 LEVELS: Final[tuple[Level, ...]] = (
     Level("op", "The calls of one op.", (
         STEP, OP, CALLS, HOST_TOTAL,
-        number("host_self_ns", "sum", "time on the host, without nested ops"),
+        time("host_self_ns", "sum", "time on the host, without nested ops"),
         DEVICE_TOTAL, DEVICE_SELF,
         meaning(SHORTEST, "smallest device total of one call; of a host timeline, smallest host total"),
         meaning(LONGEST, "largest device total of one call; of a host timeline, largest host total"),
         meaning(SQUARES, "sum over the calls of the squared device total, or host total, for the spread"),
         number("kernel_count", "sum", "device events that the op launched itself"),
         CALL_STACK,
-        number("host_min_ns", "min", "smallest host total of one call; NULL on a host timeline, whose min_ns is that",
-               answer_behind="max_ns"),
-        number("host_max_ns", "max", "largest host total of one call; NULL on a host timeline, whose max_ns is that",
-               answer_behind="host_min_ns"),
+        time("host_min_ns", "min", "smallest host total of one call; NULL on a host timeline, whose min_ns is that",
+             answer_behind="max_ns"),
+        time("host_max_ns", "max", "largest host total of one call; NULL on a host timeline, whose max_ns is that",
+             answer_behind="host_min_ns"),
     ), key=("step", "op_key")),
     Level("op_tree", "The calls of each op in each calling context, of all steps of one rank in one row.", (
         STEP,
@@ -246,16 +112,16 @@ LEVELS: Final[tuple[Level, ...]] = (
         Column("size_class_bytes", "size_class", "payload of one call, rounded up to a power of two; -1: the source "
                "does not say", least=-1),
         CALLS, BYTES, TOTAL, SHORTEST, LONGEST, SQUARES, TRANSIT, WAIT,
-        number("synchronization_ns", "sum", "synchronizing, where the profiler says it"),
-        number("idle_ns", "sum", "idle within the collective, where the profiler says it"),
-        number("exposed_ns", "sum", "not hidden by compute"),
-        number("exposed_wait_ns", "sum", "of that, waiting for the other ranks"),
-        number("ranks_transit_ns", "sum", "transmitting, as all ranks of the group report: the shortest of them in "
-               "each call; NULL unless each call of the row has its partners", made_by_store=True),
-        number("ranks_wait_ns", "sum", "waiting for the other ranks, as all of them report: what the call took beyond "
-               "that", made_by_store=True),
-        number("ranks_exposed_wait_ns", "sum", "of that, what no compute hides; NULL where that is not known",
-               made_by_store=True),
+        time("synchronization_ns", "sum", "synchronizing, where the profiler says it"),
+        time("idle_ns", "sum", "idle within the collective, where the profiler says it"),
+        time("exposed_ns", "sum", "not hidden by compute"),
+        time("exposed_wait_ns", "sum", "of that, waiting for the other ranks"),
+        time("ranks_transit_ns", "sum", "transmitting, as all ranks of the group report: the shortest of them in "
+             "each call; NULL unless each call of the row has its partners", made_by_store=True),
+        time("ranks_wait_ns", "sum", "waiting for the other ranks, as all of them report: what the call took beyond "
+             "that", made_by_store=True),
+        time("ranks_exposed_wait_ns", "sum", "of that, what no compute hides; NULL where that is not known",
+             made_by_store=True),
         number("paired_calls", "sum", "calls of the row that were found on all ranks of the group; NULL: not looked "
                "for, as ranks are missing or the group is not known", made_by_store=True),
     ), is_numbered=True, largest="total_ns"),
@@ -313,13 +179,13 @@ LEVELS: Final[tuple[Level, ...]] = (
         meaning(OP, "the op that allocated; one stands for all that was allocated before the capture"),
         ALLOCATOR, OWNER_STACK,
         meaning(CALLS, "number of blocks that were held"),
-        number("bytes", "sum", "bytes that were held; of what was allocated before: the rest of the peak, NULL: not "
-               "known", least=None),
-        number("largest_bytes", "max", "bytes of the largest of them"),
-        number("first_ns", "min", "when the oldest of them was allocated, from the first event of the capture",
-               least=None),
+        size("bytes", "sum", "bytes that were held; of what was allocated before: the rest of the peak, NULL: not "
+             "known", least=None),
+        size("largest_bytes", "max", "bytes of the largest of them"),
+        time("first_ns", "min", "when the oldest of them was allocated, from the first event of the capture",
+             least=None),
         number("first_step", "min", "the step in which that was; -1: in none", least=-1),
-        number("peak_ns", "", "moment of the peak, from the first event of the capture", least=None),
+        time("peak_ns", "", "moment of the peak, from the first event of the capture", least=None),
         number("peak_step", "", "the step in which that was; -1: in none", least=-1),
     ), is_numbered=True),
     Level("memory_block", "One of the largest allocations of a rank and component; `time_ns` counts from the first "
@@ -327,20 +193,20 @@ LEVELS: Final[tuple[Level, ...]] = (
         STEP, OP, COMPONENT, ALLOCATOR, OWNER_STACK,
         meaning(BYTES, "bytes of the allocation"),
         MOMENT,
-        number("held_ns", "sum", "time until it was released; NULL: not in the capture, or not known"),
+        time("held_ns", "sum", "time until it was released; NULL: not in the capture, or not known"),
         number("is_released", "", "1: released in the capture, 0: not; NULL: not known"),
     ), is_numbered=True),
     Level("memory_curve", "A point of the allocator's counters over time; `time_ns` counts from the first event of the "
           "capture.", (
         COMPONENT, MOMENT,
-        number("allocated_bytes", "max", "given out by the allocator at that moment"),
-        number("reserved_bytes", "max", "reserved by the allocator at that moment"),
+        size("allocated_bytes", "max", "given out by the allocator at that moment"),
+        size("reserved_bytes", "max", "reserved by the allocator at that moment"),
     ), is_numbered=True),
     Level("idle", "Time in which the device did nothing, by why and where.", (
         STEP,
         text("cause", "why the device did nothing, in detail_text"),
         text("place", "the operator, call, frame or kernel where, in detail_text; empty: none is named"),
-        number("ns", "sum", "idle time of the device, ns: the rows of a step add up to its idle time"),
+        time("ns", "sum", "idle time of the device, ns: the rows of a step add up to its idle time"),
         number("gaps", "sum", "how many gaps in the work of the device have a part in it; NULL: the profiler states "
                "idle time alone"),
     ), is_numbered=True, largest="ns"),
@@ -348,8 +214,8 @@ LEVELS: Final[tuple[Level, ...]] = (
         STEP,
         key("stream", "stream or queue of the device, as the profiler numbers it", least=None),
         number("kernels", "sum", "kernels with a launch"),
-        number("lead_ns", "sum", "from the end of the launch call to the start of the kernel, summed over its kernels"),
-        number("max_lead_ns", "max", "the same of one kernel, the longest"),
+        time("lead_ns", "sum", "from the end of the launch call to the start of the kernel, summed over its kernels"),
+        time("max_lead_ns", "max", "the same of one kernel, the longest"),
         number("queued", "sum", "kernels that were launched before the event ahead of them on the stream ended: the "
                "device had work"),
     ), key=("step", "stream"), is_numbered=True),
@@ -358,11 +224,47 @@ LEVELS: Final[tuple[Level, ...]] = (
         text("level", "runtime or driver; acl, node, model or hccl: the layers of CANN above its runtime; os: the "
              "operating system; in detail_text"),
         NAME, CALLS, TOTAL,
-        number("self_ns", "sum", "sum of the durations, without nested calls"),
+        time("self_ns", "sum", "sum of the durations, without nested calls"),
         SHORTEST, LONGEST,
     ), is_numbered=True, largest="total_ns"),
 )  # fmt: skip
 """In the order of the tables of `profile.Rows`; a level stands behind those that it refers to."""
+
+_MEANINGS_OF_A_STEP: Final = {
+    "duration_ns": "the step: compute + exposed communication + exposed copy + idle time",
+    "e2e_ns": "last end - first start of the device activity that the step launched",
+}
+"""What columns of a breakdown mean in a step, where that is not what they mean in a capture."""
+
+
+def _breakdown_of_a_step(behind: str = "", up_to: str = "") -> list[Column]:
+    columns = []
+    for column in breakdown_columns(behind, up_to):
+        columns.append(meaning(column, _MEANINGS_OF_A_STEP.get(column.name, column.meaning)))
+    return columns
+
+
+STEP_LEVEL: Final = Level(
+    "step",
+    "One step of one rank, with its breakdown; none for what lies outside all markers, one without any marker.",
+    (
+        STEP,
+        Column("start_ns", "ns", "start, from the first event of the capture", is_required=True, least=None),
+        # in the order of the table, at whose end migrations add columns
+        *_breakdown_of_a_step(up_to="samples_per_second"),
+        number("steps", "", "how many steps the row stands for: its numbers are their mean; NULL: one", least=1),
+        *_breakdown_of_a_step("samples_per_second", "data_loading_idle_ns"),
+        time(
+            "marker_ns",
+            "",
+            "how long the host's marker of the step lasts, where the step is a window of the device",
+            is_later=True,
+        ),
+        *_breakdown_of_a_step("data_loading_idle_ns"),
+    ),
+    key=("step",),
+)
+"""A step. It is none of `LEVELS`, as it comes as a `profile.StepRow` and not as columns."""
 
 LEVEL: Final[Mapping[str, Level]] = {level.name: level for level in LEVELS}
 """Name -> level."""
@@ -374,7 +276,7 @@ KERNEL_KEY: Final = ("name", "canonical_name", "type", "core_type", "input_shape
 
 
 def columns_of_kind(*kinds: Kind) -> Iterator[tuple[Level, Column]]:
-    """Yield the columns of these kinds that are stored as such, with their levels."""
-    for level in LEVELS:
+    """Yield the columns of these kinds that are stored as such, with their levels; those of steps come last."""
+    for level in (*LEVELS, STEP_LEVEL):
         if not level.is_packed:
             yield from ((level, column) for column in level.columns if column.kind in kinds)

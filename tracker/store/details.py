@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from tracker.profile import MISSING, ROW_COLUMNS, Breakdown, Capture, Rows, Table
+from tracker.schema.breakdown import BREAKDOWN
 from tracker.schema.levels import LEVELS, columns_of_kind
 from tracker.store import bulk, partitions
 from tracker.store.bulk import Column, clean, cleaned
@@ -37,6 +38,9 @@ _TEXTS: Final = tuple((level.name, column.name) for level, column in columns_of_
 """Columns of rows whose texts are stored as such, once each."""
 _SIZE_CLASSES: Final = frozenset((level.name, column.name) for level, column in columns_of_kind("size_class"))
 
+_BULK_KINDS: Final[Mapping[str, bulk.Kind]] = {"word": "text", "float": "float"}
+"""Kind of a column of a breakdown -> how it is loaded; all others are whole numbers."""
+
 _PARALLEL: Final = ("stage", "dp_index", "tp_index", "pp_index", "ep_index", "cp_index")
 
 
@@ -49,7 +53,7 @@ class Placed(Struct, frozen=True):
 
     @property
     def rows(self) -> Rows:
-        """The rows of the capture, which `save` has made sure of."""
+        """Rows of the capture; `save` takes none without them."""
         assert self.capture.rows is not None
         return self.capture.rows
 
@@ -65,13 +69,14 @@ class _Ids(Struct, frozen=True):
     """(run, rank) -> the number of each group of this capture in its run, and that of no group behind them."""
 
     def of(self, dimension: str, item: Placed) -> NDArray[np.int64]:
-        """The id of each row of this capture's dimension table."""
+        """Return the id of each row of this capture's dimension table."""
         return self.arrays[dimension, item.run_id, item.rank]
 
 
 def load(connection: Connection, placed: Sequence[Placed]) -> set[int]:
-    """Write captures, steps and details of `placed`, table by table in one order for all writers; the runs that have
-    got process groups with them. The transaction holds the runs.
+    """Write captures, steps and details of `placed`, table by table in one order for all writers.
+
+    Returns the runs that have got process groups with them. The transaction holds the runs.
     """
     if not placed:
         return set()
@@ -88,7 +93,7 @@ def load(connection: Connection, placed: Sequence[Placed]) -> set[int]:
 
 
 def _table(table: str, item: Placed, known: _Ids) -> list[Column]:
-    """The columns of a detail table; none without rows."""
+    """Return the columns of a detail table; none without rows."""
     if table == "collective_call":
         return _packed_calls(item, known)
     if table not in item.rows.tables:
@@ -136,15 +141,14 @@ def _load_steps(connection: Connection, item: Placed) -> None:
         Column("steps", "int", [row.steps if row.steps > 1 else None for row in steps]),
         Column("marker_ns", "int", [row.marker_ns for row in steps]),
     ]
-    for name in Breakdown.__struct_fields__:
-        kind: bulk.Kind = "text" if name == "timeline" else "int"
-        kind = "float" if name == "samples_per_second" else kind
-        columns.append(Column(name, kind, [getattr(row.breakdown, name) for row in steps]))
+    for column in BREAKDOWN:
+        kind = _BULK_KINDS.get(column.kind, "int")
+        columns.append(Column(column.name, kind, [getattr(row.breakdown, column.name) for row in steps]))
     bulk.load(connection, "step", columns)
 
 
 def _dimension_ids(connection: Connection, placed: Sequence[Placed]) -> tuple[_Ids, set[int]]:
-    """The ids, and the runs that have got groups."""
+    """Return the ids of all that the captures name, and the runs that have got groups."""
     groups: set[Key] = set()
     stacks: set[str] = set()
     texts: set[str] = set()
@@ -156,9 +160,11 @@ def _dimension_ids(connection: Connection, placed: Sequence[Placed]) -> tuple[_I
     for item in placed:
         tables = item.rows.tables
         groups.update(_group_keys(tables.get("communication")), _group_keys_of(item.rows.groups))
-        groups |= {NOT_NAMED} if _has_unnamed(item.rows) else set()
+        if _has_unnamed(item.rows):
+            groups.add(NOT_NAMED)
         for table in _WITH_STACKS:
-            stacks.update(clean(text) for text in set(tables[table]["call_stack"]) if text) if table in tables else None
+            if table in tables:
+                stacks.update(clean(text) for text in set(tables[table]["call_stack"]) if text)
         texts.update(*(map(clean, set(tables[table][name])) for table, name in _TEXTS if table in tables))
     op_keys, kernel_keys = (
         set(chain.from_iterable(keys for (of, *_), keys in own.items() if of == name))
@@ -175,7 +181,7 @@ def _dimension_ids(connection: Connection, placed: Sequence[Placed]) -> tuple[_I
 def _number_groups(
     connection: Connection, placed: Sequence[Placed], process_group: Mapping[Key, int]
 ) -> tuple[dict[tuple[int, int], NDArray[np.int64]], set[int]]:
-    """The groups of each capture, numbered within its run; and the runs that have got any."""
+    """Return the groups of each capture, numbered within its run, and the runs that have got any."""
     named: dict[int, list[grouping.Named]] = {}
     for item in placed:
         own = np.array([process_group[key] for key in _group_keys_of(item.rows.groups)], dtype=np.int64)
@@ -187,31 +193,32 @@ def _number_groups(
     for run_id, captures in sorted(named.items()):
         found = grouping.number_groups(connection, run_id, sorted(captures, key=lambda capture: capture.rank))
         numbers |= {(run_id, rank): own for rank, own in found.numbers.items()}
-        regrouped |= {run_id} if found.is_new else set()
+        if found.is_new:
+            regrouped.add(run_id)
     return numbers, regrouped
 
 
 def _has_unnamed(rows: Rows) -> bool:
-    """Whether any call names no group."""
+    """Return whether any call names no group."""
     return bool((np.asarray(rows.collective_calls.get("group", ())) < 0).any())
 
 
 def _keys(tables: Any, dimension: str) -> list[Key]:
-    """The keys of a dimension table of `Rows`, by position."""
+    """Return the keys of a dimension table of `Rows`, by position."""
     if dimension not in tables:
         return []
     return list(zip(*(cleaned(tables[dimension][name]) for name in ROW_COLUMNS[dimension]), strict=True))
 
 
 def _group_keys(communication: Table | None) -> list[Key]:
-    """The process group of each row of `communication`."""
+    """Return the process group of each row of `communication`."""
     if communication is None:
         return []
     return _group_keys_of({"role": communication["group_role"], "size": communication["group_size"]})
 
 
 def _group_keys_of(groups: Table) -> list[Key]:
-    """Role and size of each of these groups, as they are stored."""
+    """Return role and size of each of these groups, as they are stored."""
     if not groups:
         return []
     sizes = _or_no_size(groups["size"]).tolist()
@@ -224,7 +231,7 @@ def _or_no_size(values: Any) -> NDArray[np.int64]:
 
 
 def _packed_tree(item: Placed, known: _Ids) -> list[Column]:
-    """The columns of op_tree, with one row for all calling contexts; none without any."""
+    """Return the columns of op_tree, with one row for all calling contexts; none without any."""
     rows = {name: np.asarray(values) for name, values in item.rows.tables["op_tree"].items()}
     rows["op_key_id"] = known.of("op_key", item)[rows["op_key"]]
     if not len(rows["step"]):
@@ -234,7 +241,7 @@ def _packed_tree(item: Placed, known: _Ids) -> list[Column]:
 
 
 def _packed_calls(item: Placed, known: _Ids) -> list[Column]:
-    """The columns of collective_call, with one row for all calls; none without any."""
+    """Return the columns of collective_call, with one row for all calls; none without any."""
     columns = {name: np.asarray(values, dtype=np.int64) for name, values in item.rows.collective_calls.items()}
     if not columns or not len(columns["start_ns"]):
         return []
@@ -244,7 +251,7 @@ def _packed_calls(item: Placed, known: _Ids) -> list[Column]:
 
 
 def _columns(table: str, item: Placed, known: _Ids) -> list[Column]:
-    """The columns of a detail table, in the order of its primary key."""
+    """Return the columns of a detail table, in the order of its primary key."""
     source = item.rows.tables[table]
     values = dict(_values(table, name, item, known) for name in ROW_COLUMNS[table] if name not in _OF_GROUP)
     if table == "communication":
@@ -257,14 +264,14 @@ def _columns(table: str, item: Placed, known: _Ids) -> list[Column]:
     columns = [Column("run_id", "int", [item.run_id] * length), Column("rank", "int", [item.rank] * length)]
     if table in _NUMBERED:
         columns.append(Column("ordinal", "int", range(length)))
-    return columns + [
-        (bulk.floats if numbers.dtype == np.float64 else bulk.integers)(name, numbers)
-        for name, numbers in values.items()
-    ]
+    for name, numbers in values.items():
+        make_column = bulk.floats if numbers.dtype == np.float64 else bulk.integers
+        columns.append(make_column(name, numbers))
+    return columns
 
 
 def _values(table: str, name: str, item: Placed, known: _Ids) -> tuple[str, NDArray[Any]]:
-    """A column of the rows as the database holds it: its name there and its numbers, MISSING or NaN where missing."""
+    """Return a column of the rows as the database holds it: its name there, and its numbers with MISSING or NaN."""
     source, kind = item.rows.tables[table][name], ROW_COLUMNS[table][name]
     if name in {"op_key", "kernel_key"}:
         return f"{name}_id", known.of(name, item)[np.asarray(source, dtype=np.int64)]

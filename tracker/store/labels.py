@@ -119,8 +119,14 @@ def workload_id(connection: Connection, name: str) -> int:
 
 
 def main_line(connection: Connection, workload: int) -> int:
-    """The workload of the main line that a workload is a branch of, or is itself."""
-    return int(connection.execute(_MAIN_LINE, {"id": workload}).scalar_one())
+    """Return the workload of the main line that a workload is a branch of, or is itself.
+
+    Raced where another writer has removed the workload since it was found.
+    """
+    main = connection.execute(_MAIN_LINE, {"id": workload}).scalar_one_or_none()
+    if main is None:
+        raise Raced
+    return int(main)
 
 
 def device_id(connection: Connection, device: Device) -> int:
@@ -242,23 +248,38 @@ def version_id(
     return int(found.id)
 
 
-def forget_unused(connection: Connection, *, workload: int, configuration: int, version: int) -> None:
-    """Remove those of the three that no run is filed under any more; a pinned or annotated version stays."""
+def forget_unused(
+    connection: Connection, *, workload: int, configurations: Iterable[int], versions: Iterable[int]
+) -> None:
+    """Remove those of these labels of a workload that no run is filed under any more, and the workload with the last.
+
+    A pinned or annotated version stays. Raced where another writer has removed the workload.
+    """
     # Of two that remove the last two runs of a label at once, the later one must see that the earlier one did.
     lock(connection, "forget", workload)
     main = main_line(connection, workload)
-    labels = [("version", version), ("configuration", configuration), ("workload", workload)]
-    # with its last branch goes a main line that has nothing of its own
-    for table, number in labels if main == workload else [*labels, ("workload", main)]:
-        which = f"{table} WHERE id = :id AND {_UNUSED[table]}"
-        if connection.dialect.name == "postgresql":
-            # Waits for the ingests that are filing runs under the label; what they did counts from the next statement
-            # on, and who comes later finds the label gone and makes it again.
-            connection.execute(text(f"SELECT id FROM {which} FOR UPDATE"), {"id": number})  # noqa: S608 names of above
-        unused = connection.execute(text(f"SELECT COUNT(*) FROM {which}"), {"id": number}).scalar_one()  # noqa: S608
-        for statement in _RESTS_ON[table] if unused else ():
-            connection.execute(text(statement), {"id": number})
-        connection.execute(text(f"DELETE FROM {which}"), {"id": number})  # noqa: S608 names of above
+    for version in versions:
+        _remove_unused(connection, "version", version)
+    for configuration in configurations:
+        _remove_unused(connection, "configuration", configuration)
+    _remove_unused(connection, "workload", workload)
+    if main != workload:
+        # with its last branch goes a main line that has nothing of its own
+        _remove_unused(connection, "workload", main)
+
+
+def _remove_unused(connection: Connection, table: str, number: int) -> None:
+    """Remove a row of version, configuration or workload, and what rests on it, where no run is filed under it."""
+    which = f"{table} WHERE id = :id AND {_UNUSED[table]}"
+    if connection.dialect.name == "postgresql":
+        # Waits for the ingests that are filing runs under the label; what they did counts from the next statement
+        # on, and who comes later finds the label gone and makes it again.
+        connection.execute(text(f"SELECT id FROM {which} FOR UPDATE"), {"id": number})  # noqa: S608 names of above
+    if not connection.execute(text(f"SELECT COUNT(*) FROM {which}"), {"id": number}).scalar_one():  # noqa: S608
+        return
+    for statement in _RESTS_ON[table]:
+        connection.execute(text(statement), {"id": number})
+    connection.execute(text(f"DELETE FROM {which}"), {"id": number})  # noqa: S608 names of above
 
 
 def _find_or_add(connection: Connection, find: Any, add: Any, values: Mapping[str, Any]) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
@@ -164,9 +164,8 @@ def forget_branch(store: Store, workload: str) -> int:
             _purge(connection, run)
         versions = connection.execute(_VERSIONS_OF_WORKLOAD, {"workload_id": found.id}).scalars().all()
         connection.execute(_FREE_VERSIONS, {"workload_id": found.id})
-        for configuration in sorted({run.configuration_id for run in runs}) or [0]:
-            for version in versions or [0]:
-                labels.forget_unused(connection, workload=found.id, configuration=configuration, version=version)
+        configurations = sorted({run.configuration_id for run in runs})
+        labels.forget_unused(connection, workload=found.id, configurations=configurations, versions=versions)
         return len(runs)
 
     return store.transact(work)
@@ -225,11 +224,22 @@ def _change_all(
         runs = [find_run(connection, run_id, or_deleted=or_deleted) for run_id in wanted]
         for run in runs:
             change(connection, run)
-        left = {(run.workload_id, run.configuration_id, run.version_id) for run in runs if relabels}
-        for workload, configuration, version in sorted(left):
-            labels.forget_unused(connection, workload=workload, configuration=configuration, version=version)
+        if relabels:
+            _forget_labels_of(connection, runs)
 
     store.transact(work)
+
+
+def _forget_labels_of(connection: Connection, runs: Sequence[Any]) -> None:
+    """Remove the labels that these runs were filed under and no run is any more; `runs`: as they were filed."""
+    for workload in sorted({run.workload_id for run in runs}):
+        runs_of_workload = [run for run in runs if run.workload_id == workload]
+        labels.forget_unused(
+            connection,
+            workload=workload,
+            configurations=sorted({run.configuration_id for run in runs_of_workload}),
+            versions=sorted({run.version_id for run in runs_of_workload}),
+        )
 
 
 def _to_state(state: str, reason: str) -> Callable[[Connection, Any], None]:

@@ -301,6 +301,8 @@ def test_every_interval_behind_the_warm_up_is_a_row(tmp_path: Path, name: str):
 PREFIXES = {
     "rank of torchrun": "[rank7]:", "default": "[default0]:", "mpirun": "[1,0]<stdout>:", "srun": "0: ",
     "host": "vm-07-14: ", "logger": "[---utils.py:382] : ", "indented": "      ",
+    "kubernetes": "2026-05-11T02:59:22.912300123Z stdout F ", "pod": "[pod/train-worker-0/pytorch] ",
+    "ray": "(TrainWorker pid=1234, ip=10.0.0.1) ", "compose": "trainer-1  | ", "srun of many": " 12: ",
     "colours": "\x1b[32m20260511\x1b[0m[\x1b[36mrank-7/8\x1b[0m]\x1b[1m ",
 }  # fmt: skip
 
@@ -330,6 +332,13 @@ def test_line_that_stands_twice_counts_once(tmp_path: Path, name: str):
     profile = read(written(tmp_path, [*dialect.head, *doubled]))
     assert len(times_ms(profile.captures[0])) == dialect.count
     assert f"{len(dialect.steps)} lines state a step again; each step counts once" in profile.warnings
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_log_of_one_family_names_no_other(tmp_path: Path, name: str):
+    dialect = DIALECTS[name]
+    profile = read(written(tmp_path, [*dialect.head, *step_lines(dialect)]))
+    assert not [text for text in profile.warnings if "also has step lines" in text]
 
 
 @pytest.mark.parametrize("name", DIALECTS)

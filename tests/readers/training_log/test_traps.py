@@ -332,6 +332,194 @@ def test_of_files_that_one_program_writes_one_is_read(tmp_path: Path):
         readers.claim(tmp_path / "all_results.json")
 
 
+# -- lines of other families, timers, means
+
+
+def test_other_family_in_a_log_is_named(tmp_path: Path):
+    """DeepSpeed inside Megatron: each step is read once, and the log does not lose a family silently."""
+    lines = []
+    for step in range(1, 13):
+        lines += [
+            megatron(step, 500.0),
+            f"[timer.py:199:stop] epoch=0/micro_step={step}/global_step={step}, RunningAvgSamplesPerSec=128.0, "
+            "CurrSamplesPerSec=128.0, MemAllocated=3.96GB, MaxMemAllocated=22.95GB",
+        ]
+    profile = read(log(tmp_path, lines))
+    assert len(times_ms(profile.captures[0])) == 9
+    (note,) = [text for text in profile.warnings if "also has" in text]
+    assert note.startswith("the log also has step lines of DeepSpeed; those of Megatron-LM")
+
+
+def test_timers_are_counters_and_the_batch_generator_is_waiting_for_data(tmp_path: Path):
+    """Of two ranks the slower one counts; the timers of the warm-up are left out, as are those of a checkpoint."""
+    lines = ["  adam_beta1 ...................... 0.9"]
+    for step in range(1, 13):
+        slow = 9 if step < 4 else 1
+        lines += [
+            megatron(step, 500.0 * slow),
+            "(min, max) time across ranks (ms):",
+            f"    forward-backward ...............................: ({300.0 * slow:.2f}, {400.0 * slow:.2f})",
+            f"    batch-generator ................................: (1.00, {5.0 * slow:.2f})",
+        ]
+    lines += ["(min, max) time across ranks (ms):", "    save-checkpoint ....: (24895.07, 24895.13)"]
+    capture = read(log(tmp_path, lines)).captures[0]
+    assert capture.rows is not None
+    assert {row.breakdown.data_loading_ns for row in capture.rows.steps} == {5_000_000}
+    numbers = counters(capture)
+    assert (numbers["timer: forward-backward"], numbers["timer: batch-generator"]) == (400.0, 5.0)
+    assert not {"timer: save-checkpoint", "timer: adam_beta1"} & numbers.keys()
+
+
+def test_breakdown_of_deepspeed_is_counters(tmp_path: Path):
+    lines = []
+    for step in range(10, 130, 10):
+        lines += [
+            f"[timer.py:199:stop] epoch=0/micro_step={step}/global_step={step}, RunningAvgSamplesPerSec=128.0, "
+            "CurrSamplesPerSec=128.0, MemAllocated=3.96GB, MaxMemAllocated=22.95GB",
+            "[logging.py:96:log_dist] [Rank 0] time (ms) | fwd_microstep: 120.50 | bwd_microstep: 300.25 | step: 50.00",
+        ]
+    numbers = counters(read(log(tmp_path, lines)).captures[0])
+    assert (numbers["timer: fwd_microstep"], numbers["timer: bwd_microstep"], numbers["timer: step"]) == (
+        120.5, 300.25, 50.0
+    )  # fmt: skip
+
+
+def test_mean_throughput_since_the_start_is_no_interval(tmp_path: Path):
+    """DeepSpeed until 0.6: 20 steps of 0.5 s and 20 of 1 s with 32 samples each, the first two left out of the mean."""
+    lines = ["train_batch_size ..... 32"]
+    spent = 0.0
+    for step in range(1, 41):
+        spent += 0.0 if step <= 2 else 0.5 if step <= 20 else 1.0
+        if step % 2 == 0 and step > 2:
+            mean = 32 * (step - 2) / spent
+            lines.append(f"[2021-10-01 01:46:59,171] [INFO] [timer.py:157:stop] 0/{step}, SamplesPerSec={mean}")
+    times = times_ms(read(log(tmp_path, lines)).captures[0])
+    assert (times[20], times[24], times[40]) == (500.0, 1000.0, 1000.0)
+
+
+def test_loss_of_a_validation_marks_the_interval_in_which_it_is_new(tmp_path: Path):
+    """NeMo prints the last val_loss in all lines behind it."""
+    losses = [""] * 9 + [" | val_loss: 2.5"] * 6 + [" | val_loss: 2.4"] * 5
+    lines = [
+        f"Training epoch 0, iteration {step}/99 | lr: 1e-07 | global_batch_size: 4 | global_step: {step} | "
+        f"train_step_timing in s: {0.9 if step in (9, 15) else 0.2}{loss}"
+        for step, loss in enumerate(losses)
+    ]
+    capture = read(log(tmp_path, lines)).captures[0]
+    assert set(times_ms(capture)) == {*range(2, 9), *range(10, 15), *range(16, 20)}
+    assert counters(capture)["left out: evaluation or checkpoint"] == 900.0
+
+
+def test_overflow_of_mindformers_is_a_skipped_step(tmp_path: Path):
+    lines = [
+        f"{{ Epoch:[  1/  2], step:[{step:5}/ 1900], loss: 10.6, per_step_time: 200ms, overflow cond: {step == 9}, "
+        "loss_scale: 1.0}"
+        for step in range(1, 16)
+    ]
+    assert 9 not in times_ms(read(log(tmp_path, lines)).captures[0])
+
+
+def test_two_processes_in_one_log_are_no_restarts(tmp_path: Path):
+    """The second process prints up to five steps behind the first one."""
+    lines = []
+    for first in range(1, 8001, 5):
+        lines += [nano(step, 100.0) for step in range(first, first + 5)]
+        lines += [nano(step, 900.0) for step in range(first, first + 5)]
+    began = time.process_time()
+    profile = read(log(tmp_path, lines))
+    assert time.process_time() - began < 4
+    assert set(times_ms(profile.captures[0]).values()) == {100.0}
+    assert "8,000 lines state a step again; each step counts once" in profile.warnings
+
+
+def test_epochs_that_count_again_are_no_second_process(tmp_path: Path):
+    lines = [nano(step, 100.0 * epoch) for epoch in range(1, 13) for step in range(1, 11)]
+    profile = read(log(tmp_path, lines))
+    assert set(times_ms(profile.captures[0]).values()) == {1200.0}
+    assert "the log holds 12 trainings, one appended to the other; the last one counts" in profile.warnings
+
+
+def test_parts_of_a_second_in_a_time_since_the_start_are_not_called_rounded(tmp_path: Path):
+    def lines_of(digits: int) -> list[str]:
+        return [
+            json.dumps({"current_steps": step, "total_steps": 99, "elapsed_time": f"0:00:{step * 1.25:05.{digits}f}"})
+            for step in range(1, 40)
+        ]
+
+    exact = read(log(tmp_path, lines_of(2), "exact.jsonl"))
+    assert set(times_ms(exact.captures[0]).values()) == {1250.0}
+    assert not [text for text in exact.warnings if "share a mean" in text]
+    rounded = read(log(tmp_path, lines_of(0), "rounded.jsonl"))
+    assert [text for text in rounded.warnings if "so rounded that neighbouring intervals share a mean" in text]
+
+
+def test_step_line_is_not_taken_for_a_time_in_a_log_of_losses(tmp_path: Path):
+    path = log(tmp_path, [f" iteration {step:8}/  500 | consumed samples: 64 | lm loss: 1.1 |" for step in range(1, 9)])
+    with pytest.raises(SourceError, match=r"a training log of Megatron-LM, .* with no times in it"):
+        readers.claim(path)
+    with pytest.raises(SourceError, match="no times in it: a log of Megatron-LM"):
+        training_log.read(path)
+
+
+def test_courses_of_other_ranks_are_not_averaged(tmp_path: Path):
+    for rank in (0, 1):
+        lines = [nano(step, 100.0 * (rank + 1)) for step in range(1, 41)]
+        numbers = counters(read(log(tmp_path, lines, f"workerlog.{rank}")).captures[0])
+        assert ("step time p50" in numbers) == (rank == 0)
+
+
+def test_model_of_a_checkpoint_is_no_workload(tmp_path: Path):
+    def workload(model: str) -> str | None:
+        lines = [f"model_name_or_path='{model}'", *(nano(step, 100.0) for step in range(1, 20))]
+        return read(log(tmp_path, lines)).captures[0].labels.get("workload")
+
+    assert workload("facebook/opt-1.3b") == workload("/data/hub/opt-1.3b/") == "opt-1.3b"
+    assert workload("/home/user/x/checkpoint-500") is None
+
+
+def test_log_of_another_run_does_not_replace_metrics(tmp_path: Path):
+    rows = [
+        json.dumps({"data_time": 0.001, "eta_seconds": 9.8, "iteration": step, "time": 0.5, "total_loss": 2.1})
+        for step in range(19, 400, 20)
+    ]
+    path = log(tmp_path, rows, "metrics.json")
+    log(tmp_path, [nano(step, 100.0) for step in range(1, 20)], "log.txt")
+    assert readers.claim(path) == "training_log"
+    lines = [f"[d2.utils.events]:  iter: {step}  total_loss: 0.4  time: 0.5  last_time: 0.5" for step in range(19, 400)]
+    log(tmp_path, lines, "log.txt")
+    with pytest.raises(SourceError, match=r"give .*log\.txt, which lies beside it"):
+        readers.claim(path)
+
+
+def test_numbers_that_count_samples_are_turned_into_steps(tmp_path: Path):
+    """384 samples a line in batches of 8 are 48 steps; at 2.56 samples a second a step takes 3.125 s."""
+    lines = [mllog(0, "global_batch_size", 8)]
+    lines += [mllog(180_000 * at, "tracked_stats", {"throughput": 2.56}, step=384 * at) for at in range(1, 9)]
+    capture = read(log(tmp_path, lines)).captures[0]
+    assert times_ms(capture) == {48 * at: 3125.0 for at in range(2, 9)}
+    assert capture.settings["interval_steps"] == "48"
+    assert capture.rows is not None
+    assert capture.rows.steps[1].start_ns - capture.rows.steps[0].start_ns == 150 * 10**9
+
+
+def test_numbers_that_count_steps_stay(tmp_path: Path):
+    lines = [mllog(0, "global_batch_size", 8)]
+    lines += [mllog(180_000 * at, "tracked_stats", {"throughput": 2.56}, step=48 * at) for at in range(1, 9)]
+    assert list(times_ms(read(log(tmp_path, lines)).captures[0])) == [48 * at for at in range(2, 9)]
+
+
+def test_blocks_without_a_number_of_samples_are_a_step_each(tmp_path: Path):
+    lines = []
+    for epoch in range(1, 8):
+        lines += [
+            mllog(60_000 * epoch, "epoch_start", None, epoch_num=epoch),
+            mllog(60_000 * epoch + 30_000, "epoch_stop", None, epoch_num=epoch),
+        ]
+    profile = read(log(tmp_path, lines))
+    assert set(times_ms(profile.captures[0]).values()) == {30_000.0}
+    assert any("each of which stands for one step" in text for text in profile.warnings)
+
+
 # -- TensorBoard events
 
 
@@ -377,6 +565,20 @@ def test_events_without_a_step_time_give_the_times_at_which_they_were_written(tm
     profile = read(path)
     assert set(times_ms(profile.captures[0]).values()) == {500.0}
     assert "the time of a step comes from the times at which train/loss was written" in profile.warnings
+
+
+def test_step_that_is_written_twice_ended_when_it_was_written_first(tmp_path: Path):
+    """Each loss is written again 0.4 s later; the last 10 steps are done again by a resumed run, a minute each."""
+    events = []
+    for step in range(1, 21):
+        events += [scalar(1000.0 + step, step, "train/loss", 3.0), scalar(1000.4 + step, step, "train/loss", 3.0)]
+    events += [scalar(5000.0 + 60 * step, step, "train/loss", 3.0) for step in range(11, 31)]
+    path = tmp_path / "run.tfevents"
+    path.write_bytes(HEADER + b"".join(events))
+    profile = read(path)
+    times = times_ms(profile.captures[0])
+    assert {times[step] for step in range(3, 11)} == {1000.0}
+    assert {times[step] for step in range(13, 31)} == {60_000.0}
 
 
 def test_damaged_event_is_left_out_and_a_damaged_length_is_an_error(tmp_path: Path):

@@ -23,8 +23,8 @@ from tracker.profile import (
     ranks_text,
 )
 from tracker.readers.pack.columns import BREAKDOWNS, BadColumn
-from tracker.schema.levels import KERNEL_KEY, LEVELS, OP_KEY
-from tracker.schema.levels import Column as LevelColumn
+from tracker.schema.declarations import Column as LevelColumn
+from tracker.schema.levels import KERNEL_KEY, LEVELS, OP_KEY, STEP_LEVEL
 
 _LARGEST: Final = (1 << 62) - 1
 _RANKS: Final = re.compile(r"(?:\d{1,9}(?:,\d{1,9})*)?", re.ASCII)
@@ -41,11 +41,9 @@ _LOWEST: Final[Mapping[tuple[str, str], float]] = {
     ("collective_calls", "step"): -1,
     ("collective_calls", "group"): -1,
     ("collective_calls", "peer"): -1,
-    ("breakdowns", "step"): -1,
-    ("breakdowns", "steps"): 1,
+    **{("breakdowns", column.name): _lowest_number(column) for column in STEP_LEVEL.columns},
     # moments count from a clock that may begin later
     ("collective_calls", "start_ns"): -_LARGEST,
-    ("breakdowns", "start_ns"): -_LARGEST,
 }
 """(table, column) -> the lowest number; 0 for all others."""
 

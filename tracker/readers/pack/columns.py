@@ -15,23 +15,20 @@ from numpy.typing import NDArray
 
 from tracker.profile import MISSING, Breakdown, Column, Rows, StepRow, Strings, Table
 from tracker.readers.pack.schema import MAX_TEXT_BYTES, TextPool
+from tracker.schema.breakdown import BREAKDOWN
+from tracker.schema.levels import STEP_LEVEL
 
 _DTYPES: Final = {"text": "<u4", "float": "<f8"}
 _INTEGER: Final = "<i8"
 _SURROGATES: Final = "surrogatepass"  # JSON may hold halves of pairs, and so may names
-_FLOATS_OF_A_STEP: Final = frozenset({"samples_per_second"})
 _OWN_OF_A_STEP: Final = ("step", "start_ns", "steps", "marker_ns")
-LATER_BREAKDOWNS: Final = frozenset({"marker_ns", "host_idle_ns"})
-"""Columns of BREAKDOWNS that packs of an earlier version lack: all of them are missing there."""
-
-BREAKDOWNS: Final = {
+BREAKDOWNS: Final[Mapping[str, str]] = {
     **dict.fromkeys(_OWN_OF_A_STEP, "ns"),
-    **{
-        name: "text" if name == "timeline" else "float" if name in _FLOATS_OF_A_STEP else "ns"
-        for name in Breakdown.__struct_fields__
-    },
+    **{name: kind for column in BREAKDOWN for name, kind in column.row_kinds.items()},
 }
 """Columns -> kinds, as in ROW_COLUMNS."""
+LATER_BREAKDOWNS: Final = frozenset(column.name for column in STEP_LEVEL.columns if column.is_later)
+"""Columns of BREAKDOWNS that packs of an earlier version lack: all of them are missing there."""
 
 
 class BadColumn(ValueError):

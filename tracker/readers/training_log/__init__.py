@@ -6,18 +6,28 @@ the mean time of its steps, the throughput, waiting for data, memory and MFU whe
 <!-- grammars -->
 
 Colours, prefixes of ranks, hosts and loggers, indentation and progress bars that write over their line do no harm, nor
-does text in another encoding between the lines. Lines that state a step twice count once. Where the steps go back, the
-training was resumed: steps that were done again count once, as done last. Of several trainings that were appended to
-one log the last one counts. Of lines that name their rank those of the first rank count.
+does text in another encoding between the lines. Lines that state a step twice count once, also where two processes
+write into one log. Where the steps go back, the training was resumed: steps that were done again count once, as done
+last. Of several trainings that were appended to one log the last one counts. Of lines that name their rank those of the
+first rank count. Of a log with step lines of two frameworks one is read, and a note names the other. Differences of
+times that a log rounds (to whole seconds, say) are taken over as many neighbours as it takes to know them to 5 %, which
+share a mean then; that is said.
 
 The number of a log is the median of its intervals. What the framework is known to do is left out of it, counted and
-said: the warm-up (the first interval, and all that are slower than the median of the rest by more than 10 %), the start
-of an epoch where the line includes the start of the data loader, an interval with an evaluation or a checkpoint in it,
-and steps that were skipped. With fewer than 5 intervals nothing is warm-up. Slow intervals without such a reason stay.
+said: the warm-up, the start of an epoch where the line includes the start of the data loader, an interval with an
+evaluation or a checkpoint in it, and steps that were skipped. Slow intervals without such a reason stay.
+
+Warm-up is the first interval behind each start of the program; behind the first start also every interval that ends
+before step 3 (4 for Megatron-LM, 12 for modded-nanogpt); and then all intervals that are slower than the median of
+those behind them by more than 10 %. Where these would be half of the intervals or more the run is uneven throughout,
+and they count. With fewer than 5 intervals nothing is warm-up.
+
 Beside the median stand the percentiles 10, 90 and 99, jitter (percentile 99 by the median), stalls (intervals above 3
-medians) and the longest slow window of the run: the steps whose mean stands out most from all others, if that is no
-chance (p below 1e-6, at least 5 %). Above 20,000 intervals neighbours are joined when they are stored; quantiles,
-jitter and stalls are of all.
+medians) and the longest slow window of the run: the steps whose mean stands out most from all others and from what is
+on either side, if that is no chance (p below 1e-6, at least 5 %). Of several logs, one a rank, these are those of rank
+0. Above 20,000 intervals neighbours are joined when they are stored; quantiles, jitter and stalls are of all. Timers
+that Megatron-LM and DeepSpeed print beside the step lines are counters, of the slowest rank where a line gives the
+spread; `batch-generator` is waiting for data.
 
 The configuration (batch, parallel sizes, precision, sequence length, sizes of the model) comes from the argument dump,
 hardware and versions from the environment that the log prints. Only listed names are taken, and of them numbers and

@@ -15,22 +15,31 @@ from tracker.profile import LOG_COUNTERS, NO_STEP, Breakdown, Capture, Rows, Sou
 from tracker.readers import _rows
 from tracker.readers.training_log.context import RunContext, configuration_of, device_of, facts_of, labels_of, rank_of
 from tracker.readers.training_log.course import STALL, RunCourse, course_of
-from tracker.readers.training_log.grammar import Grammar
-from tracker.readers.training_log.intervals import LEFT_OUT, Intervals, pick
+from tracker.readers.training_log.grammar import LARGEST_STEP_S, Grammar
+from tracker.readers.training_log.intervals import Intervals
+from tracker.readers.training_log.left_out import LEFT_OUT, SKIPPED
 from tracker.readers.training_log.scanning import Scan
+from tracker.readers.training_log.step_lines import pick
+from tracker.readers.training_log.timers import place_timer
 from tracker.units import NS_PER_MS, NS_PER_S, counted, format_ns
 
 F64 = NDArray[np.float64]
 
 TIME_ZONE: Final = "not stated; times are taken as UTC"
 MAX_ROWS: Final = 20_000
-"""Above this many intervals neighbours are joined when they are stored."""
-_LARGEST_S: Final = 7.2e7
-"""Times of a step above 833 days are none."""
+"""Above this many intervals neighbours are joined when they are stored: a database of many runs stays small, and no
+picture shows more.
+"""
 _UNITS: Final = ("tokens/s", "samples/s", "words/s", "TFLOP/s")
 """Of units that as many lines state the first one counts as the throughput."""
+_MOST_COUNT: Final = 0.8
+"""A unit that almost all intervals state is as good as one that all do: a line may lack it at a start."""
 _LISTED: Final = 5
+"""So many stalls are listed by their step in a sentence."""
 _FEWEST_OF_QUANTILES: Final = 5
+"""With fewer intervals a quantile is the smallest or the largest of them."""
+_LARGEST_BYTES: Final = 2.0**56
+"""No device has 64 PiB; a larger number is damage."""
 
 
 class LogReading(Struct, frozen=True):
@@ -40,7 +49,7 @@ class LogReading(Struct, frozen=True):
     source: Source
     grammar: Grammar
     scan: Scan
-    said: RunContext
+    context: RunContext
     intervals: Intervals
     notes: tuple[str, ...] = ()
     counters: tuple[_rows.Row, ...] = ()
@@ -52,11 +61,11 @@ _LARGEST: Final = (1 << 63) - 1
 
 def capture_of(reading: LogReading) -> tuple[Capture, tuple[str, ...]]:
     """Return the capture, and what the reader of its numbers should know."""
-    found, scan = reading.intervals, reading.scan
-    course = course_of(found)
-    unit = _main_unit(found)
-    steps = _step_rows(found, unit)
-    configuration, contradictions = configuration_of(reading.path, reading.said)
+    intervals, scan = reading.intervals, reading.scan
+    course = course_of(intervals)
+    unit = _main_unit(intervals)
+    steps = _step_rows(intervals, unit)
+    configuration, contradictions = configuration_of(reading.path, reading.context)
     batch = scan.column("batch")
     known = batch[~np.isnan(batch)]
     # a mean of batches of tokens, as fairseq prints it, is no configuration
@@ -67,12 +76,14 @@ def capture_of(reading: LogReading) -> tuple[Capture, tuple[str, ...]]:
         sizes = list(dict.fromkeys(int(size) for size in known))
         if len(sizes) > 1:
             contradictions += (f"the global batch size changes from {sizes[0]} to {sizes[-1]}: the last one counts",)
-    started, ended = _times_of_day(scan, found)
+    started, ended = _times_of_day(scan, intervals)
     settings = {
         "profiler": "off",
         "throughput_unit": unit,
-        "throughput_scope": found.scopes.get(unit, ""),
-        "interval_steps": str(int(np.median(found.stride))) if found.is_numbered and len(found.stride) else "",
+        "throughput_scope": intervals.scopes.get(unit, ""),
+        "interval_steps": str(int(np.median(intervals.stride)))
+        if intervals.is_numbered and len(intervals.stride)
+        else "",
     }
     is_utc = scan.states("clock_ms") or not reading.grammar.lines  # MLPerf, TensorBoard
     zone = {"time_zone": TIME_ZONE} if started is not None and not is_utc else {}
@@ -80,63 +91,65 @@ def capture_of(reading: LogReading) -> tuple[Capture, tuple[str, ...]]:
         rank=rank_of(reading.path),
         world_size=None,
         host="",
-        device=device_of(reading.path, reading.said),
+        device=device_of(reading.path, reading.context),
         device_ordinal=None,
         started_at_ns=started,
         # where no line after the first has a clock, the end is not known
         ended_at_ns=ended if ended != started else None,
         sources=(reading.source,),
         settings={name: value for name, value in settings.items() if value},
-        facts=facts_of(reading.said, reading.grammar.name) | zone,
-        rows=Rows(_overall(found, steps), tuple(steps), _tables(reading, course, unit)),
-        labels=labels_of(reading.path, reading.said),
+        facts=facts_of(reading.context, reading.grammar.name) | zone,
+        rows=Rows(_overall(intervals, steps), tuple(steps), _tables(reading, course, unit)),
+        labels=labels_of(reading.path, reading.context),
         configuration=configuration,
     )
     return capture, (*_sentences(reading, course, len(steps)), *contradictions, *reading.notes)
 
 
-def _times_of_day(scan: Scan, found: Intervals) -> tuple[int | None, int | None]:
+def _times_of_day(scan: Scan, intervals: Intervals) -> tuple[int | None, int | None]:
     if scan.states("clock_ms"):
         clocks = scan.column("clock_ms")
         return int(np.nanmin(clocks)) * NS_PER_MS, int(np.nanmax(clocks)) * NS_PER_MS
     if np.isnan(scan.first_clock):
         return None, None
-    if found.trainings > 1 and len(scan.clocks):
+    if intervals.trainings > 1 and len(scan.clocks):
         # of the training that counts
-        known = scan.clocks[found.lines][~np.isnan(scan.clocks[found.lines])]
+        known = scan.clocks[intervals.lines][~np.isnan(scan.clocks[intervals.lines])]
         return (int(known[0]), int(known[-1])) if len(known) else (None, None)
     return int(scan.first_clock), None if np.isnan(scan.last_clock) else int(scan.last_clock)
 
 
-def _main_unit(found: Intervals) -> str:
+def _main_unit(intervals: Intervals) -> str:
     """Return the unit of the throughput that most intervals state; "" where none does."""
-    counts = {unit: int((~np.isnan(values[found.counts])).sum()) for unit, values in found.throughputs.items()}
+    counts = {unit: int((~np.isnan(values[intervals.counts])).sum()) for unit, values in intervals.throughputs.items()}
     counts = {unit: count for unit, count in counts.items() if count}
     if not counts:
         return ""
     order = {unit: place for place, unit in enumerate(_UNITS)}
     # a unit that almost all intervals state is as good as one that all do
-    most = 0.8 * max(counts.values())
+    most = _MOST_COUNT * max(counts.values())
     return min((unit for unit, count in counts.items() if count >= most), key=lambda unit: order.get(unit, -1))
 
 
-def _step_rows(found: Intervals, unit: str) -> list[StepRow]:
+def _step_rows(intervals: Intervals, unit: str) -> list[StepRow]:
     """Return a row for each interval that counts; above MAX_ROWS one for each group of neighbours, their mean."""
-    spent = np.cumsum(np.nan_to_num(found.step_s) * found.stride)
-    at = np.flatnonzero(found.counts)
+    spent = np.cumsum(np.nan_to_num(intervals.step_s) * intervals.stride)
+    at = np.flatnonzero(intervals.counts)
     size = -(-len(at) // MAX_ROWS) or 1
-    rates = found.throughputs.get(unit, np.full(len(spent), np.nan))
-    columns = [found.step_s, found.data_s, rates, found.allocated, found.reserved]
+    rates = intervals.throughputs.get(unit, np.full(len(spent), np.nan))
+    columns = [intervals.step_s, intervals.data_s, rates, intervals.allocated, intervals.reserved]
     tables = [
-        _joined(pick(column, at), size, largest=column is found.allocated or column is found.reserved)
+        _joined(pick(column, at), size, largest=column is intervals.allocated or column is intervals.reserved)
         for column in columns
     ]
     firsts, lasts = (
         at[::size],
         at[np.minimum(np.arange(size - 1, len(at) + size - 1, size), len(at) - 1)] if len(at) else at,
     )
-    counts = np.diff(np.append(np.arange(0, len(at), size), len(at)))
-    numbers = found.last[lasts]
+    # a row stands for the steps that its intervals average over, not for the intervals
+    strides = np.maximum(pick(intervals.stride, at), 1)
+    counts = np.add.reduceat(strides, np.arange(0, len(at), size)).astype(np.int64) if len(at) else strides
+    numbers = intervals.last[lasts]
     rows = []
     for place, (number, first, count) in enumerate(
         zip(numbers.tolist(), firsts.tolist(), counts.tolist(), strict=True)
@@ -171,23 +184,23 @@ def _joined(column: F64, size: int, *, largest: bool) -> F64:
 
 
 def _to_ns(seconds: float) -> int | None:
-    return round(float(seconds) * NS_PER_S) if 0 <= seconds <= _LARGEST_S else None
+    return round(float(seconds) * NS_PER_S) if 0 <= seconds <= LARGEST_STEP_S else None
 
 
 def _to_whole(value: float) -> int | None:
-    return round(float(value)) if 0 < value < 2.0**56 else None
+    return round(float(value)) if 0 < value < _LARGEST_BYTES else None
 
 
-def _overall(found: Intervals, steps: Sequence[StepRow]) -> Breakdown:
+def _overall(intervals: Intervals, steps: Sequence[StepRow]) -> Breakdown:
     """Return sums over the steps where each has an interval that counts: else how long all took is not known.
 
     The throughput is that of all intervals that count, each by its time: 10 samples/s for 3 s and 50 samples/s for 1 s
     are 20 samples/s. Where no interval says its time, the plain mean.
     """
-    is_summary = not found.is_numbered and len(steps) == 1
+    is_summary = not intervals.is_numbered and len(steps) == 1
     is_whole = is_summary or bool(
-        found.is_numbered and len(steps) and found.counts.all() and (found.stride == 1).all()
-        and found.last[0] in (0, 1) and (np.diff(found.last) == 1).all()
+        intervals.is_numbered and len(steps) and intervals.counts.all() and (intervals.stride == 1).all()
+        and intervals.last[0] in (0, 1) and (np.diff(intervals.last) == 1).all()
     )  # fmt: skip
     times = [row.breakdown.duration_ns for row in steps if row.breakdown.duration_ns is not None]
     loads = [row.breakdown.data_loading_ns for row in steps if row.breakdown.data_loading_ns is not None]
@@ -214,43 +227,52 @@ def _overall(found: Intervals, steps: Sequence[StepRow]) -> Breakdown:
 
 
 def _tables(reading: LogReading, course: RunCourse | None, unit: str) -> dict[str, Any]:
-    counters = [*reading.counters, *_course_counters(reading.intervals, course), *_interval_counters(reading, unit)]
+    counters = [*reading.counters]
+    if course is not None and rank_of(reading.path) in (None, 0):
+        # of several logs of one run, one a rank: a mean of quantiles or of step numbers would be nothing of any rank
+        counters.extend(_course_counters(reading.intervals, course))
+    counters.extend(_left_out_counters(reading.intervals))
+    counters.extend(_interval_counters(reading, unit))
+    counters.extend(_timer_counters(reading))
     return _rows.tables([], {"counter": counters})
 
 
-def _course_counters(found: Intervals, course: RunCourse | None) -> Iterator[_rows.Row]:
-    """Yield what all intervals say together, and how many are left out of the median, by reason."""
-    if course is not None:
-        quantiles = {"p10": course.p10, "p50": course.p50, "p90": course.p90, "p99": course.p99}
-        for name, value in quantiles.items():
-            if name != "p50" and course.count < _FEWEST_OF_QUANTILES:
-                continue
-            yield _counter(f"step time {name}", "ms", course.count, value * 1000)
-        if course.jitter is not None:
-            yield _counter("jitter (p99 / p50)", "ratio", course.count, course.jitter)
-        if course.jitter is not None or course.stalls:
-            yield _counter("stalls (above 3 medians)", "count", course.count, float(len(course.stalls)))
-        if course.stalls:
-            times = found.step_s[list(course.stalls)] * 1000
-            yield _counter("stalled intervals", "ms", len(times), float(times.mean()), times)
-        if course.window is not None:
-            yield _counter("slow window, first step", "step", 1, float(course.window.first))
-            yield _counter("slow window, last step", "step", 1, float(course.window.last))
-            yield _counter("slow window, by the rest", "ratio", course.window.intervals, course.window.ratio)
+def _course_counters(intervals: Intervals, course: RunCourse) -> Iterator[_rows.Row]:
+    """Yield what all intervals say together."""
+    quantiles = {"p10": course.p10, "p50": course.p50, "p90": course.p90, "p99": course.p99}
+    for name, value in quantiles.items():
+        if name != "p50" and course.count < _FEWEST_OF_QUANTILES:
+            continue
+        yield _counter(f"step time {name}", "ms", course.count, value * 1000)
+    if course.jitter is not None:
+        yield _counter("jitter (p99 / p50)", "ratio", course.count, course.jitter)
+    if course.jitter is not None or course.stalls:
+        yield _counter("stalls (above 3 medians)", "count", course.count, float(len(course.stalls)))
+    if course.stalls:
+        times = intervals.step_s[list(course.stalls)] * 1000
+        yield _counter("stalled intervals", "ms", len(times), float(times.mean()), times)
+    if course.window is not None:
+        yield _counter("slow window, first step", "step", 1, float(course.window.first))
+        yield _counter("slow window, last step", "step", 1, float(course.window.last))
+        yield _counter("slow window, by the rest", "ratio", course.window.intervals, course.window.ratio)
+
+
+def _left_out_counters(intervals: Intervals) -> Iterator[_rows.Row]:
+    """Yield how many intervals are left out of the median, by reason."""
     for place, reason in enumerate(LEFT_OUT):
-        times = found.step_s[(found.reasons == place) & ~np.isnan(found.step_s)] * 1000
+        times = intervals.step_s[(intervals.reasons == place) & ~np.isnan(intervals.step_s)] * 1000
         if len(times):
             yield _counter(f"left out: {reason}", "ms", len(times), float(times.mean()), times)
 
 
 def _interval_counters(reading: LogReading, unit: str) -> Iterator[_rows.Row]:
     """Yield MFU and the throughputs in other units, of each interval; of many intervals over all of them."""
-    found = reading.intervals
-    columns = {("mfu", "%"): found.mfu}
-    for other, values in found.throughputs.items():
+    intervals = reading.intervals
+    columns = {("mfu", "%"): intervals.mfu}
+    for other, values in intervals.throughputs.items():
         if other != unit:
             columns["throughput", other] = values
-    at = np.flatnonzero(found.counts)
+    at = np.flatnonzero(intervals.counts)
     for (name, attribute), column in columns.items():
         known = at[~np.isnan(pick(column, at))]
         if not len(known):
@@ -259,7 +281,18 @@ def _interval_counters(reading: LogReading, unit: str) -> Iterator[_rows.Row]:
             yield _counter(name, attribute, len(known), float(column[known].mean()), column[known])
             continue
         for place in known.tolist():
-            yield _counter(name, attribute, 1, float(column[place]), step=int(found.last[place]))
+            yield _counter(name, attribute, 1, float(column[place]), step=int(intervals.last[place]))
+
+
+def _timer_counters(reading: LogReading) -> Iterator[_rows.Row]:
+    """Yield the timers that the log prints beside its step lines, over the intervals that count."""
+    scan, counts = reading.scan, reading.intervals.counts
+    for timer in scan.timers if len(counts) else ():
+        interval = place_timer(timer, scan.positions, scan.column("step"), reading.intervals.lines)
+        is_counted = (interval >= 0) & counts[np.maximum(interval, 0)]
+        values = timer.values[is_counted].astype(np.float64)
+        if len(values):
+            yield _counter(f"timer: {timer.name}", "ms", len(values), float(values.mean()), values)
 
 
 def _counter(
@@ -272,23 +305,21 @@ def _counter(
 
 def _sentences(reading: LogReading, course: RunCourse | None, rows: int) -> Iterator[str]:
     """Yield what a reader of the numbers should know."""
-    found, scan = reading.intervals, reading.scan
-    many = len(found.last)
-    left_out = [
-        f"{int((found.reasons == place).sum())} of {reason}" if reason != LEFT_OUT[3] else
-        f"{int((found.reasons == place).sum())} with {reason}"
-        for place, reason in enumerate(LEFT_OUT)
-        if (found.reasons == place).any()
-    ]  # fmt: skip
+    intervals, scan = reading.intervals, reading.scan
+    many = len(intervals.last)
+    left_out = []
+    for place, reason in enumerate(LEFT_OUT):
+        if count := int((intervals.reasons == place).sum()):
+            left_out.append(f"{count} {'with' if reason == SKIPPED else 'of'} {reason}")
     if left_out:
         yield f"of {counted(many, 'interval')} the median leaves out {', '.join(left_out)}"
     if course is None and many:
         yield "no line says how long a step took, and the size of a step is not known: only the throughput was read"
-    if found.way:
-        yield f"the time of a step comes from {found.way}"
+    if intervals.way:
+        yield f"the time of a step comes from {intervals.way}"
     if course is not None and course.stalls:
-        times = found.step_s[list(course.stalls)]
-        listed = ", ".join(str(found.last[place]) for place in course.stalls[:_LISTED])
+        times = intervals.step_s[list(course.stalls)]
+        listed = ", ".join(str(intervals.last[place]) for place in course.stalls[:_LISTED])
         more = f" and {len(course.stalls) - _LISTED} more" if len(course.stalls) > _LISTED else ""
         yield (
             f"{counted(len(course.stalls), 'interval')} took more than {STALL:g} times the median, up to "
@@ -300,25 +331,28 @@ def _sentences(reading: LogReading, course: RunCourse | None, rows: int) -> Iter
             f"steps {window.first} to {window.last} were {(window.ratio - 1) * 100:.1f} % slower than the others "
             f"({window.intervals} of {course.count} intervals)"
         )
-    if found.repeated:
-        yield f"{counted(found.repeated, 'line')} state a step again; each step counts once"
-    if found.trainings > 1:
-        yield f"the log holds {found.trainings} trainings, one appended to the other; the last one counts"
-    if found.restarts:
-        again = f"; {counted(found.replaced, 'interval')} of steps done again count once" if found.replaced else ""
-        yield f"the training was resumed {counted(found.restarts, 'time')}{again}"
-    if len(found.ranks) > 1:
-        yield f"{len(found.ranks)} ranks report the speed; the steps are those of rank {found.ranks[0]}"
-    if rows < int(found.counts.sum()):
+    if intervals.repeated:
+        yield f"{counted(intervals.repeated, 'line')} state a step again; each step counts once"
+    if intervals.trainings > 1:
+        yield f"the log holds {intervals.trainings} trainings, one appended to the other; the last one counts"
+    if intervals.restarts:
+        again = (
+            f"; {counted(intervals.replaced, 'interval')} of steps done again count once" if intervals.replaced else ""
+        )
+        yield f"the training was resumed {counted(intervals.restarts, 'time')}{again}"
+    if len(intervals.ranks) > 1:
+        yield f"{len(intervals.ranks)} ranks report the speed; the steps are those of rank {intervals.ranks[0]}"
+    counted_intervals = int(intervals.counts.sum())
+    if rows < counted_intervals:
         yield (
-            f"{int(found.counts.sum()):,} intervals are stored as {rows:,} rows of neighbours; quantiles, jitter and "
-            "stalls are of all intervals"
+            f"{counted_intervals:,} intervals are stored as {rows:,} rows of neighbours; quantiles, jitter and stalls "
+            "are of all intervals"
         )
     if scan.is_cut:
         yield "the last line is cut off and was left out"
     if scan.skipped_lines:
         yield f"{counted(scan.skipped_lines, 'line')} of more than 1 MiB passed over"
-    units = {unit for unit, values in found.throughputs.items() if (~np.isnan(values)).any()}
+    units = {unit for unit, values in intervals.throughputs.items() if (~np.isnan(values)).any()}
     if reading.grammar.parse is not None and len(units) > 1:
         yield "the lines give their throughput in different units"
 

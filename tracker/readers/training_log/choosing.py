@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -25,8 +26,13 @@ _DOCUMENTS: Final = frozenset(
 _WITHOUT_TIMES: Final = (
     ("llm.c", re.compile(rb"^s:\d+ (?:trl|tel):[\d.]+", re.MULTILINE)),
     ("Hugging Face Trainer", STATE),
-    ("Hugging Face Trainer", re.compile(rb"^[^\r\n]{0,120}\{'loss': [\d.]+, ", re.MULTILINE)),
+    ("Hugging Face Trainer", re.compile(rb"^[^\r\n]{0,120}\{'loss': '?[\d.]+'?, ", re.MULTILINE)),
+    ("MindSpore", re.compile(rb"\bepoch: \d+ step: \d+, loss is [\d.]+")),
+    ("DeepSpeed", re.compile(rb"\bstep=\d+, skipped=\d+, lr=\[")),
 )
+_FEWEST_STEPS: Final = 3
+"""So many lines with the number of a step, but without a time, are no sentence that happens to look like one."""
+_LONG_LITERAL: Final = 6
 
 
 class ChosenGrammar:
@@ -58,11 +64,7 @@ def choose_in(start: bytes, end: bytes = b"") -> ChosenGrammar | None:
     for text in filter(None, (start, end)):
         plain = plain_text(text)
         outside = searchable(plain)
-        for grammar in GRAMMARS:
-            if grammar.requires is not None and not (
-                grammar.requires.search(plain) or grammar.requires.search(plain_text(end))
-            ):
-                continue
+        for grammar in _possible_grammars(plain, plain_text(end)):
             for line in grammar.lines:
                 if line.occurs_in(outside):
                     return ChosenGrammar(grammar, line)
@@ -70,6 +72,38 @@ def choose_in(start: bytes, end: bytes = b"") -> ChosenGrammar | None:
             paddle = next(grammar for grammar in GRAMMARS if grammar.parse is not None)
             return ChosenGrammar(paddle, paddle.lines[0])
     return None
+
+
+def _possible_grammars(*texts: bytes) -> list[Grammar]:
+    """Return the grammars that need no text beside their step lines, or find it."""
+    return [
+        grammar
+        for grammar in GRAMMARS
+        if grammar.requires is None or any(grammar.requires.search(text) for text in texts)
+    ]
+
+
+def notes_on_others(path: Path, choice: ChosenGrammar) -> tuple[str, ...]:
+    """Return a sentence on the step lines of other frameworks at the start and the end of a log, which are not read."""
+    start = plain_text(read_head(path, SNIFF_BYTES))
+    end = plain_text(_end_of(path)) if len(start) >= SNIFF_BYTES // 2 else b""
+    own_lines = [line.head for line in choice.grammar.lines]
+    others: dict[str, None] = {}
+    others_possible = [grammar for grammar in _possible_grammars(start, end) if grammar.name != choice.grammar.name]
+    for text in filter(None, (start, end)):
+        outside = searchable(text)
+        present = [one for one in others_possible if any(line.occurs_in(outside) for line in one.lines)]
+        if not present:
+            continue
+        candidates = [line for line in text.split(b"\n") if not any(head.search(line) for head in own_lines)]
+        rest = searchable(b"\n".join([*candidates, b""]))
+        for grammar in present:
+            if any(line.occurs_in(rest) for line in grammar.lines):
+                others[grammar.title] = None
+    if not others:
+        return ()
+    listed = " and ".join(others)
+    return (f"the log also has step lines of {listed}; those of {choice.grammar.title} were read, the others left out",)
 
 
 def why_not_read(path: Path, head: bytes) -> str:
@@ -87,7 +121,18 @@ def framework_without_times(path: Path, head: bytes) -> str:
     if not looks_like_text(path, head):
         return ""
     plain = plain_text(head if len(head) < 4096 else read_head(path, SNIFF_BYTES))
-    return next((name for name, pattern in _WITHOUT_TIMES if pattern.search(plain)), "")
+    for name, pattern in _WITHOUT_TIMES:
+        if pattern.search(plain):
+            return name
+    # step lines of a known framework in which no time stands
+    outside = searchable(plain)
+    for grammar in _possible_grammars(plain):
+        for line in grammar.lines:
+            if not line.needs or len(line.literal) < _LONG_LITERAL:
+                continue
+            if len(list(islice(line.head.finditer(outside), _FEWEST_STEPS))) == _FEWEST_STEPS:
+                return grammar.title
+    return ""
 
 
 def _end_of(path: Path) -> bytes:

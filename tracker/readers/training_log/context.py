@@ -22,6 +22,12 @@ from tracker.readers.training_log.grammar import VERSION, Grammar, StepLine
 _VERSION: Final = re.compile(
     r"(?P<date>(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01]))_(?P<commit>[0-9a-f]{7,40})"
 )
+# folders in which programs save what they trained, snapshots by their hash
+_NO_MODEL: Final = re.compile(
+    r"(?:(?:global_?)?step|checkpoint|ckpt|iter|epoch|hf|model|models|output|outputs|out|final|last|best|latest|release|"
+    r"save|saved|merged|export|pretrained|weights|main|tmp)?[-_.]?\d*|[0-9a-f]{40}|\.*",
+    re.IGNORECASE,
+)
 # no rank of an adapter (lora_rank64), no day (trainer_2024-01-01), no model (rerank_8b)
 _RANK: Final = re.compile(
     r"(?<![A-Za-z0-9])(?<!lora[_-])(?:workerlog|rank|trainer)[._-]?(\d{1,9})(?![\dA-Za-z])(?!-\d)", re.IGNORECASE
@@ -69,7 +75,7 @@ _SIZE: Final = re.compile(
     rf"(?<![\w-])(?:--)?['\"]?(?P<name>{'|'.join(sorted(_SIZE_OF, key=len, reverse=True))})['\"]?\]?"
     r"(?: *[=:] *| *\.{3,} *| +(?=\d))['\"]?(?P<value>[1-9]\d{0,6})(?![\w.*])"
 )
-_SAID: Final[Mapping[str, re.Pattern[str]]] = {
+_STATED: Final[Mapping[str, re.Pattern[str]]] = {
     "model": re.compile(
         r"\bmodel_name_or_path(?:'?, '| |='?)([\w./-]{1,80}?)(?=['\" ,)]|$)|\.paddlenlp/models/([\w.-]{1,80})/"
         r'|"submission_benchmark", "value": "([\w.-]{1,80})"'
@@ -147,7 +153,7 @@ class RunContext(Struct):
 
     def take(self, line: str) -> None:
         """Look at the next line for all but the settings that `stated` knows."""
-        for key, pattern in _SAID.items():
+        for key, pattern in _STATED.items():
             if key not in self.values and (match := pattern.search(line)):
                 self.values[key] = next(group for group in match.groups() if group)
         for name, pattern in self.facts.items():
@@ -175,10 +181,10 @@ class RunContext(Struct):
         return not (self.values or self.stated.values or self.sizes or self.mesh)
 
 
-def listen(texts: Iterable[bytes], grammar: Grammar, step_line: StepLine | None) -> RunContext:
+def read_context(texts: Iterable[bytes], grammar: Grammar, step_line: StepLine | None) -> RunContext:
     """Return what the lines of some text say of the run; the step lines in it say nothing."""
     facts = {**_FACTS, **{name: re.compile(pattern) for name, pattern in grammar.facts.items()}}
-    said = RunContext(facts=facts)
+    context = RunContext(facts=facts)
     for text in texts:
         for line in _lines(text):
             small = line.lower()
@@ -189,10 +195,10 @@ def listen(texts: Iterable[bytes], grammar: Grammar, step_line: StepLine | None)
                 continue
             plain = line[:_LONGEST].decode("utf-8", "replace")
             if states and not plain.lstrip().startswith("assert "):  # a program that is quoted
-                said.stated.take(plain)
+                context.stated.take(plain)
             if says:
-                said.take(plain)
-    return said
+                context.take(plain)
+    return context
 
 
 def _lines(text: bytes) -> Iterator[bytes]:
@@ -214,12 +220,12 @@ def _mesh_of(match: re.Match[str]) -> dict[str, int]:
     else:
         names = [name.strip(" '\"") for name in match["names"].split(",")]
         sizes = list(zip(names, [size.strip() for size in match["sizes"].split(",")], strict=False))
-    found: dict[str, int] = {}
+    sizes_by_name: dict[str, int] = {}
     for name, size in sizes:
         key = _MESH_NAMES.get(name)
         if key is not None and size.isdigit():
-            found[key] = found.get(key, 1) * int(size)
-    return found
+            sizes_by_name[key] = sizes_by_name.get(key, 1) * int(size)
+    return sizes_by_name
 
 
 def _device_in(line: str) -> Device | None:
@@ -243,49 +249,59 @@ def _device_in(line: str) -> Device | None:
     return None
 
 
-def configuration_of(path: Path, said: RunContext) -> tuple[dict[str, str], tuple[str, ...]]:
+def configuration_of(path: Path, context: RunContext) -> tuple[dict[str, str], tuple[str, ...]]:
     """Return what must be equal for runs to be compared, and a sentence on each contradiction between log and path.
 
     Keys: batch_size, precision, devices, sequence_length and others of `_stated`, and the sizes of the model (layers,
     hidden_size, heads, ffn_hidden_size, experts), as far as known. What the log says counts before the names of the
     path, but that these give the batch of one card where some releases print that of all.
     """
-    stated = said.stated.configuration()
-    cards = _cards(said.values)
+    stated = context.stated.configuration()
+    cards = _cards(context.values)
     if "devices" not in stated and cards is not None:
         stated["devices"] = cards
-    for name, size in said.mesh.items():
+    for name, size in context.mesh.items():
         stated.setdefault(name, str(size))
-    if "devices" not in stated and said.mesh:
+    if "devices" not in stated and context.mesh:
         devices = 1
-        for name, size in said.mesh.items():
+        for name, size in context.mesh.items():
             devices *= 1 if name == "ep" else size  # experts lie across the other dimensions
         stated["devices"] = str(devices)
-    found, notes = merged(stated, configuration_in_names(path))
+    configuration, notes = merged(stated, configuration_in_names(path))
     several = [
-        f"{key} is {value} and {said.stated.others[key]} by the text; the first counts, --config {key}=N decides"
-        for key, value in found.items()
-        if key in said.stated.others and value == said.stated.values.get(key)
+        f"{key} is {value} and {context.stated.others[key]} by the text; the first counts, --config {key}=N decides"
+        for key, value in configuration.items()
+        if key in context.stated.others and value == context.stated.values.get(key)
     ]
-    return {**found, **said.sizes}, (*notes, *several)
+    return {**configuration, **context.sizes}, (*notes, *several)
 
 
-def labels_of(path: Path, said: RunContext) -> dict[str, str]:
+def labels_of(path: Path, context: RunContext) -> dict[str, str]:
     """Return version, commit and date from a file name like `20230808_69edec3bb7`; the workload is the model."""
     labels = {}
     if match := _VERSION.fullmatch(path.name.removesuffix(".gz").removesuffix(".txt").removesuffix(".log")):
         day = match["date"]
         labels = {"version": match.group(), "commit": match["commit"], "date": f"{day[:4]}-{day[4:6]}-{day[6:]}"}
-    if model := said.values.get("model"):
-        labels["workload"] = model.rstrip("/").rpartition("/")[2] or model
+    if model := model_name(context.values.get("model", "")):
+        labels["workload"] = model
     return labels
 
 
-def device_of(path: Path, said: RunContext) -> Device:
+def model_name(model: str) -> str:
+    """Return the name of a model behind its name in a hub or its path; "" where the path says nothing of the model.
+
+    >>> model_name("facebook/opt-1.3b"), model_name("/data/models/Llama-3-8B/"), model_name("/home/me/x/checkpoint-500")
+    ('opt-1.3b', 'Llama-3-8B', '')
+    """
+    name = model.rstrip("/").rpartition("/")[2]
+    return "" if _NO_MODEL.fullmatch(name) else name
+
+
+def device_of(path: Path, context: RunContext) -> Device:
     """Return the hardware that the log or a folder's name states (`V100_LOG`); cpu where the log says so."""
-    if said.device is not None:
-        return said.device
-    if said.values.get("processor") == "cpu":
+    if context.device is not None:
+        return context.device
+    if context.values.get("processor") == "cpu":
         return CPU
     for name in reversed(path.parts[-4:]):
         if match := _GPU_IN_PATH.search(name):
@@ -301,9 +317,9 @@ def rank_of(path: Path) -> int | None:
     return int(match[1]) if match else None
 
 
-def facts_of(said: RunContext, framework: str) -> dict[str, str]:
+def facts_of(context: RunContext, framework: str) -> dict[str, str]:
     """Return the environment that a log states."""
-    return {"framework": framework, **said.found_facts}
+    return {"framework": framework, **context.found_facts}
 
 
 def _cards(values: Mapping[str, str]) -> str | None:

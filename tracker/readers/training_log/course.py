@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from math import lgamma, log, pi
 from typing import Final
 
 import numpy as np
@@ -12,21 +13,34 @@ from numpy.typing import NDArray
 from tracker.readers.training_log.intervals import Intervals
 
 F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
 
 STALL: Final = 3.0
-"""An interval of more than so many medians is a stall."""
+"""An interval of more than so many medians is a stall: noise of a healthy job stays below twice its median."""
 _FEWEST: Final = 20
-"""With fewer intervals their spread is not known."""
+"""With fewer intervals the 99th percentile is the largest value, and a window proves nothing."""
+_FEWEST_OF_STALLS: Final = 5
+"""With fewer intervals their median is not what a step usually takes."""
 _LEAST_INSIDE: Final = 4
 _LEAST_OUTSIDE: Final = 5
 """Bins of intervals in a slow window, and outside it, as a late test has runs on either side of a split."""
+_LEAST_BESIDE: Final = 4
+"""So many bins have to stand before a window, and where as many follow they count too: a run that begins slowly warms
+up, and a slow window stands out from what is on either side of it.
+"""
+_LEAST_STEP: Final = 0.5
+"""A side of a window is as fast as the rest where at least this part of the slowdown is gone there."""
 _LEAST_RATIO: Final = 0.05
+"""Slower by less is not worth a sentence, and is within what clocks of devices do."""
 _LARGEST_P: Final = 1e-6
-"""One-sided, times the number of windows."""
+"""One-sided, times the number of windows: over thousands of logs none is reported by chance."""
 _BINS: Final = 400
-_HALF_WINDOW: Final = 3
-_FAR: Final = 3.0 * 1.4826
+"""Windows are pairs of edges between bins: 80,000 of them are tested in 10 ms."""
+_FAR: Final = 5.0 * 1.4826
+"""Five standard deviations of normal noise, in units of the median deviation: what is farther counts as so far."""
 _LEAST_DEVIATION: Final = 1e-4
+"""The noise of times that a log rounds to four digits and that are all alike."""
+_MOST_CORRELATED: Final = 0.99
 
 
 class SlowWindow(Struct, frozen=True):
@@ -56,16 +70,17 @@ class RunCourse(Struct, frozen=True):
     window: SlowWindow | None
 
 
-def course_of(found: Intervals) -> RunCourse | None:
+def course_of(intervals: Intervals) -> RunCourse | None:
     """Return the course of a run; None where no interval has a time."""
-    places = np.flatnonzero(found.counts & ~np.isnan(found.step_s))
+    places = np.flatnonzero(intervals.counts & ~np.isnan(intervals.step_s))
     if not len(places):
         return None
-    times = found.step_s[places]
+    times = intervals.step_s[places]
     p10, p50, p90, p99 = (float(value) for value in np.quantile(times, [0.1, 0.5, 0.9, 0.99]))
-    says_spread = len(times) >= _FEWEST and not found.is_smoothed
+    # where neighbours share a mean, their times follow each other: they say nothing of the spread of single intervals
+    says_spread = len(times) >= _FEWEST and not intervals.is_smoothed
     stalls = np.zeros(0, dtype=np.int64)
-    if len(times) >= _LEAST_OUTSIDE and not found.is_smoothed:
+    if len(times) >= _FEWEST_OF_STALLS and not intervals.is_smoothed:
         stalls = np.flatnonzero(times > STALL * p50)
     return RunCourse(
         count=len(times),
@@ -76,16 +91,16 @@ def course_of(found: Intervals) -> RunCourse | None:
         p99=p99,
         jitter=p99 / p50 if says_spread and p50 > 0 else None,
         stalls=tuple(places[stalls].tolist()),
-        # where neighbours share a mean, their times follow each other, and a window of them proves nothing
-        window=_slow_window(found, places, times) if says_spread and len(times) >= _FEWEST else None,
+        window=_slow_window(intervals, places, times) if says_spread else None,
     )
 
 
-def _slow_window(found: Intervals, places: NDArray[np.int64], times: F64) -> SlowWindow | None:
+def _slow_window(intervals: Intervals, places: I64, times: F64) -> SlowWindow | None:
     """Return the window of neighbouring intervals whose mean stands out most from all others, where that is no chance.
 
-    As in the late test of a history: logs of the times, single outliers drawn to their neighbours, the largest t of all
-    places, and its p times their number. A window has two ends, so that the places are pairs.
+    As in the late test of a history: logs of the times, outliers drawn in, the largest t of all places, and its p times
+    their number. A window has two ends, so that the places are pairs. Where the noise of a bin
+    follows that of the bin before it, as many bins say less.
     """
     edges = np.unique(np.linspace(0, len(times), min(_BINS, len(times)) + 1).astype(np.int64))
     bins = np.array([np.median(times[start:end]) for start, end in pairwise(edges.tolist())])
@@ -93,48 +108,85 @@ def _slow_window(found: Intervals, places: NDArray[np.int64], times: F64) -> Slo
         return None
     logs = _without_outliers(np.log(bins))
     logs = logs - np.median(logs)
-    count = len(logs)
-    sums, squares = np.concatenate([[0.0], np.cumsum(logs)]), np.concatenate([[0.0], np.cumsum(logs * logs)])
-    start, end = np.triu_indices(count + 1, k=_LEAST_INSIDE)
-    inside = end - start
-    is_place = count - inside >= _LEAST_OUTSIDE
-    start, end, inside = start[is_place], end[is_place], inside[is_place]
-    if not len(start):
+    windows = _windows_of(logs)
+    if windows is None:
         return None
-    outside = count - inside
-    of_inside = sums[end] - sums[start]
-    mean_inside, mean_outside = of_inside / inside, (sums[-1] - of_inside) / outside
-    rest = squares[-1] - mean_inside**2 * inside - mean_outside**2 * outside
-    deviation = np.maximum(np.sqrt(np.maximum(rest, 0.0) / (count - 2)), _LEAST_DEVIATION)
-    t = (mean_inside - mean_outside) / (deviation * np.sqrt(1 / inside + 1 / outside))
+    start, end, t = windows
     best = int(np.argmax(t))
-    if _log_tail(float(t[best]), count - 2) + np.log(len(start)) > np.log(_LARGEST_P):
+    begin, stop = int(start[best]), int(end[best])
+    independent = _independent_part(logs, begin, stop)
+    freedom = max(2.0, independent * (len(logs) - 2))
+    if _log_tail(float(t[best]) * independent**0.5, freedom) + log(len(start)) > log(_LARGEST_P):
         return None
-    first, last = int(edges[start[best]]), int(edges[end[best]])
+    first, last = int(edges[begin]), int(edges[stop])
     in_window = np.zeros(len(times), dtype=bool)
     in_window[first:last] = True
     ratio = float(np.median(times[in_window]) / np.median(times[~in_window]))
     if ratio < 1 + _LEAST_RATIO:
         return None
-    first_step = int(found.last[places[first]] - found.stride[places[first]]) + 1
-    return SlowWindow(first_step, int(found.last[places[last - 1]]), last - first, ratio)
+    first_step = int(intervals.last[places[first]] - intervals.stride[places[first]]) + 1
+    return SlowWindow(first_step, int(intervals.last[places[last - 1]]), last - first, ratio)
+
+
+def _windows_of(logs: F64) -> tuple[I64, I64, F64] | None:
+    """Return first bin, end and t of each window that stands out from what is on either side of it; None for none."""
+    count = len(logs)
+    sums, squares = np.concatenate([[0.0], np.cumsum(logs)]), np.concatenate([[0.0], np.cumsum(logs * logs)])
+    start, end = np.triu_indices(count + 1, k=_LEAST_INSIDE)
+    is_place = (count - (end - start) >= _LEAST_OUTSIDE) & (start >= _LEAST_BESIDE)
+    start, end = start[is_place], end[is_place]
+    if not len(start):
+        return None
+    inside, after = end - start, count - end
+    of_inside = sums[end] - sums[start]
+    mean_inside, mean_outside = of_inside / inside, (sums[-1] - of_inside) / (count - inside)
+    slowdown = mean_inside - mean_outside
+    mean_before = sums[start] / start
+    mean_after = (sums[-1] - sums[end]) / np.maximum(after, 1)
+    stands_out = (slowdown > 0) & (mean_inside - mean_before >= _LEAST_STEP * slowdown)
+    stands_out &= (after < _LEAST_BESIDE) | (mean_inside - mean_after >= _LEAST_STEP * slowdown)
+    if not stands_out.any():
+        return None
+    rest = squares[-1] - mean_inside**2 * inside - mean_outside**2 * (count - inside)
+    deviation = np.maximum(np.sqrt(np.maximum(rest, 0.0) / (count - 2)), _LEAST_DEVIATION)
+    t = slowdown / (deviation * np.sqrt(1 / inside + 1 / (count - inside)))
+    return start[stands_out], end[stands_out], t[stands_out]
+
+
+def _independent_part(logs: F64, begin: int, stop: int) -> float:
+    """Return which part of the bins is independent, by how far the noise of a bin follows that of the bin before it.
+
+    (1 - r) / (1 + r) with the autocorrelation r at lag 1, as for a process of first order; without the window's step.
+    """
+    noise = logs.copy()
+    noise[begin:stop] -= noise[begin:stop].mean()
+    outside = np.ones(len(noise), dtype=bool)
+    outside[begin:stop] = False
+    noise[outside] -= noise[outside].mean()
+    variance = float((noise * noise).sum())
+    if variance <= 0:
+        return 1.0
+    correlation = float((noise[1:] * noise[:-1]).sum()) / variance
+    correlation = min(max(correlation, 0.0), _MOST_CORRELATED)
+    return (1 - correlation) / (1 + correlation)
 
 
 def _without_outliers(values: F64) -> F64:
-    padded = np.pad(values, _HALF_WINDOW, mode="edge")
-    around = np.lib.stride_tricks.sliding_window_view(padded, 2 * _HALF_WINDOW + 1)
-    centre = np.median(around, axis=1)
-    limit = np.maximum(_FAR * np.median(np.abs(around - centre[:, None]), axis=1), _LEAST_DEVIATION)
+    """Return values of which none is farther from the median than five deviations.
+
+    By the median of all and not of its neighbours: where single slow steps come by chance some stand together, and
+    drawn to each other they would look like a window.
+    """
+    centre = float(np.median(values))
+    limit = max(_FAR * float(np.median(np.abs(values - centre))), _LEAST_DEVIATION)
     return np.clip(values, centre - limit, centre + limit)
 
 
-def _log_tail(t: float, freedom: int) -> float:
+def _log_tail(t: float, freedom: float) -> float:
     """Return an upper bound of the log of the chance of a larger t, for t above 1: that of the density's tail."""
     if t <= 1:
         return 0.0
     # the tail of Student's t is at most its density times (1 + t^2 / f) f / (t (f - 1))
-    from math import lgamma, log, pi
-
     log_density = (
         lgamma((freedom + 1) / 2)
         - lgamma(freedom / 2)

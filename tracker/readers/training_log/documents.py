@@ -91,14 +91,14 @@ def _scan_trainer(document: Mapping[str, Any]) -> tuple[Scan, str]:
     """The summary of a whole run, evaluation and saving included."""
     history = document.get("log_history")
     entries = [entry for entry in history if isinstance(entry, Mapping)] if isinstance(history, list) else [document]
-    found = next((entry for entry in reversed(entries) if "train_runtime" in entry), {})
-    runtime = _number(found.get("train_runtime"))
-    steps = _number(found.get("step", document.get("global_step")))
-    rate = _number(found.get("train_steps_per_second"))
+    summary = next((entry for entry in reversed(entries) if "train_runtime" in entry), {})
+    runtime = _number(summary.get("train_runtime"))
+    steps = _number(summary.get("step", document.get("global_step")))
+    rate = _number(summary.get("train_steps_per_second"))
     step_s = runtime / steps if steps > 0 and runtime > 0 else (1 / rate if rate > 0 else np.nan)
     scan = _scan_of(
         {"step": [steps if steps > 0 else 1], "step_s": [step_s],
-         "samples_s": [_number(found.get("train_samples_per_second"))]}
+         "samples_s": [_number(summary.get("train_samples_per_second"))]}
     )  # fmt: skip
     return scan, "the only time is that of the whole run: start, evaluation and saving are in it"
 

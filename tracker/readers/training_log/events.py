@@ -8,7 +8,7 @@ TensorFlow 2 a tensor (8).
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -70,65 +70,64 @@ def is_event_file(head: bytes) -> bool:
 
 def read_scalars(text: SourceText) -> Scalars:
     """Return the scalars of an event file. A SourceError where a length is damaged: nothing behind it can be read."""
-    found = Scalars()
+    scalars = Scalars()
     waiting: list[tuple[bytes, int]] = []
-    for data, check in _records(text, found):
+    for data, check in _records(text, scalars):
         if len(data) <= _LARGEST_SCALAR:
             waiting.append((data, check))
         if len(waiting) >= _AT_ONCE:
-            _take_records(waiting, found)
+            _take_records(waiting, scalars)
             waiting = []
-    _take_records(waiting, found)
-    return found
+    _take_records(waiting, scalars)
+    return scalars
 
 
-def _take_records(records: list[tuple[bytes, int]], found: Scalars) -> None:
+def _take_records(records: list[tuple[bytes, int]], scalars: Scalars) -> None:
     """Add the scalars of some records, those of one length checked at once."""
     is_whole = np.zeros(len(records), dtype=bool)
     lengths = np.array([len(data) for data, _ in records], dtype=np.int64)
     for length in np.unique(lengths).tolist():
         places = np.flatnonzero(lengths == length)
         is_whole[places] = _check([records[place] for place in places.tolist()], length)
-    found.damaged += int((~is_whole).sum())
+    scalars.damaged += int((~is_whole).sum())
     for place in np.flatnonzero(is_whole).tolist():
         wall, step, summary = _event(records[place][0])
         if np.isnan(wall):
             continue
-        found.first_wall = wall if np.isnan(found.first_wall) else found.first_wall
-        found.last_wall = wall
-        for tag, value in _scalars(summary, found):
-            found.walls.setdefault(tag, []).append(wall)
-            found.steps.setdefault(tag, []).append(step)
-            found.values.setdefault(tag, []).append(value)
+        scalars.first_wall = wall if np.isnan(scalars.first_wall) else scalars.first_wall
+        scalars.last_wall = wall
+        for tag, value in _scalars(summary, scalars):
+            scalars.walls.setdefault(tag, []).append(wall)
+            scalars.steps.setdefault(tag, []).append(step)
+            scalars.values.setdefault(tag, []).append(value)
 
 
-def scan_scalars(found: Scalars) -> tuple[Scan, Grammar, str]:
+def scan_scalars(scalars: Scalars) -> tuple[Scan, Grammar, str]:
     """Return the scalars as if they were lines, the grammar of the framework, and how the time was found."""
-    name = max(TAGS, key=lambda framework: len(TAGS[framework].keys() & found.values.keys()))
-    tags = {tag: quantity for tag, quantity in TAGS[name].items() if tag in found.values}
+    name = max(TAGS, key=lambda framework: len(TAGS[framework].keys() & scalars.values.keys()))
+    tags = {tag: quantity for tag, quantity in TAGS[name].items() if tag in scalars.values}
     has_time = any(quantity in ("step_s", "interval_s", "tokens_s") for quantity in tags.values())
     way = ""
     if has_time:
         timed = next(tag for tag, quantity in tags.items() if quantity in ("step_s", "interval_s", "tokens_s"))
     else:
         # any scalar of each step has a wall time
-        candidates = [tag for tag in found.values if len(set(found.steps[tag])) >= 3]
+        candidates = [tag for tag in scalars.values if len(set(scalars.steps[tag])) >= 3]
         if not candidates:
             return Scan(), Grammar("tensorboard", "TensorBoard", ()), ""
-        timed = max(candidates, key=lambda tag: len(found.steps[tag]))
+        timed = max(candidates, key=lambda tag: len(scalars.steps[tag]))
         tags = {}
         name, way = "tensorboard", f"the times at which {timed[:60]} was written"
-    places = {step: at for at, step in enumerate(found.steps[timed])}
-    steps = np.array([*places], dtype=np.float64)
-    order = np.array([*places.values()], dtype=np.int64)
-    numbers = {"step": steps}
+    # a step that is written twice has two rows: which of them counts is decided as for the lines of a log
+    writes = _numbered_writes(scalars.steps[timed])
+    numbers = {"step": np.array(scalars.steps[timed], dtype=np.float64)}
     for tag, quantity in tags.items():
-        of_tag = dict(zip(found.steps[tag], found.values[tag], strict=True))
-        numbers[quantity] = np.array([of_tag.get(step, np.nan) for step in places])
-    clocks = np.array(found.walls[timed])[order] * 1e9
+        values = dict(zip(_numbered_writes(scalars.steps[tag]), scalars.values[tag], strict=True))
+        numbers[quantity] = np.array([values.get(write, np.nan) for write in writes])
+    clocks = np.array(scalars.walls[timed]) * 1e9
     scan = Scan(
         numbers=numbers,
-        positions=np.arange(len(steps), dtype=np.int64),
+        positions=np.arange(len(writes), dtype=np.int64),
         clocks=clocks,
         first_clock=float(clocks[0]),
         last_clock=float(clocks[-1]),
@@ -138,7 +137,21 @@ def scan_scalars(found: Scalars) -> tuple[Scan, Grammar, str]:
     return scan, grammar, way
 
 
-def _records(text: SourceText, found: Scalars) -> Iterator[tuple[bytes, int]]:
+def _numbered_writes(steps: Sequence[int]) -> list[tuple[int, int]]:
+    """Return of each write its step, and how often that step was written before.
+
+    >>> _numbered_writes([1, 2, 1])
+    [(1, 0), (2, 0), (1, 1)]
+    """
+    times: dict[int, int] = {}
+    writes = []
+    for step in steps:
+        writes.append((step, times.get(step, 0)))
+        times[step] = times.get(step, 0) + 1
+    return writes
+
+
+def _records(text: SourceText, scalars: Scalars) -> Iterator[tuple[bytes, int]]:
     """Yield the data of each record and their check sum; a record that was cut at the end is left out."""
     content = bytearray()
     offset = 0
@@ -160,7 +173,7 @@ def _records(text: SourceText, found: Scalars) -> Iterator[tuple[bytes, int]]:
             at = end
         offset += at
         del content[:at]
-    found.is_cut = bool(content)
+    scalars.is_cut = bool(content)
 
 
 def _check(records: list[tuple[bytes, int]], length: int) -> list[bool]:
@@ -220,7 +233,7 @@ def _event(data: bytes) -> tuple[float, int, bytes]:
     return wall, step, summary
 
 
-def _scalars(summary: bytes, found: Scalars) -> Iterator[tuple[str, float]]:
+def _scalars(summary: bytes, scalars: Scalars) -> Iterator[tuple[str, float]]:
     for number, _, value in _fields(summary):
         if number != 1 or not isinstance(value, bytes):
             continue
@@ -231,12 +244,12 @@ def _scalars(summary: bytes, found: Scalars) -> Iterator[tuple[str, float]]:
             elif part == 2 and kind == 5 and isinstance(content, bytes):
                 (scalar,) = struct.unpack("<f", content)
             elif part == 8 and isinstance(content, bytes):
-                scalar = _of_tensor(content, found)
+                scalar = _of_tensor(content, scalars)
         if tag and scalar is not None:
             yield tag, float(scalar)
 
 
-def _of_tensor(tensor: bytes, found: Scalars) -> float | None:
+def _of_tensor(tensor: bytes, scalars: Scalars) -> float | None:
     """Return the number of a tensor of one float or double; keep a text of it, which may be a configuration."""
     for number, kind, value in _fields(tensor):
         if not isinstance(value, bytes):
@@ -250,7 +263,7 @@ def _of_tensor(tensor: bytes, found: Scalars) -> float | None:
         if number == 6 and len(value) == 8:
             return float(struct.unpack("<d", value)[0])
         if number == 8:
-            found.texts.append(value)
+            scalars.texts.append(value)
     return None
 
 

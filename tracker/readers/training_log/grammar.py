@@ -16,6 +16,7 @@ The groups of the head of a line, and its fields, have the names of the quantiti
 | rate | steps per second |
 | clock_ms | time of the day, in ms since 1970 |
 | samples_s, tokens_s, tflops | throughput |
+| mean_samples_s | mean throughput behind the second step: differences are intervals |
 | batch_words | what the job takes in per step: a throughput of the same words divides it |
 | tokens | tokens since the start of the run |
 | data_s | waiting for data, in a step |
@@ -25,7 +26,8 @@ The groups of the head of a line, and its fields, have the names of the quantiti
 | words_s | throughput in words |
 | last | a word of newer versions, which only has to be there |
 | mark | `start` or `stop`: the interval lies between two such lines, `step` counts their samples |
-| skipped, evaluation | above 0, or a word: the interval is not like others |
+| skipped, overflow, evaluation | above 0, or a word: the interval is not like others |
+| validation_loss | a number that stays the same until the next evaluation |
 """
 
 from __future__ import annotations
@@ -47,7 +49,10 @@ PER_DEVICE: Final = "per rank"
 TOTAL: Final = "total"
 """Scopes of a throughput, as `throughput_scope` of a capture has them."""
 
-WORDS: Final = ("evaluation", "mark", "last")
+LARGEST_STEP_S: Final = 7.2e7
+"""No step takes 833 days: a longer time is damage, and does not fit 64 bits in ns by much."""
+
+WORDS: Final = ("evaluation", "overflow", "mark", "last")
 """Quantities that are words."""
 
 QUANTITIES: Final = frozenset(
@@ -55,7 +60,8 @@ QUANTITIES: Final = frozenset(
         "step", "total", "epoch", "step_in_epoch", "epoch_steps", "step_s", "step_ms", "interval_s", "elapsed_ms",
         "elapsed_s", "elapsed_clock", "wall_s", "mean_s", "rate", "clock_ms", "samples_s", "tokens_s", "tflops",
         "batch_words", "tokens", "data_s", "batch", "mfu", "allocated_mib", "allocated_gb", "allocated_gib",
-        "reserved_gib", "skipped", "evaluation", "words_s", "mark", "last",
+        "reserved_gib", "skipped", "evaluation", "words_s", "mark", "last", "mean_samples_s", "overflow",
+        "validation_loss",
     )
 )  # fmt: skip
 
@@ -121,7 +127,8 @@ class Grammar(Struct, frozen=True):
     `counts_in_epochs`: whether steps may be counted in each epoch again by lines that do not number it.
     `has_bars`: whether its lines are progress bars; the one that runs longest is that of the training.
     `takes_clock`: whether the lines begin with the time of the day, which gives the step time where no number does.
-    `resolution_s`: half a unit of the last digit of a cumulative time.
+    `resolution_s`: half a unit of the last digit of a cumulative time, where the log itself does not show it.
+    `has_timers`: whether lines beside the step lines say how long the parts of a step took (`timers`).
     `joins`: how finely differences of it are known before neighbours are joined, as a part.
     `facts`: environment: name of a fact and the pattern of its value in a line.
     `requires`: a text that a file must have beside its step lines, since these alone could be anything.
@@ -140,6 +147,7 @@ class Grammar(Struct, frozen=True):
     has_bars: bool = False
     takes_clock: bool = False
     resolution_s: float = 0.0
+    has_timers: bool = False
     joins: float = 0.05
     facts: Mapping[str, str] = field(default_factory=dict)
     requires: re.Pattern[bytes] | None = None
@@ -152,8 +160,8 @@ _LITERAL: Final = re.compile(r"(?:[\w :=\"/,'<>@!#%&;~-]|\\\|(?![*+?])|\\\{(?![*
 def step_line(*parts: str, fields: tuple[LineField, ...] = ()) -> StepLine:
     """Compile a step line: the parts of its head, which stand in this order, and its fields, which stand anywhere.
 
-    >>> found = step_line("iter ", number("step"), ": loss ", fields=(LineField("step_ms", "time ", "ms"),))
-    >>> found.literal, found.head.search(b"iter 3: loss 7.5")["step"], found.fields[0].pattern.search(b"time 5.5ms")[1]
+    >>> line = step_line("iter ", number("step"), ": loss ", fields=(LineField("step_ms", "time ", "ms"),))
+    >>> line.literal, line.head.search(b"iter 3: loss 7.5")["step"], line.fields[0].pattern.search(b"time 5.5ms")[1]
     (b'iter ', b'3', b'5.5')
     """
     source = "".join(parts)
@@ -177,8 +185,8 @@ def literal_start(source: str) -> bytes:
     >>> literal_start(r"iteration +(\d+)"), literal_start(r"[ab]c")
     (b'iteration', b'')
     """
-    found = _LITERAL.match(source)
-    return re.sub(r"\\(.)", r"\1", found.group()).encode() if found else b""
+    plain = _LITERAL.match(source)
+    return re.sub(r"\\(.)", r"\1", plain.group()).encode() if plain else b""
 
 
 def number(name: str) -> str:

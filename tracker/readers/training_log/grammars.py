@@ -34,8 +34,10 @@ _TIMES: Final = (
     ("interval_s", "of the interval, by its steps"),
     ("mean_s", "mean since the start: differences"),
     ("elapsed_ms", "since the start: differences"),
-    ("elapsed_clock", "since the start, in whole seconds: differences"),
-    ("wall_s", "since the start, in whole seconds, or the rates where these are finer"),
+    ("elapsed_s", "since the start: differences"),
+    ("elapsed_clock", "since the start: differences"),
+    ("wall_s", "since the start: differences"),
+    ("wall_s", "by the rates where these are finer"),
     ("clock_ms", "wall time of the blocks"),
 )
 _RATES: Final = {"samples_s": "samples/s", "tokens_s": "tokens/s", "words_s": "words/s", "tflops": "TFLOP/s"}
@@ -55,9 +57,9 @@ def table_of_grammars() -> list[tuple[str, str, str, str]]:
         left_out = []
         if grammar.has_epoch_starts:
             left_out.append("starts of epochs")
-        if grammar.evaluations or "evaluation" in names:
+        if grammar.evaluations or {"evaluation", "validation_loss"} & names:
             left_out.append("evaluations and checkpoints")
-        if "skipped" in names:
+        if {"skipped", "overflow"} & names:
             left_out.append("skipped steps")
         rows.append((grammar.title, " or ".join(times) or "by the throughput", ", ".join(rates), ", ".join(left_out)))
     return rows

@@ -16,7 +16,7 @@ GRAMMARS: Final = (
             step_line(
                 '"current_steps": ', number("step"), ', "total_steps": ', number("total"), REST,
                 r'"elapsed_time": "(?P<elapsed_clock>[^"\r\n]+)"',
-                fields=(LineField("evaluation", '"eval_loss": '), json_field("total_tokens", "tokens")),
+                fields=(LineField("evaluation", r'"eval_loss": (?=\d)'), json_field("total_tokens", "tokens")),
             ),
         ),
         scopes={"tokens_s": TOTAL},
@@ -35,15 +35,18 @@ GRAMMARS: Final = (
             step_line(
                 "'train_runtime': ",
                 fields=(
-                    LineField("rate", "'train_steps_per_second': ", is_needed=True),
-                    LineField("samples_s", "'train_samples_per_second': "),
+                    # since 5 numbers stand in quotes
+                    LineField("rate", "'train_steps_per_second': '?", is_needed=True),
+                    LineField("samples_s", "'train_samples_per_second': '?"),
                 ),
             ),
+            # the table of the example programs
+            step_line("train_steps_per_second *= *", number("rate")),
         ),
         evaluations=(b"Running Evaluation", b"'eval_loss':", b"Saving model checkpoint to", b"Saving checkpoint"),
         has_bars=True,
         scopes={"samples_s": TOTAL},
         resolution_s=0.5,
-        requires=re.compile(rb"\{'(?:loss|train_runtime)': |\*{3,} Running training \*{3,}"),
+        requires=re.compile(rb"\{'(?:loss|train_runtime)': |\*{3,} (?:Running training|train metrics) \*{3,}"),
     ),
 )  # fmt: skip

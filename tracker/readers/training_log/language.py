@@ -32,6 +32,16 @@ GRAMMARS: Final = (
                     pair_field("bsz", "batch"),
                 ),
             ),
+            # until 0.9: rates are means since the start of the epoch, which say nothing of an interval
+            step_line(
+                r"epoch \d+: +\d+ / \d+ loss=",
+                fields=(
+                    pair_field("num_updates", "step", is_needed=True),
+                    pair_field("wall", "elapsed_s", is_needed=True),
+                    pair_field("wpb", "batch_words"),
+                    pair_field("bsz", "batch"),
+                ),
+            ),
         ),
         scopes={"words_s": TOTAL},
         evaluations=(b"begin validation on", b"aved checkpoint"),
@@ -62,7 +72,7 @@ GRAMMARS: Final = (
             ),
             # a log that prints at validations only
             step_line(
-                "step:", number("step"), "/", number("total"), r" (?:val_loss:\S+ )?train_time:",
+                "step:", number("step"), "/", number("total"), r" (?:val_\w+:\S+ )*train_time:",
                 number("elapsed_ms"), "ms step_avg:",
             ),
         ),

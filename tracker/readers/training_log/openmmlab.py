@@ -24,6 +24,8 @@ _TEXT: Final = (
     LineField("allocated_mib", "memory: *"),
 )
 _EVENTS: Final = (LineField("data_s", "data_time: "), LineField("allocated_mib", "max_mem: ", "M"))
+_LOSS: Final = r"(?:/\d+)?  +\w*loss\w*: "
+"""Behind the iteration; `total_loss` comes first but for programs that have one loss."""
 
 GRAMMARS: Final = (
     # means over the interval of a line; `time` holds `data_time`, no evaluation
@@ -42,9 +44,10 @@ GRAMMARS: Final = (
         name="mmengine",
         title="MMEngine (vis_data/*.json)",
         lines=(
-            # up to the next brace: of each one in a line of megabytes all of the rest would be searched
+            # up to the next brace: of each one in a line of megabytes all of the rest would be searched; with several
+            # optimizers each has a learning rate of its own
             step_line(
-                r'\{(?=[^\r\n{]*?"(?:base_)?lr": )',
+                r'\{(?=[^\r\n{]*?"(?:[\w.]+/)?(?:base_)?lr": )',
                 fields=(*_JSON, json_field("step", "step", is_needed=True), json_field("epoch", "epoch")),
             ),
         ),
@@ -72,7 +75,7 @@ GRAMMARS: Final = (
         lines=(
             # the mean of the last window, beside the last iteration
             step_line(
-                "iter: ", number("step"), "  +total_loss: ",
+                "iter: ", number("step"), _LOSS,
                 fields=(
                     LineField("step_s", "  time: ", is_needed=True),
                     LineField("last", r"  last_time: ", is_needed=True),
@@ -81,7 +84,7 @@ GRAMMARS: Final = (
             ),
             # until 0.6 the mean of all iterations since the start
             step_line(
-                "iter: ", number("step"), "  +total_loss: ",
+                "iter: ", number("step"), _LOSS,
                 fields=(LineField("mean_s", "  time: ", is_needed=True), *_EVENTS),
             ),
         ),
@@ -96,7 +99,7 @@ GRAMMARS: Final = (
         title="Detectron2 (metrics.json)",
         lines=(
             step_line(
-                r'\{(?=[^\r\n{]*?"eta_seconds": )',
+                r'\{(?=[^\r\n{]*?"(?:eta_seconds|total_loss)": )',
                 fields=(
                     json_field("iteration", "step", is_needed=True),
                     json_field("time", "step_s", is_needed=True),

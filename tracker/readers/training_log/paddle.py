@@ -41,18 +41,18 @@ def _parse(text: str) -> Mapping[str, float | str] | None:
     speed = speed_of(text)
     if speed is None:
         return None
-    found: dict[str, float | str] = {"unit": speed.unit}
+    row: dict[str, float | str] = {"unit": speed.unit}
     for name, value in (("step", speed.step), ("epoch", speed.epoch), ("throughput", speed.throughput)):
         if value is not None:
-            found[name] = value
+            row[name] = value
     for name, time_ns in (("step_s", speed.step_ns), ("data_s", speed.loading_ns)):
         if time_ns is not None:
-            found[name] = time_ns / NS_PER_S
+            row[name] = time_ns / NS_PER_S
     if speed.unit in _STEPS_PER_SECOND:
-        found.pop("throughput", None)
-    if "throughput" in found and counts_one_rank(text):
-        found["scope"] = PER_DEVICE
-    return found
+        row.pop("throughput", None)
+    if "throughput" in row and counts_one_rank(text):
+        row["scope"] = PER_DEVICE
+    return row
 
 
 GRAMMARS: Final = (
@@ -67,11 +67,12 @@ GRAMMARS: Final = (
                     pair_field("interval_runtime", "interval_s", is_needed=True),
                     pair_field("interval_samples_per_second", "samples_s"),
                     pair_field("interval_tokens_per_second_per_device", "tokens_s"),
+                    pair_field("interval_hardware_tflops_per_device", "tflops"),
                     pair_field("max_memory_allocated", "allocated_gb"),
                 ),
             ),
         ),
-        scopes={"samples_s": TOTAL, "tokens_s": PER_DEVICE},
+        scopes={"samples_s": TOTAL, "tokens_s": PER_DEVICE, "tflops": PER_DEVICE},
         evaluations=(b"***** Running Evaluation *****", b"Saving model checkpoint to"),
         facts={"framework_version": r"\bpaddle(?:paddle)? version[ :]+" + VERSION, **_FACTS},
     ),

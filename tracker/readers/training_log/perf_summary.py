@@ -38,16 +38,16 @@ class PerfSummary(Struct):
 
 def summary_in(lines: Sequence[str]) -> PerfSummary:
     """Return the table among some lines; empty where none is."""
-    found = PerfSummary()
+    summary = PerfSummary()
     units = ("s", "")
     for line in lines:
         if spread := spread_of(line, units):
-            found.spreads.append(spread)
+            summary.spreads.append(spread)
         elif match := _UNITS.search(line):
             units = (match["time"], match["ips"])
         elif match := _RATIO.search(line):
-            found.reader_ratio = float(match[1])
-    return found
+            summary.reader_ratio = float(match[1])
+    return summary
 
 
 def counters_of(summary: PerfSummary) -> list[_rows.Row]:

@@ -37,17 +37,20 @@ GRAMMARS: Final = (
                     LineField("step_s", "train_step_timing in s: ", is_needed=True),
                     LineField("step", "global_step: "),
                     LineField("batch", "global_batch_size: "),
-                    LineField("evaluation", "val_loss"),
+                    LineField("tflops", "TFLOPS_per_GPU: "),
+                    # stays in the lines behind it until the next validation
+                    LineField("validation_loss", r"\bval_loss: "),
                 ),
             ),
-            # the bar of Lightning
+            # the bar of Lightning, whose steps count from 0
             step_line(
                 "global_step=", number("step"), r"\b",
                 fields=(
                     LineField("step_s", "train_step_timing in s=", is_needed=True),
-                    LineField("evaluation", "val_loss"),
+                    LineField("validation_loss", r"\bval_loss="),
                 ),
             ),
         ),
+        scopes={"tflops": PER_DEVICE},
     ),
 )  # fmt: skip

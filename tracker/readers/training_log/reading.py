@@ -13,19 +13,27 @@ from tracker.errors import SourceError
 from tracker.readers._source import ReadOptions, SourceText, read_head
 from tracker.readers._text import SNIFF_BYTES
 from tracker.readers.training_log.capture import LogReading, sizes_in
-from tracker.readers.training_log.choosing import ChosenGrammar, choose, choose_in, framework_without_times
-from tracker.readers.training_log.context import RunContext, configuration_of, listen
+from tracker.readers.training_log.choosing import (
+    ChosenGrammar,
+    choose,
+    choose_in,
+    framework_without_times,
+    notes_on_others,
+)
+from tracker.readers.training_log.context import RunContext, configuration_of, read_context
 from tracker.readers.training_log.documents import MAX_BYTES, STATE, scan_document
 from tracker.readers.training_log.events import is_event_file, read_scalars, scan_scalars
 from tracker.readers.training_log.grammar import Grammar
-from tracker.readers.training_log.intervals import Intervals, Sizes, intervals_of
+from tracker.readers.training_log.intervals import Intervals, intervals_of
+from tracker.readers.training_log.left_out import COUNTS
 from tracker.readers.training_log.paddle import PERF_SUMMARY
 from tracker.readers.training_log.perf_summary import PerfSummary, counters_of, summary_in
-from tracker.readers.training_log.scanning import LineCounts, Scan, scan, whole_lines
+from tracker.readers.training_log.scanning import Scan, scan
+from tracker.readers.training_log.step_times import Sizes
+from tracker.readers.training_log.text_lines import LineCounts, whole_lines
 
 _STEPS_PER_SECOND: Final = ("steps/s", "step/s")
 _LOOKED_FOR: Final = "looked for step lines of the frameworks in docs/formats/training_log.md"
-_LAST_BYTES: Final = 1 << 16
 
 
 def read_log(path: Path, options: ReadOptions) -> LogReading:
@@ -47,8 +55,8 @@ def _choose_anywhere(path: Path, options: ReadOptions) -> ChosenGrammar | None:
     """Return the grammar of the first step line anywhere in a file."""
     text = _open(path, options)
     for content in whole_lines(text, LineCounts()):
-        if (found := choose_in(content)) is not None:
-            return found
+        if (choice := choose_in(content)) is not None:
+            return choice
     return None
 
 
@@ -61,36 +69,39 @@ def _open(path: Path, options: ReadOptions) -> SourceText:
 
 def _read_lines(path: Path, options: ReadOptions, choice: ChosenGrammar) -> LogReading:
     text = _open(path, options)
-    found = scan(text, choice.grammar, choice.line)
-    said = listen([found.head], choice.grammar, choice.line)
-    intervals, said = _intervals(path, found, choice, said)
-    summary = _perf_summary(found, choice.grammar)
+    lines = scan(text, choice.grammar, choice.line)
+    context = read_context([lines.head], choice.grammar, choice.line)
+    intervals, context = _intervals(path, lines, choice, context)
+    summary = _perf_summary(lines, choice.grammar)
     # all else is in the intervals
-    found.numbers = {name: found.numbers[name] for name in ("batch", "clock_ms") if name in found.numbers}
-    notes: tuple[str, ...] = ()
+    used_later = {"batch", "clock_ms"} | ({"step"} if lines.timers else set())
+    lines.numbers = {name: lines.numbers[name] for name in used_later & lines.numbers.keys()}
+    notes = notes_on_others(path, choice)
     if not len(intervals.last) and summary.spreads:
         intervals = _of_summary(summary)
-        notes = ("only the Perf Summary: its means stand for one step, their number is not stated",)
+        notes += ("only the Perf Summary: its means stand for one step, their number is not stated",)
     elif not len(intervals.last):
         raise _without_times(path, read_head(path, SNIFF_BYTES))
-    return LogReading(path, text.source(), choice.grammar, found, said, intervals, notes, tuple(counters_of(summary)))
+    return LogReading(
+        path, text.source(), choice.grammar, lines, context, intervals, notes, tuple(counters_of(summary))
+    )
 
 
-def _intervals(path: Path, found: Scan, choice: ChosenGrammar, said: RunContext) -> tuple[Intervals, RunContext]:
+def _intervals(path: Path, lines: Scan, choice: ChosenGrammar, context: RunContext) -> tuple[Intervals, RunContext]:
     """Return the intervals, with what the run was configured with where it was started last."""
-    intervals = intervals_of(found, choice.grammar, _sizes(path, said, found))
-    if intervals.trainings > 1 and found.restarts:
-        for text in reversed(found.restarts):
-            again = listen([text], choice.grammar, choice.line)
+    intervals = intervals_of(lines, choice.grammar, _sizes(path, context, lines))
+    if intervals.trainings > 1 and lines.restarts:
+        for text in reversed(lines.restarts):
+            again = read_context([text], choice.grammar, choice.line)
             if not again.is_empty:
-                said = again
+                context = again
                 break
-        intervals = intervals_of(found, choice.grammar, _sizes(path, said, found))
-    return intervals, said
+        intervals = intervals_of(lines, choice.grammar, _sizes(path, context, lines))
+    return intervals, context
 
 
-def _sizes(path: Path, said: RunContext, found: Scan) -> Sizes:
-    configuration, _ = configuration_of(path, said)
+def _sizes(path: Path, context: RunContext, lines: Scan) -> Sizes:
+    configuration, _ = configuration_of(path, context)
     batch = sizes_in(configuration, "global_batch_size")
     devices = sizes_in(configuration, "devices")
     if batch is None:
@@ -100,17 +111,17 @@ def _sizes(path: Path, said: RunContext, found: Scan) -> Sizes:
 
 def _batch_of_all(configuration: dict[str, str], devices: int | None) -> int | None:
     """Return the batch of a step of the whole job behind that of one device; None where a factor is not stated."""
-    own = sizes_in(configuration, "micro_batch_size") or sizes_in(configuration, "batch_size")
+    batch_of_card = sizes_in(configuration, "micro_batch_size") or sizes_in(configuration, "batch_size")
     copies = sizes_in(configuration, "dp") or devices
-    if own is None or copies is None:
+    if batch_of_card is None or copies is None:
         return None
-    return own * copies * (sizes_in(configuration, "microbatches") or 1)
+    return batch_of_card * copies * (sizes_in(configuration, "microbatches") or 1)
 
 
-def _perf_summary(found: Scan, grammar: Grammar) -> PerfSummary:
+def _perf_summary(lines: Scan, grammar: Grammar) -> PerfSummary:
     if grammar.parse is None:
         return PerfSummary()
-    text = found.tail if PERF_SUMMARY.search(found.tail) else found.head
+    text = lines.tail if PERF_SUMMARY.search(lines.tail) else lines.head
     match = PERF_SUMMARY.search(text)
     return summary_in(text[match.start() :].decode("utf-8", "replace").splitlines()) if match else PerfSummary()
 
@@ -133,8 +144,8 @@ def _of_summary(summary: PerfSummary) -> Intervals:
         mfu=nothing,
         allocated=nothing,
         reserved=nothing,
-        segments=np.zeros(1, dtype=np.int64),
-        reasons=np.full(1, -1, dtype=np.int64),
+        segments=np.zeros(1, dtype=np.int32),
+        reasons=np.full(1, COUNTS, dtype=np.int8),
         lines=np.zeros(1, dtype=np.int64),
         is_numbered=False,
     )
@@ -144,22 +155,22 @@ def _read_document(path: Path, options: ReadOptions, choice: ChosenGrammar) -> L
     text = _open(path, replace(options, max_bytes=min(options.max_bytes, MAX_BYTES)))
     content = b"".join(text)
     try:
-        found, note = scan_document(content, choice.grammar)
+        lines, note = scan_document(content, choice.grammar)
     except (ValueError, RecursionError) as error:
         raise SourceError(path, "", f"is no whole JSON: {error}", remedy="copy the file again") from error
-    said = RunContext()
-    intervals = intervals_of(found, choice.grammar, Sizes())
+    context = RunContext()
+    intervals = intervals_of(lines, choice.grammar, Sizes())
     if not len(intervals.last):
         raise _without_times(path, content[:SNIFF_BYTES])
-    return LogReading(path, text.source(), choice.grammar, found, said, intervals, tuple(filter(None, [note])))
+    return LogReading(path, text.source(), choice.grammar, lines, context, intervals, tuple(filter(None, [note])))
 
 
 def _read_events(path: Path, options: ReadOptions) -> LogReading:
     text = _open(path, options)
     scalars = read_scalars(text)
-    found, grammar, way = scan_scalars(scalars)
-    said = listen(scalars.texts, grammar, None)
-    intervals = intervals_of(found, grammar, _sizes(path, said, found)) if found.count else None
+    lines, grammar, way = scan_scalars(scalars)
+    context = read_context(scalars.texts, grammar, None)
+    intervals = intervals_of(lines, grammar, _sizes(path, context, lines)) if lines.count else None
     if intervals is None or not len(intervals.last):
         raise SourceError(
             path, "", "no times in it: no scalar of a step time, and none that was written three times",
@@ -172,7 +183,7 @@ def _read_events(path: Path, options: ReadOptions) -> LogReading:
         notes = [f"{scalars.damaged} damaged records left out: their check sums do not fit"]
     if scalars.is_cut:
         notes = [*notes, "the last record is cut off and was left out"]
-    return LogReading(path, text.source(), grammar, found, said, intervals, tuple(notes))
+    return LogReading(path, text.source(), grammar, lines, context, intervals, tuple(notes))
 
 
 def _without_times(path: Path, head: bytes) -> SourceError:

@@ -100,7 +100,7 @@ def _steps(before: Side, after: Side) -> str:
     if not before.steps and not after.steps:
         return "no step markers"
     texts = [
-        str(side.steps) if side.fewest_steps in (None, side.steps) else f"{side.fewest_steps} to {side.steps}"
+        f"{side.steps:,}" if side.fewest_steps in (None, side.steps) else f"{side.fewest_steps:,} to {side.steps:,}"
         for side in (before, after)
     ]
     many = "" if texts == ["1", "1"] else "s"
@@ -116,7 +116,7 @@ def _blocks(diff: Diff, look: Look) -> Iterator[Block]:
         yield tree.of_diff(diff, look)
     else:
         yield _step(diff)
-        if diff.explanation.contributions:
+        if _has_causes(diff):
             yield _causes(diff)
         yield _environment(diff, look)
     for section in look.sections() if diff.tree_table is None or look.only else ():
@@ -185,9 +185,11 @@ def _step(diff: Diff) -> Table:
             continue
         if name == "mean_step_ns" and (not is_step or not _differs(row, total)):
             continue
-        texts = values("count" if name == "samples_per_second" else row["unit"], *ends, row["delta"])
+        is_rate = name == "samples_per_second"
+        label = row["title"] if is_rate else cells.PARTS[name]
+        texts = values("count" if is_rate else row["unit"], *ends, row["delta"])
         rows.append({
-            "metric": name, "label": cells.PARTS[name], "verdict": row["verdict"], "bar": None,
+            "metric": name, "label": label, "verdict": row["verdict"], "bar": None,
             "numbers": [*texts, format_diff(row["diff"])], "tone": cells.tone(row, cells.cost(row)),
         })  # fmt: skip
     labels = heads([diff.baseline.label, diff.candidate.label])
@@ -210,6 +212,11 @@ def _differs(mean: Row, median: Row) -> bool:
     """Whether the mean step says something else than the median: slow steps among others."""
     pairs = [(mean.get(f"{side}_value"), median.get(f"{side}_value")) for side in SIDES]
     return any(one and other and abs(one / other - 1.0) > 0.05 for one, other in pairs)
+
+
+def _has_causes(diff: Diff) -> bool:
+    """Whether something carries the change other than the step that no source splits, which stands there already."""
+    return any(row.metric != "whole_ns" for row in diff.explanation.contributions)
 
 
 def _causes(diff: Diff) -> Table:
@@ -243,7 +250,7 @@ def _causes(diff: Diff) -> Table:
         return history_of(diff.candidate.workload, row.name) if is_one else None
 
     columns = [
-        Column("cause", lambda row: _name(row, diff), **NAME),
+        Column("cause", lambda row: name_of_cause(row, diff), **NAME),
         Column("change", lambda row: cells.signed(format_ns(delta_of(row), unit), delta_of(row))),
         Column("of change", part), Column("", lambda row: cells.MARKS.get(row.verdict or "", "")),
         Column("why", _why, **SENTENCE),
@@ -263,7 +270,8 @@ def _of_change(share: float | None) -> str:
     return f"{round(share * 100) + 0} %" if abs(share) >= 0.01 else cells.share(share)
 
 
-def _name(row: Contribution, diff: Diff) -> str:
+def name_of_cause(row: Contribution, diff: Diff) -> str:
+    """Return the words of a cause: an operator with its finding, a part of the step, or how many others there are."""
     if row.kind == "others":
         other = "other " if diff.explanation.contributions[0] is not row else ""
         one = row.name.replace("kinds", "kind").removesuffix("s")

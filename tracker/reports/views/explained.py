@@ -30,7 +30,7 @@ from tracker.reports.document import (
 from tracker.reports.rows import Row, plain, records, table_of
 from tracker.reports.text import shorten
 from tracker.reports.views import findings
-from tracker.results import REPLACED_BY, Advice, ExplainedFinding, ExplainedIncident
+from tracker.results import NOBODY, REPLACED_BY, Advice, ExplainedFinding, ExplainedIncident
 from tracker.units import counted, format_moment
 
 _RUNS: Final = 2
@@ -51,7 +51,9 @@ def document(found: ExplainedFinding | ExplainedIncident, look: Look) -> Documen
 
 def _of_finding(found: ExplainedFinding, look: Look) -> Document:
     row: Row = plain(dict(found.finding))
-    name = " ".join(filter(None, (findings.name_of(row), shorten(row["input_shapes"] or "", _SHAPES), row["part"])))
+    name = " ".join(
+        filter(None, (findings.name_of(row), shorten(row["input_shapes"] or "", _SHAPES), cells.part_of(row)))
+    )
     kind = "" if REPLACED_BY in row["name"] else f" ({KINDS[row['kind']]})"
     text = form(row["unit"], [row["baseline_value"], row["candidate_value"]])
     good = row["good_version"]
@@ -97,7 +99,9 @@ def _blocks(found: ExplainedFinding, row: Row, look: Look) -> Iterator[Block]:
     events = []
     for one in records(found.tables["events"]):
         when = f" on {format_moment(one['when_ns'])} UTC" if one["when_ns"] else ""
-        what = " ".join(filter(None, (one["version"], one["state"], "by", one["who"])))
+        # what tracker judged is nobody's word
+        by = f"by {one['who']}" if one["who"] != NOBODY else ""
+        what = " ".join(filter(None, (one["version"], one["state"], by)))
         events.append(": ".join(filter(None, (f"{what}{when}", one["reason"]))))
     if (left_out := 0 if look.details else len(events) - 1 - _LINES) > 0:
         events[1:-_LINES] = [f"{left_out} more: --details"]

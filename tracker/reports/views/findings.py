@@ -13,6 +13,7 @@ from tracker.reports.cells import (
     col,
     form,
     of,
+    part_of,
     readable,
     replaced_name,
     share,
@@ -237,7 +238,8 @@ def explanation(incident: Row, line: Mapping[str, Any], own: Sequence[Row] = ())
         texts = [(row["name"], row["delta"]) for row in waits] + [("other time outside operators", rest)]
         parts[-1:] = [f"{words} {signed(format_ns(change, unit), change)}" for words, change in texts]
     change = f"{signed(format_ns(delta, unit), delta)}, {format_diff(delta / before)}"
-    return f"Step {times(before, after, delta)} ({change}) = {', '.join(parts)}."
+    is_made_of = f" = {', '.join(parts)}" if parts else ""
+    return f"Step {times(before, after, delta)} ({change}){is_made_of}."
 
 
 def _blocks(
@@ -313,7 +315,7 @@ def rows_of(rows: Sequence[Row], look: Look, limit: int | None, *, suspects: boo
     has_states = suspects or any(state_text(row) != "new" for row in shown)
 
     def name(row: Row) -> str:
-        detail = ", ".join(filter(None, (row["input_shapes"], row["part"])))
+        detail = ", ".join(filter(None, (row["input_shapes"], part_of(row))))
         of_kind = detail or (f"({KINDS[row['kind']]})" if row["kind"] not in ("run", "op_name") else "")
         return f"{name_of(row)} {of_kind}".strip()
 

@@ -14,7 +14,7 @@ from tracker.reports.commands import command, command_of, exact_command, option_
 from tracker.reports.document import NAME, UNDER, WORDS, Column, Document, Look, Table, Target, Trend, level
 from tracker.reports.rows import Row, records, table_of
 from tracker.reports.text import fits
-from tracker.results import PROFILERS, History
+from tracker.results import History
 from tracker.results.verdicts import CHANGED, NOT_CONFIRMED
 from tracker.units import MISSING_TEXT, counted, format_diff, printable, some_of
 
@@ -22,8 +22,6 @@ _METRICS: Final = {
     "device_self_ns": "device self time", "host_self_ns": "host self time", "total_ns": "time",
     "exposed_ns": "time not hidden by compute", "self_ns": "time without nested calls", "bytes": "bytes allocated",
 }  # fmt: skip
-_WAYS: Final = {"unprofiled": "off", "summary": "summary"}
-"""Part of a series of whole runs -> word of PROFILERS."""
 _PROFILER: Final = "profiler"
 _ROWS: Final = 25
 _SPARKS: Final = 60
@@ -85,9 +83,8 @@ def points_of(history: History) -> dict[int, list[Row]]:
 def series_title(series: Row) -> str:
     """The name of a series, with its shapes or the like, and what it measures."""
     if series["kind"] == "run":
-        way = PROFILERS[_WAYS[series["part"]]] if series["part"] in _WAYS else series["part"]
         name = "step time" if series["name"] == "step" else cells.readable(series["name"])
-        return " ".join(filter(None, (name, way)))
+        return " ".join(filter(None, (name, cells.part_of(series))))
     name = " ".join(filter(None, (cells.readable(series["name"]), series["input_shapes"], series["part"])))
     what = ", ".join(filter(None, (cells.KINDS[series["kind"]], _METRICS.get(series["metric"], ""))))
     return f"{name} ({what})"
@@ -99,7 +96,7 @@ def _place(series: Row) -> dict[str, str]:
     """
     place = {"workload": str(series["workload"]), "device": str(series["device"])}
     place |= dict(cells.pairs(str(series["configuration"])))
-    return place | ({_PROFILER: _WAYS[series["part"]]} if series["kind"] == "run" and series["part"] else {})
+    return place | ({_PROFILER: cells.WAYS[series["part"]]} if series["kind"] == "run" and series["part"] else {})
 
 
 def _where(place: dict[str, str]) -> str:
@@ -138,8 +135,16 @@ def _headline(series: Row, points: Sequence[Row]) -> str:
     if len(lasting) > _NAMED:
         return f"{start}; {len(lasting)} lasting changes, the newest with {', '.join(lasting[-_NAMED:])}"
     if not lasting:
-        return f"{start}; no lasting change"
+        return f"{start}; {_why_nothing_lasts(points)}"
     return f"{start}; {'a lasting change' if len(lasting) == 1 else 'lasting changes'} with {', '.join(lasting)}"
+
+
+def _why_nothing_lasts(points: Sequence[Row]) -> str:
+    """Say that no change of a series lasted, or that too few runs tell."""
+    verdicts = [point["verdict"] for point in points if point["verdict"]]
+    if set(verdicts) == {"TOO_FEW_RUNS"}:
+        return "too few runs for a verdict"
+    return "later runs decide whether it lasts" if verdicts[-1] == "SUSPECT" else "no lasting change"
 
 
 def _versions(history: History, series: Row, points: Sequence[Row], look: Look) -> Table:

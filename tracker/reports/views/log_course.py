@@ -12,21 +12,24 @@ from tracker.reports.rows import Row, table_of
 from tracker.units import NS_PER_MS, format_ns
 
 _WINDOW: Final = "slow window, "
-_ORDER: Final = ("step time", "jitter", "stall", "left out", "mfu", "throughput")
+_ORDER: Final = ("step time", "jitter", "stall", "left out", "mfu", "throughput", "timer")
 """Beginnings of the names, in the order of the rows."""
 
 
-def table_of_course(counters: Sequence[Row]) -> Table | None:
-    """Return the table of the counters that a training log fills; None where no log was read."""
+def table_of_course(counters: Sequence[Row], ranks: int) -> Table | None:
+    """Return the table of the counters that a training log fills; None where no log was read. `ranks`: of the run; of
+    several the quantiles are those of rank 0, and what the median leaves out and timers are means of all.
+    """
     found = [row for row in counters if row["source"] == LOG_COUNTERS]
     if not found:
         return None
     columns = [
         col("measure", "name", **NAME), Column("intervals", lambda row: number(row["intervals"])),
-        Column("value", lambda row: str(row["value"])), Column("smallest", lambda row: str(row["smallest"])),
-        Column("largest", lambda row: str(row["largest"])),
+        Column("value", lambda row: str(row["value"])),
+        Column("smallest", lambda row: str(row["smallest"])), Column("largest", lambda row: str(row["largest"])),
     ]  # fmt: skip
-    return table_of("Course of the run", columns, list(_rows(found)), None, is_first=True)
+    title = "Course of the run" if ranks == 1 else f"Course of rank 0; left out and timers: means of {ranks} ranks"
+    return table_of(title, columns, list(_rows(found)), None, is_first=True)
 
 
 def _rows(found: Sequence[Row]) -> Iterator[Row]:

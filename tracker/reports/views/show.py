@@ -66,12 +66,12 @@ _BREAKDOWN: Final = {
     "communication_ns": "communication", "overlap_ns": "  overlapped by compute", "copy_ns": "copies",
     "kernel_total_ns": "kernel time, summed", "unlinked_kernel_total_ns": "  without a launch",
     "kernel_count": "kernels", "data_loading_ns": "data loading", "data_loading_idle_ns": "  while the device idles",
-    "bubble_ns": "pipeline bubble", "preparing_ns": "preparing", "samples_per_second": "samples per second",
+    "bubble_ns": "pipeline bubble", "preparing_ns": "preparing", "samples_per_second": "samples/s",
     "peak_allocated_bytes": "peak allocated", "peak_reserved_bytes": "peak reserved",
 }  # fmt: skip
 """Row of the overall table -> its words."""
 _DEVICE_ONLY: Final = ("kernel_total_ns", "unlinked_kernel_total_ns", "kernel_count", "copy_ns", "exposed_copy_ns")
-_PARTS: Final = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "idle_ns")
+PARTS_OF_STEP: Final = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "idle_ns")
 _BESIDE: Final = ("data_loading_ns", "samples_per_second", "peak_allocated_bytes")
 _WORTH_A_LINE: Final = 0.02
 _WORTH_A_SENTENCE: Final = 0.05
@@ -159,7 +159,7 @@ def _blocks(shown: Shown, look: Look) -> Iterator[Block]:
         yield parts
     if "step" in shown.options.grains:
         yield _each_step(shown, look.rows(ROWS))
-    course = log_course.table_of_course(records(shown.tables["counters"]))
+    course = log_course.table_of_course(records(shown.tables["counters"]), shown.run.get("ranks") or 1)
     yield _largest(shown, look) if course is None else course
     for section in look.sections():
         found = SECTIONS[section](shown, limit)
@@ -180,7 +180,7 @@ def _step(shown: Shown) -> Table:
     step_ns = shown.run.get("step_ns") if shown.run["measured_by"] == "step_ns" else None
     # the parts of a run that an earlier step definition cut can be longer than its step
     whole_ns = max(step_ns or 0, numbers.get("whole_ns") or 0)
-    parts = {name: numbers[name] for name in _PARTS if numbers.get(name)}
+    parts = {name: numbers[name] for name in PARTS_OF_STEP if numbers.get(name)}
     unit = time_unit(*parts.values())
     rows: list[Row] = []
     for name, value in parts.items():
@@ -191,14 +191,15 @@ def _step(shown: Shown) -> Table:
     for name in _BESIDE:
         if numbers.get(name):
             rows.append(
-                {"label": _label_beside(shown, name), "text": cell(numbers[name], unit_of(name)), "share": None}
+                {"label": _name_number(shown, name, PARTS), "text": cell(numbers[name], unit_of(name)), "share": None}
             )
     word = "step" if step_ns else "E2E"
     columns = [
         Column("", lambda row: row["label"], left=True),
         Column("", lambda row: row["text"]),
-        Column(f"of {word}", lambda row: "" if row["share"] is None else share(row["share"])),
     ]
+    if any(row["share"] is not None for row in rows):
+        columns.append(Column(f"of {word}", lambda row: "" if row["share"] is None else share(row["share"])))
     chart = None
     if parts:
         labels = tuple(PARTS[name] for name in parts)
@@ -258,17 +259,17 @@ def _idle_sentence(shown: Shown) -> Iterator[str]:
     yield f"{text}."
 
 
-def _label_beside(shown: Shown, name: str) -> str:
-    """Return the words of a number that is no part of a step; a throughput is named by what the log counts."""
-    if name == "samples_per_second" and shown.run.get("throughput_unit"):
-        return str(shown.run["throughput_unit"])
-    return PARTS[name]
+def _name_number(shown: Shown, name: str, words: Mapping[str, str]) -> str:
+    """Return the words of a number of the step; a throughput is named by what the source counts."""
+    if name == "samples_per_second" and shown.run.get("throughput"):
+        return str(shown.run["throughput"])
+    return words[name]
 
 
 def _each_step(shown: Shown, limit: int | None) -> Table:
     """Show one row per rank and step with its parts, in order."""
     rows = records(shown.tables["steps"])
-    with_values = [name for name in ("marker_ns", *_PARTS) if any(row.get(name) for row in rows)]
+    with_values = [name for name in ("marker_ns", *PARTS_OF_STEP) if any(row.get(name) for row in rows)]
     columns = [Column("step", _grain, left=True), col("time", "duration_ns")]
     for name in with_values:
         title = "host marker" if name == "marker_ns" else PARTS[name]
@@ -368,8 +369,8 @@ def overall(shown: Shown, limit: int | None) -> list[Table]:
     what = steps_words(shown.options.steps) if shown.options.steps else "whole capture"
     title = f"Overall, {what} ({timelines} timeline, {counted(len(ranks), 'rank')})"
     columns = [
-        Column("metric", lambda name: _BREAKDOWN[name], **WORDS), group(map(Column, heads), numbers),
-        Column("share", part),
+        Column("metric", lambda name: _name_number(shown, name, _BREAKDOWN), **WORDS),
+        group(map(Column, heads), numbers), Column("share", part),
     ]  # fmt: skip
     return [table_of(title, columns, rows, note=_SPAN if _on_device(shown) else ""), _steps(shown)]
 
@@ -396,13 +397,13 @@ def _steps(shown: Shown) -> Table:
             return _spread(name, row)
         return [cell(row[end], unit_of(name), row["mean"], row["maximum"]) for end in ("minimum", "mean", "maximum")]
 
-    names = ("duration_ns", "e2e_ns", *_PARTS, "samples_per_second")
+    names = ("duration_ns", "e2e_ns", *PARTS_OF_STEP, "samples_per_second")
     rows = [name for name in names if summary.get(name, {}).get("mean")]
     heads = [Column("minimum"), Column("mean" if means else "median"), Column("maximum")]
     heads += [] if means else [Column("maximum at", left=True)]
     several = f", means of {counted(sum(steps.listed('steps')), 'step')}" if means else ""
     title = f"Steps ({counted(len(steps), 'row')} of rank and step{several})"
-    words = Column("metric", lambda name: _BREAKDOWN[name].strip(), **WORDS)
+    words = Column("metric", lambda name: _name_number(shown, name, _BREAKDOWN).strip(), **WORDS)
     return table_of(title, [words, group(heads, numbers)], rows)
 
 

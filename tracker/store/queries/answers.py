@@ -19,19 +19,19 @@ Question = Callable[..., Columns]
 
 _NONE: Final = (-2,)
 """A list that no rank and no step is in (step -1 is what lies outside all markers); an empty one is no SQL."""
-_TEXT: Final = frozenset(column.answer or column.name for _, column in columns_of_kind("text", "call_stack")) | {
+_TEXT: Final = {column.answer or column.name for _, column in columns_of_kind("text", "call_stack", "word")} | {
     "baseline_runs", "candidate_runs", "canonical_name", "change", "channel", "commit_id", "configuration",
     "content", "core_type", "decided", "device", "digest", "direction", "event", "format", "group_role", "host",
     "input_shapes", "input_types", "key", "last_error", "member_ranks", "module", "note", "op", "op_input_shapes",
     "part", "path", "paths", "pattern", "phase", "quality", "quality_reason", "reason", "settings", "severity",
-    "split_by", "state", "state_reason", "step_markers", "tags", "target", "timeline", "title", "trace_schema",
+    "split_by", "state", "state_reason", "step_markers", "tags", "target", "title", "trace_schema",
     "type", "until_version", "value", "vendor", "verdict", "version", "version_note", "what", "who", "workload",
 }  # fmt: skip
 """Names of columns of texts: those of levels, and all others."""
 _REAL: Final = frozenset(column.name for _, column in columns_of_kind("float")) | {
     "baseline_calls", "baseline_value", "calls_per_step", "candidate_calls", "candidate_value", "contribution",
     "detectable", "judged_change", "maximum", "minimum", "p10", "p90", "per_step", "q", "rank_spread", "raw_change",
-    "run_e2e_ns", "run_peak_bytes", "run_step_ns", "samples_per_second", "sd", "share", "threshold", "value_after",
+    "run_e2e_ns", "run_peak_bytes", "run_step_ns", "sd", "share", "threshold", "value_after",
     "value_before",
 }  # fmt: skip
 """Names of columns of real numbers: those of levels, and all others."""
@@ -40,37 +40,40 @@ _YES_NO: Final = frozenset({"intermittent", "pinned"})
 
 
 def answer(store: Store, question: str | TextClause, parameters: Mapping[str, Any]) -> Columns:
-    """The answer to `question` (a file of `store/sql`, or made). Of no runs there is nothing, and nothing is asked."""
-    asked = statement(question) if isinstance(question, str) else question
+    """Return the answer to `question` (a file of `store/sql`, or a statement that was made).
+
+    No run at all has no rows: then the database is not asked.
+    """
+    sql = statement(question) if isinstance(question, str) else question
     if "run_ids" in parameters and not parameters["run_ids"]:
-        columns = columns_of(asked)
+        columns = columns_of(sql)
         return build(columns, [()] * len(columns))
     with store.connect() as connection:
-        result = connection.execute(asked, dict(parameters))
+        result = connection.execute(sql, dict(parameters))
         names = list(result.keys())
         rows = fetch(result)
     return build(names, list(zip(*rows, strict=True)) if rows else [()] * len(names))
 
 
 def rows(store: Store, question: str, **parameters: Any) -> list[Any]:
-    """The answer to `question` row by row: for few rows a frame costs more than it helps."""
+    """Return the answer to `question` row by row: for few rows columns cost more than they help."""
     with store.connect() as connection:
         return list(connection.execute(statement(question), parameters).all())
 
 
 def answer_of_runs(store: Store, question: str, run_ids: Iterable[int], **parameters: Any) -> Columns:
-    """The answer to `question` about `run_ids`, however many; it must be ordered by run_id."""
+    """Return the answer to `question` about `run_ids`, however many; it must be ordered by run_id."""
     return answer_of(store, question, "run_ids", run_ids, **parameters)
 
 
 def answer_of(store: Store, question: str, of: str, numbers: Iterable[int], **parameters: Any) -> Columns:
-    """The answer to `question` about `numbers`, its parameter `of`, however many; it must be ordered by them."""
-    parts = [answer(store, question, {**parameters, of: own}) for own in portions(whole(numbers))]
+    """Return the answer to `question` about `numbers`, its parameter `of`, however many; it must be ordered by them."""
+    parts = [answer(store, question, {**parameters, of: portion}) for portion in portions(whole(numbers))]
     return parts[0] if len(parts) == 1 else Columns.stacked(parts)
 
 
 def whole(numbers: Iterable[int]) -> list[int]:
-    """`numbers` as plain ints; SQLite would bind a NumPy integer as its bytes, and find nothing.
+    """Return `numbers` as plain ints; SQLite would bind a NumPy integer as its bytes, and find nothing.
 
     Those that no row can have are left out, for neither database takes them.
     """
@@ -78,12 +81,12 @@ def whole(numbers: Iterable[int]) -> list[int]:
 
 
 def build(names: Sequence[str], columns: Sequence[Sequence[Any]]) -> Columns:
-    """Columns, each of the kind that its name has everywhere."""
+    """Return columns, each of the kind that its name has everywhere."""
     return Columns({name: _column(name, values) for name, values in zip(names, columns, strict=True)})
 
 
 def dtype(name: str) -> str:
-    """The dtype of a column called `name` in a frame.
+    """Return the dtype of a column called `name` in a frame.
 
     >>> dtype("total_ns"), dtype("name"), dtype("sum_squares_ns2")
     ('Int64', 'string', 'Float64')
@@ -103,15 +106,15 @@ def _column(name: str, values: Sequence[Any]) -> Any:
 
 
 def ranks_parameters(ranks: Sequence[int] | None) -> dict[str, Any]:
-    """The parameters that pick `ranks`; None picks all."""
+    """Return the parameters that pick `ranks`; None picks all."""
     return {"all_ranks": int(ranks is None), "ranks": parameter_list(ranks)}
 
 
 def steps_parameters(steps: Sequence[int] | None, in_steps: bool) -> dict[str, Any]:
-    """The parameters that pick `steps`; None picks all, with `in_steps` those between markers."""
+    """Return the parameters that pick `steps`; None picks all, with `in_steps` those between markers."""
     return {"in_steps": int(in_steps), "all_steps": int(steps is None), "steps": parameter_list(steps)}
 
 
 def parameter_list(numbers: Sequence[int] | None) -> Sequence[int]:
-    """Ranks or steps as a list of a statement; None, and none, as one that none is in."""
+    """Return ranks or steps as a list for a statement; without any a list that no rank and no step is in."""
     return whole(numbers or ()) or _NONE

@@ -72,12 +72,12 @@ def kernel_metrics(store: Store, run_ids: Sequence[int], *, by: Sequence[str] = 
 
     Columns: see `levels.KERNEL_METRICS`.
     """
-    return answer(store, *levels.asked(levels.KERNEL_METRICS, run_ids, by=by, ranks=ranks))
+    return answer(store, *levels.build_statement(levels.KERNEL_METRICS, run_ids, by=by, ranks=ranks))
 
 
 def communication(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
     """The collectives of `run_ids`. Columns: see `levels.COMMUNICATION`."""
-    return answer(store, *levels.asked(levels.COMMUNICATION, run_ids, **filters))
+    return answer(store, *levels.build_statement(levels.COMMUNICATION, run_ids, **filters))
 
 
 def run_groups(store: Store, run_ids: Sequence[int]) -> Columns:
@@ -87,27 +87,27 @@ def run_groups(store: Store, run_ids: Sequence[int]) -> Columns:
 
 def communication_tasks(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
     """What the collectives of `run_ids` consist of. Columns: see `levels.COMMUNICATION_TASKS`."""
-    return answer(store, *levels.asked(levels.COMMUNICATION_TASKS, run_ids, **filters))
+    return answer(store, *levels.build_statement(levels.COMMUNICATION_TASKS, run_ids, **filters))
 
 
 def communication_waits(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
     """Return which ranks the collectives of `run_ids` waited for. Columns: see `levels.COMMUNICATION_WAITS`."""
-    return answer(store, *levels.asked(levels.COMMUNICATION_WAITS, run_ids, **filters))
+    return answer(store, *levels.build_statement(levels.COMMUNICATION_WAITS, run_ids, **filters))
 
 
 def communication_links(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
     """What the collectives of `run_ids` moved over which link. Columns: see `levels.COMMUNICATION_LINKS`."""
-    return answer(store, *levels.asked(levels.COMMUNICATION_LINKS, run_ids, **filters))
+    return answer(store, *levels.build_statement(levels.COMMUNICATION_LINKS, run_ids, **filters))
 
 
 def memory(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
     """What the ops of `run_ids` allocated, the most bytes first. Columns: see `levels.MEMORY`."""
-    return answer(store, *levels.asked(levels.MEMORY, run_ids, **filters))
+    return answer(store, *levels.build_statement(levels.MEMORY, run_ids, **filters))
 
 
 def memory_allocators(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
     """The same per helper that made the call, where that is known. Columns: see `levels.MEMORY_ALLOCATORS`."""
-    return answer(store, *levels.asked(levels.MEMORY_ALLOCATORS, run_ids, **filters))
+    return answer(store, *levels.build_statement(levels.MEMORY_ALLOCATORS, run_ids, **filters))
 
 
 def memory_owners(store: Store, run_ids: Sequence[int]) -> Columns:
@@ -137,22 +137,22 @@ def _with_stacks(store: Store, run_ids: Sequence[int], found: Columns) -> Column
 
 def api(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
     """The host API calls of `run_ids`. Columns: see `levels.API`."""
-    return answer(store, *levels.asked(levels.API, run_ids, **filters))
+    return answer(store, *levels.build_statement(levels.API, run_ids, **filters))
 
 
 def idle(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
     """Why the devices of `run_ids` did nothing. Columns: see `levels.IDLE`."""
-    return answer(store, *levels.asked(levels.IDLE, run_ids, **filters))
+    return answer(store, *levels.build_statement(levels.IDLE, run_ids, **filters))
 
 
 def queue(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
     """How far ahead of the device the hosts of `run_ids` launch. Columns: see `levels.QUEUE`."""
-    return answer(store, *levels.asked(levels.QUEUE, run_ids, **filters))
+    return answer(store, *levels.build_statement(levels.QUEUE, run_ids, **filters))
 
 
 def counters(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
     """What the profiler of `run_ids` counted in tables of its own. Columns: see `levels.COUNTERS`."""
-    return answer(store, *levels.asked(levels.COUNTERS, run_ids, **filters))
+    return answer(store, *levels.build_statement(levels.COUNTERS, run_ids, **filters))
 
 
 def op_tree(

@@ -1,7 +1,6 @@
-"""The levels of a profile as a database answers: the SQL that tells the rows of each level from each other, adds their
-numbers up over ranks and steps, and selects them, made from the declarations in `schema.levels`.
+"""The SQL that sums and lists the rows of a level, made from the declarations in `schema.levels`.
 
-The statement groups by numbers and looks up the texts of the few rows that are left: long names are slow to group.
+A statement groups by numbers and looks up the texts of the few rows that are left: long names are slow to group.
 """
 
 from __future__ import annotations
@@ -13,8 +12,8 @@ from typing import Any, Final, TypedDict
 from msgspec import Struct
 from sqlalchemy import TextClause
 
-from tracker.schema.levels import LEVEL, Column
-from tracker.schema.levels import Level as Declared
+from tracker.schema.declarations import Column, Level
+from tracker.schema.levels import LEVEL
 from tracker.store.queries.answers import dtype, parameter_list, whole
 from tracker.store.sql import question
 
@@ -32,9 +31,12 @@ MEAN_BY_BYTES: Final = (
 """Means over the rows that state it."""
 
 
-class Level(Struct, frozen=True, eq=False):
-    """Rows of `table`, called d. `keys`: column of the answer -> what tells its rows apart; an `_id` under another name
-    is the number of a text. `numbers`: column -> how it adds up, {0} is the column. `joins`: tables that have keys.
+class LevelQuery(Struct, frozen=True, eq=False):
+    """What a database is asked of a level: rows of `table`, called d.
+
+    `keys`: column of the answer -> what tells its rows apart; an `_id` under another name is the number of a text.
+    `numbers`: column -> how it adds up, {0} is the column.
+    `joins`: tables that have keys.
     `largest`: the number by which the rows are ordered, the unknown last, and then, or without it, by their keys.
     `step`: the column with the number of the step, "" where there is none.
     """
@@ -66,32 +68,36 @@ class Filters(TypedDict, total=False):
     in_steps: bool
 
 
-def asked(
-    level: Level, run_ids: Sequence[int], *, by: Sequence[str] = (), ranks: Sequence[int] | None = None,
+def build_statement(
+    level: LevelQuery, run_ids: Sequence[int], *, by: Sequence[str] = (), ranks: Sequence[int] | None = None,
     steps: Sequence[int] | None = None, in_steps: bool = False, summed: bool = True,
 ) -> tuple[TextClause, dict[str, Any]]:  # fmt: skip
-    """The statement for this part of a level, and its parameters. `summed`: for each of the grain, else row by row."""
+    """Return the statement for this part of a level, and its parameters.
+
+    `summed`: one row for each of the grain; else row by row. ValueError for a grain that the level does not have.
+    """
     unknown = set(by) - {"run", *level.grain}
     if unknown:
         raise ValueError(f"no such grain: {', '.join(sorted(unknown))}")
     chosen = {"ranks": ranks is not None, "steps": steps is not None, "in_steps": in_steps}
-    statement = sums(level, tuple(by), **chosen) if summed else rows(level, **chosen)
+    statement = _build_sums(level, tuple(by), **chosen) if summed else _build_rows(level, **chosen)
     return statement, {"run_ids": whole(run_ids), "ranks": parameter_list(ranks), "steps": parameter_list(steps)}
 
 
 @cache
-def sums(level: Level, by: tuple[str, ...], *, ranks: bool, steps: bool, in_steps: bool) -> TextClause:
-    """The statement that sums the rows of runs (`:run_ids`) up, for each of the grain `by`. NULL is missing; of a
-    level without texts, stage -1 is, too.
+def _build_sums(level: LevelQuery, by: tuple[str, ...], *, ranks: bool, steps: bool, in_steps: bool) -> TextClause:
+    """Return the statement that sums up the rows of runs (`:run_ids`), for each of the grain `by`.
+
+    NULL is missing; of a level without texts stage -1 is, too.
 
     `ranks`, `steps`: only these (`:ranks`, `:steps`); `in_steps`: without what lies outside all steps.
     """
     grain = {name: column for name, column in level.grain.items() if name in ("run_id", *by)}
     groups = grain | level.keys
-    found = groups | {name: how.format(name) for name, how in level.numbers.items()}
+    selected = groups | {name: how.format(name) for name, how in level.numbers.items()}
     if level.largest:
-        found["largest"] = f"COALESCE(SUM(d.{level.largest}), -1)"
-    body = _select(level, found, ranks=ranks, steps=steps, in_steps=in_steps, stages="stage" in by)
+        selected["largest"] = f"COALESCE(SUM(d.{level.largest}), -1)"
+    body = _select(level, selected, ranks=ranks, steps=steps, in_steps=in_steps, stages="stage" in by)
     body += f"\nGROUP BY {', '.join(str(at + 1) for at in range(len(groups)))}"
     texts = {name for name, key in level.keys.items() if key.endswith("_id") and not name.endswith("_id")}
     if not texts:
@@ -108,15 +114,15 @@ def sums(level: Level, by: tuple[str, ...], *, ranks: bool, steps: bool, in_step
 
 
 @cache
-def rows(level: Level, *, ranks: bool, steps: bool, in_steps: bool) -> TextClause:
-    """The statement that gives the rows as they are, with run, rank and step; parameters as of `sums`."""
+def _build_rows(level: LevelQuery, *, ranks: bool, steps: bool, in_steps: bool) -> TextClause:
+    """Return the statement that gives the rows as they are, with run, rank and step; parameters as of `_build_sums`."""
     columns = {name: column for name, column in level.grain.items() if name != "stage"} | level.keys
     columns |= {name: f"d.{name}" for name in level.numbers}
     return question(_select(level, columns, ranks=ranks, steps=steps, in_steps=in_steps))
 
 
 def _select(
-    level: Level, columns: Mapping[str, str], *, ranks: bool, steps: bool, in_steps: bool, stages: bool = False
+    level: LevelQuery, columns: Mapping[str, str], *, ranks: bool, steps: bool, in_steps: bool, stages: bool = False
 ) -> str:
     joins = level.joins
     if stages:
@@ -163,16 +169,16 @@ _BY_NUMBER: Final = frozenset({"op", "kernel"})
 """
 
 
-def make_level(declared: Declared) -> Level:
-    """Return what a database is asked of a level."""
-    columns = declared.answer_columns
+def make_query(level: Level) -> LevelQuery:
+    """Return the query of a level."""
+    columns = level.answer_columns
     # (column that may tell rows apart, the table that has it)
     candidates = [(column, "d") for column in columns]
     joins = ""
     step = "d.step" if any(column.name == "step" for column in columns) else ""
-    if declared.inside:
+    if level.inside:
         # the rows of a part have the keys and the step of the row around them, m
-        around = LEVEL[declared.inside]
+        around = LEVEL[level.inside]
         same_rank = "d.run_id = m.run_id AND d.rank = m.rank"
         joins = f"\nINNER JOIN {around.name} AS m ON {same_rank} AND d.{around.name} = m.ordinal"
         step = "m.step"
@@ -182,18 +188,18 @@ def make_level(declared: Declared) -> Level:
     for column, row in candidates:
         if column.adds or column.name == "step":
             continue
-        keys |= _keys_of(column, row, declared.name)
-        joins += _join_of(column, row, declared.name)
+        keys |= _keys_of(column, row, level.name)
+        joins += _join_of(column, row, level.name)
     numbers = {}
     for column in columns:
         if column.adds and not column.made_by_store:
             numbers[column.name] = _ADD_UP[column.adds]
-    if declared.name == "communication":
+    if level.name == "communication":
         # no answer has the spread of collectives
         del numbers["sum_squares_ns2"]
         numbers |= _SPLIT
         numbers["split_by"] = _SPLIT_BY
-    return Level(declared.name, keys, numbers, joins, declared.largest, step)
+    return LevelQuery(level.name, keys, numbers, joins, level.largest, step)
 
 
 def _keys_of(column: Column, row: str, level: str) -> dict[str, str]:
@@ -216,27 +222,27 @@ def _join_of(column: Column, row: str, level: str) -> str:
     return ""
 
 
-OPS: Final = make_level(LEVEL["op"])
+OPS: Final = make_query(LEVEL["op"])
 """op_key_id: see op_keys.sql; call_stack_id: see call_stacks.sql, NULL where none was recorded."""
-KERNELS: Final = make_level(LEVEL["kernel"])
+KERNELS: Final = make_query(LEVEL["kernel"])
 """kernel_key_id: see kernel_keys.sql; op_key_id: the launching op; category_id: see detail_texts.sql."""
-KERNEL_METRICS: Final = make_level(LEVEL["kernel_metric"])
+KERNEL_METRICS: Final = make_query(LEVEL["kernel_metric"])
 """Of kernels without types and formats, over the whole capture."""
-COMMUNICATION: Final = make_level(LEVEL["communication"])
+COMMUNICATION: Final = make_query(LEVEL["communication"])
 """group_size, size_class_bytes: NULL is unknown; split_by: `ranks` where transit_ns and wait_ns are what all ranks of
 the group report, else `profiler`, NULL where neither is known; exposed_wait_ns is the profiler's where the ranks cannot
 tell it.
 """
-COMMUNICATION_TASKS: Final = make_level(LEVEL["communication_task"])
-COMMUNICATION_WAITS: Final = make_level(LEVEL["communication_wait"])
+COMMUNICATION_TASKS: Final = make_query(LEVEL["communication_task"])
+COMMUNICATION_WAITS: Final = make_query(LEVEL["communication_wait"])
 """A call can wait for several ranks at once."""
-COMMUNICATION_LINKS: Final = make_level(LEVEL["communication_link"])
+COMMUNICATION_LINKS: Final = make_query(LEVEL["communication_link"])
 """source_rank, target_rank: NULL is all links together; packet_bytes: NULL is packets of all sizes together. The same
 bytes stand in several rows: those of all links or sizes, and those of single ones.
 """
-MEMORY: Final = make_level(LEVEL["memory"])
-MEMORY_ALLOCATORS: Final = make_level(LEVEL["memory_allocator"])
-COUNTERS: Final = make_level(LEVEL["counter"])
-IDLE: Final = make_level(LEVEL["idle"])
-QUEUE: Final = make_level(LEVEL["queue"])
-API: Final = make_level(LEVEL["api"])
+MEMORY: Final = make_query(LEVEL["memory"])
+MEMORY_ALLOCATORS: Final = make_query(LEVEL["memory_allocator"])
+COUNTERS: Final = make_query(LEVEL["counter"])
+IDLE: Final = make_query(LEVEL["idle"])
+QUEUE: Final = make_query(LEVEL["queue"])
+API: Final = make_query(LEVEL["api"])

@@ -14,7 +14,7 @@ from tracker.store.connect import Store
 from tracker.store.dimensions import stack_texts
 from tracker.store.queries.answers import whole
 from tracker.store.queries.keyed import Texts, keys_of
-from tracker.store.queries.levels import KERNELS, LEAST, MOST, OPS, REAL_SUM, SUM, Filters, Level, asked
+from tracker.store.queries.levels import KERNELS, LEAST, MOST, OPS, REAL_SUM, SUM, Filters, LevelQuery, build_statement
 from tracker.store.sql import statement
 from tracker.table import AddUp, Groups, group_rows, order_largest_first
 
@@ -137,8 +137,8 @@ def _is_of_rows(by: Sequence[str]) -> bool:
     return set(by) - {"run"} == {"rank", "step"}
 
 
-def _level(store: Store, level: Level, run_ids: Sequence[int], filters: Filters) -> dict[str, Sequence[Any]]:
-    return _columns(store, *asked(level, run_ids, **filters, summed=not _is_of_rows(filters.get("by", ()))))
+def _level(store: Store, level: LevelQuery, run_ids: Sequence[int], filters: Filters) -> dict[str, Sequence[Any]]:
+    return _columns(store, *build_statement(level, run_ids, **filters, summed=not _is_of_rows(filters.get("by", ()))))
 
 
 def _columns(store: Store, question: TextClause, parameters: Mapping[str, Any]) -> dict[str, Sequence[Any]]:
@@ -154,7 +154,7 @@ def _integers(found: Mapping[str, Sequence[Any]], names: Sequence[str]) -> list[
     return [np.array(found[name], dtype=np.int64) for name in names]
 
 
-def _add_up(found: Mapping[str, Sequence[Any]], level: Level, groups: Groups) -> dict[str, Column]:
+def _add_up(found: Mapping[str, Sequence[Any]], level: LevelQuery, groups: Groups) -> dict[str, Column]:
     """Return the numbers of each group of rows."""
     numbers = {}
     for name, how in level.numbers.items():

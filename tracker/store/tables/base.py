@@ -1,15 +1,18 @@
-"""What all tables share: constraint names, column kinds, and the columns of a breakdown.
+"""What all tables share: constraint names, column kinds, and how a table is made from a declaration.
 
 Column kinds: `key` is NOT NULL (empty string or -1 for "none"), `value` is NULL where the source does not say.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
 from sqlalchemy import BigInteger, Boolean, Double, Integer, LargeBinary, MetaData, Text
 from sqlalchemy.orm import registry
 from sqlmodel import Field, SQLModel
+
+from tracker.schema.declarations import Column
 
 metadata: Final = MetaData(
     naming_convention={
@@ -113,29 +116,42 @@ def text_value() -> Any:
     return Field(default=None, sa_type=TEXT, nullable=True)
 
 
-class BreakdownColumns(SQLModel):
-    """The first fields of `tracker.profile.Breakdown` as columns, under their names; later ones follow in tables."""
+def make_table(
+    name: str, table: str, title: str, columns: Mapping[str, tuple[Any, Any]], parents: tuple[type, ...] = (Base,),
+    arguments: Any = None,
+) -> type[Base]:  # fmt: skip
+    """Return the table of a declaration.
 
-    timeline: str = text_key()
-    duration_ns: int | None = value()
-    e2e_ns: int | None = value()
-    compute_ns: int | None = value()
-    communication_ns: int | None = value()
-    overlap_ns: int | None = value()
-    exposed_communication_ns: int | None = value()
-    copy_ns: int | None = value()
-    exposed_copy_ns: int | None = value()
-    idle_ns: int | None = value()
-    kernel_count: int | None = value()
-    kernel_total_ns: int | None = value()
-    compute_total_ns: int | None = value()
-    communication_total_ns: int | None = value()
-    copy_total_ns: int | None = value()
-    unlinked_kernel_count: int | None = value()
-    unlinked_kernel_total_ns: int | None = value()
-    peak_allocated_bytes: int | None = value()
-    peak_reserved_bytes: int | None = value()
-    data_loading_ns: int | None = value()
-    bubble_ns: int | None = value()
-    preparing_ns: int | None = value()
-    samples_per_second: float | None = real()
+    `name`: of the class. `columns`: name -> how it is stored (`key`, `value`, ...) and its type; they stand behind
+    those of the `parents`. `arguments`: what SQLAlchemy calls `__table_args__`.
+    """
+    content = {
+        "__annotations__": {column: annotation for column, (_, annotation) in columns.items()},
+        "__tablename__": table,
+        "__table_args__": arguments or (),
+        "__doc__": title,
+        "__module__": __name__,
+    }
+    for column, (stored, _) in columns.items():
+        content[column] = stored
+    make_class: Any = type(Base)
+    made: type[Base] = make_class(name, parents, content, table=True)
+    return made
+
+
+def make_columns(columns: Iterable[Column], keys: Collection[str] = ()) -> dict[str, tuple[Any, Any]]:
+    """Return the columns of a declaration as `make_table` takes them; `keys`: those of the primary key."""
+    return {column.stored_name: _make_column(column, is_key=column.stored_name in keys) for column in columns}
+
+
+def _make_column(column: Column, *, is_key: bool) -> tuple[Any, Any]:
+    if column.kind == "word":
+        return text_key(primary=is_key), str
+    if column.kind == "text":
+        return text_number(primary=is_key), int
+    if column.kind == "float":
+        return real(), float | None
+    # no group and no size class have numbers of their own
+    if column.is_required or column.kind in ("group", "size_class"):
+        return key(primary=is_key), int
+    return value(), int | None

@@ -9,38 +9,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tracker.schema.levels import LEVELS, Column, Level
-from tracker.store.tables.base import (
-    DETAIL,
-    Base,
-    Binary,
-    BreakdownColumns,
-    key,
-    packed,
-    real,
-    text_number,
-    value,
-)
-
-
-class StepKey(Base):
-    """What identifies a step; `start_ns` counts from the first event of the capture."""
-
-    run_id: int = key()
-    rank: int = key()
-    step: int = key()
-    start_ns: int = key(primary=False)
-
-
-class Step(BreakdownColumns, StepKey, table=True):
-    """One step of one rank, with its breakdown; none for what lies outside all markers, one without any marker."""
-
-    __tablename__ = "step"
-    __table_args__ = DETAIL
-    steps: int | None = value()
-    data_loading_idle_ns: int | None = value()
-    marker_ns: int | None = value()
-    host_idle_ns: int | None = value()
+from tracker.schema.declarations import Level
+from tracker.schema.levels import LEVELS, STEP_LEVEL
+from tracker.store.tables.base import DETAIL, Base, Binary, key, make_columns, make_table, packed
 
 
 class OpTree(Base, table=True):
@@ -63,40 +34,16 @@ class CollectiveCall(Base, table=True):
     calls: Binary = packed()
 
 
-def make_table(level: Level) -> type[Base]:
-    """Return the table of a level, with its key, its columns and its title."""
-    fields: dict[str, Any] = {"run_id": key(), "rank": key()}
-    types: dict[str, Any] = {"run_id": int, "rank": int}
+def _make_table_of_level(level: Level) -> type[Base]:
+    columns: dict[str, tuple[Any, Any]] = {"run_id": (key(), int), "rank": (key(), int)}
     if level.is_numbered:
-        fields["ordinal"], types["ordinal"] = key(), int
-    for column in level.columns:
-        name = column.stored_name
-        fields[name], types[name] = _make_field(column, is_key=name in level.stored_key)
-    content = {
-        **fields,
-        "__annotations__": types,
-        "__tablename__": level.name,
-        "__table_args__": DETAIL,
-        "__doc__": level.title,
-        "__module__": __name__,
-    }
+        columns["ordinal"] = (key(), int)
+    columns |= make_columns(level.columns, level.stored_key)
     name = level.name.title().replace("_", "") + "Row"
-    make_class: Any = type(Base)
-    table: type[Base] = make_class(name, (Base,), content, table=True)
-    return table
+    return make_table(name, level.name, level.title, columns, arguments=DETAIL)
 
 
-def _make_field(column: Column, *, is_key: bool) -> tuple[Any, Any]:
-    """Return a column as SQLModel has it, and its type."""
-    if column.kind == "text":
-        return text_number(primary=is_key), int
-    if column.kind == "float":
-        return real(), float | None
-    # no group and no size class have numbers of their own
-    if column.is_required or column.kind in ("group", "size_class"):
-        return key(primary=is_key), int
-    return value(), int | None
-
-
-LEVEL_TABLES: Final = {level.name: make_table(level) for level in LEVELS if not level.is_packed}
+LEVEL_TABLES: Final = {
+    level.name: _make_table_of_level(level) for level in (STEP_LEVEL, *LEVELS) if not level.is_packed
+}
 """Level -> its table."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from tracker.schema.levels import LEVELS
+from tracker.schema.breakdown import BREAKDOWN
+from tracker.schema.levels import LEVELS, STEP_LEVEL
 
 MEANINGS: Final[Mapping[str, str]] = {
     # the judgement
@@ -58,8 +59,6 @@ MEANINGS: Final[Mapping[str, str]] = {
     "run_id": "the run",
     "rank": "rank of the process in its job: one process and one device",
     "source.rank": "the lowest rank that the file holds",
-    "step": "step number of the profiler's marker, or its own step id; -1: outside all; 0 where nothing says",
-    "steps": "how many steps the row stands for: its numbers are their mean; NULL: one",
     "version.parent": "label of the version it was made from",
     "ordinal": "position of the row in its capture",
     "version.ordinal": "place in the order of versions, first ingest first",
@@ -249,41 +248,10 @@ MEANINGS: Final[Mapping[str, str]] = {
     "silence.reason": "why, in the words of the user",
     "silence.until_ns": "when it ends",
     "ended_ns": "when a user ended it before its time",
-    # the breakdown
-    "timeline": "device, or host where there is no device activity",
-    "start_ns": "start, from the first event of the capture",
-    "marker_ns": "how long the host's marker of the step lasts, where the step is a window of the device",
-    "capture.duration_ns": "span of the capture",
-    "step.duration_ns": "the step: compute + exposed communication + exposed copy + idle time",
-    "capture.e2e_ns": "last end - first start of device activity = compute + exposed communication + exposed copy + "
-    "idle time",
-    "step.e2e_ns": "last end - first start of the device activity that the step launched",
-    "compute_ns": "time in which at least one compute kernel ran",
-    "communication_ns": "time in which at least one collective ran",
-    "overlap_ns": "time in which both ran",
-    "exposed_communication_ns": "communication - overlap: time that only waits for communication",
-    "copy_ns": "time in which at least one copy or memset ran",
-    "exposed_copy_ns": "copy time in which neither compute nor communication ran",
-    "idle_ns": "time in which the device did nothing",
-    "kernel_count": "compute and communication kernels, no copies",
+    # sums
     "op_tree.contexts": "zlib of 8-byte numbers: how many contexts; their node, parent (-1: none), op_key_id and how "
     "many rows each has; step, calls, host_total_ns, device_total_ns, device_self_ns and kernel_count (of a context "
     "and those below it) of these rows. Each differs from the one before; see tracker/store/contexts.py",
-    "kernel_total_ns": "plain sum of compute and communication kernel time",
-    "compute_total_ns": "plain sum of compute kernel time",
-    "communication_total_ns": "plain sum of communication kernel time",
-    "copy_total_ns": "plain sum of copy and memset time",
-    "unlinked_kernel_count": "kernels without a launch in the capture",
-    "unlinked_kernel_total_ns": "their time",
-    "peak_allocated_bytes": "largest size that the framework's allocator had given out",
-    "peak_reserved_bytes": "largest size that the framework's allocator had reserved",
-    "data_loading_ns": "time in the data loader",
-    "data_loading_idle_ns": "of that, time in which the device did nothing",
-    "host_idle_ns": "idle time in which no launched work waited: the device waits for the host",
-    "bubble_ns": "pipeline bubble, where the profiler says it",
-    "preparing_ns": "preparation before the step, where the profiler says it",
-    "samples_per_second": "throughput, where the profiler says it",
-    # sums
     "collective_call.calls": "zlib of 8-byte numbers, for each call in order of start: communication (ordinal of its "
     "row), group (number in run_group, -1: not named), step, start_ns (from the start of the capture), elapse_ns, "
     "exposed_ns, bytes, peer (rank at the other end of a send or receive, -1: none), source_index (number in its "
@@ -296,18 +264,24 @@ MEANINGS: Final[Mapping[str, str]] = {
 }
 
 
-_OF_LEVELS: Final = {
-    (level.name, column.stored_name): column.meaning
-    for level in LEVELS
-    if not level.is_packed
-    for column in level.columns
-}
+def _meanings_of_declarations() -> dict[tuple[str, str], str]:
+    """Return (table, column) -> what it means, of what `tracker.schema` declares."""
+    meanings = {("capture", column.name): column.meaning for column in BREAKDOWN}
+    for level in (STEP_LEVEL, *LEVELS):
+        if level.is_packed:
+            continue
+        for column in level.columns:
+            meanings[level.name, column.stored_name] = column.meaning
+    return meanings
+
+
+DECLARED_MEANINGS: Final = _meanings_of_declarations()
 
 
 def meaning(table: str, column: str) -> str:
-    """What `column` of `table` means.
+    """Return what `column` of `table` means.
 
     >>> meaning("op", "calls"), meaning("memory", "calls")
     ('number of calls', 'number of allocations')
     """
-    return _OF_LEVELS.get((table, column)) or MEANINGS.get(f"{table}.{column}") or MEANINGS[column]
+    return DECLARED_MEANINGS.get((table, column)) or MEANINGS.get(f"{table}.{column}") or MEANINGS[column]

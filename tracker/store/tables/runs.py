@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import Boolean, CheckConstraint, Index, UniqueConstraint, text
 from sqlmodel import Field
 
+from tracker.schema.breakdown import breakdown_columns
 from tracker.store.tables.base import (
     Base,
     Binary,
-    BreakdownColumns,
     digest,
     key,
     known_digest,
+    make_columns,
+    make_table,
     row_id,
     text_key,
     text_value,
@@ -179,12 +181,18 @@ class CaptureKey(Base):
     ended_at_ns: int | None = value()
 
 
-class Capture(BreakdownColumns, CaptureKey, table=True):
-    """One rank of a run: its place, the profiler's settings (JSON), and the breakdown of the whole capture."""
-
-    __tablename__ = "capture"
-    __table_args__ = (Index(None, "identity"),)
-    pruned_at_ns: int | None = value()
-    data_loading_idle_ns: int | None = value()
-    host_idle_ns: int | None = value()
-    identity: Binary | None = known_digest()
+Capture: Final = make_table(
+    "Capture",
+    "capture",
+    "One rank of a run: its place, the profiler's settings (JSON), and the breakdown of the whole capture.",
+    {
+        # in the order of the table, at whose end migrations add columns
+        **make_columns(breakdown_columns(up_to="samples_per_second")),
+        "pruned_at_ns": (value(), int | None),
+        **make_columns(breakdown_columns("samples_per_second", "host_idle_ns")),
+        "identity": (known_digest(), bytes | None),
+        **make_columns(breakdown_columns("host_idle_ns")),
+    },
+    parents=(CaptureKey,),
+    arguments=(Index(None, "identity"),),
+)

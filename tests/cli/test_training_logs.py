@@ -1,0 +1,89 @@
+"""Training logs at the command line: what is said of a step that nobody splits, and what is not."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+LINE = (
+    "[2026-11-10 10:{minute:02d}:00] iteration {step:8d}/     200 | elapsed time per iteration (ms): {ms:.1f} |"
+    " throughput per GPU (TFLOP/s/GPU): {tflops:.1f} | global batch size:   256 |"
+)
+
+
+def megatron_log(path, ms, every=10):
+    """20 intervals of 10 steps; the first one compiles and takes ten times as long."""
+    times = [10 * ms, *[ms + 0.5 * (at % 3) for at in range(19)]]
+    lines = [
+        LINE.format(minute=at, step=every * (at + 1), ms=time, tflops=150_000 / time) for at, time in enumerate(times)
+    ]
+    path.write_text("using world size: 8, data-parallel-size: 8\n" + "\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture
+def logs(tmp_path):
+    """A job of 1,000 ms a step, and one of 1,100."""
+    return megatron_log(tmp_path / "before.log", 1000.0), megatron_log(tmp_path / "after.log", 1100.0)
+
+
+def test_the_steps_of_a_log_are_those_that_its_intervals_average_over(tracker, logs):
+    done = tracker("show", logs[0])
+    # without the first of 20 intervals of 10 steps
+    assert "190 steps" in done.out
+    assert "TFLOP/s per rank" in done.out
+    # nothing in it has a share of the step
+    assert "of step" not in done.out
+
+
+def test_a_diff_of_two_logs_says_once_that_nobody_splits_the_step(tracker, logs):
+    text = tracker("diff", *logs).out
+    assert "10.0 % slower" in text
+    assert "190 steps a run" in text
+    assert "  TFLOP/s per rank  " in text
+    assert "samples" not in text
+    assert text.count("measured without a profiler") == 1
+    assert "does not report all times" not in text
+    assert "\n  cause " not in text
+
+
+def test_what_a_rank_makes_is_not_compared_with_what_the_job_makes(tracker, tmp_path):
+    ranks, job = tmp_path / "ranks.log", tmp_path / "job.log"
+    line = "global_step: {step}, interval_runtime: 10.0, interval_{what}: {rate}, interval_steps_per_second: 1.0"
+    for path, what in ((ranks, "tokens_per_second_per_device"), (job, "samples_per_second")):
+        rows = [line.format(step=10 * at, what=what, rate=1000.0) for at in range(1, 21)]
+        path.write_text("[INFO] paddlenlp trainer\n" + "\n".join(rows) + "\n")
+    rows = json.loads(tracker("diff", ranks, job, "--format", "json").out)["overall"]
+    assert "samples_per_second" not in {row["metric"] for row in rows}
+
+
+def test_a_finding_of_a_log_does_not_guess_where_its_time_went(tracker, tmp_path):
+    db = tmp_path / "tracker.db"
+    for version, ms in (("v1", 1000.0), ("v2", 1000.2), ("v3", 1200.0)):
+        for run in range(3):
+            log = megatron_log(tmp_path / f"{version}-{run}.log", ms + 0.3 * run)
+            assert tracker("ingest", log, "--version", version, "--workload", "gpt", "--db", db).code == 0
+    text = tracker("findings", "--db", db).out
+    assert "REGRESSED in v3" in text
+    assert "idle" not in text
+    # the sentence ends behind the change: it names no parts
+    (sentence,) = [line for line in text.splitlines() if line.startswith("  Step ")]
+    assert sentence.endswith(", +20.0 %).")
+
+
+def test_advice_on_a_log_says_why_it_knows_no_operator(tracker, logs):
+    assert "no profiler ran. A profiler's trace has them." in tracker("advise", logs[0]).out
+
+
+def test_logs_of_several_ranks_show_the_course_of_one_and_no_slow_rank(tracker, tmp_path):
+    folder = tmp_path / "job"
+    folder.mkdir()
+    for rank in range(4):
+        megatron_log(folder / f"train_rank{rank}.log", 1000.0 + 100 * (rank == 2))
+    shown = tracker("show", folder).out
+    assert "Course of rank 0; left out and timers: means of 4 ranks" in shown
+    assert "190 steps" in shown
+    compared = tracker("cluster", folder).out
+    assert "measured without a profiler, a step holds the waiting for other ranks too" in compared
+    assert "SLOW" not in compared

@@ -1,0 +1,263 @@
+"""Which step lines of a log count: of one process, each step once, of a later start rather than an earlier one."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from tracker.readers.training_log.grammar import Grammar
+from tracker.readers.training_log.scanning import Scan
+
+F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+Places = NDArray[np.integer[Any]]
+
+_LARGEST_STEP: Final = 2.0**52
+"""Above it a double does not hold every whole number; what is larger is damage and no number of a step."""
+_LONGEST_PAUSE_NS: Final = 600e9
+"""Between the epochs of one program pass minutes at most; a new start of a job takes longer to be queued and loaded."""
+_NEIGHBOURS: Final = 16
+"""How many lines behind a line that another process wrote late may stand: buffers of pipes hold a few lines."""
+_FEWEST_JUMPS: Final = 8
+"""Fewer steps back are restarts of a job; two processes that write into one log step back all the time."""
+_TIMES_STATED: Final = 1.5
+"""How often a step is stated on average, at least, where two processes write into one log."""
+
+_STRIDES_LOOKED_AT: Final = 10_000
+"""So many lines show how many steps lie between two of them."""
+
+
+class ChosenLines(Struct, frozen=True):
+    """The lines of a scan that count, in their order; columns of equal length.
+
+    `at`: their places in the scan. `steps`: number of the step. `epochs`: nan where the line names none.
+    `segments`: 0 up to the first start anew, and so on. `repeated`: lines left out since they state a step again.
+    `replaced`: lines left out since a later start did their step again. `restarts`: how often the steps went back.
+    `trainings`: how many began from their first step. `ranks`: that the lines name. `is_numbered`: whether the log
+    numbers its steps.
+    """
+
+    at: Places
+    steps: I64
+    epochs: F64
+    segments: NDArray[np.int32]
+    repeated: int
+    replaced: int
+    restarts: int
+    trainings: int
+    ranks: tuple[int, ...]
+    is_numbered: bool
+
+    @property
+    def begins_segment(self) -> Flags:
+        """Which lines are the first ones of their segment."""
+        return first_of_segments(self.segments)
+
+
+def pick(column: NDArray[Any], at: Places) -> NDArray[Any]:
+    """Return a column at some places; of one number throughout a column that takes no memory."""
+    if column.strides == (0,) and len(column):
+        return np.broadcast_to(column[0], (len(at),))
+    if len(at) == len(column):
+        return column  # places are in order, so that these are all
+    return column[at]
+
+
+def first_of_segments(segments: NDArray[np.int32]) -> Flags:
+    """Return which rows are the first ones of their segment."""
+    is_first = np.ones(len(segments), dtype=bool)
+    np.not_equal(segments[1:], segments[:-1], out=is_first[1:])
+    return is_first
+
+
+def choose_lines(scan: Scan, grammar: Grammar) -> ChosenLines:
+    """Return the lines that count: of one rank, each step once, of a later start rather than of an earlier one."""
+    ranks = tuple(int(rank) for rank in np.unique(scan.ranks) if rank >= 0)
+    at: Places = np.arange(scan.count, dtype=np.int32)
+    if ranks:
+        # each rank prints the same steps, or one rank alone prints them
+        at = at[scan.ranks == ranks[0]]
+    if grammar.has_bars:
+        at = _bars_of_training(scan, at)
+    numbers, epochs, is_numbered = _number_steps(scan, at)
+    if grammar.counts_in_epochs and np.isnan(epochs).all():
+        clocks = scan.clocks[at] if len(scan.clocks) else np.full(len(at), np.nan)
+        numbers = _count_through_unnamed_epochs(numbers, clocks)
+    numbered = np.flatnonzero(np.abs(numbers) < _LARGEST_STEP)  # nan is none either
+    at, epochs = pick(at, numbered), pick(epochs, numbered)
+    steps: I64 = pick(numbers, numbered).astype(np.int64)
+    once = _places_stated_once(steps)
+    repeated = len(at) - len(once)
+    at, steps, epochs = pick(at, once), pick(steps, once), pick(epochs, once)
+    begins = np.diff(steps) < 0
+    if len(scan.starts):
+        starts_before = np.searchsorted(scan.starts, scan.positions[at])
+        begins |= np.diff(starts_before) > 0
+    segments = np.broadcast_to(np.int32(0), (len(at),))
+    if begins.any():
+        segments = np.concatenate([[0], np.cumsum(begins)]).astype(np.int32)
+    places, replaced, restarts, trainings = _places_done_last(steps, segments)
+    return ChosenLines(
+        at=pick(at, places),
+        steps=pick(steps, places),
+        epochs=pick(epochs, places),
+        segments=pick(segments, places),
+        repeated=repeated,
+        replaced=replaced,
+        restarts=restarts,
+        trainings=trainings,
+        ranks=ranks,
+        is_numbered=is_numbered,
+    )
+
+
+def _bars_of_training(scan: Scan, at: Places) -> Places:
+    """Return the places of the progress bar that runs longest: others are of evaluations and of loading."""
+    totals, elapsed = pick(scan.column("total"), at), pick(scan.column("elapsed_clock"), at)
+    known = np.unique(totals[~np.isnan(totals)])
+    if len(known) < 2:
+        return at
+    longest = max(known.tolist(), key=lambda total: float(np.nanmax(elapsed[totals == total], initial=0.0)))
+    return np.asarray(at[totals == longest])
+
+
+def _number_steps(scan: Scan, at: Places) -> tuple[F64, F64, bool]:
+    """Return the number of the step of each line, counted through over the epochs, and its epoch.
+
+    The last value says whether the log numbers its steps at all.
+    """
+    steps, within, epochs = (pick(scan.column(name), at) for name in ("step", "step_in_epoch", "epoch"))
+    if (~np.isnan(within)).any() and np.isnan(steps).all():
+        sizes = pick(scan.column("epoch_steps"), at)
+        first_epoch = 0.0 if (epochs == 0).any() else 1.0
+        if not np.isnan(sizes).any() and not np.isnan(epochs).any():
+            return (epochs - first_epoch) * sizes + within, epochs, True
+        return _count_through_epochs(within, epochs), epochs, True
+    if np.isnan(steps).all():
+        return np.arange(1.0, len(at) + 1), epochs, False
+    if (~np.isnan(epochs)).any() and _begins_again_in_epochs(steps, epochs):
+        return _count_through_epochs(steps, epochs), epochs, True
+    return steps, epochs, True
+
+
+def _begins_again_in_epochs(steps: F64, epochs: F64) -> bool:
+    """Whether the steps go back wherever an epoch begins, so that they count in the epoch."""
+    begins = np.diff(epochs) > 0
+    return bool(begins.any()) and bool((np.diff(steps)[begins] <= 0).all())
+
+
+def _count_through_epochs(within: F64, epochs: F64) -> F64:
+    """Return steps that are counted in each epoch behind the last steps of the epochs before, as far as lines say."""
+    named = np.nan_to_num(epochs, nan=0.0)
+    from_zero = 1.0 if (within == 0).any() else 0.0
+    names, of_line = np.unique(named, return_inverse=True)
+    largest = np.full(len(names), -np.inf)
+    np.maximum.at(largest, of_line, np.nan_to_num(within, nan=-np.inf))
+    sizes = np.where(np.isfinite(largest), largest + from_zero, 0.0)
+    offsets = np.concatenate([[0.0], np.cumsum(sizes)[:-1]])
+    return np.asarray(within + offsets[of_line])
+
+
+def _count_through_unnamed_epochs(steps: F64, clocks: F64) -> F64:
+    """Return steps counted through where they go back without a long pause: then an epoch begins."""
+    counted = steps.copy()
+    offset = 0.0
+    for at in range(1, len(steps)):
+        if steps[at] < steps[at - 1]:
+            pause_ns = clocks[at] - clocks[at - 1]
+            is_epoch = np.isnan(pause_ns) or pause_ns <= _LONGEST_PAUSE_NS
+            from_zero = 1.0 if steps[at] == 0 else 0.0
+            offset = float(counted[at - 1]) + from_zero if is_epoch else 0.0
+        counted[at] += offset
+    return counted
+
+
+def _places_stated_once(steps: I64) -> I64:
+    """Return the places of the lines that state a step first, where processes or loggers state it again."""
+    places = np.arange(len(steps), dtype=np.int64)
+    if len(steps) < 2:
+        return places
+    # the first of several lines stands where the step ended; a bar that is drawn again later waits for the next one
+    is_again = np.diff(steps, prepend=steps[0] - 1) == 0
+    if is_again.any():
+        places = places[~is_again]
+    numbers = steps[places]
+    if _has_two_writers(numbers):
+        is_new = np.diff(np.maximum.accumulate(numbers), prepend=numbers[0] - 1) > 0
+        return places[is_new]
+    is_late = _late_lines(numbers)
+    return places[~is_late] if is_late.any() else places
+
+
+def _has_two_writers(numbers: I64) -> bool:
+    """Whether processes that do not name their rank write into one log: the steps go back and forth to its end."""
+    jumps = int((np.diff(numbers) < 0).sum())
+    if jumps < _FEWEST_JUMPS or len(numbers) < _TIMES_STATED * len(np.unique(numbers)):
+        return False
+    # steps that are counted in each epoch go back too, but reach no new step behind the first epoch
+    last_new = int(np.argmax(numbers == numbers.max()))
+    return last_new >= 0.9 * len(numbers)
+
+
+def _late_lines(numbers: I64) -> Flags:
+    """Which lines state a step that is over, while the lines behind go on: another process wrote them late."""
+    late = np.zeros(len(numbers), dtype=bool)
+    for at in (np.flatnonzero(np.diff(numbers) < 0) + 1).tolist():
+        goes_on = at + 1 < len(numbers) and numbers[at + 1] > numbers[at - 1]
+        if goes_on and numbers[at] in numbers[max(0, at - _NEIGHBOURS) : at]:
+            late[at] = True
+    return late
+
+
+def _places_done_last(steps: I64, segments: NDArray[np.int32]) -> tuple[I64, int, int, int]:
+    """Leave out what a later start did again, and all before a start from the first step.
+
+    Returns the places that stay, how many were done again, how often the steps went back, and how many trainings
+    began. The steps of a segment rise, and so do those that stay: what is done again is always their end.
+    """
+    count = len(steps)
+    if not count or segments[-1] == 0:
+        return np.arange(count, dtype=np.int64), 0, 0, 1
+    bounds = [*np.flatnonzero(first_of_segments(segments)).tolist(), count]
+    replaced, restarts, trainings = 0, 0, 1
+    ranges: list[tuple[int, int]] = [(bounds[0], bounds[1])]
+    for begin, end in pairwise(bounds[1:]):
+        first = steps[begin]
+        done_again = 0
+        while ranges and steps[ranges[-1][0]] >= first:
+            start, stop = ranges.pop()
+            done_again += stop - start
+        if not ranges:
+            trainings += 1
+        else:
+            restarts += 1
+            start, stop = ranges[-1]
+            cut = start + int(np.searchsorted(steps[start:stop], first))
+            ranges[-1] = (start, cut)
+            replaced += done_again + stop - cut
+        ranges.append((begin, end))
+    places = np.concatenate([np.arange(start, stop, dtype=np.int64) for start, stop in ranges])
+    return places, replaced, restarts, trainings
+
+
+def stride_of_lines(chosen: ChosenLines) -> I64:
+    """Return how many steps each line stands for: since the line before, at a start as many as usual, and no more than
+    its number.
+    """
+    steps = chosen.steps
+    if not chosen.is_numbered or len(steps) < 2:
+        return np.ones(len(steps), dtype=np.int64)
+    difference = np.diff(steps, prepend=steps[0])
+    is_start = chosen.begins_segment
+    inside = difference[:_STRIDES_LOOKED_AT][~is_start[:_STRIDES_LOOKED_AT]]
+    usual = int(np.median(inside)) if len(inside) else 1
+    at_start = np.clip(steps, 1, max(usual, 1))
+    stride = np.where(is_start | (difference <= 0), at_start, difference)
+    if (stride == stride[0]).all():
+        return np.broadcast_to(stride[0], (len(steps),))
+    return np.asarray(stride)

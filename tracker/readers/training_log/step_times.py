@@ -1,0 +1,265 @@
+"""How long a step took in each interval, from whatever the lines of a log state."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from tracker.readers.training_log.grammar import PER_DEVICE, Grammar
+from tracker.readers.training_log.scanning import Scan
+from tracker.readers.training_log.step_lines import ChosenLines, pick
+
+F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+_GAP: Final = 3.0
+"""Intervals that are so many times as long as usual have lines missing in them: one line may be lost by a writer, two
+in a row were left out of the log.
+"""
+_LEAST_BAR_S: Final = 100.0
+"""A progress bar counts whole seconds: over a shorter time a difference of them is known less well than to 1 %, and the
+rate that the bar prints says more.
+"""
+_MOST_DIGITS: Final = 6
+"""Digits of a second that logs print at most."""
+_DIGITS_LOOKED_AT: Final = 1000
+"""So many times since a start show how finely a log writes them."""
+
+
+class Sizes(Struct, frozen=True):
+    """What turns a throughput into the time of a step: samples of a step of the job, tokens of a sample, devices."""
+
+    batch: int | None = None
+    sequence_length: int | None = None
+    devices: int | None = None
+
+
+class StepTimes(NamedTuple):
+    """Times of a step in s, how they were found where that needs a word, and whether neighbours share a mean."""
+
+    step_s: F64
+    way: str = ""
+    is_smoothed: bool = False
+
+
+class TimeSource:
+    """The lines of a log as a source of step times. `is_interrupted`: intervals with an evaluation in them."""
+
+    def __init__(
+        self, scan: Scan, grammar: Grammar, chosen: ChosenLines, stride: I64, sizes: Sizes, is_interrupted: Flags
+    ) -> None:
+        self.scan, self.grammar, self.chosen = scan, grammar, chosen
+        self.stride, self.sizes, self.is_interrupted = stride, sizes, is_interrupted
+        self.is_start = chosen.begins_segment
+
+    def column(self, quantity: str) -> F64:
+        """Return a quantity of the chosen lines."""
+        return pick(self.scan.column(quantity), self.chosen.at)
+
+    def step_times(self) -> StepTimes:
+        """Return the time of a step of each interval, from the quantity that states it best."""
+        states = self.scan.states
+        if states("step_ms"):
+            return StepTimes(self.column("step_ms") / 1000)
+        if states("mean_s"):
+            step_s = self._from_running_means()
+            return StepTimes(step_s, "differences of the mean of all steps since the start", is_smoothed=True)
+        if self.grammar.has_bars and states("elapsed_clock"):
+            return self._from_progress_bar()
+        if states("step_s"):
+            return StepTimes(self.column("step_s"))
+        if states("interval_s"):
+            return StepTimes(self.column("interval_s") / self.stride)
+        for name, scale in (("elapsed_ms", 0.001), ("elapsed_s", 1.0), ("elapsed_clock", 1.0)):
+            if states(name):
+                return self._from_elapsed(self.column(name) * scale)
+        if states("wall_s") or states("rate"):
+            return self._from_wall()
+        return self._from_throughput()
+
+    def samples_per_second(self) -> F64:
+        """Return the samples per second of each interval; nan where no line states it."""
+        samples = self.column("samples_s")
+        if not self.scan.states("mean_samples_s"):
+            return samples
+        # the mean of all steps behind the second one: the time that these took, by steps
+        means = self.column("mean_samples_s")
+        behind = np.maximum(self.chosen.steps - 2, 0).astype(np.float64)
+        spent = np.where(means > 0, behind / np.where(means > 0, means, 1.0), np.nan)
+        steps_between = np.diff(behind, prepend=0.0)
+        spent_between = np.diff(np.nan_to_num(spent), prepend=0.0)
+        is_known = (steps_between > 0) & (spent_between > 0) & (means > 0)
+        is_known[1:] &= ~self.is_start[1:]
+        return np.where(is_known, steps_between / np.where(is_known, spent_between, 1.0), np.nan)
+
+    def _from_elapsed(self, elapsed: F64) -> StepTimes:
+        """Return differences of a time since the start; nan at a start, and where the time begins again.
+
+        Where a difference is known too coarsely, it is that over several intervals.
+        """
+        stride = self.stride
+        spent = np.diff(elapsed, prepend=np.nan)
+        spent[self.is_start] = np.nan
+        if len(elapsed) and self.chosen.steps[0] <= 3 * stride[0]:
+            # near the start of the run the first line is about all steps before it
+            spent[0] = elapsed[0]
+            stride = np.concatenate([np.maximum(1, self.chosen.steps[:1]), stride[1:]])
+        spent[spent < 0] = np.nan
+        error_s = np.full(len(spent), 2 * self._resolution_of(elapsed))
+        return share_coarse_times(spent, stride, error_s, self.grammar.joins, self.is_interrupted)
+
+    def _resolution_of(self, elapsed: F64) -> float:
+        """Return half a unit of the last digit in which a log writes a time since the start."""
+        if not self.grammar.resolution_s:
+            return 0.0
+        known = elapsed[~np.isnan(elapsed)][:_DIGITS_LOOKED_AT]
+        for digits in range(_MOST_DIGITS):
+            if (np.abs(known - np.round(known, digits)) < 1e-9 * np.maximum(1.0, np.abs(known))).all():
+                return min(self.grammar.resolution_s, 0.5 * 10.0**-digits)
+        return min(self.grammar.resolution_s, 0.5 * 10.0**-_MOST_DIGITS)
+
+    def _from_running_means(self) -> F64:
+        """Return the times of the intervals behind the mean of all steps since the start of a program."""
+        means, steps = self.column("mean_s"), self.chosen.steps
+        is_start = self.is_start.copy()
+        # where lines are missing, the program may have been started again
+        usual = int(np.median(self.stride)) if len(self.stride) else 1
+        for place in np.flatnonzero((self.stride > usual) & ~is_start).tolist():
+            is_start[place] = _begins_again(means, steps, is_start, place, usual)
+        stride = np.where(is_start, np.minimum(self.stride, usual), self.stride)
+        steps_done = _steps_done(steps, is_start, stride)
+        total = means * steps_done
+        spent = np.diff(total, prepend=0.0)
+        spent[is_start] = total[is_start]
+        error_s = 2 * self.grammar.resolution_s * steps_done.astype(np.float64)
+        return share_coarse_times(np.where(spent > 0, spent, np.nan), stride, error_s, self.grammar.joins).step_s
+
+    def _from_progress_bar(self) -> StepTimes:
+        """Return the times behind a bar of tqdm: differences of its clock, or of a short run the rate it prints."""
+        elapsed = self.column("elapsed_clock")
+        if len(elapsed) and np.nanmax(elapsed) - np.nanmin(elapsed) >= _LEAST_BAR_S:
+            times = self._from_elapsed(elapsed)
+            return times._replace(way="the clock of a progress bar, which counts whole seconds", is_smoothed=True)
+        by_rate = _first_known(self.column("step_s"), _inverse_of(self.column("rate")))
+        return StepTimes(by_rate, "the rate of a progress bar", is_smoothed=True)
+
+    def _from_wall(self) -> StepTimes:
+        """Return the times behind a clock of whole seconds where it is fine enough, else those of the rates."""
+        wall = self.column("wall_s")
+        spent = np.diff(wall, prepend=np.nan)
+        spent[self.is_start | (spent < 0)] = np.nan
+        known = spent[~np.isnan(spent)]
+        by_words = self.column("batch_words") * _inverse_of(self.column("words_s"))
+        by_rates = _first_known(by_words, _inverse_of(self.column("rate")))
+        is_fine = len(known) > 0 and 2 * self._resolution_of(wall) <= self.grammar.joins * float(np.median(known))
+        if not is_fine:
+            return StepTimes(by_rates)
+        # where lines are missing the rate is that of the last steps only, but the clock would count a pause
+        usual = float(np.median(self.stride))
+        by_clock = np.where(self.stride > _GAP * usual, np.nan, spent / self.stride)
+        return StepTimes(np.where(np.isnan(by_clock) & ~self.is_start, by_rates, by_clock))
+
+    def _from_throughput(self) -> StepTimes:
+        """Return the times behind a throughput, where the size of a step is known; else those of the line clocks."""
+        batch = _first_known(self.column("batch"), np.full(len(self.stride), float(self.sizes.batch or np.nan)))
+        step_s = np.full(len(self.stride), np.nan)
+        if self.scan.states("samples_s") or self.scan.states("mean_samples_s"):
+            step_s = batch * _inverse_of(self.samples_per_second())
+        elif self.scan.states("tokens_s") and self.sizes.sequence_length:
+            is_of_device = self.grammar.scopes.get("tokens_s") == PER_DEVICE
+            devices = self.sizes.devices if is_of_device else 1
+            if devices:
+                step_s = batch * self.sizes.sequence_length * _inverse_of(self.column("tokens_s") * devices)
+        if not np.isnan(step_s).all():
+            return StepTimes(step_s, "the batch by the throughput")
+        by_clock = self._from_line_clocks()
+        return StepTimes(step_s) if np.isnan(by_clock.step_s).all() else by_clock
+
+    def _from_line_clocks(self) -> StepTimes:
+        """Return the differences of the times of the day in front of the lines; nan where the grammar takes none."""
+        scan = self.scan
+        if not self.grammar.takes_clock or len(scan.clocks) != scan.count:
+            return StepTimes(np.full(len(self.stride), np.nan))
+        clock_s = scan.clocks[self.chosen.at] / 1e9
+        spent = np.diff(clock_s, prepend=np.nan)
+        spent[self.is_start | (spent < 0)] = np.nan
+        error_s = np.full(len(spent), 10.0**-scan.clock_digits)
+        times = share_coarse_times(spent, self.stride, error_s, self.grammar.joins, self.is_interrupted)
+        way = "the times of the lines"
+        if times.is_smoothed:
+            way += f", {_SHARED}"
+        return times._replace(way=way)
+
+
+_SHARED: Final = "so rounded that neighbouring intervals share a mean"
+
+
+def share_coarse_times(spent: F64, stride: I64, error_s: F64, joins: float, is_alone: Flags | None = None) -> StepTimes:
+    """Return the time of a step of each interval, from the time spent in it, which is known to within `error_s`.
+
+    Intervals in which the error is more than the part `joins` get the mean of as many neighbours as it takes;
+    `is_alone`: which share with no neighbour.
+    """
+    is_known = ~np.isnan(spent) & (stride > 0)
+    step_s = np.full(len(spent), np.nan)
+    step_s[is_known] = spent[is_known] / stride[is_known]
+    is_coarse = error_s[is_known] > joins * np.maximum(spent[is_known], 1e-12)
+    if not is_coarse.any():
+        return StepTimes(step_s)
+    ends_group = ~is_known if is_alone is None else ~is_known | is_alone
+    shares = False
+    start, group_s, group_steps = 0, 0.0, 0
+    last_mean = np.nan
+    for place in range(len(spent) + 1):
+        if place < len(spent) and not ends_group[place]:
+            group_s, group_steps = group_s + float(spent[place]), group_steps + int(stride[place])
+            if error_s[place] > joins * group_s:
+                continue
+            last_mean = group_s / group_steps
+            step_s[start : place + 1] = last_mean
+            shares |= place > start
+        elif place > start:
+            # too short for a group of its own: as the one before
+            step_s[start:place] = last_mean
+        start, group_s, group_steps = place + 1, 0.0, 0
+    way = f"differences of times since the start, {_SHARED}" if shares else ""
+    return StepTimes(np.where(step_s > 0, step_s, np.nan), way, shares)
+
+
+def _steps_done(steps: I64, is_start: Flags, stride: I64) -> I64:
+    """Return how many steps each mean is of: those since the last start."""
+    first = np.maximum.accumulate(np.where(is_start, np.arange(len(steps)), 0))
+    return np.asarray(steps - steps[first] + stride[first])
+
+
+def _begins_again(means: F64, steps: I64, is_start: Flags, place: int, usual: int) -> bool:
+    """Whether a mean of all steps begins again at a place: whether the times behind it are then nearer to the mean."""
+    begun = np.flatnonzero(is_start[:place])
+    first = int(begun[-1]) if len(begun) else 0
+    end = min(place + 3, len(means))
+    distances = []
+    for origin in (steps[first] - usual, steps[place] - usual):
+        total = means[:end] * (steps[:end] - origin)
+        spent = np.diff(total)[place - 1 :] / np.diff(steps[:end])[place - 1 :]
+        if origin == steps[place] - usual:
+            spent[0] = means[place]
+        distances.append(float(np.abs(spent / means[place] - 1).max()))
+    return distances[1] < distances[0]
+
+
+def _inverse_of(rates: F64) -> F64:
+    """Return 1 / rate; nan for a rate of 0 or less, which is no measurement."""
+    is_rate = rates > 0
+    return np.where(is_rate, 1 / np.where(is_rate, rates, 1.0), np.nan)
+
+
+def _first_known(*columns: F64) -> F64:
+    """Return of each row the first value that is known."""
+    merged = columns[0]
+    for column in columns[1:]:
+        merged = np.where(np.isnan(merged), column, merged)
+    return merged

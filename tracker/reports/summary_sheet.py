@@ -1,0 +1,130 @@
+"""The sheet on which a workbook opens: what was found in a few sentences, its numbers, and a chart of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from openpyxl.chart import BarChart, Reference
+
+from tracker.reports.cells import PARTS
+from tracker.reports.document import Look
+from tracker.reports.rows import Row, plain, records
+from tracker.reports.views import diff as diff_view
+from tracker.reports.views import show as show_view
+from tracker.reports.workbook import SIDES, Book, Field, field
+from tracker.units import printable
+
+if TYPE_CHECKING:
+    from tracker.reports.document import Document
+    from tracker.results import Diff, Shown
+
+_STEP: Final = "Step"
+_CAUSES: Final = "What carries the change"
+_ENVIRONMENT: Final = "What else changed"
+_PARTS: Final = "Parts of the step"
+_MOST_BARS: Final = 20
+"""Bars of a chart: more have no room for their names."""
+Block = tuple[str, Sequence[Field], Sequence[Row]]
+
+_OF_STEP: Final = (
+    field("Part", "part"), *(field(f"{side} (ms)", f"{prefix}_ns", kind="ms") for side, prefix in SIDES),
+    field("Change (ms)", "delta_ns", kind="ms"), field("Change", "diff", kind="percent"), field("Verdict", "verdict"),
+)  # fmt: skip
+_OF_CAUSE: Final = (
+    field("Cause", "cause"), field("Change (ms)", "delta_ns", kind="ms"),
+    field("Share of the change", "share", kind="percent"), field("Why", "why"), field("Verdict", "verdict"),
+)  # fmt: skip
+_OF_ENVIRONMENT: Final = (field("Kind", "kind"), field("Key", "key"), *(field(side, name) for side, name in SIDES))
+_OF_RUN: Final = (
+    field("Part", "part"), field("Per step (ms)", "ns", kind="ms"), field("Share of the step", "share", kind="percent"),
+)  # fmt: skip
+
+
+def write_summary_of_diff(book: Book, diff: Diff) -> None:
+    """Write the sheet of a diff: the headline with what limits it, the step, its causes with a chart, what else changed
+    and the notes.
+    """
+    found = diff_view.document(diff, Look(details=True))
+    sheet, places = book.blocks("Summary", _blocks_of_diff(diff, found))
+    if _CAUSES in places:
+        _add_bars(sheet, *places[_CAUSES], title="Change of the step in ms", column="H")
+
+
+def write_summary_of_run(book: Book, shown: Shown) -> None:
+    """Write the sheet of a run: the headline, the parts of its step with a chart, and the notes."""
+    found = show_view.document(shown, Look(details=True))
+    sheet, places = book.blocks("Summary", _blocks_of_run(shown, found))
+    if _PARTS in places:
+        _add_bars(sheet, *places[_PARTS], title="ms per step", column="H")
+
+
+def _sentences(found: Document) -> Iterator[Block]:
+    """Yield the headline with its verdict, and what it is about."""
+    yield printable(f"{found.headline} {found.verdict}".strip()), [], []
+    lines = [found.title, *found.remarks]
+    yield "What was compared" if found.verdict or found.remarks else "About", [field("", "line")], _lines(lines)
+
+
+def _lines(lines: Sequence[str]) -> list[Row]:
+    return [{"line": printable(line)} for line in lines if line]
+
+
+def _blocks_of_diff(diff: Diff, found: Document) -> Iterator[Block]:
+    yield from _sentences(found)
+    explanation, of_step = diff.explanation, {row["metric"]: row for row in records(diff.tables["overall"])}
+    if not diff.is_refused:
+        yield _STEP, _OF_STEP, list(_rows_of_step(diff, of_step))
+        causes = [{**plain(one), "cause": diff_view.name_of_cause(one, diff)} for one in explanation.contributions]
+        if causes:
+            yield _CAUSES, _OF_CAUSE, causes
+    environment = records(diff.tables["environment"])
+    if environment:
+        yield _ENVIRONMENT, _OF_ENVIRONMENT, environment
+    if found.notes:
+        yield "Notes", [field("", "line")], _lines(found.notes)
+
+
+def _rows_of_step(diff: Diff, of_step: dict[str, Row]) -> Iterator[Row]:
+    explanation = diff.explanation
+    for part in explanation.parts:
+        verdict = of_step.get(part.name, {}).get("verdict")
+        yield _with_diff(plain(part) | {"part": PARTS.get(part.name, part.title), "verdict": verdict})
+    whole = {"baseline_ns": explanation.baseline_ns, "candidate_ns": explanation.candidate_ns}
+    name = "step time" if explanation.total_metric == "step_ns" else "E2E"
+    yield _with_diff({**whole, "part": name, "delta_ns": explanation.delta_ns, "verdict": explanation.verdict})
+
+
+def _with_diff(row: Row) -> Row:
+    before, delta = row["baseline_ns"], row["delta_ns"]
+    return {**row, "diff": delta / before if before and delta is not None else None}
+
+
+def _blocks_of_run(shown: Shown, found: Document) -> Iterator[Block]:
+    yield from _sentences(found)
+    numbers: dict[str, Any] = shown.run.get("per_step") or {}
+    whole_ns = numbers.get("whole_ns")
+    parts: list[Row] = [
+        {"part": PARTS[name], "ns": numbers[name], "share": numbers[name] / whole_ns if whole_ns else None}
+        for name in show_view.PARTS_OF_STEP
+        if numbers.get(name)
+    ]
+    if parts:
+        yield _PARTS, _OF_RUN, parts
+    if found.notes:
+        yield "Notes", [field("", "line")], _lines(found.notes)
+
+
+def _add_bars(sheet: Any, header: int, last: int, *, title: str, column: str) -> None:
+    """Add a chart of the second column, a bar for each row, the first one on top."""
+    last = min(last, header + _MOST_BARS)
+    chart = BarChart()
+    chart.type, chart.style, chart.title, chart.legend = "bar", 10, title, None
+    chart.height, chart.width = max(5.0, 1.5 + 0.7 * (last - header)), 24
+    # deleted axes are what openpyxl writes by itself
+    chart.x_axis.delete = chart.y_axis.delete = False
+    chart.x_axis.scaling.orientation = "maxMin"
+    chart.y_axis.number_format = "#,##0.00"
+    chart.add_data(Reference(sheet, min_col=2, min_row=header, max_row=last), titles_from_data=True)
+    chart.set_categories(Reference(sheet, min_col=1, min_row=header + 1, max_row=last))
+    sheet.add_chart(chart, f"{column}2")
