@@ -17,6 +17,7 @@ from tests.test_sidecar import beside, trace
 from tracker.errors import StoreError
 from tracker.hooks import spool
 from tracker.intake import spooled, take_spooled, waiting
+from tracker.limits.touch import LateError
 from tracker.regressions import judgement
 from tracker.store import Store, queries
 
@@ -387,3 +388,32 @@ def test_what_is_no_file_is_given_up_and_keeps_no_entry_waiting(memory_store, tm
 def test_only_its_owner_can_read_a_spool(tmp_path: Path, folder: Path):
     entry = add(folder, tmp_path)
     assert (entry.stat().st_mode & 0o777, folder.stat().st_mode & 0o777) == (0o600, 0o700)
+
+
+def test_an_entry_whose_profile_never_answers_is_tried_again_and_the_next_one_comes_in(
+    store: Store, tmp_path: Path, folder: Path, monkeypatch
+):
+    stuck = tmp_path / "stuck"
+    add(folder, stuck)
+    add(folder, labelled(tmp_path))
+    really = os.stat
+
+    def look(path, **how):
+        if path == str(stuck):
+            raise LateError(path, 60)  # what the process that looks at files is killed for
+        return really(path, **how)
+
+    monkeypatch.setattr(os, "stat", look)
+    done = {one.profile: one for one in take_spooled(store, folder)}
+    assert done[str(stuck)].error == f"{stuck}: to look at it took longer than 60 s; see whether its disk answers"
+    assert (done[str(stuck)].attempts, len(done)) == (1, 2)
+    (left,) = waiting(folder)
+    assert (left.attempts, left.why) == (1, done[str(stuck)].error)
+
+
+def test_a_profile_of_a_name_that_no_system_takes_is_no_fault_of_ours(store: Store, folder: Path):
+    add(folder, Path("a" * 90_000))
+    (done,) = take_spooled(store, folder)
+    assert done.error is not None
+    assert done.error.endswith("cannot be read (File name too long); check the path")
+    assert len(done.error) < 1000

@@ -19,6 +19,10 @@ _NEW_OBJECTS = 500_000
 through all of them and all modules dozens of times.
 """
 
+_TOUCHES_FILES = ("advise", "cluster", "cut", "diff", "doctor", "ingest", "pack", "show", "status")
+"""Commands that may touch profiles: a file that never answers must not be waited for."""
+_SHOW_CURSOR = "\x1b[?25h"
+
 
 def run() -> NoReturn:
     """Run the command line, and end the process with its exit code.
@@ -27,6 +31,10 @@ def run() -> NoReturn:
     What has to be done at the end is done; memory goes back to the system as a whole. An error that nobody foresaw ends
     it with code 2: 1, as Python has it, is what a gate finds.
     """
+    if sys.argv[1:2] and sys.argv[1] in _TOUCHES_FILES:
+        from tracker.limits.supervision import continue_in_copy
+
+        continue_in_copy(_say_late)
     gc.set_threshold(_NEW_OBJECTS, *gc.get_threshold()[1:])
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that lacks a character shows a question mark for it
@@ -45,6 +53,14 @@ def run() -> NoReturn:
         with suppress(OSError, ValueError):  # closed by whoever read it: the code says what there is to say
             stream.flush()
     os._exit(code)
+
+
+def _say_late(error: Exception) -> None:
+    """Say which file did not answer, before the process ends without ceremony: a bar had hidden the cursor."""
+    if sys.stderr is not None:
+        with suppress(OSError, ValueError):
+            sys.stderr.write(f"{_SHOW_CURSOR if sys.stderr.isatty() else ''}tracker: {printable(str(error))}\n")
+            sys.stderr.flush()
 
 
 def _run() -> NoReturn:

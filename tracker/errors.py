@@ -73,8 +73,26 @@ def our_fault(error: Exception) -> str:
     return f"tracker itself failed on this: {type(error).__name__}: {' '.join(str(error).split())}; please report it"
 
 
+_QUOTED_CHARACTERS: Final = 600
+"""Of what is wrong with a file. What tracker itself says is shorter; the file may hold a number of 5,000 digits."""
+
+
+_PATH_CHARACTERS: Final = 4096
+"""No system takes a longer path: what is longer is none."""
+
+
+def _shorten_quote(text: str) -> str:
+    """Return a text of at most _QUOTED_CHARACTERS, without the middle of a longer one."""
+    if len(text) <= _QUOTED_CHARACTERS:
+        return text
+    half = _QUOTED_CHARACTERS // 2
+    return f"{text[:half]} ... {text[-half:]}"
+
+
 class SourceError(TrackerError):
     """A file or folder that cannot be read as a profile.
+
+    Of what the problem quotes from the file, the middle is left out where it is long: the error stays one line.
 
     >>> print(SourceError("a.json", "byte 12", "the JSON ends in the middle of an event", remedy="export it again"))
     a.json: byte 12: the JSON ends in the middle of an event; export it again
@@ -82,9 +100,10 @@ class SourceError(TrackerError):
 
     def __init__(self, path: str | PathLike[str], place: str, problem: str, *, remedy: str = "") -> None:
         self.path = str(path)
-        self.place = place
-        where = f"{self.path}: {place}: " if place else f"{self.path}: "
-        super().__init__(f"{where}{problem}", remedy=remedy)
+        self.place = _shorten_quote(place)
+        shown = self.path if len(self.path) <= _PATH_CHARACTERS else _shorten_quote(self.path)
+        where = f"{shown}: {self.place}: " if place else f"{shown}: "
+        super().__init__(f"{where}{_shorten_quote(problem)}", remedy=remedy)
 
 
 class StoreError(TrackerError):

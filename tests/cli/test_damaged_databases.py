@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import shutil
 import sqlite3
+from pathlib import Path
 
 import pytest
 
@@ -79,6 +81,43 @@ COMMANDS = [
 ]  # fmt: skip
 
 
+CHANGES = [
+    "log", "explain 1", "ack 1", "expect 1 --reason ok", "mute 1 --until 2w --reason ok", "unmute 1 --reason ok",
+    "mute --op aten::mm --until 3d --reason ok", "invalid 1 --reason ok", "note 1 --reason ok", "versions pin v01",
+    "versions unpin v01", "versions order v08 --before v01", "versions judge", "versions forget-branch b",
+    "cluster latest", "cut latest -o STEP", "status", "runs edit 1 --note x", "runs edit 1 --version v3",
+    "runs tag 1 --tag a=b", "runs untag 1 --tag a", "runs exclude 1 --reason ok", "runs restore 1",
+    "runs delete 1 --reason ok", "runs delete 2 --purge --reason ok", "thresholds",
+    "thresholds set min_ratio=10% --kind op --reason ok", "thresholds try min_ratio=10% --kind op",
+    "thresholds unset min_ratio --kind op", "calibrate v01", "prune --yes", "db info", "db upgrade", "db copy DB COPY",
+    "notify --list", "watch --once", "ingest TRACE --version v9", "ingest TRACE --version v01", "ingest --again",
+]  # fmt: skip
+"""All other commands that open a database; most change it."""
+
+
+def check_changes(tracker, db, trace, folder):
+    """Each command works, fails as it does on a sound database, or ends with one line that names db check."""
+    sound, damaged = folder / "sound.db", db
+    for line in CHANGES:
+        errors = []
+        for base in (sound, damaged):
+            for left in folder.glob("work*"):
+                left.unlink()
+            copy = Path(shutil.copy(base, folder / "work.db"))
+            places = {
+                "STEP": folder / "work.json.gz",
+                "COPY": folder / "work-copy.db",
+                "DB": copy,
+                "TRACE": trace["v01"],
+            }
+            words = [places.get(word, word) for word in line.split()]
+            done = tracker(*words, *(() if "COPY" in line else ("--db", copy)))
+            errors.append(done.err if done.code == 2 else "")
+        before, after = errors
+        if after != before:
+            assert after == "" or (after.count("\n"), "tracker db check" in after) == (1, True), (line, after)
+
+
 def check_commands(tracker, db, *, is_other_content=False):
     """Each command works, or ends with one line that names db check; db check itself has no traceback."""
     for words in COMMANDS:
@@ -100,6 +139,23 @@ def test_damaged_cells_are_told(tracker, db, statement):
     connection.close()
     # what nobody can tell from content that was meant so
     check_commands(tracker, db, is_other_content="advice SET content = '{}'" in statement)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE run SET workload_id = 999",
+        *map(slow, ("UPDATE run SET started_at_ns = 'abc'", "UPDATE capture SET settings = '{'", "DROP TABLE sample")),
+    ],
+)
+def test_damage_is_told_by_every_command(tracker, db, trace, tmp_path, statement):
+    shutil.copy(db, tmp_path / "sound.db")
+    with sqlite3.connect(db) as connection:
+        connection.execute("PRAGMA foreign_keys = OFF")
+        connection.execute("PRAGMA ignore_check_constraints = ON")
+        connection.execute(statement)
+    connection.close()
+    check_changes(tracker, db, trace, tmp_path)
 
 
 @pytest.mark.parametrize("damage", BYTES)

@@ -80,12 +80,12 @@ STRUCTURES: Final[dict[str, tuple[Callable[[int], Events], int]]] = {
             for i in range(n)
             for e in (op("o", 1, n, tid=i, pid=i), launch(2, 1, i, i, i), kernel("k", 5, 5, 7, i, device=i))
         ],
-        30,
+        60,
     ),
     "one kernel per stream": (lambda n: [kernel("k", 0, n, i, i) for i in range(n)], 2_000),
     "one allocation per device": (
         lambda n: [e for i in range(n) for e in (kernel("k", i, 1, 7, i, device=i), memory(i, 5, i, device=i))],
-        40,
+        60,
     ),
     "kernels over all steps": (
         lambda n: (

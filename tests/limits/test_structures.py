@@ -78,10 +78,12 @@ def test_time_and_memory_grow_with_the_trace(name, tmp_path):
             "read(Path(sys.argv[1])); used = resource.getrusage(resource.RUSAGE_SELF); "
             "print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)"
         )
-        done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, check=True)
-        took, memory = map(float, done.stdout.split())
-        seconds.append(took)
-        megabytes.append(memory)
+        runs = []
+        for _ in range(2):  # the cheaper one: other work on the machine makes any one dearer
+            done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, check=True)
+            runs.append(tuple(map(float, done.stdout.split())))
+        seconds.append(min(took for took, _ in runs))
+        megabytes.append(min(memory for _, memory in runs))
         sizes.append(path.stat().st_size / (1 << 20))
     small = 0.5
     for at in (1, 2):

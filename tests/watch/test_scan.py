@@ -14,6 +14,7 @@ from tests.watch.world import DAY, MINUTE, SECOND, SETTLED, World
 from tracker import readers
 from tracker.config import Folder, Watch
 from tracker.errors import StoreError
+from tracker.limits.touch import LateError
 from tracker.watch import rounds, scan, status, this_host
 from tracker.watch.content import BELIEVED_AGE_NS
 
@@ -280,10 +281,10 @@ def test_a_folder_that_fails_keeps_no_other_one_from_being_looked_at(world, tmp_
     world.work.settings = replace(world.work.settings, watch=Watch(folders=folders))
     look = scan.listing
 
-    def fail(folder, root):
+    def fail(folder, root, left_out):
         if root != world.root:
             raise ZeroDivisionError(root.name)
-        return look(folder, root)
+        return look(folder, root, left_out)
 
     monkeypatch.setattr(scan, "listing", fail)
     with pytest.raises(ZeroDivisionError, match="bad"):
@@ -296,7 +297,7 @@ def test_a_folder_that_fails_keeps_no_other_one_from_being_looked_at(world, tmp_
 def test_a_database_that_is_away_is_not_asked_once_per_folder(world, monkeypatch):
     tried = []
 
-    def away(folder, root):
+    def away(folder, root, left_out):
         tried.append(root)
         raise StoreError("it is away")
 
@@ -319,3 +320,26 @@ def test_what_fits_no_layout_is_named_by_the_watcher_and_its_status(world, tmp_p
     (folder,) = status(world.store, now_ns=world.now_ns).folders
     whys = [(Path(path).name, why) for path, why in folder.not_taken]
     assert whys == [("README.md", "fits no part of the layout"), ("stray.json", "fits no part of the layout")]
+
+
+def test_a_path_that_never_answers_hides_nothing_else_and_is_waited_for_once_in_a_while(world, monkeypatch):
+    world.profile("gpt/v1/a.json")
+    world.profile("stuck/v1/a.json")
+    stuck = world.root / "stuck"
+    waited = []
+    really = os.listdir
+
+    def list_names(path):
+        if Path(path) == stuck:
+            waited.append(path)
+            raise LateError(path, 60)  # what the process that looks at files is killed for
+        return really(path)
+
+    monkeypatch.setattr(os, "listdir", list_names)
+    assert world.look() == {"gpt/v1/a.json": "waiting"}
+    (folder,) = status(world.store, now_ns=world.now_ns).folders
+    assert "stuck: to look at it took longer than 60 s" in folder.error
+    assert world.after(SETTLED).look() == {"gpt/v1/a.json": "ready"}
+    assert len(waited) == 1
+    monkeypatch.undo()
+    assert world.after(15 * MINUTE).look() == {"gpt/v1/a.json": "ready", "stuck/v1/a.json": "waiting"}

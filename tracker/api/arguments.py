@@ -29,9 +29,9 @@ _WORDS: Final[Mapping[type, str]] = {str: "a text", int: "a whole number", bool:
 
 
 class LastOpened:
-    """The database that was opened last, to be looked through where its rows make a command stumble later."""
+    """The databases that this command opened, to be looked through where their rows make it stumble later."""
 
-    name = ""
+    names: tuple[str, ...] = ()
 
 
 def chosen(kind: Callable[..., Options], values: Mapping[str, Any]) -> Options:
@@ -83,7 +83,7 @@ def opened(place: Settings | str | None, *, create: bool = False, read_only: boo
     # else it writes tracebacks of its cleaning up after an interrupt to stderr; errors that matter are raised
     logging.getLogger("sqlalchemy").addHandler(logging.NullHandler())
     name = settings.database
-    LastOpened.name = name
+    LastOpened.names = tuple(dict.fromkeys((*LastOpened.names, name)))
     try:
         return open_store(name, create=create, read_only=read_only, late=late)
     except (OSError, ValueError) as error:

@@ -9,6 +9,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from typing import Any, Final, NoReturn
 
@@ -19,6 +20,7 @@ from tracker.cli.typer_parts import Command, Group, Misuse, without_pydantic
 from tracker.errors import EXIT_INTERRUPTED, TrackerError
 from tracker.units import printable
 
+_GOES_ON: Final = ("watch", "page", "run")
 COMMANDS: Final = {
     "Start": {
         "init": "Write a settings file.",
@@ -173,17 +175,14 @@ def main() -> NoReturn:
 
     remember(None)
     try:
-        is_completion = "_TRACKER_COMPLETE" in os.environ
-        # without words the help is shown, unless a shell wants to complete them
-        built = program(_words_to_complete() if is_completion else sys.argv[1:2] or ["--help"])
-        without_pydantic(built)
-        sys.exit(built.main(prog_name="tracker", standalone_mode=False))
+        with _guarded(sys.argv[1:2]):
+            _main()
     except Misuse as error:
         sys.exit(_misused(error))
     except typer.Abort:
         sys.exit(EXIT_INTERRUPTED)
     except TrackerError as error:
-        _note(f"tracker: {printable(str(error))}")
+        _note(f"tracker: {error}")
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(EXIT_INTERRUPTED)
@@ -193,8 +192,27 @@ def main() -> NoReturn:
         damaged = damage_behind(error)
         if damaged is None:
             raise
-        _note(f"tracker: {printable(str(damaged))}")
+        _note(f"tracker: {damaged}")
         sys.exit(damaged.exit_code)
+
+
+def _main() -> NoReturn:
+    is_completion = "_TRACKER_COMPLETE" in os.environ
+    # without words the help is shown, unless a shell wants to complete them
+    built = program(_words_to_complete() if is_completion else sys.argv[1:2] or ["--help"])
+    without_pydantic(built)
+    sys.exit(built.main(prog_name="tracker", standalone_mode=False))
+
+
+def _guarded(words: Sequence[str]) -> AbstractContextManager[None]:
+    """Within the block, a file that does not answer in time is an error; not for a command that goes on for as long as
+    it can, and has another process touch files.
+    """
+    if not words or words[0] in _GOES_ON:
+        return nullcontext()
+    from tracker.limits.touch import guarded
+
+    return guarded()
 
 
 def _words_to_complete() -> list[str]:
@@ -211,11 +229,12 @@ def _misused(error: Any) -> int:
     context: Any = getattr(error, "ctx", None)
     message = error.format_message()
     if context is not None and message == context.get_help():
-        _note(message)
+        for line in message.split("\n"):
+            _note(line)
         return int(error.exit_code)
     path = context.command_path if context is not None else "tracker"
     line = re.sub(r"\s+", " ", message).strip().rstrip(".")
-    _note(f"tracker: {printable(line)}; {_behind_dashes(error, context)}{path} --help")
+    _note(f"tracker: {line}; {_behind_dashes(error, context)}{path} --help")
     return int(error.exit_code)
 
 

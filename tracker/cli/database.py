@@ -58,35 +58,37 @@ def only_workload(database: str) -> str | None:
     is refused later.
     """
     from tracker.store import queries
+    from tracker.store.damage import CHECK
 
     try:
         with opened(database, read_only=True) as store:
             known = set(map(main_of, queries.versions(store).listed("workload")))
-    except StoreError:
+    except StoreError as error:
+        if CHECK in error.remedy:  # it is damaged: to ask for a workload would send its user astray
+            raise
         return None
     return str(known.pop()) if len(known) == 1 else None
 
 
 def damage_behind(error: Exception) -> StoreError | None:
-    """What to say of an error that nobody foresaw where the database of this call is damaged; None where it is not, or
-    there is none.
-    """
+    """What to say of an error that nobody foresaw where a database of this call is damaged; None where none is."""
     from tracker.store.damage import explain_damage
 
-    name = LastOpened.name
-    if not name:
-        return None
-    try:
-        with opened(name, read_only=True) as store:
-            return explain_damage(store.connect, store.url, error)
-    except StoreError as refused:
-        return refused
+    for name in LastOpened.names:
+        try:
+            with opened(name, read_only=True) as store:
+                damage = explain_damage(store.connect, store.url, error)
+        except StoreError as refused:
+            return refused
+        if damage is not None:
+            return damage
+    return None
 
 
 def remember(text: str | None) -> None:
     """Keep what --db says, for the commands that an output proposes."""
     _Named.text = text or ""
-    LastOpened.name = LastOpened.name if text else ""
+    LastOpened.names = LastOpened.names if text else ()
 
 
 def with_database(text: str, written: Callable[[str], str] = str) -> str:

@@ -256,7 +256,7 @@ def ingest_spooled(settings: Settings, folders: Sequence[Path] | None, again: bo
             for place in places:
                 done += intake.take_spooled(
                     store, place, max_bytes=settings.max_bytes, again=again,
-                    unsaid=replace(unsaid, main_branch=settings.main_branch), touch=touch,
+                    unsaid=replace(unsaid, main_branch=settings.main_branch), toucher=touch,
                 )  # fmt: skip
             results = [result for one in done for result in one.results]
             lines = run_lines(store, results)

@@ -115,7 +115,7 @@ def _round(settings: Settings) -> None:
         waiting = notifications.listed(store)
     for number, channel, state, error in waiting.rows("id", "channel", "state", "last_error"):
         if error is not None:
-            note(printable(f"tracker: message {number} to {channel} ({state}): {error}"))
+            note(f"tracker: message {number} to {channel} ({state}): {error}")
     emit(
         f"{counted(made, 'message')} made; {done.sent} sent, {done.failed} failed (retried later), {done.dead} given "
         f"up.{next_lines('tracker notify --list')}"

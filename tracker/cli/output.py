@@ -48,9 +48,10 @@ def screen(color: str = "auto") -> dict[str, Any]:
     return {"width": width, "color": color == "always" or (color == "auto" and wanted)}
 
 
-def emit(content: str | bytes, *, as_it_is: bool = False) -> None:
+def emit(content: str | bytes, *, as_it_is: bool = False, is_rendered: bool = False) -> None:
     """Write a result to stdout, now; a text ends its line. A closed pipe (`| head`) ends the program without a message.
     `as_it_is`: a document for programs or for publication; in any other text, commands name the database.
+    `is_rendered`: a report, which may be coloured; in any other text, what a terminal acts on is escaped.
 
     SourceError where stdout is closed, or takes no more, as on a full disk.
     """
@@ -60,7 +61,8 @@ def emit(content: str | bytes, *, as_it_is: bool = False) -> None:
         if isinstance(content, bytes):
             sys.stdout.buffer.write(content)
         else:
-            shown = encodable(content if as_it_is else with_database(content), sys.stdout.encoding)
+            shown = content if as_it_is or is_rendered else "\n".join(map(printable, content.split("\n")))
+            shown = encodable(shown if as_it_is else with_database(shown), sys.stdout.encoding)
             sys.stdout.write(shown if shown.endswith("\n") else shown + "\n")
         sys.stdout.flush()
     except BrokenPipeError:
@@ -79,15 +81,19 @@ def _discard_stdout() -> None:
 
 
 def note(text: str) -> None:
-    """Write a line about the work, not its result, to stderr; a closed or full stderr is no reason to fail."""
+    """Write a line about the work, not its result, to stderr; a closed or full stderr is no reason to fail.
+
+    It stays one line, whatever names of files are in it: what a terminal acts on is escaped.
+    """
     if sys.stderr is not None:
         with suppress(OSError, ValueError):
-            sys.stderr.write(with_database(text) + "\n")
+            sys.stderr.write(with_database(printable(text)) + "\n")
             sys.stderr.flush()
 
 
 def _shorten(what: str) -> str:
     """Return what a bar is about in at most 40 characters: the beginning of a name and its end."""
+    what = printable(what)
     return what if len(what) <= _BAR_LABEL else f"{what[:24]}…{what[25 - _BAR_LABEL :]}"
 
 
@@ -102,7 +108,7 @@ def progress(*, of_bytes: bool = True) -> Iterator[Callable[[str, int, int], Non
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    console, what_column = Console(stderr=True), TextColumn("{task.description}")
+    console, what_column = Console(stderr=True), TextColumn("{task.description}", markup=False)
     amount = DownloadColumn() if of_bytes else MofNCompleteColumn()
     measured = Progress(what_column, BarColumn(), amount, TimeRemainingColumn(), console=console, transient=True)
     pulsing = Progress(what_column, BarColumn(), console=console, transient=True)
@@ -174,7 +180,7 @@ class Delivery(Struct, frozen=True):
 def finish(gate: Gate, of: str = "") -> NoReturn:
     """Write the result of the gate on one line, the last one, and exit with its code. `of`: one of several gates."""
     because = f"{of}: {gate.because}" if of else gate.because
-    note(f"--fail-on {gate.word}: exit {gate.code}, {printable(because)}")
+    note(f"--fail-on {gate.word}: exit {gate.code}, {because}")
     raise typer.Exit(gate.code)
 
 
@@ -253,15 +259,19 @@ def device_of(row: Row) -> str:
 
 
 def aligned(table: Sequence[Sequence[str]], right: Sequence[bool] = ()) -> list[str]:
-    """The lines of a table, its cells padded to the widest of their column, on the left of those in `right`."""
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    """The lines of a table, its cells padded to the widest of their column, on the left of those in `right`.
+
+    In the cells, what a terminal acts on is escaped.
+    """
+    cells = [list(map(printable, line)) for line in table]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     sides = right or [False] * len(widths)
     return [
         "  ".join(
             cell.rjust(width) if is_right else cell.ljust(width)
             for cell, width, is_right in zip(line, widths, sides, strict=True)
         ).rstrip()
-        for line in table
+        for line in cells
     ]
 
 
@@ -287,7 +297,7 @@ def emit_list(rows: Columns, columns: Sequence[Column], format: str, *, name: st
         emit(json.dumps({"schema": SCHEMA, name: records(rows)}, indent=2, ensure_ascii=False), as_it_is=True)
     else:
         cells = [[printable(one.cell(row)) for one in columns] for row in records(rows)]
-        emit("\n".join([*_list_lines(columns, cells), *map(printable, last_line.split("\n"))]))
+        emit("\n".join([*_list_lines(columns, cells), last_line]))
 
 
 def _list_lines(columns: Sequence[Column], cells: Sequence[Sequence[str]]) -> list[str]:

@@ -141,7 +141,7 @@ def _serve(settings: Settings, rules: Rules, bound: socket.socket, *, opens: boo
     url = f"http://{name}{f'{access.LOGIN}?token={guard.once}' if rules.needs_token else ''}"
     emit(f"{url}{'  (for reading only)' if rules.read_only else ''}")
     if is_file:
-        note(f"It needs a tunnel, on your machine: ssh -L 8642:{printable(place)} {socket.gethostname()}")
+        note(f"It needs a tunnel, on your machine: ssh -L 8642:{place} {socket.gethostname()}")
     note("Ctrl-C ends it")
     threading.Thread(target=app.warm_up, daemon=True).start()
     left = [place] if is_file else []

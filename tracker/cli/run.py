@@ -23,6 +23,7 @@ from tracker.cli.options import Database, Labels
 from tracker.cli.output import note
 from tracker.errors import SourceError, UsageError
 from tracker.hooks import branch, environment
+from tracker.limits.touch import guarded
 from tracker.reports.commands import command
 from tracker.results.options import InputFormat, Option
 
@@ -72,7 +73,8 @@ def run(
         by = f": signal {number}, {signal.strsignal(number)}" if 0 < number < signal.NSIG else ""
         note(f"note: the job ended with exit code {code}{by}")
     try:
-        job.read_profiles()
+        with guarded():
+            job.read_profiles()
     except Exception as error:  # noqa: BLE001 the job has its own end, whatever happens to its profiles
         note(f"tracker: the profiles in {profiles} are not read ({error})")
     raise typer.Exit(code)

@@ -217,7 +217,7 @@ def doctor(
     with progress() as report:
         how = replace(reading, max_bytes=config.load(None).max_bytes, on_progress=report)
         findings = api.examine(paths, **asdict(how))
-    emit(str(reports.render(findings, format, details=details, **screen(color))))
+    emit(str(reports.render(findings, format, details=details, **screen(color))), is_rendered=True)
     if findings.not_recognised:
         note(not_recognised_line(findings.not_recognised))
     if not findings.captures:

@@ -69,7 +69,7 @@ def watch(
         def log(event: Event) -> None:
             moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
             for line in event.text.splitlines():
-                note(f"{moment} {event.what}: {printable(line)}")
+                note(f"{moment} {event.what}: {line}")
 
         _service(store, settings, log, db).run()
 
@@ -142,4 +142,4 @@ def status(format: JsonFormat = "text", color: Color = "auto", db: Database = No
     with opened(settings, read_only=True) as store:
         places, shut = spools.spools_of(settings), spools.shut_spools_of(settings)
         found = watch.status(store, now_ns=time.time_ns(), spools=places, shut=shut)
-    emit(str(reports.render(found, format, **screen(color))), as_it_is=format == "json")
+    emit(str(reports.render(found, format, **screen(color))), as_it_is=format == "json", is_rendered=True)

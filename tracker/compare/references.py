@@ -13,6 +13,7 @@ from tracker.compare.asked import Named
 from tracker.compare.revisions import version_of
 from tracker.config.places import user_path
 from tracker.errors import UsageError
+from tracker.limits.touch import touch
 from tracker.profile.branches import main_of
 from tracker.store import Store, queries
 
@@ -178,6 +179,7 @@ def may_be_path(reference: str) -> bool:
 def exists(reference: str) -> bool:
     """Whether a file or folder has this name."""
     try:
-        return user_path(reference).exists()
+        with touch(reference):
+            return user_path(reference).exists()
     except OSError:  # too long for a file name
         return False

@@ -293,9 +293,10 @@ def parse(text: str, path: Path, *, private: bool = True) -> Entries:
     """The checked entries in the text of a settings file. `private`: only its owner can read it."""
     try:
         tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        problem = "it is nested too deeply" if isinstance(error, RecursionError) else error
         raise SourceError(
-            path, "", f"the settings file is not valid TOML: {error}", remedy="correct that line"
+            path, "", f"the settings file is not valid TOML: {problem}", remedy="correct that line"
         ) from error
     try:
         entries = msgspec.convert(tables, Entries)

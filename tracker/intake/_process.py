@@ -6,11 +6,13 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import IO, Final, NoReturn, Protocol
+
+from tracker.limits import touch
 
 _STDERR: Final = 2
 
@@ -30,12 +32,15 @@ class Process(Protocol):
         """Its exit code, once it ended; negative: the signal that ended it."""
 
 
-def start_process(module: str, *, may_fork: bool = False, own_session: bool = False) -> Process:
+def start_process(
+    module: str, *, may_fork: bool = False, own_session: bool = False, pass_fds: Sequence[int] = ()
+) -> Process:
     """A process that runs `main()` of a module of this package, with pipes; an OSError where none can be started.
 
     It takes nothing from the folder that it runs in, but the package from where this one was taken. `may_fork`: the
     caller has opened nothing that a copy of this process must not hold (a database); then the copy is made, which has
-    imported already what this one has. `own_session`: it and all that it starts can be ended at once.
+    imported already what this one has. `own_session`: it and all that it starts can be ended at once. `pass_fds`:
+    handles that it shall have.
     """
     if may_fork and can_fork():
         return _Forked(import_module(module).main)
@@ -48,6 +53,7 @@ def start_process(module: str, *, may_fork: bool = False, own_session: bool = Fa
         stderr=subprocess.DEVNULL,
         env={**os.environ, "PYTHONPATH": paths},
         start_new_session=own_session,
+        pass_fds=pass_fds,
     )
 
 
@@ -101,6 +107,7 @@ def can_fork() -> bool:
 def _be_the_copy(main: Callable[[], None], stdin: int, stdout: int) -> NoReturn:
     """Run `main` and end, whatever happens: what the other process has open or still does is none of the copy's."""
     code = 1
+    touch.leave_to_the_other()
     try:
         nothing = os.open(os.devnull, os.O_WRONLY)
         for place, end in enumerate((stdin, stdout, nothing)):

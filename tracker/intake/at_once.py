@@ -26,6 +26,8 @@ from tracker import readers
 from tracker.errors import SourceError, TrackerError, UsageError
 from tracker.intake._process import Process, can_fork, pipe, processors, start_process
 from tracker.intake.pieces import IngestOptions, Piece, read_pieces
+from tracker.limits.deadline import READ_S
+from tracker.limits.touch import touch
 from tracker.readers import Found, NotRecognised, Search
 
 MIN_BYTES: Final = 96 << 20
@@ -162,7 +164,7 @@ def _find_all(paths: Sequence[Path], options: IngestOptions) -> Search:
             below = readers.search(path, options.format, keep_going=options.keep_going)
         except SourceError as error:
             if not options.keep_going:
-                if path.is_dir() and str(path) != error.path:
+                if os.path.isdir(path) and str(path) != error.path:
                     _offer_to_keep_going(error)
                 raise
             problems.append(error)
@@ -171,7 +173,8 @@ def _find_all(paths: Sequence[Path], options: IngestOptions) -> Search:
         passed |= dict.fromkeys(below.passed)
         problems += below.problems
         for item in below.found:
-            found.setdefault(item.path.resolve(), item)
+            with touch(item.path):
+                found.setdefault(item.path.resolve(), item)
     return Search(tuple(found.values()), tuple(warnings), tuple(passed), tuple(problems))
 
 
@@ -217,8 +220,9 @@ def _is_worth_a_copy(found: Sequence[Found], options: IngestOptions) -> bool:
 
 
 def _bytes(path: Path) -> int:
-    files = path.rglob("*") if path.is_dir() else (path,)
-    return sum(file.stat().st_size for file in files if file.is_file())
+    with touch(path):
+        files = path.rglob("*") if path.is_dir() else (path,)
+        return sum(file.stat().st_size for file in files if file.is_file())
 
 
 def read_at_once(found: Sequence[Found], options: IngestOptions, count: int) -> Iterator[list[Piece] | TrackerError]:
@@ -266,7 +270,8 @@ def _received(contents: _Contents, options: IngestOptions) -> Iterator[list[Piec
     contents.ear.report = options.on_progress
     for item, future in contents.of:
         contents.ear.waits_for = item
-        content = future.result()
+        with touch(item.path, READ_S):
+            content = future.result()
         if isinstance(content, TrackerError) and not options.keep_going:
             raise content
         if content is None:

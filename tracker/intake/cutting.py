@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from tracker import readers
 from tracker.errors import SourceError, UsageError
+from tracker.limits.touch import touch
 from tracker.profile import Profile
 from tracker.readers import ReadOptions, Span
 from tracker.store import Store, queries
@@ -109,7 +110,9 @@ def cut(
         raise UsageError(f"run:{run_id} has no step {step}", remedy=f"its steps: {there}")
     of_rank, number, _ = max(chosen, key=lambda row: (row[2] or 0, -row[0], -row[1]))
     path = traces[of_rank].path
-    if not path.is_file():
+    with touch(path):
+        is_there = path.is_file()
+    if not is_there:
         raise SourceError(path, "", "no such file any more", remedy="put the file back")
     # what passed at the ingest passes here: the content is the same
     lenient = replace(options or ReadOptions(), allow_partial=True, skip_bad_rows=True)

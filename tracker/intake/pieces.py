@@ -15,8 +15,10 @@ from tracker.intake import sidecar
 from tracker.intake.devices import parse_device, spelled
 from tracker.intake.identity import Fingerprint, fingerprint_of
 from tracker.intake.sidecar import NOTHING, Sidecar
+from tracker.limits.deadline import READ_S
 from tracker.limits.rows import REMEDY as ROWS_REMEDY
 from tracker.limits.rows import TooManyRowsError
+from tracker.limits.touch import touch
 from tracker.profile import PROCESS_SETTING, UNKNOWN_DEVICE, Capture
 from tracker.profile.same_job import Traits
 from tracker.timeline.windows import overlap_warning
@@ -128,6 +130,11 @@ def read_pieces(found: Found, options: IngestOptions) -> list[Piece]:
     """The captures of one claimed file or folder, with rows and what its sidecar adds; a SourceError where it cannot be
     read. A pack gives those of all profiles in it; a sidecar beside it goes before theirs.
     """
+    with touch(found.path, READ_S):
+        return _read_pieces(found, options)
+
+
+def _read_pieces(found: Found, options: IngestOptions) -> list[Piece]:
     path = sidecar.sidecar_of(found.path)
     beside, warnings = (None, ()) if path is None else sidecar.read(path)
     profile = readers.read(found, _read_options(found, options))

@@ -12,6 +12,7 @@ from tracker import readers
 from tracker.errors import SourceError, UsageError
 from tracker.intake.ingesting import IngestResult, ingest, judge_runs
 from tracker.intake.pieces import IngestOptions
+from tracker.limits.touch import touch
 from tracker.profile.branches import branch_of
 from tracker.results.recording import HOST_MARKERS
 from tracker.timeline import RULES_VERSION
@@ -55,7 +56,7 @@ def ingest_again(
     left: dict[int, str] = {}
     try:
         for run_id in outdated:
-            gone = [path for path in files.get(run_id, []) if not path.is_file()]
+            gone = [path for path in files.get(run_id, []) if not _is_file(path)]
             if gone or run_id not in files:
                 left[run_id] = f"{gone[0]} is gone" if gone else "no file of it is known"
                 continue
@@ -70,6 +71,11 @@ def ingest_again(
         # also where it is interrupted: what was read again is not outdated any more, and would stay unjudged
         judge_runs(store, [one.run_id for one in results])
     return Reread(tuple(results), left, len(runs) - len(outdated))
+
+
+def _is_file(path: Path) -> bool:
+    with touch(path):
+        return path.is_file()
 
 
 def _outdated(store: Store, rules: dict[int, int | None]) -> list[int]:

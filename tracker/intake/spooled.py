@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, ParamSpec, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -25,12 +25,17 @@ from tracker.hooks import spool
 from tracker.intake import sidecar
 from tracker.intake.ingesting import IngestResult, ingest_of_job, judge_runs
 from tracker.intake.sidecar import NOTHING, Sidecar
+from tracker.limits.deadline import LOOK_S
 from tracker.limits.files import MOST_FILES
+from tracker.limits.touch import LateError, touch
 from tracker.units import NS_PER_DAY, NS_PER_MINUTE
 
 if TYPE_CHECKING:
     from tracker.intake.touching import Toucher
     from tracker.store import Store
+
+P = ParamSpec("P")
+Answer = TypeVar("Answer")
 
 ATTEMPTS: Final = 20
 KEPT_NS: Final = 90 * NS_PER_DAY
@@ -107,7 +112,7 @@ def take_spooled(  # noqa: PLR0913 each is one thing that a watcher says, or a u
     max_bytes: int = config.MAX_BYTES,
     unsaid: Sidecar = NOTHING,
     begins: Callable[[str], bool] = lambda profile: True,
-    touch: Toucher | None = None,
+    toucher: Toucher | None = None,
 ) -> list[Spooled]:
     """Ingest what waits in the spools at or below `folder` into `store`; what became of each entry that was tried.
 
@@ -118,8 +123,8 @@ def take_spooled(  # noqa: PLR0913 each is one thing that a watcher says, or a u
     given up. `unsaid`: version and workload of entries that say none, nor their sidecars, and what the main line is
     called, whatever they say. `begins` is told of each
     profile before it is read, and says whether to go on.
-    `touch`: reads the profiles in another process. A database that fails ends it with its StoreError, and counts
-    against no entry; nor does a signal.
+    `toucher`: looks at the profiles and reads them in another process. A database that fails ends it with its
+    StoreError, and counts against no entry; nor does a signal.
     """
     now = time.time_ns() if now_ns is None else now_ns
     done: list[Spooled] = []
@@ -130,10 +135,18 @@ def take_spooled(  # noqa: PLR0913 each is one thing that a watcher says, or a u
             _forget(place, now - KEPT_NS)
             if again:
                 _take_back(place)
-            for path, entry in _ready(place, now, again):
+            for path, entry in _due(place, now, again):
                 if not begins(str(path) if isinstance(entry, SourceError) else entry.profile):
                     break
-                done.append(_take(store, path, _labelled(entry, unsaid), max_bytes, now, touch))
+                if isinstance(entry, Entry):
+                    try:
+                        is_within_reach = _ask(toucher, entry, _is_within_reach, path, entry, now)
+                    except SourceError as error:
+                        done.append(_failed(path, entry, str(error), now))
+                        continue
+                    if not is_within_reach:
+                        continue
+                done.append(_take(store, path, _labelled(entry, unsaid), max_bytes, now, toucher))
     if judge:
         judge_runs(store, [run_id for one in done for run_id in one.run_ids])
     return done
@@ -155,7 +168,7 @@ def _labelled(entry: Entry | SourceError, unsaid: Sidecar) -> Entry | SourceErro
 
 def _places(folder: Path) -> list[Path]:
     """The spools at or below a folder, also those of which all entries were given up."""
-    return sorted({one.entry.parent.parent if one.given_up else one.entry.parent for one in waiting(folder)})
+    return sorted({path.parent.parent if _is_given_up(path) else path.parent for path in _entries_below(folder)})
 
 
 @contextmanager
@@ -173,19 +186,45 @@ def _taking(place: Path) -> Iterator[bool]:
         lock.__exit__(None, None, None)
 
 
-def waiting(folder: Path) -> list[Waiting]:
-    """All that is in the spools at or below `folder`, oldest first, what was given up last."""
-    found = []
+def _ask(
+    toucher: Toucher | None, entry: Entry, function: Callable[P, Answer], *args: P.args, **named: P.kwargs
+) -> Answer:
+    """Return what `function` says, which looks at the profile of `entry`; LateError where that does not answer."""
+    if toucher is not None:
+        return toucher.call(Path(entry.profile), min(LOOK_S, toucher.seconds), function, *args, **named)
+    with touch(entry.profile):
+        return function(*args, **named)
+
+
+def _is_within_reach(path: Path, entry: Entry, now_ns: int) -> bool:
+    """Whether a profile is complete, lies where this machine sees it, and may be read by this process."""
+    is_ready = spool.is_ready(msgspec.structs.asdict(entry), now_ns)
+    return is_ready and not _elsewhere(entry) and not _barrier(path, entry)
+
+
+def _entries_below(folder: Path) -> Iterator[Path]:
     for parent, folders, names in os.walk(folder):
         folders.sort()
         for name in sorted(names):
             if name.endswith(spool.SUFFIX) and not name.startswith("."):
-                found.append(_waiting(Path(parent, name)))
+                yield Path(parent, name)
+
+
+def _is_given_up(path: Path) -> bool:
+    return path.parent.name == spool.FAILED
+
+
+def waiting(folder: Path, toucher: Toucher | None = None) -> list[Waiting]:
+    """All that is in the spools at or below `folder`, oldest first, what was given up last.
+
+    toucher: looks at the profiles in another process.
+    """
+    found = [_waiting(path, toucher) for path in _entries_below(folder)]
     return sorted(found, key=lambda one: (one.given_up, one.queued_at_ns, one.entry))
 
 
-def _waiting(path: Path) -> Waiting:
-    given_up = path.parent.name == spool.FAILED
+def _waiting(path: Path, toucher: Toucher | None) -> Waiting:
+    given_up = _is_given_up(path)
     kept = _written_ns(path) + KEPT_NS if given_up else None
     try:
         entry = _read(path)
@@ -194,12 +233,12 @@ def _waiting(path: Path) -> Waiting:
     except OSError as error:
         problem = f"cannot be read ({error.strerror})"
         return Waiting(path, "", 0, 0, problem, given_up, is_barred=True, kept_until_ns=kept)
-    barrier = "" if given_up else _barrier(path, entry)
-    why = barrier or entry.error
-    if not given_up and not barrier and _elsewhere(entry):
-        why = f"lies on {entry.host}"
-    elif not given_up and not barrier and not spool.is_ready(msgspec.structs.asdict(entry), time.time_ns()):
-        why = f"waits for {entry.wait_for}"
+    why, is_barred = entry.error, False
+    if not given_up:
+        try:
+            why, is_barred = _ask(toucher, entry, _hindrance, path, entry)
+        except LateError as error:
+            why = str(error)
     next_ns = 0 if given_up else _next_ns(entry)
     return Waiting(
         path,
@@ -209,14 +248,25 @@ def _waiting(path: Path) -> Waiting:
         why,
         given_up,
         entry.database,
-        bool(barrier),
+        is_barred,
         next_ns,
         kept_until_ns=kept,
     )
 
 
-def _ready(place: Path, now_ns: int, again: bool) -> list[tuple[Path, Entry | SourceError]]:
-    """The entries of one spool that can be tried now, and what is wrong with those that are none."""
+def _hindrance(path: Path, entry: Entry) -> tuple[str, bool]:
+    """Return why an entry waits, "" for nothing, and whether that is because this user may not read the profile."""
+    if barrier := _barrier(path, entry):
+        return barrier, True
+    if _elsewhere(entry):
+        return f"lies on {entry.host}", False
+    if not spool.is_ready(msgspec.structs.asdict(entry), time.time_ns()):
+        return f"waits for {entry.wait_for}", False
+    return entry.error, False
+
+
+def _due(place: Path, now_ns: int, again: bool) -> list[tuple[Path, Entry | SourceError]]:
+    """The entries of one spool whose turn it is, and what is wrong with those that are none; no profile is touched."""
     found: list[tuple[int, Path, Entry | SourceError]] = []
     for path in map(Path, spool.entries(str(place))):
         try:
@@ -226,9 +276,7 @@ def _ready(place: Path, now_ns: int, again: bool) -> list[tuple[Path, Entry | So
             continue
         except OSError:  # taken meanwhile; or `waiting` tells of it
             continue
-        is_ready = spool.is_ready(msgspec.structs.asdict(entry), now_ns)
-        is_due = again or not _next_ns(entry) > now_ns >= entry.tried_at_ns  # or our own clock went back
-        if is_ready and is_due and not _elsewhere(entry) and not _barrier(path, entry):
+        if again or not _next_ns(entry) > now_ns >= entry.tried_at_ns:  # or our own clock went back
             found.append((entry.attempts, path, entry))
     return [(path, either) for _, path, either in sorted(found, key=lambda item: item[:2])]
 
@@ -291,7 +339,7 @@ def _read(path: Path) -> Entry:
 
 
 def _take(
-    store: Store, path: Path, entry: Entry | SourceError, max_bytes: int, now_ns: int, touch: Toucher | None
+    store: Store, path: Path, entry: Entry | SourceError, max_bytes: int, now_ns: int, toucher: Toucher | None
 ) -> Spooled:
     """Try one entry. The attempt is written down first: a profile that ends the process counts it all the same."""
     if isinstance(entry, SourceError):
@@ -302,22 +350,27 @@ def _take(
     attempts = entry.attempts + 1
     try:
         _rewrite(path, {"attempts": attempts, "tried_at_ns": now_ns, "error": ""})
-        results = _ingested(store, path, entry, max_bytes, touch)
+        results = _ingested(store, path, entry, max_bytes, toucher)
     except Exception as error:
         if isinstance(error, StoreError):
             raise
-        problem = _problem(error)
-        with suppress(OSError):
-            _rewrite(path, {"error": problem})
-        failed = Spooled(path, entry.profile, error=problem, attempts=attempts)
-        return _give_up(path, failed) if attempts >= ATTEMPTS else failed
+        return _failed(path, entry, _problem(error), now_ns)
     with suppress(OSError):  # it comes in again, and is in already
         path.unlink(missing_ok=True)
     run_ids = tuple(result.run_id for result in results)
     return Spooled(path, entry.profile, run_ids, attempts=attempts, results=tuple(results))
 
 
-def _ingested(store: Store, path: Path, entry: Entry, max_bytes: int, touch: Toucher | None) -> list[IngestResult]:
+def _failed(path: Path, entry: Entry, problem: str, now_ns: int) -> Spooled:
+    """Write down that an attempt failed."""
+    attempts = entry.attempts + 1
+    with suppress(OSError):
+        _rewrite(path, {"attempts": attempts, "tried_at_ns": now_ns, "error": problem})
+    failed = Spooled(path, entry.profile, error=problem, attempts=attempts)
+    return _give_up(path, failed) if attempts >= ATTEMPTS else failed
+
+
+def _ingested(store: Store, path: Path, entry: Entry, max_bytes: int, toucher: Toucher | None) -> list[IngestResult]:
     """The runs of an entry. An attempt that the database, or a signal, broke off counts for none."""
     before = {"attempts": entry.attempts, "tried_at_ns": entry.tried_at_ns, "error": entry.error}
     try:
@@ -329,7 +382,7 @@ def _ingested(store: Store, path: Path, entry: Entry, max_bytes: int, touch: Tou
             max_bytes=max_bytes,
             judge=False,
             as_stored=True,  # else what was ingested by hand, under labels of its own, would never leave the queue
-            read_all_with=None if touch is None else touch.read_all,
+            read_all_with=None if toucher is None else toucher.read_all,
         )
     except Exception as error:
         from tracker.store import failures  # only now: readers of profiles in processes of their own need no database

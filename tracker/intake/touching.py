@@ -7,6 +7,7 @@ for ever, by a call of the system that only the end of its process breaks off. T
 from __future__ import annotations
 
 import atexit
+import mmap
 import os
 import pickle  # only ever between this process and those that it starts
 import select
@@ -16,6 +17,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, Final, ParamSpec, TypeVar
 
 from msgspec import Struct
@@ -25,11 +27,12 @@ from tracker.errors import SourceError, TrackerError, our_fault
 from tracker.intake._process import Process, pipe, start_process
 from tracker.intake.at_once import All, read_all
 from tracker.intake.pieces import IngestOptions
+from tracker.limits.touch import PAGE_BYTES, LateError, keep_diary, read_diary
 
 P = ParamSpec("P")
 Answer = TypeVar("Answer")
 
-_REMEDY: Final = "see whether its disk answers, and examine it alone with tracker doctor"
+_REMEDY: Final = "examine it alone with tracker doctor"
 
 
 class _Failed(Struct, frozen=True):
@@ -47,20 +50,22 @@ class Toucher:
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self._process: Process | None = None
+        self._diary: mmap.mmap | None = None
 
     def call(
         self, path: Path, seconds: float, function: Callable[P, Answer], *args: P.args, **named: P.kwargs
     ) -> Answer:
         """Return what `function` gives for the arguments. It must be a function of a module, all else is pickled.
 
-        path: the file or folder that it touches, for the message. SourceError where it takes longer than `seconds`, or
-        ends the process; else what it raises itself.
+        path: the file or folder that it touches. LateError where it takes longer than `seconds`, about the one of all
+        files below `path` that it was at; SourceError where it ends the process; else what it raises itself.
         """
         try:
             answer = self._ask((function, args, named), seconds)
         except TimeoutError as error:
+            touched = None if self._diary is None else read_diary(self._diary)
             self.close()
-            raise SourceError(path, "", f"to look at it took longer than {seconds:g} s", remedy=_REMEDY) from error
+            raise LateError(path if touched is None else touched.path, seconds) from error
         except (EOFError, OSError, pickle.UnpicklingError) as error:
             self.close()
             raise SourceError(path, "", "it ended the process that looked at it", remedy=_REMEDY) from error
@@ -80,7 +85,11 @@ class Toucher:
     def _ask(self, question: Any, seconds: float) -> Any:
         deadline = time.monotonic() + seconds
         if self._process is None:
-            self._process = start_process(__name__, own_session=True)
+            with TemporaryFile() as file:
+                file.truncate(PAGE_BYTES)
+                self._diary = mmap.mmap(file.fileno(), PAGE_BYTES)
+                self._process = start_process(__name__, own_session=True, pass_fds=[file.fileno()])
+                pickle.dump(file.fileno(), pipe(self._process.stdin))
             atexit.register(self.close)  # a process that hangs would outlive this one
         pickle.dump(question, pipe(self._process.stdin))
         pipe(self._process.stdin).flush()
@@ -96,6 +105,9 @@ class Toucher:
         if process is None:
             return
         atexit.unregister(self.close)
+        if self._diary is not None:
+            self._diary.close()
+            self._diary = None
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
         for end in (process.stdin, process.stdout):
@@ -112,6 +124,9 @@ class Toucher:
 def main() -> None:
     """Answer the questions of the other process, one by one."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # who asks decides
+    diary = pickle.load(sys.stdin.buffer)
+    keep_diary(mmap.mmap(diary, PAGE_BYTES))
+    os.close(diary)
     while True:
         try:
             function, args, named = pickle.load(sys.stdin.buffer)

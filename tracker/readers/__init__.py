@@ -26,9 +26,11 @@ from msgspec.structs import replace
 
 from tracker.errors import SourceError, UsageError
 from tracker.hooks.sidecar import SIDECAR
+from tracker.limits.deadline import READ_S
 from tracker.limits.files import MOST_FILES, is_made_up, is_real_file, is_real_folder
 from tracker.limits.rows import REMEDY as ROWS_REMEDY
 from tracker.limits.rows import TooManyRowsError
+from tracker.limits.touch import touch, touch_each
 from tracker.profile import NO_OP
 from tracker.readers._facts import short_word
 from tracker.readers._passed_over import NotRecognised, to_name, why
@@ -161,14 +163,16 @@ def claim(path: Path | str, format: str | None = None) -> str:
     if is_sidecar(path):
         profile = path.parent if path.name == SIDECAR else Path(str(path).removesuffix(f".{SIDECAR}"))
         raise SourceError(path, "", "this file only tells of a profile", remedy=f"give the profile itself: {profile}")
-    claims = _claims(path, NAMES)
+    with touch(path):
+        claims = _claims(path, NAMES)
     if len(claims) == 1:
         return claims[0]
     if claims:
         raise ambiguous(path, claims)
-    if (other := _instead(path)) is not None:
-        raise SourceError(path, "", "this file is not read itself", remedy=f"give {other}, which lies beside it")
-    raise _unknown(path)
+    with touch(path):
+        if (other := _instead(path)) is not None:
+            raise SourceError(path, "", "this file is not read itself", remedy=f"give {other}, which lies beside it")
+        raise _unknown(path)
 
 
 def find(path: Path | str, format: str | None = None) -> list[Found]:
@@ -191,17 +195,21 @@ def search(path: Path | str, format: str | None = None, *, keep_going: bool = Fa
     warnings: list[str] = []
     passed: list[Path] = []
     problems: list[SourceError] = []
-    for seen in _walk(path, _names(format)):
+    for seen in touch_each(_walk(path, _names(format)), path):
         if (problem := _problem_of(seen)) is not None:
             problems.append(problem)
             if not keep_going:
                 raise problem
         elif seen.claims:
             found.add(Found(seen.path, seen.claims[0]))
-        elif warning := misnamed(seen.path, format):
-            warnings.append(warning)
-        elif not is_sidecar(seen.path) and _instead(seen.path) is None:
-            passed.append(seen.path)
+        else:
+            with touch(seen.path):
+                warning = misnamed(seen.path, format)
+                is_known = is_sidecar(seen.path) or _instead(seen.path) is not None
+            if warning:
+                warnings.append(warning)
+            elif not is_known:
+                passed.append(seen.path)
     left = tuple(to_name(passed, [one.path for one in found]))
     if not found and not problems:
         named = f" ({warnings[0].removeprefix(f'{path}{os.sep}')})" if warnings else ""
@@ -255,7 +263,7 @@ def survey(path: Path | str, format: str | None = None) -> Iterator[Seen]:
         yield Seen(path, problem=error)
         return
     if path.is_dir():
-        yield from _walk(path, _names(format))
+        yield from touch_each(_walk(path, _names(format)), path)
     else:
         yield _look(path, NAMES) if format is None else Seen(_found(path, format).path, (format,))
 
@@ -268,7 +276,8 @@ def ambiguous(path: Path, claims: Sequence[str]) -> SourceError:
 def read(found: Found, options: ReadOptions | None = None) -> Profile:
     """What `found` holds, by its reader."""
     try:
-        profile = load(found.format).read(found.path, options or ReadOptions())
+        with touch(found.path, READ_S):
+            profile = load(found.format).read(found.path, options or ReadOptions())
     except TooManyRowsError as error:
         raise SourceError(found.path, "", str(error), remedy=ROWS_REMEDY) from error
     except (OverflowError, RecursionError) as error:  # what no reader could tell the place of: sums, for example
@@ -328,7 +337,8 @@ def _with_names(profile: Profile, path: Path) -> Profile:
 def unfinished(seen: Seen) -> str:
     """Why the profiler is not done with what was seen; '' where it is, or no reader can tell."""
     reasons = (getattr(load(name), "unfinished", None) for name in seen.claims)
-    return next((said for ask in reasons if ask is not None and (said := ask(seen.path))), "")
+    with touch(seen.path):
+        return next((said for ask in reasons if ask is not None and (said := ask(seen.path))), "")
 
 
 def _unknown(path: Path) -> SourceError:
@@ -354,9 +364,14 @@ def _is_gzip(path: Path) -> bool:
 
 def _existing(path: Path | str) -> Path:
     path = Path(path)
-    if not path.exists():
-        raise SourceError(path, "", "no such file or folder", remedy="check the path")
-    state = path.stat()
+    with touch(path):
+        try:
+            is_there = path.exists()
+        except OSError as error:  # such as a name that is too long
+            raise SourceError(path, "", f"cannot be read ({error.strerror})", remedy="check the path") from error
+        if not is_there:
+            raise SourceError(path, "", "no such file or folder", remedy="check the path")
+        state = path.stat()
     if not (stat.S_ISREG(state.st_mode) or stat.S_ISDIR(state.st_mode)):
         raise no_file(path)
     if is_made_up(state.st_dev):
@@ -390,7 +405,9 @@ def capture_of(file: Path) -> Path:
 
 def _capture_around(file: Path) -> Path | None:
     """The outermost of the next folders around `file` that is a capture as a whole, None where none is."""
-    around = [folder for folder in file.absolute().parents[:_LEVELS_OF_A_CAPTURE] if len(_look(folder, NAMES).claims)]
+    with touch(file):
+        folders = file.absolute().parents[:_LEVELS_OF_A_CAPTURE]
+        around = [folder for folder in folders if len(_look(folder, NAMES).claims)]
     return around[-1] if around else None
 
 
@@ -439,7 +456,8 @@ def _closed(path: Path, error: OSError) -> SourceError:
 def _is_file(path: Path) -> bool:
     """Whether `path` is a file, or may be one: then a look at it says why that cannot be told."""
     try:
-        return is_real_file(path.stat())
+        with touch(path):
+            return is_real_file(path.stat())
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError as error:
@@ -449,14 +467,16 @@ def _is_file(path: Path) -> bool:
 def _is_folder(path: Path) -> bool:
     """Whether `path` is a folder that may hold profiles, or may be one: a look at it then says why nobody can tell."""
     try:
-        return is_real_folder(path.stat())
+        with touch(path):
+            return is_real_folder(path.stat())
     except OSError:
         return True
 
 
 def _look(path: Path, names: tuple[str, ...]) -> Seen:
     try:
-        claims = tuple(_claims(path, names))
+        with touch(path):
+            claims = tuple(_claims(path, names))
         return Seen(_found(path, claims[0]).path if len(claims) == 1 else path, claims)
     except SourceError as error:
         return Seen(path, problem=error)

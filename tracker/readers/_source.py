@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from tracker.errors import SourceError
 from tracker.limits.files import is_real_file, open_regular
+from tracker.limits.touch import touch
 from tracker.units import MAX_BYTES
 
 if TYPE_CHECKING:
@@ -52,9 +53,10 @@ class ReadOptions(Struct, frozen=True):
 def open_source(path: Path) -> BinaryIO:
     """The file at `path`, opened for reading only; a SourceError where it cannot be opened."""
     try:
-        if not is_real_file(path.stat()) and not path.is_dir():
-            raise no_file(path)  # a pipe would be waited at
-        return open_regular(path)
+        with touch(path):
+            if not is_real_file(path.stat()) and not path.is_dir():
+                raise no_file(path)  # a pipe would be waited at
+            return open_regular(path)
     except OSError as error:
         raise SourceError(path, "", f"cannot be opened: {error.strerror or error}") from error
 
@@ -119,7 +121,7 @@ def source_of(path: Path, options: ReadOptions) -> Source:
             problem = f"the file is larger than the limit of {options.max_bytes} bytes"
             raise SourceError(path, "", problem, remedy="raise limits.max_bytes in the settings")
         file.seek(0)
-        while block := file.read(BLOCK_BYTES):
+        while block := _next_block(path, file, BLOCK_BYTES):
             digest.update(block)
             if options.progress:
                 options.progress(file.tell(), size)
@@ -128,13 +130,19 @@ def source_of(path: Path, options: ReadOptions) -> Source:
 
 def content_blocks(path: Path, file: BinaryIO, size: int = BLOCK_BYTES) -> Iterator[bytes]:
     """The content in blocks of at most `size` bytes; EOFError behind the last byte of a gzip stream that was cut."""
-    start = file.read(len(GZIP_MAGIC))
+    start = _next_block(path, file, len(GZIP_MAGIC))
     file.seek(0)
     if start == GZIP_MAGIC:
         yield from _gunzip_again(path, _gunzip(path, file, size), size)
     else:
-        while block := file.read(size):
+        while block := _next_block(path, file, size):
             yield block
+
+
+def _next_block(path: Path, file: BinaryIO | _Blocks, size: int) -> bytes:
+    """Return the next block of a file, which a disk must not take for ever to give."""
+    with touch(path):
+        return file.read(size)
 
 
 def _gunzip_again(path: Path, blocks: Iterator[bytes], size: int) -> Iterator[bytes]:
@@ -181,7 +189,7 @@ def _gunzip(path: Path, file: BinaryIO | _Blocks, size: int) -> Iterator[bytes]:
                 return
             decompressor = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP)
         elif decompressor.needs_input:
-            waiting = file.read(size)
+            waiting = _next_block(path, file, size)
             if not waiting:
                 raise EOFError
         try:

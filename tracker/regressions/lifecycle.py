@@ -78,6 +78,8 @@ class TrackState(Struct):
     settled: dict[int, I64] = field(default_factory=dict)
     waits: dict[int, I64] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
+    _places: dict[tuple[int, int, str, int], int] = field(default_factory=dict)
+    """Key of a finding -> its place in `findings`, for those that `begin` has seen."""
 
     @property
     def open(self) -> list[Finding]:
@@ -154,12 +156,15 @@ class TrackState(Struct):
 
     def begin(self, found: Finding) -> Finding:
         """Add a finding, or revive the withdrawn one of the same key."""
-        for place, one in enumerate(self.findings):
-            if one.key == found.key:
-                found.stored = one.stored
-                self.findings[place] = found
-                return found
-        self.findings.append(found)
+        # a version may begin one for each of thousands of series
+        for place in range(len(self._places), len(self.findings)):
+            self._places.setdefault(self.findings[place].key, place)
+        place = self._places.setdefault(found.key, len(self.findings))
+        if place == len(self.findings):
+            self.findings.append(found)
+        else:
+            found.stored = self.findings[place].stored
+            self.findings[place] = found
         return found
 
 

@@ -17,6 +17,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, Union, get_args, 
 from msgspec import Struct, field
 
 from tracker.errors import SourceError, UsageError
+from tracker.limits.touch import touch
 from tracker.results.columns import GRAINS, LOG_METRICS, SECTIONS, TREES
 from tracker.units import NS_PER_US, is_plain, us_to_ns
 
@@ -138,7 +139,8 @@ def one_line(option: str, text: str) -> str:
 def check_path(path: Path) -> Path:
     """Return `path`; SourceError for a name that the system cannot look up, such as one that is too long."""
     try:
-        path.exists()
+        with touch(path):
+            path.exists()
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise SourceError(path, "", f"cannot be read ({reason})", remedy="check the path") from error

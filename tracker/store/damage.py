@@ -8,6 +8,7 @@ where it is not, that is what is said, in one line. Where it is, the error is on
 from __future__ import annotations
 
 import json
+import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -35,7 +36,8 @@ _JSON: Final[dict[str, dict[str, type]]] = {
 
 _AT_ONCE: Final = 1000
 _STUMBLES: Final = (
-    SQLAlchemyError, MsgspecError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError, AssertionError
+    SQLAlchemyError, sqlite3.Error, MsgspecError, ValueError, TypeError, LookupError, ArithmeticError,
+    AttributeError, AssertionError,
 )  # fmt: skip
 """What is raised where bytes are not what they should be; nothing that ends a program on purpose."""
 

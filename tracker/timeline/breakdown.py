@@ -224,7 +224,9 @@ def _breakdown(joined: Joined, whole: Whole, chosen: Chosen) -> Breakdown:
     of_parts_ns = spans.total_ns if chosen.is_step else e2e_ns
     kernels = joined.is_kernel[rows]
     unlinked = kernels & (joined.launch[rows] < 0)
-    totals = {work: int(duration[joined.work[rows] == work].sum()) for work in Work}
+    totals = dict.fromkeys(Work, 0)
+    if len(rows):  # many a step of a trace of the host alone has none
+        totals = {work: int(duration[joined.work[rows] == work].sum()) for work in Work}
     if len(whole.host_calls):
         totals[Work.COMMUNICATION] += _inside_ns(whole.host_calls, spans)
     found = Breakdown(

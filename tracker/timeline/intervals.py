@@ -6,6 +6,8 @@ at least one of its members runs.
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 from msgspec import Struct
 
@@ -27,6 +29,9 @@ class Spans(Struct, frozen=True):
         return len(self.start_ns)
 
 
+_NOTHING: Final = Spans(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
+
+
 def union(start_ns: I64, end_ns: I64) -> Spans:
     """The time during which at least one of the given spans runs.
 
@@ -35,13 +40,15 @@ def union(start_ns: I64, end_ns: I64) -> Spans:
     >>> union(np.array([0, 4, 20]), np.array([5, 10, 20])).end_ns.tolist()
     [10]
     """
+    if len(start_ns) == 0:
+        return _NOTHING
     if bool(np.any(end_ns < start_ns)):
         raise ValueError("a span ends before it starts")
     kept = end_ns > start_ns
     order = np.argsort(start_ns[kept], kind="stable")
     start, end = start_ns[kept][order], end_ns[kept][order]
     if len(start) == 0:
-        return Spans(start.astype(np.int64), end.astype(np.int64))
+        return _NOTHING
     reach = np.maximum.accumulate(end)
     opens = np.concatenate(([True], start[1:] > reach[:-1]))
     closes = np.concatenate((opens[1:], [True]))
@@ -50,6 +57,8 @@ def union(start_ns: I64, end_ns: I64) -> Spans:
 
 def join(a: Spans, b: Spans) -> Spans:
     """What lies in `a`, in `b` or in both."""
+    if len(a) == 0 or len(b) == 0:
+        return a if len(a) else b
     return union(np.concatenate((a.start_ns, b.start_ns)), np.concatenate((a.end_ns, b.end_ns)))
 
 
@@ -60,7 +69,7 @@ def intersect(a: Spans, b: Spans) -> Spans:
     4
     """
     if len(a) == 0 or len(b) == 0:
-        return union(a.start_ns[:0], a.end_ns[:0])
+        return _NOTHING
     # each span of `a` meets the spans of `b` numbered first .. stop - 1
     first = np.searchsorted(b.end_ns, a.start_ns, side="right")
     stop = np.searchsorted(b.start_ns, a.end_ns, side="left")

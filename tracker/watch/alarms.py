@@ -84,7 +84,7 @@ def _tell_of_quarantined(work: Work) -> None:
 
 def _tell_of_given_up(work: Work) -> None:
     """What was tried too often in a spool; an entry that stays there is told of once, since its key stays too."""
-    for one in (one for place in work.spools() for one in intake.waiting(place) if one.given_up):
+    for one in (one for place in work.spools() for one in intake.waiting(place, work.touch) if one.given_up):
         alarm = Alarm(
             key=f"spool:{digest_of((str(one.entry),)).hex()}",
             kind="quarantined",
@@ -104,7 +104,7 @@ def _tell_of_shut(work: Work) -> None:
     problems += [
         (one.profile or str(one.entry), one.why)
         for place in work.spools()
-        for one in intake.waiting(place)
+        for one in intake.waiting(place, work.touch)
         if one.is_barred
     ]
     for place, problem in problems:

@@ -6,6 +6,7 @@ import errno
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from msgspec import Struct, field
 
@@ -15,6 +16,7 @@ from tracker.config.places import user_path
 from tracker.errors import SourceError, UsageError
 from tracker.intake import Sidecar
 from tracker.limits.files import is_real_file, is_real_folder
+from tracker.limits.touch import touch
 from tracker.readers import PARTIAL, NotRecognised, is_sidecar, not_recognised_line
 
 
@@ -39,13 +41,14 @@ class Listing(Struct):
     """What is below a watched folder. `unseen`: folders that could not be looked into, with why.
 
     `workloads`: that the layout has a folder for, whether there is a profile in it or not.
-    `unplaced`: files and folders that fit no part of the layout.
+    `unplaced`: files and folders that fit no part of the layout. `left_out`: what must not be touched, with why.
     """
 
     items: list[Item] = field(default_factory=list)
     unseen: dict[Path, str] = field(default_factory=dict)
     workloads: set[str] = field(default_factory=set)
     unplaced: list[Path] = field(default_factory=list)
+    left_out: dict[Path, str] = field(default_factory=dict)
 
     def may_hold(self, path: Path) -> bool:
         """Whether `path` may be there although it was not seen."""
@@ -58,13 +61,17 @@ def root_of(folder: Folder, settings_file: Path | None) -> Path:
     return Path(os.path.normpath(start.absolute() / user_path(folder.path)))
 
 
-def listing(folder: Folder, root: Path) -> Listing:
+def listing(folder: Folder, root: Path, left_out: Mapping[Path, str] = MappingProxyType({})) -> Listing:
     """All profiles below `root`, in order of their paths.
 
     Links are followed, but not in circles. Left out are hidden names, `.part`, and sidecars, which only
-    tell of a profile.
+    tell of a profile. left_out: paths that are not touched, with why.
     """
     found = Listing()
+    if root in left_out:
+        found.unseen[root] = left_out[root]
+        return found
+    found.left_out = dict(left_out)
     _descend(folder, root, parse(folder.layout), {}, found)
     return found
 
@@ -120,15 +127,19 @@ def _descend(
     found: Listing,
     around: tuple[str, ...] = (),
 ) -> None:
-    real = os.path.realpath(place)
+    with touch(place):
+        real = os.path.realpath(place)
     if real in around:
         return  # a link to a folder around it
     part, rest = parts[0], parts[1:]
     for name in _names(place, found):
         path = place / name
         more = part.match(name)
-        if more is None or not _is_there(path, found, as_folder=bool(rest)):
-            if not name.startswith(".") and os.path.exists(path):
+        with touch(path):
+            is_placed = more is not None and _is_there(path, found, as_folder=bool(rest))
+            is_unplaced = not is_placed and not name.startswith(".") and os.path.exists(path)
+        if more is None or not is_placed:
+            if is_unplaced:
                 found.unplaced.append(path)
             continue
         known = {**said, **more}
@@ -143,12 +154,18 @@ def _descend(
 def _names(place: Path, found: Listing) -> Iterator[str]:
     """The names in a folder, in order; those that no database can hold are reported."""
     try:
-        names = sorted(os.listdir(place))
+        with touch(place):
+            names = sorted(os.listdir(place))
     except OSError as error:
         found.unseen[place] = f"{place}: cannot be looked into ({error.strerror})"
         return
     for name in names:
-        if name.endswith(PARTIAL) or is_sidecar(place / name):
+        if (place / name) in found.left_out:
+            found.unseen[place / name] = found.left_out[place / name]
+            continue
+        with touch(place / name):
+            is_left_out = name.endswith(PARTIAL) or is_sidecar(place / name)
+        if is_left_out:
             continue
         if not name.isascii() and any("\udc80" <= char <= "\udcff" for char in name):
             shown = name.encode("utf-8", "backslashreplace").decode()

@@ -9,6 +9,7 @@ from typing import Final
 
 from tracker import readers
 from tracker.errors import SourceError, TrackerError, our_fault
+from tracker.limits.touch import LateError
 from tracker.store import inbox, watchers
 from tracker.store.dimensions import digest_of
 from tracker.store.inbox import Entry, Seen, State
@@ -23,6 +24,9 @@ PATIENCE_NS: Final = NS_PER_DAY
 
 _NAMED: Final = 5
 """So many paths outside the layout are named; more are counted."""
+
+_MOST_LATE: Final = 5
+"""So many paths that do not answer are waited for in one look at a folder; the next look leaves them out."""
 
 _DATA: Final = re.compile(r".*\.(?:json|json\.gz|csv|db|sqlite)", re.IGNORECASE)
 _NAMED_SO: Final = re.compile(r".*(?:trace|profil).*", re.IGNORECASE)
@@ -59,6 +63,10 @@ def _scan(work: Work, place: Place) -> None:
                 continue
             entry = known.pop(str(item.path), None)
             as_seen = _seen(work, place, item, content, entry)
+        except LateError as error:
+            found.unseen[item.path] = str(error)
+            work.note_late(item.path, str(error))
+            continue
         except Exception as error:  # noqa: BLE001 one profile must not keep all others out
             where = getattr(error, "filename", None) or item.path
             found.unseen[item.path] = f"{where}: {_why(error)}"
@@ -74,11 +82,19 @@ def _scan(work: Work, place: Place) -> None:
 
 
 def _listed(work: Work, place: Place) -> Listing:
-    """What is below a folder; where that does not come to an end, that nothing of it is known."""
-    try:
-        return work.touching(place.root, listing, place.folder, place.root)
-    except SourceError as error:
-        return Listing(unseen={place.root: str(error)})
+    """What is below a folder. A path that is late is left out, for a while, and the others are looked at; that nothing
+    of the folder is known where too many are.
+    """
+    problem = ""
+    for _ in range(_MOST_LATE):
+        try:
+            return work.touching(place.root, listing, place.folder, place.root, work.late_paths())
+        except LateError as error:
+            work.note_late(Path(error.path), str(error))
+            problem = str(error)
+        except SourceError as error:
+            return Listing(unseen={place.root: str(error)})
+    return Listing(unseen={place.root: problem})
 
 
 def _why(error: Exception) -> str:

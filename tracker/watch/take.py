@@ -6,6 +6,7 @@ The runs are not judged here: a line is judged once for all that came.
 from __future__ import annotations
 
 import errno
+import os
 import re
 import signal
 import traceback
@@ -21,6 +22,7 @@ from tracker import intake
 from tracker.config import Watch
 from tracker.errors import SourceError, StoreError, UsageError, our_fault, without_place
 from tracker.intake import IngestOptions, Sidecar
+from tracker.limits.touch import LateError
 from tracker.readers import not_recognised_line
 from tracker.store import failures, inbox
 from tracker.store.inbox import Arrival, End, Entry
@@ -107,7 +109,7 @@ def _take_spool(work: Work, place: Path, until_ns: int | None) -> None:
 
             taken = intake.take_spooled(
                 work.store, place, now_ns=work.now(), judge=False, max_bytes=max_bytes, begins=begins,
-                unsaid=Sidecar(main_branch=work.settings.main_branch), touch=_reader(work),
+                unsaid=Sidecar(main_branch=work.settings.main_branch), toucher=_reader(work),
             )  # fmt: skip
     except BaseException:
         work.to_judge = None  # something may have come in before
@@ -189,7 +191,7 @@ def _ingested(work: Work, task: _Task) -> End:
     except StoreError:
         raise
     except (SourceError, UsageError, MemoryError, OSError) as error:
-        if not task.path.exists():
+        if not isinstance(error, LateError) and not _is_there(work, task):
             return End("waiting")
         return _put_off(work, entry, error) if _is_passing(error) else End("quarantined", str(error))
     except Exception as error:  # a fault of ours in one profile must not keep all others out
@@ -201,6 +203,14 @@ def _ingested(work: Work, task: _Task) -> End:
         work.to_judge |= {result.run_id for result in results}
     _say(work, entry.path, results)
     return End("ingested", arrival=_arrival(results, entry))
+
+
+def _is_there(work: Work, task: _Task) -> bool:
+    """Whether a profile is still there, or may be."""
+    try:
+        return work.touching(task.path, os.path.exists, task.path)
+    except SourceError:
+        return True
 
 
 @contextmanager

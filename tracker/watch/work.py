@@ -17,7 +17,7 @@ from tracker.intake import Toucher
 from tracker.limits.deadline import LOOK_S
 from tracker.notify.sending import Send
 from tracker.store import Store, leases
-from tracker.units import NS_PER_S
+from tracker.units import NS_PER_MINUTE, NS_PER_S
 from tracker.watch.find import root_of
 
 P = ParamSpec("P")
@@ -31,6 +31,10 @@ What = Literal[
 
 MOST_SAID: Final = 1000
 """So many things are remembered of which something was said; of one that is forgotten, it is said again."""
+
+
+LEFT_OUT_NS: Final = 15 * NS_PER_MINUTE
+"""For how long a path that did not answer is not touched again: each look at one takes its whole time."""
 
 
 class Stopped(BaseException):
@@ -81,6 +85,19 @@ class Work(Struct):
 
     broken_off: set[int] = field(default_factory=set)
     """Profiles (inbox.id) that we began with and did not come to an end with, though we live."""
+
+    late: dict[Path, tuple[str, int]] = field(default_factory=dict)
+    """Paths that did not answer in time -> what was said, and when."""
+
+    def note_late(self, path: Path, problem: str) -> None:
+        """Leave a path that did not answer out of the looks of the next LEFT_OUT_NS."""
+        self.late[path] = (problem, self.now())
+
+    def late_paths(self) -> dict[Path, str]:
+        """Return the paths that are left out now, with what is said of them; the others are looked at again."""
+        now = self.now()
+        self.late = {path: one for path, one in self.late.items() if one[1] <= now < one[1] + LEFT_OUT_NS}
+        return {path: problem for path, (problem, _) in self.late.items()}
 
     def touching(self, path: Path, function: Callable[P, Answer], *args: P.args, **named: P.kwargs) -> Answer:
         """Return what `function` says of the file or folder at `path`; SourceError where it does not end in time."""

@@ -141,6 +141,13 @@ def test_colours_and_overwritten_lines_are_taken_away(tmp_path: Path):
     assert [row.step for row in capture.rows.steps] == [5]
 
 
+def test_what_begins_as_a_colour_and_is_none_stays_and_the_log_comes_to_its_end(tmp_path: Path):
+    path = log(tmp_path, interval(5, 0.1, 40.0), "\x1b[" * 50, interval(10, 0.1, 40.0))
+    rows = read(path).rows
+    assert rows is not None
+    assert [row.step for row in rows.steps] == [5, 10]
+
+
 def test_steps_per_second_are_no_samples(tmp_path: Path):
     capture = read(log(tmp_path, "iter 1: batch_cost: 0.5 s ips: 2.0 steps/s"))
     assert capture.rows is not None

@@ -63,7 +63,8 @@ class LineMatcher:
         if not self._has_long_literal:
             content = without_colours(content)
         text, places = content, None
-        if b"\x1b" in content or self._are_rare(content):
+        # what is left of escapes that are no colours needs none of it, nor can lines be told by no text
+        if self._has_long_literal and (b"\x1b" in content or self._are_rare(content)):
             text, places = self._take_candidates(content)
         plain_starts, numbers = self._parsed(text) if self.grammar.parse is not None else self._matched(text)
         starts = plain_starts if places is None else [places.raw_of(start) for start in plain_starts]
