@@ -142,10 +142,10 @@ def mmcv_text(step: int, s: float) -> str:
     )
 
 
-def detectron2(step: int, s: float) -> str:
+def detectron2(step: int, elapsed: float) -> str:
     return (
         f"[11/17 15:16:55 d2.utils.events]:  eta: 21:12:09  iter: {step}  total_loss: 0.3992  loss_cls: 0.2716  "
-        f"time: {s:.4f}  last_time: {s * 1.5:.4f}  data_time: 0.0010  last_data_time: 0.0012   lr: 0.0004  "
+        f"time: {elapsed / step:.4f}  last_time: 0.1000  data_time: 0.0010  last_data_time: 0.0012   lr: 0.0004  "
         "max_mem: 11811M"
     )
 
@@ -235,7 +235,7 @@ DIALECTS = {
     "MMEngine": Dialect("mmengine", mmengine),
     "MMEngine text": Dialect("mmengine", mmengine_text),
     "mmcv text": Dialect("mmengine", mmcv_text),
-    "Detectron2": Dialect("detectron2", detectron2),
+    "Detectron2": Dialect("detectron2", detectron2, is_cumulative=True),
     "metrics.json": Dialect("detectron2", metrics_json),
     "fairseq": Dialect("fairseq", fairseq, unit="words/s", scope="total", rate=40960.0),
     "fairseq text": Dialect("fairseq", fairseq_simple, unit="words/s", scope="total", rate=40960.0),

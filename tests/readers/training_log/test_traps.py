@@ -538,7 +538,7 @@ def part(number: int, content: bytes) -> bytes:
 
 def scalar(wall: float, step: int, tag: str, value: float) -> bytes:
     summary = part(1, part(1, tag.encode()) + b"\x15" + struct.pack("<f", value))
-    return record(b"\x09" + struct.pack("<d", wall) + b"\x10" + bytes([step]) + part(5, summary))
+    return record(b"\x09" + struct.pack("<d", wall) + b"\x10" + bytes([step & 127 | 128, step >> 7]) + part(5, summary))
 
 
 HEADER = record(b"\x09" + struct.pack("<d", 1000.0) + part(3, b"brain.Event:2"))

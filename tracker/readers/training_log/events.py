@@ -8,11 +8,13 @@ TensorFlow 2 a tensor (8).
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import compress
 from typing import Final
 
 import numpy as np
 from msgspec import Struct, field
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tracker.errors import SourceError
@@ -36,13 +38,18 @@ TAGS: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "megatron": {"iteration-time": "step_s", "throughput": "tflops", "batch-size": "batch"},
     "nemo": {"train_step_timing in s": "step_s", "global_batch_size": "batch"},
-    "detectron2": {"time": "step_s", "data_time": "data_s"},
-    "mmengine": {"train/time": "step_s", "train/data_time": "data_s"},
+    "detectron2": {"time": "step_s", "data_time": "data_s", "lr": "", "eta_seconds": "", "total_loss": ""},
+    "mmengine": {"time": "step_s", "data_time": "data_s", "lr": "", "loss": "", "memory": "allocated_mib"},
+    "mmengine (prefixed)": {"train/time": "step_s", "train/data_time": "data_s"},
     "paddlenlp": {
         "train/interval_runtime": "interval_s", "train/interval_samples_per_second": "samples_s",
     },
 }  # fmt: skip
-"""Framework -> tags of its scalars, and what they are. The framework with most of its tags in a file counts."""
+"""Framework -> tags of its scalars, and what they are, "" for one that only tells the framework.
+
+The framework with most of its tags in a file counts, of several the first one.
+"""
+_MMENGINE: Final = "mmengine"
 
 _SCOPES: Final = {"tokens_s": PER_DEVICE, "tflops": PER_DEVICE, "samples_s": "total"}
 
@@ -105,7 +112,10 @@ def _take_records(records: list[tuple[bytes, int]], scalars: Scalars) -> None:
 def scan_scalars(scalars: Scalars) -> tuple[Scan, Grammar, str]:
     """Return the scalars as if they were lines, the grammar of the framework, and how the time was found."""
     name = max(TAGS, key=lambda framework: len(TAGS[framework].keys() & scalars.values.keys()))
-    tags = {tag: quantity for tag, quantity in TAGS[name].items() if tag in scalars.values}
+    tags = {tag: quantity for tag, quantity in TAGS[name].items() if quantity and tag in scalars.values}
+    name = name.partition(" ")[0]
+    if name == _MMENGINE:
+        scalars = _without_validation(scalars, tags)
     has_time = any(quantity in ("step_s", "interval_s", "tokens_s") for quantity in tags.values())
     way = ""
     if has_time:
@@ -135,6 +145,24 @@ def scan_scalars(scalars: Scalars) -> tuple[Scan, Grammar, str]:
     )
     grammar = Grammar(name, f"TensorBoard events of {name}", (), scopes=_SCOPES, takes_clock=True)
     return scan, grammar, way
+
+
+def _without_validation(scalars: Scalars, tags: Iterable[str]) -> Scalars:
+    """Return the scalars without single points at an earlier step, or at the same again, behind which steps go on.
+
+    MMEngine writes the time of a validation under the tag of the training, at the number of the epoch or the same step.
+    """
+    taken = replace(scalars, walls={**scalars.walls}, steps={**scalars.steps}, values={**scalars.values})
+    for tag in tags:
+        steps = scalars.steps[tag]
+        stays = [
+            not at or step > steps[at - 1] or (at + 1 < len(steps) and steps[at + 1] <= steps[at - 1])
+            for at, step in enumerate(steps)
+        ]
+        taken.walls[tag] = list(compress(scalars.walls[tag], stays))
+        taken.steps[tag] = list(compress(steps, stays))
+        taken.values[tag] = list(compress(scalars.values[tag], stays))
+    return taken
 
 
 def _numbered_writes(steps: Sequence[int]) -> list[tuple[int, int]]:

@@ -125,7 +125,8 @@ class Grammar(Struct, frozen=True):
     `evaluations`: text of lines that stand in an interval whose time holds an evaluation or a checkpoint.
     `starts`: text of the line with which a program begins to train, which tells a resumed run whose steps go on.
     `counts_in_epochs`: whether steps may be counted in each epoch again by lines that do not number it.
-    `has_bars`: whether its lines are progress bars; the one that runs longest is that of the training.
+    `has_bars`: whether its lines are progress bars. That of the training has as many steps as the head of the log says,
+    else it has the lines with a text of `beside_bar` behind it, else it runs longest.
     `takes_clock`: whether the lines begin with the time of the day, which gives the step time where no number does.
     `resolution_s`: half a unit of the last digit of a cumulative time, where the log itself does not show it.
     `has_timers`: whether lines beside the step lines say how long the parts of a step took (`timers`).
@@ -145,6 +146,7 @@ class Grammar(Struct, frozen=True):
     starts: tuple[bytes, ...] = ()
     counts_in_epochs: bool = False
     has_bars: bool = False
+    beside_bar: tuple[bytes, ...] = ()
     takes_clock: bool = False
     resolution_s: float = 0.0
     has_timers: bool = False

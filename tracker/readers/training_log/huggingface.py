@@ -27,8 +27,10 @@ GRAMMARS: Final = (
         name="transformers",
         title="Hugging Face Trainer (terminal)",
         lines=(
+            # a bar with words in front of it is of something else: `Loading checkpoint shards: 100%|`
             step_line(
-                r"\| *", number("step"), "/", number("total"), r" \[(?P<elapsed_clock>[\d:]+)<[^,\]\r\n]*, *",
+                r"%\|(?<![A-Za-z]: [ \d]{2}\d%\|)[^\r\n|]*\| *", number("step"), "/", number("total"),
+                r" \[(?P<elapsed_clock>[\d:]+)<[^,\]\r\n]*, *",
                 rf"(?:{number('step_s')}s/it|{number('rate')}it/s)",
             ),
             # the summary of a run without bars: start, evaluation and saving are in it
@@ -45,6 +47,7 @@ GRAMMARS: Final = (
         ),
         evaluations=(b"Running Evaluation", b"'eval_loss':", b"Saving model checkpoint to", b"Saving checkpoint"),
         has_bars=True,
+        beside_bar=(b"'loss': ",),
         scopes={"samples_s": TOTAL},
         resolution_s=0.5,
         requires=re.compile(rb"\{'(?:loss|train_runtime)': |\*{3,} (?:Running training|train metrics) \*{3,}"),

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tracker.readers.training_log.grammar import Grammar
 from tracker.readers.training_log.scanning import Scan
-from tracker.readers.training_log.step_lines import ChosenLines, first_of_segments, pick
+from tracker.readers.training_log.step_lines import ChosenLines, Places, first_of_segments, pick
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -48,9 +48,7 @@ reason that leaves less is how the log always looks.
 def unlike_intervals(scan: Scan, grammar: Grammar, chosen: ChosenLines) -> dict[str, Flags]:
     """Return by reason which intervals the grammar knows to be unlike others."""
     at = chosen.at
-    evaluated = ~np.isnan(pick(scan.column("evaluation"), at)) | _has_new_value(
-        pick(scan.column("validation_loss"), at)
-    )
+    evaluated = _has_evaluation(scan, at) | _has_new_value(pick(scan.column("validation_loss"), at))
     skipped = (pick(scan.column("skipped"), at) > 0) | ~np.isnan(pick(scan.column("overflow"), at))
     is_epoch_start = np.zeros(len(at), dtype=bool)
     if grammar.has_epoch_starts and (~np.isnan(chosen.epochs)).any():
@@ -59,6 +57,14 @@ def unlike_intervals(scan: Scan, grammar: Grammar, chosen: ChosenLines) -> dict[
         positions = scan.positions[at]
         evaluated = evaluated | _has_line_before(scan.interrupts, positions)
     return {SKIPPED: skipped, INTERRUPTED: evaluated, EPOCH_START: is_epoch_start}
+
+
+def _has_evaluation(scan: Scan, at: Places) -> Flags:
+    """Which lines name an evaluation, or have a line before them that does and states its step again."""
+    if not scan.states("evaluation") or not len(at):
+        return np.zeros(len(at), dtype=bool)
+    named = np.cumsum(~np.isnan(scan.column("evaluation")))[at]
+    return np.asarray(np.diff(named, prepend=0) > 0)
 
 
 def _has_new_value(values: F64) -> Flags:

@@ -73,16 +73,8 @@ GRAMMARS: Final = (
         name="detectron2",
         title="Detectron2 (log.txt)",
         lines=(
-            # the mean of the last window, beside the last iteration
-            step_line(
-                "iter: ", number("step"), _LOSS,
-                fields=(
-                    LineField("step_s", "  time: ", is_needed=True),
-                    LineField("last", r"  last_time: ", is_needed=True),
-                    *_EVENTS,
-                ),
-            ),
-            # until 0.6 the mean of all iterations since the start
+            # the mean of all iterations since the start; newer versions print the last iteration beside it, which says
+            # nothing of the others of its interval
             step_line(
                 "iter: ", number("step"), _LOSS,
                 fields=(LineField("mean_s", "  time: ", is_needed=True), *_EVENTS),

@@ -42,7 +42,8 @@ class Scan(Struct):
 
     `numbers`: columns by quantity, nan where a line does not say it. `words`: columns of texts.
     `positions`: of the lines, in bytes that only order them; empty where no other lines are put between them.
-    `interrupts`: of the lines that name an evaluation or a checkpoint; `starts`: of those that begin a training.
+    `interrupts`: of the lines that name an evaluation or a checkpoint; `starts`: of those that begin a training;
+    `beside_bar`: of those that stand behind the progress bar of a training.
     `ranks`: that the prefixes of the lines name, -1 for none; empty where no line has one.
     `clocks`: of each line in ns since 1970 as if the time zone were UTC, nan for none; empty where the grammar does not
     take the clock. `first_clock`: of the first step line, or the last one in front of it; `last_clock`: of the last.
@@ -58,6 +59,7 @@ class Scan(Struct):
     positions: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     interrupts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     starts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    beside_bar: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     ranks: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
     clocks: F64 = field(default_factory=lambda: np.zeros(0))
     first_clock: float = float("nan")
@@ -128,7 +130,7 @@ class _ScanCollector(LineCounts):
         self.columns: dict[str, _GrowingColumn] = {}
         self.positions = _GrowingColumn(np.int64)
         self.marked_lines: dict[tuple[bytes, ...], list[int]] = {
-            grammar.evaluations: [], grammar.starts: [],
+            grammar.evaluations: [], grammar.starts: [], grammar.beside_bar: [],
         }  # fmt: skip
         self.ranks: _GrowingColumn | None = None
         self.clocks = _GrowingColumn(np.float64)
@@ -186,7 +188,7 @@ class _ScanCollector(LineCounts):
     def _needs_positions(self) -> bool:
         """Whether other lines of the log are put between its step lines."""
         grammar = self.grammar
-        return bool(grammar.evaluations or grammar.starts or grammar.has_timers)
+        return bool(grammar.evaluations or grammar.starts or grammar.beside_bar or grammar.has_timers)
 
     def _keep_restarts(self, content: bytes, starts: list[int], numbers: Mapping[str, F64]) -> None:
         """Keep the text in front of a step that goes back: what the new start was configured with."""
@@ -253,6 +255,7 @@ class _ScanCollector(LineCounts):
             positions=self.positions.values() if has_other_lines else np.zeros(0, dtype=np.int64),
             interrupts=marked[self.grammar.evaluations],
             starts=marked[self.grammar.starts],
+            beside_bar=marked[self.grammar.beside_bar],
             ranks=self.ranks.values() if self.ranks is not None else np.zeros(0, dtype=np.int32),
             clocks=self.clocks.values(),
             first_clock=self.first_clock,

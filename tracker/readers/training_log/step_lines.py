@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from typing import Any, Final
 
@@ -25,6 +26,9 @@ _NEIGHBOURS: Final = 16
 """How many lines behind a line that another process wrote late may stand: buffers of pipes hold a few lines."""
 _FEWEST_JUMPS: Final = 8
 """Fewer steps back are restarts of a job; two processes that write into one log step back all the time."""
+_MANY_LINES: Final = 0.5
+"""Ranks that report the same steps have about as many lines, also where a job is killed while they write."""
+_TOTAL_STEPS: Final = re.compile(rb"Total optimization steps *= *(\d{1,3}(?:,\d{3})+|\d{1,12})")
 _TIMES_STATED: Final = 1.5
 """How often a step is stated on average, at least, where two processes write into one log."""
 
@@ -80,7 +84,7 @@ def choose_lines(scan: Scan, grammar: Grammar) -> ChosenLines:
     ranks = tuple(int(rank) for rank in np.unique(scan.ranks) if rank >= 0)
     at: Places = np.arange(scan.count, dtype=np.int32)
     if ranks:
-        # each rank prints the same steps, or one rank alone prints them
+        ranks = _ranks_in_order(scan.ranks, ranks)
         at = at[scan.ranks == ranks[0]]
     if grammar.has_bars:
         at = _bars_of_training(scan, at)
@@ -116,14 +120,44 @@ def choose_lines(scan: Scan, grammar: Grammar) -> ChosenLines:
     )
 
 
+def _ranks_in_order(ranks_of_lines: NDArray[np.int32], ranks: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the ranks, the one that counts first: the first one that does not print far fewer lines than another.
+
+    Each rank prints the same steps, or one rank alone does, which need not be the first: others may say a word.
+    """
+    lines = {rank: int((ranks_of_lines == rank).sum()) for rank in ranks}
+    first = next(rank for rank in ranks if lines[rank] >= _MANY_LINES * max(lines.values()))
+    return (first, *(rank for rank in ranks if rank != first))
+
+
 def _bars_of_training(scan: Scan, at: Places) -> Places:
-    """Return the places of the progress bar that runs longest: others are of evaluations and of loading."""
+    """Return the places of the progress bar of the training: others are of evaluations, predictions and loading."""
     totals, elapsed = pick(scan.column("total"), at), pick(scan.column("elapsed_clock"), at)
     known = np.unique(totals[~np.isnan(totals)])
     if len(known) < 2:
         return at
-    longest = max(known.tolist(), key=lambda total: float(np.nanmax(elapsed[totals == total], initial=0.0)))
-    return np.asarray(at[totals == longest])
+    total: float | None = steps_of_run(scan)
+    if total is None or total not in known:
+        total = _total_beside(scan, at, totals)
+    if total is None:
+        total = max(known.tolist(), key=lambda one: float(np.nanmax(elapsed[totals == one], initial=0.0)))
+    return np.asarray(at[totals == total])
+
+
+def steps_of_run(scan: Scan) -> int | None:
+    """Return how many steps the training will have by the text in front of its first step line; None for no word."""
+    stated = _TOTAL_STEPS.findall(scan.head or scan.tail)
+    return int(stated[-1].replace(b",", b"")) if stated else None
+
+
+def _total_beside(scan: Scan, at: Places, totals: F64) -> float | None:
+    """Return the length of the bar behind which most lines with a loss stand; None where no such line is."""
+    if not len(scan.beside_bar) or len(scan.positions) != scan.count:
+        return None
+    before = np.searchsorted(scan.positions[at], scan.beside_bar) - 1
+    beside = totals[before[before >= 0]]
+    lengths, counts = np.unique(beside[~np.isnan(beside)], return_counts=True)
+    return float(lengths[np.argmax(counts)]) if len(lengths) else None
 
 
 def _number_steps(scan: Scan, at: Places) -> tuple[F64, F64, bool]:
