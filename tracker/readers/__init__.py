@@ -354,7 +354,11 @@ def _unknown(path: Path) -> SourceError:
     if path.suffix == ".gz" and not _is_gzip(path):
         problem = "is named .gz, but is no gzip file, and no reader knows its content"
         return SourceError(path, "", problem, remedy="copy or export it again")
-    return SourceError(path, "", f"no reader knows this file ({why(path)})", remedy=_known_formats())
+    reason = why(path)
+    from tracker.readers.training_log.choosing import NO_TIMES, WITH_TIMES
+
+    remedy = WITH_TIMES if reason.endswith(NO_TIMES) else _known_formats()
+    return SourceError(path, "", f"no reader knows this file ({reason})", remedy=remedy)
 
 
 def _is_gzip(path: Path) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from math import prod
 from pathlib import Path
 from typing import Final
 
@@ -23,10 +24,10 @@ _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "nodes": ("nnodes",),
     "devices_per_node": ("nproc_per_node",),
     "tp": ("tensor_model_parallel_size", "tensor_parallel_size", "tensor_parallel_degree", "tp_size", "tp_degree",
-           "mp_degree", "tp"),
+           "mp_degree", "model_parallel", "tp"),
     "pp": ("pipeline_model_parallel_size", "pipeline_parallel_size", "pipeline_parallel_degree", "pp_size",
-           "pp_degree", "pp"),
-    "dp": ("data_parallel_size", "data_parallel_degree", "dp_size", "dp_degree", "dp"),
+           "pp_degree", "pipeline_stage", "pp"),
+    "dp": ("data_parallel_size", "data_parallel_degree", "dp_size", "dp_degree", "data_parallel", "dp"),
     "ep": ("expert_model_parallel_size", "expert_parallel_size", "expert_parallel_degree", "ep_size", "ep"),
     "cp": ("context_parallel_size", "context_parallel_degree", "cp_size", "cp"),
     "microbatches": ("num_microbatches", "gradient_accumulation_steps", "accumulate_steps", "micro_batch_num"),
@@ -42,15 +43,21 @@ _ANY_NAME: Final = "|".join(name.replace("_", "[-_ ]") for name in sorted(_KEY_O
 # --name 4   name=4   name: 4   'name': 4   'name', '4'   name ........ 4   | NAME | 4 |, and a column of blanks
 _PAIR: Final = re.compile(
     rf"(?:(?P<dashes>(?<![\w-])--)|(?<![A-Za-z0-9_-]))(?P<path>(?:[A-Za-z]\w{{0,63}}\.){{0,16}})(?P<name>{_ANY_NAME})(?![A-Za-z0-9_])['\"]?"
-    r"(?P<between> *[=:] ?| *\.{3,} *|, ?(?=['\"])| *\| *| {1,60}| *+:? *+$)['\"]?(?:torch\.|paddle\.)?"
+    r"(?P<between> *[=:] ?| *\.{2,} *|, ?(?=['\"])| *\| *| {1,60}| *+:? *+$)['\"]?(?:torch\.|paddle\.)?"
     r"(?P<value>[A-Za-z0-9][\w.-]*)?",
     re.IGNORECASE,
 )
+_ALONE: Final = ("paddle_trainers_num", "train_micro_batch_size_per_gpu")
+"""Names that nothing but blanks needs to part from their number."""
+_SETTINGS: Final = ("data_parallel", "model_parallel", "pipeline_stage")
+"""Names that are a setting only as one word: `pipeline stage 3` counts the stages."""
 _CHEAP: Final = re.compile(
-    r"batch|seq|gpus|nranks|world|trainers|nodes|nproc|parallel|degree|accum|micro|[tpdec]p\b|_size|precision|dtype|fp|bf16|amp",
+    r"batch|seq|gpus|nranks|world|trainers|nodes|nproc|parallel|degree|stage|accum|micro|[tpdec]p\b|_size|precision|dtype|fp|bf16|amp",
     re.IGNORECASE,
 )
 _NUMBER: Final = re.compile(r"[1-9]\d{0,8}")
+_PRODUCT: Final = re.compile(r"(?: *\* *\d{1,9}(?![\w.]))*(?: *(?P<end>\*))?")
+"""What makes a product of a number: `5 * 8`; of one with a name in it the value is not known."""
 _TRUE: Final = ("true", "1", "on", "yes", "o1", "o2", "hybrid", "e4m3")
 _FALSE: Final = ("false", "0", "off", "no", "none", "o0")
 _DTYPES: Final = {
@@ -244,7 +251,9 @@ def _pairs_in(line: str) -> Iterator[tuple[str, str]]:
         key, value, between = _KEY_OF[name], match["value"] or "", match["between"]
         if _OF_OTHERS.search(match["path"]) or _is_inside_others(line, match.start()):
             continue
-        is_prose = " " in match["name"] or name == "paddle_trainers_num" or line.strip() == match.group().strip()
+        if name in _SETTINGS and " " in match["name"]:
+            continue
+        is_prose = " " in match["name"] or name in _ALONE or line.strip() == match.group().strip()
         if not between.strip() and not (match["dashes"] or is_prose or not value):
             continue
         if len(name) == 2 and not (match["dashes"] or between.strip() in ("=", ":")):
@@ -257,7 +266,9 @@ def _pairs_in(line: str) -> Iterator[tuple[str, str]]:
             if value.lower() in _DTYPES:
                 yield key, _DTYPES[value.lower()]
         elif _NUMBER.fullmatch(value.rstrip(".")):
-            yield key, value.rstrip(".")
+            factors = _PRODUCT.match(line, match.end())
+            if factors is not None and factors["end"] is None:
+                yield key, str(prod(map(int, [value.rstrip("."), *re.findall(r"\d+", factors.group())])))
 
 
 def _is_inside_others(line: str, at: int) -> bool:

@@ -21,7 +21,7 @@ def window_of(times: Times) -> SlowWindow | None:
     nothing = np.full(len(times), np.nan)
     course = course_of(
         Intervals(
-            last=np.arange(1, len(times) + 1), stride=np.ones(len(times), dtype=np.int64), step_s=times,
+            last_step=np.arange(1, len(times) + 1), stride=np.ones(len(times), dtype=np.int64), step_s=times,
             data_s=nothing, throughputs={}, mfu=nothing, allocated=nothing, reserved=nothing,
             segments=np.zeros(len(times), dtype=np.int32), reasons=np.full(len(times), -1, dtype=np.int8),
             lines=np.arange(len(times)),

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.readers.training_log.test_traps import HEADER, counters, log, nano, read, scalar, times_ms
+from tracker.errors import SourceError
 from tracker.profile import Capture
+from tracker.readers import training_log
 
 
 def median_ms(capture: Capture) -> float:
@@ -145,3 +147,167 @@ def test_interval_behind_an_evaluation_of_the_same_step_holds_it(tmp_path: Path)
     assert 110 not in times_ms(capture)
     assert counters(capture)["left out: evaluation or checkpoint"] == pytest.approx(7000)
     assert not [said for said in profile.warnings if "3 times the median" in said]
+
+
+# -- the configuration
+
+
+MMENGINE = [json.dumps({"lr": 0.1, "data_time": 0.01, "loss": 2.0, "time": 0.5, "step": step}) for step in range(1, 20)]
+MMENGINE_CONFIG = [
+    "    GPU number: 4",
+    "2026/01/02 03:04:05 - mmengine - INFO - Config:",
+    "test_dataloader = dict(",
+    "    batch_size=1,",
+    "    dataset=dict(type='COCO'))",
+    "val_dataloader = dict(",
+    "    batch_size=2, num_workers=2)",
+    "model = dict(",
+    "    decode_head=dict(",
+    "        num_layers=2,",
+    "        hidden_size=64),",
+    "    backbone=dict(",
+    "        layer_cfgs=dict(num_heads=3, num_layers=5),",
+    "        num_layers=12,",
+    "        type='ViT'))",
+    "train_dataloader = dict(",
+    "    batch_size=16,",
+    "    num_workers=2)",
+]
+
+
+def test_configuration_of_mmengine_is_that_of_the_training(tmp_path: Path):
+    configuration = read(log(tmp_path, [*MMENGINE_CONFIG, *MMENGINE])).captures[0].configuration
+    assert {key: configuration[key] for key in ("batch_size", "layers", "devices")} == {
+        "batch_size": "16", "layers": "12", "devices": "4",
+    }  # fmt: skip
+    assert "hidden_size" not in configuration
+
+
+def test_loader_of_the_training_with_the_batch_of_the_test_is_read_too(tmp_path: Path):
+    lines = [line.replace("batch_size=16", "batch_size=1") for line in MMENGINE_CONFIG]
+    assert read(log(tmp_path, [*lines, *MMENGINE])).captures[0].configuration["batch_size"] == "1"
+
+
+def test_job_resumed_on_more_devices_has_the_configuration_of_its_last_start(tmp_path: Path):
+    lines = ["  world_size ......... 8", "  seq_length ......... 4096"]
+    lines += [nano(step, 100.0) for step in range(1, 21)]
+    lines += ["  world_size ......... 16", *(nano(step, 50.0) for step in range(16, 61))]
+    profile = read(log(tmp_path, lines))
+    configuration = profile.captures[0].configuration
+    assert (configuration["devices"], configuration["sequence_length"]) == ("16", "4096")
+    assert "the training was resumed with another configuration, which counts: devices from 8 to 16" in profile.warnings
+
+
+@pytest.mark.parametrize(("text", "microbatches"), [("5 * 8", "40"), ("5 * world", None), ("5", "5")])
+def test_product_is_its_value(tmp_path: Path, text: str, microbatches: str | None):
+    lines = [f"gradient_accumulation_steps = {text}", *(nano(step, 100.0) for step in range(1, 21))]
+    assert read(log(tmp_path, lines)).captures[0].configuration.get("microbatches") == microbatches
+
+
+def ramped(step: int, ms: float, batch: int) -> str:
+    return (
+        f" iteration {step:8}/  500 | consumed samples: 64 | elapsed time per iteration (ms): {ms:.1f} | global batch "
+        f"size:  {batch} | number of skipped iterations:   0 | number of nan iterations:   0 |"
+    )
+
+
+@pytest.mark.parametrize(
+    ("small", "batch", "said"), [(10, "512", "40 of 47 intervals"), (40, "256", "37 of 47 intervals")]
+)
+def test_batch_that_is_ramped_up_is_that_of_most_intervals(tmp_path: Path, small: int, batch: str, said: str):
+    """Of 50 intervals the first 3 are warm-up."""
+    lines = ["  global_batch_size ......... 512"]
+    lines += [ramped(step, 500.0, 256) for step in range(1, small + 1)]
+    lines += [ramped(step, 1000.0, 512) for step in range(small + 1, 51)]
+    profile = read(log(tmp_path, lines))
+    capture = profile.captures[0]
+    assert capture.configuration["global_batch_size"] == batch
+    (said_of_batch,) = [text for text in profile.warnings if "global batch size" in text]
+    assert said_of_batch == (
+        f"the global batch size changes from 256 to 512: {said} that count have {batch}, of which the configuration "
+        "is; the median is of all of them"
+    )
+    assert median_ms(capture) == {"512": 1000.0, "256": 500.0}[batch]
+
+
+def test_parallel_sizes_of_mindformers(tmp_path: Path):
+    lines = ["parallel_config:", "  data_parallel: 8", "  model_parallel: 4", "  pipeline_stage: 2"]
+    lines += [f"{{ step:[{step}/  10], loss:  11.8, per_step_time:   200ms, lr: 1.0e-05 }}" for step in range(1, 10)]
+    configuration = read(log(tmp_path, lines)).captures[0].configuration
+    assert (configuration["dp"], configuration["tp"], configuration["pp"]) == ("8", "4", "2")
+
+
+def test_micro_batch_of_deepspeed_has_no_dots(tmp_path: Path):
+    lines = ["[2026-01-02 03:04:05,678] [INFO] [config.py:1000:print]   train_micro_batch_size_per_gpu  8"]
+    lines += [nano(step, 100.0) for step in range(1, 21)]
+    assert read(log(tmp_path, lines)).captures[0].configuration["micro_batch_size"] == "8"
+
+
+# -- what is no interval, and what warms up
+
+
+@pytest.mark.parametrize(("head", "step_ms"), [("  Total optimization steps = 200", 235_000.0), ("", 250_000.0)])
+def test_time_of_a_whole_run_is_divided_by_its_steps(tmp_path: Path, head: str, step_ms: float):
+    lines = ["***** Running training *****", head]
+    lines += ["{'train_runtime': 47000.0, 'train_samples_per_second': 0.5, 'train_steps_per_second': 0.004}"]
+    profile = read(log(tmp_path, lines))
+    assert list(times_ms(profile.captures[0]).values()) == [step_ms]
+    assert "the time of a step comes from the time of the whole run, evaluation and saving included" in profile.warnings
+
+
+@pytest.mark.parametrize("norm", ["", "grad_norm:  2.1  "])
+def test_validation_of_torchtitan_is_no_interval(tmp_path: Path, norm: str):
+    prefix = "[rank0]:[titan] 2026-08-05 12:57:31,000 - root - INFO -"
+    lines = [
+        f"{prefix} Training starts at step 1, with local batch size 2, global batch size 16, sequence length 2048",
+        f"{prefix} Building 1-D device mesh with ['dp_shard'], [8]",
+    ]
+    for step in range(1, 31):
+        lines.append(f"{prefix} step: {step}  loss:  8.0  {norm}memory: 22.48GiB(71.70%)  tps: 20,480  tflops: 11.64")
+        if step % 10 == 5:
+            lines.append(f"{prefix} validate step: {step}  loss:  7.1  memory: 22.48GiB(71.70%)  tps: 99,999")
+    profile = read(log(tmp_path, lines))
+    assert set(times_ms(profile.captures[0]).values()) == {200.0}
+    assert not [said for said in profile.warnings if "state a step again" in said]
+
+
+def test_first_iteration_behind_an_evaluation_warms_up(tmp_path: Path):
+    lines = ["step 0: train loss 10.9, val loss 10.9", nano(0, 30_000.0), *(nano(step, 100.0) for step in range(1, 30))]
+    numbers = counters(read(log(tmp_path, lines)).captures[0])
+    assert numbers["left out: warm-up"] == pytest.approx((30_000 + 100) / 2)
+    assert "left out: evaluation or checkpoint" not in numbers
+
+
+def test_first_interval_of_a_short_restart_warms_up(tmp_path: Path):
+    lines = [nano(step, 100.0) for step in range(1, 21)]
+    lines += [nano(18, 30_000.0), nano(19, 100.0), nano(20, 100.0)]
+    profile = read(log(tmp_path, lines))
+    assert set(times_ms(profile.captures[0]).values()) == {100.0}
+
+
+def test_pipeline_engine_of_deepspeed(tmp_path: Path):
+    lines = [
+        f"steps: {step} loss: 2.3000 iter time (s): {9 if step == 10 else 0.5:.3f} samples/sec: 64.000"
+        for step in range(10, 210, 10)
+    ]
+    capture = read(log(tmp_path, lines)).captures[0]
+    assert capture.facts["framework"] == "deepspeed"
+    assert set(times_ms(capture).values()) == {500.0}
+    assert capture.rows is not None
+    assert {row.breakdown.samples_per_second for row in capture.rows.steps} == {64.0}
+
+
+def test_row_of_an_epoch_stands_for_its_steps(tmp_path: Path):
+    lines = ["Train epoch time: 5810.500 ms, per step time: 3.099 ms"] * 10
+    capture = read(log(tmp_path, lines)).captures[0]
+    assert capture.rows is not None
+    assert {row.steps for row in capture.rows.steps} == {1875}
+    assert [row.step for row in capture.rows.steps][-1] == 18750
+    assert set(times_ms(capture).values()) == {3.1}
+
+
+def test_mean_throughput_of_llamafactory_is_refused_for_what_it_is(tmp_path: Path):
+    line = "[INFO|2026-01-02 03:04:05] >> {'loss': 0.8, 'learning_rate': 2e-05, 'epoch': 0.1, 'throughput': 1234.5}"
+    path = log(tmp_path, [line] * 9)
+    with pytest.raises(SourceError, match="LLaMA-Factory with losses and the mean throughput since the start"):
+        training_log.read(path)

@@ -9,9 +9,10 @@ Colours, prefixes of ranks, hosts and loggers, indentation and progress bars tha
 does text in another encoding between the lines. Lines that state a step twice count once, also where two processes
 write into one log. Where the steps go back, the training was resumed: steps that were done again count once, as done
 last. Of several trainings that were appended to one log the last one counts. Of lines that name their rank those of the
-first rank count. Of a log with step lines of two frameworks one is read, and a note names the other. Differences of
-times that a log rounds (to whole seconds, say) are taken over as many neighbours as it takes to know them to 5 %, which
-share a mean then; that is said.
+first rank count that has about as many of them as any other. Of progress bars that of the training counts: the one with
+its total of steps, or with the losses beside it. Of a log with step lines of two frameworks one is read, and a note
+names the other. Differences of times that a log rounds (to whole seconds, say) are taken over as many neighbours as it
+takes to know them to 5 %, which share a mean then; that is said.
 
 The number of a log is the median of its intervals. What the framework is known to do is left out of it, counted and
 said: the warm-up, the start of an epoch where the line includes the start of the data loader, an interval with an
@@ -20,7 +21,7 @@ evaluation or a checkpoint in it, and steps that were skipped. Slow intervals wi
 Warm-up is the first interval behind each start of the program; behind the first start also every interval that ends
 before step 3 (4 for Megatron-LM, 12 for modded-nanogpt); and then all intervals that are slower than the median of
 those behind them by more than 10 %. Where these would be half of the intervals or more the run is uneven throughout,
-and they count. With fewer than 5 intervals nothing is warm-up.
+and they count. With fewer than 5 intervals nothing is warm-up, but for the first one behind a later start.
 
 Beside the median stand the percentiles 10, 90 and 99, jitter (percentile 99 by the median), stalls (intervals above 3
 medians) and the longest slow window of the run: the steps whose mean stands out most from all others and from what is
@@ -30,9 +31,11 @@ that Megatron-LM and DeepSpeed print beside the step lines are counters, of the 
 spread; `batch-generator` is waiting for data.
 
 The configuration (batch, parallel sizes, precision, sequence length, sizes of the model) comes from the argument dump,
-hardware and versions from the environment that the log prints. Only listed names are taken, and of them numbers and
-short words: passwords and tokens of a dump are neither stored nor printed. Where only a throughput stands in the lines,
-the step time is the batch by the throughput, or comes from the times of the lines.
+hardware and versions from the environment that the log prints. Where a job was resumed with another one, that of its
+last start counts, which is said; a batch that changes between the lines is that of most intervals. Only listed names
+are taken, and of them numbers and short words: passwords and tokens of a dump are neither stored nor printed. Where
+only a throughput stands in the lines, the step time is the batch by the throughput, or comes from the times of the
+lines.
 
 TensorBoard event files are read too; the check sum of each record is checked. A document or a program in which lines of
 a log are quoted is read only when the format is named. A log without times says so.
@@ -51,7 +54,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TITLE", "instead", "read", "sniff"]
 
-TITLE: Final = "training log with step times or throughput (15 frameworks), or its TensorBoard events"
+TITLE: Final = "training log with step times or throughput, or its TensorBoard events"
 NAME: Final = "training_log"
 
 

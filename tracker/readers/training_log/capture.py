@@ -66,16 +66,10 @@ def capture_of(reading: LogReading) -> tuple[Capture, tuple[str, ...]]:
     unit = _main_unit(intervals)
     steps = _step_rows(intervals, unit)
     configuration, contradictions = configuration_of(reading.path, reading.context)
-    batch = scan.column("batch")
-    known = batch[~np.isnan(batch)]
-    # a mean of batches of tokens, as fairseq prints it, is no configuration
-    is_whole = bool(len(known)) and bool((known == np.floor(known)).all())
-    if is_whole and "global_batch_size" not in configuration:
-        # of appended trainings the last one counts, and a batch that is ramped up ends at its size
-        configuration["global_batch_size"] = str(int(known[-1]))
-        sizes = list(dict.fromkeys(int(size) for size in known))
-        if len(sizes) > 1:
-            contradictions += (f"the global batch size changes from {sizes[0]} to {sizes[-1]}: the last one counts",)
+    batch, note = _batch_of_intervals(scan, intervals)
+    if batch is not None and (note or "global_batch_size" not in configuration):
+        configuration["global_batch_size"] = str(batch)
+    contradictions += (note,) if note else ()
     started, ended = _times_of_day(scan, intervals)
     settings = {
         "profiler": "off",
@@ -104,6 +98,28 @@ def capture_of(reading: LogReading) -> tuple[Capture, tuple[str, ...]]:
         configuration=configuration,
     )
     return capture, (*_sentences(reading, course, len(steps)), *contradictions, *reading.notes)
+
+
+def _batch_of_intervals(scan: Scan, intervals: Intervals) -> tuple[int | None, str]:
+    """Return the global batch that most intervals that count state, None for none; a sentence where it changes."""
+    if not scan.states("batch"):
+        return None, ""
+    batch = pick(scan.column("batch"), intervals.lines)
+    counted_batch = batch[intervals.counts] if intervals.counts.any() else batch
+    known = counted_batch[~np.isnan(counted_batch)]
+    # a mean of batches of tokens, as fairseq prints it, is no configuration
+    if not len(known) or not (known == np.floor(known)).all():
+        return None, ""
+    sizes, counts = np.unique(known, return_counts=True)
+    most = int(np.argmax(counts))
+    size = int(sizes[most])
+    if len(sizes) == 1:
+        return size, ""
+    changes = f"the global batch size changes from {int(known[0])} to {int(known[-1])}"
+    part = f"{counts[most]} of {len(known)} intervals that count have {size}"
+    if 2 * counts[most] > len(known):
+        return size, f"{changes}: {part}, of which the configuration is; the median is of all of them"
+    return size, f"{changes}: {part}, fewer than half, so that the median is of several batches"
 
 
 def _times_of_day(scan: Scan, intervals: Intervals) -> tuple[int | None, int | None]:
@@ -149,7 +165,7 @@ def _step_rows(intervals: Intervals, unit: str) -> list[StepRow]:
     # a row stands for the steps that its intervals average over, not for the intervals
     strides = np.maximum(pick(intervals.stride, at), 1)
     counts = np.add.reduceat(strides, np.arange(0, len(at), size)).astype(np.int64) if len(at) else strides
-    numbers = intervals.last[lasts]
+    numbers = intervals.last_step[lasts]
     rows = []
     for place, (number, first, count) in enumerate(
         zip(numbers.tolist(), firsts.tolist(), counts.tolist(), strict=True)
@@ -200,7 +216,7 @@ def _overall(intervals: Intervals, steps: Sequence[StepRow]) -> Breakdown:
     is_summary = not intervals.is_numbered and len(steps) == 1
     is_whole = is_summary or bool(
         intervals.is_numbered and len(steps) and intervals.counts.all() and (intervals.stride == 1).all()
-        and intervals.last[0] in (0, 1) and (np.diff(intervals.last) == 1).all()
+        and intervals.last_step[0] in (0, 1) and (np.diff(intervals.last_step) == 1).all()
     )  # fmt: skip
     times = [row.breakdown.duration_ns for row in steps if row.breakdown.duration_ns is not None]
     loads = [row.breakdown.data_loading_ns for row in steps if row.breakdown.data_loading_ns is not None]
@@ -281,7 +297,7 @@ def _interval_counters(reading: LogReading, unit: str) -> Iterator[_rows.Row]:
             yield _counter(name, attribute, len(known), float(column[known].mean()), column[known])
             continue
         for place in known.tolist():
-            yield _counter(name, attribute, 1, float(column[place]), step=int(intervals.last[place]))
+            yield _counter(name, attribute, 1, float(column[place]), step=int(intervals.last_step[place]))
 
 
 def _timer_counters(reading: LogReading) -> Iterator[_rows.Row]:
@@ -306,7 +322,7 @@ def _counter(
 def _sentences(reading: LogReading, course: RunCourse | None, rows: int) -> Iterator[str]:
     """Yield what a reader of the numbers should know."""
     intervals, scan = reading.intervals, reading.scan
-    many = len(intervals.last)
+    many = len(intervals.last_step)
     left_out = []
     for place, reason in enumerate(LEFT_OUT):
         if count := int((intervals.reasons == place).sum()):
@@ -319,7 +335,7 @@ def _sentences(reading: LogReading, course: RunCourse | None, rows: int) -> Iter
         yield f"the time of a step comes from {intervals.way}"
     if course is not None and course.stalls:
         times = intervals.step_s[list(course.stalls)]
-        listed = ", ".join(str(intervals.last[place]) for place in course.stalls[:_LISTED])
+        listed = ", ".join(str(intervals.last_step[place]) for place in course.stalls[:_LISTED])
         more = f" and {len(course.stalls) - _LISTED} more" if len(course.stalls) > _LISTED else ""
         yield (
             f"{counted(len(course.stalls), 'interval')} took more than {STALL:g} times the median, up to "

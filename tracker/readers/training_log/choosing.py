@@ -14,6 +14,9 @@ from tracker.readers.training_log.grammar import Grammar, StepLine
 from tracker.readers.training_log.grammars import GRAMMARS
 from tracker.readers.training_log.paddle import PERF_SUMMARY
 
+NO_TIMES: Final = "with no times in it"
+WITH_TIMES: Final = "give a log that prints the time or the throughput of its steps"
+"""What is wrong with a log that no format can read, and what helps."""
 _DOCUMENTS: Final = frozenset(
     (
         ".md", ".rst", ".tex", ".html", ".htm", ".ipynb", ".py", ".pyi", ".sh", ".bash", ".c", ".cc", ".cpp", ".cu",
@@ -22,17 +25,22 @@ _DOCUMENTS: Final = frozenset(
 )  # fmt: skip
 """Ends of names of texts that people write; a log in one of them is an example."""
 
-# known logs that state no times
+# known logs that state no times of single steps
+_MEAN_RATE: Final = re.compile(rb"\{'loss': [^{}\r\n]*'throughput': '?\d")
 _WITHOUT_TIMES: Final = (
+    ("LLaMA-Factory", _MEAN_RATE),
     ("llm.c", re.compile(rb"^s:\d+ (?:trl|tel):[\d.]+", re.MULTILINE)),
     ("Hugging Face Trainer", STATE),
     ("Hugging Face Trainer", re.compile(rb"^[^\r\n]{0,120}\{'loss': '?[\d.]+'?, ", re.MULTILINE)),
     ("MindSpore", re.compile(rb"\bepoch: \d+ step: \d+, loss is [\d.]+")),
     ("DeepSpeed", re.compile(rb"\bstep=\d+, skipped=\d+, lr=\[")),
 )
+_HEAD_BYTES: Final = 4096
+"""`read_head` gives so many bytes unless it is asked for more: a shorter head is the whole file."""
 _FEWEST_STEPS: Final = 3
 """So many lines with the number of a step, but without a time, are no sentence that happens to look like one."""
 _LONG_LITERAL: Final = 6
+"""A head that begins with a shorter text stands in other texts too, as `step:` does."""
 
 
 class ChosenGrammar:
@@ -52,7 +60,7 @@ def choose(path: Path, head: bytes) -> ChosenGrammar | None:
     """Return the grammar of a log by its first MiB and its last; None where none fits."""
     if not looks_like_text(path, head):
         return None
-    start = head if len(head) < 4096 else read_head(path, SNIFF_BYTES)
+    start = head if len(head) < _HEAD_BYTES else read_head(path, SNIFF_BYTES)
     end = _end_of(path) if len(start) >= SNIFF_BYTES else b""
     if (document := document_in(start, end or start)) is not None:
         return ChosenGrammar(document, document.lines[0], is_document=True)
@@ -72,6 +80,13 @@ def choose_in(start: bytes, end: bytes = b"") -> ChosenGrammar | None:
             paddle = next(grammar for grammar in GRAMMARS if grammar.parse is not None)
             return ChosenGrammar(paddle, paddle.lines[0])
     return None
+
+
+def what_it_has(path: Path, head: bytes) -> str:
+    """Return what a log without times has in place of them."""
+    if looks_like_text(path, head) and _MEAN_RATE.search(plain_text(read_head(path, SNIFF_BYTES))):
+        return "with losses and the mean throughput since the start, and without the numbers of the steps"
+    return "with losses only"
 
 
 def _possible_grammars(*texts: bytes) -> list[Grammar]:
@@ -113,14 +128,14 @@ def why_not_read(path: Path, head: bytes) -> str:
             return ""
         return "a document with lines of a training log; --input-format training_log reads them"
     framework = framework_without_times(path, head)
-    return f"a training log of {framework} with no times in it" if framework else ""
+    return f"a training log of {framework} {NO_TIMES}" if framework else ""
 
 
 def framework_without_times(path: Path, head: bytes) -> str:
     """Return the framework of a log that states no times; "" for any other file."""
     if not looks_like_text(path, head):
         return ""
-    plain = plain_text(head if len(head) < 4096 else read_head(path, SNIFF_BYTES))
+    plain = plain_text(head if len(head) < _HEAD_BYTES else read_head(path, SNIFF_BYTES))
     for name, pattern in _WITHOUT_TIMES:
         if pattern.search(plain):
             return name

@@ -17,6 +17,7 @@ from tracker.readers import _nvidia
 from tracker.readers._stated import Stated, configuration_in_names, merged
 from tracker.readers._text import ANSI
 from tracker.readers.training_log.grammar import VERSION, Grammar, StepLine
+from tracker.readers.training_log.python_config import ProgramParts
 
 # 20230808_69edec3bb7: the day of the build and its commit
 _VERSION: Final = re.compile(
@@ -118,8 +119,8 @@ _PROSE: Final[Mapping[str, re.Pattern[str]]] = {
         r"Total train batch size [^=\r\n]{0,80}= (\d{1,9})|\bIMS_PER_BATCH: (\d{1,9})"
         r"|\btrain_batch_size \.{3,} (\d{1,9})"
     ),
-    # fairseq
-    "devices": re.compile(r"\btraining on (\d{1,6}) devices"),
+    # fairseq, MMEngine
+    "devices": re.compile(r"\btraining on (\d{1,6}) devices|\bGPU number: (\d{1,6})\s*$"),
     # nanoGPT
     "tokens_per_step": re.compile(r"tokens per iteration will be: (\d{1,3}(?:,\d{3})*)"),
 }
@@ -127,8 +128,8 @@ _PROSE: Final[Mapping[str, re.Pattern[str]]] = {
 _LONGEST: Final = 4000
 _STATES: Final = (
     b"batch", b"seq", b"gpus", b"nranks", b"world", b"trainers", b"nodes", b"nproc", b"parallel", b"degree", b"accum",
-    b"micro", b"tp", b"pp", b"dp", b"ep_", b"ep=", b"ep:", b"cp", b"_size", b"precision", b"dtype", b"fp8", b"fp16",
-    b"bf16", b"amp",
+    b"stage", b"micro", b"tp", b"pp", b"dp", b"ep_", b"ep=", b"ep:", b"cp", b"_size", b"precision", b"dtype", b"fp8",
+    b"fp16", b"bf16", b"amp",
 )  # fmt: skip
 _SAYS: Final = (
     b"model_name", b"paddlenlp/models", b"submission_", b"gpu", b"nnodes", b"device", b"torch", b"version", b"layer",
@@ -151,8 +152,11 @@ class RunContext(Struct):
     device: Device | None = None
     _section: str = ""
 
-    def take(self, line: str) -> None:
-        """Look at the next line for all but the settings that `stated` knows."""
+    def take(self, line: str, *, says_sizes: bool = True) -> None:
+        """Look at the next line for all but the settings that `stated` knows.
+
+        `says_sizes`: whether a size in it is that of the model, and not of a part of it.
+        """
         for key, pattern in _STATED.items():
             if key not in self.values and (match := pattern.search(line)):
                 self.values[key] = next(group for group in match.groups() if group)
@@ -162,7 +166,7 @@ class RunContext(Struct):
         for key, pattern in _PROSE.items():
             if key not in self.stated.values and (match := pattern.search(line)):
                 self.stated.values[key] = next(group for group in match.groups() if group).replace(",", "")
-        for match in _SIZE.finditer(line):
+        for match in _SIZE.finditer(line) if says_sizes else ():
             self.sizes.setdefault(_SIZE_OF[match["name"]], match["value"])
         if match := _MLLOG.search(line):
             self.stated.values.setdefault(_MLLOG_KEYS[match[1]], match[2])
@@ -186,7 +190,7 @@ def read_context(texts: Iterable[bytes], grammar: Grammar, step_line: StepLine |
     facts = {**_FACTS, **{name: re.compile(pattern) for name, pattern in grammar.facts.items()}}
     context = RunContext(facts=facts)
     for text in texts:
-        for line in _lines(text):
+        for line, says_sizes in _lines(text):
             small = line.lower()
             begins_section = line.rstrip().endswith((b":", b"{", b"["))
             states = begins_section or any(word in small for word in _STATES)
@@ -197,20 +201,45 @@ def read_context(texts: Iterable[bytes], grammar: Grammar, step_line: StepLine |
             if states and not plain.lstrip().startswith("assert "):  # a program that is quoted
                 context.stated.take(plain)
             if says:
-                context.take(plain)
+                context.take(plain, says_sizes=says_sizes)
     return context
 
 
-def _lines(text: bytes) -> Iterator[bytes]:
+def resumed(context: RunContext, again: RunContext) -> RunContext:
+    """Return what a log says of its last start, where what that did not state is as it was before."""
+    stated = Stated(
+        values={**context.stated.values, **again.stated.values},
+        others={
+            **{key: value for key, value in context.stated.others.items() if key not in again.stated.values},
+            **again.stated.others,
+        },
+    )
+    return RunContext(
+        facts=context.facts,
+        values={**context.values, **again.values},
+        stated=stated,
+        sizes={**context.sizes, **again.sizes},
+        mesh=again.mesh or context.mesh,
+        found_facts={**context.found_facts, **again.found_facts},
+        device=again.device or context.device,
+    )
+
+
+def _lines(text: bytes) -> Iterator[tuple[bytes, bool]]:
+    """Yield the lines that may say something new, and whether a size in them is that of the model."""
     plain = ANSI.sub(b"", text) if b"\x1b" in text else text
     # several lines in a string of JSON, as mmcv writes its environment
     plain = plain.replace(b"\\n", b"\n")
     # what stands in many lines of one text says nothing new
-    seen: set[bytes] = set()
+    seen: set[tuple[bytes, bytes]] = set()
+    parts = ProgramParts()
     for line in plain.replace(b"\r", b"\n").split(b"\n"):
-        if line not in seen:
-            seen.add(line)
-            yield line
+        was_inside = parts.is_inside_model
+        parts.take(line)
+        if parts.is_of_others or (parts.part, line) in seen:
+            continue
+        seen.add((parts.part, line))
+        yield line, not (parts.part == b"model" and (was_inside or parts.is_inside_model or b"(" in line.strip()))
 
 
 def _mesh_of(match: re.Match[str]) -> dict[str, int]:

@@ -124,8 +124,8 @@ def _slow_window(intervals: Intervals, places: I64, times: F64) -> SlowWindow | 
     ratio = float(np.median(times[in_window]) / np.median(times[~in_window]))
     if ratio < 1 + _LEAST_RATIO:
         return None
-    first_step = int(intervals.last[places[first]] - intervals.stride[places[first]]) + 1
-    return SlowWindow(first_step, int(intervals.last[places[last - 1]]), last - first, ratio)
+    first_step = int(intervals.last_step[places[first]] - intervals.stride[places[first]]) + 1
+    return SlowWindow(first_step, int(intervals.last_step[places[last - 1]]), last - first, ratio)
 
 
 def _windows_of(logs: F64) -> tuple[I64, I64, F64] | None:

@@ -10,10 +10,11 @@ The groups of the head of a line, and its fields, have the names of the quantiti
 | step, total | number of the last step of the interval; how many the run will have |
 | epoch, step_in_epoch, epoch_steps | the same by epoch, where the line counts in each epoch again |
 | step_s, step_ms | time of a step: the mean of the interval, or of that one step |
-| interval_s | time of the whole interval |
+| interval_s, interval_ms | time of the whole interval |
 | elapsed_ms, elapsed_s, elapsed_clock, wall_s | time since the start of the run: differences are intervals |
 | mean_s | mean of all steps since the start of the run: differences are intervals |
 | rate | steps per second |
+| run_s, run_rate | time of the whole run, and its steps per second |
 | clock_ms | time of the day, in ms since 1970 |
 | samples_s, tokens_s, tflops | throughput |
 | mean_samples_s | mean throughput behind the second step: differences are intervals |
@@ -61,7 +62,7 @@ QUANTITIES: Final = frozenset(
         "elapsed_s", "elapsed_clock", "wall_s", "mean_s", "rate", "clock_ms", "samples_s", "tokens_s", "tflops",
         "batch_words", "tokens", "data_s", "batch", "mfu", "allocated_mib", "allocated_gb", "allocated_gib",
         "reserved_gib", "skipped", "evaluation", "words_s", "mark", "last", "mean_samples_s", "overflow",
-        "validation_loss",
+        "validation_loss", "run_s", "run_rate", "interval_ms",
     )
 )  # fmt: skip
 
@@ -80,12 +81,14 @@ class StepLine(Struct, frozen=True):
     `head`: a pattern that occurs once in such a line, and in no other; it begins with `literal`.
     `fields`: the other quantities, each by its own pattern with one group, anywhere in the line.
     `needs`: the fields without which a line is no step line.
+    `not_behind`: a text in front of the match that makes it another line.
     """
 
     head: re.Pattern[bytes]
     literal: bytes
     fields: tuple[FieldPattern, ...] = ()
     needs: tuple[str, ...] = ()
+    not_behind: bytes = b""
 
     def occurs_in(self, text: bytes) -> bool:
         """Whether a step line stands in a text whose lines end with line feeds."""
@@ -159,7 +162,7 @@ class Grammar(Struct, frozen=True):
 _LITERAL: Final = re.compile(r"(?:[\w :=\"/,'<>@!#%&;~-]|\\\|(?![*+?])|\\\{(?![*+?]))+(?![*+?{])")
 
 
-def step_line(*parts: str, fields: tuple[LineField, ...] = ()) -> StepLine:
+def step_line(*parts: str, fields: tuple[LineField, ...] = (), not_behind: str = "") -> StepLine:
     """Compile a step line: the parts of its head, which stand in this order, and its fields, which stand anywhere.
 
     >>> line = step_line("iter ", number("step"), ": loss ", fields=(LineField("step_ms", "time ", "ms"),))
@@ -167,7 +170,13 @@ def step_line(*parts: str, fields: tuple[LineField, ...] = ()) -> StepLine:
     (b'iter ', b'3', b'5.5')
     """
     source = "".join(parts)
-    head = re.compile(source.encode())
+    literal = literal_start(source)
+    searched = source
+    if not_behind:
+        # behind the literal text, by which a match is found quickly
+        start = re.escape(literal.decode())
+        searched = f"{start}(?<!{re.escape(not_behind)}{start}){source.removeprefix(literal.decode())}"
+    head = re.compile(searched.encode())
     names = {*head.groupindex, *(one.name for one in fields)}
     if unknown := names - QUANTITIES:
         raise ValueError(f"{sorted(unknown)} is no quantity of a step line")
@@ -175,10 +184,10 @@ def step_line(*parts: str, fields: tuple[LineField, ...] = ()) -> StepLine:
     for one in fields:
         # of words that only have to be there the whole is the group
         pattern = f"({one.before})" if one.name in WORDS else f"{one.before}({NUMBER}){one.behind}"
-        literal = literal_start(one.before.removeprefix(r"\b"))
-        patterns.append(FieldPattern(one.name, re.compile(pattern.encode()), literal))
+        of_field = literal_start(one.before.removeprefix(r"\b"))
+        patterns.append(FieldPattern(one.name, re.compile(pattern.encode()), of_field))
     needs = tuple(one.name for one in fields if one.is_needed)
-    return StepLine(head, literal_start(source), tuple(patterns), needs)
+    return StepLine(head, literal, tuple(patterns), needs, not_behind.encode())
 
 
 def literal_start(source: str) -> bytes:

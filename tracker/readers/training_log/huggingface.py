@@ -35,15 +35,15 @@ GRAMMARS: Final = (
             ),
             # the summary of a run without bars: start, evaluation and saving are in it
             step_line(
-                "'train_runtime': ",
+                # since 5 numbers stand in quotes
+                "'train_runtime': ", "'?", number("run_s"),
                 fields=(
-                    # since 5 numbers stand in quotes
-                    LineField("rate", "'train_steps_per_second': '?", is_needed=True),
+                    LineField("run_rate", "'train_steps_per_second': '?", is_needed=True),
                     LineField("samples_s", "'train_samples_per_second': '?"),
                 ),
             ),
             # the table of the example programs
-            step_line("train_steps_per_second *= *", number("rate")),
+            step_line("train_steps_per_second *= *", number("run_rate")),
         ),
         evaluations=(b"Running Evaluation", b"'eval_loss':", b"Saving model checkpoint to", b"Saving checkpoint"),
         has_bars=True,

@@ -32,17 +32,21 @@ _TOO_LONG: Final = 1.5
 """Steps take no longer than the time between their lines, but for what a mean and a clock of ms are off."""
 
 
+_MOST_STEPS: Final = 1_000_000_000
+"""No epoch has more steps; above it one of the two times is damage."""
+
+
 class Intervals(Struct, frozen=True):
     """The intervals of a log in their order; columns of equal length, nan for what is not known.
 
-    `last`: number of the last step of each; `stride`: how many steps it holds; `step_s`: mean time of one of them.
+    `last_step`: its number, of each; `stride`: how many steps it holds; `step_s`: mean time of one of them.
     `throughputs`: by unit. `reasons`: why an interval is left out, index into LEFT_OUT, COUNTS for one that counts.
     `lines`: which lines of the scan they are. `way`: how the time was found, in words where that needs to be said.
     `repeated`: lines that state a step again; `replaced`: intervals of an earlier start whose steps came again;
     `restarts`: how often the steps went back; `trainings`: how many began from the start.
     """
 
-    last: I64
+    last_step: I64
     stride: I64
     step_s: F64
     data_s: F64
@@ -83,6 +87,9 @@ def intervals_of(scan: Scan, grammar: Grammar, sizes: Sizes) -> Intervals:
     if sizes.batch and _counts_samples(scan, chosen, step_s * stride):
         chosen = replace(chosen, steps=chosen.steps // sizes.batch)
         stride = np.maximum(1, stride // sizes.batch)
+    if not chosen.is_numbered and scan.states("step_ms" if scan.states("interval_ms") else "step_s"):
+        stride = _steps_by_time(source, step_s)
+        chosen = replace(chosen, steps=np.cumsum(stride))
     throughputs, scopes = _throughputs(scan, grammar, source, step_s)
     reasons = reasons_of(flags, step_s)
     # a line without a number, such as the first one of cumulative times, is no interval
@@ -94,7 +101,7 @@ def intervals_of(scan: Scan, grammar: Grammar, sizes: Sizes) -> Intervals:
     steps, segments, step_s = pick(chosen.steps, places), pick(chosen.segments, places), pick(step_s, places)
     first_steady = grammar.first_steady if chosen.is_numbered else None
     return Intervals(
-        last=steps,
+        last_step=steps,
         stride=pick(stride, places),
         step_s=step_s,
         data_s=_waiting_for_data(scan, lines),
@@ -115,6 +122,14 @@ def intervals_of(scan: Scan, grammar: Grammar, sizes: Sizes) -> Intervals:
         is_smoothed=is_smoothed,
         scopes=scopes,
     )
+
+
+def _steps_by_time(source: TimeSource, step_s: F64) -> I64:
+    """Return how many steps each line is about that states the time of all of them and of one: 1 for any other."""
+    spent = source.column("interval_s")
+    spent = np.where(np.isnan(spent), source.column("interval_ms") / 1000, spent)
+    steps = np.round(np.nan_to_num(spent / step_s, nan=1.0))
+    return np.clip(steps, 1, _MOST_STEPS).astype(np.int64)
 
 
 def _counts_samples(scan: Scan, chosen: ChosenLines, spent_s: F64) -> bool:
@@ -217,7 +232,7 @@ def _intervals_of_blocks(scan: Scan, sizes: Sizes) -> Intervals:
     if not has_samples:
         way += ", each of which stands for one step: no line says how many samples it has"
     return Intervals(
-        last=last,
+        last_step=last,
         stride=np.maximum(1, np.nan_to_num(blocks.steps[places], nan=1.0)).astype(np.int64),
         step_s=step_s,
         data_s=nothing,

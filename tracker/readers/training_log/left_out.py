@@ -25,7 +25,11 @@ EPOCH_START: Final = "start of an epoch"
 INTERRUPTED: Final = "evaluation or checkpoint"
 SKIPPED: Final = "skipped steps"
 LEFT_OUT: Final = (WARM_UP, EPOCH_START, INTERRUPTED, SKIPPED)
-"""Why an interval is left out of the median, in the order in which one reason counts before the next."""
+"""Why an interval is left out of the median, in the order in which the reasons are reported.
+
+Of an interval with several reasons the start of an epoch counts before an evaluation, this before skipped steps, and
+all of them before the warm-up, which is looked for among the others.
+"""
 COUNTS: Final = -1
 """The reason of an interval that is not left out."""
 
@@ -102,12 +106,18 @@ def with_warm_up(
 
     It is the first interval, at the first start also those before the first steady step of the grammar, and all behind
     them that are slower than the median of the rest by more than 10 %. Where these are half of the intervals or more
-    the run is uneven throughout, and the slower ones count. With fewer than 5 intervals nothing is warm-up.
+    the run is uneven throughout, and the slower ones count. With fewer than 5 intervals nothing is warm-up, but for the
+    first one behind a later start.
     """
     marked = reasons.copy()
     warm_up = LEFT_OUT.index(WARM_UP)
     bounds = [*np.flatnonzero(first_of_segments(segments)).tolist(), len(segments)]
+    has_few = int((~np.isnan(step_s)).sum()) < FEWEST
     for begin, end in pairwise(bounds):
+        # an evaluation in front of the first step is no reason to call compilation one
+        is_evaluated = begin < end and marked[begin] == LEFT_OUT.index(INTERRUPTED) and not np.isnan(step_s[begin])
+        if is_evaluated:
+            marked[begin] = COUNTS
         counted = np.flatnonzero(marked[begin:end] == COUNTS)
         counted += begin
         is_timed = ~np.isnan(pick(step_s, counted))
@@ -118,6 +128,10 @@ def with_warm_up(
                 marked[counted[0]] = warm_up
             continue
         if len(timed) < FEWEST:
+            if begin and not has_few:
+                marked[counted[0]] = warm_up
+            elif is_evaluated:
+                marked[begin] = LEFT_OUT.index(INTERRUPTED)
             continue
         earliest = _earliest_end(steps, counted, first_steady if begin == 0 else None)
         marked[counted[:earliest]] = warm_up

@@ -71,6 +71,11 @@ DEEPSPEED: Final = Grammar(
             r"stop\] +\d+/", number("step"), r", RunningAvgSamplesPerSec=[\d.einf+-]+, CurrSamplesPerSec=",
             number("samples_s"), fields=(_MEMORY,),
         ),
+        # PipelineEngine: the mean of the steps since the line before
+        step_line(
+            "steps: ", number("step"), r" loss: +\S+ iter time \(s\): +", number("step_s"), r" samples/sec: +",
+            number("samples_s"),
+        ),
         # until 0.6 the mean of all steps behind the second one
         step_line(r"stop\] +\d+/", number("step"), ", SamplesPerSec=", number("mean_samples_s"), fields=(_MEMORY,)),
     ),

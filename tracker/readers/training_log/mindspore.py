@@ -58,7 +58,7 @@ GRAMMARS: Final = (
             # TimeMonitor: the mean of an epoch, in ms where no unit stands
             step_line("poch time: *", number("interval_s"), " ?s, per step time: *", number("step_s"), r" ?s\b"),
             step_line(
-                "poch time: *", number("interval_s"), "(?: ?m?s)?, per step time: *", number("step_ms"),
+                "poch time: *", rf"(?:{number('interval_ms')}(?: ?ms)?|[\d.]+ ?s), per step time: *", number("step_ms"),
                 r"(?: ?ms)?(?![\d.]* ?s\b)",
             ),
         ),

@@ -13,7 +13,7 @@ GRAMMARS: Final = (
         title="torchtitan",
         lines=(
             step_line(
-                "step: *", number("step"), r" +loss: ",
+                "step:", " *", number("step"), r" +loss: ", not_behind="validate ",
                 fields=(
                     LineField("tokens_s", "(?:tps|wps): *", is_needed=True),
                     LineField("tflops", "tflops: *"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -14,13 +14,15 @@ from tracker.readers._source import ReadOptions, SourceText, read_head
 from tracker.readers._text import SNIFF_BYTES
 from tracker.readers.training_log.capture import LogReading, sizes_in
 from tracker.readers.training_log.choosing import (
+    WITH_TIMES,
     ChosenGrammar,
     choose,
     choose_in,
     framework_without_times,
     notes_on_others,
+    what_it_has,
 )
-from tracker.readers.training_log.context import RunContext, configuration_of, read_context
+from tracker.readers.training_log.context import RunContext, configuration_of, read_context, resumed
 from tracker.readers.training_log.documents import MAX_BYTES, STATE, scan_document
 from tracker.readers.training_log.events import is_event_file, read_scalars, scan_scalars
 from tracker.readers.training_log.grammar import Grammar
@@ -71,33 +73,52 @@ def _read_lines(path: Path, options: ReadOptions, choice: ChosenGrammar) -> LogR
     text = _open(path, options)
     lines = scan(text, choice.grammar, choice.line)
     context = read_context([lines.head], choice.grammar, choice.line)
-    intervals, context = _intervals(path, lines, choice, context)
+    intervals, context, changes = _intervals(path, lines, choice, context)
     summary = _perf_summary(lines, choice.grammar)
     # all else is in the intervals
     used_later = {"batch", "clock_ms"} | ({"step"} if lines.timers else set())
     lines.numbers = {name: lines.numbers[name] for name in used_later & lines.numbers.keys()}
-    notes = notes_on_others(path, choice)
-    if not len(intervals.last) and summary.spreads:
+    notes = (*changes, *notes_on_others(path, choice))
+    if not len(intervals.last_step) and summary.spreads:
         intervals = _of_summary(summary)
         notes += ("only the Perf Summary: its means stand for one step, their number is not stated",)
-    elif not len(intervals.last):
+    elif not len(intervals.last_step):
         raise _without_times(path, read_head(path, SNIFF_BYTES))
     return LogReading(
         path, text.source(), choice.grammar, lines, context, intervals, notes, tuple(counters_of(summary))
     )
 
 
-def _intervals(path: Path, lines: Scan, choice: ChosenGrammar, context: RunContext) -> tuple[Intervals, RunContext]:
-    """Return the intervals, with what the run was configured with where it was started last."""
+def _intervals(
+    path: Path, lines: Scan, choice: ChosenGrammar, context: RunContext
+) -> tuple[Intervals, RunContext, tuple[str, ...]]:
+    """Return the intervals, with what the run was configured with where it was started last, and what changed there."""
     intervals = intervals_of(lines, choice.grammar, _sizes(path, context, lines))
-    if intervals.trainings > 1 and lines.restarts:
-        for text in reversed(lines.restarts):
-            again = read_context([text], choice.grammar, choice.line)
-            if not again.is_empty:
-                context = again
-                break
-        intervals = intervals_of(lines, choice.grammar, _sizes(path, context, lines))
-    return intervals, context
+    # bars of evaluations go back too, and what stands in front of them is of these
+    is_resumed = intervals.restarts > 0 and not choice.grammar.has_bars
+    if intervals.trainings == 1 and not is_resumed:
+        return intervals, context, ()
+    changes: tuple[str, ...] = ()
+    for text in reversed(lines.before_restarts):
+        again = read_context([text], choice.grammar, choice.line)
+        if again.is_empty:
+            continue
+        if intervals.trainings == 1:
+            again = resumed(context, again)
+            changes = _changes(configuration_of(path, context)[0], configuration_of(path, again)[0])
+        context = again
+        break
+    return intervals_of(lines, choice.grammar, _sizes(path, context, lines)), context, changes
+
+
+def _changes(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:
+    """Return a sentence on what a training was resumed with that it was not started with."""
+    changed = [
+        f"{key} from {before[key]} to {value}" for key, value in after.items() if before.get(key, value) != value
+    ]
+    if not changed:
+        return ()
+    return (f"the training was resumed with another configuration, which counts: {', '.join(changed)}",)
 
 
 def _sizes(path: Path, context: RunContext, lines: Scan) -> Sizes:
@@ -136,7 +157,7 @@ def _of_summary(summary: PerfSummary) -> Intervals:
     nothing = one(None)
     rates = {} if rate is None or summary.unit in _STEPS_PER_SECOND else {summary.unit: one(rate)}
     return Intervals(
-        last=np.zeros(1, dtype=np.int64),
+        last_step=np.zeros(1, dtype=np.int64),
         stride=np.ones(1, dtype=np.int64),
         step_s=one(summary.mean("batch_cost", "s")),
         data_s=one(summary.mean("reader_cost", "s")),
@@ -160,7 +181,7 @@ def _read_document(path: Path, options: ReadOptions, choice: ChosenGrammar) -> L
         raise SourceError(path, "", f"is no whole JSON: {error}", remedy="copy the file again") from error
     context = RunContext()
     intervals = intervals_of(lines, choice.grammar, Sizes())
-    if not len(intervals.last):
+    if not len(intervals.last_step):
         raise _without_times(path, content[:SNIFF_BYTES])
     return LogReading(path, text.source(), choice.grammar, lines, context, intervals, tuple(filter(None, [note])))
 
@@ -171,7 +192,7 @@ def _read_events(path: Path, options: ReadOptions) -> LogReading:
     lines, grammar, way = scan_scalars(scalars)
     context = read_context(scalars.texts, grammar, None)
     intervals = intervals_of(lines, grammar, _sizes(path, context, lines)) if lines.count else None
-    if intervals is None or not len(intervals.last):
+    if intervals is None or not len(intervals.last_step):
         raise SourceError(
             path, "", "no times in it: no scalar of a step time, and none that was written three times",
             remedy="give the log of the job",
@@ -191,10 +212,10 @@ def _without_times(path: Path, head: bytes) -> SourceError:
     if framework:
         beside = "; trainer_log.jsonl or all_results.json may have them" if STATE.search(head) else ""
         return SourceError(
-            path, "", f"no times in it: a log of {framework} with losses only{beside}",
-            remedy="give a log that prints the time or the throughput of its steps",
+            path, "", f"no times in it: a log of {framework} {what_it_has(path, head)}{beside}",
+            remedy=WITH_TIMES,
         )  # fmt: skip
     return SourceError(
         path, "", f"no line says how fast the training was; {_LOOKED_FOR}",
-        remedy="give a log that prints the time or the throughput of its steps",
+        remedy=WITH_TIMES,
     )  # fmt: skip

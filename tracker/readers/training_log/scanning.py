@@ -48,8 +48,8 @@ class Scan(Struct):
     `clocks`: of each line in ns since 1970 as if the time zone were UTC, nan for none; empty where the grammar does not
     take the clock. `first_clock`: of the first step line, or the last one in front of it; `last_clock`: of the last.
     `clock_digits`: of their part of a second.
-    `head`: the text in front of the first step line, as far as it is read. `restarts`: the text in front of each step
-    line whose number goes back.
+    `head`: the text in front of the first step line, as far as it is read. `before_restarts`: the text in front of
+    each step line whose number goes back.
     `timers`: how long parts of a step took. `skipped_lines`: how many lines were too long. `is_cut`: whether the last
     line was left out as truncated.
     """
@@ -66,7 +66,7 @@ class Scan(Struct):
     last_clock: float = float("nan")
     clock_digits: int = 0
     head: bytes = b""
-    restarts: list[bytes] = field(default_factory=list)
+    before_restarts: list[bytes] = field(default_factory=list)
     tail: bytes = b""
     timers: tuple[Timer, ...] = ()
     skipped_lines: int = 0
@@ -141,7 +141,7 @@ class _ScanCollector(LineCounts):
         self.head_bytes = 0
         self.before = b""
         self.last_step = -np.inf
-        self.restarts: list[bytes] = []
+        self.before_restarts: list[bytes] = []
         self.last_line = b""
         self.is_cut = False
 
@@ -200,8 +200,8 @@ class _ScanCollector(LineCounts):
             end = starts[at]
             begin = starts[at - 1] if at else 0
             before = b"" if at else self.before
-            self.restarts.append((before + content[begin:end])[-_CONTEXT_BYTES:])
-            del self.restarts[:-_RESTARTS]
+            self.before_restarts.append((before + content[begin:end])[-_CONTEXT_BYTES:])
+            del self.before_restarts[:-_RESTARTS]
         known = with_last[~np.isnan(with_last)]
         self.last_step = float(known[-1])
 
@@ -262,7 +262,7 @@ class _ScanCollector(LineCounts):
             last_clock=self.last_clock,
             clock_digits=self.clock_digits,
             head=b"".join(self.head)[:HEAD_BYTES],
-            restarts=self.restarts,
+            before_restarts=self.before_restarts,
             tail=self.before,
             timers=timers,
             skipped_lines=self.skipped_lines,

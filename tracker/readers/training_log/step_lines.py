@@ -26,6 +26,9 @@ _NEIGHBOURS: Final = 16
 """How many lines behind a line that another process wrote late may stand: buffers of pipes hold a few lines."""
 _FEWEST_JUMPS: Final = 8
 """Fewer steps back are restarts of a job; two processes that write into one log step back all the time."""
+_STILL_NEW: Final = 0.9
+"""Two processes reach the last step together, so near the end of the log; epochs counted again reach it in the first.
+"""
 _MANY_LINES: Final = 0.5
 """Ranks that report the same steps have about as many lines, also where a job is killed while they write."""
 _TOTAL_STEPS: Final = re.compile(rb"Total optimization steps *= *(\d{1,3}(?:,\d{3})+|\d{1,12})")
@@ -235,7 +238,7 @@ def _has_two_writers(numbers: I64) -> bool:
         return False
     # steps that are counted in each epoch go back too, but reach no new step behind the first epoch
     last_new = int(np.argmax(numbers == numbers.max()))
-    return last_new >= 0.9 * len(numbers)
+    return last_new >= _STILL_NEW * len(numbers)
 
 
 def _late_lines(numbers: I64) -> Flags:

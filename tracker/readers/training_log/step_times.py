@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tracker.readers.training_log.grammar import PER_DEVICE, Grammar
 from tracker.readers.training_log.scanning import Scan
-from tracker.readers.training_log.step_lines import ChosenLines, pick
+from tracker.readers.training_log.step_lines import ChosenLines, pick, steps_of_run
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -23,6 +23,13 @@ in a row were left out of the log.
 _LEAST_BAR_S: Final = 100.0
 """A progress bar counts whole seconds: over a shorter time a difference of them is known less well than to 1 %, and the
 rate that the bar prints says more.
+"""
+_FIRST_LINES: Final = 3
+"""A first line at most so many strides behind step 0 is about all steps before it: a writer may lose one or two lines,
+while a log that begins later is the end of another one, or of a resumed job.
+"""
+_LINES_BEHIND: Final = 3
+"""So many means tell whether their sum begins again: one alone may be slow by chance, and more may hold a next start.
 """
 _MOST_DIGITS: Final = 6
 """Digits of a second that logs print at most."""
@@ -77,6 +84,8 @@ class TimeSource:
         for name, scale in (("elapsed_ms", 0.001), ("elapsed_s", 1.0), ("elapsed_clock", 1.0)):
             if states(name):
                 return self._from_elapsed(self.column(name) * scale)
+        if states("run_s") or states("run_rate"):
+            return self._from_whole_run()
         if states("wall_s") or states("rate"):
             return self._from_wall()
         return self._from_throughput()
@@ -104,7 +113,7 @@ class TimeSource:
         stride = self.stride
         spent = np.diff(elapsed, prepend=np.nan)
         spent[self.is_start] = np.nan
-        if len(elapsed) and self.chosen.steps[0] <= 3 * stride[0]:
+        if len(elapsed) and self.chosen.steps[0] <= _FIRST_LINES * stride[0]:
             # near the start of the run the first line is about all steps before it
             spent[0] = elapsed[0]
             stride = np.concatenate([np.maximum(1, self.chosen.steps[:1]), stride[1:]])
@@ -146,6 +155,13 @@ class TimeSource:
             return times._replace(way="the clock of a progress bar, which counts whole seconds", is_smoothed=True)
         by_rate = _first_known(self.column("step_s"), _inverse_of(self.column("rate")))
         return StepTimes(by_rate, "the rate of a progress bar", is_smoothed=True)
+
+    def _from_whole_run(self) -> StepTimes:
+        """Return the time of the whole run by its steps; by its rate, of few digits, where no line says how many."""
+        steps = steps_of_run(self.scan)
+        by_steps = self.column("run_s") / steps if steps else np.full(len(self.stride), np.nan)
+        step_s = _first_known(by_steps, _inverse_of(self.column("run_rate")))
+        return StepTimes(step_s, "the time of the whole run, evaluation and saving included")
 
     def _from_wall(self) -> StepTimes:
         """Return the times behind a clock of whole seconds where it is fine enough, else those of the rates."""
@@ -240,7 +256,7 @@ def _begins_again(means: F64, steps: I64, is_start: Flags, place: int, usual: in
     """Whether a mean of all steps begins again at a place: whether the times behind it are then nearer to the mean."""
     begun = np.flatnonzero(is_start[:place])
     first = int(begun[-1]) if len(begun) else 0
-    end = min(place + 3, len(means))
+    end = min(place + _LINES_BEHIND, len(means))
     distances = []
     for origin in (steps[first] - usual, steps[place] - usual):
         total = means[:end] * (steps[:end] - origin)

@@ -57,7 +57,7 @@ def template_of(text: bytes, line: StepLine) -> Template | None:
             seen.add(field.name)
     spans.sort()
     at = head.start()
-    parts = []
+    parts = [b"(?<!" + re.escape(line.not_behind) + b")"] if line.not_behind else []
     for start, end, name in spans:
         if start < at or (name not in WORDS and not _NUMBER.fullmatch(text[start:end])):
             return None
