@@ -183,6 +183,11 @@ def test_configuration_of_mmengine_is_that_of_the_training(tmp_path: Path):
     assert "hidden_size" not in configuration
 
 
+def test_indented_sizes_behind_the_name_of_a_model_are_its_own(tmp_path: Path):
+    lines = ["model = llama", "  num_layers = 32", *(nano(step, 100.0) for step in range(1, 21))]
+    assert read(log(tmp_path, lines)).captures[0].configuration["layers"] == "32"
+
+
 def test_loader_of_the_training_with_the_batch_of_the_test_is_read_too(tmp_path: Path):
     lines = [line.replace("batch_size=16", "batch_size=1") for line in MMENGINE_CONFIG]
     assert read(log(tmp_path, [*lines, *MMENGINE])).captures[0].configuration["batch_size"] == "1"

@@ -239,7 +239,9 @@ def _lines(text: bytes) -> Iterator[tuple[bytes, bool]]:
         if parts.is_of_others or (parts.part, line) in seen:
             continue
         seen.add((parts.part, line))
-        yield line, not (parts.part == b"model" and (was_inside or parts.is_inside_model or b"(" in line.strip()))
+        # of a line that opens brackets within the model the sizes are those of what is in them
+        opens = parts.part == b"model" and line[:1] in (b" ", b"\t") and b"(" in line
+        yield line, not (was_inside or parts.is_inside_model or opens)
 
 
 def _mesh_of(match: re.Match[str]) -> dict[str, int]:

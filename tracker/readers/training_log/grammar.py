@@ -25,7 +25,6 @@ The groups of the head of a line, and its fields, have the names of the quantiti
 | mfu | part of the peak of the device, in percent |
 | allocated_mib, allocated_gb, allocated_gib, reserved_gib | largest memory of a device |
 | words_s | throughput in words |
-| last | a word of newer versions, which only has to be there |
 | mark | `start` or `stop`: the interval lies between two such lines, `step` counts their samples |
 | skipped, overflow, evaluation | above 0, or a word: the interval is not like others |
 | validation_loss | a number that stays the same until the next evaluation |
@@ -53,7 +52,7 @@ TOTAL: Final = "total"
 LARGEST_STEP_S: Final = 7.2e7
 """No step takes 833 days: a longer time is damage, and does not fit 64 bits in ns by much."""
 
-WORDS: Final = ("evaluation", "overflow", "mark", "last")
+WORDS: Final = ("evaluation", "overflow", "mark")
 """Quantities that are words."""
 
 QUANTITIES: Final = frozenset(
@@ -61,7 +60,7 @@ QUANTITIES: Final = frozenset(
         "step", "total", "epoch", "step_in_epoch", "epoch_steps", "step_s", "step_ms", "interval_s", "elapsed_ms",
         "elapsed_s", "elapsed_clock", "wall_s", "mean_s", "rate", "clock_ms", "samples_s", "tokens_s", "tflops",
         "batch_words", "tokens", "data_s", "batch", "mfu", "allocated_mib", "allocated_gb", "allocated_gib",
-        "reserved_gib", "skipped", "evaluation", "words_s", "mark", "last", "mean_samples_s", "overflow",
+        "reserved_gib", "skipped", "evaluation", "words_s", "mark", "mean_samples_s", "overflow",
         "validation_loss", "run_s", "run_rate", "interval_ms",
     )
 )  # fmt: skip

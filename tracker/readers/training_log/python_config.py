@@ -55,4 +55,4 @@ class ProgramParts(Struct):
     @property
     def is_inside_model(self) -> bool:
         """Whether the lines behind the last one are of a part of the model other than its backbone as a whole."""
-        return self.part == b"model" and tuple(self._open) not in ((b"model",), _BACKBONE)
+        return self.part == b"model" and bool(self._open) and tuple(self._open) not in ((b"model",), _BACKBONE)

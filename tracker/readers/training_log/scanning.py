@@ -29,11 +29,9 @@ _RESTARTS: Final = 64
 _CLOCK_BYTES: Final = 300
 """A time of the day stands at the start of a line, behind prefixes."""
 _NO_NUMBER: Final = bytes({*range(256)} - {*b"0123456789."})
-_UNUSED: Final = ("total", "last")
-"""Quantities that only have to be there."""
-_COARSE: Final = frozenset(
-    ("mfu", "skipped", "overflow", "batch", "total", "evaluation", "mark", "last", "allocated_mib")
-)
+_UNUSED: Final = ("total",)
+"""Quantities that only tell bars from each other."""
+_COARSE: Final = frozenset(("mfu", "skipped", "overflow", "batch", "total", "evaluation", "mark", "allocated_mib"))
 """Quantities for which seven digits are enough."""
 
 
