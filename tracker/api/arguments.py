@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from tracker.store import Store
 
 EMPTY: Final[Mapping[str, str]] = MappingProxyType({})
+_ROWS_OF_A_NOTEBOOK: Final = 12
+"""Rows of a table on the page that a notebook shows; a notebook is a file that keeps all of them."""
 Options = TypeVar("Options")
 Place = str | PathLike[str]
 Names = int | str | Iterable[int | str]
@@ -94,7 +96,7 @@ def opened(place: Settings | str | None, *, create: bool = False, read_only: boo
 
 def show_screens() -> None:
     """From now on results display the screens of the text report in a notebook, and save themselves."""
-    from tracker.results.screens import draw_with
+    from tracker.results.screens import Drawing, draw_with
 
     def save(result: Result, path: Path) -> None:
         reports = import_module("tracker.reports")
@@ -106,7 +108,13 @@ def show_screens() -> None:
         check_file(path)
         write_file(path, reports.render(result, format))
 
-    draw_with(lambda result, width: str(import_module("tracker.reports").screen(result, width)), save)
+    def text(result: Result, width: int) -> str:
+        return str(import_module("tracker.reports").screen(result, width))
+
+    def page(result: Result) -> str:
+        return str(import_module("tracker.reports").page(result, _ROWS_OF_A_NOTEBOOK))
+
+    draw_with(Drawing(text, page, save))
 
 
 def reading(store: Store | None) -> AbstractContextManager[Store]:

@@ -111,6 +111,14 @@ def screen(result: Result, width: int) -> str:
     return str(render(result, "text", width=width, tell=lambda _: None))
 
 
+def page(result: Result, rows: int) -> str:
+    """The page of a result for a browser with so many rows of each table; "" where it has none."""
+    what = word_of(result)
+    if what is None or "html" not in able(what):
+        return ""
+    return str(render(result, "html", limit=rows, tell=lambda _: None))
+
+
 def able(what: str) -> list[str]:
     """The formats that can show a result; `what`: the word of its view."""
     return [name for name in NAMES if what in SHOWS[name]]

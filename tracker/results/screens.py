@@ -24,16 +24,27 @@ SCREEN_WIDTH: Final = 100
 SCREEN_LINES: Final = 40
 _LONGEST_LINE: Final = 400
 _LONGEST_HEADLINE: Final = 300
+_FRAME: Final = "width: 100%; height: 640px; border: 0; background: white"
 _ROWS: Final = re.compile(r"tuple\[(\w+), \.\.\.\]")
-_drawn_with: list[Callable[[Result, int], str]] = []
-_saved_with: list[Callable[[Result, Path], None]] = []
 
 
-def draw_with(draw: Callable[[Result, int], str], save: Callable[[Result, Path], None]) -> None:
-    """Set what draws the text report of a result in so many characters, and what writes it to a file; `reports` is
-    above this room.
+class Drawing(Struct, frozen=True):
+    """What `reports`, which is above this room, does with results. `text`: the text report in so many characters;
+    `page`: the page of a browser with the first rows of each table, "" where no page shows this result; `save`: writes
+    the report to a file.
     """
-    _drawn_with[:], _saved_with[:] = [draw], [save]
+
+    text: Callable[[Result, int], str]
+    page: Callable[[Result], str]
+    save: Callable[[Result, Path], None]
+
+
+_drawn_with: list[Drawing] = []
+
+
+def draw_with(drawing: Drawing) -> None:
+    """Set what draws and writes results."""
+    _drawn_with[:] = [drawing]
 
 
 class Result(Struct, frozen=True, eq=False):
@@ -57,15 +68,20 @@ class Result(Struct, frozen=True, eq=False):
         printer.text(repr(self))
 
     def _repr_html_(self) -> str:
-        """The first screen as escaped HTML, always below 30 kB."""
-        lines = _drawn_with[0](self, SCREEN_WIDTH).rstrip("\n").split("\n") if _drawn_with else []
+        """The headline, and the page of a browser in a frame of its own, whose styles and scripts stay inside; of a
+        result without a page its first screen as escaped text.
+        """
+        page = _drawn_with[0].page(self) if _drawn_with else ""
+        head, names = f"<p><b>{html.escape(_short(self.headline))}</b></p>", ", ".join(self._tables())
+        if page:
+            frame = f'<iframe sandbox="allow-scripts" style="{_FRAME}" srcdoc="{html.escape(page)}"></iframe>'
+            return f"{head}{frame}<p>{html.escape(f'tables for to_pandas(): {names}')}</p>"
+        lines = _drawn_with[0].text(self, SCREEN_WIDTH).rstrip("\n").split("\n") if _drawn_with else []
         left_out = len(lines) - SCREEN_LINES
         shown = "\n".join(line[:_LONGEST_LINE] for line in lines[:SCREEN_LINES])
         more = f"{left_out:,} more lines; " if left_out > 0 else ""
-        names = ", ".join(self._tables())
         return (
-            f"<p><b>{html.escape(_short(self.headline))}</b></p>"
-            f'<pre style="line-height: 1.2">{html.escape(shown)[:20_000]}</pre>'
+            f'{head}<pre style="line-height: 1.2">{html.escape(shown)[:20_000]}</pre>'
             f"<p>{html.escape(f'{more}tables for to_pandas(): {names}')}</p>"
         )
 
@@ -75,7 +91,7 @@ class Result(Struct, frozen=True, eq=False):
         What was there is replaced only when all is written. UsageError for another ending, and for a format that does
         not show this result; SourceError where the file cannot be written.
         """
-        _saved_with[0](self, Path(path))
+        _drawn_with[0].save(self, Path(path))
 
     @overload
     def to_pandas(self, table: str) -> pandas_of_types.DataFrame: ...
