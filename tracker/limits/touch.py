@@ -68,13 +68,13 @@ class touch:
     LateError where it takes longer and a watch is kept; of touches within each other, about the innermost.
     """
 
-    __slots__ = ("has_begun_anew", "path", "seconds", "until")
+    __slots__ = ("is_restarted", "path", "seconds", "until")
 
     def __init__(self, path: str | os.PathLike[str], seconds: float | None = None) -> None:
         self.path = path
         self.seconds = LOOK_S if seconds is None else seconds
         self.until = 0.0
-        self.has_begun_anew = False
+        self.is_restarted = False
 
     def __enter__(self) -> None:
         if not (_Kept.has_timer or _Kept.page is not None):
@@ -160,20 +160,20 @@ def _raise_late(_signal: int, _frame: FrameType | None) -> None:
     late_s = time.monotonic() - last.until
     if late_s < 0:
         return
-    if late_s > _STOPPED_S and not last.has_begun_anew:
-        _begin_anew()
+    if late_s > _STOPPED_S and not last.is_restarted:
+        _restart_touches()
         return
-    last.has_begun_anew = True
+    last.is_restarted = True
     raise LateError(last.path, last.seconds)
 
 
-def _begin_anew() -> None:
+def _restart_touches() -> None:
     """Give the touches under way their time again, once: the process was stopped at a terminal, say, and goes on."""
     until = float("inf")
     for each in _under_way:
         until = min(until, time.monotonic() + each.seconds)
         each.until = until
-        each.has_begun_anew = True
+        each.is_restarted = True
     _tell()
 
 
