@@ -80,6 +80,11 @@ def test_an_entry_that_fails_says_why_and_the_next_one_comes_in(store: Store, tm
     assert (left.entry, left.attempts, left.why) == (failed.entry, 1, failed.error)
 
 
+def test_entries_of_one_moment_come_in_as_they_were_queued(folder: Path):
+    queued = [add(folder, Path(f"/p{number}")) for number in range(12)]  # 9 and 10 among them, or 99 and 100
+    assert list(map(Path, spool.entries(str(folder)))) == queued
+
+
 def test_after_twenty_attempts_an_entry_lies_in_failed_with_its_error(store: Store, tmp_path: Path, folder: Path):
     entry = add(folder, tmp_path / "no such file")
     given_up = [take_spooled(store, folder, now_ns=day * DAY)[0].given_up for day in range(spooled.ATTEMPTS)]

@@ -31,10 +31,10 @@ def run() -> NoReturn:
     What has to be done at the end is done; memory goes back to the system as a whole. An error that nobody foresaw ends
     it with code 2: 1, as Python has it, is what a gate finds.
     """
-    if sys.argv[1:2] and sys.argv[1] in _TOUCHES_FILES:
-        from tracker.limits.supervision import continue_in_copy
-
-        continue_in_copy(_say_late)
+    try:
+        _supervise()
+    except KeyboardInterrupt:
+        os._exit(EXIT_INTERRUPTED)
     gc.set_threshold(_NEW_OBJECTS, *gc.get_threshold()[1:])
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that lacks a character shows a question mark for it
@@ -53,6 +53,14 @@ def run() -> NoReturn:
         with suppress(OSError, ValueError):  # closed by whoever read it: the code says what there is to say
             stream.flush()
     os._exit(code)
+
+
+def _supervise() -> None:
+    """Go on in a copy of this process, where the command may touch profiles."""
+    if sys.argv[1:2] and sys.argv[1] in _TOUCHES_FILES:
+        from tracker.limits.supervision import continue_in_copy
+
+        continue_in_copy(_say_late)
 
 
 def _say_late(error: Exception) -> None:

@@ -10,6 +10,7 @@ from tests.cli.test_run import job, queued, run  # noqa: F401 job is a fixture
 from tests.factories import save
 from tests.regressions import made
 from tests.test_sidecar import trace
+from tracker.hooks import spool
 from tracker.regressions.judgement import lines_of, update
 from tracker.store import open_store
 
@@ -75,6 +76,16 @@ def test_profiles_for_another_database_are_counted(job, tracker, monkeypatch):  
     assert done.out == "nothing to deliver.\n"
     assert done.err == (
         "note: 1 profile waiting for another database, postgresql://db.example:5432/runs; name it with --db\n"
+    )
+
+
+def test_a_password_in_an_entry_of_another_hand_is_not_shown(tracker, tmp_path, monkeypatch):
+    monkeypatch.setenv("TRACKER_SPOOL", str(tmp_path / "spool"))
+    entry = {"profile": "/p", "database": "postgresql://ann:s3/c@ret@db.example/runs?password=s3"}
+    spool.add(str(tmp_path / "spool/node/other"), entry, now_ns=1)
+    done = tracker("ingest", "--spooled", "--db", tmp_path / "own.db")
+    assert done.err == (
+        "note: 1 profile waiting for another database, postgresql://db.example/runs; name it with --db\n"
     )
 
 

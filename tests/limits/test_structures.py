@@ -24,6 +24,12 @@ GROWTH = 2.3
 SMALL_RUN = 60_000
 """Calls of functions below which what is done once counts most."""
 
+SMALL_S = 0.5
+"""Seconds of CPU that say as little."""
+
+MOST_TRIES = 6
+"""So often the costs are measured at most; the least of each counts."""
+
 
 def read(path):
     try:
@@ -67,29 +73,44 @@ def test_twice_the_structure_is_about_twice_the_work(name, tmp_path):
 @pytest.mark.parametrize("name", STRUCTURES)
 def test_time_and_memory_grow_with_the_trace(name, tmp_path):
     make, size = STRUCTURES[name]
-    seconds, megabytes, sizes = [], [], []
+    paths = []
     for factor in (0, 1, 2, 4):
         path = tmp_path / f"{factor}.pt.trace.json"
         path.write_bytes(
             trace_of(make(size * factor) or [{"ph": "X", "cat": "cpu_op", "name": "a", "ts": 1, "dur": 1}])
         )
-        code = (
-            "import resource, sys; from tests.limits.test_structures import read; from pathlib import Path; "
-            "read(Path(sys.argv[1])); used = resource.getrusage(resource.RUSAGE_SELF); "
-            "print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)"
-        )
-        runs = []
-        for _ in range(2):  # the cheaper one: other work on the machine makes any one dearer
-            done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, check=True)
-            runs.append(tuple(map(float, done.stdout.split())))
-        seconds.append(min(took for took, _ in runs))
-        megabytes.append(min(memory for _, memory in runs))
-        sizes.append(path.stat().st_size / (1 << 20))
-    small = 0.5
-    for at in (1, 2):
-        assert seconds[at + 1] - seconds[0] <= GROWTH * max(seconds[at] - seconds[0], small), seconds
-    for memory, size_mib in zip(megabytes, sizes, strict=True):
-        assert memory - megabytes[0] <= 20 * size_mib + 100, megabytes
+        paths.append(path)
+    cheapest = [cost_of(path) for path in paths]
+    for _ in range(MOST_TRIES - 1):
+        if breach_of(cheapest, paths) == "":
+            break
+        # other work on the machine makes any one dearer
+        cheapest = [tuple(map(min, before, cost_of(path))) for before, path in zip(cheapest, paths, strict=True)]
+    assert breach_of(cheapest, paths) == ""
+
+
+def cost_of(path):
+    """Return CPU seconds and most megabytes of a process that reads the file."""
+    code = (
+        "import resource, sys; from tests.limits.test_structures import read; from pathlib import Path; "
+        "read(Path(sys.argv[1])); used = resource.getrusage(resource.RUSAGE_SELF); "
+        "print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, check=True)
+    return tuple(map(float, done.stdout.split()))
+
+
+def breach_of(costs, paths):
+    """Say which costs break the law; the first file holds next to nothing."""
+    seconds = [took - costs[0][0] for took, _ in costs]
+    megabytes = [memory - costs[0][1] for _, memory in costs]
+    for once, twice in ((1, 2), (2, 3)):
+        if seconds[twice] > GROWTH * max(seconds[once], SMALL_S):
+            return f"seconds {seconds}"
+    for memory, path in zip(megabytes, paths, strict=True):
+        if memory > 20 * path.stat().st_size / (1 << 20) + 100:
+            return f"megabytes {megabytes}"
+    return ""
 
 
 def test_more_processes_than_a_trace_can_have_are_refused_at_once(tmp_path):

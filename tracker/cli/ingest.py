@@ -297,9 +297,15 @@ def _waiting_elsewhere(own: Sequence[Path]) -> dict[str, int]:
     found: dict[str, int] = {}
     for one in intake.waiting(Path(places.root(os.environ))):
         if not one.given_up and not any(place in one.entry.parents for place in own):
-            name = one.database or f"that of {one.entry.parent}"
+            name = _without_user(one.database) or f"that of {one.entry.parent}"
             found[name] = found.get(name, 0) + 1
     return found
+
+
+def _without_user(database: str) -> str:
+    """Return what an entry says of its database; hooks leave user and password out, but others write entries too."""
+    scheme, separator, rest = database.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2].partition('?')[0]}" if separator else database
 
 
 def run_lines(store: Store, results: Sequence[IngestResult]) -> list[str]:

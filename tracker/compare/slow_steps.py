@@ -68,8 +68,11 @@ def note_on_slow_steps(side: Loaded) -> tuple[str, ...]:
         return ()
     worst = matter[np.argmax(cost[matter] / slow.step_ns[matter])]
     of_run = f" of run:{side.run_ids[worst]}" if len(side.run_ids) > 1 else ""
+    # where a row is the mean of several steps, which of them were slow is not known
+    own = side.steps.integers("run_id") == side.run_ids[worst]
+    of_means = ", by the means of their intervals," if (side.steps.integers("steps")[own] > 1).any() else ""
     return (
-        f"{counted(int(slow.count[worst]), 'step')}{of_run} took more than {SLOW:g} times the median, up to "
+        f"{counted(int(slow.count[worst]), 'step')}{of_run}{of_means} took more than {SLOW:g} times the median, up to "
         f"{slow.longest[worst]:.2f} times; they make the mean step {format_ns(cost[worst])} longer than the median "
         "step.",
     )

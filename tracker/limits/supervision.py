@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import mmap
 import os
-import select
 import signal
 import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from types import FrameType
 from typing import Final, NoReturn
 
 from tracker.errors import EXIT_COULD_NOT_RUN
@@ -24,8 +22,8 @@ from tracker.limits.touch import GRACE_S, PAGE_BYTES, LateError, keep_diary, rea
 
 _LOOK_EVERY_S: Final = 1.0
 _PASSED_ON: Final = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
-_FROM_KEYS: Final = (signal.SIGINT, signal.SIGQUIT)
 _SIGNALLED: Final = 128
+_FROM_KERNEL: Final = 128  # SI_KERNEL: the sender is a terminal, no process
 _DIES_WITH_PARENT: Final = 1  # PR_SET_PDEATHSIG
 
 
@@ -37,22 +35,27 @@ def continue_in_copy(say: Callable[[LateError], None]) -> None:
     """
     if sys.platform != "linux":  # elsewhere libraries of the system forbid copies of a process
         return
-    page = mmap.mmap(-1, PAGE_BYTES)
-    ends_with_copy, end_of_copy = os.pipe()
+    passed_on = {getattr(signal, name) for name in _PASSED_ON}
+    # those that the caller ignores, as under nohup, stay so
+    passed_on = {number for number in passed_on if signal.getsignal(number) is not signal.SIG_IGN}
+    if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:  # the system would tell nobody how the copy ended
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    awaited = {*passed_on, signal.SIGCHLD}
+    # what comes between the copy and the first wait is heard then
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
     waiting = os.getpid()
     try:
+        page = mmap.mmap(-1, PAGE_BYTES)
         copy = os.fork()
     except OSError:
-        os.close(ends_with_copy)
-        os.close(end_of_copy)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         return
     if copy == 0:
-        os.close(ends_with_copy)
         _die_with(waiting)
         keep_diary(page)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         return
-    os.close(end_of_copy)
-    _wait_for(copy, ends_with_copy, page, say)
+    _wait_for(copy, awaited, page, say)
 
 
 def _die_with(parent: int) -> None:
@@ -65,24 +68,30 @@ def _die_with(parent: int) -> None:
         os._exit(EXIT_COULD_NOT_RUN)
 
 
-def _wait_for(copy: int, ends_with_copy: int, page: mmap.mmap, say: Callable[[LateError], None]) -> NoReturn:
-    def pass_on(number: int, _frame: FrameType | None) -> None:
-        # what is typed at a terminal goes to all processes in its foreground; the copy has it already
-        if not (number in _FROM_KEYS and _is_in_foreground()):
-            with suppress(ProcessLookupError):
-                os.kill(copy, number)
-
-    for name in _PASSED_ON:
-        number = getattr(signal, name)
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, pass_on)
-    while not select.select([ends_with_copy], [], [], _LOOK_EVERY_S)[0]:
+def _wait_for(copy: int, awaited: set[signal.Signals], page: mmap.mmap, say: Callable[[LateError], None]) -> NoReturn:
+    late_looks = 0
+    while True:
+        heard = signal.sigtimedwait(awaited, _LOOK_EVERY_S)
+        ended, status = os.waitpid(copy, os.WNOHANG)
+        if ended:
+            _end_as(status)
+        if heard is not None:
+            _pass_on(heard, copy)
+            continue
         touched = read_diary(page)
-        if touched is not None and time.monotonic() > touched.until + GRACE_S:
+        is_late = touched is not None and time.monotonic() > touched.until
+        # looks are counted, not seconds: they do not go on while this process and its copy are stopped
+        late_looks = late_looks + 1 if is_late else 0
+        if touched is not None and late_looks * _LOOK_EVERY_S > GRACE_S:
             _kill(copy)
             say(LateError(touched.path, touched.seconds))
             os._exit(EXIT_COULD_NOT_RUN)
-    _end_as(os.waitpid(copy, 0)[1])
+
+
+def _pass_on(heard: signal.struct_siginfo, copy: int) -> None:
+    """Send the copy what a process sent to this one; what is typed at a terminal, the copy has already."""
+    if heard.si_signo != signal.SIGCHLD and heard.si_code != _FROM_KERNEL:
+        os.kill(copy, heard.si_signo)
 
 
 def _kill(copy: int) -> None:
@@ -99,21 +108,9 @@ def _end_as(status: int) -> NoReturn:
     """End this process with the code, or by the signal, that ended the copy."""
     code = os.waitstatus_to_exitcode(status)
     if code < 0:
-        signal.signal(-code, signal.SIG_DFL)
+        with suppress(OSError):  # SIGKILL, as of a system without memory, has no other handler
+            signal.signal(-code, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {-code})
         os.kill(os.getpid(), -code)
-        code = _SIGNALLED - code
+        code = _SIGNALLED - code  # the first process of a container does not end by a signal of its own
     os._exit(code)
-
-
-def _is_in_foreground() -> bool:
-    """Whether this process is in the foreground of its terminal."""
-    try:
-        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
-    except OSError:
-        return False
-    try:
-        return os.tcgetpgrp(terminal) == os.getpgrp()
-    except OSError:
-        return False
-    finally:
-        os.close(terminal)

@@ -41,6 +41,9 @@ _HEAD: Final = struct.Struct("<ddI")
 """Of a page: when the touch is late, by the clock that does not go back; the seconds it may take; bytes of its path."""
 
 _SOON_S: Final = 1e-6  # 0 would stop the timer
+_STOPPED_S: Final = 1.0
+"""A timer that comes later than this came to a process that did not run."""
+
 _REMEDY: Final = "see whether its disk answers"
 
 
@@ -65,12 +68,13 @@ class touch:
     LateError where it takes longer and a watch is kept; of touches within each other, about the innermost.
     """
 
-    __slots__ = ("path", "seconds", "until")
+    __slots__ = ("is_restarted", "path", "seconds", "until")
 
     def __init__(self, path: str | os.PathLike[str], seconds: float | None = None) -> None:
         self.path = path
         self.seconds = LOOK_S if seconds is None else seconds
         self.until = 0.0
+        self.is_restarted = False
 
     def __enter__(self) -> None:
         if not (_Kept.has_timer or _Kept.page is not None):
@@ -150,8 +154,27 @@ def guarded() -> Iterator[None]:
 
 def _raise_late(_signal: int, _frame: FrameType | None) -> None:
     """Raise the error of a touch that is late, in the middle of what the main thread does."""
-    if _under_way and time.monotonic() >= _under_way[-1].until:
-        raise LateError(_under_way[-1].path, _under_way[-1].seconds)
+    if not _under_way:
+        return
+    last = _under_way[-1]
+    late_s = time.monotonic() - last.until
+    if late_s < 0:
+        return
+    if late_s > _STOPPED_S and not last.is_restarted:
+        _restart_touches()
+        return
+    last.is_restarted = True
+    raise LateError(last.path, last.seconds)
+
+
+def _restart_touches() -> None:
+    """Give the touches under way their time again, once: the process was stopped at a terminal, say, and goes on."""
+    until = float("inf")
+    for each in _under_way:
+        until = min(until, time.monotonic() + each.seconds)
+        each.until = until
+        each.is_restarted = True
+    _tell()
 
 
 def leave_to_the_other() -> None:

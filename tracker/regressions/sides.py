@@ -353,6 +353,11 @@ def open_findings(connection: Connection, run_id: int) -> str:
     first = max(rows, key=lambda row: (row.kind == "run" and row.name in STEP, abs(row.contribution or 0.0)))
     words = _still(connection, track, [first], own)[_key(first)]
     name = {"step": "The step is", "e2e": "The time of the whole capture is"}.get(first.name, first.name)
+    if first.version == track.label_of_run.get(run_id):  # nothing is still there that this version brought
+        how_much = words.partition(" (")[0].removeprefix("still ")
+        is_new = how_much == "there"
+        words = f"{'new' if is_new else how_much} in this version (I-{first.incident_id})"
+        name = name if name.endswith(" is") else f"{name} is"
     return f"{name} {words}; tracker findings has all that is open."
 
 

@@ -245,12 +245,15 @@ def deciding_runs(version: str, lacks_runs: float, lacks_base_runs: float = 0) -
 
     >>> deciding_runs("v4", 1), deciding_runs("v2", 1, 2), deciding_runs("v2", 0, 0)
     ('1 more run of v4 decides', '1 more run of v2 and 2 more runs before it decide', '')
+    >>> deciding_runs("v2", 0, 1), deciding_runs("v2", 0, 2)
+    ('1 more run of an earlier version decides', '2 more runs of earlier versions decide')
     """
     found = []
     if lacks_runs:
         found.append(f"{counted(int(lacks_runs), 'more run')} of {version}")
     if lacks_base_runs:
-        found.append(f"{counted(int(lacks_base_runs), 'more run')} before {'it' if found else version}")
+        earlier = "an earlier version" if lacks_base_runs == 1 else "earlier versions"
+        found.append(f"{counted(int(lacks_base_runs), 'more run')} {'before it' if found else f'of {earlier}'}")
     if not found:
         return ""
     return f"{' and '.join(found)} decide{'s' if lacks_runs + lacks_base_runs == 1 else ''}"

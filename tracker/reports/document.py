@@ -154,7 +154,7 @@ class Table(Struct, frozen=True):
     """Rows of cells. `section`: the word of `--only` that it answers, "" for none; `is_first`: on the first screen.
 
     `tones`: per row `worse`, `better`, `sum`, `strong` or nothing; `cell_tones`: per row the tone of each cell, where
-    they differ (then no column may fold or drop). `more`: rows that are not shown. `lead`: a line between title and
+    they differ (then no column may fold). `more`: rows that are not shown. `lead`: a line between title and
     rows; `note`: a line below; `below`: per row a sentence under it, or ""; empty for none. `bars`: per row a part of
     the longest bar, -1 to 1, None for none; empty for no bars. `chart`: a drawing above the table; `adds`: per row what
     it adds to the sum of those above it, None for that sum; `strips`: per row its runs. `links`: per row where a server

@@ -125,7 +125,8 @@ class _Page:
                 named = (self._cell((text,), *size, "dim")[0] for text, size in zip(line, sizes, strict=True))
                 self.lines.append((" " * GAP).join(["", *named]))
         whole_rows = [(tone,) * len(sizes) for tone in table.tones]
-        rows = zip_longest(fitted.rows, table.cell_tones or whole_rows, table.below, table.bars, fillvalue="")
+        own = [tuple(tones[at] for at in fitted.places) for tones in table.cell_tones]
+        rows = zip_longest(fitted.rows, own or whole_rows, table.below, table.bars, fillvalue="")
         for place, (row, tones, sentence, part) in enumerate(rows):
             drawn = [self._cell(lines, *size, tone) for lines, size, tone in zip(row, sizes, tones, strict=True)]
             for number, cells in enumerate(zip_longest(*drawn)):
@@ -166,13 +167,14 @@ def bar(part: float, width: int) -> str:
 
 
 class Fitted(Struct, frozen=True):
-    """A table that fits: `rows` hold the lines of each cell, `widths` the cells that each column takes. `left_out`: the
-    headers of columns for which there was no room.
+    """A table that fits: `rows` hold the lines of each cell, `widths` the cells that each column takes, `places` which
+    columns of the table these are. `left_out`: the headers of columns for which there was no room.
     """
 
     columns: tuple[Column, ...]
     widths: tuple[int, ...]
     rows: tuple[tuple[tuple[str, ...], ...], ...]
+    places: tuple[int, ...]
     left_out: tuple[str, ...] = ()
 
 
@@ -216,7 +218,7 @@ def fit(table: Table, width: int) -> Fitted:
         rows.append(tuple(line))
     shown = {*beside, *under, *empty}
     left_out = tuple(" ".join(column.header.split()) for at, column in enumerate(columns) if at not in shown)
-    return Fitted(tuple(columns[at] for at in beside), widths, tuple(rows), left_out)
+    return Fitted(tuple(columns[at] for at in beside), widths, tuple(rows), beside, left_out)
 
 
 def fits(table: Table, width: int) -> bool:

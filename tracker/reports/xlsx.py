@@ -43,12 +43,14 @@ def render(what: str, result: Any, look: Look) -> bytes:
 
 
 def _sheets(book: Book, result: Any, look: Look) -> None:
-    """A sheet per table, of one finding first its own; lists without rows have none."""
+    """A sheet per table with rows, of one finding first its own."""
     tables = tables_of(result, look)
     if isinstance(result, ExplainedFinding):
         tables = {"finding": [plain(dict(result.finding))]} | tables
+    if not any(len(rows) for rows in tables.values()):
+        book.notes("Summary", [result.headline])  # a workbook has a sheet at least
     for name, rows in tables.items():
-        if len(rows) or not isinstance(rows, list):
+        if len(rows):
             made = Columns.of_rows(rows, list(rows[0])) if isinstance(rows, list) else rows
             book.table(_TITLES.get((type(result), name), name.capitalize()), made)
 

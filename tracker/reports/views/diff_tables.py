@@ -297,6 +297,7 @@ def memory_peak(diff: Diff, limit: int | None) -> list[Table]:
     title = "Memory at the peak, by owner"
     found = _compared(title, keys, rows, limit, sections.CODE, of="bytes", calls="blocks")
     sums = []
+    is_filtered = bool(diff.options.op or diff.options.module)
     for component in components:
         own = [row for row in every if row["component"] == component]
         peaks: list[float | None] = []
@@ -306,8 +307,9 @@ def memory_peak(diff: Diff, limit: int | None) -> list[Table]:
         before, after = peaks
         delta = None if before is None or after is None else after - before
         change = format_diff(None if delta is None or not before else delta / before)
+        what = "these at the peak" if is_filtered else "peak"
         sums.append(
-            [f"= peak of {component}", "", "", "", component, "", *values("bytes", before, after, delta), change]
+            [f"= {what} of {component}", "", "", "", component, "", *values("bytes", before, after, delta), change]
         )
     return [sections.with_sums(found, sums)]
 

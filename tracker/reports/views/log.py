@@ -227,11 +227,11 @@ def _columns(log: Log, column: Row, found: Sequence[Row], head: Sequence[str], l
     gap, text, against = "\n" if head else " ", _text(column, found), printable(against)
     made = [
         (Column("\n".join([*map(printable, head), name]), lambda cell: text(cell["value"])), ""),
-        (col(f"vs{gap}{against}", "baseline_diff"), "baseline_diff"),
+        (col(f"vs{gap}{against}", "baseline_diff", drop=1), "baseline_diff"),
         (col(f"vs{gap}previous", "previous_diff"), "previous_diff"),
     ]
     if any(cell["expected"] for cell in found):
-        made.append((Column("gain / expected", _gain), ""))
+        made.append((Column("gain / expected", _gain, drop=2), ""))
     if any(map(_verdict, found)):
         made.append((Column("verdict", _verdict, left=True), ""))
     if look.details:

@@ -12,7 +12,15 @@ from msgspec.structs import replace
 
 from tracker.columns import Columns
 from tracker.compare.references import FILES
-from tracker.profile import IDLE_CAUSES, IDLE_REASONS, NOT_LISTED, NOT_LISTED_COLLECTIVES, UNLINKED_OP, IdleCause
+from tracker.profile import (
+    IDLE_CAUSES,
+    IDLE_REASONS,
+    LOG_COUNTERS,
+    NOT_LISTED,
+    NOT_LISTED_COLLECTIVES,
+    UNLINKED_OP,
+    IdleCause,
+)
 from tracker.reports import cells
 from tracker.reports.cells import PARTS, READABLE, cell, col, measured, number, of, per_call, readable, share, together
 from tracker.reports.commands import command_of, options_of
@@ -160,7 +168,10 @@ def _blocks(shown: Shown, look: Look) -> Iterator[Block]:
     if "step" in shown.options.grains:
         yield _each_step(shown, look.rows(ROWS))
     course = log_course.table_of_course(records(shown.tables["counters"]), shown.run.get("ranks") or 1)
-    yield _largest(shown, look) if course is None else course
+    if course is not None:
+        yield course
+    elif len(shown.tables["ops"]) or len(shown.tables["kernels"]) or not _is_log(shown):
+        yield _largest(shown, look)
     for section in look.sections():
         found = SECTIONS[section](shown, limit)
         yield from in_section(found, section, look.only, shown.options, shown.is_pruned)
@@ -172,6 +183,11 @@ def _blocks(shown: Shown, look: Look) -> Iterator[Block]:
         more = [f"and {len(facts) - _FACTS} more"] if len(facts) > _FACTS and not look.details else []
         listed = facts if look.details else facts[:_FACTS]
         yield Lines("Facts", tuple([f"{row['key']}={row['value']}" for row in listed] + more), is_first=False)
+
+
+def _is_log(shown: Shown) -> bool:
+    """Whether a log was read, which knows no operators."""
+    return shown.run.get("format") == LOG_COUNTERS
 
 
 def _step(shown: Shown) -> Table:
@@ -190,9 +206,9 @@ def _step(shown: Shown) -> Table:
             rows += _why_idle(shown, whole_ns)
     for name in _BESIDE:
         if numbers.get(name):
-            rows.append(
-                {"label": _name_number(shown, name, PARTS), "text": cell(numbers[name], unit_of(name)), "share": None}
-            )
+            is_rate = name == "samples_per_second"
+            text = measured(numbers[name]) if is_rate else cell(numbers[name], unit_of(name))
+            rows.append({"label": _name_number(shown, name, PARTS), "text": text, "share": None})
     word = "step" if step_ns else "E2E"
     columns = [
         Column("", lambda row: row["label"], left=True),
