@@ -8,7 +8,7 @@ from tests.reports import builders
 from tests.reports.builders import MS
 from tests.reports.test_html import HOSTILE, many, page_of
 from tracker.reports.document import Trend
-from tracker.reports.html import text_of
+from tracker.reports.html import PLAIN_ROWS, text_of
 from tracker.reports.svg import chart
 
 EDGES = ((400, "light"), (400, "dark"), (1400, "light"), (1400, "dark"))
@@ -123,7 +123,7 @@ def test_a_button_shows_the_rest_and_printing_shows_all(browser, written):
 def test_the_page_reads_without_scripts(browser, written):
     with browser.opened(written(builders.diff(ops=many(1000))), script=False) as page:
         part = unfolded(page, "Operators by change")
-        assert part.locator("tbody tr").count() == 200
+        assert part.locator("tbody tr").count() == PLAIN_ROWS
         assert part.locator("noscript p").is_visible()
 
 
