@@ -265,7 +265,7 @@ def compare(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Column
         (
             """("Gaps", "gaps")),
         *_diff_fields("delta_ns"),
-    ), needed=False),
+    )),
 """,
             """    "stream": _Sheet("StreamCompare", "stream_work", (
         field("Stream", "stream", 12), *_sides(("Calls", "calls"), ("Total Duration", "ns")),

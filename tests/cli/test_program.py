@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -31,10 +32,15 @@ SLOW = {
 
 
 def run(code: str, *words: str | Path) -> subprocess.CompletedProcess[str]:
-    """`code` in a new Python, with the words of a command line."""
+    """`code` in a new Python, with the words of a command line, writing into a pipe of any width.
+
+    readline, which pytest loads, sets COLUMNS behind the back of os.environ, and a new process would inherit it.
+    """
     return subprocess.run(
-        [sys.executable, "-c", code, *map(str, words)], capture_output=True, text=True, timeout=60, check=False
-    )
+        [sys.executable, "-c", code, *map(str, words)],
+        env={name: value for name, value in os.environ.items() if name != "COLUMNS"},
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
 
 
 IMPORTED = """

@@ -305,17 +305,19 @@ def _list_lines(columns: Sequence[Column], cells: Sequence[Sequence[str]]) -> li
     said = [at for at in range(len(columns)) if any(row[at] != MISSING_TEXT for row in cells)]
     if not said:
         return []
+    table = [[columns[at].title for at in said], *([row[at] for at in said] for row in cells)]
+    whole, width = aligned(table, [columns[at].right for at in said]), screen()["width"]
     has_width = (sys.stdout is not None and sys.stdout.isatty()) or bool(os.environ.get("COLUMNS"))
-    if not has_width:
-        table = [[columns[at].title for at in said], *([row[at] for at in said] for row in cells)]
-        return aligned(table, [columns[at].right for at in said])
+    # what fits needs nothing that takes time to load; letters of Asia take two cells
+    if not has_width or max(2 * len(line) - sum(map(str.isascii, line)) for line in whole) <= width:
+        return whole
     from tracker.reports import document
     from tracker.reports.text import fit
 
     own = [columns[at] for at in said]
     made = [document.Column(one.title, left=not one.right, elastic=one.is_elastic, drop=one.drop) for one in own]
     rows = [tuple(row[at] for at in said) for row in cells]
-    fitted = fit(document.Table("", tuple(made), tuple(rows), ("",) * len(rows)), screen()["width"])
+    fitted = fit(document.Table("", tuple(made), tuple(rows), ("",) * len(rows)), width)
     table = [[one.header for one in fitted.columns], *([lines[0] for lines in row] for row in fitted.rows)]
     left = f"{counted(len(fitted.left_out), 'column')} left out: {', '.join(fitted.left_out)}; use a wider terminal"
     return [*aligned(table, [not one.left for one in fitted.columns]), *[left] * bool(fitted.left_out)]
