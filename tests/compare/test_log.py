@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.factories import capture, record, same_table, save
-from tracker.compare import log
+from tracker.compare import diff, log
 from tracker.errors import UsageError
 from tracker.profile import Device
 from tracker.regressions.history import history
@@ -261,3 +261,13 @@ def test_what_is_not_there_is_said_with_what_is(store):
     benchmark(store, "v1", 100.0, workload="bert")
     with pytest.raises(UsageError, match="several workloads: bert, gpt; choose one with --workload"):
         log(store)
+
+
+@pytest.mark.parametrize(
+    ("stated", "title"), [(NO_PROFILER, "images/s"), ({"profiler": "off"}, "samples/s")], ids=["both", "one"]
+)
+def test_a_throughput_has_a_name_only_where_both_sides_state_it(store, stated, title):
+    benchmark(store, "v1", 100.0)
+    benchmark(store, "v2", 90.0, settings=stated)
+    titles = dict(diff(store, "v1", "v2").overall[["metric", "title"]].to_numpy())
+    assert titles["samples_per_second"] == title

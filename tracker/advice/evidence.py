@@ -38,7 +38,7 @@ _TIMES: Final = (
     "host_idle_ns", "data_loading_ns", "data_loading_idle_ns", "peak_allocated_bytes", "peak_reserved_bytes",
 )  # fmt: skip
 _USUAL: Final = ("data_loading_ns", "data_loading_idle_ns")
-"""Times of which the median counts: one epoch that starts its workers anew is no usual step."""
+"""Times whose median counts: a step in which an epoch starts its workers is not a usual one."""
 _Key = TypeVar("_Key")
 _OF_COLLECTIVES: Final = ("calls", "bytes", "exposed_ns", "wait_ns")
 _MICROBATCHES: Final = ("microbatches", "num_microbatches", "num_micro_batches", "micro_batches")

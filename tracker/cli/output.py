@@ -286,7 +286,7 @@ def next_lines(*commands: str) -> str:
 
 def emit_list(rows: Columns, columns: Sequence[Column], format: str, *, name: str, last_line: str) -> None:
     """Print `rows` as text in `columns`, with `last_line` and what `next_lines` adds to it below; or all columns as CSV
-    or as JSON under the key `name`. Text leaves out columns of which no row says anything, and fits a terminal.
+    or as JSON under the key `name`. Text leaves out columns that are empty in every row, and fits a terminal.
     """
     from tracker.reports import csv as csv_text
     from tracker.reports.rows import records
@@ -302,22 +302,40 @@ def emit_list(rows: Columns, columns: Sequence[Column], format: str, *, name: st
 
 def _list_lines(columns: Sequence[Column], cells: Sequence[Sequence[str]]) -> list[str]:
     """Return the lines of a list, its header first; none for no rows. A pipe takes lines of any width."""
-    said = [at for at in range(len(columns)) if any(row[at] != MISSING_TEXT for row in cells)]
-    if not said:
+    filled = [at for at in range(len(columns)) if any(row[at] != MISSING_TEXT for row in cells)]
+    if not filled:
         return []
-    table = [[columns[at].title for at in said], *([row[at] for at in said] for row in cells)]
-    whole, width = aligned(table, [columns[at].right for at in said]), screen()["width"]
-    has_width = (sys.stdout is not None and sys.stdout.isatty()) or bool(os.environ.get("COLUMNS"))
-    # what fits needs nothing that takes time to load; letters of Asia take two cells
-    if not has_width or max(2 * len(line) - sum(map(str.isascii, line)) for line in whole) <= width:
-        return whole
+    shown = [columns[at] for at in filled]
+    rows = [[row[at] for at in filled] for row in cells]
+    lines = aligned([[column.title for column in shown], *rows], [column.right for column in shown])
+    is_terminal = sys.stdout is not None and sys.stdout.isatty()
+    width = screen()["width"]
+    # a list that fits is printed without loading what takes time
+    if not (is_terminal or os.environ.get("COLUMNS")) or max(map(_most_cells, lines)) <= width:
+        return lines
+    return _fitted_lines(shown, rows, width)
+
+
+def _most_cells(line: str) -> int:
+    """Return how many cells of a terminal a line takes at most: letters of Asia take two."""
+    return sum(1 if character.isascii() else 2 for character in line)
+
+
+def _fitted_lines(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) -> list[str]:
+    """Return the lines of a list in at most `width` cells; the last one names the columns that have no room."""
     from tracker.reports import document
     from tracker.reports.text import fit
 
-    own = [columns[at] for at in said]
-    made = [document.Column(one.title, left=not one.right, elastic=one.is_elastic, drop=one.drop) for one in own]
-    rows = [tuple(row[at] for at in said) for row in cells]
-    fitted = fit(document.Table("", tuple(made), tuple(rows), ("",) * len(rows)), width)
-    table = [[one.header for one in fitted.columns], *([lines[0] for lines in row] for row in fitted.rows)]
-    left = f"{counted(len(fitted.left_out), 'column')} left out: {', '.join(fitted.left_out)}; use a wider terminal"
-    return [*aligned(table, [not one.left for one in fitted.columns]), *[left] * bool(fitted.left_out)]
+    described = [
+        document.Column(column.title, left=not column.right, elastic=column.is_elastic, drop=column.drop)
+        for column in columns
+    ]
+    table = document.Table("", tuple(described), tuple(map(tuple, rows)), ("",) * len(rows))
+    fitted = fit(table, width)
+    header = [column.header for column in fitted.columns]
+    body = [[lines[0] for lines in row] for row in fitted.rows]
+    found = aligned([header, *body], [not column.left for column in fitted.columns])
+    if fitted.left_out:
+        count = counted(len(fitted.left_out), "column")
+        found.append(f"{count} left out: {', '.join(fitted.left_out)}; use a wider terminal")
+    return found

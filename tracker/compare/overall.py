@@ -169,9 +169,14 @@ def has_other_units(baseline: Loaded, candidate: Loaded) -> bool:
 
 
 def _throughput(sides: Sequence[Loaded]) -> Metric:
-    """Return the metric of the throughput, by the name that the sides have for it where they have one."""
-    names = set().union(*(names_of_throughput(side) for side in sides))
-    return Metric("samples_per_second", names.pop() if len(names) == 1 else name_throughput("", ""), unit="count")
+    """Return the metric of the throughput, by its name where all sides state the same one: what one side does not say
+    is not known to be what the other one counts.
+    """
+    stated = [names_of_throughput(side) for side in sides]
+    name = name_throughput("", "")
+    if len(stated[0]) == 1 and all(names == stated[0] for names in stated):
+        (name,) = stated[0]
+    return Metric("samples_per_second", name, unit="count")
 
 
 def _run_numbers(side: Loaded) -> dict[str, list[float]]:

@@ -154,8 +154,9 @@ def is_path(reference: str) -> bool:
 
 
 def paths_of(reference: str) -> tuple[str, ...]:
-    """Return the paths that `reference` names: itself where it is one, commas and all, else each part between commas,
-    of which the first one must be there. Raises UsageError where another one is not.
+    """Return the paths that `reference` names: itself where it is one, commas and all, else each part between commas.
+
+    Parts are paths where the first one exists. Raises UsageError where a later one does not.
     """
     parts = tuple(part.strip() for part in reference.split(","))
     if len(parts) < 2 or exists(reference) or not all(parts) or not is_path(parts[0]):

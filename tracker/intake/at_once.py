@@ -109,7 +109,7 @@ def read_all(paths: Sequence[Path], options: IngestOptions) -> All:
 
 
 class _Counted:
-    """Tells of each of several profiles also the how-manieth it is. `number`: of the one that is read, from 1."""
+    """A count of the profiles that are read, in front of their names. `number`: of the one that is read, from 1."""
 
     def __init__(self, report: Callable[[str, int, int], None] | None, of: int) -> None:
         self.number = 1
