@@ -229,8 +229,8 @@ def test_batch_that_is_ramped_up_is_that_of_most_intervals(tmp_path: Path, small
     assert capture.configuration["global_batch_size"] == batch
     (said_of_batch,) = [text for text in profile.warnings if "global batch size" in text]
     assert said_of_batch == (
-        f"the global batch size changes from 256 to 512: {said} that count have {batch}, of which the configuration "
-        "is; the median is of all of them"
+        f"the global batch size changes from 256 to 512: {said} that count have {batch}, and the "
+        "configuration is theirs; the median is of all intervals"
     )
     assert median_ms(capture) == {"512": 1000.0, "256": 500.0}[batch]
 

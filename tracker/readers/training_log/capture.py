@@ -118,7 +118,7 @@ def _batch_of_intervals(scan: Scan, intervals: Intervals) -> tuple[int | None, s
     changes = f"the global batch size changes from {int(known[0])} to {int(known[-1])}"
     part = f"{counts[most]} of {len(known)} intervals that count have {size}"
     if 2 * counts[most] > len(known):
-        return size, f"{changes}: {part}, of which the configuration is; the median is of all of them"
+        return size, f"{changes}: {part}, and the configuration is theirs; the median is of all intervals"
     return size, f"{changes}: {part}, fewer than half, so that the median is of several batches"
 
 

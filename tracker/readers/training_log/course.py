@@ -172,7 +172,7 @@ def _independent_part(logs: F64, begin: int, stop: int) -> float:
 
 
 def _without_outliers(values: F64) -> F64:
-    """Return values of which none is farther from the median than five deviations.
+    """Return the values with none farther from the median than five deviations: what is farther counts as so far.
 
     By the median of all and not of its neighbours: where single slow steps come by chance some stand together, and
     drawn to each other they would look like a window.

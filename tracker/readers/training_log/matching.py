@@ -63,7 +63,7 @@ class LineMatcher:
         if not self._has_long_literal:
             content = without_colours(content)
         text, places = content, None
-        # what is left of escapes that are no colours needs none of it, nor can lines be told by no text
+        # candidates are found by a fixed text; without one the colours are gone already, and all lines are matched
         if self._has_long_literal and (b"\x1b" in content or self._are_rare(content)):
             text, places = self._take_candidates(content)
         plain_starts, numbers = self._parsed(text) if self.grammar.parse is not None else self._matched(text)

@@ -43,7 +43,7 @@ class ChosenLines(Struct, frozen=True):
     """The lines of a scan that count, in their order; columns of equal length.
 
     `at`: their places in the scan. `steps`: number of the step. `epochs`: nan where the line names none.
-    `segments`: 0 up to the first start anew, and so on. `repeated`: lines left out since they state a step again.
+    `segments`: 0 up to the first restart, and so on. `repeated`: lines left out since they state a step again.
     `replaced`: lines left out since a later start did their step again. `restarts`: how often the steps went back.
     `trainings`: how many began from their first step. `ranks`: that the lines name. `is_numbered`: whether the log
     numbers its steps.

@@ -81,7 +81,7 @@ class TimerCollector:
         return end
 
     def _take_table(self, content: bytes, at: int, offset: int) -> int:
-        """Take the lines below the head of a table, up to the first one that is none of it."""
+        """Take the lines below the head of a table, up to the first one that is not a row of it."""
         begin = at + len(_ACROSS_RANKS)
         end = begin
         for line in content[begin : begin + _TABLE_BYTES].splitlines(keepends=True):
