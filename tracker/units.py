@@ -19,6 +19,8 @@ NS_PER_MINUTE = 60 * NS_PER_S
 NS_PER_HOUR = 60 * NS_PER_MINUTE
 NS_PER_DAY = 24 * NS_PER_HOUR
 BYTES_PER_KIB = 1_024
+SAMPLES: Final = "samples/s"
+"""What a throughput counts where a profile does not say it."""
 MISSING_TEXT = "-"
 MAX_BYTES: Final = 64 * 1024**3
 """Default of the setting `limits.max_bytes`: above every trace we have met, below what fills a disk by accident."""
@@ -159,7 +161,7 @@ def name_throughput(unit: str, scope: str) -> str:
     ('tokens/s per rank', 'tokens/s of the job', 'samples/s')
     """
     words = {"per rank": " per rank", "total": " of the job"}
-    return (unit or "samples/s") + words.get(scope, "")
+    return (unit or SAMPLES) + words.get(scope, "")
 
 
 def some_of(names: Sequence[str], separator: str = ", ", most: int = 3) -> str:

@@ -20,7 +20,7 @@ from tracker.results import LOG_COLUMNS, LOG_TITLES, PROFILERS, Log, LogOptions
 from tracker.results.recording import Recording, rests_on
 from tracker.store import queries
 from tracker.store.samples.statistic import over_runs
-from tracker.units import device_part, natural
+from tracker.units import SAMPLES, device_part, natural
 
 if TYPE_CHECKING:
     from tracker.store import Store
@@ -32,7 +32,6 @@ EXPECTED: Final = "expected"
 UNSAID: Final = "per rank or total: not stated"
 """The scope of a throughput of a job of several processes where the profile does not tell."""
 
-_UNIT: Final = "samples/s"  # where a profile does not say what it counts
 _PER_CENT: Final = re.compile(r"(?P<sign>[+-]?)\s*(?P<number>\d+(?:\.\d+)?)\s*%")
 _TIMES: Final = re.compile(r"x\s*(?P<before>\d+(?:\.\d+)?)|(?P<behind>\d+(?:\.\d+)?)\s*x")
 
@@ -267,7 +266,7 @@ def _key(run: _Run, measure: _Measure, device: str, configuration: Mapping[str, 
         scope = run.settings.get("throughput_scope", UNSAID) if _many(run) else ""
     return _Key(
         measure=measure.name,
-        unit=measure.unit or run.settings.get("throughput_unit", _UNIT),
+        unit=measure.unit or run.settings.get("throughput_unit", SAMPLES),
         scope=scope,
         profiler=profiler if (profiler := run.settings.get("profiler", "")) in PROFILERS else "on",
         device=device,

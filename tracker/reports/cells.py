@@ -15,6 +15,7 @@ from tracker.results import BOTH, PROFILERS, REPLACED_BY, UNMATCHED
 from tracker.results.verdicts import CHANGED, GLOSSES
 from tracker.units import (
     MISSING_TEXT,
+    SAMPLES,
     counted,
     format_bytes,
     format_diff,
@@ -33,7 +34,7 @@ PARTS: Final = {
     "compute_ns": "compute", "exposed_communication_ns": "exposed communication", "exposed_copy_ns": "exposed copies",
     "idle_ns": "idle", "data_loading_ns": "data loading", "others_ns": "all but data loading",
     "whole_ns": "not split by the source", "rest_ns": "rest (medians of parts)",
-    "mean_step_ns": "mean step", "peak_allocated_bytes": "peak memory", "samples_per_second": "samples/s",
+    "mean_step_ns": "mean step", "peak_allocated_bytes": "peak memory", "samples_per_second": SAMPLES,
 }  # fmt: skip
 """Parts of a step, and what stands beside them, in words."""
 KINDS: Final = {

@@ -15,7 +15,7 @@ from tracker.profile import LOG_COUNTERS, NO_STEP, Breakdown, Capture, Rows, Sou
 from tracker.readers import _rows
 from tracker.readers.training_log.context import RunContext, configuration_of, device_of, facts_of, labels_of, rank_of
 from tracker.readers.training_log.course import STALL, RunCourse, course_of
-from tracker.readers.training_log.grammar import LARGEST_STEP_S, Grammar
+from tracker.readers.training_log.grammar import LARGEST_STEP_S, RATE_UNITS, Grammar
 from tracker.readers.training_log.intervals import Intervals
 from tracker.readers.training_log.left_out import LEFT_OUT, SKIPPED
 from tracker.readers.training_log.scanning import Scan
@@ -30,8 +30,6 @@ MAX_ROWS: Final = 20_000
 """Above this many intervals neighbours are joined when they are stored: a database of many runs stays small, and no
 picture shows more.
 """
-_UNITS: Final = ("tokens/s", "samples/s", "words/s", "TFLOP/s")
-"""Of units that as many lines state the first one counts as the throughput."""
 _MOST_COUNT: Final = 0.8
 """A unit that almost all intervals state is as good as one that all do: a line may lack it at a start."""
 _LISTED: Final = 5
@@ -141,7 +139,7 @@ def _main_unit(intervals: Intervals) -> str:
     counts = {unit: count for unit, count in counts.items() if count}
     if not counts:
         return ""
-    order = {unit: place for place, unit in enumerate(_UNITS)}
+    order = {unit: place for place, unit in enumerate(RATE_UNITS.values())}
     # a unit that almost all intervals state is as good as one that all do
     most = _MOST_COUNT * max(counts.values())
     return min((unit for unit, count in counts.items() if count >= most), key=lambda unit: order.get(unit, -1))

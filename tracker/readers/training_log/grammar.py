@@ -45,6 +45,9 @@ REST: Final = r"[^\r\n]*?"
 VERSION: Final = r"(v?\d+\.\d[\w.+-]{0,40})"
 """The version of a program; what does not begin as one could be anything, a password too."""
 
+RATE_UNITS: Final = {"tokens_s": "tokens/s", "samples_s": "samples/s", "words_s": "words/s", "tflops": "TFLOP/s"}
+"""Quantity that is a throughput -> its unit; of those that as many lines state the first one counts."""
+
 PER_DEVICE: Final = "per rank"
 TOTAL: Final = "total"
 """Scopes of a throughput, as `throughput_scope` of a capture has them."""

@@ -14,7 +14,8 @@ from tracker.readers.training_log import (
     paddle,
     pytorch,
 )
-from tracker.readers.training_log.grammar import PER_DEVICE, TOTAL, Grammar
+from tracker.readers.training_log.grammar import RATE_UNITS, Grammar
+from tracker.units import name_throughput
 
 GRAMMARS: Final[tuple[Grammar, ...]] = (
     *mlperf.GRAMMARS,
@@ -40,8 +41,6 @@ _TIMES: Final = (
     ("wall_s", "by the rates where these are finer"),
     ("clock_ms", "wall time of the blocks"),
 )
-_RATES: Final = {"samples_s": "samples/s", "tokens_s": "tokens/s", "words_s": "words/s", "tflops": "TFLOP/s"}
-_SCOPES: Final = {PER_DEVICE: "of a device", TOTAL: "of the job"}
 
 
 def table_of_grammars() -> list[tuple[str, str, str, str]]:
@@ -51,7 +50,7 @@ def table_of_grammars() -> list[tuple[str, str, str, str]]:
         names = {name for line in grammar.lines for name in line.head.groupindex}
         names |= {one.name for line in grammar.lines for one in line.fields}
         times = list(dict.fromkeys(words for name, words in _TIMES if name in names))
-        rates = [f"{_RATES[name]} {_SCOPES[scope]}" for name, scope in grammar.scopes.items() if name in names]
+        rates = [name_throughput(RATE_UNITS[name], scope) for name, scope in grammar.scopes.items() if name in names]
         if grammar.parse is not None:
             times, rates = ["of a step"], ["as the line says it"]
         left_out = []

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tracker.readers.training_log.blocks import blocks_of
-from tracker.readers.training_log.grammar import LARGEST_STEP_S, TOTAL, Grammar
+from tracker.readers.training_log.grammar import LARGEST_STEP_S, RATE_UNITS, TOTAL, Grammar
 from tracker.readers.training_log.left_out import (
     COUNTS,
     INTERRUPTED,
@@ -173,23 +173,20 @@ def _bytes_of(scan: Scan, lines: Places, *quantities: str) -> F64:
     return np.broadcast_to(np.float64(np.nan), (len(lines),))
 
 
-_UNITS: Final = {"tokens_s": "tokens/s", "samples_s": "samples/s", "words_s": "words/s", "tflops": "TFLOP/s"}
-
-
 def _throughputs(
     scan: Scan, grammar: Grammar, source: TimeSource, step_s: F64
 ) -> tuple[dict[str, F64], dict[str, str]]:
     """Return the throughputs by unit, and whose each is."""
     rates: dict[str, F64] = {}
     scopes: dict[str, str] = {}
-    for name, unit in _UNITS.items():
+    for name, unit in RATE_UNITS.items():
         values = source.samples_per_second() if name == "samples_s" else source.column(name)
         is_rate = values > 0  # 0 is no measurement
         if is_rate.any():
             rates[unit] = np.where(is_rate, values, np.nan)
             scopes[unit] = grammar.scopes.get(name, "")
     for name, quantity in (("tokens_s", "tokens"), ("words_s", "batch_words")):
-        unit = _UNITS[name]
+        unit = RATE_UNITS[name]
         if unit in rates or not scan.states(quantity):
             continue
         column = source.column(quantity)

@@ -50,6 +50,7 @@ from tracker.units import (
     MISSING_TEXT,
     NS_PER_S,
     NS_PER_US,
+    SAMPLES,
     counted,
     format_moment,
     format_ns,
@@ -74,7 +75,7 @@ _BREAKDOWN: Final = {
     "communication_ns": "communication", "overlap_ns": "  overlapped by compute", "copy_ns": "copies",
     "kernel_total_ns": "kernel time, summed", "unlinked_kernel_total_ns": "  without a launch",
     "kernel_count": "kernels", "data_loading_ns": "data loading", "data_loading_idle_ns": "  while the device idles",
-    "bubble_ns": "pipeline bubble", "preparing_ns": "preparing", "samples_per_second": "samples/s",
+    "bubble_ns": "pipeline bubble", "preparing_ns": "preparing", "samples_per_second": SAMPLES,
     "peak_allocated_bytes": "peak allocated", "peak_reserved_bytes": "peak reserved",
 }  # fmt: skip
 """Row of the overall table -> its words."""
