@@ -19,6 +19,7 @@ from tracker.compare.bottleneck import bottleneck
 from tracker.compare.call_splits import notes_of_groups
 from tracker.compare.explain import code_line
 from tracker.compare.filters import check_exchange, check_named, matching
+from tracker.compare.largest import largest_names
 from tracker.compare.memory_peak import note_on_blocks
 from tracker.compare.metrics import kind_of
 from tracker.compare.module_times import module_times
@@ -91,6 +92,7 @@ def show(store: Store | None, reference: str, *, options: ShowOptions | None = N
             | _whole_tables(side, captures)
             | _summaries(tables, side)
             | {
+                "largest": largest_names(side, tables["ops"], tables["kernels"], options),
                 "efficiency": Columns.of_rows([*advice.efficiency], ADVICE_COLUMNS["efficiency"]),
                 "advice": Columns.of_rows([row_of_advice(item) for item in most], ADVICE_COLUMNS["advice"]),
             },

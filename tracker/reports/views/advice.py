@@ -104,7 +104,7 @@ def efficiency_table(efficiency: Columns | None, limit: int | None) -> Table:
     rows = [] if efficiency is None else records(efficiency)
     columns = [
         OPERATOR, SHAPES, Column("type", lambda row: _TYPES.get(row["number_kind"] or "", MISSING_TEXT), drop=2),
-        col("calls", drop=3), col("per step", "total_ns"), Column("TFLOP/s", _tflops),
+        col("calls", drop=3), col("mean per step", "total_ns"), Column("TFLOP/s", _tflops),
         Column("GB/s", lambda row: MISSING_TEXT if row["gb_per_s"] is None else f"{row['gb_per_s']:,.0f}", drop=4),
         col("bound", drop=1), col("efficiency", form=share, left=False),
     ]  # fmt: skip
