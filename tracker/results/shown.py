@@ -33,8 +33,8 @@ class Shown(Result, frozen=True, eq=False):
     - rank_summary, step_summary: the spread of each field of `Breakdown` over the rows of overall and of steps; rows:
       how many state it; share: of the E2E time of all ranks. Of steps that are known as means of several only the mean
       and, of duration_ns, the extremes that the source names
-    - share, in largest, ops, kernels, copies and kernel_types: of the time (of ops the self time on the device, without one on
-      the host) of all rows of the table, whatever the filters
+    - share, in largest, ops, kernels, copies and kernel_types: of the time (of ops the self time on the device, without
+      one on the host) of all rows of the table, whatever the filters
     - largest: the names of operators (kind `operator`), or of kernels (kind `kernel`) where no operator is known, all
       shapes together: calls and total_ns of the whole capture; per_step_ns and calls_per_step
     - per_step_ns, in largest, ops, kernels, copies, communication, modules, api and idle: the number of a row (op and
