@@ -74,6 +74,21 @@ def test_rows_lead_to_pages_that_exist_up_to_the_third_click(page):
     assert {"/finding/fin", "/incident/inc", "/run/run", "/his", "/dif"} <= kinds
 
 
+def test_each_cell_of_the_board_leads_to_what_it_says(page):
+    """The version to its diff with the one before, its runs, its step, its findings, its newest run."""
+    found = {*page.get("/").hrefs("article")}
+    assert found >= {
+        "/incident/I-1", "/diff?side=v2&side=v3&workload=gpt", "/runs?version=v3&workload=gpt",
+        "/history?key=step&workload=gpt", "/findings?workload=gpt", "/run/9",
+    }  # fmt: skip
+
+
+def test_a_point_of_a_history_leads_to_what_changed_there(page):
+    """v1 came first: there is nothing to compare it with."""
+    found = page.get("/history?key=step&workload=gpt").hrefs("svg")
+    assert found == ["/diff?side=v1&side=v2&workload=gpt", "/diff?side=v2&side=v3&workload=gpt"]
+
+
 def test_each_rank_leads_to_its_diff_against_a_peer(tmp_path):
     """Rank 3 takes 20 ms and is SLOW, the others 10: each is compared with the nearest of the other three."""
     path = tmp_path / "t.db"
