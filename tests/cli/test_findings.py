@@ -57,7 +57,7 @@ def test_the_workbook_has_a_sheet_of_each(tracker, db, tmp_path):
     tracker("findings", "--state", "all", "-o", tmp_path / "f.xlsx", "--db", db)
     book = load_workbook(BytesIO((tmp_path / "f.xlsx").read_bytes()))
     # nothing else changed: a table without rows has no sheet
-    assert book.sheetnames == ["Incidents", "Findings", "Lines"]
+    assert book.sheetnames == ["Summary", "Incidents", "Findings", "Lines"]
     assert book["Incidents"].max_row == 2, "what got worse and what got better in v08 are one"
     header, *rows = book["Findings"].iter_rows()
     first = dict(zip((cell.value for cell in header), rows[0], strict=True))

@@ -47,7 +47,7 @@ def test_runs_of_a_path_have_no_number_in_any_database(tracker, trace, tmp_path)
     tracker("pack", tmp_path / "v01.trk", tmp_path / "v08.trk", "-o", tmp_path / "both.trk")
     shown = tracker("show", tmp_path / "both.trk")
     assert shown.code == 2
-    assert shown.err.endswith("both.trk is 2 runs; show one of its files, or ingest it first\n")
+    assert shown.err.endswith("both.trk is 2 runs; name one of its files, or ingest it first\n")
 
 
 def test_diff_and_doctor_take_packs(tracker, trace, tmp_path, monkeypatch):

@@ -359,7 +359,7 @@ def test_show_of_several_runs_is_one_of_them_and_says_so(store: Store):
 def test_show_of_runs_on_several_devices_asks_for_one(store: Store):
     save(store, "v1")
     save(store, "v1", device=Device("AMD", "MI300X"), started_at_ns=EPOCH_NS + 10**12)
-    with pytest.raises(UsageError, match=r"2 runs of several devices; show one of run:1, run:2"):
+    with pytest.raises(UsageError, match=r"2 runs of several devices; name one of run:1, run:2"):
         show(store, "v1")
 
 

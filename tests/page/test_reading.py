@@ -29,7 +29,7 @@ ADDRESSES = {
     "/": "1 workload: 1 with new regressions",
     "/findings": "New in v3: the step is 2.2 % slower",
     "/findings?state=all&kind=op_name&new=1": "New in v3: op05",
-    "/incident/I-1": "step (whole run) in v3",
+    "/incident/I-1": "v3: the step is 2.2 % slower",
     "/finding/3": "mean step (whole run) in v3",
     "/diff": "Choose two to five sides",
     "/diff?side=v2&side=v3": "v3 ",

@@ -92,3 +92,18 @@ def test_files_of_an_incident_have_every_finding():
     book = opened(render(found, "xlsx"))
     assert [row[0].value for row in book["Findings"].iter_rows()] == ["Finding Id", 1, 2]
     assert book["Tests"]["A1"].value == "Finding Id" and book["Tests"].max_row > 3
+
+
+def test_an_incident_of_the_step_says_what_happened_to_it():
+    """10 -> 15 ms."""
+    step = explained(1, "step")
+    step = replace(step, finding={**step.finding, "kind": "run", "name": "step"})
+    incident = ExplainedIncident((step, explained(2, "aten::op2")))
+    assert screen(incident).splitlines()[1].startswith("v42: the step is 50.0 % slower, 10.00 -> 15.00 ms per step")
+
+
+def test_a_page_of_an_incident_draws_its_series_and_folds_its_tests():
+    many = ExplainedIncident(tuple(explained(at, f"aten::op{at}") for at in range(1, 10)))
+    page = render(many, "html")
+    assert page.count('<path class="curve s') == 2 * 6, "six courses, and a key of each"
+    assert "runs before 8 (3)" not in page and "at least 3.00 %" in page

@@ -129,6 +129,16 @@ class Curves(Struct, frozen=True):
     curves: tuple[tuple[str, tuple[tuple[float, float], ...]], ...]
 
 
+class Courses(Struct, frozen=True):
+    """Several series over the same versions, on one axis: of each its label and its change per version against its own
+    baseline, in ns; None where it has none. `marked`: the version that they are shown for.
+    """
+
+    versions: tuple[str, ...]
+    series: tuple[tuple[str, tuple[float | None, ...]], ...]
+    marked: str
+
+
 class Flame(Struct, frozen=True):
     """A tree of two sides, parents before their children. `rows`: level, name, baseline and candidate in ns; one side
     only where `sides` has one label.
@@ -144,7 +154,7 @@ class HeatMap(Struct, frozen=True):
     rows: tuple[tuple[str, tuple[tuple[str, float | None], ...]], ...]
 
 
-Chart = Bars | Trend | Curves | Flame | HeatMap
+Chart = Bars | Trend | Curves | Courses | Flame | HeatMap
 """A drawing of a table, for formats that can show it; it says nothing that the table does not say."""
 Strip = tuple[tuple[float, ...], tuple[float, ...]]
 """The values of the runs of both sides."""

@@ -14,7 +14,7 @@ from typing import Any, Final
 from markupsafe import Markup, escape
 
 from tracker.reports.cells import cell, form, readable
-from tracker.reports.document import Bars, Chart, Curves, Flame, HeatMap, Strip, Target, Trend
+from tracker.reports.document import Bars, Chart, Courses, Curves, Flame, HeatMap, Strip, Target, Trend
 from tracker.units import format_diff, printable
 
 _HEIGHT: Final = 200
@@ -47,7 +47,9 @@ def chart(drawn: Chart, link: Callable[[Target], str] | None = None) -> Markup:
     """The drawing of `drawn`. `link`: the address of a point, None for a file."""
     if isinstance(drawn, Trend):
         return Markup(_trend(drawn, link))
-    draw: dict[type, Callable[[Any], str]] = {Bars: _bars, Curves: _curves, Flame: _flame, HeatMap: _heat_map}
+    draw: dict[type, Callable[[Any], str]] = {
+        Bars: _bars, Curves: _curves, Courses: _courses, Flame: _flame, HeatMap: _heat_map
+    }  # fmt: skip
     return Markup(draw[type(drawn)](drawn))
 
 
@@ -213,6 +215,34 @@ def _curves(drawn: Curves) -> str:
         names.append(f"<span>{_key(place)}{_text(says)}</span>")
     parts.append(_label(100, _HEIGHT - 6, f"{end:.3g} s", ""))
     return f'{_drawing(parts, ", ".join(label for label, _ in known))}<p class="legend">{"".join(names)}</p>'
+
+
+def _courses(drawn: Courses) -> str:
+    """Each series in its own colour around 0, the version that they are shown for marked."""
+    known = [value for _, values in drawn.series for value in values if value is not None]
+    if not known or len(drawn.versions) < 2:
+        return ""
+    y_of, parts = _axis([*known, 0.0], "ns")
+    count = len(drawn.versions)
+    x_of = [_SCALE + (100 - _SCALE) * (place + 0.5) / count for place in range(count)]
+    names = []
+    for place, (label, values) in enumerate(drawn.series):
+        places = [(x, y_of(value)) for x, value in zip(x_of, values, strict=True) if value is not None]
+        path = "L".join(f"{x:.2f} {y:.1f}" for x, y in places)
+        parts.append(_stretched(f'<path class="curve s{place}" d="M{path}"/>'))
+        at = drawn.versions.index(drawn.marked) if drawn.marked in drawn.versions else -1
+        marked = values[at] if at >= 0 else None
+        if marked is not None:
+            dot = f'cx="{x_of[at]:.2f}%" cy="{y_of(marked):.1f}" r=4'
+            parts.append(f"<circle class=s{place} {dot}>{_title(label)}</circle>")
+        names.append(f"<span>{_key(place)}{_text(label)}</span>")
+    every = max(1, -(-sum(len(version) + 2 for version in drawn.versions) // _LABELS))
+    for place, (x, version) in enumerate(zip(x_of, drawn.versions, strict=True)):
+        tick, between = divmod(count - 1 - place, every)
+        if not between or version == drawn.marked:
+            parts.append(_label(x, _HEIGHT - 6, version, "odd" if tick % 2 and version != drawn.marked else ""))
+    says = f"Change against the baseline, {drawn.versions[0]} to {drawn.versions[-1]}"
+    return f'{_drawing(parts, says)}<p class="legend">{"".join(names)}</p>'
 
 
 def _course(points: Sequence[tuple[float, float]], end: float, y_of: Callable[[float], float]) -> str:

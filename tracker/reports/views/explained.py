@@ -5,6 +5,7 @@ with the tests that decided, all of each as details.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from statistics import median
 from typing import Final
 
 from msgspec.structs import replace
@@ -18,6 +19,7 @@ from tracker.reports.document import (
     UNDER,
     Block,
     Column,
+    Courses,
     Document,
     Lines,
     Look,
@@ -31,7 +33,7 @@ from tracker.reports.rows import Row, plain, records, table_of
 from tracker.reports.text import shorten
 from tracker.reports.views import findings
 from tracker.results import NOBODY, REPLACED_BY, Advice, ExplainedFinding, ExplainedIncident
-from tracker.units import counted, format_moment
+from tracker.units import counted, format_diff, format_moment
 
 _RUNS: Final = 2
 _SHAPES: Final = 60
@@ -40,6 +42,11 @@ _CAUSE: Final = 300
 _LINES: Final = 2
 """Events and changes of the environment on a first screen."""
 _FINDINGS: Final = 8
+_STEP: Final = ("step", "e2e")
+_COURSES: Final = 6
+"""Series of an incident on one chart: the step and five others."""
+_LEGEND: Final = 48
+"""Characters of the name of a series below a chart."""
 
 
 def document(found: ExplainedFinding | ExplainedIncident, look: Look) -> Document:
@@ -184,14 +191,19 @@ def _runs(found: ExplainedFinding, finding: Row, look: Look) -> Table:
 
 def _of_incident(incident: ExplainedIncident, look: Look) -> Document:
     explained = incident.explained
-    rows = [plain(dict(found.finding)) | {"below": _in_short(records(found.tables["tests"]))} for found in explained]
+    rows = [plain(dict(found.finding)) for found in explained]
+    if not look.has_drawings:
+        # a browser has the tests of each finding folded below
+        for row, found in zip(rows, explained, strict=True):
+            row["below"] = _in_short(records(found.tables["tests"]))
     first, number = rows[0], incident.incident_id
     whole = _of_finding(explained[0], look)
     following = [command("tracker", "explain", str(first["finding_id"]))]
     following += [] if look.details else [command("tracker", "explain", f"I-{number}", "--details")]
     following += findings.to_settle(f"I-{number}", rows)
     made = findings.rows_of(rows, replace(look, details=True), None if look.details else look.rows(_FINDINGS))
-    blocks: list[Block] = [replace(made, note="(in brackets the limit of a test)", is_first=True)]
+    note = "" if look.has_drawings else "(in brackets the limit of a test)"
+    blocks: list[Block] = [replace(made, note=note, is_first=True, chart=_courses(explained))]
     advice = [item for found in explained for item in found.advice]
     blocks += [what_to_do(advice, first)] if advice else []
     shared: list[Block] = []
@@ -205,10 +217,54 @@ def _of_incident(incident: ExplainedIncident, look: Look) -> Document:
                 shared.append(block)
     return Document(
         title=f"I-{number}: {findings.where_of(first)}; {counted(len(rows), 'finding')} in {first['version']}",
-        headline=whole.headline,
+        headline=_what_happened(first) or whole.headline,
         verdict=whole.verdict,
         tone=whole.tone,
         blocks=(*blocks, *(replace(block, is_first=False) for block in shared)),
         notes=few([note for found in explained for note in found.notes], look),
         next_commands=tuple(following),
     )
+
+
+def _what_happened(first: Row) -> str:
+    """Return what an incident did to the step, in a sentence; "" where the step is none of its findings."""
+    if first["kind"] != "run" or first["name"] not in _STEP or not first["ratio"]:
+        return ""
+    word = "slower" if first["ratio"] > 0 else "faster"
+    size = format_diff(abs(first["ratio"])).lstrip("+")
+    times = cells.times(first["baseline_value"], first["candidate_value"])
+    return f"{first['version']}: the step is {size} {word}, {times} per step"
+
+
+def _courses(explained: Sequence[ExplainedFinding]) -> Courses | None:
+    """Return how the step and the series that changed it most went over the versions, each against its baseline."""
+    chosen = [
+        found for found in explained if found.finding["unit"] == "ns" and found.finding["baseline_value"] is not None
+    ]
+    chosen.sort(key=lambda found: (found.finding["name"] not in _STEP, -abs(_delta(found))))
+    if not chosen:
+        return None
+    versions = list(dict.fromkeys(run["version"] for run in records(chosen[0].tables["runs"])))
+    series = [_course(found, versions) for found in chosen[:_COURSES]]
+    return Courses(tuple(versions), tuple(series), str(explained[0].finding["version"]))
+
+
+def _course(found: ExplainedFinding, versions: Sequence[str]) -> tuple[str, tuple[float | None, ...]]:
+    """Return the words of a finding, and the change of its series per version against the runs of its baseline."""
+    runs = [run for run in records(found.tables["runs"]) if run["value"] is not None]
+    values: dict[str, list[float]] = {}
+    for run in runs:
+        values.setdefault(run["version"], []).append(run["value"])
+    baseline = median([run["value"] for run in runs if run["side"] == "baseline"] or [0.0])
+    changes = tuple(median(values[version]) - baseline if version in values else None for version in versions)
+    row = plain(dict(found.finding))
+    name = shorten(findings.series_words(row), _LEGEND)
+    if REPLACED_BY in row["name"]:
+        # its runs are those of one operator, and its change is that of all
+        return f"largest operator of {name}", changes
+    return f"{name} {cells.change(row['delta'])}", changes
+
+
+def _delta(found: ExplainedFinding) -> float:
+    delta = found.finding["delta"]
+    return float(delta) if isinstance(delta, int | float) else 0.0
