@@ -31,7 +31,8 @@ class Look(Struct, frozen=True):
     """How a reader wants a document; a format takes what it needs. `only`: words of SECTIONS, empty for the format's
     default; `details`: all of them. `limit`: rows per table, None for the format's default (text and markdown 10, html
     10,000, the others all), 0 for all. `width`: of the terminal; `color`: ANSI colours. `gate`: what fails a build, for
-    the formats that build systems read; None for what regressed at all. `has_drawings`: the format draws charts. `tell`
+    the formats that build systems read; None for what regressed at all. `baseline`: the word of `--baseline` that
+    chose the baseline of a diff, "" where it was named. `has_drawings`: the format draws charts. `tell`
     gets a sentence for everything that did not fit into the document.
     """
 
@@ -41,6 +42,7 @@ class Look(Struct, frozen=True):
     width: int | None = None
     color: bool = False
     gate: Gate | None = None
+    baseline: str = ""
     has_drawings: bool = False
     tell: Callable[[str], None] = print
 

@@ -38,11 +38,13 @@ def _lines(board: Board, lines: Sequence[Row], look: Look) -> Table:
     def name(line: Row) -> str:
         return " ".join([line["workload"], *(f"{key}={value}" for key, value in pairs(line["configuration"] or ""))])
 
+    has_good = any(line["good_change"] is not None for line in lines)
     is_pinned = any(line["pinned_version"] for line in lines)
     columns = [
         Column("workload", name, **WORDS), col("device", drop=4, **WORDS), col("version"),
         Column("runs", lambda line: f"{line['version_runs']} of {line['runs']}", drop=5), col("step", "step_ns"),
-        col("vs last good", "good_change", _change, drop=1), col("vs previous", "previous_change", _change),
+        *([col("vs last good", "good_change", _change, drop=1)] if has_good else []),
+        col("vs previous", "previous_change", _change),
         *([col("vs pinned", "pinned_change", _change, drop=3)] if is_pinned else []),
         col("step by version", "course", form=_course, drop=2),
         Column("regressions", _counts, left=True), col("peak", "peak_allocated_bytes", drop=6),
