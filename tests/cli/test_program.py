@@ -90,6 +90,49 @@ def test_a_diff_imports_nothing_that_is_slow(tmp_path):
     assert imported(tmp_path / "t.db", *diffs) & SLOW - {"rich"} == set()
 
 
+READS = ("versions", "runs", "findings", "board", "history", "log", "show v1", "diff v1 v2", "thresholds")
+NOT_OF_READS = SLOW - {"rich"} | {"sqlalchemy.orm", "numpy.ma", "rich.console", "rich.progress", "html"}
+IMPORTED_BY = """
+import json, sys
+from tracker.cli import main
+before, imported = set(), {}
+_, commands, db = sys.argv
+for command in json.loads(commands):
+    sys.argv = ["tracker", *command.split(), "--db", db]
+    try:
+        main()
+    except SystemExit as end:
+        assert not end.code
+    imported[command] = sorted(set(sys.modules) - before)
+    before = set(sys.modules)
+print(json.dumps(imported), file=sys.stderr)
+"""
+
+
+@pytest.mark.newest  # before 0.26 typer imports rich
+def test_commands_that_read_import_what_they_need(tmp_path):
+    """SQLAlchemy's models, masked arrays and progress bars take 10 to 100 ms, and belong to other commands."""
+    db = tmp_path / "t.db"
+    imported(db, *ingests(tmp_path, ("v1", "w"), ("v2", "w")))
+    done = run(IMPORTED_BY, json.dumps(READS), db)
+    assert done.returncode == 0, done.stderr
+    found = {command: NOT_OF_READS & set(names) for command, names in json.loads(done.stderr).items()}
+    assert found == {command: set() for command in READS}
+
+
+OF_HELP = """
+import atexit, sys
+atexit.register(lambda: print(*{"numpy", "sqlalchemy", "html", "rich"} & set(sys.modules), file=sys.stderr))
+from tracker.__main__ import run
+run()
+"""
+
+
+@pytest.mark.newest  # before 0.26 typer imports rich
+def test_help_imports_neither_numpy_nor_a_database():
+    assert run(OF_HELP, "--help").stderr == "\n"
+
+
 AFTER_READING = """
 import sys
 from tracker.cli import main

@@ -5,7 +5,6 @@ Names of tables and columns come from this package only; values travel as parame
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
@@ -209,7 +208,8 @@ def as_keys(numbers: Iterable[int]) -> str:
     >>> as_keys([7, 9])
     '{"7": 0, "9": 0}'
     """
-    return json.dumps(dict.fromkeys(numbers, 0))
+    entries = [f'"{number}": 0' for number in dict.fromkeys(numbers)]
+    return f"{{{', '.join(entries)}}}"
 
 
 def fetch(result: CursorResult[Any]) -> list[tuple[Any, ...]]:
