@@ -662,7 +662,8 @@ def counters(shown: Shown, limit: int | None) -> list[Table]:
         source, measurement, col("number", "names"), cells.measures("mean", "smallest", "largest"),
     ]  # fmt: skip
     columns.append(col("largest of", "max_name", **NAME))
-    overview = _table("Counters of the profiler", columns, shown.tables["counter_summary"], limit)
+    source_word = "log" if _is_log(shown) else "profiler"
+    overview = _table(f"Counters of the {source_word}", columns, shown.tables["counter_summary"], limit)
     every = sorted(records(shown.tables["counters"]), key=_is_zero)
     columns = [source, col("name", **NAME), measurement, Column("values", _CALLS.cell)]
     return [overview, _table("All counters", [*columns, cells.measures("mean", "minimum", "maximum")], every, limit)]

@@ -53,7 +53,7 @@ from tracker.store.queries.history import (
     thresholds,
 )
 from tracker.store.queries.recordings import Recorded, recorded, recorded_of, recordings
-from tracker.store.queries.resolve import latest, pinned, require_run, run_ids_of_version
+from tracker.store.queries.resolve import latest, pinned, require_run, run_ids_of_version, similar_labels
 from tracker.store.queries.runs import (
     captures,
     facts,
@@ -134,6 +134,7 @@ __all__ = [
     "series_runs",
     "series_verdicts",
     "settings_of",
+    "similar_labels",
     "sources",
     "standings",
     "steps",
