@@ -40,6 +40,7 @@ from tracker.store.queries.findings import (
 )
 from tracker.store.queries.history import (
     board,
+    board_verdicts,
     line_series,
     lines,
     run_level,
@@ -81,6 +82,7 @@ __all__ = [
     "Recorded",
     "api",
     "board",
+    "board_verdicts",
     "calls_of_steps",
     "captures",
     "check_filters",
