@@ -10,15 +10,47 @@ with tracker.open_store("sqlite:///profiles.db") as store:
 
 from __future__ import annotations
 
-from tracker import api
-from tracker.api import *  # noqa: F403 the names of api.__all__
-from tracker.errors import TrackerError
+from importlib import import_module
+from importlib.machinery import PathFinder
 
-__all__ = ["TrackerError", "__version__"]
-__all__ += api.__all__
+TYPE_CHECKING = False  # that of `typing` takes as long to import as Python takes to start
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tracker import api
+    from tracker.api import *  # noqa: F403 the names of api.__all__
+    from tracker.errors import TrackerError
+
+    __all__ = ["TrackerError", "__version__"]
+    __all__ += api.__all__
 
 __version__ = "0.1.0"
 
 
+def __getattr__(name: str) -> Any:
+    """Return a public name or a module of the package, imported by whoever asks for it first.
+
+    The command and the hooks inside of training import the package, and need none of its functions.
+    """
+    if name == "__all__":
+        value: Any = ["TrackerError", "__version__", *import_module("tracker.api").__all__]
+    elif name == "TrackerError":
+        value = import_module("tracker.errors").TrackerError
+    elif name.startswith("_"):
+        raise _no_attribute(name)
+    elif PathFinder.find_spec(f"tracker.{name}", __path__) is not None:  # noqa: F405
+        value = import_module(f"tracker.{name}")
+    elif name in import_module("tracker.api").__all__:
+        value = getattr(import_module("tracker.api"), name)
+    else:
+        raise _no_attribute(name)
+    globals()[name] = value
+    return value
+
+
+def _no_attribute(name: str) -> AttributeError:
+    return AttributeError(f"module 'tracker' has no attribute {name!r}")
+
+
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted(__getattr__("__all__"))

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import atexit
-import gc
-import io
 import os
 import sys
-import threading
-from contextlib import suppress
-from typing import NoReturn
 
-from tracker.errors import EXIT_COULD_NOT_RUN, EXIT_INTERRUPTED, our_fault
-from tracker.units import printable
+# All else is imported within `run`: outside of it, Ctrl-C is a traceback.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 _NEW_OBJECTS = 500_000
 """New objects after which Python looks for garbage. A command is short and reads many rows: by itself it would look
@@ -32,27 +28,31 @@ def run() -> NoReturn:
     it with code 2: 1, as Python has it, is what a gate finds.
     """
     try:
-        _supervise()
-    except KeyboardInterrupt:
-        os._exit(EXIT_INTERRUPTED)
+        _prepare()
+        code = _run()
+        _finish()
+    except KeyboardInterrupt:  # so early, or so late, that nobody else heard it
+        from tracker.errors import EXIT_INTERRUPTED
+
+        code = EXIT_INTERRUPTED
+    os._exit(code)
+
+
+def _prepare() -> None:
+    """Set up this process for a command that is short and reads many rows."""
+    from tracker.limits import interrupt
+
+    interrupt.end_at_once()
+    import gc
+    import io
+
+    from tracker.lazy import import_numpy_without_threads
+
+    import_numpy_without_threads()
+    _supervise()
     gc.set_threshold(_NEW_OBJECTS, *gc.get_threshold()[1:])
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that lacks a character shows a question mark for it
-    try:
-        _run()
-    except KeyboardInterrupt:  # so early that nobody else heard it
-        code = EXIT_INTERRUPTED
-    except SystemExit as end:
-        # threads that still work are waited for, unless the user wants an end
-        is_last = threading.active_count() == 1 or end.code == EXIT_INTERRUPTED
-        if not isinstance(end.code, int | None) or not is_last:
-            raise
-        code = end.code or 0
-    atexit._run_exitfuncs()
-    for stream in filter(None, (sys.stdout, sys.stderr)):  # None: it was closed from the start
-        with suppress(OSError, ValueError):  # closed by whoever read it: the code says what there is to say
-            stream.flush()
-    os._exit(code)
 
 
 def _supervise() -> None:
@@ -63,15 +63,51 @@ def _supervise() -> None:
         continue_in_copy(_say_late)
 
 
+def _run() -> int:
+    """Return the exit code of the command."""
+    import threading
+
+    from tracker.errors import EXIT_INTERRUPTED
+
+    try:
+        _call_main()
+    except SystemExit as end:
+        # threads that still work are waited for, unless the user wants an end
+        is_last = threading.active_count() == 1 or end.code == EXIT_INTERRUPTED
+        if not isinstance(end.code, int | None) or not is_last:
+            raise
+        return end.code or 0
+
+
+def _finish() -> None:
+    """Do what Python does at the end of a process, but for its objects."""
+    import atexit
+    from contextlib import suppress
+
+    atexit._run_exitfuncs()
+    for stream in filter(None, (sys.stdout, sys.stderr)):  # None: it was closed from the start
+        with suppress(OSError, ValueError):  # closed by whoever read it: the code says what there is to say
+            stream.flush()
+
+
 def _say_late(error: Exception) -> None:
     """Say which file did not answer, before the process ends without ceremony: a bar had hidden the cursor."""
+    from contextlib import suppress
+
+    from tracker.units import printable
+
     if sys.stderr is not None:
         with suppress(OSError, ValueError):
             sys.stderr.write(f"{_SHOW_CURSOR if sys.stderr.isatty() else ''}tracker: {printable(str(error))}\n")
             sys.stderr.flush()
 
 
-def _run() -> NoReturn:
+def _call_main() -> NoReturn:
+    from contextlib import suppress
+
+    from tracker.errors import EXIT_COULD_NOT_RUN
+    from tracker.units import printable
+
     try:
         from tracker.cli import main
 
@@ -89,6 +125,8 @@ def _report_of(error: Exception) -> list[str]:
     if isinstance(error, MemoryError):
         return ["tracker: out of memory; see how much this machine has left"]
     import traceback
+
+    from tracker.errors import our_fault
 
     lines = "".join(traceback.format_exception(error)).splitlines()
     return [*lines, f"tracker: {our_fault(error)}, with the lines above, the command and what tracker --version says"]

@@ -10,7 +10,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from itertools import count
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 import numpy as np
 from msgspec import Struct
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from tracker.columns import F64, I64, Column, Columns, Flags, Texts, known, listed, reals
 from tracker.errors import StoreError
 
+_Scalar = TypeVar("_Scalar", bound=np.generic)
 AddUp = Literal["sum", "known", "min", "max"]
 """How numbers become one: `sum` is missing where any of them is; `known` is the sum of those that are there; `known`,
 `min` and `max` are missing where all are.
@@ -235,6 +236,16 @@ def _pack_columns(columns: Sequence[NDArray[Any]], row_bits: int) -> I64 | None:
         packed <<= bits
         packed |= column.astype(np.int64) - low
     return packed
+
+
+def sort_distinct(values: NDArray[_Scalar]) -> NDArray[_Scalar]:
+    """Return the distinct values in order. `np.unique` without indices would import `numpy.ma`, which takes 10 ms.
+
+    >>> sort_distinct(np.array([3, 1, 3])).tolist()
+    [1, 3]
+    """
+    distinct: NDArray[_Scalar] = np.unique(values, return_index=True)[0]
+    return distinct
 
 
 def number_distinct_rows(columns: Sequence[Any]) -> tuple[I64, I64]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -87,6 +88,49 @@ def test_a_diff_imports_nothing_that_is_slow(tmp_path):
     diffs = [("diff", "v1", "v2", *words) for words in options]
     imported(tmp_path / "t.db", *ingests(tmp_path, ("v1", "w"), ("v2", "w")))
     assert imported(tmp_path / "t.db", *diffs) & SLOW - {"rich"} == set()
+
+
+READS = ("versions", "runs", "findings", "board", "history", "log", "show v1", "diff v1 v2", "thresholds")
+NOT_OF_READS = SLOW - {"rich"} | {"sqlalchemy.orm", "numpy.ma", "rich.console", "rich.progress", "html"}
+IMPORTED_BY = """
+import json, sys
+from tracker.cli import main
+before, imported = set(), {}
+_, commands, db = sys.argv
+for command in json.loads(commands):
+    sys.argv = ["tracker", *command.split(), "--db", db]
+    try:
+        main()
+    except SystemExit as end:
+        assert not end.code
+    imported[command] = sorted(set(sys.modules) - before)
+    before = set(sys.modules)
+print(json.dumps(imported), file=sys.stderr)
+"""
+
+
+@pytest.mark.newest  # before 0.26 typer imports rich
+def test_commands_that_read_import_what_they_need(tmp_path):
+    """SQLAlchemy's models, masked arrays and progress bars take 10 to 100 ms, and belong to other commands."""
+    db = tmp_path / "t.db"
+    imported(db, *ingests(tmp_path, ("v1", "w"), ("v2", "w")))
+    done = run(IMPORTED_BY, json.dumps(READS), db)
+    assert done.returncode == 0, done.stderr
+    found = {command: NOT_OF_READS & set(names) for command, names in json.loads(done.stderr).items()}
+    assert found == {command: set() for command in READS}
+
+
+OF_HELP = """
+import atexit, sys
+atexit.register(lambda: print(*{"numpy", "sqlalchemy", "html", "rich"} & set(sys.modules), file=sys.stderr))
+from tracker.__main__ import run
+run()
+"""
+
+
+@pytest.mark.newest  # before 0.26 typer imports rich
+def test_help_imports_neither_numpy_nor_a_database():
+    assert run(OF_HELP, "--help").stderr == "\n"
 
 
 AFTER_READING = """
@@ -227,3 +271,87 @@ with opened(sys.argv[1], create=True):
 
 def test_what_the_driver_tidies_up_after_an_interrupt_is_not_told(tmp_path):
     assert run(TIDIED_UP, tmp_path / "new.db").stderr == ""
+
+
+INTERRUPTED = """
+import os, signal, sys
+sys.argv = ["tracker", *sys.argv[2:]]
+class Interrupt:
+    remaining = 0
+    def find_spec(self, *_):
+        self.remaining -= 1
+        if self.remaining == 0:
+            signal.raise_signal(signal.SIGINT)
+sys.meta_path.insert(0, Interrupt())
+from tracker.__main__ import run
+signal.signal(signal.SIGINT, signal.default_int_handler)
+for place in range(1, 1000, {every}):
+    if (copy := os.fork()) == 0:
+        sys.meta_path[0].remaining = place
+        run()
+    code = os.waitstatus_to_exitcode(os.waitpid(copy, 0)[1])
+    if code != 130:
+        print("ended with", code, "at import", place)
+        break
+"""
+"""Runs a command over and over, and interrupts it at the first import of a module, at the next, and so on."""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a copy of a process is made")
+@pytest.mark.parametrize(("words", "every", "fewest"), [(["--help"], 12, 100), (["versions"], 150, 400)])
+def test_interrupt_at_any_import_leaves_no_traceback(tmp_path, words, every, fewest):
+    """Up to the last import, where the command ends by itself."""
+    db = [] if words == ["--help"] else ["--db", tmp_path / "t.db"]
+    done = run(INTERRUPTED.replace("{every}", str(every)), "-", *words, *db)
+    last = re.search(r"ended with [02] at import (\d+)\n\Z", done.stdout)
+    assert last is not None, done.stdout[-300:]
+    assert int(last[1]) > fewest
+    assert "Traceback" not in done.stderr
+    assert "KeyboardInterrupt" not in done.stderr
+
+
+OF_ENTRY = "import sys; before = set(sys.modules); import tracker.__main__; print(*set(sys.modules) - before)"
+
+
+def test_entry_imports_nothing_that_takes_time():
+    """Until it runs, Ctrl-C is a traceback of Python."""
+    loaded = set(run(OF_ENTRY).stdout.split())
+    assert {name for name in loaded if not name.startswith(("importlib", "_"))} <= {
+        "tracker",
+        "tracker.__main__",
+        "warnings",
+    }
+
+
+THREADS = """
+import atexit, os, sys
+def say():
+    threads = len(os.listdir("/proc/self/task"))
+    print(threads, "numpy" in sys.modules, os.environ.get("OPENBLAS_NUM_THREADS"), file=sys.stderr)
+atexit.register(say)
+{code}
+"""
+COMMAND = "from tracker.__main__ import run; run()"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads are counted in /proc")
+def test_commands_import_numpy_without_threads(tmp_path):
+    labels = ("--version", "v1", "--workload", "w", "--db", tmp_path / "t.db")
+    done = run(THREADS.format(code=COMMAND), "ingest", write_trace(tmp_path / "a.pt.trace.json"), *labels)
+    assert done.returncode == 0, done.stderr
+    done = run(THREADS.format(code=COMMAND), "show", "v1", "--db", tmp_path / "t.db")
+    assert done.stderr.splitlines()[-1] == "1 True None"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads are counted in /proc")
+def test_package_leaves_threads_of_numpy_alone():
+    """A program that uses the package, as one that trains, has those that NumPy starts by itself."""
+    alone = run(THREADS.format(code="import numpy")).stderr
+    assert run(THREADS.format(code="import tracker; tracker.diff; import numpy")).stderr == alone
+
+
+def test_commands_of_a_user_keep_their_threads(tmp_path):
+    code = "import os; from tracker.__main__ import run; run()"
+    shown = "import os; print('threads:', os.environ.get('OPENBLAS_NUM_THREADS'))"
+    words = ("--profiles", tmp_path, "--version", "v1", "--db", tmp_path / "t.db", "--", sys.executable, "-c", shown)
+    assert "threads: None" in run(code, "run", *words).stdout.splitlines()

@@ -7,6 +7,7 @@ from sqlalchemy import text
 
 from tracker.store import bulk
 from tracker.store.bulk import Column
+from tracker.store.tables import metadata
 
 TEXTS = "detail_text"
 
@@ -51,3 +52,47 @@ def test_rows_that_are_there_already_stay_and_are_not_counted(store):
 
 def test_equal_texts_are_cleaned_alike():
     assert bulk.cleaned(iter(["relu", "a\0b", "relu", "a\0b"])) == ["relu", "a\\x00b", "relu", "a\\x00b"]
+
+
+def test_columns_without_any_value_are_null_in_each_row(store):
+    """`commit_id` is missing in both rows, `note` in one of them."""
+    columns = [
+        Column("id", "int", [1, 2]),
+        Column("workload_id", "int", [1, 1]),
+        Column("label", "text", ["v1", "v2"]),
+        Column("ordinal", "int", [1, 2]),
+        Column("commit_id", "text", [None, None]),
+        Column("note", "text", [None, "new kernels"]),
+    ]
+    with store.begin() as connection:
+        connection.execute(text("INSERT INTO workload (id, name) VALUES (1, 'gpt')"))
+        bulk.load(connection, "version", columns)
+    with store.connect() as connection:
+        rows = connection.execute(text("SELECT label, commit_id, note FROM version ORDER BY id")).all()
+    assert [tuple(row) for row in rows] == [("v1", None, None), ("v2", None, "new kernels")]
+
+
+def test_columns_of_different_length_are_refused_without_any_value(store):
+    with pytest.raises(ValueError), store.begin() as connection:
+        bulk.load(connection, TEXTS, [*numbered(2), Column("text", "text", [None])])
+
+
+def test_no_column_that_may_be_null_has_a_default():
+    """Else a column that is left out for want of values would come in with another one."""
+    columns = [column for table in metadata.sorted_tables for column in table.columns]
+    assert len(columns) > 100
+    assert [str(column) for column in columns if column.nullable and column.server_default is not None] == []
+
+
+def test_new_rows_come_back_with_their_ids(store):
+    """Of the digests 1, 2, 3 the first is there already: the other two get ids."""
+    rows = [(number.to_bytes(8, "big"), f"text {number}") for number in (1, 2, 3)]
+    with store.begin() as connection:
+        bulk.insert(connection, TEXTS, ("digest", "text"), rows[:1])
+        inserted = bulk.insert_new(connection, TEXTS, ("digest", "text"), rows, unique=("digest",))
+        stored = connection.execute(text("SELECT id, digest FROM detail_text")).all()
+    numbers = {bytes(row.digest): row.id for row in stored}
+    assert {bytes(digest): number for number, digest in inserted} == {
+        rows[1][0]: numbers[rows[1][0]],
+        rows[2][0]: numbers[rows[2][0]],
+    }

@@ -48,7 +48,7 @@ from tracker.api.results import (
     versions,
 )
 
-__all__ = [
+__all__: list[str] = [
     "ack", "advise", "board", "calibrate", "cluster", "cut", "delete_runs", "diff", "edit_runs", "examine",
     "exclude_runs", "expect", "explain", "findings", "forget_branch", "history", "ingest", "invalid", "log", "matrix",
     "mute", "mute_operators", "note", "open_store", "order_versions", "pack", "pin_version", "prune", "restore_runs",

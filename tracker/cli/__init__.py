@@ -18,6 +18,7 @@ import typer
 from tracker import __version__
 from tracker.cli.typer_parts import Command, Group, Misuse, without_pydantic
 from tracker.errors import EXIT_INTERRUPTED, TrackerError
+from tracker.limits import interrupt
 from tracker.units import printable
 
 _GOES_ON: Final = ("watch", "page", "run")
@@ -201,6 +202,7 @@ def _main() -> NoReturn:
     # without words the help is shown, unless a shell wants to complete them
     built = program(_words_to_complete() if is_completion else sys.argv[1:2] or ["--help"])
     without_pydantic(built)
+    interrupt.raise_again()
     sys.exit(built.main(prog_name="tracker", standalone_mode=False))
 
 

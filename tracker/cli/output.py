@@ -9,7 +9,6 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
@@ -25,6 +24,8 @@ from tracker.reports import encodable
 from tracker.units import MISSING_TEXT, counted, printable
 
 if TYPE_CHECKING:
+    from rich.progress import Progress
+
     from tracker.columns import Columns
     from tracker.results.screens import Result
     from tracker.results.verdicts import Gate
@@ -105,20 +106,17 @@ def progress(*, of_bytes: bool = True) -> Iterator[Callable[[str, int, int], Non
     if sys.stderr is None or not sys.stderr.isatty():
         yield None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    console, what_column = Console(stderr=True), TextColumn("{task.description}", markup=False)
-    amount = DownloadColumn() if of_bytes else MofNCompleteColumn()
-    measured = Progress(what_column, BarColumn(), amount, TimeRemainingColumn(), console=console, transient=True)
-    pulsing = Progress(what_column, BarColumn(), console=console, transient=True)
+    bars: list[Progress] = []
     shown: list[Progress] = []
 
     def report(what: str, done: int, total: int) -> None:
+        if not bars:  # made with the first bytes: a database query reads none, and bars take 40 ms to import
+            bars.extend(_make_bars(of_bytes=of_bytes))
+        measured, pulsing = bars
         bar = measured if total else pulsing
         if not bar.task_ids:
             bar.add_task(_shorten(what), total=total or None)
-        if shown[-1:] != [bar]:  # the first one appears with the first bytes: a database query reads none
+        if shown[-1:] != [bar]:
             for other in shown[-1:]:
                 other.stop()
             shown.append(bar)
@@ -135,6 +133,18 @@ def progress(*, of_bytes: bool = True) -> Iterator[Callable[[str, int, int], Non
             # interrupted while its thread was about to start, it has none that could end
             with suppress(RuntimeError):
                 bar.stop()
+
+
+def _make_bars(*, of_bytes: bool) -> tuple[Progress, Progress]:
+    """Return a bar for a known total, of bytes or of things, and one for an unknown total."""
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console, what_column = Console(stderr=True), TextColumn("{task.description}", markup=False)
+    amount = DownloadColumn() if of_bytes else MofNCompleteColumn()
+    measured = Progress(what_column, BarColumn(), amount, TimeRemainingColumn(), console=console, transient=True)
+    pulsing = Progress(what_column, BarColumn(), console=console, transient=True)
+    return measured, pulsing
 
 
 class Delivery(Struct, frozen=True):
@@ -165,7 +175,7 @@ class Delivery(Struct, frozen=True):
             ]
             made = pages[0] if len(pages) == 1 else reports.joined([str(page) for page in pages], format)
             if format in _FOR_PEOPLE and isinstance(made, str):
-                return with_database(made, escape if format == "html" else str)
+                return with_database(made, _escape_html if format == "html" else str)
             return made
 
         content = document(self.written) if self.written else b""
@@ -177,6 +187,12 @@ class Delivery(Struct, frozen=True):
             emit(text if isinstance(text, str) else text.decode(), as_it_is=True)
         if self.path is not None:
             note(f"written: {self.path}")
+
+
+def _escape_html(text: str) -> str:
+    from html import escape
+
+    return escape(text)
 
 
 def finish(gate: Gate, of: str = "") -> NoReturn:

@@ -5,6 +5,7 @@ question.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from math import fsum
 from typing import TYPE_CHECKING, Any, Final
 
@@ -289,9 +290,16 @@ def code_line(call_stack: str) -> str:
     >>> code_line("<built-in function linear>;torch/nn/modules/linear.py(130): forward;train.py(89): forward")
     'train.py(89): forward'
     """
-    frames = [frame.strip() for frame in call_stack.split(";")]
-    own = [frame for frame in frames if ".py(" in frame and not _FRAMEWORK.search(frame)]
-    return own[0] if own else ""
+    for frame in call_stack.split(";"):
+        if ".py(" in frame and _is_of_user(frame.strip()):
+            return frame.strip()
+    return ""
+
+
+@lru_cache(maxsize=10_000)
+def _is_of_user(frame: str) -> bool:
+    """Return whether a frame of Python is not of the framework. The stacks of a capture share most of their frames."""
+    return not _FRAMEWORK.search(frame)
 
 
 def _cause(kind: str, row: Row, delta: float | None) -> Cause:

@@ -30,7 +30,7 @@ from tracker.results.recording import (
     rests_on,
 )
 from tracker.store import queries
-from tracker.table import rank_values
+from tracker.table import number_distinct_rows
 
 if TYPE_CHECKING:
     from tracker.compare.operators import Operators
@@ -178,7 +178,7 @@ def _cut(side: Loaded) -> frozenset[str]:
 def _recordings(side: Loaded) -> Sequence[Recording]:
     """The distinct recordings of the runs of a side."""
     ops = side.ask(queries.ops)
-    number = rank_values(objects([f"{name}\0{shapes}" for name, shapes in ops.rows("name", "input_shapes")]))
+    number, _ = number_distinct_rows([ops["name"], ops["input_shapes"]])
     shaped, placed = ops["input_shapes"] != "", ops["module"] != ""
     of_run = ops.integers("run_id")
     with_memory = {run_id for run_id, has in side.filled().rows("run_id", knowing.MEMORY) if has}
@@ -186,7 +186,7 @@ def _recordings(side: Loaded) -> Sequence[Recording]:
     found = []
     for run_id, one in queries.recorded_of(said.rows(*said.arrays), side.run_ids).items():
         own = of_run == run_id
-        every, with_shapes = (len(np.unique(number[chosen])) for chosen in (own, own & shaped))
+        every, with_shapes = (int(np.count_nonzero(np.bincount(number[chosen]))) for chosen in (own, own & shaped))
         found.append(
             one.with_rows(
                 shapes=has_shapes(with_shapes, every),

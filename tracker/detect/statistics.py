@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from tracker.columns import F64, I64, Flags
+from tracker.table import sort_distinct
 
 LEAST_VARIANCE: Final = 1e-6
 """Of a log: a deviation of 0.1 %, so that equal numbers prove nothing by themselves."""
@@ -127,7 +128,7 @@ def moderated(variance: F64, freedom: F64 | I64, family: I64, shares: Flags, lea
     """
     variance, total = variance.copy(), freedom.astype(np.float64)
     usable = shares & (freedom > 0)
-    for code in np.unique(family[usable]):
+    for code in sort_distinct(family[usable]):
         lending, own = usable & (family == code), (family == code) & (freedom >= 0)
         if lending.sum() < least:
             continue
@@ -145,7 +146,7 @@ def discovery_rates(p: F64, group: I64) -> F64:
     [0.03, 0.04, 0.04, nan]
     """
     q = np.full(len(p), np.nan)
-    for code in np.unique(group[~np.isnan(p)]):
+    for code in sort_distinct(group[~np.isnan(p)]):
         members = np.flatnonzero((group == code) & ~np.isnan(p))
         order = members[np.argsort(p[members], kind="stable")]
         raw = p[order] * len(order) / np.arange(1, len(order) + 1)

@@ -15,6 +15,7 @@ from tracker.detect.series import SeriesTraits
 from tracker.detect.sides import Window, shared_factor
 from tracker.detect.thresholds import Thresholds
 from tracker.results.verdicts import Key
+from tracker.table import sort_distinct
 
 LEAST_BESIDE = 2
 """Runs of a level from which it is judged, with the noise of the level before it."""
@@ -62,7 +63,7 @@ class Track:
         """(series, runs): whether a run has any series of the same family: what was not recorded is not gone."""
         there = ~np.isnan(self.logs)
         found = np.zeros_like(there)
-        for code in np.unique(self.series.family):
+        for code in sort_distinct(self.series.family):
             rows = self.series.family == code
             found[rows] = there[rows].any(axis=0)
         return found & self.alike

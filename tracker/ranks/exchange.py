@@ -12,6 +12,7 @@ from tracker.profile import MISSING
 from tracker.results import LINK, SLOW, ShowOptions
 from tracker.store import queries
 from tracker.store.calls.splitting import RunCalls, collectives
+from tracker.table import sort_distinct
 from tracker.units import format_numbers
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def group_rows(found: RunCalls, chosen: Sequence[int]) -> list[Row]:
     for rank in sorted(set(found.calls) & set(chosen)):
         calls, kinds, transit = found.calls[rank], found.kinds[rank], found.transit_ns[rank]
         keys = np.array([f"{group} {kind}" for group, kind in zip(calls.group.tolist(), kinds.tolist(), strict=True)])
-        for key in np.unique(keys).tolist() if len(keys) else ():
+        for key in sort_distinct(keys).tolist() if len(keys) else ():
             group, _, kind = key.partition(" ")
             at = np.flatnonzero(keys == key)
             own = [_sum(values[at]) for values in (calls.bytes, calls.elapse_ns, transit, calls.exposed_ns)]

@@ -299,23 +299,24 @@ def places_of(
     its module, else the top level with the tensors that come in there: the shapes of the outermost operator above it
     that has any. `tree`, `ops`: of `queries.op_tree` and `ops`.
     """
-    above: dict[tuple[int, int], tuple[str, int, str]] = {}
     found: dict[str, dict[str, float]] = {}
     modules: dict[str, set[str]] = {}
     for name, module in ops.rows("name", "module"):
         if name in names and module:
             modules.setdefault(name, set()).add(module)
-    rows = tree.rows("rank", "node", "parent", "name", "input_shapes", "calls") if len(tree) else ()
-    for rank, node, parent, name, shapes, calls in rows:
-        above[rank, node] = (name, parent, shapes)
+    rows = list(tree.rows("rank", "name", "parent", "input_shapes", "calls")) if len(tree) else []
+    # most rows are only passed on the way up, so that all that is kept of them is where they stand
+    row_of_node = dict(zip(tree.rows("rank", "node"), range(len(rows)), strict=True)) if rows else {}
+    for rank, name, parent, shapes, calls in rows:
         if name not in names:
             continue
-        at, outermost = above.get((rank, parent)), shapes
-        while at is not None and at[0] not in parents:
-            outermost = at[2] if _SHAPE.search(at[2]) else outermost
-            at = above.get((rank, at[1]))
+        above, outermost = row_of_node.get((rank, parent)), shapes
+        while above is not None and rows[above][1] not in parents:
+            _, _, parent_above, shapes_above, _ = rows[above]
+            outermost = shapes_above if _SHAPE.search(shapes_above) else outermost
+            above = row_of_node.get((rank, parent_above))
         top = modules.get(name) or {f"{TOP_LEVEL} {text}" for text in _tensors(outermost)}
-        for place in top if at is None else {at[0]}:
+        for place in top if above is None else {rows[above][1]}:
             own = found.setdefault(name, {})
             own[place] = own.get(place, 0.0) + (calls or 0.0)
     for name in modules.keys() - found.keys():

@@ -17,6 +17,7 @@ from tracker.detect.sides import NEAR, sides_of
 from tracker.detect.track import Track, VersionRuns
 from tracker.regressions.track import BEGINNING
 from tracker.store.regressions import FindingRow
+from tracker.table import sort_distinct
 
 UNDECIDED: Final = -1
 """The level of a version that waits for further runs."""
@@ -178,7 +179,7 @@ class VersionResult(Struct, frozen=True):
 
 def walk(track: Track, state: TrackState, *, start: int = 1, limits: Thresholds = DEFAULTS) -> Iterator[VersionResult]:
     """Judge the versions of a track from `start` on, in order; `state`: that before `start`, which is changed."""
-    for version in np.unique(track.versions[track.versions >= start]).tolist():
+    for version in sort_distinct(track.versions[track.versions >= start]).tolist():
         yield judge_next(track, state, version, limits)
 
 

@@ -50,7 +50,7 @@ def plain(value: Any) -> Any:
     if kind is float:
         return value if math.isfinite(value) else None
     if kind is str:
-        return value if value.isascii() else _no_surrogates(value)
+        return _no_surrogates(value)
     if isinstance(value, Struct):
         return {name: plain(item) for name, item in asdict(value).items()}
     if isinstance(value, Mapping):
@@ -59,13 +59,12 @@ def plain(value: Any) -> Any:
         return [plain(item) for item in value]
     if isinstance(value, np.generic):
         return plain(value.item())
-    text = value.hex() if isinstance(value, bytes) else str(value)
-    return text if text.isascii() else _no_surrogates(text)
+    return _no_surrogates(value.hex() if isinstance(value, bytes) else str(value))
 
 
 def _no_surrogates(text: str) -> str:
     # no strict decoder of UTF-8 or JSON takes a lone surrogate
-    return re.sub("[\ud800-\udfff]", "\ufffd", text)
+    return text if text.isascii() else re.sub("[\ud800-\udfff]", "\ufffd", text)
 
 
 def names(rows: Columns | list[Row]) -> list[str]:

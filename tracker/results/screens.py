@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -72,6 +71,8 @@ class Result(Struct, frozen=True, eq=False):
         result without a page its first screen as escaped text.
         """
         page = _drawn_with[0].page(self) if _drawn_with else ""
+        import html
+
         head, names = f"<p><b>{html.escape(_short(self.headline))}</b></p>", ", ".join(self._tables())
         if page:
             frame = f'<iframe sandbox="allow-scripts" style="{_FRAME}" srcdoc="{html.escape(page)}"></iframe>'

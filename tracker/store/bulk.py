@@ -5,7 +5,6 @@ Names of tables and columns come from this package only; values travel as parame
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
@@ -104,12 +103,20 @@ def clean(text: str) -> str:
 
 
 def load(connection: Connection, table: str, columns: Sequence[Column]) -> None:
-    """Append the rows of `columns` to `table`, inside the open transaction."""
+    """Append the rows of `columns` to `table`, inside the open transaction.
+
+    A column that is missing in every row is left out: the database fills it with NULL, which costs less than to bind
+    a None per row. No column that may be NULL has another default.
+    """
     if not columns or not len(columns[0].values):
         return
+    if any(len(column.values) != len(columns[0].values) for column in columns):
+        raise ValueError("columns of different length")
+    columns = [column for column in columns if not _is_missing_throughout(column.values)]
     names = [column.name for column in columns]
     if connection.dialect.name == "sqlite":
-        _insert(connection, table, names, _interleaved([column.values for column in columns]))
+        for _ in _insert(connection, table, names, _interleaved([column.values for column in columns])):
+            pass
         return
     cursor: Any = _cursor(connection)
     with cursor.copy(f"COPY {table} ({', '.join(names)}) FROM STDIN (FORMAT BINARY)") as copy:
@@ -118,14 +125,41 @@ def load(connection: Connection, table: str, columns: Sequence[Column]) -> None:
             copy.write_row(row)
 
 
+def _is_missing_throughout(values: Sequence[Any]) -> bool:
+    """Return whether all values are None. The first one answers for most columns; `count` does not run in Python."""
+    return values[0] is None and values.count(None) == len(values)
+
+
 def insert(
     connection: Connection, table: str, names: Sequence[str], rows: Iterable[Sequence[Any]], *, or_keep: str = ""
 ) -> int:
     """INSERT `rows` into `table` and count them. `or_keep`: a unique column; a row that is there already stays."""
+    keep = f" ON CONFLICT ({or_keep}) DO NOTHING" if or_keep else ""
+    batches = _batches(rows, len(names))
+    return sum(cursor.rowcount for cursor in _insert(connection, table, names, batches, keep))
+
+
+def insert_new(
+    connection: Connection, table: str, names: Sequence[str], rows: Iterable[Sequence[Any]], *, unique: Sequence[str]
+) -> list[tuple[Any, ...]]:
+    """INSERT the `rows` whose `unique` columns are not in `table` yet.
+
+    Returns of each row that came in its id and its `unique` columns, in no order. A row that another writer brought
+    meanwhile is not among them.
+    """
+    keys = ", ".join(unique)
+    tail = f" ON CONFLICT ({keys}) DO NOTHING RETURNING id, {keys}"
+    inserted: list[tuple[Any, ...]] = []
+    for cursor in _insert(connection, table, names, _batches(rows, len(names)), tail):
+        inserted += cursor.fetchall()
+    return inserted
+
+
+def _batches(rows: Iterable[Sequence[Any]], width: int) -> Iterator[list[Any]]:
+    """Yield the values of as many rows as a statement takes, one row behind the other."""
     remaining = iter(rows)
-    size = _rows_per_statement(len(names))
-    batches = iter(lambda: list(chain.from_iterable(islice(remaining, size))), [])
-    return _insert(connection, table, names, batches, or_keep=or_keep)
+    size = _rows_per_statement(width)
+    return iter(lambda: list(chain.from_iterable(islice(remaining, size))), [])
 
 
 def _interleaved(columns: Sequence[Sequence[Any]]) -> Iterator[list[Any]]:
@@ -135,8 +169,6 @@ def _interleaved(columns: Sequence[Sequence[Any]]) -> Iterator[list[Any]]:
     [[1, 'a', 2, 'b']]
     """
     width, length = len(columns), len(columns[0])
-    if any(len(column) != length for column in columns):
-        raise ValueError("columns of different length")
     size = _rows_per_statement(width)
     for start in range(0, length, size):
         values: list[Any] = [None] * (min(size, length - start) * width)
@@ -150,23 +182,24 @@ def _rows_per_statement(width: int) -> int:
 
 
 def _insert(
-    connection: Connection, table: str, names: Sequence[str], batches: Iterable[list[Any]], *, or_keep: str = ""
-) -> int:
-    """INSERT the rows of each batch, whose values stand one behind the other, by one statement; how many came in."""
+    connection: Connection, table: str, names: Sequence[str], batches: Iterable[list[Any]], tail: str = ""
+) -> Iterator[Any]:
+    """INSERT the rows of each batch, whose values stand one behind the other, by one statement that ends with `tail`.
+
+    Yields the cursor of the driver after each statement.
+    """
     cursor: Any = _cursor(connection)
     mark = "?" if connection.dialect.name == "sqlite" else "%s"
     place = f"({', '.join([mark] * len(names))})"
-    keep = f" ON CONFLICT ({or_keep}) DO NOTHING" if or_keep else ""
-    inserted, size, statement = 0, 0, ""
+    size, statement = 0, ""
     for values in batches:
         if len(values) != size:  # all batches but the last are of one size
             size = len(values)
             # Only names of this package and placeholders are put together here.
             places = ", ".join([place] * (size // len(names)))
-            statement = f"INSERT INTO {table} ({', '.join(names)}) VALUES {places}{keep}"  # noqa: S608
+            statement = f"INSERT INTO {table} ({', '.join(names)}) VALUES {places}{tail}"  # noqa: S608
         cursor.execute(statement, values)
-        inserted += cursor.rowcount
-    return inserted
+        yield cursor
 
 
 def as_keys(numbers: Iterable[int]) -> str:
@@ -175,7 +208,8 @@ def as_keys(numbers: Iterable[int]) -> str:
     >>> as_keys([7, 9])
     '{"7": 0, "9": 0}'
     """
-    return json.dumps(dict.fromkeys(numbers, 0))
+    entries = [f'"{number}": 0' for number in dict.fromkeys(numbers)]
+    return f"{{{', '.join(entries)}}}"
 
 
 def fetch(result: CursorResult[Any]) -> list[tuple[Any, ...]]:

@@ -58,8 +58,11 @@ def ids(connection: Connection, dimension: Dimension, keys: Iterable[Key]) -> di
     new = sorted(by_digest.keys() - found.keys(), key=lambda digest: (dimension.order(by_digest[digest]), digest))
     if new:
         rows = ((digest, *by_digest[digest]) for digest in new)
-        bulk.insert(connection, dimension.table, ["digest", *dimension.columns], rows, or_keep="digest")
-        found.update(_find(connection, dimension, new))
+        names = ["digest", *dimension.columns]
+        inserted = bulk.insert_new(connection, dimension.table, names, rows, unique=["digest"])
+        found.update((bytes(digest), number) for number, digest in inserted)
+        # what another writer brought meanwhile
+        found.update(_find(connection, dimension, [digest for digest in new if digest not in found]))
     return {key: found[digest] for digest, key in by_digest.items()}
 
 
@@ -97,8 +100,10 @@ def _numbered(
     found = _find_numbers(connection, table, columns, sorted(wanted))
     new = sorted(wanted - found.keys())
     if new:
-        bulk.insert(connection, table, columns, new, or_keep=", ".join(columns))
-        found.update(_find_numbers(connection, table, columns, new))
+        inserted = bulk.insert_new(connection, table, columns, new, unique=columns)
+        found.update((tuple(numbers), number) for number, *numbers in inserted)
+        # what another writer brought meanwhile
+        found.update(_find_numbers(connection, table, columns, [numbers for numbers in new if numbers not in found]))
     return found
 
 

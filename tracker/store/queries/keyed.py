@@ -6,7 +6,7 @@ asked for numbers, once for the texts of those that are new, and what is left is
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from operator import itemgetter
 from typing import Any, Final, Literal, TypeVar
 
@@ -17,6 +17,7 @@ from sqlalchemy import Connection
 from tracker.columns import I64, objects
 from tracker.store.bulk import as_keys, fetch
 from tracker.store.connect import Store
+from tracker.store.dimensions import stack_texts
 from tracker.store.failures import Damaged
 from tracker.store.sql import statement
 
@@ -79,6 +80,22 @@ def keys_of(store: Store, table: Literal["op_key", "kernel_key", "detail_text"],
                 _op_keys(connection, missing) if table == "op_key" else _asked(connection, _QUESTIONS[table], missing)
             )
         known.update({row[0]: row[1:] for row in rows})
+    return known
+
+
+def texts_of_stacks(store: Store, run_ids: Sequence[int], numbers: Set[int]) -> Mapping[int, Row]:
+    """Return the text of each call stack in `numbers`, which were recorded in these runs, in a row of its own.
+
+    Several tables of one report have stacks; they are read once, as by `keys_of`.
+    """
+    known = store.keys.setdefault("call_stack", {})
+    if numbers - known.keys():
+        if len(known) > _MOST_KEPT:
+            known = store.keys["call_stack"] = {}
+        with store.connect() as connection:
+            rows = fetch(connection.execute(statement("call_stacks"), {"run_ids": run_ids}))
+        frames = {number: (parent, frame) for number, parent, frame in rows}
+        known.update((number, (stack,)) for number, stack in stack_texts(frames).items())
     return known
 
 

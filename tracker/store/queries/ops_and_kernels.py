@@ -11,9 +11,8 @@ from sqlalchemy import TextClause
 from tracker.columns import I64, Column, Columns, listed, objects
 from tracker.store.bulk import fetch
 from tracker.store.connect import Store
-from tracker.store.dimensions import stack_texts
 from tracker.store.queries.answers import whole
-from tracker.store.queries.keyed import Texts, keys_of
+from tracker.store.queries.keyed import Texts, keys_of, texts_of_stacks
 from tracker.store.queries.levels import KERNELS, LEAST, MOST, OPS, REAL_SUM, SUM, Filters, LevelQuery, build_statement
 from tracker.store.sql import statement
 from tracker.table import AddUp, Groups, group_rows, order_largest_first
@@ -62,10 +61,9 @@ def stack_column(store: Store, run_ids: Sequence[int], stack: Column) -> Any:
     """The text of each number of a call stack that was recorded in these runs, None for what is missing."""
     if stack.missing.all():
         return objects([None] * len(stack))
-    with store.connect() as connection:
-        rows = fetch(connection.execute(statement("call_stacks"), {"run_ids": run_ids}))
-    known = stack_texts({number: (parent, frame) for number, parent, frame in rows})
-    return objects([None if number is None else known[number] for number in listed(stack)])
+    numbers = listed(stack)
+    known = texts_of_stacks(store, run_ids, {number for number in numbers if number is not None})
+    return objects([None if number is None else known[number][0] for number in numbers])
 
 
 def kernels(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> Columns:
