@@ -57,6 +57,14 @@ def test_a_closed_stdout_is_an_error(db):
         assert done.stderr == "tracker: standard output: is closed; give -o FILE, or redirect it\n"
 
 
+def test_a_closed_stdout_is_no_error_where_a_file_takes_the_result(db, tmp_path):
+    file = tmp_path / "diff.md"
+    command = f"exec {sys.executable} -m tracker diff v01 v08 --db '{db}' -o {file} >&-"
+    done = subprocess.run(["sh", "-c", command], stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, f"written: {file}\n")
+    assert file.read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize(
     ("name", "value", "color"), [("TERM", "xterm", True), ("TERM", "dumb", False), ("NO_COLOR", "1", False)]
 )
