@@ -309,6 +309,10 @@ def upgrade(url: str | None = None) -> tuple[str | None, str]:
         before = _stamp(store)
         if schema.needs_upgrade(before, store.url, create=True, read_only=False):
             _migrate(store, parsed)
+        else:
+            from tracker.store import views
+
+            store.transact(views.make)
     return before, schema.SCHEMA_HEAD
 
 

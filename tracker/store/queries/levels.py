@@ -13,7 +13,7 @@ from msgspec import Struct
 from sqlalchemy import TextClause
 
 from tracker.schema.declarations import Column, Level
-from tracker.schema.levels import LEVEL
+from tracker.schema.levels import LEVEL, PROFILER_ALONE, RANKS_OR_PROFILER
 from tracker.store.queries.answers import dtype, parameter_list, whole
 from tracker.store.sql import question
 
@@ -145,10 +145,7 @@ _ADD_UP: Final = {
 
 _OF_RANKS: Final = f"CASE WHEN COUNT(d.ranks_{{0}}) = COUNT(*) THEN CAST(SUM(d.ranks_{{0}}) AS BIGINT) ELSE {SUM} END"
 _OF_PROFILER: Final = f"CASE WHEN COUNT(d.ranks_wait_ns) < COUNT(*) THEN {SUM} END"
-_SPLIT: Final = {
-    "transit_ns": _OF_RANKS, "wait_ns": _OF_RANKS, "exposed_wait_ns": _OF_RANKS,
-    "synchronization_ns": _OF_PROFILER, "idle_ns": _OF_PROFILER,
-}  # fmt: skip
+_SPLIT: Final = dict.fromkeys(RANKS_OR_PROFILER, _OF_RANKS) | dict.fromkeys(PROFILER_ALONE, _OF_PROFILER)
 """The parts of collectives, for which no word of a declaration stands: what all ranks of the group report where each
 row has it, which know no other part; else what the profiler states.
 """
