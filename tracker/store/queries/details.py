@@ -3,18 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Unpack
+from typing import Any, Final, Unpack
 
 import numpy as np
 
 from tracker.columns import Column, Columns
 from tracker.store.connect import Store
 from tracker.store.dimensions import DETAIL_TEXT, digest_of
+from tracker.store.listings import list_rows
 from tracker.store.queries import contexts, levels, ops_and_kernels
-from tracker.store.queries.answers import answer, answer_of_runs, ranks_parameters, steps_parameters, whole
+from tracker.store.queries.answers import (
+    answer,
+    answer_of_runs,
+    parameter_list,
+    ranks_parameters,
+    steps_parameters,
+    whole,
+)
 
 Ranks = Sequence[int] | None
 Steps = Sequence[int] | None
+
+OWNERS: Final = list_rows(
+    "memory_peak",
+    (
+        "component", "op_key", "allocator", "call_stack", "calls", "bytes", "largest_bytes", "first_ns", "first_step",
+        "peak_ns", "peak_step",
+    ),
+)  # fmt: skip
+BLOCKS: Final = list_rows(
+    "memory_block",
+    ("step", "component", "op_key", "allocator", "call_stack", "bytes", "time_ns", "held_ns", "is_released"),
+    ("t_component.text", "d.bytes DESC"),
+)
+CURVE_COLUMNS: Final = ("component", "time_ns", "allocated_bytes", "reserved_bytes")
+CURVE_ORDER: Final = ("t_component.text", "d.time_ns")
 
 
 def ops(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
@@ -111,17 +134,17 @@ def memory_allocators(store: Store, run_ids: Sequence[int], **filters: Unpack[le
 
 
 def memory_owners(store: Store, run_ids: Sequence[int]) -> Columns:
-    """What was held when each component of memory held most, the most bytes first. Columns: see sql/memory_owners.sql,
-    with the text of the `call_stack`, NA for none.
+    """Return what was held when each component of memory held most, the most bytes first: run_id, rank, then columns
+    of the level memory_peak, with the text of the `call_stack`, NA for none.
     """
-    return _with_stacks(store, run_ids, answer_of_runs(store, "memory_owners", run_ids))
+    return _with_stacks(store, run_ids, answer_of_runs(store, OWNERS, run_ids))
 
 
 def memory_blocks(store: Store, run_ids: Sequence[int]) -> Columns:
-    """The largest single allocations, as far as they are kept. Columns: see sql/memory_blocks.sql, with the text of the
-    `call_stack`, NA for none.
+    """Return the largest single allocations, as far as they are kept, the largest of each component first: run_id,
+    rank, then columns of the level memory_block, with the text of the `call_stack`, NA for none.
     """
-    return _with_stacks(store, run_ids, answer_of_runs(store, "memory_blocks", run_ids))
+    return _with_stacks(store, run_ids, answer_of_runs(store, BLOCKS, run_ids))
 
 
 def _with_stacks(store: Store, run_ids: Sequence[int], found: Columns) -> Columns:
@@ -174,8 +197,10 @@ def op_tree(
 
 
 def memory_curve(store: Store, run_ids: Sequence[int], *, ranks: Ranks = None) -> Columns:
-    """The allocator's counters over time. Columns: see sql/memory_curve.sql."""
-    return answer_of_runs(store, "memory_curve", run_ids, **ranks_parameters(ranks))
+    """Return the allocator's counters over time: run_id, rank, then the columns of the level memory_curve."""
+    question = list_rows("memory_curve", CURVE_COLUMNS, CURVE_ORDER, ranks=ranks is not None)
+    chosen = {} if ranks is None else {"ranks": parameter_list(ranks)}
+    return answer_of_runs(store, question, run_ids, **chosen)
 
 
 def memory_peaks(store: Store, run_ids: Sequence[int]) -> Columns:

@@ -12,6 +12,7 @@ from tracker.columns import I64, Column, Columns, listed, objects
 from tracker.store.bulk import fetch
 from tracker.store.connect import Store
 from tracker.store.dimensions import stack_texts
+from tracker.store.listings import sum_known_of_ranks
 from tracker.store.queries.answers import whole
 from tracker.store.queries.keyed import Texts, keys_of
 from tracker.store.queries.levels import KERNELS, LEAST, MOST, OPS, REAL_SUM, SUM, Filters, LevelQuery, build_statement
@@ -116,7 +117,8 @@ def rank_kernels(store: Store, parameters: Mapping[str, Any]) -> Columns:
     input_types, input_formats; category; op, op_input_shapes, op_input_types, module, phase; calls, total_ns, bytes (0
     where not known).
     """
-    found = _columns(store, statement("rank_kernels"), parameters)
+    names = ("calls", "total_ns", "bytes")
+    found = _columns(store, sum_known_of_ranks("kernel", names), parameters)
     rank, kernel_keys, op_keys, categories = _integers(found, ("rank", "kernel_key_id", "op_key_id", "category_id"))
     every = np.arange(len(rank))
     texts = [
@@ -124,7 +126,7 @@ def rank_kernels(store: Store, parameters: Mapping[str, Any]) -> Columns:
         Texts.single("category", categories, keys_of(store, "detail_text", categories)),
         Texts.of(op_keys, keys_of(store, "op_key", op_keys), _LAUNCHING_OP_WITH_PLACE),
     ]
-    numbers = {name: _or_zero(found[name]) for name in ("calls", "total_ns", "bytes")}
+    numbers = {name: _or_zero(found[name]) for name in names}
     return Columns({"rank": rank, **{n: own for one in texts for n, own in one.taken(every).items()}, **numbers})
 
 
