@@ -1,4 +1,4 @@
--- OPS: sums of a run
+-- op: sums of a run
 SELECT
     d.run_id,
     d.op_key_id,
@@ -22,7 +22,7 @@ GROUP BY
     d.op_key_id,
     d.call_stack_id;
 
--- OPS: sums by stage, rank, step
+-- op: sums by stage, rank, step
 SELECT
     d.run_id,
     COALESCE(c.stage, -1) AS stage,
@@ -56,7 +56,7 @@ GROUP BY
     d.op_key_id,
     d.call_stack_id;
 
--- OPS: rows
+-- op: rows
 SELECT
     d.run_id,
     d.rank,
@@ -81,7 +81,7 @@ WHERE
     AND d.step IN :steps
     AND d.step >= 0;
 
--- KERNELS: sums of a run
+-- kernel: sums of a run
 SELECT
     d.run_id,
     d.kernel_key_id,
@@ -104,7 +104,7 @@ GROUP BY
     d.op_key_id,
     d.category_id;
 
--- KERNELS: sums by stage, rank, step
+-- kernel: sums by stage, rank, step
 SELECT
     d.run_id,
     COALESCE(c.stage, -1) AS stage,
@@ -137,7 +137,7 @@ GROUP BY
     d.op_key_id,
     d.category_id;
 
--- KERNELS: rows
+-- kernel: rows
 SELECT
     d.run_id,
     d.rank,
@@ -160,7 +160,641 @@ WHERE
     AND d.step IN :steps
     AND d.step >= 0;
 
--- KERNEL_METRICS: sums of a run
+-- communication: sums of a run
+WITH summed AS (
+    SELECT
+        d.run_id,
+        d.kind_id AS kind,
+        g.role AS group_role,
+        g.size AS group_size,
+        d.data_type_id AS data_type,
+        d.size_class_bytes,
+        CASE WHEN COUNT(d.calls) = COUNT(*) THEN CAST(SUM(d.calls) AS BIGINT) END AS calls,
+        CASE WHEN COUNT(d.bytes) = COUNT(*) THEN CAST(SUM(d.bytes) AS BIGINT) END AS bytes,
+        CASE WHEN COUNT(d.total_ns) = COUNT(*) THEN CAST(SUM(d.total_ns) AS BIGINT) END AS total_ns,
+        MIN(d.min_ns) AS min_ns,
+        MAX(d.max_ns) AS max_ns,
+        CASE
+            WHEN COUNT(d.ranks_transit_ns) = COUNT(*) THEN CAST(SUM(d.ranks_transit_ns) AS BIGINT)
+            WHEN COUNT(d.transit_ns) = COUNT(*) THEN CAST(SUM(d.transit_ns) AS BIGINT)
+        END AS transit_ns,
+        CASE
+            WHEN COUNT(d.ranks_wait_ns) = COUNT(*) THEN CAST(SUM(d.ranks_wait_ns) AS BIGINT)
+            WHEN COUNT(d.wait_ns) = COUNT(*) THEN CAST(SUM(d.wait_ns) AS BIGINT)
+        END AS wait_ns,
+        CASE
+            WHEN COUNT(d.ranks_wait_ns) < COUNT(*) AND COUNT(d.synchronization_ns) = COUNT(*) THEN CAST(SUM(d.synchronization_ns) AS BIGINT)
+        END AS synchronization_ns,
+        CASE
+            WHEN COUNT(d.ranks_wait_ns) < COUNT(*) AND COUNT(d.idle_ns) = COUNT(*) THEN CAST(SUM(d.idle_ns) AS BIGINT)
+        END AS idle_ns,
+        CASE WHEN COUNT(d.exposed_ns) = COUNT(*) THEN CAST(SUM(d.exposed_ns) AS BIGINT) END AS exposed_ns,
+        CASE
+            WHEN COUNT(d.ranks_exposed_wait_ns) = COUNT(*) THEN CAST(SUM(d.ranks_exposed_wait_ns) AS BIGINT)
+            WHEN COUNT(d.exposed_wait_ns) = COUNT(*) THEN CAST(SUM(d.exposed_wait_ns) AS BIGINT)
+        END AS exposed_wait_ns,
+        CASE
+            WHEN COUNT(d.ranks_wait_ns) = COUNT(*) THEN 'ranks'
+            WHEN COUNT(d.wait_ns) = COUNT(*) OR COUNT(d.transit_ns) = COUNT(*) THEN 'profiler'
+        END AS split_by,
+        COALESCE(SUM(d.total_ns), -1) AS largest
+    FROM communication AS d
+    INNER JOIN process_group AS g ON d.process_group_id = g.id
+    WHERE
+        d.run_id IN :run_ids
+    GROUP BY
+        d.run_id,
+        d.kind_id,
+        g.role,
+        g.size,
+        d.data_type_id,
+        d.size_class_bytes
+)
+
+SELECT
+    s.run_id,
+    t_kind.text AS kind,
+    s.group_role,
+    NULLIF(s.group_size, -1) AS group_size,
+    t_data_type.text AS data_type,
+    NULLIF(s.size_class_bytes, -1) AS size_class_bytes,
+    s.calls,
+    s.bytes,
+    s.total_ns,
+    s.min_ns,
+    s.max_ns,
+    s.transit_ns,
+    s.wait_ns,
+    s.synchronization_ns,
+    s.idle_ns,
+    s.exposed_ns,
+    s.exposed_wait_ns,
+    s.split_by
+FROM summed AS s
+INNER JOIN detail_text AS t_data_type ON s.data_type = t_data_type.id
+INNER JOIN detail_text AS t_kind ON s.kind = t_kind.id
+ORDER BY
+    s.largest DESC,
+    t_kind.text,
+    s.group_role,
+    s.group_size,
+    t_data_type.text,
+    s.size_class_bytes,
+    s.run_id;
+
+-- communication: sums by stage, rank, step
+WITH summed AS (
+    SELECT
+        d.run_id,
+        COALESCE(c.stage, -1) AS stage,
+        d.rank,
+        d.step,
+        d.kind_id AS kind,
+        g.role AS group_role,
+        g.size AS group_size,
+        d.data_type_id AS data_type,
+        d.size_class_bytes,
+        CASE WHEN COUNT(d.calls) = COUNT(*) THEN CAST(SUM(d.calls) AS BIGINT) END AS calls,
+        CASE WHEN COUNT(d.bytes) = COUNT(*) THEN CAST(SUM(d.bytes) AS BIGINT) END AS bytes,
+        CASE WHEN COUNT(d.total_ns) = COUNT(*) THEN CAST(SUM(d.total_ns) AS BIGINT) END AS total_ns,
+        MIN(d.min_ns) AS min_ns,
+        MAX(d.max_ns) AS max_ns,
+        CASE
+            WHEN COUNT(d.ranks_transit_ns) = COUNT(*) THEN CAST(SUM(d.ranks_transit_ns) AS BIGINT)
+            WHEN COUNT(d.transit_ns) = COUNT(*) THEN CAST(SUM(d.transit_ns) AS BIGINT)
+        END AS transit_ns,
+        CASE
+            WHEN COUNT(d.ranks_wait_ns) = COUNT(*) THEN CAST(SUM(d.ranks_wait_ns) AS BIGINT)
+            WHEN COUNT(d.wait_ns) = COUNT(*) THEN CAST(SUM(d.wait_ns) AS BIGINT)
+        END AS wait_ns,
+        CASE
+            WHEN COUNT(d.ranks_wait_ns) < COUNT(*) AND COUNT(d.synchronization_ns) = COUNT(*) THEN CAST(SUM(d.synchronization_ns) AS BIGINT)
+        END AS synchronization_ns,
+        CASE
+            WHEN COUNT(d.ranks_wait_ns) < COUNT(*) AND COUNT(d.idle_ns) = COUNT(*) THEN CAST(SUM(d.idle_ns) AS BIGINT)
+        END AS idle_ns,
+        CASE WHEN COUNT(d.exposed_ns) = COUNT(*) THEN CAST(SUM(d.exposed_ns) AS BIGINT) END AS exposed_ns,
+        CASE
+            WHEN COUNT(d.ranks_exposed_wait_ns) = COUNT(*) THEN CAST(SUM(d.ranks_exposed_wait_ns) AS BIGINT)
+            WHEN COUNT(d.exposed_wait_ns) = COUNT(*) THEN CAST(SUM(d.exposed_wait_ns) AS BIGINT)
+        END AS exposed_wait_ns,
+        CASE
+            WHEN COUNT(d.ranks_wait_ns) = COUNT(*) THEN 'ranks'
+            WHEN COUNT(d.wait_ns) = COUNT(*) OR COUNT(d.transit_ns) = COUNT(*) THEN 'profiler'
+        END AS split_by,
+        COALESCE(SUM(d.total_ns), -1) AS largest
+    FROM communication AS d
+    INNER JOIN process_group AS g ON d.process_group_id = g.id
+    INNER JOIN capture AS c ON d.run_id = c.run_id AND d.rank = c.rank
+    WHERE
+        d.run_id IN :run_ids
+        AND d.rank IN :ranks
+        AND d.step IN :steps
+        AND d.step >= 0
+    GROUP BY
+        d.run_id,
+        COALESCE(c.stage, -1),
+        d.rank,
+        d.step,
+        d.kind_id,
+        g.role,
+        g.size,
+        d.data_type_id,
+        d.size_class_bytes
+)
+
+SELECT
+    s.run_id,
+    NULLIF(s.stage, -1) AS stage,
+    s.rank,
+    s.step,
+    t_kind.text AS kind,
+    s.group_role,
+    NULLIF(s.group_size, -1) AS group_size,
+    t_data_type.text AS data_type,
+    NULLIF(s.size_class_bytes, -1) AS size_class_bytes,
+    s.calls,
+    s.bytes,
+    s.total_ns,
+    s.min_ns,
+    s.max_ns,
+    s.transit_ns,
+    s.wait_ns,
+    s.synchronization_ns,
+    s.idle_ns,
+    s.exposed_ns,
+    s.exposed_wait_ns,
+    s.split_by
+FROM summed AS s
+INNER JOIN detail_text AS t_data_type ON s.data_type = t_data_type.id
+INNER JOIN detail_text AS t_kind ON s.kind = t_kind.id
+ORDER BY
+    s.largest DESC,
+    t_kind.text,
+    s.group_role,
+    s.group_size,
+    t_data_type.text,
+    s.size_class_bytes,
+    s.run_id,
+    s.stage,
+    s.rank,
+    s.step;
+
+-- communication_task: sums of a run
+WITH summed AS (
+    SELECT
+        d.run_id,
+        m.kind_id AS kind,
+        g.role AS group_role,
+        g.size AS group_size,
+        m.data_type_id AS data_type,
+        m.size_class_bytes,
+        d.name_id AS name,
+        d.plane_id AS plane,
+        CAST(SUM(d.calls) AS BIGINT) AS calls,
+        CAST(SUM(d.total_ns) AS BIGINT) AS total_ns,
+        MIN(d.min_ns) AS min_ns,
+        MAX(d.max_ns) AS max_ns,
+        COALESCE(SUM(d.total_ns), -1) AS largest
+    FROM communication_task AS d
+    INNER JOIN communication AS m
+        ON
+            d.run_id = m.run_id
+            AND d.rank = m.rank
+            AND d.communication = m.ordinal
+    INNER JOIN process_group AS g ON m.process_group_id = g.id
+    WHERE
+        d.run_id IN :run_ids
+    GROUP BY
+        d.run_id,
+        m.kind_id,
+        g.role,
+        g.size,
+        m.data_type_id,
+        m.size_class_bytes,
+        d.name_id,
+        d.plane_id
+)
+
+SELECT
+    s.run_id,
+    t_kind.text AS kind,
+    s.group_role,
+    NULLIF(s.group_size, -1) AS group_size,
+    t_data_type.text AS data_type,
+    NULLIF(s.size_class_bytes, -1) AS size_class_bytes,
+    t_name.text AS name,
+    t_plane.text AS plane,
+    s.calls,
+    s.total_ns,
+    s.min_ns,
+    s.max_ns
+FROM summed AS s
+INNER JOIN detail_text AS t_data_type ON s.data_type = t_data_type.id
+INNER JOIN detail_text AS t_kind ON s.kind = t_kind.id
+INNER JOIN detail_text AS t_name ON s.name = t_name.id
+INNER JOIN detail_text AS t_plane ON s.plane = t_plane.id
+ORDER BY
+    s.largest DESC,
+    t_kind.text,
+    s.group_role,
+    s.group_size,
+    t_data_type.text,
+    s.size_class_bytes,
+    t_name.text,
+    t_plane.text,
+    s.run_id;
+
+-- communication_task: sums by stage, rank, step
+WITH summed AS (
+    SELECT
+        d.run_id,
+        COALESCE(c.stage, -1) AS stage,
+        d.rank,
+        m.step,
+        m.kind_id AS kind,
+        g.role AS group_role,
+        g.size AS group_size,
+        m.data_type_id AS data_type,
+        m.size_class_bytes,
+        d.name_id AS name,
+        d.plane_id AS plane,
+        CAST(SUM(d.calls) AS BIGINT) AS calls,
+        CAST(SUM(d.total_ns) AS BIGINT) AS total_ns,
+        MIN(d.min_ns) AS min_ns,
+        MAX(d.max_ns) AS max_ns,
+        COALESCE(SUM(d.total_ns), -1) AS largest
+    FROM communication_task AS d
+    INNER JOIN communication AS m
+        ON
+            d.run_id = m.run_id
+            AND d.rank = m.rank
+            AND d.communication = m.ordinal
+    INNER JOIN process_group AS g ON m.process_group_id = g.id
+    INNER JOIN capture AS c ON d.run_id = c.run_id AND d.rank = c.rank
+    WHERE
+        d.run_id IN :run_ids
+        AND d.rank IN :ranks
+        AND m.step IN :steps
+        AND m.step >= 0
+    GROUP BY
+        d.run_id,
+        COALESCE(c.stage, -1),
+        d.rank,
+        m.step,
+        m.kind_id,
+        g.role,
+        g.size,
+        m.data_type_id,
+        m.size_class_bytes,
+        d.name_id,
+        d.plane_id
+)
+
+SELECT
+    s.run_id,
+    NULLIF(s.stage, -1) AS stage,
+    s.rank,
+    s.step,
+    t_kind.text AS kind,
+    s.group_role,
+    NULLIF(s.group_size, -1) AS group_size,
+    t_data_type.text AS data_type,
+    NULLIF(s.size_class_bytes, -1) AS size_class_bytes,
+    t_name.text AS name,
+    t_plane.text AS plane,
+    s.calls,
+    s.total_ns,
+    s.min_ns,
+    s.max_ns
+FROM summed AS s
+INNER JOIN detail_text AS t_data_type ON s.data_type = t_data_type.id
+INNER JOIN detail_text AS t_kind ON s.kind = t_kind.id
+INNER JOIN detail_text AS t_name ON s.name = t_name.id
+INNER JOIN detail_text AS t_plane ON s.plane = t_plane.id
+ORDER BY
+    s.largest DESC,
+    t_kind.text,
+    s.group_role,
+    s.group_size,
+    t_data_type.text,
+    s.size_class_bytes,
+    t_name.text,
+    t_plane.text,
+    s.run_id,
+    s.stage,
+    s.rank,
+    s.step;
+
+-- communication_wait: sums of a run
+WITH summed AS (
+    SELECT
+        d.run_id,
+        m.kind_id AS kind,
+        g.role AS group_role,
+        g.size AS group_size,
+        m.data_type_id AS data_type,
+        m.size_class_bytes,
+        d.peer,
+        d.is_global,
+        CAST(SUM(d.calls) AS BIGINT) AS calls,
+        CAST(SUM(d.total_ns) AS BIGINT) AS total_ns,
+        MAX(d.max_ns) AS max_ns,
+        COALESCE(SUM(d.total_ns), -1) AS largest
+    FROM communication_wait AS d
+    INNER JOIN communication AS m
+        ON
+            d.run_id = m.run_id
+            AND d.rank = m.rank
+            AND d.communication = m.ordinal
+    INNER JOIN process_group AS g ON m.process_group_id = g.id
+    WHERE
+        d.run_id IN :run_ids
+    GROUP BY
+        d.run_id,
+        m.kind_id,
+        g.role,
+        g.size,
+        m.data_type_id,
+        m.size_class_bytes,
+        d.peer,
+        d.is_global
+)
+
+SELECT
+    s.run_id,
+    t_kind.text AS kind,
+    s.group_role,
+    NULLIF(s.group_size, -1) AS group_size,
+    t_data_type.text AS data_type,
+    NULLIF(s.size_class_bytes, -1) AS size_class_bytes,
+    NULLIF(s.peer, -1) AS peer,
+    NULLIF(s.is_global, -1) AS is_global,
+    s.calls,
+    s.total_ns,
+    s.max_ns
+FROM summed AS s
+INNER JOIN detail_text AS t_data_type ON s.data_type = t_data_type.id
+INNER JOIN detail_text AS t_kind ON s.kind = t_kind.id
+ORDER BY
+    s.largest DESC,
+    t_kind.text,
+    s.group_role,
+    s.group_size,
+    t_data_type.text,
+    s.size_class_bytes,
+    s.peer,
+    s.is_global,
+    s.run_id;
+
+-- communication_wait: sums by stage, rank, step
+WITH summed AS (
+    SELECT
+        d.run_id,
+        COALESCE(c.stage, -1) AS stage,
+        d.rank,
+        m.step,
+        m.kind_id AS kind,
+        g.role AS group_role,
+        g.size AS group_size,
+        m.data_type_id AS data_type,
+        m.size_class_bytes,
+        d.peer,
+        d.is_global,
+        CAST(SUM(d.calls) AS BIGINT) AS calls,
+        CAST(SUM(d.total_ns) AS BIGINT) AS total_ns,
+        MAX(d.max_ns) AS max_ns,
+        COALESCE(SUM(d.total_ns), -1) AS largest
+    FROM communication_wait AS d
+    INNER JOIN communication AS m
+        ON
+            d.run_id = m.run_id
+            AND d.rank = m.rank
+            AND d.communication = m.ordinal
+    INNER JOIN process_group AS g ON m.process_group_id = g.id
+    INNER JOIN capture AS c ON d.run_id = c.run_id AND d.rank = c.rank
+    WHERE
+        d.run_id IN :run_ids
+        AND d.rank IN :ranks
+        AND m.step IN :steps
+        AND m.step >= 0
+    GROUP BY
+        d.run_id,
+        COALESCE(c.stage, -1),
+        d.rank,
+        m.step,
+        m.kind_id,
+        g.role,
+        g.size,
+        m.data_type_id,
+        m.size_class_bytes,
+        d.peer,
+        d.is_global
+)
+
+SELECT
+    s.run_id,
+    NULLIF(s.stage, -1) AS stage,
+    s.rank,
+    s.step,
+    t_kind.text AS kind,
+    s.group_role,
+    NULLIF(s.group_size, -1) AS group_size,
+    t_data_type.text AS data_type,
+    NULLIF(s.size_class_bytes, -1) AS size_class_bytes,
+    NULLIF(s.peer, -1) AS peer,
+    NULLIF(s.is_global, -1) AS is_global,
+    s.calls,
+    s.total_ns,
+    s.max_ns
+FROM summed AS s
+INNER JOIN detail_text AS t_data_type ON s.data_type = t_data_type.id
+INNER JOIN detail_text AS t_kind ON s.kind = t_kind.id
+ORDER BY
+    s.largest DESC,
+    t_kind.text,
+    s.group_role,
+    s.group_size,
+    t_data_type.text,
+    s.size_class_bytes,
+    s.peer,
+    s.is_global,
+    s.run_id,
+    s.stage,
+    s.rank,
+    s.step;
+
+-- communication_link: sums of a run
+WITH summed AS (
+    SELECT
+        d.run_id,
+        m.kind_id AS kind,
+        g.role AS group_role,
+        g.size AS group_size,
+        m.data_type_id AS data_type,
+        m.size_class_bytes,
+        d.transport_id AS transport,
+        d.source AS source_rank,
+        d.target AS target_rank,
+        d.packet_bytes,
+        CAST(SUM(d.calls) AS BIGINT) AS calls,
+        CASE WHEN COUNT(d.packets) = COUNT(*) THEN CAST(SUM(d.packets) AS BIGINT) END AS packets,
+        CASE WHEN COUNT(d.bytes) = COUNT(*) THEN CAST(SUM(d.bytes) AS BIGINT) END AS bytes,
+        CASE WHEN COUNT(d.transit_ns) = COUNT(*) THEN CAST(SUM(d.transit_ns) AS BIGINT) END AS transit_ns,
+        COALESCE(
+            SUM(d.large_packet_ratio * d.bytes) / NULLIF(SUM(CASE WHEN d.large_packet_ratio IS NOT NULL THEN d.bytes END), 0),
+            AVG(d.large_packet_ratio)
+        ) AS large_packet_ratio,
+        COALESCE(SUM(d.bytes), -1) AS largest
+    FROM communication_link AS d
+    INNER JOIN communication AS m
+        ON
+            d.run_id = m.run_id
+            AND d.rank = m.rank
+            AND d.communication = m.ordinal
+    INNER JOIN process_group AS g ON m.process_group_id = g.id
+    WHERE
+        d.run_id IN :run_ids
+    GROUP BY
+        d.run_id,
+        m.kind_id,
+        g.role,
+        g.size,
+        m.data_type_id,
+        m.size_class_bytes,
+        d.transport_id,
+        d.source,
+        d.target,
+        d.packet_bytes
+)
+
+SELECT
+    s.run_id,
+    t_kind.text AS kind,
+    s.group_role,
+    NULLIF(s.group_size, -1) AS group_size,
+    t_data_type.text AS data_type,
+    NULLIF(s.size_class_bytes, -1) AS size_class_bytes,
+    t_transport.text AS transport,
+    NULLIF(s.source_rank, -1) AS source_rank,
+    NULLIF(s.target_rank, -1) AS target_rank,
+    NULLIF(s.packet_bytes, -1) AS packet_bytes,
+    s.calls,
+    s.packets,
+    s.bytes,
+    s.transit_ns,
+    s.large_packet_ratio
+FROM summed AS s
+INNER JOIN detail_text AS t_data_type ON s.data_type = t_data_type.id
+INNER JOIN detail_text AS t_kind ON s.kind = t_kind.id
+INNER JOIN detail_text AS t_transport ON s.transport = t_transport.id
+ORDER BY
+    s.largest DESC,
+    t_kind.text,
+    s.group_role,
+    s.group_size,
+    t_data_type.text,
+    s.size_class_bytes,
+    t_transport.text,
+    s.source_rank,
+    s.target_rank,
+    s.packet_bytes,
+    s.run_id;
+
+-- communication_link: sums by stage, rank, step
+WITH summed AS (
+    SELECT
+        d.run_id,
+        COALESCE(c.stage, -1) AS stage,
+        d.rank,
+        m.step,
+        m.kind_id AS kind,
+        g.role AS group_role,
+        g.size AS group_size,
+        m.data_type_id AS data_type,
+        m.size_class_bytes,
+        d.transport_id AS transport,
+        d.source AS source_rank,
+        d.target AS target_rank,
+        d.packet_bytes,
+        CAST(SUM(d.calls) AS BIGINT) AS calls,
+        CASE WHEN COUNT(d.packets) = COUNT(*) THEN CAST(SUM(d.packets) AS BIGINT) END AS packets,
+        CASE WHEN COUNT(d.bytes) = COUNT(*) THEN CAST(SUM(d.bytes) AS BIGINT) END AS bytes,
+        CASE WHEN COUNT(d.transit_ns) = COUNT(*) THEN CAST(SUM(d.transit_ns) AS BIGINT) END AS transit_ns,
+        COALESCE(
+            SUM(d.large_packet_ratio * d.bytes) / NULLIF(SUM(CASE WHEN d.large_packet_ratio IS NOT NULL THEN d.bytes END), 0),
+            AVG(d.large_packet_ratio)
+        ) AS large_packet_ratio,
+        COALESCE(SUM(d.bytes), -1) AS largest
+    FROM communication_link AS d
+    INNER JOIN communication AS m
+        ON
+            d.run_id = m.run_id
+            AND d.rank = m.rank
+            AND d.communication = m.ordinal
+    INNER JOIN process_group AS g ON m.process_group_id = g.id
+    INNER JOIN capture AS c ON d.run_id = c.run_id AND d.rank = c.rank
+    WHERE
+        d.run_id IN :run_ids
+        AND d.rank IN :ranks
+        AND m.step IN :steps
+        AND m.step >= 0
+    GROUP BY
+        d.run_id,
+        COALESCE(c.stage, -1),
+        d.rank,
+        m.step,
+        m.kind_id,
+        g.role,
+        g.size,
+        m.data_type_id,
+        m.size_class_bytes,
+        d.transport_id,
+        d.source,
+        d.target,
+        d.packet_bytes
+)
+
+SELECT
+    s.run_id,
+    NULLIF(s.stage, -1) AS stage,
+    s.rank,
+    s.step,
+    t_kind.text AS kind,
+    s.group_role,
+    NULLIF(s.group_size, -1) AS group_size,
+    t_data_type.text AS data_type,
+    NULLIF(s.size_class_bytes, -1) AS size_class_bytes,
+    t_transport.text AS transport,
+    NULLIF(s.source_rank, -1) AS source_rank,
+    NULLIF(s.target_rank, -1) AS target_rank,
+    NULLIF(s.packet_bytes, -1) AS packet_bytes,
+    s.calls,
+    s.packets,
+    s.bytes,
+    s.transit_ns,
+    s.large_packet_ratio
+FROM summed AS s
+INNER JOIN detail_text AS t_data_type ON s.data_type = t_data_type.id
+INNER JOIN detail_text AS t_kind ON s.kind = t_kind.id
+INNER JOIN detail_text AS t_transport ON s.transport = t_transport.id
+ORDER BY
+    s.largest DESC,
+    t_kind.text,
+    s.group_role,
+    s.group_size,
+    t_data_type.text,
+    s.size_class_bytes,
+    t_transport.text,
+    s.source_rank,
+    s.target_rank,
+    s.packet_bytes,
+    s.run_id,
+    s.stage,
+    s.rank,
+    s.step;
+
+-- kernel_metric: sums of a run
 WITH summed AS (
     SELECT
         d.run_id,
@@ -211,7 +845,7 @@ ORDER BY
     t_metric.text,
     s.run_id;
 
--- KERNEL_METRICS: sums by stage, rank
+-- kernel_metric: sums by stage, rank
 WITH summed AS (
     SELECT
         d.run_id,
@@ -272,131 +906,61 @@ ORDER BY
     s.stage,
     s.rank;
 
--- COMMUNICATION: sums of a run
+-- counter: sums of a run
 WITH summed AS (
     SELECT
         d.run_id,
-        d.kind_id AS kind,
-        g.role AS group_role,
-        g.size AS group_size,
-        d.data_type_id AS data_type,
-        d.size_class_bytes,
+        d.source_id AS source,
+        d.name_id AS name,
+        d.attribute_id AS attribute,
         CASE WHEN COUNT(d.calls) = COUNT(*) THEN CAST(SUM(d.calls) AS BIGINT) END AS calls,
-        CASE WHEN COUNT(d.bytes) = COUNT(*) THEN CAST(SUM(d.bytes) AS BIGINT) END AS bytes,
-        CASE WHEN COUNT(d.total_ns) = COUNT(*) THEN CAST(SUM(d.total_ns) AS BIGINT) END AS total_ns,
-        MIN(d.min_ns) AS min_ns,
-        MAX(d.max_ns) AS max_ns,
-        CASE
-            WHEN COUNT(d.ranks_transit_ns) = COUNT(*) THEN CAST(SUM(d.ranks_transit_ns) AS BIGINT)
-            WHEN COUNT(d.transit_ns) = COUNT(*) THEN CAST(SUM(d.transit_ns) AS BIGINT)
-        END AS transit_ns,
-        CASE
-            WHEN COUNT(d.ranks_wait_ns) = COUNT(*) THEN CAST(SUM(d.ranks_wait_ns) AS BIGINT)
-            WHEN COUNT(d.wait_ns) = COUNT(*) THEN CAST(SUM(d.wait_ns) AS BIGINT)
-        END AS wait_ns,
-        CASE
-            WHEN COUNT(d.ranks_wait_ns) < COUNT(*) AND COUNT(d.synchronization_ns) = COUNT(*) THEN CAST(SUM(d.synchronization_ns) AS BIGINT)
-        END AS synchronization_ns,
-        CASE
-            WHEN COUNT(d.ranks_wait_ns) < COUNT(*) AND COUNT(d.idle_ns) = COUNT(*) THEN CAST(SUM(d.idle_ns) AS BIGINT)
-        END AS idle_ns,
-        CASE WHEN COUNT(d.exposed_ns) = COUNT(*) THEN CAST(SUM(d.exposed_ns) AS BIGINT) END AS exposed_ns,
-        CASE
-            WHEN COUNT(d.ranks_exposed_wait_ns) = COUNT(*) THEN CAST(SUM(d.ranks_exposed_wait_ns) AS BIGINT)
-            WHEN COUNT(d.exposed_wait_ns) = COUNT(*) THEN CAST(SUM(d.exposed_wait_ns) AS BIGINT)
-        END AS exposed_wait_ns,
-        CASE
-            WHEN COUNT(d.ranks_wait_ns) = COUNT(*) THEN 'ranks'
-            WHEN COUNT(d.wait_ns) = COUNT(*) OR COUNT(d.transit_ns) = COUNT(*) THEN 'profiler'
-        END AS split_by,
-        COALESCE(SUM(d.total_ns), -1) AS largest
-    FROM communication AS d
-    INNER JOIN process_group AS g ON d.process_group_id = g.id
+        SUM(d.mean * d.calls) / NULLIF(SUM(CASE WHEN d.mean IS NOT NULL THEN d.calls END), 0) AS mean,
+        MIN(d.min) AS min,
+        MAX(d.max) AS max
+    FROM counter AS d
     WHERE
         d.run_id IN :run_ids
     GROUP BY
         d.run_id,
-        d.kind_id,
-        g.role,
-        g.size,
-        d.data_type_id,
-        d.size_class_bytes
+        d.source_id,
+        d.name_id,
+        d.attribute_id
 )
 
 SELECT
     s.run_id,
-    t_kind.text AS kind,
-    s.group_role,
-    NULLIF(s.group_size, -1) AS group_size,
-    t_data_type.text AS data_type,
-    NULLIF(s.size_class_bytes, -1) AS size_class_bytes,
+    t_source.text AS source,
+    t_name.text AS name,
+    t_attribute.text AS attribute,
     s.calls,
-    s.bytes,
-    s.total_ns,
-    s.min_ns,
-    s.max_ns,
-    s.transit_ns,
-    s.wait_ns,
-    s.synchronization_ns,
-    s.idle_ns,
-    s.exposed_ns,
-    s.exposed_wait_ns,
-    s.split_by
+    s.mean,
+    s.min,
+    s.max
 FROM summed AS s
-INNER JOIN detail_text AS t_data_type ON s.data_type = t_data_type.id
-INNER JOIN detail_text AS t_kind ON s.kind = t_kind.id
+INNER JOIN detail_text AS t_attribute ON s.attribute = t_attribute.id
+INNER JOIN detail_text AS t_name ON s.name = t_name.id
+INNER JOIN detail_text AS t_source ON s.source = t_source.id
 ORDER BY
-    s.largest DESC,
-    t_kind.text,
-    s.group_role,
-    s.group_size,
-    t_data_type.text,
-    s.size_class_bytes,
+    t_source.text,
+    t_name.text,
+    t_attribute.text,
     s.run_id;
 
--- COMMUNICATION: sums by stage, rank, step
+-- counter: sums by stage, rank, step
 WITH summed AS (
     SELECT
         d.run_id,
         COALESCE(c.stage, -1) AS stage,
         d.rank,
         d.step,
-        d.kind_id AS kind,
-        g.role AS group_role,
-        g.size AS group_size,
-        d.data_type_id AS data_type,
-        d.size_class_bytes,
+        d.source_id AS source,
+        d.name_id AS name,
+        d.attribute_id AS attribute,
         CASE WHEN COUNT(d.calls) = COUNT(*) THEN CAST(SUM(d.calls) AS BIGINT) END AS calls,
-        CASE WHEN COUNT(d.bytes) = COUNT(*) THEN CAST(SUM(d.bytes) AS BIGINT) END AS bytes,
-        CASE WHEN COUNT(d.total_ns) = COUNT(*) THEN CAST(SUM(d.total_ns) AS BIGINT) END AS total_ns,
-        MIN(d.min_ns) AS min_ns,
-        MAX(d.max_ns) AS max_ns,
-        CASE
-            WHEN COUNT(d.ranks_transit_ns) = COUNT(*) THEN CAST(SUM(d.ranks_transit_ns) AS BIGINT)
-            WHEN COUNT(d.transit_ns) = COUNT(*) THEN CAST(SUM(d.transit_ns) AS BIGINT)
-        END AS transit_ns,
-        CASE
-            WHEN COUNT(d.ranks_wait_ns) = COUNT(*) THEN CAST(SUM(d.ranks_wait_ns) AS BIGINT)
-            WHEN COUNT(d.wait_ns) = COUNT(*) THEN CAST(SUM(d.wait_ns) AS BIGINT)
-        END AS wait_ns,
-        CASE
-            WHEN COUNT(d.ranks_wait_ns) < COUNT(*) AND COUNT(d.synchronization_ns) = COUNT(*) THEN CAST(SUM(d.synchronization_ns) AS BIGINT)
-        END AS synchronization_ns,
-        CASE
-            WHEN COUNT(d.ranks_wait_ns) < COUNT(*) AND COUNT(d.idle_ns) = COUNT(*) THEN CAST(SUM(d.idle_ns) AS BIGINT)
-        END AS idle_ns,
-        CASE WHEN COUNT(d.exposed_ns) = COUNT(*) THEN CAST(SUM(d.exposed_ns) AS BIGINT) END AS exposed_ns,
-        CASE
-            WHEN COUNT(d.ranks_exposed_wait_ns) = COUNT(*) THEN CAST(SUM(d.ranks_exposed_wait_ns) AS BIGINT)
-            WHEN COUNT(d.exposed_wait_ns) = COUNT(*) THEN CAST(SUM(d.exposed_wait_ns) AS BIGINT)
-        END AS exposed_wait_ns,
-        CASE
-            WHEN COUNT(d.ranks_wait_ns) = COUNT(*) THEN 'ranks'
-            WHEN COUNT(d.wait_ns) = COUNT(*) OR COUNT(d.transit_ns) = COUNT(*) THEN 'profiler'
-        END AS split_by,
-        COALESCE(SUM(d.total_ns), -1) AS largest
-    FROM communication AS d
-    INNER JOIN process_group AS g ON d.process_group_id = g.id
+        SUM(d.mean * d.calls) / NULLIF(SUM(CASE WHEN d.mean IS NOT NULL THEN d.calls END), 0) AS mean,
+        MIN(d.min) AS min,
+        MAX(d.max) AS max
+    FROM counter AS d
     INNER JOIN capture AS c ON d.run_id = c.run_id AND d.rank = c.rank
     WHERE
         d.run_id IN :run_ids
@@ -408,505 +972,37 @@ WITH summed AS (
         COALESCE(c.stage, -1),
         d.rank,
         d.step,
-        d.kind_id,
-        g.role,
-        g.size,
-        d.data_type_id,
-        d.size_class_bytes
-)
-
-SELECT
-    s.run_id,
-    NULLIF(s.stage, -1) AS stage,
-    s.rank,
-    s.step,
-    t_kind.text AS kind,
-    s.group_role,
-    NULLIF(s.group_size, -1) AS group_size,
-    t_data_type.text AS data_type,
-    NULLIF(s.size_class_bytes, -1) AS size_class_bytes,
-    s.calls,
-    s.bytes,
-    s.total_ns,
-    s.min_ns,
-    s.max_ns,
-    s.transit_ns,
-    s.wait_ns,
-    s.synchronization_ns,
-    s.idle_ns,
-    s.exposed_ns,
-    s.exposed_wait_ns,
-    s.split_by
-FROM summed AS s
-INNER JOIN detail_text AS t_data_type ON s.data_type = t_data_type.id
-INNER JOIN detail_text AS t_kind ON s.kind = t_kind.id
-ORDER BY
-    s.largest DESC,
-    t_kind.text,
-    s.group_role,
-    s.group_size,
-    t_data_type.text,
-    s.size_class_bytes,
-    s.run_id,
-    s.stage,
-    s.rank,
-    s.step;
-
--- COMMUNICATION_TASKS: sums of a run
-WITH summed AS (
-    SELECT
-        d.run_id,
-        m.kind_id AS kind,
-        g.role AS group_role,
-        g.size AS group_size,
-        m.data_type_id AS data_type,
-        m.size_class_bytes,
-        d.name_id AS name,
-        d.plane_id AS plane,
-        CAST(SUM(d.calls) AS BIGINT) AS calls,
-        CAST(SUM(d.total_ns) AS BIGINT) AS total_ns,
-        MIN(d.min_ns) AS min_ns,
-        MAX(d.max_ns) AS max_ns,
-        COALESCE(SUM(d.total_ns), -1) AS largest
-    FROM communication_task AS d
-    INNER JOIN communication AS m
-        ON
-            d.run_id = m.run_id
-            AND d.rank = m.rank
-            AND d.communication = m.ordinal
-    INNER JOIN process_group AS g ON m.process_group_id = g.id
-    WHERE
-        d.run_id IN :run_ids
-    GROUP BY
-        d.run_id,
-        m.kind_id,
-        g.role,
-        g.size,
-        m.data_type_id,
-        m.size_class_bytes,
+        d.source_id,
         d.name_id,
-        d.plane_id
+        d.attribute_id
 )
 
 SELECT
     s.run_id,
-    t_kind.text AS kind,
-    s.group_role,
-    NULLIF(s.group_size, -1) AS group_size,
-    t_data_type.text AS data_type,
-    NULLIF(s.size_class_bytes, -1) AS size_class_bytes,
+    NULLIF(s.stage, -1) AS stage,
+    s.rank,
+    s.step,
+    t_source.text AS source,
     t_name.text AS name,
-    t_plane.text AS plane,
+    t_attribute.text AS attribute,
     s.calls,
-    s.total_ns,
-    s.min_ns,
-    s.max_ns
+    s.mean,
+    s.min,
+    s.max
 FROM summed AS s
-INNER JOIN detail_text AS t_data_type ON s.data_type = t_data_type.id
-INNER JOIN detail_text AS t_kind ON s.kind = t_kind.id
+INNER JOIN detail_text AS t_attribute ON s.attribute = t_attribute.id
 INNER JOIN detail_text AS t_name ON s.name = t_name.id
-INNER JOIN detail_text AS t_plane ON s.plane = t_plane.id
+INNER JOIN detail_text AS t_source ON s.source = t_source.id
 ORDER BY
-    s.largest DESC,
-    t_kind.text,
-    s.group_role,
-    s.group_size,
-    t_data_type.text,
-    s.size_class_bytes,
+    t_source.text,
     t_name.text,
-    t_plane.text,
-    s.run_id;
-
--- COMMUNICATION_TASKS: sums by stage, rank, step
-WITH summed AS (
-    SELECT
-        d.run_id,
-        COALESCE(c.stage, -1) AS stage,
-        d.rank,
-        m.step,
-        m.kind_id AS kind,
-        g.role AS group_role,
-        g.size AS group_size,
-        m.data_type_id AS data_type,
-        m.size_class_bytes,
-        d.name_id AS name,
-        d.plane_id AS plane,
-        CAST(SUM(d.calls) AS BIGINT) AS calls,
-        CAST(SUM(d.total_ns) AS BIGINT) AS total_ns,
-        MIN(d.min_ns) AS min_ns,
-        MAX(d.max_ns) AS max_ns,
-        COALESCE(SUM(d.total_ns), -1) AS largest
-    FROM communication_task AS d
-    INNER JOIN communication AS m
-        ON
-            d.run_id = m.run_id
-            AND d.rank = m.rank
-            AND d.communication = m.ordinal
-    INNER JOIN process_group AS g ON m.process_group_id = g.id
-    INNER JOIN capture AS c ON d.run_id = c.run_id AND d.rank = c.rank
-    WHERE
-        d.run_id IN :run_ids
-        AND d.rank IN :ranks
-        AND m.step IN :steps
-        AND m.step >= 0
-    GROUP BY
-        d.run_id,
-        COALESCE(c.stage, -1),
-        d.rank,
-        m.step,
-        m.kind_id,
-        g.role,
-        g.size,
-        m.data_type_id,
-        m.size_class_bytes,
-        d.name_id,
-        d.plane_id
-)
-
-SELECT
-    s.run_id,
-    NULLIF(s.stage, -1) AS stage,
-    s.rank,
-    s.step,
-    t_kind.text AS kind,
-    s.group_role,
-    NULLIF(s.group_size, -1) AS group_size,
-    t_data_type.text AS data_type,
-    NULLIF(s.size_class_bytes, -1) AS size_class_bytes,
-    t_name.text AS name,
-    t_plane.text AS plane,
-    s.calls,
-    s.total_ns,
-    s.min_ns,
-    s.max_ns
-FROM summed AS s
-INNER JOIN detail_text AS t_data_type ON s.data_type = t_data_type.id
-INNER JOIN detail_text AS t_kind ON s.kind = t_kind.id
-INNER JOIN detail_text AS t_name ON s.name = t_name.id
-INNER JOIN detail_text AS t_plane ON s.plane = t_plane.id
-ORDER BY
-    s.largest DESC,
-    t_kind.text,
-    s.group_role,
-    s.group_size,
-    t_data_type.text,
-    s.size_class_bytes,
-    t_name.text,
-    t_plane.text,
+    t_attribute.text,
     s.run_id,
     s.stage,
     s.rank,
     s.step;
 
--- COMMUNICATION_WAITS: sums of a run
-WITH summed AS (
-    SELECT
-        d.run_id,
-        m.kind_id AS kind,
-        g.role AS group_role,
-        g.size AS group_size,
-        m.data_type_id AS data_type,
-        m.size_class_bytes,
-        d.peer,
-        d.is_global,
-        CAST(SUM(d.calls) AS BIGINT) AS calls,
-        CAST(SUM(d.total_ns) AS BIGINT) AS total_ns,
-        MAX(d.max_ns) AS max_ns,
-        COALESCE(SUM(d.total_ns), -1) AS largest
-    FROM communication_wait AS d
-    INNER JOIN communication AS m
-        ON
-            d.run_id = m.run_id
-            AND d.rank = m.rank
-            AND d.communication = m.ordinal
-    INNER JOIN process_group AS g ON m.process_group_id = g.id
-    WHERE
-        d.run_id IN :run_ids
-    GROUP BY
-        d.run_id,
-        m.kind_id,
-        g.role,
-        g.size,
-        m.data_type_id,
-        m.size_class_bytes,
-        d.peer,
-        d.is_global
-)
-
-SELECT
-    s.run_id,
-    t_kind.text AS kind,
-    s.group_role,
-    NULLIF(s.group_size, -1) AS group_size,
-    t_data_type.text AS data_type,
-    NULLIF(s.size_class_bytes, -1) AS size_class_bytes,
-    NULLIF(s.peer, -1) AS peer,
-    NULLIF(s.is_global, -1) AS is_global,
-    s.calls,
-    s.total_ns,
-    s.max_ns
-FROM summed AS s
-INNER JOIN detail_text AS t_data_type ON s.data_type = t_data_type.id
-INNER JOIN detail_text AS t_kind ON s.kind = t_kind.id
-ORDER BY
-    s.largest DESC,
-    t_kind.text,
-    s.group_role,
-    s.group_size,
-    t_data_type.text,
-    s.size_class_bytes,
-    s.peer,
-    s.is_global,
-    s.run_id;
-
--- COMMUNICATION_WAITS: sums by stage, rank, step
-WITH summed AS (
-    SELECT
-        d.run_id,
-        COALESCE(c.stage, -1) AS stage,
-        d.rank,
-        m.step,
-        m.kind_id AS kind,
-        g.role AS group_role,
-        g.size AS group_size,
-        m.data_type_id AS data_type,
-        m.size_class_bytes,
-        d.peer,
-        d.is_global,
-        CAST(SUM(d.calls) AS BIGINT) AS calls,
-        CAST(SUM(d.total_ns) AS BIGINT) AS total_ns,
-        MAX(d.max_ns) AS max_ns,
-        COALESCE(SUM(d.total_ns), -1) AS largest
-    FROM communication_wait AS d
-    INNER JOIN communication AS m
-        ON
-            d.run_id = m.run_id
-            AND d.rank = m.rank
-            AND d.communication = m.ordinal
-    INNER JOIN process_group AS g ON m.process_group_id = g.id
-    INNER JOIN capture AS c ON d.run_id = c.run_id AND d.rank = c.rank
-    WHERE
-        d.run_id IN :run_ids
-        AND d.rank IN :ranks
-        AND m.step IN :steps
-        AND m.step >= 0
-    GROUP BY
-        d.run_id,
-        COALESCE(c.stage, -1),
-        d.rank,
-        m.step,
-        m.kind_id,
-        g.role,
-        g.size,
-        m.data_type_id,
-        m.size_class_bytes,
-        d.peer,
-        d.is_global
-)
-
-SELECT
-    s.run_id,
-    NULLIF(s.stage, -1) AS stage,
-    s.rank,
-    s.step,
-    t_kind.text AS kind,
-    s.group_role,
-    NULLIF(s.group_size, -1) AS group_size,
-    t_data_type.text AS data_type,
-    NULLIF(s.size_class_bytes, -1) AS size_class_bytes,
-    NULLIF(s.peer, -1) AS peer,
-    NULLIF(s.is_global, -1) AS is_global,
-    s.calls,
-    s.total_ns,
-    s.max_ns
-FROM summed AS s
-INNER JOIN detail_text AS t_data_type ON s.data_type = t_data_type.id
-INNER JOIN detail_text AS t_kind ON s.kind = t_kind.id
-ORDER BY
-    s.largest DESC,
-    t_kind.text,
-    s.group_role,
-    s.group_size,
-    t_data_type.text,
-    s.size_class_bytes,
-    s.peer,
-    s.is_global,
-    s.run_id,
-    s.stage,
-    s.rank,
-    s.step;
-
--- COMMUNICATION_LINKS: sums of a run
-WITH summed AS (
-    SELECT
-        d.run_id,
-        m.kind_id AS kind,
-        g.role AS group_role,
-        g.size AS group_size,
-        m.data_type_id AS data_type,
-        m.size_class_bytes,
-        d.transport_id AS transport,
-        d.source AS source_rank,
-        d.target AS target_rank,
-        d.packet_bytes,
-        CAST(SUM(d.calls) AS BIGINT) AS calls,
-        CASE WHEN COUNT(d.packets) = COUNT(*) THEN CAST(SUM(d.packets) AS BIGINT) END AS packets,
-        CASE WHEN COUNT(d.bytes) = COUNT(*) THEN CAST(SUM(d.bytes) AS BIGINT) END AS bytes,
-        CASE WHEN COUNT(d.transit_ns) = COUNT(*) THEN CAST(SUM(d.transit_ns) AS BIGINT) END AS transit_ns,
-        COALESCE(
-            SUM(d.large_packet_ratio * d.bytes) / NULLIF(SUM(CASE WHEN d.large_packet_ratio IS NOT NULL THEN d.bytes END), 0),
-            AVG(d.large_packet_ratio)
-        ) AS large_packet_ratio,
-        COALESCE(SUM(d.bytes), -1) AS largest
-    FROM communication_link AS d
-    INNER JOIN communication AS m
-        ON
-            d.run_id = m.run_id
-            AND d.rank = m.rank
-            AND d.communication = m.ordinal
-    INNER JOIN process_group AS g ON m.process_group_id = g.id
-    WHERE
-        d.run_id IN :run_ids
-    GROUP BY
-        d.run_id,
-        m.kind_id,
-        g.role,
-        g.size,
-        m.data_type_id,
-        m.size_class_bytes,
-        d.transport_id,
-        d.source,
-        d.target,
-        d.packet_bytes
-)
-
-SELECT
-    s.run_id,
-    t_kind.text AS kind,
-    s.group_role,
-    NULLIF(s.group_size, -1) AS group_size,
-    t_data_type.text AS data_type,
-    NULLIF(s.size_class_bytes, -1) AS size_class_bytes,
-    t_transport.text AS transport,
-    NULLIF(s.source_rank, -1) AS source_rank,
-    NULLIF(s.target_rank, -1) AS target_rank,
-    NULLIF(s.packet_bytes, -1) AS packet_bytes,
-    s.calls,
-    s.packets,
-    s.bytes,
-    s.transit_ns,
-    s.large_packet_ratio
-FROM summed AS s
-INNER JOIN detail_text AS t_data_type ON s.data_type = t_data_type.id
-INNER JOIN detail_text AS t_kind ON s.kind = t_kind.id
-INNER JOIN detail_text AS t_transport ON s.transport = t_transport.id
-ORDER BY
-    s.largest DESC,
-    t_kind.text,
-    s.group_role,
-    s.group_size,
-    t_data_type.text,
-    s.size_class_bytes,
-    t_transport.text,
-    s.source_rank,
-    s.target_rank,
-    s.packet_bytes,
-    s.run_id;
-
--- COMMUNICATION_LINKS: sums by stage, rank, step
-WITH summed AS (
-    SELECT
-        d.run_id,
-        COALESCE(c.stage, -1) AS stage,
-        d.rank,
-        m.step,
-        m.kind_id AS kind,
-        g.role AS group_role,
-        g.size AS group_size,
-        m.data_type_id AS data_type,
-        m.size_class_bytes,
-        d.transport_id AS transport,
-        d.source AS source_rank,
-        d.target AS target_rank,
-        d.packet_bytes,
-        CAST(SUM(d.calls) AS BIGINT) AS calls,
-        CASE WHEN COUNT(d.packets) = COUNT(*) THEN CAST(SUM(d.packets) AS BIGINT) END AS packets,
-        CASE WHEN COUNT(d.bytes) = COUNT(*) THEN CAST(SUM(d.bytes) AS BIGINT) END AS bytes,
-        CASE WHEN COUNT(d.transit_ns) = COUNT(*) THEN CAST(SUM(d.transit_ns) AS BIGINT) END AS transit_ns,
-        COALESCE(
-            SUM(d.large_packet_ratio * d.bytes) / NULLIF(SUM(CASE WHEN d.large_packet_ratio IS NOT NULL THEN d.bytes END), 0),
-            AVG(d.large_packet_ratio)
-        ) AS large_packet_ratio,
-        COALESCE(SUM(d.bytes), -1) AS largest
-    FROM communication_link AS d
-    INNER JOIN communication AS m
-        ON
-            d.run_id = m.run_id
-            AND d.rank = m.rank
-            AND d.communication = m.ordinal
-    INNER JOIN process_group AS g ON m.process_group_id = g.id
-    INNER JOIN capture AS c ON d.run_id = c.run_id AND d.rank = c.rank
-    WHERE
-        d.run_id IN :run_ids
-        AND d.rank IN :ranks
-        AND m.step IN :steps
-        AND m.step >= 0
-    GROUP BY
-        d.run_id,
-        COALESCE(c.stage, -1),
-        d.rank,
-        m.step,
-        m.kind_id,
-        g.role,
-        g.size,
-        m.data_type_id,
-        m.size_class_bytes,
-        d.transport_id,
-        d.source,
-        d.target,
-        d.packet_bytes
-)
-
-SELECT
-    s.run_id,
-    NULLIF(s.stage, -1) AS stage,
-    s.rank,
-    s.step,
-    t_kind.text AS kind,
-    s.group_role,
-    NULLIF(s.group_size, -1) AS group_size,
-    t_data_type.text AS data_type,
-    NULLIF(s.size_class_bytes, -1) AS size_class_bytes,
-    t_transport.text AS transport,
-    NULLIF(s.source_rank, -1) AS source_rank,
-    NULLIF(s.target_rank, -1) AS target_rank,
-    NULLIF(s.packet_bytes, -1) AS packet_bytes,
-    s.calls,
-    s.packets,
-    s.bytes,
-    s.transit_ns,
-    s.large_packet_ratio
-FROM summed AS s
-INNER JOIN detail_text AS t_data_type ON s.data_type = t_data_type.id
-INNER JOIN detail_text AS t_kind ON s.kind = t_kind.id
-INNER JOIN detail_text AS t_transport ON s.transport = t_transport.id
-ORDER BY
-    s.largest DESC,
-    t_kind.text,
-    s.group_role,
-    s.group_size,
-    t_data_type.text,
-    s.size_class_bytes,
-    t_transport.text,
-    s.source_rank,
-    s.target_rank,
-    s.packet_bytes,
-    s.run_id,
-    s.stage,
-    s.rank,
-    s.step;
-
--- MEMORY: sums of a run
+-- memory: sums of a run
 WITH summed AS (
     SELECT
         d.run_id,
@@ -954,7 +1050,7 @@ ORDER BY
     t_component.text,
     s.run_id;
 
--- MEMORY: sums by stage, rank, step
+-- memory: sums by stage, rank, step
 WITH summed AS (
     SELECT
         d.run_id,
@@ -1018,7 +1114,7 @@ ORDER BY
     s.rank,
     s.step;
 
--- MEMORY_ALLOCATORS: sums of a run
+-- memory_allocator: sums of a run
 WITH summed AS (
     SELECT
         d.run_id,
@@ -1071,7 +1167,7 @@ ORDER BY
     t_allocator.text,
     s.run_id;
 
--- MEMORY_ALLOCATORS: sums by stage, rank, step
+-- memory_allocator: sums by stage, rank, step
 WITH summed AS (
     SELECT
         d.run_id,
@@ -1140,103 +1236,7 @@ ORDER BY
     s.rank,
     s.step;
 
--- COUNTERS: sums of a run
-WITH summed AS (
-    SELECT
-        d.run_id,
-        d.source_id AS source,
-        d.name_id AS name,
-        d.attribute_id AS attribute,
-        CASE WHEN COUNT(d.calls) = COUNT(*) THEN CAST(SUM(d.calls) AS BIGINT) END AS calls,
-        SUM(d.mean * d.calls) / NULLIF(SUM(CASE WHEN d.mean IS NOT NULL THEN d.calls END), 0) AS mean,
-        MIN(d.min) AS min,
-        MAX(d.max) AS max
-    FROM counter AS d
-    WHERE
-        d.run_id IN :run_ids
-    GROUP BY
-        d.run_id,
-        d.source_id,
-        d.name_id,
-        d.attribute_id
-)
-
-SELECT
-    s.run_id,
-    t_source.text AS source,
-    t_name.text AS name,
-    t_attribute.text AS attribute,
-    s.calls,
-    s.mean,
-    s.min,
-    s.max
-FROM summed AS s
-INNER JOIN detail_text AS t_attribute ON s.attribute = t_attribute.id
-INNER JOIN detail_text AS t_name ON s.name = t_name.id
-INNER JOIN detail_text AS t_source ON s.source = t_source.id
-ORDER BY
-    t_source.text,
-    t_name.text,
-    t_attribute.text,
-    s.run_id;
-
--- COUNTERS: sums by stage, rank, step
-WITH summed AS (
-    SELECT
-        d.run_id,
-        COALESCE(c.stage, -1) AS stage,
-        d.rank,
-        d.step,
-        d.source_id AS source,
-        d.name_id AS name,
-        d.attribute_id AS attribute,
-        CASE WHEN COUNT(d.calls) = COUNT(*) THEN CAST(SUM(d.calls) AS BIGINT) END AS calls,
-        SUM(d.mean * d.calls) / NULLIF(SUM(CASE WHEN d.mean IS NOT NULL THEN d.calls END), 0) AS mean,
-        MIN(d.min) AS min,
-        MAX(d.max) AS max
-    FROM counter AS d
-    INNER JOIN capture AS c ON d.run_id = c.run_id AND d.rank = c.rank
-    WHERE
-        d.run_id IN :run_ids
-        AND d.rank IN :ranks
-        AND d.step IN :steps
-        AND d.step >= 0
-    GROUP BY
-        d.run_id,
-        COALESCE(c.stage, -1),
-        d.rank,
-        d.step,
-        d.source_id,
-        d.name_id,
-        d.attribute_id
-)
-
-SELECT
-    s.run_id,
-    NULLIF(s.stage, -1) AS stage,
-    s.rank,
-    s.step,
-    t_source.text AS source,
-    t_name.text AS name,
-    t_attribute.text AS attribute,
-    s.calls,
-    s.mean,
-    s.min,
-    s.max
-FROM summed AS s
-INNER JOIN detail_text AS t_attribute ON s.attribute = t_attribute.id
-INNER JOIN detail_text AS t_name ON s.name = t_name.id
-INNER JOIN detail_text AS t_source ON s.source = t_source.id
-ORDER BY
-    t_source.text,
-    t_name.text,
-    t_attribute.text,
-    s.run_id,
-    s.stage,
-    s.rank,
-    s.step;
-
--- IDLE: sums of a run
+-- idle: sums of a run
 WITH summed AS (
     SELECT
         d.run_id,
@@ -1269,7 +1269,7 @@ ORDER BY
     t_place.text,
     s.run_id;
 
--- IDLE: sums by stage, rank, step
+-- idle: sums by stage, rank, step
 WITH summed AS (
     SELECT
         d.run_id,
@@ -1318,7 +1318,7 @@ ORDER BY
     s.rank,
     s.step;
 
--- QUEUE: sums of a run
+-- queue: sums of a run
 SELECT
     d.run_id,
     d.stream,
@@ -1333,7 +1333,7 @@ GROUP BY
     d.run_id,
     d.stream;
 
--- QUEUE: sums by stage, rank, step
+-- queue: sums by stage, rank, step
 SELECT
     d.run_id,
     COALESCE(c.stage, -1) AS stage,
@@ -1358,7 +1358,7 @@ GROUP BY
     d.step,
     d.stream;
 
--- API: sums of a run
+-- api: sums of a run
 WITH summed AS (
     SELECT
         d.run_id,
@@ -1397,7 +1397,7 @@ ORDER BY
     t_name.text,
     s.run_id;
 
--- API: sums by stage, rank, step
+-- api: sums by stage, rank, step
 WITH summed AS (
     SELECT
         d.run_id,

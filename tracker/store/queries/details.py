@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, Unpack
+from functools import cache
+from typing import Any, Final, Protocol, Unpack
 
 import numpy as np
 
@@ -38,6 +39,55 @@ BLOCKS: Final = list_rows(
 )
 CURVE_COLUMNS: Final = ("component", "time_ns", "allocated_bytes", "reserved_bytes")
 CURVE_ORDER: Final = ("t_component.text", "d.time_ns")
+
+
+class LevelQuestion(Protocol):
+    """A question about a level: it answers with the rows of runs, summed over the grain."""
+
+    def __call__(self, store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
+        """Return the rows, as the filters choose them."""
+        ...
+
+
+@cache
+def of_level(name: str) -> LevelQuestion:
+    """Return the question about the level called `name` in `schema.levels`, one for each.
+
+    Its answer has run_id, the grain, the key of the level and its numbers, added up as they are declared.
+    """
+
+    def ask(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
+        return answer(store, *levels.build_statement(levels.query_of(name), run_ids, **filters))
+
+    return ask
+
+
+communication = of_level("communication")
+"""The collectives of runs. group_size, size_class_bytes: NULL is unknown; split_by: `ranks` where transit_ns and
+wait_ns are what all ranks of the group report, else `profiler`, NULL where neither is known; exposed_wait_ns is
+the profiler's where the ranks cannot tell it.
+"""
+communication_tasks = of_level("communication_task")
+"""What the collectives of runs consist of."""
+communication_waits = of_level("communication_wait")
+"""Which ranks the collectives of runs waited for; a call can wait for several ranks at once."""
+communication_links = of_level("communication_link")
+"""What the collectives of runs moved over which link. source_rank, target_rank: NULL is all links together;
+packet_bytes: NULL is packets of all sizes together. The same bytes stand in several rows: those of all links or sizes,
+and those of single ones.
+"""
+memory = of_level("memory")
+"""What the ops of runs allocated, the most bytes first."""
+memory_allocators = of_level("memory_allocator")
+"""The same per helper that made the call, where that is known."""
+api = of_level("api")
+"""The host API calls of runs."""
+idle = of_level("idle")
+"""Why the devices of runs did nothing."""
+queue = of_level("queue")
+"""How far ahead of the device the hosts of runs launch."""
+counters = of_level("counter")
+"""What the profiler of runs counted in tables of its own."""
 
 
 def ops(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
@@ -93,44 +143,14 @@ def calls_of_steps(
 def kernel_metrics(store: Store, run_ids: Sequence[int], *, by: Sequence[str] = (), ranks: Ranks = None) -> Columns:
     """What the profiler measured in the kernels of `run_ids`, over the whole capture: `by` takes no `step`.
 
-    Columns: see `levels.KERNEL_METRICS`.
+    Columns: run_id, the grain, and those of the level kernel_metric.
     """
-    return answer(store, *levels.build_statement(levels.KERNEL_METRICS, run_ids, by=by, ranks=ranks))
-
-
-def communication(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
-    """The collectives of `run_ids`. Columns: see `levels.COMMUNICATION`."""
-    return answer(store, *levels.build_statement(levels.COMMUNICATION, run_ids, **filters))
+    return answer(store, *levels.build_statement(levels.query_of("kernel_metric"), run_ids, by=by, ranks=ranks))
 
 
 def run_groups(store: Store, run_ids: Sequence[int]) -> Columns:
     """The process groups of `run_ids`, and how many of their members are captured. Columns: see sql/run_groups.sql."""
     return answer_of_runs(store, "run_groups", run_ids)
-
-
-def communication_tasks(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
-    """What the collectives of `run_ids` consist of. Columns: see `levels.COMMUNICATION_TASKS`."""
-    return answer(store, *levels.build_statement(levels.COMMUNICATION_TASKS, run_ids, **filters))
-
-
-def communication_waits(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
-    """Return which ranks the collectives of `run_ids` waited for. Columns: see `levels.COMMUNICATION_WAITS`."""
-    return answer(store, *levels.build_statement(levels.COMMUNICATION_WAITS, run_ids, **filters))
-
-
-def communication_links(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
-    """What the collectives of `run_ids` moved over which link. Columns: see `levels.COMMUNICATION_LINKS`."""
-    return answer(store, *levels.build_statement(levels.COMMUNICATION_LINKS, run_ids, **filters))
-
-
-def memory(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
-    """What the ops of `run_ids` allocated, the most bytes first. Columns: see `levels.MEMORY`."""
-    return answer(store, *levels.build_statement(levels.MEMORY, run_ids, **filters))
-
-
-def memory_allocators(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
-    """The same per helper that made the call, where that is known. Columns: see `levels.MEMORY_ALLOCATORS`."""
-    return answer(store, *levels.build_statement(levels.MEMORY_ALLOCATORS, run_ids, **filters))
 
 
 def memory_owners(store: Store, run_ids: Sequence[int]) -> Columns:
@@ -156,26 +176,6 @@ def _with_stacks(store: Store, run_ids: Sequence[int], found: Columns) -> Column
             for name, column in found.arrays.items()
         }
     )
-
-
-def api(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
-    """The host API calls of `run_ids`. Columns: see `levels.API`."""
-    return answer(store, *levels.build_statement(levels.API, run_ids, **filters))
-
-
-def idle(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
-    """Why the devices of `run_ids` did nothing. Columns: see `levels.IDLE`."""
-    return answer(store, *levels.build_statement(levels.IDLE, run_ids, **filters))
-
-
-def queue(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
-    """How far ahead of the device the hosts of `run_ids` launch. Columns: see `levels.QUEUE`."""
-    return answer(store, *levels.build_statement(levels.QUEUE, run_ids, **filters))
-
-
-def counters(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
-    """What the profiler of `run_ids` counted in tables of its own. Columns: see `levels.COUNTERS`."""
-    return answer(store, *levels.build_statement(levels.COUNTERS, run_ids, **filters))
 
 
 def op_tree(

@@ -13,7 +13,7 @@ from typing import Any, Final, TypedDict
 from msgspec import Struct
 from sqlalchemy import TextClause
 
-from tracker.schema.declarations import Column, Level
+from tracker.schema.declarations import Column
 from tracker.schema.levels import LEVEL, PROFILER_ALONE, RANKS_OR_PROFILER
 from tracker.store.listings import KNOWN_SUM, select_columns
 from tracker.store.queries.answers import dtype, parameter_list, whole
@@ -172,8 +172,10 @@ _BY_NUMBER: Final = frozenset({"op", "kernel"})
 """
 
 
-def make_query(level: Level) -> LevelQuery:
-    """Return the query of a level."""
+@cache
+def query_of(name: str) -> LevelQuery:
+    """Return the query of the level called `name`."""
+    level = LEVEL[name]
     columns = level.answer_columns
     # (column that may tell rows apart, the table that has it)
     candidates = [(column, "d") for column in columns]
@@ -223,29 +225,3 @@ def _join_of(column: Column, row: str, level: str) -> str:
     if column.kind in ("op_key", "kernel_key") and level not in _BY_NUMBER:
         return f"\nINNER JOIN {column.kind} AS k ON {row}.{column.stored_name} = k.id"
     return ""
-
-
-OPS: Final = make_query(LEVEL["op"])
-"""op_key_id: see op_keys.sql; call_stack_id: see call_stacks.sql, NULL where none was recorded."""
-KERNELS: Final = make_query(LEVEL["kernel"])
-"""kernel_key_id: see kernel_keys.sql; op_key_id: the launching op; category_id: see detail_texts.sql."""
-KERNEL_METRICS: Final = make_query(LEVEL["kernel_metric"])
-"""Of kernels without types and formats, over the whole capture."""
-COMMUNICATION: Final = make_query(LEVEL["communication"])
-"""group_size, size_class_bytes: NULL is unknown; split_by: `ranks` where transit_ns and wait_ns are what all ranks of
-the group report, else `profiler`, NULL where neither is known; exposed_wait_ns is the profiler's where the ranks cannot
-tell it.
-"""
-COMMUNICATION_TASKS: Final = make_query(LEVEL["communication_task"])
-COMMUNICATION_WAITS: Final = make_query(LEVEL["communication_wait"])
-"""A call can wait for several ranks at once."""
-COMMUNICATION_LINKS: Final = make_query(LEVEL["communication_link"])
-"""source_rank, target_rank: NULL is all links together; packet_bytes: NULL is packets of all sizes together. The same
-bytes stand in several rows: those of all links or sizes, and those of single ones.
-"""
-MEMORY: Final = make_query(LEVEL["memory"])
-MEMORY_ALLOCATORS: Final = make_query(LEVEL["memory_allocator"])
-COUNTERS: Final = make_query(LEVEL["counter"])
-IDLE: Final = make_query(LEVEL["idle"])
-QUEUE: Final = make_query(LEVEL["queue"])
-API: Final = make_query(LEVEL["api"])
