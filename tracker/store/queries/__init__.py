@@ -41,6 +41,7 @@ from tracker.store.queries.findings import (
 )
 from tracker.store.queries.history import (
     board,
+    board_verdicts,
     line_series,
     lines,
     run_level,
@@ -54,7 +55,7 @@ from tracker.store.queries.history import (
     thresholds,
 )
 from tracker.store.queries.recordings import Recorded, recorded, recorded_of, recordings
-from tracker.store.queries.resolve import latest, pinned, require_run, run_ids_of_version
+from tracker.store.queries.resolve import latest, pinned, require_run, run_ids_of_version, similar_labels
 from tracker.store.queries.runs import (
     captures,
     facts,
@@ -82,6 +83,7 @@ __all__ = [
     "Recorded",
     "api",
     "board",
+    "board_verdicts",
     "calls_of_steps",
     "captures",
     "check_filters",
@@ -136,6 +138,7 @@ __all__ = [
     "series_runs",
     "series_verdicts",
     "settings_of",
+    "similar_labels",
     "sources",
     "standings",
     "steps",
