@@ -213,14 +213,61 @@ def tables_of(module: Any) -> list[Any]:
     return [*found, *getattr(module, "LEVEL_TABLES", {}).values()]
 
 
+VIEWS_FOR_OTHERS = """## Views
+
+For questions from outside tracker: `sqlite3 tracker.db`, psql, `pandas.read_sql`, a dashboard. Names and columns of
+views stay; new columns may come. They hold names instead of numbers of rows, and each question below runs as it stands
+on SQLite and Postgres, with your workload and versions in it. Open a SQLite file to read only, as in
+`sqlite3 'file:tracker.db?mode=ro'`.
+
+- A number that the profile does not hold is NULL, never 0; SUM and AVG leave NULL out, so a sum over runs of which some
+  state nothing is of the others.
+- Rows are per run, rank and step: divide by the sum of `steps` of v_step for a mean per step. `step IS NULL` is
+  outside all steps.
+- Runs that are excluded or deleted are in v_run alone. A run whose details were dropped by `tracker prune` has its rows
+  in v_run and v_step, verdicts and findings, and none in v_op, v_kernel, v_communication, v_idle and v_memory.
+- A verdict or finding whose judgement is out of date is left out, and `is_judged` is 0; `tracker versions judge`.
+- Labels of versions do not sort: order by `version_ordinal`.
+
+Views are made with the tables; `tracker db check` says where one is gone, and `tracker db upgrade` makes it again."""
+
+
+def view_questions() -> dict[str, tuple[str, str]]:
+    """View -> an example question, in words and in SQL, of scripts/view_questions.sql."""
+    found = {}
+    for part in (ROOT / "scripts/view_questions.sql").read_text(encoding="utf-8").split(";\n"):
+        if part.strip():
+            head, _, query = part.strip().partition("\n")
+            view, _, words = head.removeprefix("-- ").partition(": ")
+            found[view] = words, query
+    return found
+
+
+def view_docs() -> str:
+    """The views with their columns, and a question to each."""
+    from tracker.store.views import VIEWS
+
+    parts = [VIEWS_FOR_OTHERS]
+    questions = view_questions()
+    for view in VIEWS:
+        lines = [f"### {view.name}\n", f"{view.title}\n", "| column | type | meaning |", "|---|---|---|"]
+        lines += [f"| `{column.name}` | {column.kind} | {column.meaning} |" for column in view.columns]
+        words, query = questions[view.name]
+        lines.append(f"\n{words}\n\n```sql\n{query};\n```")
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts)
+
+
 def columns() -> str:
-    """The data dictionary: all tables of the database and their columns."""
+    """The data dictionary: views, and: all tables of the database and their columns."""
     from tracker.store import partitions
     from tracker.store.tables import details, dimensions, judgement, notifications, regressions, runs, watch
     from tracker.store.tables.meanings import meaning
 
     parts = [
         "# Tables and columns",
+        view_docs(),
+        "## Tables\n\nWhat the views are made of. They change with the program; `tracker db upgrade` changes them.\n"
         "One row per run, rank, step and distinct thing, with counts and sums. Times are integer nanoseconds\n"
         "(absolute ones since 1970 UTC), sizes bytes. What identifies a row is never NULL (empty text, or -1, for\n"
         "none); a number that the profile does not hold is NULL, never 0.",
@@ -236,7 +283,7 @@ def columns() -> str:
     ):
         table = found.__table__
         lines = [
-            f"## {table.name}\n\n{first_paragraph(found.__doc__)}\n",
+            f"### {table.name}\n\n{first_paragraph(found.__doc__)}\n",
             "| column | type | meaning |",
             "|---|---|---|",
         ]

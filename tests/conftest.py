@@ -47,6 +47,10 @@ def slow(parameter: object) -> object:
     return pytest.param(*values, marks=pytest.mark.slow)
 
 
+def pytest_addoption(parser):
+    parser.addoption("--update-golden", action="store_true", help="rewrite the golden files of the folder")
+
+
 class PostgresServer:
     """A server of our own, for one test session; each test gets a fresh database, copied from a migrated one."""
 

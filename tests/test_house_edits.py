@@ -157,28 +157,6 @@ def stream_work_table(joined: Joined) -> Table:
 """,
         )
     ],
-    "tracker/store/queries/levels.py": [
-        (
-            'API: Final = make_query(LEVEL["api"])\n',
-            'STREAM_WORK: Final = make_query(LEVEL["stream_work"])\n',
-        )
-    ],
-    "tracker/store/queries/details.py": [
-        (
-            """    return answer(store, *levels.build_statement(levels.QUEUE, run_ids, **filters))
-""",
-            '''
-
-def stream_work(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
-    """Return the kernels of each stream of `run_ids`. Columns: see `levels.STREAM_WORK`."""
-    return answer(store, *levels.build_statement(levels.STREAM_WORK, run_ids, **filters))
-''',
-        )
-    ],
-    "tracker/store/queries/__init__.py": [
-        ("    rank_ops,\n    run_groups,\n", "    stream_work,\n"),
-        ('    "queue",\n', '    "stream_work",\n'),
-    ],
     "tracker/results/columns.py": [
         ('"memory_block", "module", "api", "idle",', ' "stream",'),
         (
@@ -214,7 +192,7 @@ if TYPE_CHECKING:
 def compare(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Columns:
     """Return the `stream_work` of a Diff: kernels and their time per step."""
     sides = baseline, candidate
-    tables = [side.ask(queries.stream_work).renamed({"total_ns": "ns"}) for side in sides]
+    tables = [side.ask(queries.of_level("stream_work")).renamed({"total_ns": "ns"}) for side in sides]
     joined = join.summed(sides, tables, ["stream"], ["calls", "ns"])
     return join.finished("stream_work", join.large(join.with_difference(joined, "ns"), "ns", options.minimum_ns))
 ''',
@@ -233,7 +211,7 @@ def compare(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Column
         (
             """        "idle": with_share(asked(queries.idle), "ns"),
 """,
-            """        "stream_work": with_share(asked(queries.stream_work), "total_ns"),
+            """        "stream_work": with_share(asked(queries.of_level("stream_work")), "total_ns"),
 """,
         )
     ],
@@ -573,8 +551,8 @@ def test_command_with_a_result_costs_nine_files(tmp_path):
     assert found["csv"].splitlines()[-1] == "H100,1"
 
 
-def test_level_with_a_section_costs_eighteen_files(tmp_path):
-    assert count(LEVEL) == (18, 24)
+def test_level_with_a_section_costs_fifteen_files(tmp_path):
+    assert count(LEVEL) == (15, 20)
     found = run_in_copy(tmp_path, LEVEL, LEVEL_IN_THE_COPY, "stream work")
     # two kernels of 2 us each, on stream 7
     (row,) = found["show"]

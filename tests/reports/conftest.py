@@ -7,10 +7,6 @@ import pytest
 GOLDEN = Path(__file__).parent / "golden"
 
 
-def pytest_addoption(parser):
-    parser.addoption("--update-golden", action="store_true", help="rewrite the golden files of the reports")
-
-
 @pytest.fixture
 def golden(request):
     """Compares a document with the golden file of that name, to the character."""

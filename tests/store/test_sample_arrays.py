@@ -12,7 +12,7 @@ from sqlalchemy import text
 from tests.factories import capture, record, save
 from tracker.profile import Device
 from tracker.store import judged, runs, save_run
-from tracker.store.chosen import chosen_runs, table_of
+from tracker.store.run_series import chosen_runs, table_of
 from tracker.store.samples import SampleArray, arrays_of
 from tracker.store.samples.arrays import array_of_rows, packed, unpacked
 

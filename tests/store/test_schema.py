@@ -140,7 +140,9 @@ def names_of_tables(store) -> set[str]:
 
 def sqlite_schema(path: Path) -> set[tuple[object, ...]]:
     with create_engine(f"sqlite:///{path}").connect() as connection:
-        rows = connection.execute(text("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")).all()
+        rows = connection.execute(
+            text("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL AND type <> 'view'")
+        ).all()
     # columns in the order of the code, constraints in any; a column that came later stands behind the constraints
     found = set()
     for name, sql in rows:
@@ -154,7 +156,7 @@ def sqlite_schema(path: Path) -> set[tuple[object, ...]]:
 def postgres_schema(url: str) -> list[tuple[object, ...]]:
     questions = (
         "SELECT table_name, ordinal_position, column_name, data_type, is_nullable, collation_name, column_default "
-        "FROM information_schema.columns WHERE table_schema = 'public'",
+        "FROM information_schema.columns WHERE table_schema = 'public' AND table_name NOT LIKE 'v!_%' ESCAPE '!'",
         "SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid) FROM pg_constraint "
         "WHERE connamespace = 'public'::regnamespace",
         "SELECT tablename, indexname, indexdef FROM pg_indexes WHERE schemaname = 'public'",

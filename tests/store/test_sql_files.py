@@ -11,6 +11,7 @@ import pytest
 from sqlalchemy import event
 
 from tests.factories import save
+from tracker.schema.levels import LEVEL
 from tracker.store import queries, sql
 from tracker.store.queries import levels
 
@@ -99,7 +100,7 @@ def test_of_no_runs_nothing_is_asked(store):
     assert len(asked) == 1 + (store.dialect == "sqlite"), "BEGIN is a statement of SQLite"
 
 
-LEVELS = {name: level for name, level in vars(levels).items() if isinstance(level, levels.LevelQuery)}
+LEVELS = {name: levels.query_of(name) for name, level in LEVEL.items() if not level.is_packed}
 
 
 @pytest.mark.parametrize("name", LEVELS)
@@ -117,4 +118,4 @@ def test_a_level_has_the_columns_of_its_grain_its_keys_and_its_numbers(store, na
 
 def test_a_grain_that_a_level_does_not_have_is_refused():
     with pytest.raises(ValueError, match="no such grain: step"):
-        levels.build_statement(levels.KERNEL_METRICS, [1], by=("step",))
+        levels.build_statement(LEVELS["kernel_metric"], [1], by=("step",))

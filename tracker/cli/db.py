@@ -52,7 +52,7 @@ def check(
     repair: Annotated[
         bool,
         Option(
-            "First rebuild what derives from other rows: packed samples and recording settings. Default: only read."
+            "First rebuild what derives from other rows: packed samples, recording settings, views. Default: only read."
         ),
     ] = False,
     db: Database = None,

@@ -57,7 +57,7 @@ def chosen_capture(side: Loaded) -> tuple[int, int] | None:
 
 
 def owners(side: Loaded) -> Columns:
-    """What the chosen capture of `side` held at the peak of each component; see sql/memory_owners.sql. Nothing of
+    """What the chosen capture of `side` held at the peak of each component; see `queries.memory_owners`. Nothing of
     chosen steps: a peak is one of the whole capture.
     """
     found = _of_chosen(side, queries.memory_owners)
@@ -65,7 +65,7 @@ def owners(side: Loaded) -> Columns:
 
 
 def blocks(side: Loaded) -> Columns:
-    """The largest allocations of the chosen capture of `side`, of its chosen steps; see sql/memory_blocks.sql."""
+    """The largest allocations of the chosen capture of `side`, of its chosen steps; see `queries.memory_blocks`."""
     found = _of_chosen(side, queries.memory_blocks)
     if side.chosen_steps is None:
         return found

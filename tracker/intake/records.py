@@ -32,7 +32,7 @@ def record_of(group: Sequence[Piece], version: str | None, workload: str | None,
     the files state themselves. A commit belongs to the version that is said with it. The workload of a run of a branch
     names the branch, too.
     """
-    from tracker.store.incoming import RunRecord
+    from tracker.store.run_record import RunRecord
 
     own, otherwise = _of_sidecars(group, version, workload, options), options.otherwise
     said = {**otherwise.configuration, **own.configuration, **options.configuration}

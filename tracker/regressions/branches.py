@@ -101,7 +101,13 @@ def _judge_next(connection: Connection, line: Line) -> Literal["judged", "nothin
         made = _judge_version(connection, track, version)
         findings, incidents = _carry_on(findings, made, version)
         regressions.write_version(
-            connection, line, row=made.row, levels=made.levels, verdicts=made.verdicts, facts=made.facts
+            connection,
+            line,
+            row=made.row,
+            basis=track.basis[version],
+            levels=made.levels,
+            verdicts=made.verdicts,
+            facts=made.facts,
         )
         regressions.put_incidents(connection, line, incidents)
     regressions.put_findings(connection, line, findings)

@@ -186,6 +186,7 @@ class TrackReader(Struct):
                     regressions.write_version,
                     line=line,
                     row=judged_row(data, state, result, order[first - 1], track.rests_on[order[first - 1]]),
+                    basis=track.basis[order[first - 1]],
                     levels=stored_levels(state, first, data.there, data.ids, order),
                     verdicts=verdict_columns(data, state, result, order),
                     facts=facts_of(data, result),

@@ -28,8 +28,8 @@ from tracker.results.recording import alike, incomplete_cells
 from tracker.results.thresholds import Threshold
 from tracker.results.verdicts import FAIL_ON, NOT_CONFIRMED, GateResult
 from tracker.store import Store, judged, regressions
-from tracker.store.chosen import ChosenRun, chosen_runs, table_of
 from tracker.store.regressions import JudgedRow
+from tracker.store.run_series import ChosenRun, chosen_runs, table_of
 from tracker.store.samples.statistic import over_runs
 from tracker.store.sql import statement
 from tracker.units import format_diff

@@ -39,7 +39,7 @@ from tracker.store.samples.arrays import SampleArray
 from tracker.store.samples.statistic import over_runs
 from tracker.units import format_numbers
 
-RULE_VERSION: Final = 9
+RULE_VERSION: Final = 10
 """Changes with the rules, so that all versions are judged again."""
 
 BEGINNING: Final = 0
@@ -57,9 +57,9 @@ _LONGEST: Final = 18
 @dataclass(frozen=True)
 class TrackRuns:
     """A track with its active runs in the order of versions. `limits`: that users set; `rests_on`: per version what its
-    own judgement rests on; `judged`: how the versions came out that were judged, from whatever, where that was read;
-    `names`: workload, configuration and device. Of a branch, `main`: the track of its main line, and `bases`: the
-    version of it that each version of the branch is judged from, None where it has none.
+    own judgement rests on, and `basis`, the same in words; `judged`: how the versions came out that were judged, from
+    whatever, where that was read; `names`: workload, configuration and device. Of a branch, `main`: the track of its
+    main line, and `bases`: the version of it that each version of the branch is judged from, None where it has none.
     """
 
     line: Line
@@ -70,6 +70,7 @@ class TrackRuns:
     names: Mapping[str, str]
     main: TrackRuns | None = None
     bases: Mapping[int, MergeBase | None] = field(default_factory=dict)
+    basis: Mapping[int, str] = field(default_factory=dict)
 
     @cached_property
     def order(self) -> list[int]:
@@ -153,17 +154,37 @@ def unjudged_track(connection: Connection, line: Line, mains: dict[Line, MainLin
     if of_main is not None:
         return _unjudged_branch(connection, line, _main_line(connection, of_main, mains))
     limits = thresholds.of_line(connection, line)
-    of_limits = [
-        (row.name, row.kind, row.pattern, row.value, bool(row.configuration_id), bool(row.device_id))
-        for row in sorted(limits, key=specific)
-    ]
-    of_all = digest_of((SAMPLE_RULES, RULE_VERSION, *of_limits)).hex()
-    stated = attrgetter("run_id", "version_id", "ranks", "recording_id", "started_at_ns")
-    runs, before, rests_on = judged.runs_of(connection, line), BEGINNING, {}
+    of_limits = _words_of_limits(limits)
+    runs, before, basis = judged.runs_of(connection, line), BEGINNING, {}
     for version, own in groupby(runs, attrgetter("version_id")):
-        rests_on[version] = digest_of((of_all, before, *map(stated, own)))
+        basis[version] = f"{rules_of_judgement()} {of_limits}; after {before}; {_words_of_runs(list(own))}"
         before = version
-    return TrackRuns(line, limits, runs, rests_on, {}, {})
+    rests_on = {version: digest_of((words,)) for version, words in basis.items()}
+    return TrackRuns(line, limits, runs, rests_on, {}, {}, basis=basis)
+
+
+def rules_of_judgement() -> str:
+    """Return how the basis of a judgement begins: the rules that it is made by; newer ones sort later."""
+    return f"rules {RULE_VERSION:04}.{SAMPLE_RULES:04};"
+
+
+def _words_of_limits(limits: Sequence[Threshold]) -> str:
+    """Return the limits of a track as the view v_version compares them (`store.views`): values in billionths."""
+    words = []
+    for row in sorted(limits, key=specific):
+        place = f"{row.configuration_id}|{row.device_id}"
+        words.append(f"<{row.name}|{row.kind}|{row.pattern}|{round(row.value * 1e9)}|{place}>")
+    return f"; limits {len(words)} {''.join(words)}"
+
+
+def _words_of_runs(runs: Sequence[LineRun]) -> str:
+    """Return the runs of a version as the view v_version compares them: number, ranks, recording and start of each."""
+    words = []
+    for run in runs:
+        recording = "" if run.recording_id is None else run.recording_id
+        started = "" if run.started_at_ns is None else run.started_at_ns
+        words.append(f"({run.run_id}:{run.ranks}:{recording}:{started})")
+    return f"runs {len(runs)} {''.join(words)}"
 
 
 class MainLine(Struct, frozen=True):
@@ -194,9 +215,8 @@ def _unjudged_branch(connection: Connection, line: Line, main: MainLine) -> Trac
     it left, and on its own runs.
     """
     runs = judged.runs_of(connection, line)
-    stated = attrgetter("run_id", "version_id", "ranks", "recording_id", "started_at_ns")
     commits = judged.commits_of(connection, line.workload_id)
-    bases, rests_on = {}, {}
+    bases, basis, rests_on = {}, {}, {}
     for version, group in groupby(runs, attrgetter("version_id")):
         own_runs = list(group)
         starts = [run.started_at_ns for run in own_runs if run.started_at_ns is not None]
@@ -206,8 +226,11 @@ def _unjudged_branch(connection: Connection, line: Line, main: MainLine) -> Trac
             min(run.run_id for run in own_runs),
         )
         bases[version] = base = find_merge_base(main.versions, left, now_ns=time.time_ns())
-        rests_on[version] = digest_of((main.up_to[base.place if base else 0], *map(stated, own_runs)))
-    return TrackRuns(line, main.track.limits, runs, rests_on, {}, {}, main.track, bases)
+        place = base.place if base else 0
+        left_at = f"{main.track.line.configuration_id}.{main.track.order[place - 1]}" if place else "0"
+        basis[version] = f"{rules_of_judgement()} ; base {left_at}; {_words_of_runs(own_runs)}"
+        rests_on[version] = digest_of((main.up_to[place], basis[version]))
+    return TrackRuns(line, main.track.limits, runs, rests_on, {}, {}, main.track, bases, basis)
 
 
 def _main_versions(connection: Connection, main: TrackRuns) -> list[MainVersion]:

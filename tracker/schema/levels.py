@@ -230,6 +230,11 @@ LEVELS: Final[tuple[Level, ...]] = (
 )  # fmt: skip
 """In the order of the tables of `profile.Rows`; a level stands behind those that it refers to."""
 
+RANKS_OR_PROFILER: Final = ("transit_ns", "wait_ns", "exposed_wait_ns")
+"""Parts of a collective that its ranks report together, in the column `ranks_...`; else the profiler may state them."""
+PROFILER_ALONE: Final = ("synchronization_ns", "idle_ns")
+"""Parts of a collective that only a profiler states."""
+
 _MEANINGS_OF_A_STEP: Final = {
     "duration_ns": "the step: compute + exposed communication + exposed copy + idle time",
     "e2e_ns": "last end - first start of the device activity that the step launched",

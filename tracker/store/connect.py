@@ -24,8 +24,8 @@ from tracker.store import schema
 from tracker.store.damage import explain_damage
 from tracker.store.failures import Damaged, Raced, explain, is_collision, is_crowded
 from tracker.store.sql import QUESTION
-from tracker.store.turns import turn
 from tracker.store.urls import file_of, in_memory, name_of, parse_url, secrets_of, words
+from tracker.store.write_queue import turn
 
 _Result = TypeVar("_Result")
 
@@ -143,8 +143,8 @@ class Store:
     @contextmanager
     def turn(self, of: Literal["writers", "next", "judges"], end: float | None = None) -> Iterator[None]:
         """Wait for those that came before to this queue at this SQLite file, and keep those waiting that come within
-        the block. Not for ever (to the monotonic time `end`), and not everywhere, see `turns`: the data must come out
-        right without it. On Postgres there is no such queue: its locks are fair, each for some rows only.
+        the block. Not for ever (to the monotonic time `end`), and not everywhere, see `write_queue`: the data must come
+        out right without it. On Postgres there is no such queue: its locks are fair, each for some rows only.
         """
         seconds = BUSY_TIMEOUT_MS / 1000 if end is None else max(0.0, end - time.monotonic())
         with turn(self._file, of, seconds):
@@ -309,6 +309,10 @@ def upgrade(url: str | None = None) -> tuple[str | None, str]:
         before = _stamp(store)
         if schema.needs_upgrade(before, store.url, create=True, read_only=False):
             _migrate(store, parsed)
+        else:
+            from tracker.store import views
+
+            store.transact(views.make)
     return before, schema.SCHEMA_HEAD
 
 

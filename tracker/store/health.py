@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct
 from sqlalchemy import Connection, func, select, text
 
-from tracker.store import contexts, damage, labels, recordings, schema
+from tracker.store import contexts, damage, labels, recordings, schema, views
 from tracker.store.calls import packing
 from tracker.store.connect import Store
 from tracker.store.samples import arrays
@@ -59,6 +59,7 @@ def check(store: Store) -> list[str]:
     looked_at = (
         *damage.LOOKS,
         _table_problems,
+        _view_problems,
         _otherwise_recorded,
         _damaged_samples,
         _damaged_contexts,
@@ -70,11 +71,11 @@ def check(store: Store) -> list[str]:
 
 def repair(store: Store) -> list[str]:
     """Make again what is damaged and can be made from other rows, the packed samples of runs and how these were
-    recorded: what was made again, a sentence each.
+    recorded, and the views: what was made again, a sentence each.
     """
 
     def work(connection: Connection) -> list[str]:
-        made = []
+        made = [f"{name}  made again" for name in views.make(connection)]
         for run_id in arrays.damaged_arrays(connection):
             labels.hold_run(connection, run_id)
             if arrays.repair_array(connection, run_id):
@@ -104,6 +105,13 @@ def _bytes(connection: Connection) -> int | None:
 def _table_problems(connection: Connection) -> Iterator[str]:
     if found := schema.drift(connection):
         yield f"the tables differ from what this tracker expects: {found}"
+
+
+def _view_problems(connection: Connection) -> Iterator[str]:
+    """What other programs would miss; no command reads a view."""
+    if found := views.differing(connection):
+        are, them = ("is", "it") if len(found) == 1 else ("are", "them")
+        yield f"{', '.join(found)} {are} missing or not as this tracker makes {them}; {arrays.HOW_TO_REPAIR}"
 
 
 def _otherwise_recorded(connection: Connection) -> Iterator[str]:

@@ -59,7 +59,7 @@ class Levels(Struct, frozen=True):
 
 
 class JudgedRow(Struct, frozen=True):
-    """A row of the table `judged_version` without its levels."""
+    """A row of the table `judged_version` without its levels and its basis."""
 
     version_id: int
     rests_on: bytes
@@ -216,13 +216,13 @@ def forget(connection: Connection, line: Line, version_ids: Iterable[int]) -> No
 
 
 def write_version(
-    connection: Connection, line: Line, row: JudgedRow, levels: Levels, verdicts: Sequence[Column],
+    connection: Connection, line: Line, row: JudgedRow, basis: str, levels: Levels, verdicts: Sequence[Column],
     facts: Sequence[tuple[int, str, float, float]],
 ) -> None:  # fmt: skip
-    """Add a version that was judged. `verdicts`: columns of the table, by ascending series; `facts`: series, what,
-    before, after.
+    """Add a version that was judged. `basis`: what `row.rests_on` stands for, in words; `verdicts`: columns of the
+    table, by ascending series; `facts`: series, what, before, after.
     """
-    columns = {**line.parameters, **asdict(row), "levels": _packed(levels)}
+    columns = {**line.parameters, **asdict(row), "levels": _packed(levels), "basis": basis}
     bulk.insert(connection, "judged_version", list(columns), [list(columns.values())])
     count = len(verdicts[0].values)
     bulk.load(connection, "verdict", [Column("version_id", "int", [row.version_id] * count), *verdicts])

@@ -14,8 +14,8 @@ from tracker.store import details, labels, partitions, recordings
 from tracker.store.calls import splitting
 from tracker.store.connect import Store
 from tracker.store.failures import Raced
-from tracker.store.homes import Home, place
-from tracker.store.incoming import Incoming, RunRecord, incoming_of, without_known
+from tracker.store.run_matching import Home, place
+from tracker.store.run_record import Incoming, RunRecord, incoming_of, without_known
 from tracker.store.samples import refresh
 from tracker.store.sql import statement
 

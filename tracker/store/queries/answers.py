@@ -61,12 +61,14 @@ def rows(store: Store, question: str, **parameters: Any) -> list[Any]:
         return list(connection.execute(statement(question), parameters).all())
 
 
-def answer_of_runs(store: Store, question: str, run_ids: Iterable[int], **parameters: Any) -> Columns:
+def answer_of_runs(store: Store, question: str | TextClause, run_ids: Iterable[int], **parameters: Any) -> Columns:
     """Return the answer to `question` about `run_ids`, however many; it must be ordered by run_id."""
     return answer_of(store, question, "run_ids", run_ids, **parameters)
 
 
-def answer_of(store: Store, question: str, of: str, numbers: Iterable[int], **parameters: Any) -> Columns:
+def answer_of(
+    store: Store, question: str | TextClause, of: str, numbers: Iterable[int], **parameters: Any
+) -> Columns:  # fmt: skip
     """Return the answer to `question` about `numbers`, its parameter `of`, however many; it must be ordered by them."""
     parts = [answer(store, question, {**parameters, of: portion}) for portion in portions(whole(numbers))]
     return parts[0] if len(parts) == 1 else Columns.stacked(parts)

@@ -3,18 +3,91 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Unpack
+from functools import cache
+from typing import Any, Final, Protocol, Unpack
 
 import numpy as np
 
 from tracker.columns import Column, Columns
 from tracker.store.connect import Store
 from tracker.store.dimensions import DETAIL_TEXT, digest_of
+from tracker.store.listings import list_rows
 from tracker.store.queries import contexts, levels, ops_and_kernels
-from tracker.store.queries.answers import answer, answer_of_runs, ranks_parameters, steps_parameters, whole
+from tracker.store.queries.answers import (
+    answer,
+    answer_of_runs,
+    parameter_list,
+    ranks_parameters,
+    steps_parameters,
+    whole,
+)
 
 Ranks = Sequence[int] | None
 Steps = Sequence[int] | None
+
+OWNERS: Final = list_rows(
+    "memory_peak",
+    (
+        "component", "op_key", "allocator", "call_stack", "calls", "bytes", "largest_bytes", "first_ns", "first_step",
+        "peak_ns", "peak_step",
+    ),
+)  # fmt: skip
+BLOCKS: Final = list_rows(
+    "memory_block",
+    ("step", "component", "op_key", "allocator", "call_stack", "bytes", "time_ns", "held_ns", "is_released"),
+    ("t_component.text", "d.bytes DESC"),
+)
+CURVE_COLUMNS: Final = ("component", "time_ns", "allocated_bytes", "reserved_bytes")
+CURVE_ORDER: Final = ("t_component.text", "d.time_ns")
+
+
+class LevelQuestion(Protocol):
+    """A question about a level: it answers with the rows of runs, summed over the grain."""
+
+    def __call__(self, store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
+        """Return the rows, as the filters choose them."""
+        ...
+
+
+@cache
+def of_level(name: str) -> LevelQuestion:
+    """Return the question about the level called `name` in `schema.levels`, one for each.
+
+    Its answer has run_id, the grain, the key of the level and its numbers, added up as they are declared.
+    """
+
+    def ask(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
+        return answer(store, *levels.build_statement(levels.query_of(name), run_ids, **filters))
+
+    return ask
+
+
+communication = of_level("communication")
+"""The collectives of runs. group_size, size_class_bytes: NULL is unknown; split_by: `ranks` where transit_ns and
+wait_ns are what all ranks of the group report, else `profiler`, NULL where neither is known; exposed_wait_ns is
+the profiler's where the ranks cannot tell it.
+"""
+communication_tasks = of_level("communication_task")
+"""What the collectives of runs consist of."""
+communication_waits = of_level("communication_wait")
+"""Which ranks the collectives of runs waited for; a call can wait for several ranks at once."""
+communication_links = of_level("communication_link")
+"""What the collectives of runs moved over which link. source_rank, target_rank: NULL is all links together;
+packet_bytes: NULL is packets of all sizes together. The same bytes stand in several rows: those of all links or sizes,
+and those of single ones.
+"""
+memory = of_level("memory")
+"""What the ops of runs allocated, the most bytes first."""
+memory_allocators = of_level("memory_allocator")
+"""The same per helper that made the call, where that is known."""
+api = of_level("api")
+"""The host API calls of runs."""
+idle = of_level("idle")
+"""Why the devices of runs did nothing."""
+queue = of_level("queue")
+"""How far ahead of the device the hosts of runs launch."""
+counters = of_level("counter")
+"""What the profiler of runs counted in tables of its own."""
 
 
 def ops(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
@@ -70,14 +143,9 @@ def calls_of_steps(
 def kernel_metrics(store: Store, run_ids: Sequence[int], *, by: Sequence[str] = (), ranks: Ranks = None) -> Columns:
     """What the profiler measured in the kernels of `run_ids`, over the whole capture: `by` takes no `step`.
 
-    Columns: see `levels.KERNEL_METRICS`.
+    Columns: run_id, the grain, and those of the level kernel_metric.
     """
-    return answer(store, *levels.build_statement(levels.KERNEL_METRICS, run_ids, by=by, ranks=ranks))
-
-
-def communication(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
-    """The collectives of `run_ids`. Columns: see `levels.COMMUNICATION`."""
-    return answer(store, *levels.build_statement(levels.COMMUNICATION, run_ids, **filters))
+    return answer(store, *levels.build_statement(levels.query_of("kernel_metric"), run_ids, by=by, ranks=ranks))
 
 
 def run_groups(store: Store, run_ids: Sequence[int]) -> Columns:
@@ -85,43 +153,18 @@ def run_groups(store: Store, run_ids: Sequence[int]) -> Columns:
     return answer_of_runs(store, "run_groups", run_ids)
 
 
-def communication_tasks(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
-    """What the collectives of `run_ids` consist of. Columns: see `levels.COMMUNICATION_TASKS`."""
-    return answer(store, *levels.build_statement(levels.COMMUNICATION_TASKS, run_ids, **filters))
-
-
-def communication_waits(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
-    """Return which ranks the collectives of `run_ids` waited for. Columns: see `levels.COMMUNICATION_WAITS`."""
-    return answer(store, *levels.build_statement(levels.COMMUNICATION_WAITS, run_ids, **filters))
-
-
-def communication_links(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
-    """What the collectives of `run_ids` moved over which link. Columns: see `levels.COMMUNICATION_LINKS`."""
-    return answer(store, *levels.build_statement(levels.COMMUNICATION_LINKS, run_ids, **filters))
-
-
-def memory(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
-    """What the ops of `run_ids` allocated, the most bytes first. Columns: see `levels.MEMORY`."""
-    return answer(store, *levels.build_statement(levels.MEMORY, run_ids, **filters))
-
-
-def memory_allocators(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
-    """The same per helper that made the call, where that is known. Columns: see `levels.MEMORY_ALLOCATORS`."""
-    return answer(store, *levels.build_statement(levels.MEMORY_ALLOCATORS, run_ids, **filters))
-
-
 def memory_owners(store: Store, run_ids: Sequence[int]) -> Columns:
-    """What was held when each component of memory held most, the most bytes first. Columns: see sql/memory_owners.sql,
-    with the text of the `call_stack`, NA for none.
+    """Return what was held when each component of memory held most, the most bytes first: run_id, rank, then columns
+    of the level memory_peak, with the text of the `call_stack`, NA for none.
     """
-    return _with_stacks(store, run_ids, answer_of_runs(store, "memory_owners", run_ids))
+    return _with_stacks(store, run_ids, answer_of_runs(store, OWNERS, run_ids))
 
 
 def memory_blocks(store: Store, run_ids: Sequence[int]) -> Columns:
-    """The largest single allocations, as far as they are kept. Columns: see sql/memory_blocks.sql, with the text of the
-    `call_stack`, NA for none.
+    """Return the largest single allocations, as far as they are kept, the largest of each component first: run_id,
+    rank, then columns of the level memory_block, with the text of the `call_stack`, NA for none.
     """
-    return _with_stacks(store, run_ids, answer_of_runs(store, "memory_blocks", run_ids))
+    return _with_stacks(store, run_ids, answer_of_runs(store, BLOCKS, run_ids))
 
 
 def _with_stacks(store: Store, run_ids: Sequence[int], found: Columns) -> Columns:
@@ -133,26 +176,6 @@ def _with_stacks(store: Store, run_ids: Sequence[int], found: Columns) -> Column
             for name, column in found.arrays.items()
         }
     )
-
-
-def api(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
-    """The host API calls of `run_ids`. Columns: see `levels.API`."""
-    return answer(store, *levels.build_statement(levels.API, run_ids, **filters))
-
-
-def idle(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
-    """Why the devices of `run_ids` did nothing. Columns: see `levels.IDLE`."""
-    return answer(store, *levels.build_statement(levels.IDLE, run_ids, **filters))
-
-
-def queue(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
-    """How far ahead of the device the hosts of `run_ids` launch. Columns: see `levels.QUEUE`."""
-    return answer(store, *levels.build_statement(levels.QUEUE, run_ids, **filters))
-
-
-def counters(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
-    """What the profiler of `run_ids` counted in tables of its own. Columns: see `levels.COUNTERS`."""
-    return answer(store, *levels.build_statement(levels.COUNTERS, run_ids, **filters))
 
 
 def op_tree(
@@ -174,8 +197,10 @@ def op_tree(
 
 
 def memory_curve(store: Store, run_ids: Sequence[int], *, ranks: Ranks = None) -> Columns:
-    """The allocator's counters over time. Columns: see sql/memory_curve.sql."""
-    return answer_of_runs(store, "memory_curve", run_ids, **ranks_parameters(ranks))
+    """Return the allocator's counters over time: run_id, rank, then the columns of the level memory_curve."""
+    question = list_rows("memory_curve", CURVE_COLUMNS, CURVE_ORDER, ranks=ranks is not None)
+    chosen = {} if ranks is None else {"ranks": parameter_list(ranks)}
+    return answer_of_runs(store, question, run_ids, **chosen)
 
 
 def memory_peaks(store: Store, run_ids: Sequence[int]) -> Columns:

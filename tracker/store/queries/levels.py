@@ -5,29 +5,30 @@ A statement groups by numbers and looks up the texts of the few rows that are le
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from textwrap import indent
 from typing import Any, Final, TypedDict
 
 from msgspec import Struct
 from sqlalchemy import TextClause
 
-from tracker.schema.declarations import Column, Level
-from tracker.schema.levels import LEVEL
+from tracker.schema.declarations import Column
+from tracker.schema.levels import LEVEL, PROFILER_ALONE, RANKS_OR_PROFILER
+from tracker.store.listings import KNOWN_SUM, select_columns
 from tracker.store.queries.answers import dtype, parameter_list, whole
 from tracker.store.sql import question
 
 SUM: Final = "CASE WHEN COUNT(d.{0}) = COUNT(*) THEN CAST(SUM(d.{0}) AS BIGINT) END"
 REAL_SUM: Final = "CASE WHEN COUNT(d.{0}) = COUNT(*) THEN SUM(d.{0}) END"
 """Missing unless it is known of every row."""
-TOTAL: Final = "CAST(SUM(d.{0}) AS BIGINT)"
-"""Of what is known."""
 LEAST: Final = "MIN(d.{0})"
 MOST: Final = "MAX(d.{0})"
 MEAN_BY_CALLS: Final = "SUM(d.{0} * d.calls) / NULLIF(SUM(CASE WHEN d.{0} IS NOT NULL THEN d.calls END), 0)"
-MEAN_BY_BYTES: Final = (
-    "COALESCE(SUM(d.{0} * d.bytes) / NULLIF(SUM(CASE WHEN d.{0} IS NOT NULL THEN d.bytes END), 0), AVG(d.{0}))"
-)
+MEAN_BY_BYTES: Final = """COALESCE(
+        SUM(d.{0} * d.bytes) / NULLIF(SUM(CASE WHEN d.{0} IS NOT NULL THEN d.bytes END), 0),
+        AVG(d.{0})
+    )"""
 """Means over the rows that state it."""
 
 
@@ -98,7 +99,7 @@ def _build_sums(level: LevelQuery, by: tuple[str, ...], *, ranks: bool, steps: b
     if level.largest:
         selected["largest"] = f"COALESCE(SUM(d.{level.largest}), -1)"
     body = _select(level, selected, ranks=ranks, steps=steps, in_steps=in_steps, stages="stage" in by)
-    body += f"\nGROUP BY {', '.join(str(at + 1) for at in range(len(groups)))}"
+    body += f"\nGROUP BY{_listed(groups.values())}"
     texts = {name for name, key in level.keys.items() if key.endswith("_id") and not name.endswith("_id")}
     if not texts:
         return question(body)
@@ -106,11 +107,15 @@ def _build_sums(level: LevelQuery, by: tuple[str, ...], *, ranks: bool, steps: b
     numbers = ["stage", *(name for name in level.keys if dtype(name) != "string")]
     shown = columns | {name: f"NULLIF(s.{name}, -1)" for name in numbers if name in columns}
     order = ["s.largest DESC"] * bool(level.largest) + [columns[name] for name in (*level.keys, *grain)]
+    joins = "".join(f"\nINNER JOIN detail_text AS t_{name} ON s.{name} = t_{name}.id" for name in sorted(texts))
     return question(
-        f"WITH summed AS (\n{body}\n)\nSELECT{_columns(shown)}\nFROM summed AS s"
-        + "".join(f"\nINNER JOIN detail_text AS t_{name} ON s.{name} = t_{name}.id" for name in sorted(texts))
-        + f"\nORDER BY {', '.join(order)}"
+        f"WITH summed AS (\n{indent(body, '    ')}\n)\n\n"
+        f"SELECT{select_columns(shown)}\nFROM summed AS s{joins}\nORDER BY{_listed(order)}"
     )
+
+
+def _listed(columns: Iterable[str]) -> str:
+    return ",".join(f"\n    {column}" for column in columns)
 
 
 @cache
@@ -129,33 +134,31 @@ def _select(
         joins += "\nINNER JOIN capture AS c ON d.run_id = c.run_id AND d.rank = c.rank"
     chosen = {"d.run_id IN :run_ids": True, "d.rank IN :ranks": ranks}
     chosen |= {f"{level.step} IN :steps": steps, f"{level.step} >= 0": in_steps}
-    where = " AND ".join(condition for condition, is_asked in chosen.items() if is_asked)
-    return f"SELECT{_columns(columns)}\nFROM {level.table} AS d{joins}\nWHERE {where}"
-
-
-def _columns(columns: Mapping[str, str]) -> str:
-    return ",".join(f"\n    {column} AS {name}" for name, column in columns.items())
+    where = "\n    AND ".join(condition for condition, is_asked in chosen.items() if is_asked)
+    return f"SELECT{select_columns(columns)}\nFROM {level.table} AS d{joins}\nWHERE\n    {where}"
 
 
 _ADD_UP: Final = {
-    "sum": SUM, "real_sum": REAL_SUM, "known": TOTAL, "min": LEAST, "max": MOST, "mean_by_calls": MEAN_BY_CALLS,
+    "sum": SUM, "real_sum": REAL_SUM, "known": KNOWN_SUM, "min": LEAST, "max": MOST, "mean_by_calls": MEAN_BY_CALLS,
     "mean_by_bytes": MEAN_BY_BYTES,
 }  # fmt: skip
 """Word of a declaration -> SQL."""
 
-_OF_RANKS: Final = f"CASE WHEN COUNT(d.ranks_{{0}}) = COUNT(*) THEN CAST(SUM(d.ranks_{{0}}) AS BIGINT) ELSE {SUM} END"
-_OF_PROFILER: Final = f"CASE WHEN COUNT(d.ranks_wait_ns) < COUNT(*) THEN {SUM} END"
-_SPLIT: Final = {
-    "transit_ns": _OF_RANKS, "wait_ns": _OF_RANKS, "exposed_wait_ns": _OF_RANKS,
-    "synchronization_ns": _OF_PROFILER, "idle_ns": _OF_PROFILER,
-}  # fmt: skip
+_OF_RANKS: Final = """CASE
+        WHEN COUNT(d.ranks_{0}) = COUNT(*) THEN CAST(SUM(d.ranks_{0}) AS BIGINT)
+        WHEN COUNT(d.{0}) = COUNT(*) THEN CAST(SUM(d.{0}) AS BIGINT)
+    END"""
+_OF_PROFILER: Final = """CASE
+        WHEN COUNT(d.ranks_wait_ns) < COUNT(*) AND COUNT(d.{0}) = COUNT(*) THEN CAST(SUM(d.{0}) AS BIGINT)
+    END"""
+_SPLIT: Final = dict.fromkeys(RANKS_OR_PROFILER, _OF_RANKS) | dict.fromkeys(PROFILER_ALONE, _OF_PROFILER)
 """The parts of collectives, for which no word of a declaration stands: what all ranks of the group report where each
 row has it, which know no other part; else what the profiler states.
 """
-_SPLIT_BY: Final = (
-    "CASE WHEN COUNT(d.ranks_wait_ns) = COUNT(*) THEN 'ranks' "
-    "WHEN COUNT(d.wait_ns) = COUNT(*) OR COUNT(d.transit_ns) = COUNT(*) THEN 'profiler' END"
-)
+_SPLIT_BY: Final = """CASE
+        WHEN COUNT(d.ranks_wait_ns) = COUNT(*) THEN 'ranks'
+        WHEN COUNT(d.wait_ns) = COUNT(*) OR COUNT(d.transit_ns) = COUNT(*) THEN 'profiler'
+    END"""
 """Whose split it is; NULL where neither is known."""
 
 _TEXTS_OF: Final = {
@@ -169,8 +172,10 @@ _BY_NUMBER: Final = frozenset({"op", "kernel"})
 """
 
 
-def make_query(level: Level) -> LevelQuery:
-    """Return the query of a level."""
+@cache
+def query_of(name: str) -> LevelQuery:
+    """Return the query of the level called `name`."""
+    level = LEVEL[name]
     columns = level.answer_columns
     # (column that may tell rows apart, the table that has it)
     candidates = [(column, "d") for column in columns]
@@ -179,8 +184,8 @@ def make_query(level: Level) -> LevelQuery:
     if level.inside:
         # the rows of a part have the keys and the step of the row around them, m
         around = LEVEL[level.inside]
-        same_rank = "d.run_id = m.run_id AND d.rank = m.rank"
-        joins = f"\nINNER JOIN {around.name} AS m ON {same_rank} AND d.{around.name} = m.ordinal"
+        joins = f"\nINNER JOIN {around.name} AS m\n    ON\n        d.run_id = m.run_id\n        AND d.rank = m.rank"
+        joins += f"\n        AND d.{around.name} = m.ordinal"
         step = "m.step"
         candidates = [(column, "m") for column in around.columns]
         candidates += [(column, "d") for column in columns if column.kind != around.name]
@@ -220,29 +225,3 @@ def _join_of(column: Column, row: str, level: str) -> str:
     if column.kind in ("op_key", "kernel_key") and level not in _BY_NUMBER:
         return f"\nINNER JOIN {column.kind} AS k ON {row}.{column.stored_name} = k.id"
     return ""
-
-
-OPS: Final = make_query(LEVEL["op"])
-"""op_key_id: see op_keys.sql; call_stack_id: see call_stacks.sql, NULL where none was recorded."""
-KERNELS: Final = make_query(LEVEL["kernel"])
-"""kernel_key_id: see kernel_keys.sql; op_key_id: the launching op; category_id: see detail_texts.sql."""
-KERNEL_METRICS: Final = make_query(LEVEL["kernel_metric"])
-"""Of kernels without types and formats, over the whole capture."""
-COMMUNICATION: Final = make_query(LEVEL["communication"])
-"""group_size, size_class_bytes: NULL is unknown; split_by: `ranks` where transit_ns and wait_ns are what all ranks of
-the group report, else `profiler`, NULL where neither is known; exposed_wait_ns is the profiler's where the ranks cannot
-tell it.
-"""
-COMMUNICATION_TASKS: Final = make_query(LEVEL["communication_task"])
-COMMUNICATION_WAITS: Final = make_query(LEVEL["communication_wait"])
-"""A call can wait for several ranks at once."""
-COMMUNICATION_LINKS: Final = make_query(LEVEL["communication_link"])
-"""source_rank, target_rank: NULL is all links together; packet_bytes: NULL is packets of all sizes together. The same
-bytes stand in several rows: those of all links or sizes, and those of single ones.
-"""
-MEMORY: Final = make_query(LEVEL["memory"])
-MEMORY_ALLOCATORS: Final = make_query(LEVEL["memory_allocator"])
-COUNTERS: Final = make_query(LEVEL["counter"])
-IDLE: Final = make_query(LEVEL["idle"])
-QUEUE: Final = make_query(LEVEL["queue"])
-API: Final = make_query(LEVEL["api"])

@@ -11,9 +11,10 @@ from sqlalchemy import TextClause
 from tracker.columns import I64, Column, Columns, listed, objects
 from tracker.store.bulk import fetch
 from tracker.store.connect import Store
+from tracker.store.listings import sum_known_of_ranks
 from tracker.store.queries.answers import whole
 from tracker.store.queries.keyed import Texts, keys_of, texts_of_stacks
-from tracker.store.queries.levels import KERNELS, LEAST, MOST, OPS, REAL_SUM, SUM, Filters, LevelQuery, build_statement
+from tracker.store.queries.levels import LEAST, MOST, REAL_SUM, SUM, Filters, LevelQuery, build_statement, query_of
 from tracker.store.sql import statement
 from tracker.table import AddUp, Groups, group_rows, order_largest_first
 
@@ -30,11 +31,12 @@ def ops(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> Col
     """One row per grain and op (name, shapes, types, module, phase), the largest device self time first, then the
     largest host self time, then by op and grain.
 
-    Columns: run_id; the grain `by`; name, input_shapes, input_types, module, phase; the numbers of `levels.OPS`, summed
+    Columns: run_id; the grain `by`; name, input_shapes, input_types, module, phase; the numbers of the level op, summed
     over call stacks; call_stack: that of most of its calls, NA where none was recorded.
     """
     by = filters.get("by", ())
-    found = _level(store, OPS, run_ids, filters)
+    level = query_of("op")
+    found = _level(store, level, run_ids, filters)
     grain_of = [name for name in _GRAIN if name in found]
     grain = _integers(found, grain_of)
     (op_keys,) = _integers(found, ("op_key_id",))
@@ -43,7 +45,7 @@ def ops(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> Col
         calls = group_rows(*grain, op_keys, stack.missing.astype(np.int64), stack.values).share_sums(calls)
     often = np.where(calls.missing, -1, calls.values)
     groups = group_rows(*grain, op_keys, then=[stack.missing.astype(np.int64), -often, stack.values])
-    numbers, first = _add_up(found, OPS, groups), groups.first
+    numbers, first = _add_up(found, level, groups), groups.first
     texts = Texts.of(op_keys[first], keys_of(store, "op_key", op_keys), _OP)
     grain = [column[first] for column in grain]
     rows = order_largest_first([numbers["device_self_ns"], numbers["host_self_ns"]], [texts.places, *grain])
@@ -71,9 +73,10 @@ def kernels(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) ->
     first, then by kernel, category, op and grain.
 
     Columns: run_id; the grain `by`; name, canonical_name, type, core_type, input_shapes; category; op,
-    op_input_shapes: the launching op; the numbers of `levels.KERNELS`.
+    op_input_shapes: the launching op; the numbers of the level kernel.
     """
-    found = _level(store, KERNELS, run_ids, filters)
+    level = query_of("kernel")
+    found = _level(store, level, run_ids, filters)
     kernel_keys, op_keys, categories = _integers(found, ("kernel_key_id", "op_key_id", "category_id"))
     texts = [
         Texts.of(kernel_keys, keys_of(store, "kernel_key", kernel_keys), _KERNEL),
@@ -84,7 +87,7 @@ def kernels(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) ->
     grain = _integers(found, grain_of)
     places = [own.places for own in texts]
     groups = group_rows(*grain, *places)
-    numbers, first = _add_up(found, KERNELS, groups), groups.first
+    numbers, first = _add_up(found, level, groups), groups.first
     grain = [column[first] for column in grain]
     rows = order_largest_first([numbers["total_ns"]], [*(own[first] for own in places), *grain])
     arrays = [own.taken(first[rows]) for own in texts]
@@ -114,7 +117,8 @@ def rank_kernels(store: Store, parameters: Mapping[str, Any]) -> Columns:
     input_types, input_formats; category; op, op_input_shapes, op_input_types, module, phase; calls, total_ns, bytes (0
     where not known).
     """
-    found = _columns(store, statement("rank_kernels"), parameters)
+    names = ("calls", "total_ns", "bytes")
+    found = _columns(store, sum_known_of_ranks("kernel", names), parameters)
     rank, kernel_keys, op_keys, categories = _integers(found, ("rank", "kernel_key_id", "op_key_id", "category_id"))
     every = np.arange(len(rank))
     texts = [
@@ -122,7 +126,7 @@ def rank_kernels(store: Store, parameters: Mapping[str, Any]) -> Columns:
         Texts.single("category", categories, keys_of(store, "detail_text", categories)),
         Texts.of(op_keys, keys_of(store, "op_key", op_keys), _LAUNCHING_OP_WITH_PLACE),
     ]
-    numbers = {name: _or_zero(found[name]) for name in ("calls", "total_ns", "bytes")}
+    numbers = {name: _or_zero(found[name]) for name in names}
     return Columns({"rank": rank, **{n: own for one in texts for n, own in one.taken(every).items()}, **numbers})
 
 

@@ -13,6 +13,7 @@ from tracker.profile import NO_OP, RULE_SETTINGS, UNLINKED_OP
 from tracker.profile.branches import branch_of, main_of
 from tracker.store.bulk import LARGEST, as_keys
 from tracker.store.connect import Store
+from tracker.store.listings import list_filled_levels
 from tracker.store.queries.answers import answer, answer_of_runs, rows, whole
 from tracker.store.queries.resolve import device_pattern
 
@@ -145,10 +146,10 @@ def steps(store: Store, run_ids: Sequence[int]) -> Columns:
 
 
 def filled_tables(store: Store, run_ids: Sequence[int]) -> Columns:
-    """Which ranks of `run_ids` have what, 1 or 0. Columns: see sql/told.sql, and has_ops, has_kernels: whether they say
-    more than their collectives, or it is known that there was nothing to say.
+    """Return which ranks of `run_ids` have what, 1 or 0. Columns: see `listings.list_filled_levels`, and has_ops,
+    has_kernels: whether they say more than their collectives, or it is known that there was nothing to say.
     """
-    found = answer_of_runs(store, "filled_tables", run_ids)
+    found = answer_of_runs(store, list_filled_levels(), run_ids)
     totals = found["has_totals"]
     has = {"has_ops": totals.values.copy(), "has_kernels": totals.values.copy()}
     lacking = np.flatnonzero(totals.values == 0)

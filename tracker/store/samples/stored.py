@@ -10,17 +10,19 @@ import numpy as np
 from sqlalchemy import Connection
 
 from tracker.profile import MISSING, OWNER_SETTING, STEP_RULES, STEP_SETTING, Breakdown, StepRow, Table
+from tracker.store.listings import list_rows_of_run
 from tracker.store.samples.families import RankRows, unit_of, way_of
 from tracker.store.sql import statement
 
-_QUESTIONS: Final[Mapping[str, str]] = {
-    "op": "sample_ops",
-    "kernel": "sample_kernels",
-    "communication": "sample_communication",
-    "memory": "sample_memory",
-    "api": "sample_api",
-    "idle": "sample_idle",
+COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
+    "op": ("step", "op_key", "calls", "host_self_ns", "device_self_ns"),
+    "kernel": ("step", "kernel_key", "category", "calls", "total_ns"),
+    "communication": ("step", "kind", "group_role", "size_class_bytes", "calls", "total_ns", "exposed_ns"),
+    "memory": ("step", "op_key", "calls", "bytes"),
+    "api": ("step", "level", "name", "calls", "total_ns", "self_ns"),
+    "idle": ("step", "cause", "ns"),
 }
+"""Level -> its columns that samples are made from."""
 _KEYS: Final[Mapping[str, str]] = {"op_key": "sample_op_keys", "kernel_key": "sample_kernel_keys"}
 _TEXTS: Final = frozenset({"category", "cause", "kind", "group_role", "level", "name"})
 
@@ -36,7 +38,7 @@ def ranks_of(connection: Connection, run_id: int, *, but: Set[int] = frozenset()
         steps.setdefault(row.rank, []).append(step)
     wanted = {row.rank for row in captures}
     dimensions, places = _dimensions(connection, run_id)
-    tables = {name: _by_rank(connection, name, run_id, wanted, places) for name in _QUESTIONS}
+    tables = {name: _by_rank(connection, name, run_id, wanted, places) for name in COLUMNS}
     return [
         RankRows(
             row.rank,
@@ -74,7 +76,7 @@ def _by_rank(
     connection: Connection, table: str, run_id: int, wanted: Set[int], places: Mapping[str, Mapping[int, int]]
 ) -> dict[int, Table]:
     """The rows of a detail table, by rank."""
-    result = connection.execute(statement(_QUESTIONS[table]), {"run_id": run_id})
+    result = connection.execute(list_rows_of_run(table, COLUMNS[table]), {"run_id": run_id})
     names, rows = list(result.keys()), result.all()
     if not rows:
         return {}

@@ -17,6 +17,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "value_before": "the number before: of the runs that it is compared with",
     "value_after": "the number after: of the runs that show the change",
     "rests_on": "digest of all that its judgement rests on: its runs, those before it, the limits",
+    "basis": "the same in words, which v_version compares with what is there now; NULL: judged by an older tracker",
     "judged_version.runs": "numbers of its runs, ascending",
     "base_runs": "numbers of the runs that its step was judged against",
     "verdict.base_runs": "how many runs it was judged against",

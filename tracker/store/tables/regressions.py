@@ -26,7 +26,8 @@ class TrackColumns(SQLModel):
 class VersionJudgement(Base, table=True):
     """A version of a track that was judged: from which runs, and what its gate says.
 
-    `rests_on`: stands for its runs, those before it, and the limits. `levels`: packed, the level of every series.
+    `rests_on`: stands for its runs, those before it, and the limits; `basis`: the same in words. `levels`: packed, the
+    level of every series.
     """
 
     __tablename__ = "judged_version"
@@ -45,6 +46,7 @@ class VersionJudgement(Base, table=True):
     net: float = Field(sa_type=Double, nullable=False)
     peak: float = Field(sa_type=Double, nullable=False)
     levels: Binary = packed()
+    basis: str | None = text_value()
 
 
 class SeriesVerdict(Base, table=True):

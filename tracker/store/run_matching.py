@@ -14,7 +14,10 @@ from tracker.errors import UsageError
 from tracker.profile.numbered_names import place_of
 from tracker.profile.same_job import WITHOUT_PROFILER
 from tracker.store import configurations, facts, labels
-from tracker.store.alike import (
+from tracker.store.bulk import clean, insert
+from tracker.store.details import Placed
+from tracker.store.failures import Raced
+from tracker.store.run_identity import (
     Cycle,
     Stored,
     find_cycles,
@@ -24,10 +27,7 @@ from tracker.store.alike import (
     sibling_of,
     stored_alike,
 )
-from tracker.store.bulk import clean, insert
-from tracker.store.details import Placed
-from tracker.store.failures import Raced
-from tracker.store.incoming import Incoming, bare_ranks, window_of
+from tracker.store.run_record import Incoming, bare_ranks, window_of
 from tracker.store.sql import statement
 
 _ADD_RUN: Final = text(

@@ -23,7 +23,7 @@ from tracker.profile.same_job import (
     may_be_one_job,
     ran_at_once,
 )
-from tracker.store.incoming import Incoming, rank_of
+from tracker.store.run_record import Incoming, rank_of
 from tracker.store.sql import statement
 
 

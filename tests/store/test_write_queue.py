@@ -16,12 +16,12 @@ from sqlalchemy import text
 from tests.factories import save
 from tests.store.test_open import ROOT
 from tracker.store import open_store, queries, watchers
-from tracker.store.turns import turn
+from tracker.store.write_queue import turn
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from tracker.store.turns import turn
+from tracker.store.write_queue import turn
 with turn(Path(sys.argv[1]), "writers", 60):
     print("mine", flush=True)
     time.sleep(60)

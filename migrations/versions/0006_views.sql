@@ -1,0 +1,1 @@
+ALTER TABLE judged_version ADD COLUMN basis TEXT COLLATE "C";
