@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import hashlib
 import os
 from collections.abc import Callable, Iterator
 from itertools import chain
@@ -15,6 +14,7 @@ from msgspec import Struct
 from tracker.errors import SourceError
 from tracker.limits.files import is_real_file, open_regular
 from tracker.limits.touch import touch
+from tracker.readers._digest import ContentDigest
 from tracker.units import MAX_BYTES
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
 
 SAVE_AS_UTF_8: Final = "save it as UTF-8, or export the profile again"
 BLOCK_BYTES: Final = 1 << 20
-DIGEST_BYTES: Final = 16
 
 Progress = Callable[[int, int], None]
 
@@ -114,7 +113,7 @@ def source_of(path: Path, options: ReadOptions) -> Source:
     """Path, size and digest of a file; a SourceError where it is larger than the limit."""
     from tracker.profile import Source
 
-    digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
+    digest = ContentDigest()
     with open_source(path) as file:
         size = file.seek(0, 2)
         if size > options.max_bytes:
@@ -122,10 +121,10 @@ def source_of(path: Path, options: ReadOptions) -> Source:
             raise SourceError(path, "", problem, remedy="raise limits.max_bytes in the settings")
         file.seek(0)
         while block := _next_block(path, file, BLOCK_BYTES):
-            digest.update(block)
+            digest.add(block)
             if options.progress:
                 options.progress(file.tell(), size)
-    return Source(os.path.abspath(path), size, digest.digest())
+    return Source(os.path.abspath(path), size, digest.value())
 
 
 def content_blocks(path: Path, file: BinaryIO, size: int = BLOCK_BYTES) -> Iterator[bytes]:
@@ -228,7 +227,7 @@ class SourceText:
         self.replaced_bytes = 0
         self._options = options
         self._block_bytes = block_bytes
-        self._digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
+        self._digest = ContentDigest()
         self._bytes_on_disk = 0
 
     def __iter__(self) -> Iterator[bytes]:
@@ -236,9 +235,9 @@ class SourceText:
 
         decoder = codecs.getincrementaldecoder("utf-8")()
         held = b""  # the first bytes of a character whose last ones are in the next block
-        # hashing takes a third as long as decoding and needs no lock of Python's: it runs beside it
+        # hashing needs no lock of Python's: it runs beside what is done with the block
         with open_source(self.path) as file, ThreadPoolExecutor(1, "digest") as beside:
-            hashed = beside.submit(self._digest.update, b"")
+            hashed = beside.submit(self._digest.add, b"")
             self._bytes_on_disk = file.seek(0, 2)
             file.seek(0)
             try:
@@ -251,7 +250,7 @@ class SourceText:
                         self._check_text(block, decoder)
                         text = block
                     hashed.result()
-                    hashed = beside.submit(self._digest.update, block)
+                    hashed = beside.submit(self._digest.add, block)
                     self.bytes_read += len(block)
                     self._check_size()
                     if self._options.progress:
@@ -267,7 +266,7 @@ class SourceText:
         """What was read: path, bytes on disk, digest of the decompressed content."""
         from tracker.profile import Source
 
-        return Source(os.path.abspath(self.path), self._bytes_on_disk, self._digest.digest())
+        return Source(os.path.abspath(self.path), self._bytes_on_disk, self._digest.value())
 
     def _check_text(self, block: bytes, decoder: codecs.IncrementalDecoder) -> None:
         pending = len(decoder.getstate()[0])
