@@ -133,7 +133,7 @@ def read_on(client: Any, found: Sequence[Found], options: IngestOptions) -> Iter
     """The captures of each profile, in order; the first one that cannot be read ends it with its error, or gives it
     where the options say to keep going.
     """
-    how = {name: getattr(options, name) for name in _HOW_TO_READ} | {"one_process": True}
+    how = {name: getattr(options, name) for name in _HOW_TO_READ} | {"one_process": True, "threads": 1}
     task = _task()
     futures = [
         client.submit(task, str(item.path.absolute()), item.format, how, list(RULES), pure=False) for item in found

@@ -39,7 +39,7 @@ class ReadOptions(Struct, frozen=True):
     `flow_category`: link device events to the host by flow arrows of this category. `allow_partial`: keep what a
     truncated file still holds. `skip_bad_rows`: leave out rows with impossible values and count them, instead of
     failing. `max_bytes`: limit on the decompressed size of one file. `progress`: called with (bytes read, bytes in
-    all) on disk.
+    all) on disk. `threads`: how many may decode one file at once.
     """
 
     flow_category: str | None = None
@@ -47,6 +47,7 @@ class ReadOptions(Struct, frozen=True):
     skip_bad_rows: bool = False
     max_bytes: int = MAX_BYTES
     progress: Progress | None = None
+    threads: int = 1
 
 
 def open_source(path: Path) -> BinaryIO:
@@ -216,6 +217,7 @@ class SourceText:
     Iterate once, to the end; then `source()` describes the file. `ended_early` is True where a gzip stream was cut and
     `options.allow_partial` lets that pass. `replaces_bytes`: whether bytes that are no UTF-8 stand as `?` each, which
     `replaced_bytes` counts; else they are an error. `checks_text`: False for text in any encoding, as it is.
+    `block_bytes`: of a block, at most.
     """
 
     def __init__(self, path: Path, options: ReadOptions, block_bytes: int = BLOCK_BYTES) -> None:
@@ -226,7 +228,7 @@ class SourceText:
         self.checks_text = True
         self.replaced_bytes = 0
         self._options = options
-        self._block_bytes = block_bytes
+        self.block_bytes = block_bytes
         self._digest = ContentDigest()
         self._bytes_on_disk = 0
 
@@ -241,7 +243,7 @@ class SourceText:
             self._bytes_on_disk = file.seek(0, 2)
             file.seek(0)
             try:
-                for block in content_blocks(self.path, file, self._block_bytes):
+                for block in content_blocks(self.path, file, self.block_bytes):
                     if not self.checks_text:
                         text = block
                     elif self.replaces_bytes:
@@ -261,6 +263,14 @@ class SourceText:
                     yield _MARK * len(held)
             except EOFError as error:
                 self._accept_early_end(error)
+
+    def size_on_disk(self) -> int:
+        """Return how many bytes the file has now, before it is read; 0 where nobody can say."""
+        try:
+            with touch(self.path):
+                return self.path.stat().st_size
+        except OSError:
+            return 0
 
     def source(self) -> Source:
         """What was read: path, bytes on disk, digest of the decompressed content."""
