@@ -61,7 +61,16 @@ def test_whatever_stands_there_is_read_alike(place, happened, indent, is_ascii, 
         position = int(share * len(text))
         text = text[:position] + bytes_ + text[position + cut :]
     place.write_bytes(text)
-    assert_alike(place, block_bytes)
+    one, several = (read(place, threads, block_bytes, LENIENT) for threads in (1, 3))
+    # what is left of an event whose text is broken depends on what else its block holds, with any number of threads
+    assert several == one or (is_broken(one) and is_broken(several))
+
+
+def is_broken(found: Any) -> bool:
+    """Whether the text of an event was no JSON."""
+    if isinstance(found, str):
+        return "malformed JSON" in found or "part of another one" in found
+    return any("broken text" in warning for warning in found[1])
 
 
 @pytest.mark.parametrize("indent", [None, 1])

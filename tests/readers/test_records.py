@@ -63,12 +63,17 @@ def told(captures: Any) -> list[Any]:
 
 def tables(events: Any) -> Iterator[tuple[str, Any]]:
     texts = events.strings.texts
+    of = events.collectives
+    named = [[texts[code] for code in column.tolist()] for column in (of.kind, of.group, of.group_ranks, of.data_type)]
+    collectives = [*zip(*named, of.group_size.tolist(), of.bytes.tolist(), strict=True)]
     for table in ("ops", "frames", "launches", "device", "allocations", "markers"):
         rows = getattr(events, table)
         columns = []
         for name, column in asdict(rows).items():
             if name in ("name", "input_shapes", "input_types", "module", "call_stack", "component"):
                 columns.append([texts[code] for code in column.tolist()])
+            elif name == "collective":  # its number depends on the size of chunks
+                columns.append([() if row < 0 else collectives[row] for row in column.tolist()])
             elif name == "thread":
                 columns.append([events.threads[thread] for thread in column.tolist()])
             elif isinstance(column, np.ndarray):

@@ -170,7 +170,7 @@ def pieces_of(
 ) -> list[Piece]:
     """The captures of a profile that lies at `place`, with rows; the first one bears the warnings of the profile."""
     try:
-        captures = [timeline.build(capture) for capture in profile.captures]
+        captures = [timeline.build(capture, options.threads or processors()) for capture in profile.captures]
     except TooManyRowsError as error:
         raise SourceError(place, "", str(error), remedy=ROWS_REMEDY) from error
     except OverflowError as error:
