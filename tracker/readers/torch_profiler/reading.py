@@ -12,6 +12,7 @@ from tracker.profile import PROCESS_SETTING, Capture, DeviceKind, Events, Source
 from tracker.readers._cut_steps import left_out
 from tracker.readers._event_texts import CHUNK_BYTES, EventTexts
 from tracker.readers._source import ReadOptions, SourceText
+from tracker.readers.torch_profiler import native
 from tracker.readers.torch_profiler.assemble import Part, parts_of
 from tracker.readers.torch_profiler.collector import Collector
 from tracker.readers.torch_profiler.facts import TraceFacts, facts_of
@@ -61,7 +62,7 @@ def captures_of(
 
 def _threads_for(text: SourceText, options: ReadOptions) -> int:
     threads = min(options.threads, MOST_THREADS)
-    if threads > 1 and text.size_on_disk() >= _WORTH_THREADS:
+    if threads > 1 and native.is_built() and text.size_on_disk() >= _WORTH_THREADS:
         text.block_bytes = PART_BYTES
         return threads
     return 1
