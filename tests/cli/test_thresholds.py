@@ -53,7 +53,7 @@ def test_try_shows_what_would_come_and_go_and_sets_nothing(tracker, changed):
     where = ("--kind", "op", "--series", "op0*", "--db", changed)
     text = tracker("thresholds", "try", "min_ratio=10%", *where).out
     lines = text.splitlines()
-    assert lines[1].split()[:5] == ["removed", "v2", "REGRESSED", "op", "op07"]
+    assert lines[1].split()[:5] == ["removed", "v2", "REGRESSED", "op07", "(op)"]
     assert ending(text).startswith(
         "with min_ratio 10 % of op op0*: 0 findings added, 1 removed, 1 unchanged; nothing is set.\n"
         "Next:\n  tracker thresholds set --db "

@@ -33,7 +33,7 @@ def test_the_screen_shows_the_tree_and_the_command_that_shows_all(tracker, db):
     assert "Largest operators" not in done.out
     assert "--by phase --depth 1 -o run1.xlsx" in done.out.splitlines()[-1]
     both = tracker("show", "run:1", "--by", "phase", "--only", "operator", "--db", db).out
-    assert "Phases of a step" in both and "Operators\n" in both
+    assert "Phases of a step" in both and "\nOperators, all 5 steps\n" in both
 
 
 def test_rows_that_are_not_shown_are_summed_up(tracker, db):

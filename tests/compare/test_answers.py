@@ -49,14 +49,16 @@ def test_an_op_slower_by_less_than_the_machine_says_so(store: Store):
 
 
 def test_a_cause_above_its_baseline_can_be_faster_than_its_level(store: Store):
-    """op07 takes 1 ms, then 1.5, then 1.3: the step has one level, 1.22 ms on the mean, and op07 came from 1.5."""
+    """op07 takes 1 ms, then 1.5, then 1.3: the step has one level, 1.22 ms on the mean, and
+    op07 came from 1.5: -13.3 %, of which the drift of all operators is -0.7 %.
+    """
     runs(store, "v1")
     runs(store, "v2", {"op07": 1.5}, start=3)
     runs(store, "v3", {"op07": 1.3}, start=6)
     update(store, lines_of(store))
     (found,) = diffs(store, ["v3"])
     (row,) = (one for one in found.explanation.contributions if one.name == "op07")
-    assert (round(row.delta_ns / 1e5), row.verdict, row.why) == (1, "IMPROVED", "faster than the level before")
+    assert (round(row.delta_ns / 1e5), row.verdict, row.why) == (1, "IMPROVED", "faster than its own level by 12.7 %")
 
 
 def test_a_replacement_has_the_same_numbers_as_its_rename(store: Store):

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pandas as pd
 import pytest
 
+import tracker
 from tests.factories import save
 from tests.regressions.made import runs
 from tracker.compare import diff, diffs
 from tracker.profile import Device
 from tracker.regressions.judgement import lines_of, update
 from tracker.results import VERDICT_COLUMNS, DiffOptions
+
+SAMPLE = Path(tracker.__file__).parent / "samples" / "v01" / "run1.pt.trace.json.gz"
 
 
 def verdicts(frame, *names):
@@ -204,6 +209,29 @@ def test_a_part_of_the_runs_is_not_judged(store):
     assert steps.judgement.sentences == ("Not judged: v2 is only chosen steps of its runs.",)
     assert again.judgement.sentences == ("Not judged: on both sides is run 3.",)
     assert diff(store, "v1", "v1").judgement.sentences == ("Not judged: both sides are the same runs.",)
+
+
+def test_files_of_the_same_content_are_the_same_runs(tmp_path):
+    """Two folders with copies of one file are no two measurements: their ranges do not overlap by chance."""
+    for folder in ("before", "after"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / SAMPLE.name).write_bytes(SAMPLE.read_bytes())
+    found = diff(None, str(tmp_path / "before"), str(tmp_path / "after"))
+    assert found.judgement.sentences == ("Not judged: both sides are the same files.",)
+    assert found.explanation.remarks == (), "their steps cannot overlap by chance"
+    steps = diff(None, str(SAMPLE), str(SAMPLE), options=DiffOptions(baseline_steps=(3,), candidate_steps=(4,)))
+    assert "only chosen steps" in steps.judgement.sentences[0]
+
+
+def test_an_older_candidate_is_said_to_be_the_older_side(store):
+    """v1 against v2: what looks like a gain is the loss of v2, seen from behind."""
+    runs(store, "v1", count=3)
+    runs(store, "v2", {"op07": 1.5}, start=3)
+    runs(store, "v3", {"op07": 1.5}, start=6)
+    update(store, lines_of(store))
+    words = "v1 is the older side: name it first for what changed since."
+    assert words in diff(store, "v3", "v1").explanation.remarks
+    assert not any("older side" in remark for remark in diff(store, "v1", "v3").explanation.remarks)
 
 
 def test_ops_that_came_and_went_are_named(store):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import threading
 import time
 from functools import partial
+from html import unescape
 from ipaddress import ip_network
 
 import pytest
@@ -72,6 +74,22 @@ def test_rows_lead_to_pages_that_exist_up_to_the_third_click(page):
         now = sorted({each for one in several for each in one if _is_page(each)} - seen)
     kinds = {one.split("?")[0].rpartition("/")[0] + one.split("?")[0][:4] for one in seen}
     assert {"/finding/fin", "/incident/inc", "/run/run", "/his", "/dif"} <= kinds
+
+
+def test_each_cell_of_the_board_leads_to_what_it_says(page):
+    """The version to its diff with the one before, its runs, its step, its findings, its newest run."""
+    found = {*page.get("/").hrefs("article")}
+    assert found >= {
+        "/incident/I-1", "/diff?side=v2&side=v3&workload=gpt", "/runs?version=v3&workload=gpt",
+        "/history?key=step&workload=gpt", "/findings?workload=gpt", "/run/9",
+    }  # fmt: skip
+
+
+def test_a_point_of_a_history_leads_to_what_changed_there(page):
+    """v1 came first: there is nothing to compare it with."""
+    text = page.get("/history?key=step&workload=gpt").text
+    found = [unescape(one) for one in re.findall(r'<a href="([^"]+)"><circle', text)]
+    assert found == ["/diff?side=v1&side=v2&workload=gpt", "/diff?side=v2&side=v3&workload=gpt"]
 
 
 def test_each_rank_leads_to_its_diff_against_a_peer(tmp_path):

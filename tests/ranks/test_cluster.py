@@ -9,6 +9,7 @@ from tests.factories import EPOCH_NS, record, save
 from tests.ranks.made import MS, job, rank
 from tracker.compare import diff, gate_of_diff
 from tracker.errors import UsageError
+from tracker.profile import Device
 from tracker.ranks import cluster
 from tracker.regressions.gates import gate_of_findings
 from tracker.regressions.inbox import findings
@@ -186,9 +187,19 @@ def test_chosen_steps_alone_are_compared(store):
     assert row(found, "ranks", rank=3)["slowest_steps"] == 4
 
 
-def test_several_runs_are_an_error_that_names_them(store):
-    save(store, "v1", runs=2, steps=3)
-    with pytest.raises(UsageError, match="v1 is 2 runs; name one of run:1, run:2"):
+def test_version_of_several_runs_is_the_run_of_its_median_step(store):
+    """Steps of 100, 300 and 200 ns: the ranks of the third run are shown, as `tracker show v1` has them."""
+    for step_ns in (100, 300, 200):
+        save(store, "v1", steps=3, step_ns=step_ns, e2e_ns=step_ns)
+    found = cluster(store, "v1")
+    assert found.run["reference"] == "run:3"
+    assert found.notes[0].startswith("v1 is 3 runs (run:1, run:2, run:3); this is run:3, the run of the median step.")
+
+
+def test_several_devices_of_a_version_are_an_error_that_names_the_runs(store):
+    save(store, "v1", steps=3)
+    save(store, "v1", steps=3, device=Device("NVIDIA", "A100"))
+    with pytest.raises(UsageError, match="v1 is 2 runs of several devices; name one of run:1, run:2"):
         cluster(store, "v1")
 
 

@@ -78,3 +78,12 @@ def test_an_empty_database_says_so_and_an_unknown_workload_is_an_error(store):
 def test_a_workload_with_markup_is_inert(memory_store, format):
     save(memory_store, "v1", "<script>alert(1)</script>|", steps=3)
     assert "<script>alert" not in str(render(board(memory_store), format))
+
+
+def test_points_have_the_verdict_of_their_step(store):
+    """Three runs each of 10 ms, then of 15: the course of the board marks the second version."""
+    runs(store, "v1")
+    runs(store, "v2", dict.fromkeys((f"op{at:02}" for at in range(20)), 1.5), start=3)
+    update(store, lines_of(store))
+    points = board(store).tables["points"].records()
+    assert [(point["version"], point["verdict"]) for point in points] == [("v1", "TOO_FEW_RUNS"), ("v2", "REGRESSED")]

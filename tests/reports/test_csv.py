@@ -64,4 +64,4 @@ def test_files_of_a_status_have_its_lists_and_what_is_expected():
     rows = read(render(found, "csv"))
     assert [row["section"] for row in rows] == ["status", "folders", "expected"]
     assert (rows[0]["muted"], rows[1]["profiles"], rows[2]["workload"]) == ("1", "{'ingested': 2}", "gpt")
-    assert opened(render(found, "xlsx")).sheetnames == ["Status", "Folders", "Expected"]
+    assert opened(render(found, "xlsx")).sheetnames == ["Summary", "Status", "Folders", "Expected"]

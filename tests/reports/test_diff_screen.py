@@ -211,10 +211,33 @@ def test_stand_ins_for_missing_ops_say_what_they_are():
         ("--op aten::mm --module '*/L' --min-us 2.5", {"op": "aten::mm", "module": "*/L", "minimum_ns": 2_500}),
     ],
 )
-def test_filters_say_which_operators_they_count(words, options):
+def test_filters_show_their_operators_on_the_first_screen(words, options):
+    """Whoever names operators wants to see these, and what the rows above them count."""
     text = render(builders.diff(options=DiffOptions(**options)), "text", width=160)
-    assert f"{words} leaves operators out of the tables; what explains the change counts all of them." in text
+    assert f"Only what {words} lets through; what explains the change counts all operators." in text
+    assert "Operators by change of" in text and "Kernels by change" not in text
+    assert "Operators by change of" not in render(builders.diff(), "text")
+    memory = render(builders.diff(options=DiffOptions(**options)), "text", width=160, only=["memory"])
+    assert f"{words} leaves operators out of the tables; what explains the change counts all of them." in memory
     assert "leaves operators out" not in render(builders.diff(options=DiffOptions(kind="all_reduce")), "text")
+
+
+def test_operators_of_several_shapes_name_the_row_of_all_of_them():
+    """A history follows aten::mm as one series, a diff has a row for each of its shapes: medians do not add up."""
+    shapes = [builders.op("aten::mm", shape, MS, 2 * MS) for shape in ("[[4],[4]]", "[[8],[8]]")]
+    several = builders.diff(ops=builders.frame("ops", shapes))
+    word = "--match name"
+    assert word in render(several, "text", width=160, only=["operator"])
+    one = builders.diff(ops=builders.frame("ops", shapes[:1]))
+    assert word not in render(one, "text", width=160, only=["operator"])
+
+
+def test_next_commands_name_a_lone_candidate_as_it_was_named():
+    """`diff v42` is compared with the runs that it was judged against: the command that shows more is as short."""
+    command = "tracker diff v42"
+    assert f"{command} --details" in render(builders.diff(), "text", width=160, baseline="window")
+    assert f"{command} --baseline pinned -o diff.xlsx" in render(builders.diff(), "text", width=160, baseline="pinned")
+    assert "tracker diff v41 v42 --details" in render(builders.diff(), "text", width=160)
 
 
 def test_a_limit_cuts_the_tables_and_zero_shows_all():

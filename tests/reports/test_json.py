@@ -36,7 +36,8 @@ def test_show_has_the_documented_keys_in_order():
         "schema", "run", "options", "notes", "bottleneck", "overall", "steps", "rank_summary", "step_summary", "ops",
         "kernels", "copies", "kernel_types", "kernel_metrics", "kernel_pipes", "communication", "communication_links",
         "link_totals", "memory", "memory_peak", "memory_peak_totals", "memory_blocks", "modules", "api",
-        "idle_causes", "idle", "queues", "counters", "counter_summary", "efficiency", "advice", "memory_curve",
+        "idle_causes", "idle", "queues", "counters", "counter_summary", "efficiency", "largest", "advice",
+        "memory_curve",
     ]  # fmt: skip
 
 

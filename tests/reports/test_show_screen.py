@@ -44,8 +44,10 @@ def test_operators_are_summed_over_shapes_and_the_others_together():
     rows = [("aten::a", "[[1]]", 6), ("aten::b", "[[1]]", 4), ("aten::b", "[[2]]", 4), ("aten::c", "", 2)]
     made = [ops.assign(name=name, input_shapes=shapes, device_self_ns=ms * MS) for name, shapes, ms in rows]
     text = render(builders.shown(ops=pd.concat(made)), "text", limit=1, width=100)
-    assert cells_of(text, "aten::b")[1:3] == ["8.00 ms", "50.0 %"]
-    assert cells_of(text, "2 other operators")[1:3] == ["8.00 ms", "50.0 %"]
+    # 4 + 4 and 6 + 2 of 16 ms in four steps
+    assert "Largest operators, per step, median of 2 ranks" in text
+    assert cells_of(text, "aten::b")[1:3] == ["2.00 ms", "50.0 %"]
+    assert cells_of(text, "2 other operators")[1:3] == ["2.00 ms", "50.0 %"]
 
 
 def test_without_known_operators_kernels_take_their_place():
@@ -55,7 +57,7 @@ def test_without_known_operators_kernels_take_their_place():
     kernel["total_ns"] = [5 * MS, 4 * MS, 3 * MS]  # 4 + 3 > 5
     ops = whole.ops.tail(1).assign(name=UNLINKED_OP)
     text = render(builders.shown(ops=ops, kernels=kernel), "text", width=100)
-    assert cells_of(text, "hcom_allReduce")[1] == "7.00 ms" and "unlinked" not in text
+    assert cells_of(text, "hcom_allReduce")[1] == "1.75 ms" and "unlinked" not in text
 
 
 def test_a_folder_of_many_files_is_named_once():
@@ -69,7 +71,7 @@ def test_a_folder_of_many_files_is_named_once():
 
 def test_chosen_steps_stand_over_the_largest_operators():
     chosen = builders.shown(options=ShowOptions(steps=(3, 4)))
-    assert "Largest operators, over steps 3,4 and 2 ranks" in render(chosen, "text", width=100)
+    assert "Largest operators, per step, steps 3,4, median of 2 ranks" in render(chosen, "text", width=100)
 
 
 def test_what_is_not_stated_has_no_row_and_no_dash():
@@ -127,7 +129,7 @@ def test_a_run_without_a_device_shows_host_times_only():
     host = builders.nullable([builders.breakdown(0, timeline="host", kernel_count=0, kernel_total_ns=0)])
     text = render(builders.shown(overall=host), "text", width=140, details=True)
     assert "device self" not in text.partition("Modules")[0] and "kernel time, summed" not in text
-    assert cells_of(text, "aten::mm")[1] == "1.00 ms"
+    assert cells_of(text, "aten::mm")[1] == "250.00 us", "1.00 ms of four steps"
 
 
 def test_grain_columns_stand_first():

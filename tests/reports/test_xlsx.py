@@ -206,7 +206,9 @@ def test_it_opens_on_what_was_found_with_numbers_and_a_chart(book):
     parts = {line[0]: line[1:] for line in lines[at + 1 : lines.index([], at)]}
     # 100 -> 104 ms: a change is a number with a unit in its header, and a quotient
     assert parts["step time"] == [100, 104, 4, 0.04]
-    assert sum(numbers[2] for name, numbers in parts.items() if name != "step time") == pytest.approx(4)
+    # what stands below the step is no part of it
+    inside = [numbers[2] for name, numbers in parts.items() if name != "step time" and "(" not in name]
+    assert sum(inside) == pytest.approx(4)
     (chart,) = sheet._charts
     assert chart.series[0].val.numRef.f.startswith("'Summary'!$B$")
 
@@ -231,3 +233,29 @@ def test_a_run_has_a_sheet_per_table_with_units_in_the_header():
     ]  # fmt: skip
     assert values(book["Communication"])[0]["Total (us)"] == 15_000
     assert values(book["Copies"])[0]["Size (KiB)"] == 4
+
+
+def test_a_workbook_of_a_list_opens_on_what_was_found():
+    """Headline, what it is about, and the rows of the first screen, which other sheets have as numbers."""
+    found = builders.findings()
+    book = opened(render(found, "xlsx"))
+    lines = [[cell for cell in row if cell is not None] for row in book["Summary"].iter_rows(values_only=True)]
+    assert book.sheetnames[0] == "Summary"
+    assert lines[0] == ["New in v42: the step is 10.0 % slower, 100.00 -> 110.00 ms per step REGRESSED"]
+    assert any("finding" in line and "change %" in line for line in lines)
+
+
+def test_summary_of_a_diff_has_the_memory_below_the_step():
+    """3 and 4 GiB."""
+    overall = builders.diff().overall
+    overall["metric"] = overall["metric"].replace("peak_reserved_bytes", "peak_allocated_bytes")
+    sheet = opened(render(builders.diff(overall=overall), "xlsx"))["Summary"]
+    (row,) = [row for row in sheet.iter_rows(values_only=True) if row[0] == "peak memory (MiB)"]
+    assert row[1:4] == (3072, 4096, 1024)
+
+
+def test_numbers_of_a_run_are_numbers():
+    cells = {row[0]: row[1] for row in opened(render(builders.shown(), "xlsx"))["Run"].iter_rows(values_only=True)}
+    assert (cells["run_id"], cells["step_ns"], cells["per_step.step_ns"]) == (41, 90 * MS, 90 * MS)
+    # a spreadsheet shows 15 digits
+    assert cells["started_at_ns"] == "1736413971558972912"

@@ -16,8 +16,8 @@ def cluster(
     runs: Annotated[
         list[str],
         Option(
-            "41, run:41, latest, a version with one run, or a path on disk. Two are compared rank by rank, the second "
-            "is the candidate.",
+            "41, run:41, latest, a version (the run of its median step), or a path on disk. Two are compared rank by "
+            "rank, the second is the candidate.",
             "[BASELINE] RUN",
             positional=True,
             offers="side",

@@ -100,7 +100,9 @@ def diff(
         delivery.deliver(matrix, limit=top)
         return
     ended = [(compare.gate_of_diff(each, fail_on), each.candidate) for each in found] if fail_on else []
-    delivery.deliver(*found, looks=[{"gate": gate} for gate, _ in ended], only=options.only, limit=top)
+    looks = [{"gate": gate} for gate, _ in ended]
+    chosen_by = baseline or "window" if len(sides) == 1 else ""
+    delivery.deliver(*found, looks=looks, baseline=chosen_by, only=options.only, limit=top)
     if ended:
         gate, side = min(ended, key=lambda one: _WORST_FIRST.index(one[0].code))
         name = f"{side.label} {side.configuration}".strip()

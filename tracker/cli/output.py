@@ -171,8 +171,10 @@ class Delivery(Struct, frozen=True):
         content = document(self.written) if self.written else b""
         if self.path is not None:
             write_file(self.path, content)
-        text = content if self.written == self.shown else document(self.shown)
-        emit(text if isinstance(text, str) else text.decode(), as_it_is=True)
+        if self.path is None or sys.stdout is not None:
+            # without a standard output the file is all that was wanted
+            text = content if self.written == self.shown else document(self.shown)
+            emit(text if isinstance(text, str) else text.decode(), as_it_is=True)
         if self.path is not None:
             note(f"written: {self.path}")
 

@@ -174,6 +174,8 @@ def try_(limits: Limits, place: Place, format: ListFormat = "text", db: Database
     for text in found.notes:
         note(text)
     movements = found.moved["movement"].tolist()
+    if any(found.moved["how"] == "gradual"):
+        note("gradual: no single version changes by as much as the threshold, several together do")
     last = (
         f"with {words_of_limits(wanted)}: {counted(movements.count('comes'), 'finding')} added, "
         f"{movements.count('goes')} removed, {found.stay} unchanged; nothing is set."
@@ -215,7 +217,11 @@ def _value(row: Row) -> str:
 
 
 def _series(row: Row) -> str:
-    return " ".join(filter(None, (row["kind"], row["name"], row["input_shapes"], row["part"])))
+    """Return the series in the words of findings."""
+    from tracker.reports.views.findings import series_words
+
+    memory = " (memory)" if row["kind"] == "memory" and row["input_shapes"] else ""
+    return f"{series_words(row)}{memory}"
 
 
 _COLUMNS = (

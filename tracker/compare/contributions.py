@@ -19,6 +19,7 @@ from tracker.results import ADDED, BOTH, OTHER_SHAPES, REMOVED, REPLACED_BY, Con
 from tracker.results.verdicts import CHANGED
 from tracker.store import queries
 from tracker.table import Numbered, is_among, number_distinct_rows
+from tracker.units import format_diff
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -225,7 +226,12 @@ def _as_judged(cause: Contribution, judged: Judged) -> Contribution:
     without_drift = (cause.candidate_ns or 0.0) / (1.0 + drift) - (cause.baseline_ns or 0.0)
     if without_drift * sign > 0:
         return replace(cause, why=f"{word} but for machine-wide drift")
-    return replace(cause, why=f"{word} than the level before") if judged.base_runs else cause
+    row = judged.of_cause(cause.name, cause.input_shapes)
+    if row is None or not judged.base_runs:
+        return cause
+    # the level of this operator began with another version than that of the step, whose runs are the baseline
+    size = format_diff(abs(row["judged_change"])).lstrip("+")
+    return replace(cause, why=f"{word} than its own level by {size}")
 
 
 def _replacement(rename: Rename, causes: Sequence[Contribution], findings: Mapping[str, Cause]) -> Contribution:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -205,7 +204,7 @@ def _baseline(runs: Sequence[_Run], versions: Sequence[str], options: LogOptions
     if options.baseline is None:
         return next((str(run.row["version"]) for run in runs if run.row["pinned"]), None)
     if options.baseline not in versions:
-        close = get_close_matches(options.baseline, versions, n=3)
+        close = queries.similar_labels(options.baseline, versions)
         meant = f"did you mean {' or '.join(close)}? " if close else ""
         raise UsageError(
             f"there is no version {options.baseline!r} of workload {workload!r} with active runs",

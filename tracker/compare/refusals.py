@@ -45,8 +45,8 @@ def refused(baseline: Loaded, candidate: Loaded, operators: Operators | None, re
         (_several_jobs(baseline, None if operators is None else operators.baseline_rows), INCOMPARABLE),
         (_several_jobs(candidate, None if operators is None else operators.candidate_rows), INCOMPARABLE),
         (_other_work(baseline, candidate, operators), INCOMPARABLE),
-        (_overlap(baseline, candidate), NEVER_JUDGED),
         *((_part(side), NEVER_JUDGED) for side in (baseline, candidate)),
+        (_overlap(baseline, candidate), NEVER_JUDGED),
         *((_mixture(side), NEVER_JUDGED) for side in (baseline, candidate)),
         (other_track(baseline, candidate), NEVER_JUDGED),
         _otherwise_recorded(recorded),
@@ -72,12 +72,24 @@ def _too_few(baseline: Loaded, candidate: Loaded) -> str:
 
 
 def _overlap(baseline: Loaded, candidate: Loaded) -> str:
+    if are_same_runs(baseline, candidate):
+        is_of_files = baseline.store is not candidate.store or not needs_store(baseline.side.label)
+        return f"Not judged: both sides are the same {'files' if is_of_files else 'runs'}."
     both = sorted({*baseline.run_ids} & {*candidate.run_ids})
     if baseline.store is not candidate.store or not both:
         return ""
-    if set(baseline.run_ids) == set(candidate.run_ids):
-        return "Not judged: both sides are the same runs."
     return f"Not judged: on both sides is run {format_numbers(both)}."
+
+
+def are_same_runs(baseline: Loaded, candidate: Loaded) -> bool:
+    """Return whether both sides hold the same recordings: the same runs of a database, or files of the same content."""
+    if baseline.store is candidate.store and {*baseline.run_ids} == {*candidate.run_ids}:
+        return True
+    if all(needs_store(side.side.label) for side in (baseline, candidate)):
+        # a database takes each recording once
+        return False
+    files = [sorted(side.about(queries.sources).listed("digest")) for side in (baseline, candidate)]
+    return files[0] == files[1] and bool(files[0])
 
 
 def _part(side: Loaded) -> str:

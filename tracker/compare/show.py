@@ -19,6 +19,8 @@ from tracker.compare.bottleneck import bottleneck
 from tracker.compare.call_splits import notes_of_groups
 from tracker.compare.explain import code_line
 from tracker.compare.filters import check_exchange, check_named, matching
+from tracker.compare.largest import largest_names
+from tracker.compare.median_run import choose_median_run
 from tracker.compare.memory_peak import note_on_blocks
 from tracker.compare.metrics import kind_of
 from tracker.compare.module_times import module_times
@@ -30,11 +32,9 @@ from tracker.compare.per_step import of_rows, with_number
 from tracker.compare.reduction import GRAIN
 from tracker.compare.references import named, needs_store
 from tracker.compare.sides import load_all
-from tracker.compare.slow_steps import note_on_slow_steps, slow_steps
+from tracker.compare.slow_steps import note_on_slow_steps
 from tracker.compare.step_rules import note_on_older_steps
 from tracker.compare.summaries import with_share
-from tracker.config.places import user_path
-from tracker.errors import UsageError
 from tracker.profile import NO_OP, STEP_SPREAD, UNLINKED_OP
 from tracker.readers import outside_ranges
 from tracker.regressions.sides import open_findings
@@ -50,7 +50,7 @@ from tracker.table import (
     rank_values,
     sort_largest_first,
 )
-from tracker.units import NS_PER_MS, format_ns
+from tracker.units import NS_PER_MS
 
 if TYPE_CHECKING:
     from tracker.compare.sides import Loaded
@@ -79,7 +79,9 @@ def show(store: Store | None, reference: str, *, options: ShowOptions | None = N
         (reference,), runs = named(store, (reference,), options.workload)
         (side,) = load_all(store, (reference,), options, stack, runs=runs, steps=(options.steps,), or_pruned=True)
         if len(side.run_ids) > 1:
-            return _median_run(store, side, options)
+            run_id, which = choose_median_run(side)
+            shown = show(store, f"run:{run_id}", options=options)
+            return replace(shown, notes=(which, *shown.notes))
         _check_filters(side, options)
         tables = _tables(side, options, ("run", *options.grains))
         captures = _captures(side)
@@ -91,6 +93,7 @@ def show(store: Store | None, reference: str, *, options: ShowOptions | None = N
             | _whole_tables(side, captures)
             | _summaries(tables, side)
             | {
+                "largest": largest_names(side, tables["ops"], tables["kernels"], options),
                 "efficiency": Columns.of_rows([*advice.efficiency], ADVICE_COLUMNS["efficiency"]),
                 "advice": Columns.of_rows([row_of_advice(item) for item in most], ADVICE_COLUMNS["advice"]),
             },
@@ -202,34 +205,6 @@ def _without_range(side: Loaded, ops: Columns, options: ShowOptions) -> list[str
     (format,) = side.runs.listed("format")
     is_filtered = options.op or options.module or options.minimum_ns is not None
     return [] if is_filtered else [text for text in (outside_ranges(format, outside, whole),) if text]
-
-
-def _median_run(store: Store | None, side: Loaded, options: ShowOptions) -> Shown:
-    """Return the run of a side of several whose step is the median one, with a sentence that says so; of an even number
-    the faster one of the middle.
-
-    Raises UsageError where nothing makes them repeats of one job: a path of several, other devices or configurations.
-    """
-    reference, number = side.side.label, len(side.run_ids)
-    listed = [f"run:{run_id}" for run_id in side.run_ids[:_NAMED]]
-    more = f" or {number - _NAMED} others" if number > _NAMED else ""
-    if not needs_store(reference):
-        formats = "; one in several formats: --input-format chooses one" if user_path(reference).is_dir() else ""
-        remedy = f"show one of its files, or ingest it first{formats}"
-        raise UsageError(f"{reference} is {number} runs", remedy=remedy)
-    for column, words in (("device", "devices"), ("configuration", "configurations")):
-        if len(set(side.runs.listed(column))) > 1:
-            remedy = f"show one of {', '.join(listed)}{more}"
-            raise UsageError(f"{reference} is {number} runs of several {words}", remedy=remedy)
-    steps_ns = dict(zip(side.run_ids, slow_steps(side).step_ns.tolist(), strict=True))
-    known = sorted((step_ns, run_id) for run_id, step_ns in steps_ns.items() if not np.isnan(step_ns))
-    run_id = known[(len(known) - 1) // 2][1] if known else side.run_ids[-1]
-    which = "the run of the median step" if known else "the newest run"
-    shown = show(store, f"run:{run_id}", options=options)
-    of_all = step_numbers(side).get("step_ns")
-    mean = f" The step of all {number} is {format_ns(of_all)}, their geometric mean." if of_all and known else ""
-    said = f"{reference} is {number} runs ({', '.join(listed)}{more}); this is run:{run_id}, {which}.{mean}"
-    return replace(shown, notes=(said, *shown.notes))
 
 
 def _check_filters(side: Loaded, options: ShowOptions) -> None:

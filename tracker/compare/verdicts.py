@@ -91,6 +91,8 @@ class Judged(Struct, frozen=True, eq=False):
         found = self.history
         if found is None:
             return ()
+        if found.is_older:
+            return (f"{found.version} is the older side: name it first for what changed since.",)
         returned = (found.returned,) if found.returned else ()
         if self.base_runs:
             return returned
@@ -173,6 +175,10 @@ class Judged(Struct, frozen=True, eq=False):
     def of_name(self, name: str) -> Row | None:
         """What is said of all shapes of an op together."""
         return self._row(("op_name", self.metric, name, "", "")) if self.of_ops else None
+
+    def of_cause(self, name: str, input_shapes: str) -> Row | None:
+        """Return what is said of all shapes of an op together, or where nothing is, of the shapes `input_shapes`."""
+        return self.of_name(name) or self.of_op(name, input_shapes)
 
     def of_total(self, total_metric: str) -> Row | None:
         """What is said of `step_ns`, `e2e_ns` or a part of them, `data_loading_ns`."""

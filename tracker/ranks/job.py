@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from tracker.advice.step_order import numbers_by_order
 from tracker.columns import Columns
+from tracker.compare.median_run import choose_median_run
 from tracker.compare.references import named, needs_store
 from tracker.compare.sides import load_all
 from tracker.detect.peers import FEWEST_STEPS
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from tracker.store import Store
 
 _MICROBATCHES: Final = ("microbatches", "num_microbatches", "num_micro_batches", "micro_batches")
-_NAMED: Final = 10
 Row = dict[str, Any]
 _CAUSES: Final = {
     "data loading": "it waits for its data", "host": "its CPU side takes longer", "copies": "its copies",
@@ -85,10 +85,9 @@ def _of_run(store: Store | None, reference: str, options: ClusterOptions) -> Clu
         (reference,), runs = named(store, (reference,), options.workload)
         (side,) = load_all(store, (reference,), reading, stack, runs=runs, steps=(options.steps,), or_pruned=True)
         if len(side.run_ids) > 1:
-            more = f" or {len(side.run_ids) - _NAMED} others" if len(side.run_ids) > _NAMED else ""
-            names = ", ".join(f"run:{run_id}" for run_id in side.run_ids[:_NAMED]) + more
-            remedy = f"name one of {names}" if needs_store(reference) else "name one of its files, or ingest it first"
-            raise UsageError(f"{reference} is {len(side.run_ids)} runs", remedy=remedy)
+            run_id, which = choose_median_run(side)
+            found = _of_run(store, f"run:{run_id}", options)
+            return replace(found, notes=(which, *found.notes))
         return _cluster(side, reference, options)
 
 

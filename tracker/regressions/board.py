@@ -53,14 +53,29 @@ def board(store: Store, *, options: BoardOptions | None = None) -> Board:
 def _courses(store: Store, workload: str | None) -> dict[Line, list[Row]]:
     """Line -> its versions in order, with how many runs they have and their step."""
     courses: dict[Line, list[Row]] = {}
+    verdicts = _verdicts(store, workload)
     rows = queries.board(store, workload).records()
     which = itemgetter("workload_id", "configuration_id", "device_id", "version_id")
     for (*line, _), of_version in groupby(rows, which):
         own = list(of_version)
         numbers = [(row["name"], row["part"], row["value"]) for row in own]
         version = {"version": own[0]["version"], "pinned": own[0]["pinned"], "step_ns": number_of(numbers, _STEP)}
-        courses.setdefault(Line(*line), []).append(version | {"runs": len({row["run_id"] for row in own})})
+        of_line = Line(*line)
+        version["runs"] = len({row["run_id"] for row in own})
+        version["verdict"] = verdicts.get((of_line, own[0]["version_id"]))
+        courses.setdefault(of_line, []).append(version)
     return courses
+
+
+def _verdicts(store: Store, workload: str | None) -> dict[tuple[Line, int], str]:
+    """Return the verdict of the step of each version of a line; of E2E where no step is known."""
+    columns = ("workload_id", "configuration_id", "device_id", "version_id", "verdict")
+    # e2e comes first, so that a step takes its place
+    return {
+        (Line(*line), version_id): verdict
+        for *line, version_id, verdict in queries.board_verdicts(store, workload).rows(*columns)
+        if verdict is not None
+    }
 
 
 def _line(standing: Row, course: list[Row], found: list[Row]) -> Row:

@@ -77,7 +77,8 @@ class InHistory(Struct, frozen=True):
     """How the step of a version was judged when it came. `verdict`: None where it has none; `change`: against the runs
     `base_runs` of the level before it, a ratio, None where that is not known. `returned`: a sentence on a finding of
     the step that was over in it. Of a version of one run that others decided, `since`: an older version with which its
-    change began; `decided_by`: the version whose runs decided.
+    change began; `decided_by`: the version whose runs decided. `is_older`: it came before the baseline that it is
+    compared with.
     """
 
     version: str
@@ -87,6 +88,7 @@ class InHistory(Struct, frozen=True):
     since: str = ""
     decided_by: str = ""
     returned: str = ""
+    is_older: bool = False
 
     @property
     def words(self) -> str:
@@ -190,7 +192,7 @@ def stored_or_history(
         return None, None
     if _is_level(row, baseline):
         return _stored(connection, track, row), None
-    return None, in_history(connection, track, row)
+    return None, _beside_baseline(in_history(connection, track, row), track, row, baseline)
 
 
 def _is_level(row: JudgedRow, run_ids: Iterable[int]) -> bool:
@@ -217,7 +219,7 @@ def _stored(connection: Connection, track: TrackRuns, row: JudgedRow) -> SideVer
 def _marks_on_sides(connection: Connection, track: TrackRuns, row: JudgedRow, baseline: Sequence[int]) -> Marks:
     """What findings say of a version against the runs of a baseline."""
     candidate = [run.run_id for run in track.runs_of(row.version_id)]
-    history = in_history(connection, track, row)
+    history = _beside_baseline(in_history(connection, track, row), track, row, baseline)
     places = [track.place[run.version_id] for run in track.runs if run.run_id in {*baseline}]
     if not places or max(places) >= track.place[row.version_id]:
         # the baseline is of another track, or came later: nothing was found between the two
@@ -253,6 +255,13 @@ def marks_of(connection: Connection, rows: Sequence[Any]) -> tuple[UserMark, ...
         leaves_step = any(row.kind == "run" and row.name in STEP for row in others)
         found.append(UserMark(*key, names, of_incident[key[0]] == len(own), leaves_step))
     return tuple(found)
+
+
+def _beside_baseline(history: InHistory, track: TrackRuns, row: JudgedRow, baseline: Sequence[int]) -> InHistory:
+    """Return `history` with whether all runs of the baseline came after the version: the sides are in reverse order."""
+    places = [track.place[run.version_id] for run in track.runs if run.run_id in {*baseline}]
+    is_older = bool(places) and min(places) > track.place[row.version_id]
+    return replace(history, is_older=is_older)
 
 
 def in_history(connection: Connection, track: TrackRuns, row: JudgedRow) -> InHistory:

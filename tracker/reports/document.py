@@ -31,7 +31,8 @@ class Look(Struct, frozen=True):
     """How a reader wants a document; a format takes what it needs. `only`: words of SECTIONS, empty for the format's
     default; `details`: all of them. `limit`: rows per table, None for the format's default (text and markdown 10, html
     10,000, the others all), 0 for all. `width`: of the terminal; `color`: ANSI colours. `gate`: what fails a build, for
-    the formats that build systems read; None for what regressed at all. `has_drawings`: the format draws charts. `tell`
+    the formats that build systems read; None for what regressed at all. `baseline`: the word of `--baseline` that
+    chose the baseline of a diff, "" where it was named. `has_drawings`: the format draws charts. `tell`
     gets a sentence for everything that did not fit into the document.
     """
 
@@ -41,6 +42,7 @@ class Look(Struct, frozen=True):
     width: int | None = None
     color: bool = False
     gate: Gate | None = None
+    baseline: str = ""
     has_drawings: bool = False
     tell: Callable[[str], None] = print
 
@@ -64,7 +66,8 @@ class Column(Struct, frozen=True, repr_omit_defaults=True):
     be shortened; `fold`: may move under the first elastic column of its row; `drop`: the column with the highest number
     is left out first where there is no room, one with 0 never; `code`: holds names from a profile; `place`: holds code
     lines, whose file names must stay; `tail`: is cut in front; `sentence`: continues in the next line where it is too
-    long. `header`: one line, or as many as all columns of the table have; `short`: it, if there is little room.
+    long. `link`: where a server has more on its cell of a row. `header`: one line, or as many as all columns of the
+    table have; `short`: it, if there is little room.
     """
 
     header: str
@@ -78,6 +81,7 @@ class Column(Struct, frozen=True, repr_omit_defaults=True):
     tail: bool = False
     sentence: bool = False
     short: str = ""
+    link: Callable[[Any], Target | None] | None = None
 
     @property
     def narrow(self) -> str:
@@ -109,10 +113,13 @@ class Bars(Struct, frozen=True):
 
 
 class Trend(Struct, frozen=True):
-    """A series over versions: of each its label, its value, those of its runs, a word to read at it and its tone."""
+    """A series over versions: of each its label, its value, those of its runs, a word to read at it and its tone.
+    `links`: per point where a server has more on it; empty for none.
+    """
 
     unit: str
     points: tuple[tuple[str, float | None, tuple[float, ...], str, str], ...]
+    links: tuple[Target | None, ...] = ()
 
 
 class Curves(Struct, frozen=True):
@@ -157,9 +164,10 @@ class Table(Struct, frozen=True):
     they differ (then no column may fold). `more`: rows that are not shown. `lead`: a line between title and
     rows; `note`: a line below; `below`: per row a sentence under it, or ""; empty for none. `bars`: per row a part of
     the longest bar, -1 to 1, None for none; empty for no bars. `chart`: a drawing above the table; `adds`: per row what
-    it adds to the sum of those above it, None for that sum; `strips`: per row its runs. `links`: per row where a server
-    has more on it; empty for none, and files have no links. `main`: the column that leads there, with `below` under
-    it; None: the first elastic one.
+    it adds to the sum of those above it, None for that sum; `strips`: per row its runs; `sparks`: per row a small
+    course under the title `step by version`. `links`: per row where a server has more on it; empty for none, and files
+    have no links. `main`: the column that leads there, with `below` under it; None: the first elastic one.
+    `cell_links`: per row where each cell leads; empty where none does.
     """
 
     title: str
@@ -175,6 +183,8 @@ class Table(Struct, frozen=True):
     chart: Chart | None = None
     adds: tuple[float | None, ...] = ()
     strips: tuple[Strip | None, ...] = ()
+    sparks: tuple[Trend | None, ...] = ()
+    cell_links: tuple[tuple[Target | None, ...], ...] = ()
     links: tuple[Target | None, ...] = ()
     main: int | None = None
     section: str = ""

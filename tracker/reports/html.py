@@ -46,6 +46,10 @@ nor rows that add up.
 _TITLE: Final = 400
 """Characters of a title: that of many files names them all."""
 _TONES: Final = {"worse": "w", "better": "b", "sum": "s", "strong": "g"}
+_LEAST_DROP: Final = 3
+"""Order in which columns are dropped from which on a narrow screen leaves one out of a table with courses."""
+_SPARKS: Final = "step by version"
+"""Title of the column of small courses."""
 _START, _END = "<article>", "</article>"
 
 
@@ -160,7 +164,8 @@ def joined(pages: Sequence[str]) -> str:
 
 class _HtmlRow(Struct, frozen=True):
     """A row of the page: a letter for its tone, its cells with the letter of each, the sentence under one of them, the
-    drawings behind them, and where the cell with that sentence leads.
+    drawings behind them, where the cell with that sentence leads, and where the others do ("" for nowhere; empty where
+    none does).
     """
 
     tone: str
@@ -169,6 +174,7 @@ class _HtmlRow(Struct, frozen=True):
     drawn: tuple[tuple[str, Markup], ...] = ()
     swatch: Markup = Markup("")
     address: str = ""
+    addresses: tuple[str, ...] = ()
 
 
 class _HtmlBlock(Struct, frozen=True):
@@ -205,11 +211,12 @@ def _block(block: Block, link: Callable[[Target], str] | None) -> _HtmlBlock:
     rows, spans, shown = tuple(_rows(block, link)), _spans(block), _FIRST if block.is_first else _DETAIL
     if isinstance(block.chart, Trend):
         rows = rows[::-1]  # the newest first: the chart above has the course
-    drawn = [name for name, has in (("runs", any(block.strips)), ("", bool(spans))) if has]
+    drawings = (("runs", any(block.strips)), (_SPARKS, any(block.sparks)), ("", bool(spans)))
+    drawn = [name for name, has in drawings if has]
     plain, left = rows[:PLAIN_ROWS], rows[PLAIN_ROWS:]
     return _HtmlBlock(
         block.title, columns=tuple(column.header.replace("\n", " ").strip() for column in block.columns),
-        classes=" ".join(_classes(block.columns)), rows=plain, count=len(rows),
+        classes=" ".join(_classes(block.columns, is_narrowed=bool(block.sparks))), rows=plain, count=len(rows),
         shown=len(rows) if block.adds or len(rows) <= shown + _FEW else shown,
         packed=_packed(left) if left else "", left=len(left),
         more=block.more, lead="" if isinstance(block.chart, Trend) else block.lead,
@@ -217,7 +224,7 @@ def _block(block: Block, link: Callable[[Target], str] | None) -> _HtmlBlock:
         is_sortable=len(rows) > 8 and not any(map(_has_place, rows)),
         below_at=next((at for at, column in enumerate(block.columns) if column.elastic), 0)
         if block.main is None else block.main,
-        drawn=tuple(drawn), chart=svg.chart(block.chart) if block.chart is not None else Markup(""),
+        drawn=tuple(drawn), chart=svg.chart(block.chart, link) if block.chart is not None else Markup(""),
     )  # fmt: skip
 
 
@@ -237,6 +244,7 @@ def _without_empty_columns(table: Table) -> Table:
         columns=tuple(table.columns[at] for at in kept),
         rows=tuple(tuple(row[at] for at in kept) for row in table.rows),
         cell_tones=tuple(tuple(tones[at] for at in kept) for tones in table.cell_tones),
+        cell_links=tuple(tuple(links[at] for at in kept) for links in table.cell_links),
     )
 
 
@@ -251,11 +259,14 @@ def _rows(table: Table, link: Callable[[Target], str] | None) -> Iterator[_HtmlR
         drawn: list[tuple[str, Markup]] = []
         if place < PLAIN_ROWS:
             drawn += [("r", svg.strip(table.strips[place]))] if table.strips and (spans or table.strips[place]) else []
+            drawn += [("p", svg.spark(table.sparks[place]))] if table.sparks else []
             drawn += [("x", svg.span(spans[place], spans, letter))] if spans else []
         swatch = svg.swatch(parts_of_bars[place]) if place < len(parts_of_bars) else Markup("")
         cells_of_row = tuple(zip(map(_with_indent, cells), letters, strict=True))
         address = addresses[place] if place < len(addresses) else ""
-        yield _HtmlRow(letter, cells_of_row, str(below or ""), tuple(drawn), swatch, address)
+        others = table.cell_links[place] if table.cell_links and link and place < PLAIN_ROWS else ()
+        of_cells = tuple(link(one) if one and link else "" for one in others)
+        yield _HtmlRow(letter, cells_of_row, str(below or ""), tuple(drawn), swatch, address, of_cells)
 
 
 def _has_place(row: _HtmlRow) -> bool:
@@ -270,12 +281,15 @@ def _with_indent(cell: Any) -> str:
     return _NO_BREAK * (len(text) - len(words)) + words
 
 
-def _classes(columns: Sequence[Column]) -> Iterator[str]:
-    """`l1`: the first column is aligned left; `c1`: it holds names; `e1`: it may be long; `k1`: it takes the tone."""
+def _classes(columns: Sequence[Column], *, is_narrowed: bool) -> Iterator[str]:
+    """`l1`: the first column is aligned left; `c1`: it holds names; `e1`: it may be long; `k1`: it takes the tone;
+    `n1`, where `is_narrowed`: a narrow screen leaves it out.
+    """
     for place, column in enumerate(columns, start=1):
         header = column.header
         letters = {"l": column.left, "c": column.code, "e": column.elastic}
         letters["k"] = "change" in header or "verdict" in header or header.startswith("vs ") or header in ("", "%")
+        letters["n"] = is_narrowed and column.drop >= _LEAST_DROP
         yield from (f"{letter}{place}" for letter, has in letters.items() if has)
 
 

@@ -79,6 +79,9 @@ def _show(shown: Shown, look: Look) -> dict[str, Any]:
     document = {"run": run, "options": _options(shown.options), "notes": plain(shown.notes)}
     document["bottleneck"] = bottleneck.record(shown.bottleneck)
     document |= {name: records(rows) for name, rows in tables_of(shown, look).items()}
+    if "operator" in chosen_sections(shown, look):
+        # sums of ops and kernels, for who reads one list; rows of ops can be added up from a table of cells
+        document["largest"] = records(shown.tables["largest"].head(look.rows(None)))
     if not look.only:
         document["advice"] = plain(shown.advice)
     if "memory" in chosen_sections(shown, look):

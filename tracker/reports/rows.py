@@ -93,12 +93,18 @@ def table_of(
     kept: Sequence[Any] = records(rows.head(limit)) if isinstance(rows, Columns) else rows[:limit]
     heads = [head for one in columns for head in (one.columns if isinstance(one, Group) else (one,))]
     lines = []
+    cell_links = []
+    has_links = any(head.link for head in heads)
     for row in kept:
+        if has_links:
+            cell_links.append(tuple(head.link(row) if head.link else None for head in heads))
         cells = [one.cells(row) if isinstance(one, Group) else (one.cell(row),) for one in columns]
         lines.append((tone(row), [*chain.from_iterable(cells)]))
     made = {name: tuple(map(part, kept)) if callable(part) else part for name, part in parts.items()}
     # what made the cells is no part of what a table says
-    plain_heads = [replace(head, cell=empty) for head in heads]
+    plain_heads = [replace(head, cell=empty, link=None) for head in heads]
+    if has_links:
+        made["cell_links"] = tuple(cell_links)
     return table(title, plain_heads, lines, **{"more": len(rows) - len(kept)} | made)
 
 

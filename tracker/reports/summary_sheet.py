@@ -8,23 +8,26 @@ from typing import TYPE_CHECKING, Any, Final
 from openpyxl.chart import BarChart, Reference
 
 from tracker.reports.cells import PARTS
-from tracker.reports.document import Look
+from tracker.reports.document import Lines, Look
 from tracker.reports.rows import Row, plain, records
 from tracker.reports.views import diff as diff_view
 from tracker.reports.views import show as show_view
-from tracker.reports.workbook import SIDES, Book, Field, field
+from tracker.reports.workbook import SIDES, UNITS, Book, Field, field
 from tracker.units import printable
 
 if TYPE_CHECKING:
-    from tracker.reports.document import Document
+    from tracker.reports.document import Column, Document
     from tracker.results import Diff, Shown
 
 _STEP: Final = "Step"
 _CAUSES: Final = "What carries the change"
 _ENVIRONMENT: Final = "What else changed"
 _PARTS: Final = "Parts of the step"
+_FIRST_TABLE: Final = "In short"
 _MOST_BARS: Final = 20
 """Bars of a chart: more have no room for their names."""
+_BESIDE_STEP: Final = {"data_loading_ns": "data loading", "peak_allocated_bytes": "peak memory"}
+"""Numbers of a step that are no part of its sum, in the rows below it."""
 Block = tuple[str, Sequence[Field], Sequence[Row]]
 
 _OF_STEP: Final = (
@@ -59,11 +62,45 @@ def write_summary_of_run(book: Book, shown: Shown) -> None:
         _add_bars(sheet, *places[_PARTS], title="ms per step", column="H")
 
 
+def write_summary_of_document(book: Book, found: Document) -> Any:
+    """Write the sheet of any other result: the headline with what limits it, what a first screen shows, and the notes.
+
+    Its numbers are texts with their units; the sheets behind it have them as numbers. Returns the sheet, for charts.
+    """
+    sheet, _ = book.blocks("Summary", _blocks_of_document(found))
+    return sheet
+
+
+def _blocks_of_document(found: Document) -> Iterator[Block]:
+    yield from _sentences(found)
+    for block in found.blocks:
+        if not block.is_first:
+            continue
+        heading = block.title or _FIRST_TABLE
+        if isinstance(block, Lines):
+            if not block.is_drawing:
+                yield heading, [field("", "line")], _lines(block.lines)
+            continue
+        if block.lead:
+            yield heading, [field("", "line")], _lines([block.lead])
+            heading = ""
+        rows = [{str(place): text for place, text in enumerate(row)} for row in block.rows]
+        if rows:
+            yield heading, [_text_of(column, place) for place, column in enumerate(block.columns)], rows
+    if found.notes:
+        yield "Notes", [field("", "line")], _lines(found.notes)
+
+
+def _text_of(column: Column, place: int) -> Field:
+    """Return the field of a column of a document, whose cells are texts."""
+    return field(column.header.replace("\n", " ") or " ", lambda row: printable(row[str(place)].strip()))
+
+
 def _sentences(found: Document) -> Iterator[Block]:
-    """Yield the headline with its verdict, and what it is about."""
+    """Yield the headline with its verdict, and what it is about or what was compared."""
     yield printable(f"{found.headline} {found.verdict}".strip()), [], []
     lines = [found.title, *found.remarks]
-    yield "What was compared" if found.verdict or found.remarks else "About", [field("", "line")], _lines(lines)
+    yield "About", [field("", "line")], _lines(lines)
 
 
 def _lines(lines: Sequence[str]) -> list[Row]:
@@ -93,6 +130,14 @@ def _rows_of_step(diff: Diff, of_step: dict[str, Row]) -> Iterator[Row]:
     whole = {"baseline_ns": explanation.baseline_ns, "candidate_ns": explanation.candidate_ns}
     name = "step time" if explanation.total_metric == "step_ns" else "E2E"
     yield _with_diff({**whole, "part": name, "delta_ns": explanation.delta_ns, "verdict": explanation.verdict})
+    for metric, words in _BESIDE_STEP.items():
+        row = of_step.get(metric)
+        if row is None or not (row["baseline_value"] or row["candidate_value"]):
+            continue
+        kind, unit = UNITS[row["unit"]]
+        ends = {f"{side}_ns": (kind, row[f"{side}_value"]) for _, side in SIDES}
+        beside = {"part": f"{words} ({unit})", "delta_ns": (kind, row["delta"])}
+        yield {**ends, **beside, "diff": row["diff"], "verdict": row["verdict"]}
 
 
 def _with_diff(row: Row) -> Row:

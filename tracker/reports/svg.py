@@ -14,7 +14,7 @@ from typing import Any, Final
 from markupsafe import Markup, escape
 
 from tracker.reports.cells import cell, form, readable
-from tracker.reports.document import Bars, Chart, Curves, Flame, HeatMap, Strip, Trend
+from tracker.reports.document import Bars, Chart, Curves, Flame, HeatMap, Strip, Target, Trend
 from tracker.units import format_diff, printable
 
 _HEIGHT: Final = 200
@@ -33,6 +33,8 @@ _SCALE: Final = 5
 _WORD, _WORD_NARROW = 14, 23.5
 """Per cent of the width for the word of a verdict, on a wide and on a narrow screen."""
 _STRIP: Final = 120
+_SPARK: Final = (180, 34)
+"""Width and height of the course in a row of a table, in pixels."""
 _POINTS: Final = 150
 """Points of a curve: of each part of its time the largest."""
 _LEAST_WIDTH: Final = 0.25
@@ -41,12 +43,43 @@ _SHADES: Final = (0.02, 0.10, 0.30)
 """Relative changes from which on a box of a flame is darker."""
 
 
-def chart(drawn: Chart) -> Markup:
-    """The drawing of `drawn`."""
-    draw: dict[type, Callable[[Any], str]] = {
-        Bars: _bars, Trend: _trend, Curves: _curves, Flame: _flame, HeatMap: _heat_map
-    }  # fmt: skip
+def chart(drawn: Chart, link: Callable[[Target], str] | None = None) -> Markup:
+    """The drawing of `drawn`. `link`: the address of a point, None for a file."""
+    if isinstance(drawn, Trend):
+        return Markup(_trend(drawn, link))
+    draw: dict[type, Callable[[Any], str]] = {Bars: _bars, Curves: _curves, Flame: _flame, HeatMap: _heat_map}
     return Markup(draw[type(drawn)](drawn))
+
+
+def spark(drawn: Trend | None) -> Markup:
+    """A course of _SPARK pixels in a row of a table: a line, and a dot where a version has a verdict."""
+    points = drawn.points if drawn is not None else ()
+    values = [value for _, value, *_ in points if value is not None]
+    if drawn is None or not values:
+        return Markup("")
+    width, height = _SPARK
+    low, high = _limits(values)
+    scale = (height - 10) / (high - low)
+    places = [
+        (4 + (width - 8) * (at + 0.5) / len(points), height - 5 - (point[1] - low) * scale, point)
+        for at, point in enumerate(points)
+        if point[1] is not None
+    ]
+    line = "L".join(f"{x:.1f} {y:.1f}" for x, y, _ in places)
+    text = form(drawn.unit, values)
+    dots = []
+    for x, y, (label, value, _, word, tone) in places:
+        is_last = label == points[-1][0]
+        if tone or is_last:
+            says = ", ".join(filter(None, (f"{label}: {text(value)}", word)))
+            dots.append(
+                f'<circle class="{tone}" cx={x:.1f} cy={y:.1f} r={3.5 if tone else 2.5}>{_title(says)}</circle>'
+            )
+    says = f"{points[0][0]} to {points[-1][0]}: {text(min(values))} to {text(max(values))}"
+    return Markup(
+        f'<svg class=spark width={width} height={height} role=img aria-label="{_text(says)}">'
+        f'<path class=line d="M{line}"/>{"".join(dots)}</svg>'
+    )
 
 
 def spans(adds: Sequence[float | None], bars: Sequence[float | None]) -> list[tuple[float, float] | None]:
@@ -119,7 +152,7 @@ def swatch(name: str) -> Markup:
     )
 
 
-def _trend(drawn: Trend) -> str:
+def _trend(drawn: Trend, link: Callable[[Target], str] | None) -> str:
     """The course of a series: a line of its values, a dot per run, and the word of a version where it has one."""
     values = [value for _, value, _, _, _ in drawn.points if value is not None]
     runs = [value for _, _, own, _, _ in drawn.points for value in own]
@@ -142,9 +175,10 @@ def _trend(drawn: Trend) -> str:
         if value is not None:
             says = ", ".join(filter(None, (f"{label}: {text(value)}", word)))
             size = 5 if word else 3
-            parts.append(
-                f'<circle class="{tone}" cx="{x:.2f}%" cy="{y_of(value):.1f}" r={size}>{_title(says)}</circle>'
-            )
+            dot = f'<circle class="{tone}" cx="{x:.2f}%" cy="{y_of(value):.1f}" r={size}>{_title(says)}</circle>'
+            target = drawn.links[place] if drawn.links else None
+            address = link(target) if target is not None and link is not None else ""
+            parts.append(f'<a href="{_text(address)}">{dot}</a>' if address else dot)
             # words must not meet; on a narrow screen fewer have room, and the table has them all
             if word and x - last >= _WORD:
                 # not where the line comes from

@@ -55,6 +55,10 @@ _KINDS: Final = {
 _SUFFIXES: Final = {"us": " (us)", "kb": " (KiB)"}
 
 
+_SIGNED: Final = re.compile(r"[+-](\d[\d,.]* (%|[a-zA-Z]+))?( [▲▼?])?( / [\w .,%()+-]*)?")
+"""A number with its sign and unit, or the dash of a missing one: no formula, though it begins as one."""
+
+
 class Field(Struct, frozen=True):
     """A column of a sheet; truth values stay what they are. `kind`: text, count, percent, number (of any size), us or
     ms (of ns), kb or mb (of bytes), filter (worse, better, ...)."""
@@ -147,10 +151,6 @@ class Book:
         """A plain sheet of a table of a result, with all its rows and columns."""
         self.sheet(title, [_field_of(name, table.listed(name)) for name in table.arrays], records(table))
 
-    def notes(self, title: str, lines: Iterable[str]) -> None:
-        """A sheet of sentences."""
-        self.sheet(title, [field("Note", "note", 120)], [{"note": line} for line in lines])
-
     def blocks(
         self, title: str, blocks: Iterable[tuple[str, Sequence[Field], Sequence[Row]]]
     ) -> tuple[Any, dict[str, tuple[int, int]]]:
@@ -202,9 +202,14 @@ class Book:
 def cell_text(text: str) -> str:
     """`text` as a cell may hold it: printable, no formula, cut in the middle at Excel's limit.
 
+    >>> cell_text("+3.5 %"), cell_text("- / -"), cell_text("+1+1"), cell_text("-cmd|x")
+    ('+3.5 %', '- / -', "'+1+1", "'-cmd|x")
+
     Excel reads `_x0041_` as `A`, and kernel names do hold such runs (`tile128_x1024_`), so the first `_` is escaped.
     """
-    text = no_formula(printable(text))
+    text = printable(text)
+    if not _SIGNED.fullmatch(text):
+        text = no_formula(text)
     limit = MAX_TEXT if all(char < "\U00010000" for char in text) else MAX_TEXT // 2
     if len(text) > limit:
         half = (limit - 1) // 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Any, Final
 
 from openpyxl.chart import LineChart, Reference
@@ -15,7 +16,7 @@ from tracker.reports import diff_workbook
 from tracker.reports.cells import readable
 from tracker.reports.document import Look
 from tracker.reports.rows import Row, chosen_sections, plain, records, tables_of
-from tracker.reports.summary_sheet import write_summary_of_run
+from tracker.reports.summary_sheet import write_summary_of_document, write_summary_of_run
 from tracker.reports.views import bottleneck
 from tracker.reports.views.history import points_of, series_title
 from tracker.reports.views.log import cell_tone, short_names
@@ -31,6 +32,8 @@ _TITLES: Final[Mapping[tuple[type, str], str]] = {
     (Calibration, "series"): "Noisy series", (Shown, "ops"): "Operators",
 }  # fmt: skip
 """Names of sheets that are not those of their tables."""
+_EXACT: Final = 10**15
+"""Above it a spreadsheet rounds whole numbers: it shows 15 digits."""
 
 
 def render(what: str, result: Any, look: Look) -> bytes:
@@ -38,7 +41,15 @@ def render(what: str, result: Any, look: Look) -> bytes:
     if what == "diff":
         return diff_workbook.write(result, look)
     book = Book(look.tell)
-    _MADE.get(what, _sheets)(book, result, look)
+    if what == "show":
+        _show(book, result, look)
+        return book.save()
+    document = import_module(f"tracker.reports.views.{what}").document
+    summary = write_summary_of_document(book, document(result, Look()))
+    if what == "history":
+        _history(book, result, look, summary)
+    else:
+        _MADE.get(what, _sheets)(book, result, look)
     return book.save()
 
 
@@ -47,8 +58,6 @@ def _sheets(book: Book, result: Any, look: Look) -> None:
     tables = tables_of(result, look)
     if isinstance(result, ExplainedFinding):
         tables = {"finding": [plain(dict(result.finding))]} | tables
-    if not any(len(rows) for rows in tables.values()):
-        book.notes("Summary", [result.headline])  # a workbook has a sheet at least
     for name, rows in tables.items():
         if len(rows):
             made = Columns.of_rows(rows, list(rows[0])) if isinstance(rows, list) else rows
@@ -60,10 +69,11 @@ def _show(book: Book, shown: Shown, look: Look) -> None:
     facts = plain(shown.run)
     if shown.bottleneck is not None:
         facts["bottleneck"] = bottleneck.sentence(shown.bottleneck)
+    facts |= {f"per_step.{key}": value for key, value in (facts.pop("per_step", None) or {}).items()}
     facts |= {f"note {place}": note for place, note in enumerate(shown.notes, start=1)}
-    run = [{"key": key, "value": str(value)} for key, value in facts.items() if value is not None]
+    run = [{"key": key, "value": value} for key, value in facts.items() if value is not None]
     write_summary_of_run(book, shown)
-    book.sheet("Run", [field("Key", "key", 28), field("Value", "value", 80)], run)
+    book.sheet("Run", [field("Key", "key", 28), field("Value", lambda row: _typed(**row), 80)], run)
     tables = tables_of(shown, look)
     if "memory" in chosen_sections(shown, look):
         tables["memory_curve"] = shown.tables["memory_curve"]
@@ -74,6 +84,16 @@ def _show(book: Book, shown: Shown, look: Look) -> None:
         title = name.replace("_", " ").title().replace(" ", "")
         if len(rows):
             book.table(_TITLES.get((Shown, name), title), rows)
+
+
+def _typed(key: str, value: Any) -> tuple[str, Any]:
+    """Return the kind and the value of a cell: numbers stay numbers where a spreadsheet holds them exactly."""
+    if key.endswith("_id"):
+        return "flag", value
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if is_number and abs(value) < _EXACT:
+        return "count", value
+    return "text", str(value)
 
 
 def _megabytes(row: Row) -> float | None:
@@ -109,14 +129,7 @@ _BESIDE: Final = {
 
 
 def _summed_up(book: Book, found: Cluster | Advised, look: Look) -> None:
-    """What was found, then a sheet per table that has rows; beside three of a cluster the sheet that Ascend's tools
-    write.
-    """
-    notes = [found.headline]
-    if isinstance(found, Cluster):
-        runs = " -> ".join(str(run["reference"]) for run in (found.baseline, found.run) if run is not None)
-        notes = [runs, *notes, *found.remarks]
-    book.notes("Summary", (*notes, *found.missing, *found.notes))
+    """A sheet per table that has rows; beside three of a cluster the sheet that Ascend's tools write."""
     for name, rows in tables_of(found, look).items():
         if len(rows) and isinstance(found, Cluster) and name in _BESIDE:
             title, fields = _BESIDE[name]
@@ -135,8 +148,10 @@ _SHEET_NAME: Final = 31  # characters: Excel specifications and limits
 _VALUES: Final = (("Mean of the runs", "value"), ("Smallest run", "minimum"), ("Largest run", "maximum"))
 
 
-def _history(book: Book, history: History, look: Look) -> None:
-    """A sheet with a chart per series, then all points, runs and changes of the environment as they are."""
+def _history(book: Book, history: History, look: Look, summary: Any) -> None:
+    """A sheet with a chart per series, the first one on the `summary`, too; then all points, runs and changes of the
+    environment as they are.
+    """
     points = points_of(history)
     series = records(history.tables["series"])
     for one in series[:_MOST]:
@@ -144,6 +159,8 @@ def _history(book: Book, history: History, look: Look) -> None:
         name = re.sub(r"[\\\[\]*/:?']+", " ", printable(readable(one["name"]))).strip()
         sheet = book.sheet(f"{one['series_id']} {name}"[:_SHEET_NAME].strip(), _history_fields(one, history), own)
         sheet.add_chart(_chart(sheet, one, len(own)), f"A{len(own) + 4}")
+        if one is series[0]:
+            summary.add_chart(_chart(sheet, one, len(own)), "G2")
     if len(series) > _MOST:
         look.tell(f"only {_MOST} of {len(series)} series have a chart of their own")
     _sheets(book, history, look)
@@ -279,5 +296,5 @@ def _matrix(book: Book, matrix: Matrix, look: Look) -> None:
 
 
 _MADE: Final[Mapping[str, Callable[[Book, Any, Look], None]]] = {
-    "show": _show, "advice": _summed_up, "cluster": _summed_up, "history": _history, "log": _log, "matrix": _matrix,
+    "advice": _summed_up, "cluster": _summed_up, "log": _log, "matrix": _matrix,
 }  # fmt: skip

@@ -182,6 +182,9 @@ class Advised(Result, frozen=True, eq=False):
             return "nothing can be judged: the time of a step is not known"
         if not self.items:
             return f"no advice: nothing that is known could win 1 % of the step of {format_ns(self.step_ns)}"
+        gone = [item for item in self.items if item.status == GONE]
+        if len(gone) == len(self.items):
+            return f"{counted(len(gone), 'piece')} of advice of the baseline {'is' if len(gone) == 1 else 'are'} gone"
         if not with_time:
             return f"{counted(len(self.items), 'piece')} of advice, none with a time to win"
         share = self.together_ns / self.step_ns

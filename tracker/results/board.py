@@ -21,7 +21,7 @@ BOARD_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
         "previous_change", "good_version", "good_change", "pinned_version", "pinned_change",
         "peak_allocated_bytes", "new", "open", "suspects", "muted", "incident_id",
     ),
-    "points": ("line", "version", "step_ns", "runs"),
+    "points": ("line", "version", "step_ns", "runs", "verdict"),
 }  # fmt: skip
 
 
@@ -44,7 +44,7 @@ class Board(Result, frozen=True, eq=False):
       the oldest open regression of the step, NA without one; pinned_change: to the pinned version.
       peak_allocated_bytes: of the newest version. new, open, suspects, muted: regressions by their state, as
       findings counts them; incident_id: of the first of them there
-    - points: the step of the last versions of each line, by its place in `lines`
+    - points: the step of the last versions of each line, by its place in `lines`, with its verdict
     """
 
     tables: Mapping[str, Columns]

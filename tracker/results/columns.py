@@ -134,6 +134,7 @@ DIFF_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
 }  # fmt: skip
 """The columns of each frame of `Diff`, in order; `Diff` says what they mean."""
 SHOWN_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
+    "largest": ("kind", "name", "calls", "total_ns", "share", "per_step_ns", "calls_per_step"),
     "rank_summary": (
         "metric", "unit", "rows", "minimum", "median", "mean", "maximum", "maximum_rank", "share",
     ),

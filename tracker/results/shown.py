@@ -33,9 +33,11 @@ class Shown(Result, frozen=True, eq=False):
     - rank_summary, step_summary: the spread of each field of `Breakdown` over the rows of overall and of steps; rows:
       how many state it; share: of the E2E time of all ranks. Of steps that are known as means of several only the mean
       and, of duration_ns, the extremes that the source names
-    - share, in ops, kernels, copies and kernel_types: of the time (of ops the self time on the device, without one on
-      the host) of all rows of the table, whatever the filters
-    - per_step_ns, in ops, kernels, copies, communication, modules, api and idle: the number of a row (op and
+    - share, in largest, ops, kernels, copies and kernel_types: of the time (of ops the self time on the device, without
+      one on the host) of all rows of the table, whatever the filters
+    - largest: the names of operators (kind `operator`), or of kernels (kind `kernel`) where no operator is known, all
+      shapes together: calls and total_ns of the whole capture; per_step_ns and calls_per_step
+    - per_step_ns, in largest, ops, kernels, copies, communication, modules, api and idle: the number of a row (op and
       shapes, canonical kernel and shapes, kind with role and size, module and phase, API call), as `diff` and `history`
       print it; NA for what lies outside all steps
     - ops: min_ns, max_ns of a call on the device, without one on the host
@@ -89,8 +91,8 @@ class Shown(Result, frozen=True, eq=False):
         overall, steps, ops, kernels, copies, communication, memory, modules, api, memory_curve, facts, sources,
         kernel_metrics, communication_links, counters, kernel_types, memory_peak, memory_blocks, rank_summary,
         step_summary, kernel_pipes, link_totals, memory_peak_totals, counter_summary, efficiency, idle,
-        idle_causes, queues,
-    ) = frames(28)  # fmt: skip
+        idle_causes, queues, largest,
+    ) = frames(29)  # fmt: skip
 
     @property
     def tree(self) -> pd.DataFrame | None:

@@ -7,8 +7,10 @@ import pandas as pd
 from tests.reports.builders.diffs import ALL_REDUCE, KIB, LONG_KERNEL, MS, bottleneck
 from tracker.columns import Columns
 from tracker.compare import summaries
+from tracker.compare.largest import sum_names
 from tracker.profile import BEFORE_CAPTURE, NO_OP
 from tracker.results import Shown
+from tracker.table import sort_largest_first
 
 SHOWN_TABLES = (
     "overall", "steps", "ops", "kernels", "copies", "communication", "memory", "modules", "api", "memory_curve",
@@ -64,7 +66,12 @@ def of_all(tables):
         found["overall"] = overall.without("whole_ns")
     found["memory_peak"] = summaries.with_share(tables["memory_peak"], "bytes", ("rank", "component"))
     whole = found | {"overall": overall}
-    return found | {name: make(whole[source]) for name, (make, source) in SUMMARIES.items()}
+    on_device = "device" in overall.listed("timeline") if len(overall) else True
+    largest = sum_names(found["ops"], found["kernels"], "device_self_ns" if on_device else "host_self_ns")
+    # four rows of rank and step
+    largest = largest.having(per_step_ns=largest.reals("total_ns") / 4, calls_per_step=largest.reals("calls") / 4)
+    made = {name: make(whole[source]) for name, (make, source) in SUMMARIES.items()}
+    return found | made | {"largest": sort_largest_first(largest, ["total_ns"], ["name"])}
 
 
 def shown(**changes):
@@ -192,11 +199,11 @@ def shown(**changes):
     }  # fmt: skip
     for name in ("ops", "kernels", "copies", "communication", "modules", "api", "idle"):
         frames[name] = [{**row, "per_step_ns": 25 * MS} for row in frames[name]]
-    given = set(changes) & {*frames, *SUMMARIES}
+    given = set(changes) & {*frames, *SUMMARIES, "largest"}
     made = {name: changes.pop(name) for name in given - set(frames)}
     made |= {name: changes.pop(name) if name in changes else nullable(rows) for name, rows in frames.items()}
     tables = {name: Columns.of_frame(table) for name, table in made.items()}
-    content = {"tables": of_all(tables) | {name: tables[name] for name in given if name in SUMMARIES}}
+    content = {"tables": of_all(tables) | {name: tables[name] for name in given if name not in frames}}
     if "tree" in changes:
         content["tree_table"] = Columns.of_frame(changes.pop("tree"))
     content["bottleneck"] = bottleneck("device", 0.0125, 0.95)

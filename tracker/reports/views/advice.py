@@ -42,7 +42,7 @@ def document(found: Advised, look: Look) -> Document:
         rate, peak = found.use["tflops_per_s"], found.use["peak_tflops"]
         source = str(found.use["peak_source"]).partition(";")[0]
         remarks.append(f"HFU {least}{share(found.use['hfu'])}{model}: {rate:,.1f} of {peak:,g} TFLOP/s ({source}).")
-    if any(item.gain_ns for item in found.items):
+    if any(item.gain_ns and item.status != GONE for item in found.items):
         remarks.append("Bounds, no promises: changes of the same work do not add up.")
     if found.items:
         shown = found.items[: look.rows(None if look.details else _FIRST)]
@@ -70,15 +70,21 @@ def advice_table(items: Sequence[Advice], workload: str, runs: int = 1) -> Table
     def text(item: Advice) -> str:
         status = f"{item.status}: " if item.status else ""
         where = [f"{name} {at}" for name, at in (("stage", item.stage), ("rank", item.rank)) if at is not None]
-        before = f" (was {format_ns(item.baseline_gain_ns)})" if item.baseline_gain_ns is not None else ""
+        gain_before_ns = item.gain_ns if item.status == GONE else item.baseline_gain_ns
+        before = f" (was {format_ns(gain_before_ns)})" if gain_before_ns is not None else ""
         many = f" in {item.runs} of {counted(runs, 'run')}" if item.runs < runs else ""
         return f"{', '.join([f'{item.rule} {status}{readable(item.title)}', *where])}{before}{many}"
 
+    def can_be_won(item: Advice) -> bool:
+        # what is gone was won already
+        return item.status != GONE
+
     columns = [
-        Column("advice", text, **SENTENCE), Column("at most", lambda item: format_ns(item.gain_ns)),
-        Column("of step", lambda item: share(item.gain_share)),
-        Column("severity", lambda item: item.severity if item.gain_ns else "", left=True, drop=2),
-    ]  # fmt: skip
+        Column("advice", text, **SENTENCE),
+        Column("at most", lambda item: format_ns(item.gain_ns) if can_be_won(item) else ""),
+        Column("of step", lambda item: share(item.gain_share) if can_be_won(item) else ""),
+        Column("severity", lambda item: item.severity if item.gain_ns and can_be_won(item) else "", left=True, drop=2),
+    ]
     of_workload = ("--workload", workload)
     return table_of(
         "", columns, items, below=below, tone=lambda item: {GONE: "better", NEW: "worse"}.get(item.status, ""),
@@ -104,7 +110,7 @@ def efficiency_table(efficiency: Columns | None, limit: int | None) -> Table:
     rows = [] if efficiency is None else records(efficiency)
     columns = [
         OPERATOR, SHAPES, Column("type", lambda row: _TYPES.get(row["number_kind"] or "", MISSING_TEXT), drop=2),
-        col("calls", drop=3), col("per step", "total_ns"), Column("TFLOP/s", _tflops),
+        col("calls", drop=3), col("mean per step", "total_ns"), Column("TFLOP/s", _tflops),
         Column("GB/s", lambda row: MISSING_TEXT if row["gb_per_s"] is None else f"{row['gb_per_s']:,.0f}", drop=4),
         col("bound", drop=1), col("efficiency", form=share, left=False),
     ]  # fmt: skip

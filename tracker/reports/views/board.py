@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-from tracker.reports.cells import col, of, pairs, sparkline, waiting_words
+from tracker.reports.cells import TONES, col, of, pairs, sparkline, verdict_or_why, waiting_words
 from tracker.reports.commands import command
 from tracker.reports.document import WORDS, Column, Document, Look, Table, Target, Trend
 from tracker.reports.rows import Row, records, table_of
@@ -12,6 +12,8 @@ from tracker.results import Board
 from tracker.units import MISSING_TEXT, format_diff, format_moment
 
 _ROWS = 20
+_NARROW = 3
+"""Order in which a narrow browser leaves a column out."""
 _LEAST_AXIS = 0.05
 """Part of the largest value that a course spans at least: noise must not look like a change."""
 
@@ -29,31 +31,100 @@ def document(board: Board, look: Look) -> Document:
 
 
 def _lines(board: Board, lines: Sequence[Row], look: Look) -> Table:
+    """A row per track; where charts are drawn each has its course, and every cell leads to what it says."""
     courses: dict[int, list[Row]] = {}
     for point in records(board.tables["points"]):
         courses.setdefault(point["line"], []).append(point)
     for at, line in enumerate(lines):
         line["course"] = courses.get(at, [])
-
-    def name(line: Row) -> str:
-        return " ".join([line["workload"], *(f"{key}={value}" for key, value in pairs(line["configuration"] or ""))])
-
+    has_good = any(line["good_change"] is not None for line in lines)
     is_pinned = any(line["pinned_version"] for line in lines)
     columns = [
-        Column("workload", name, **WORDS), col("device", drop=4, **WORDS), col("version"),
-        Column("runs", lambda line: f"{line['version_runs']} of {line['runs']}", drop=5), col("step", "step_ns"),
-        col("vs last good", "good_change", _change, drop=1), col("vs previous", "previous_change", _change),
-        *([col("vs pinned", "pinned_change", _change, drop=3)] if is_pinned else []),
-        col("step by version", "course", form=_course, drop=2),
-        Column("regressions", _counts, left=True), col("peak", "peak_allocated_bytes", drop=6),
-        Column("last run", of("last_run_ns", lambda ns: format_moment(ns) if ns else MISSING_TEXT), left=True, drop=7),
-    ]  # fmt: skip
-    points = tuple((point["version"], point["step_ns"], (), "", "") for point in courses.get(0, []))
-    chart = Trend("ns", points) if len(points) > 1 and len(lines) == 1 else None
+        Column("workload", _name, **WORDS),
+        col("device", drop=4, **WORDS),
+        col("version", link=_diff_with("previous_version")),
+        Column("runs", lambda line: f"{line['version_runs']} of {line['runs']}", drop=5, link=_runs),
+        # a narrow browser has its course instead
+        col("step", "step_ns", drop=_NARROW if look.has_drawings else 0, link=_step_history),
+    ]
+    if has_good:
+        columns.append(col("vs last good", "good_change", _change, drop=1, link=_diff_with("good_version")))
+    columns.append(col("vs previous", "previous_change", _change, link=_diff_with("previous_version")))
+    columns.append(Column("verdict", _verdict, left=True, drop=1, link=_step_history))
+    if is_pinned:
+        columns.append(col("vs pinned", "pinned_change", _change, drop=3, link=_diff_with("pinned_version")))
+    if not look.has_drawings:
+        columns.append(col("step by version", "course", form=_course, drop=2))
+    columns += [
+        Column("regressions", _counts, left=True, link=_findings),
+        col("peak", "peak_allocated_bytes", drop=6, link=_peak_history),
+        Column("last run", of("last_run_ns", _moment), left=True, drop=7, link=_last_run),
+    ]
+    sparks = lambda line: Trend("ns", tuple(map(_point, line["course"])))  # noqa: E731 -- a column of the table
     return table_of(
-        "", columns, lines, look.rows(_ROWS), is_first=True, links=_link, chart=chart, below=waiting_words,
-        tone=lambda line: "worse" if line["new"] or line["open"] else "",
+        "", columns, lines, look.rows(_ROWS), is_first=True, links=_link, below=waiting_words,
+        sparks=sparks if look.has_drawings else (), tone=_tone,
     )  # fmt: skip
+
+
+def _name(line: Row) -> str:
+    return " ".join([line["workload"], *(f"{key}={value}" for key, value in pairs(line["configuration"] or ""))])
+
+
+def _tone(line: Row) -> str:
+    return "worse" if line["new"] or line["open"] else TONES.get(line["step_verdict"] or "", "")
+
+
+def _verdict(line: Row) -> str:
+    """The verdict of the newest version, where there is something to say."""
+    return verdict_or_why(line["step_verdict"], line["previous_change"]) if line["step_verdict"] else ""
+
+
+def _moment(ns: int | None) -> str:
+    return format_moment(ns) if ns else MISSING_TEXT
+
+
+def _point(point: Row) -> tuple[str, float | None, tuple[float, ...], str, str]:
+    """A version in the course of a track: its step, and the tone of its verdict where it is a change."""
+    verdict = point["verdict"] or ""
+    return point["version"], point["step_ns"], (), verdict, TONES.get(verdict, "")
+
+
+def _of_workload(line: Row) -> tuple[str, str]:
+    return "--workload", str(line["workload"])
+
+
+def _diff_with(name: str) -> Callable[[Row], Target | None]:
+    """Return what makes the diff of the newest version with the one that `name` holds; None where that is none."""
+
+    def target(line: Row) -> Target | None:
+        other = line["course"][-2]["version"] if len(line["course"]) > 1 else None
+        other = other if name == "previous_version" else line[name]
+        if not other or other == line["version"]:
+            return None
+        return Target("diff", (("side", other), ("side", line["version"]), _of_workload(line)))
+
+    return target
+
+
+def _runs(line: Row) -> Target:
+    return Target("runs", (("--version", line["version"]), _of_workload(line)))
+
+
+def _step_history(line: Row) -> Target:
+    return Target("history", (("KEY", "step"), _of_workload(line)))
+
+
+def _peak_history(line: Row) -> Target:
+    return Target("history", (("KEY", "peak memory"), ("--kind", "run"), _of_workload(line)))
+
+
+def _findings(line: Row) -> Target:
+    return Target("findings", (_of_workload(line),))
+
+
+def _last_run(line: Row) -> Target | None:
+    return Target("run", (("RUN", str(line["last_run_id"])),)) if line["last_run_id"] is not None else None
 
 
 def _link(line: Row) -> Target:

@@ -128,7 +128,11 @@ def _blocks(diff: Diff, look: Look) -> Iterator[Block]:
             whole = sum(row["baseline_bytes"] or 0 for row in rows)
             if not any(row["delta_bytes"] and whole and not cells.is_small(row["delta_bytes"] / whole) for row in rows):
                 continue
-        yield from in_section(diff_tables.SECTIONS[section](diff, limit), section, look.only, diff.options, False)
+        tables = in_section(diff_tables.SECTIONS[section](diff, limit), section, look.only, diff.options, False)
+        if section == "operator" and tables and diff_tables.filters(diff):
+            # who names operators wants to see these
+            tables[0] = replace(tables[0], is_first=True)
+        yield from tables
     yield Lines("Replaced", tuple(_replaced(diff)), section="operator", is_first=False, is_wrapped=True)
     sides = zip(SIDES, diff.bottlenecks or (), strict=False)
     lines = tuple(f"{side}: {bottleneck.sentence(found)}" for side, found in sides)
@@ -299,6 +303,8 @@ def _why(row: Contribution) -> str:
     if row.baseline_ns is None and row.candidate_ns is None:
         return row.why
     times = cells.times(row.baseline_ns, row.candidate_ns)
+    if "its own level" in row.why:
+        return f"{row.why}; these sides: {times}"
     return f"{row.why.removesuffix(' per call')}: {times}".removeprefix(": ")
 
 
@@ -340,7 +346,9 @@ def _notes(diff: Diff, look: Look) -> Iterator[str]:
     elif diff.bottlenecks is not None and diff.bottlenecks[1].bound is not None:
         before, after = map(bottleneck.short, diff.bottlenecks)
         yield f"Both sides are {after}." if before == after else f"The candidate is {after}, the baseline {before}."
-    if chosen := diff_tables.filters(diff):
+    shows_operators = "operator" in look.sections() and len(diff.tables["ops"]) > 0
+    if (chosen := diff_tables.filters(diff)) and not shows_operators:
+        # the table of the operators says it where it stands
         yield f"{chosen} leaves operators out of the tables; what explains the change counts all of them."
     yield from few(diff.notes, look)
 
@@ -382,12 +390,16 @@ def question(diff: Diff) -> list[str]:
 
 def _next(diff: Diff, look: Look) -> Iterator[str]:
     sides: Sequence[str] = (diff.baseline.label, diff.candidate.label)
+    options = question(diff)
+    if look.baseline:
+        sides = (diff.candidate.label,)
+        options += ["--baseline", look.baseline] if look.baseline != "window" else []
     if diff.is_refused:
-        yield command_of(("tracker", "diff"), sides, (*question(diff), "--force"))
+        yield command_of(("tracker", "diff"), sides, (*options, "--force"))
         return
     more = [] if look.details or look.only or diff.options.tree else ["--details"]
     if more:
-        yield command_of(("tracker", "diff"), sides, (*question(diff), *more))
+        yield command_of(("tracker", "diff"), sides, (*options, *more))
         if names_modules(diff.tables["modules"]):
-            yield command_of(("tracker", "diff"), sides, (*question(diff), "--by", "module"))
-    yield command_of(("tracker", "diff"), sides, (*question(diff), "-o", "diff.xlsx"))
+            yield command_of(("tracker", "diff"), sides, (*options, "--by", "module"))
+    yield command_of(("tracker", "diff"), sides, (*options, "-o", "diff.xlsx"))

@@ -122,11 +122,10 @@ def operators(diff: Diff, limit: int | None) -> list[Table]:
     rows = ops.taken(ops.known("baseline_ns") | ops.known("candidate_ns"))
     host = col("host change", "host_delta_ns", cells.change, drop=4)
     on_device = diff.metric == "device_self_ns" and ops.has("host_delta_ns")
-    chosen = filters(diff)
     found = _compared(
         f"Operators by change of {metric_words(diff)}", [Column("operator", name_of, **NAME), SHAPES], rows, limit,
         *([host] if on_device else []), below=_still_open, links=series_of(diff.candidate.workload, "name"),
-        lead=f"Only what {chosen} lets through; what explains the change counts all operators." if chosen else "",
+        lead=_lead(diff, rows),
     )  # fmt: skip
     strips: tuple[Strip | None, ...] = ()
     if diff.samples.has_repeats:
@@ -136,6 +135,16 @@ def operators(diff: Diff, limit: int | None) -> list[Table]:
     found = replace(found, note=_too_small(rows.head(limit)), strips=strips)
     causes = _causes(diff, limit)
     return [found, causes] if causes.rows else [found]
+
+
+def _lead(diff: Diff, rows: Columns) -> str:
+    """Return what the rows of the operators are, where a reader may take them for something else."""
+    found = []
+    if chosen := filters(diff):
+        found.append(f"Only what {chosen} lets through; what explains the change counts all operators.")
+    if diff.options.match == "shape" and len({*rows.listed("name")}) < len(rows):
+        found.append("A row for all shapes of an operator, as history follows it: --match name.")
+    return " ".join(found)
 
 
 def _still_open(row: Row) -> str:

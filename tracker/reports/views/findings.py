@@ -188,6 +188,15 @@ def name_of(row: Mapping[str, Any]) -> str:
     return shorten(replaced_name(row["name"]) if REPLACED_BY in str(row["name"]) else readable(row["name"]), _NAME)
 
 
+def series_words(row: Mapping[str, Any]) -> str:
+    """Return the name of the series of a finding with what tells it from others of that name: its shapes and part, or
+    its kind.
+    """
+    detail = ", ".join(filter(None, (row["input_shapes"], part_of(row))))
+    of_kind = detail or (f"({KINDS[row['kind']]})" if row["kind"] not in ("run", "op_name") else "")
+    return f"{name_of(row)} {of_kind}".strip()
+
+
 def verdict_of(row: Mapping[str, Any]) -> str:
     """The verdict of a finding in a word."""
     if row["change"] == MACHINE:
@@ -314,11 +323,6 @@ def rows_of(rows: Sequence[Row], look: Look, limit: int | None, *, suspects: boo
     state = of("version", str) if suspects else state_text
     has_states = suspects or any(state_text(row) != "new" for row in shown)
 
-    def name(row: Row) -> str:
-        detail = ", ".join(filter(None, (row["input_shapes"], part_of(row))))
-        of_kind = detail or (f"({KINDS[row['kind']]})" if row["kind"] not in ("run", "op_name") else "")
-        return f"{name_of(row)} {of_kind}".strip()
-
     def numbers(row: Row) -> list[str]:
         ends = [row["baseline_value"], row["candidate_value"]]
         text = form(row["unit"], [*ends, row["delta"]])
@@ -335,7 +339,7 @@ def rows_of(rows: Sequence[Row], look: Look, limit: int | None, *, suspects: boo
 
     ends = [Column("before", drop=2), Column("after", drop=2)] if look.details else []
     columns = [
-        Column("id", of("finding_id", blank)), Column("finding", name, **NAME),
+        Column("id", of("finding_id", blank)), Column("finding", series_words, **NAME),
         group([*ends, Column("change")], numbers), Column("change %", diff_text),
         *([Column("now", now)] if any(map(now, shown)) else []),
         col("direction") if suspects else Column("of change", of_change, drop=1),

@@ -153,11 +153,19 @@ def _versions(history: History, series: Row, points: Sequence[Row], look: Look) 
     values = [point["value"] for point in points]
     text = cells.form(series["unit"], values)
     is_step = series["kind"] == "run" and series["name"] == "step"
+    workload = ("--workload", str(series["workload"]))
+
+    def with_previous(point: Row) -> Target | None:
+        # what a reader asks of a point: what changed there
+        if point["previous"] is None or point["value"] is None:
+            return None
+        return Target("diff", (("side", point["previous"]), ("side", point["version"]), workload))
+
     columns = [
         Column("version", lambda point: f"{point['version']}{' (pinned)' if point['pinned'] else ''}", left=True),
         Column("step" if is_step else "value", lambda point: text(point["value"])),
         Column("vs main" if branch_of(str(series["workload"])) else "vs previous",
-               lambda point: _change(point, "vs_previous")),
+               lambda point: _change(point, "vs_previous"), link=with_previous),
         Column("verdict", _verdict, left=True),
     ]  # fmt: skip
     if history.pinned and any(point["pinned"] for point in points):
@@ -186,10 +194,9 @@ def _versions(history: History, series: Row, points: Sequence[Row], look: Look) 
     left_out = len(points) - len(shown)
     hidden = f"{counted(left_out, 'older version')} left out; --details shows all" if left_out else ""
     note = "; ".join(filter(None, (cells.glosses(map(_word, shown)), hidden)))
-    workload = ("--workload", str(series["workload"]))
     return table_of(
         "", columns, shown, tone=_tone, note=note, is_first=True, lead=lead, below=_what_else,
-        chart=Trend(series["unit"], tuple(drawn)) if len(shown) > 1 else None,
+        chart=Trend(series["unit"], tuple(drawn), tuple(map(with_previous, shown))) if len(shown) > 1 else None,
         links=lambda point: Target("runs", (("--version", str(point["version"])), workload)),
     )  # fmt: skip
 

@@ -303,7 +303,11 @@ def _advice(log: Log, look: Look) -> Table:
         Column("advice", lambda row: f"{row['rule']} {row['title']}", **WORDS), col("saves at most", "expected_ns"),
         Column("step got shorter by", lambda row: "" if row["realised_ns"] is None else format_ns(row["realised_ns"])),
     ]  # fmt: skip
+    # a bound of one change says nothing of the others of that version
+    is_above = any((row["realised_ns"] or 0) > (row["expected_ns"] or 0) > 0 for row in shown)
+    note = "A step that got shorter by more than the advice saves had other changes, too." if is_above else ""
     return table_of(
-        "Advice: new in a version, or followed by it", heads, shown, more=len(found) - len(shown), is_first=True,
+        "Advice: new in a version, or followed by it", heads, shown, more=len(found) - len(shown), note=note,
+        is_first=True,
         tone=lambda row: "better" if row["realised_ns"] is not None else "",
     )  # fmt: skip

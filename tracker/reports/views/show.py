@@ -16,13 +16,11 @@ from tracker.profile import (
     IDLE_CAUSES,
     IDLE_REASONS,
     LOG_COUNTERS,
-    NOT_LISTED,
-    NOT_LISTED_COLLECTIVES,
     UNLINKED_OP,
     IdleCause,
 )
 from tracker.reports import cells
-from tracker.reports.cells import PARTS, READABLE, cell, col, measured, number, of, per_call, readable, share, together
+from tracker.reports.cells import PARTS, cell, col, measured, number, of, per_call, readable, share, together
 from tracker.reports.commands import command_of, options_of
 from tracker.reports.document import (
     NAME,
@@ -295,38 +293,57 @@ def _each_step(shown: Shown, limit: int | None) -> Table:
 
 
 def _largest(shown: Shown, look: Look) -> Table:
-    """The operators with the most time, all shapes of a name together; kernels where no operator is known."""
-    own, workload = _self_time(shown), shown.run.get("workload")
-    word, what, kind = "operator", "self time", "op_name"
-    sums = {row["name"]: (row[own], row["calls"]) for row in records(_ops_by(shown, "name")) if row[own]}
-    if not sums.keys() - READABLE.keys() and len(shown.tables["kernels"]):
-        word, what, kind, sums = "kernel", "time", "kernel", {}
-        for row in records(shown.tables["kernels"]):
-            name = row["canonical_name"] or row["name"]
-            if name not in (NOT_LISTED, NOT_LISTED_COLLECTIVES) and row["total_ns"]:
-                time, calls = sums.get(name, (0.0, 0.0))
-                sums[name] = time + row["total_ns"], calls + (row["calls"] or 0)
-    rows = [{"name": name, "ns": time, "calls": calls} for name, (time, calls) in sums.items()]
-    rows.sort(key=lambda row: (-row["ns"], row["name"]))
-    whole, kept = sum(row["ns"] for row in rows), rows[: look.rows(ROWS)]
+    """Show the operators with the most time per step, all shapes of a name together; kernels where no operator is
+    known; the time of the whole capture where no step is marked.
+    """
+    rows, workload = records(shown.tables["largest"]), shown.run.get("workload")
+    word = rows[0]["kind"] if rows else "operator"
+    is_per_step = any(row["per_step_ns"] is not None for row in rows)
+    time, calls = ("per_step_ns", "calls_per_step") if is_per_step else ("total_ns", "calls")
+    kept = rows[: look.rows(ROWS)]
     if more := rows[len(kept) :]:
-        rest = sum(row["ns"] for row in more)
-        kept.append({"name": f"{len(more):,} other {word}s", "ns": rest, "is_rest": True})
-    place = own.split("_", maxsplit=1)[0] if word == "operator" else "device"
-    steps = 1 if shown.options.steps else max(shown.run.get("steps") or 1, 1)
+        rest: Row = {"name": f"{len(more):,} other {word}s", "is_rest": True}
+        for column in (time, "share"):
+            rest[column] = sum(row[column] or 0 for row in more)
+        kept.append(rest)
+    place = _self_time(shown).split("_", maxsplit=1)[0] if word == "operator" else "device"
+    what = "self time" if word == "operator" else "time"
     columns = [
-        col(word, "name", **NAME), col(f"{place} {what}", "ns"), Column("share", lambda row: share(row["ns"] / whole)),
-        Column("calls", lambda row: "" if "is_rest" in row else number(row["calls"])),
-    ]  # fmt: skip
+        col(word, "name", **NAME),
+        col(f"{place} {what}", time),
+        Column("share", lambda row: share(row["share"])),
+        Column("calls", lambda row: "" if "is_rest" in row else number(row[calls])),
+    ]
     note = "" if rows else sections.PRUNED if shown.is_pruned else f"no {word} has {place} {what}"
-    over = f"all {steps} steps" if steps > 1 else "the capture"
-    over = steps_words(shown.options.steps) if shown.options.steps else over
-    ranks = f" and {shown.run['ranks']} ranks" if (shown.run.get("ranks") or 1) > 1 else ""
+    kind = "op_name" if word == "operator" else "kernel"
     return table_of(
-        f"Largest {word}s, over {over}{ranks}", columns, kept, note=note, is_first=True,
+        f"Largest {word}s, {_over_what(shown, is_per_step)}", columns, kept, note=note, is_first=True,
         tone=lambda row: "sum" * ("is_rest" in row),
         links=lambda row: None if "is_rest" in row else history_of(workload, row["name"], ("--kind", kind)),
     )  # fmt: skip
+
+
+def _over_what(shown: Shown, is_per_step: bool) -> str:
+    """Return of what the numbers of the largest operators are: of a step, or of the whole capture."""
+    ranks = shown.run.get("ranks") or 1
+    if not is_per_step:
+        return f"over the capture and {ranks} ranks" if ranks > 1 else "over the capture"
+    chosen = f", {steps_words(shown.options.steps)}" if shown.options.steps else ""
+    middle = f", median of {ranks} ranks" if ranks > 1 else ""
+    return f"per step{chosen}{middle}"
+
+
+def _over_all(shown: Shown) -> str:
+    """Return what the sums of a table go over, as the end of its title: a column `per step` may stand beside them."""
+    steps, ranks = shown.run.get("steps") or 0, shown.run.get("ranks") or 1
+    if "step" in shown.options.grains:
+        return ""
+    parts = [f"all {ranks} ranks"] if ranks > 1 and "rank" not in shown.options.grains else []
+    if shown.options.steps:
+        parts.insert(0, steps_words(shown.options.steps))
+    elif steps > 1:
+        parts.insert(0, f"all {steps:,} steps")
+    return f", {' and '.join(parts)}" if parts else ""
 
 
 def _next(shown: Shown, look: Look) -> Iterator[str]:
@@ -436,7 +453,7 @@ def operators(shown: Shown, limit: int | None) -> list[Table]:
     columns = [OPERATOR, SHAPES, _CALLS, _PER_STEP, together("ns", times), _SHARE]
     columns.append(per_call(_self_time(shown).replace("self", "total"), 1, 4, 4))
     links = series_of(shown.run.get("workload"), "name")
-    return [_table("Operators", columns, _ops_by(shown), limit, links=links)]
+    return [_table(f"Operators{_over_all(shown)}", columns, _ops_by(shown), limit, links=links)]
 
 
 def _ops_by(shown: Shown, *keys: str) -> Columns:
@@ -473,7 +490,9 @@ def kernels(shown: Shown, limit: int | None) -> list[Table]:
         ]  # fmt: skip
         note = "No launch of them is in the capture, so no operator stands beside them." if unlinked else ""
         links = series_of(shown.run.get("workload"), "name", ("--kind", "kernel"))
-        found.append(_table(title, columns, own, None, more=len(every) - len(own), note=note, links=links))
+        found.append(
+            _table(f"{title}{_over_all(shown)}", columns, own, None, more=len(every) - len(own), note=note, links=links)
+        )
     return found
 
 
@@ -540,7 +559,7 @@ def communication(shown: Shown, limit: int | None) -> list[Table]:
         *COLLECTIVE, _CALLS, replace(_BYTES, drop=4), replace(_PER_STEP, drop=7), together("ns", times),
         *[Column("split by", of("split_by"), drop=6)] * rows.has("split_by"), per_call("total_ns", 5, 5, 5),
     ]  # fmt: skip
-    return [_table("Communication", columns, rows, limit)]
+    return [_table(f"Communication{_over_all(shown)}", columns, rows, limit)]
 
 
 def links(shown: Shown, limit: int | None) -> list[Table]:
@@ -582,7 +601,7 @@ def memory(shown: Shown, limit: int | None) -> list[Table]:
         _OP, SHAPES, sections.ALLOCATOR, _COMPONENT, Column("allocations", _CALLS.cell), together("bytes", sizes),
         col("held", "held_ns", drop=1),
     ]  # fmt: skip
-    return [_table("Memory allocated by operators", columns, shown.tables["memory"], limit, chart=chart)]
+    return [_table("Memory allocated by operators, whole capture", columns, shown.tables["memory"], limit, chart=chart)]
 
 
 def memory_peak(shown: Shown, limit: int | None) -> list[Table]:
@@ -643,7 +662,8 @@ def counters(shown: Shown, limit: int | None) -> list[Table]:
         source, measurement, col("number", "names"), cells.measures("mean", "smallest", "largest"),
     ]  # fmt: skip
     columns.append(col("largest of", "max_name", **NAME))
-    overview = _table("Counters of the profiler", columns, shown.tables["counter_summary"], limit)
+    source_word = "log" if _is_log(shown) else "profiler"
+    overview = _table(f"Counters of the {source_word}", columns, shown.tables["counter_summary"], limit)
     every = sorted(records(shown.tables["counters"]), key=_is_zero)
     columns = [source, col("name", **NAME), measurement, Column("values", _CALLS.cell)]
     return [overview, _table("All counters", [*columns, cells.measures("mean", "minimum", "maximum")], every, limit)]
@@ -659,14 +679,14 @@ def idle(shown: Shown, limit: int | None) -> list[Table]:
     ]  # fmt: skip
     queues = sorted(records(shown.tables["queues"]), key=lambda row: -row["kernels"])
     return [
-        _table("Idle time of the device", why, shown.tables["idle"], limit),
+        _table(f"Idle time of the device{_over_all(shown)}", why, shown.tables["idle"], limit),
         table_of("Launches ahead of the device", ahead, queues, limit),
     ]
 
 
 def _simple(title: str, name: str, *columns: Column) -> Callable[[Shown, int | None], list[Table]]:
     """What makes a section of one table, whose columns are always the same."""
-    return lambda shown, limit: [_table(title, columns, shown.tables[name], limit)]
+    return lambda shown, limit: [_table(f"{title}{_over_all(shown)}", columns, shown.tables[name], limit)]
 
 
 SECTIONS: Final[Mapping[str, Callable[[Shown, int | None], list[Table]]]] = {

@@ -40,6 +40,7 @@ from tracker.store.queries.findings import (
 )
 from tracker.store.queries.history import (
     board,
+    board_verdicts,
     line_series,
     lines,
     run_level,
@@ -53,7 +54,7 @@ from tracker.store.queries.history import (
     thresholds,
 )
 from tracker.store.queries.recordings import Recorded, recorded, recorded_of, recordings
-from tracker.store.queries.resolve import latest, pinned, require_run, run_ids_of_version
+from tracker.store.queries.resolve import latest, pinned, require_run, run_ids_of_version, similar_labels
 from tracker.store.queries.runs import (
     captures,
     facts,
@@ -81,6 +82,7 @@ __all__ = [
     "Recorded",
     "api",
     "board",
+    "board_verdicts",
     "calls_of_steps",
     "captures",
     "check_filters",
@@ -134,6 +136,7 @@ __all__ = [
     "series_runs",
     "series_verdicts",
     "settings_of",
+    "similar_labels",
     "sources",
     "standings",
     "steps",

@@ -27,6 +27,11 @@ def board(store: Store, workload: str | None = None) -> Columns:
     return answer(store, "board", {"workload": workload})
 
 
+def board_verdicts(store: Store, workload: str | None = None) -> Columns:
+    """The verdicts of the steps of all versions. Columns: see sql/board_verdicts.sql."""
+    return answer(store, "board_verdicts", {"workload": workload})
+
+
 def line_series(store: Store, line: Line, name: str | None = None) -> Columns:
     """The series of a line, of a name or all. Columns: see sql/line_series.sql."""
     return answer(store, "line_series", {**line.parameters, "name": name})

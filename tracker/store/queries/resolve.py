@@ -14,7 +14,7 @@ from tracker.store.bulk import LARGEST
 from tracker.store.connect import Store
 from tracker.store.queries.answers import rows
 from tracker.store.sql import statement
-from tracker.units import device_key, device_part
+from tracker.units import device_key, device_part, natural
 
 
 def device_pattern(device: str | None) -> str | None:
@@ -135,6 +135,16 @@ def _nothing_named(store: Store, label: str, workload: str | None, device: str |
     return unknown_version(label, known)
 
 
+def similar_labels(label: str, known: Sequence[str]) -> list[str]:
+    """Return at most three of the `known` labels that `label` may mean: those with the same numbers first.
+
+    >>> similar_labels("v1", ["v01", "v10", "v11", "v12"]), similar_labels("V2", ["v02", "main"])
+    (['v01', 'v12', 'v11'], ['v02'])
+    """
+    same = [one for one in known if natural(one.lower()) == natural(label.lower())]
+    return list(dict.fromkeys([*same, *get_close_matches(label, known, n=3)]))[:3]
+
+
 def unknown_version(label: str, known: Sequence[tuple[str, str]]) -> UsageError:
     """The error for a version that is not among the `known` ones, each with its workload, in their order.
 
@@ -143,8 +153,8 @@ def unknown_version(label: str, known: Sequence[tuple[str, str]]) -> UsageError:
     """
     newest = dict(known)  # the last one of each workload
     of = f" of {next(iter(newest))}" if len(newest) == 1 else ""
-    close = get_close_matches(label, [version for _, version in known], n=3)
-    meant = f"did you mean {' or '.join(dict.fromkeys(close))}? " if close else ""
+    close = similar_labels(label, list(dict.fromkeys(version for _, version in known)))
+    meant = f"did you mean {' or '.join(close)}? " if close else ""
     latest = [version if of else f"{version} of {workload}" for workload, version in newest.items()]
     last = f"newest: {', '.join(latest[:3])}; " if latest else ""
     return UsageError(f"there is no version {label!r}{of}", remedy=f"{meant}{last}tracker versions lists them")
