@@ -243,6 +243,12 @@ def _log(store: Store, asked: Inquiry) -> Answer:
     return Answer((compare.log(store, options=chosen),))
 
 
+def _search(store: Store, asked: Inquiry) -> Answer:
+    from tracker.page.search import search
+
+    return Answer((), document=search(store, asked.options.q))
+
+
 def _status(store: Store, settings: Settings) -> Answer:
     from tracker import watch
     from tracker.config import spools
@@ -266,7 +272,7 @@ def _runs(store: Store, asked: Inquiry) -> Answer:
 _ANSWERS: Final[Mapping[str, Callable[[Store, Inquiry], Answer]]] = {
     "board": _board, "findings": _findings, "incident": _explained, "finding": _explained, "diff": _diff,
     "history": _history, "run": _run, "cluster": _cluster, "log": _log, "runs": _runs,
-    "run_advice": _advised, "advice": _advised,
+    "run_advice": _advised, "advice": _advised, "search": _search,
 }  # fmt: skip
 _COLUMNS: Final = (
     Column("run", lambda row: f"run:{row['run_id']}", **WORDS), Column("version", of("version", str), left=True),

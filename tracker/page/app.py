@@ -51,7 +51,7 @@ _AT_ONCE: Final = 4
 _PATIENCE_S: Final = 30
 LONGEST_S: Final = 30
 """Questions that are answered at once; how long others wait, and how long one may take."""
-_LIGHT: Final = ("board", "findings", "runs", "status")
+_LIGHT: Final = ("board", "findings", "runs", "search", "status")
 """Pages that a user may have several of at once; others take longer, and come one after the other."""
 _MOST_CHOICES: Final = 40
 _TYPES: Final = {
@@ -268,8 +268,10 @@ class _Pages:
         command = links.command(page, found.names, texts) if formats else ""
         read_only = self._site.access.policy.read_only
         commits = commits_address(store, found, self._site.settings.page.commit_url)
+        sought = getattr(asked.options, "q", None) or ""
         around = self._around(
-            asked.page, reader, link=_Live(store).address_of, formats=tuple(formats), command=printable(command),
+            asked.page, reader, sought, link=_Live(store).address_of, formats=tuple(formats),
+            command=printable(command),
             filters=tuple(_filters(asked, page, texts, store)),
             is_narrowed=not formats or any(name != "--workload" for name, _ in texts),
             trace=self._trace(asked) if found.has_trace else None,
@@ -287,11 +289,12 @@ class _Pages:
         address = links.address(links.CUT, asked.about, (), texts)
         return StepTrace(step, address, f"run {asked.about}, {step}", self._site.settings.page.perfetto)
 
-    def _around(self, word: str, reader: Visitor | None, **more: Any) -> Around:
+    def _around(self, word: str, reader: Visitor | None, sought: str = "", **more: Any) -> Around:
         choices = [Choice(page.title, page.path, name == word) for name, page in PAGES.items() if page.is_on_top]
         return Around(
             pages=tuple(choices) if reader else (), css=_versioned("/page.css", _css()),
             script=_versioned("/page.js", _script()),
+            search=(PAGES["search"].path, "q", sought) if reader else None,
             who=reader.name if reader else "", logout=LOGOUT if reader and reader.session else "", **more,
         )  # fmt: skip
 

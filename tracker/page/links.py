@@ -71,6 +71,12 @@ class RunsOptions(Struct, frozen=True):
     limit: Annotated[int, Option("At most N runs.", "N", least=1, most=1_000)] = 50
 
 
+class SearchOptions(Struct, frozen=True):
+    """What is looked for."""
+
+    q: Annotated[str | None, Option("A part of a name, with * and ? for any characters; run:41; I-4.", "TEXT")] = None
+
+
 class CutOptions(Struct, frozen=True):
     """Which step of a run is cut out of its trace."""
 
@@ -133,6 +139,7 @@ PAGES: Final[Mapping[str, Screen]] = {
         texts=("baseline", "last"),
     ),
     "status": Screen(path="/status", title="Status", command="status"),
+    "search": Screen(path="/search", title="Search", command="", options=SearchOptions, formats=(), is_on_top=False),
     "incident": Screen(path="/incident/{}", title="Incident", command="explain", is_on_top=False),
     "finding": Screen(path="/finding/{}", title="Finding", command="explain", is_on_top=False),
     "run": Screen(

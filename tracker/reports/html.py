@@ -97,8 +97,8 @@ class Around(Struct, frozen=True, kw_only=True):
     """What a server puts around documents. `pages`: the navigation bar; `filters`: name, help, and the values to choose
     from; `forms`: below the first screen, those that ask above it; `formats`: the same as files; `command`: the same in
     a terminal; `link`: the address of a row; `css`, `script`: addresses; `who`: the reader; `logout`: where a form ends
-    the login, "" for none; `beside`: other pages on the same; `is_narrowed`: whether the filters are open; `trace`: the
-    step to look at elsewhere.
+    the login, "" for none; `beside`: other pages on the same; `is_narrowed`: whether the filters are open; `search`:
+    where the words of a search go, the name of their field and what is in it; `trace`: the step to look at elsewhere.
     """
 
     pages: tuple[Choice, ...]
@@ -113,6 +113,7 @@ class Around(Struct, frozen=True, kw_only=True):
     logout: str = ""
     beside: tuple[Choice, ...] = ()
     is_narrowed: bool = False
+    search: tuple[str, str, str] | None = None
     trace: StepTrace | None = None
 
 

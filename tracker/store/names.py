@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tracker.profile.branches import branch_of
 from tracker.store.sql import statement
 
 if TYPE_CHECKING:
     from tracker.store.connect import Store
+
+
+def find_names(store: Store, kind: str, *, pattern: str, number: int, most: int) -> list[dict[str, Any]]:
+    """Return what has a name like `pattern`, at most `most`, in order. Parameters and keys: sql/search.sql."""
+    asked = {"kind": kind, "pattern": pattern, "number": number, "most": most}
+    with store.connect() as connection:
+        return [dict(row) for row in connection.execute(statement("search"), asked).mappings()]
 
 
 def names_beginning_with(store: Store, kind: str, start: str, workload: str | None = None) -> list[str]:

@@ -173,6 +173,14 @@ for (const code of document.querySelectorAll(".command code")) {
   });
   code.after(button);
 }
+/** The key / leads into the search of the page, unless somebody is writing. */
+addEventListener("keydown", (event) => {
+  const field = document.querySelector("nav input[type=search]");
+  if (event.key !== "/" || !field || event.target.matches("input, textarea, select")) return;
+  event.preventDefault();
+  field.focus();
+  field.select();
+});
 addEventListener("beforeprint", () => {
   for (const one of document.querySelectorAll("details")) one.open = true;
   for (const one of unfold) one();

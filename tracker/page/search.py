@@ -1,0 +1,106 @@
+"""What the words of a reader may mean: workloads, versions, runs, findings and series, each with where it is shown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from tracker.reports.cells import KINDS, col, readable
+from tracker.reports.document import NAME, WORDS, Column, Document, Table, Target
+from tracker.reports.rows import Row, table_of
+from tracker.store.names import find_names
+from tracker.units import counted
+
+if TYPE_CHECKING:
+    from tracker.store import Store
+
+_MOST: Final = 50
+"""Rows of a kind: who finds more writes more of the name."""
+_NUMBER: Final = re.compile(r"(?:run:|I-)?(\d{1,18})", re.IGNORECASE)
+
+
+def search(store: Store, text: str | None) -> Document:
+    """Return the document with all whose name has `text` in it, in any case; `*` and `?` stand for any characters.
+
+    A number is also that of a run or an incident: `41`, `run:41`, `I-4`. Without text it says what may be written.
+    """
+    if not text:
+        headline = "Write a part of the name of a workload, version, operator or finding, or run:41, or I-4"
+        return Document(title="Search", headline=headline)
+    number = _NUMBER.fullmatch(text)
+    asked: dict[str, Any] = {"pattern": _pattern(text), "number": int(number[1]) if number else -1, "most": _MOST + 1}
+    tables = list(_tables(store, asked))
+    total = sum(len(one.rows) for one in tables)
+    more = "at least " if any(one.more for one in tables) else ""
+    headline = f"{more}{counted(total, 'name')} with {text}" if total else f"Nothing has {text} in its name"
+    return Document(title="Search", headline=headline, blocks=tuple(tables))
+
+
+def _pattern(text: str) -> str:
+    """Return the pattern of LIKE, in lower case, with ! before what is no pattern.
+
+    >>> _pattern("aten::*norm_?"), _pattern("mm")
+    ('aten::%norm!__', '%mm%')
+    """
+    escaped = re.sub("([!%_])", r"!\1", text.lower())
+    if re.search("[*?]", escaped):
+        return escaped.replace("*", "%").replace("?", "_")
+    return f"%{escaped}%"
+
+
+def _tables(store: Store, asked: dict[str, Any]) -> Iterator[Table]:
+    """Yield a table of each kind of which something is found."""
+    for kind, title, columns, target in _KINDS:
+        rows = find_names(store, kind, **asked)
+        if rows:
+            yield table_of(title, columns, rows, _MOST, links=target, is_first=True, main=0)
+
+
+def _workload(row: Row) -> tuple[str, str]:
+    return "--workload", str(row["workload"])
+
+
+def _board(row: Row) -> Target:
+    return Target("board", (_workload(row),))
+
+
+def _runs(row: Row) -> Target:
+    return Target("runs", (("--version", str(row["name"])), _workload(row)))
+
+
+def _run(row: Row) -> Target:
+    return Target("run", (("RUN", str(row["number"])),))
+
+
+def _finding(row: Row) -> Target:
+    return Target("finding", (("ID", str(row["number"])),))
+
+
+def _history(row: Row) -> Target:
+    return Target("history", (("KEY", str(row["name"])), ("--kind", str(row["detail"])), _workload(row)))
+
+
+def _name(header: str) -> Column:
+    return Column(header, lambda row: readable(row["name"]), **NAME)
+
+
+_OF: Final = col("workload", form=str, **WORDS)
+_KINDS: Final[tuple[tuple[str, str, tuple[Column, ...], Callable[[Row], Target]], ...]] = (
+    ("workload", "Workloads", (_name("workload"),), _board),
+    ("version", "Versions", (_name("version"), _OF, col("commit", "detail", str, left=True)), _runs),
+    ("run", "Runs", (_name("run"), col("version", "detail", str, left=True), _OF), _run),
+    (
+        "finding",
+        "Findings",
+        (_name("finding"), _OF, col("state", "detail", str, left=True), col("id", "number", str)),
+        _finding,
+    ),
+    (
+        "series",
+        "Operators and other series",
+        (_name("name"), Column("kind", lambda row: KINDS[row["detail"]], left=True), _OF),
+        _history,
+    ),
+)
+"""Kind of search.sql, its title, its columns, and where a row leads."""

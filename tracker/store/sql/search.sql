@@ -1,0 +1,71 @@
+-- What has this in its name? One row per thing of this kind, in order of their names, at most so many.
+-- Parameters: kind (workload, version, run, series, finding); pattern (LIKE in lower case, ! escapes); number (of a run
+--   or incident, -1 = none); most (rows)
+-- Columns: name; workload (its name); detail: of a version its commit, of a run its version, of a series its kind, of a
+--   finding its state; number: of the run, finding or incident
+SELECT
+    found.name,
+    found.workload,
+    found.detail,
+    found.number
+FROM (
+    SELECT
+        v.label AS name,
+        w.name AS workload,
+        COALESCE(v.commit_id, '') AS detail,
+        0 AS number
+    FROM version AS v
+    -- the linter takes w for that of another SELECT
+    INNER JOIN workload AS w ON v.workload_id = w.id  -- noqa: ST09
+    WHERE
+        :kind = 'version'
+        AND (LOWER(v.label) LIKE :pattern ESCAPE '!' OR LOWER(v.commit_id) LIKE :pattern ESCAPE '!')
+    UNION
+    SELECT
+        own.name,
+        own.name AS workload,
+        '' AS detail,
+        0 AS number
+    FROM workload AS own
+    WHERE :kind = 'workload' AND LOWER(own.name) LIKE :pattern ESCAPE '!'
+    UNION
+    SELECT
+        'run:' || CAST(r.id AS TEXT) AS name,
+        w.name AS workload,
+        v.label AS detail,
+        r.id AS number
+    FROM run AS r
+    INNER JOIN version AS v ON r.version_id = v.id
+    INNER JOIN workload AS w ON r.workload_id = w.id
+    WHERE :kind = 'run' AND r.id = :number
+    UNION
+    SELECT
+        s.name,
+        w.name AS workload,
+        s.kind AS detail,
+        0 AS number
+    FROM series AS s
+    INNER JOIN workload AS w ON s.workload_id = w.id
+    WHERE :kind = 'series' AND LOWER(s.name) LIKE :pattern ESCAPE '!'
+    UNION
+    SELECT
+        s.name,
+        w.name AS workload,
+        f.state AS detail,
+        f.id AS number
+    FROM finding AS f
+    INNER JOIN series AS s ON f.series_id = s.id
+    INNER JOIN workload AS w ON f.workload_id = w.id
+    INNER JOIN incident AS i
+        ON
+            f.workload_id = i.workload_id
+            AND f.configuration_id = i.configuration_id
+            AND f.device_id = i.device_id
+            AND f.first_version_id = i.first_version_id
+    WHERE
+        :kind = 'finding'
+        AND f.state <> 'withdrawn'
+        AND (LOWER(s.name) LIKE :pattern ESCAPE '!' OR i.id = :number)
+) AS found
+ORDER BY found.name, found.workload, found.detail, found.number
+LIMIT :most
