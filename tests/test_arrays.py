@@ -9,13 +9,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from tracker.profile import known_medians, median, quantiles
+from tracker.profile import each_once, known_medians, median, quantiles
 
 tables = arrays.arrays(
     np.float64,
     st.tuples(st.integers(1, 5), st.integers(1, 6)),
     elements=st.one_of(st.floats(-1e6, 1e6), st.just(np.nan)),
 )
+
+
+@given(
+    arrays.arrays(
+        st.sampled_from([np.int8, np.int16, np.int32, np.int64, np.uint64, np.bool_]),
+        st.integers(0, 40),
+    ),
+    st.sampled_from([1, 100]),
+)
+def test_values_come_each_once_in_their_order_however_many(values, copies):
+    many = np.tile(values, copies)
+    once = each_once(many)
+    assert once.dtype == values.dtype
+    assert once.tolist() == sorted(set(values.tolist()))
 
 
 @given(tables)

@@ -91,3 +91,29 @@ def test_without_a_list_of_threads_nothing_is_copied(monkeypatch):
 
     monkeypatch.setattr(_process.os, "listdir", no_such_place)
     assert _process.can_fork() is False
+
+
+@pytest.mark.parametrize(
+    ("files", "granted"),
+    [
+        ({"cpu.max": "200000 100000"}, 2),
+        ({"cpu.max": "150000 100000"}, 2),  # one and a half
+        ({"cpu.max": "max 100000"}, 0),
+        ({"cpu/cpu.cfs_quota_us": "400000", "cpu/cpu.cfs_period_us": "100000"}, 4),
+        ({"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, 0),
+        ({"cpu.max": "much"}, 0),
+        ({}, 0),
+    ],
+)
+def test_processors_that_a_container_grants_are_rounded_up(tmp_path, files, granted):
+    (tmp_path / "cpu").mkdir()
+    for name, content in files.items():
+        (tmp_path / name).write_text(f"{content}\n")
+    assert _process.granted_processors(tmp_path) == granted
+
+
+def test_a_container_may_grant_less_than_the_machine_has(tmp_path, monkeypatch):
+    monkeypatch.setattr(_process, "_CONTROL_GROUP", tmp_path)
+    free = _process.processors()
+    (tmp_path / "cpu.max").write_text("50000 100000")
+    assert _process.processors() == 1 <= free

@@ -63,12 +63,17 @@ def told(captures: Any) -> list[Any]:
 
 def tables(events: Any) -> Iterator[tuple[str, Any]]:
     texts = events.strings.texts
+    of = events.collectives
+    named = [[texts[code] for code in column.tolist()] for column in (of.kind, of.group, of.group_ranks, of.data_type)]
+    collectives = [*zip(*named, of.group_size.tolist(), of.bytes.tolist(), strict=True)]
     for table in ("ops", "frames", "launches", "device", "allocations", "markers"):
         rows = getattr(events, table)
         columns = []
         for name, column in asdict(rows).items():
             if name in ("name", "input_shapes", "input_types", "module", "call_stack", "component"):
                 columns.append([texts[code] for code in column.tolist()])
+            elif name == "collective":  # its number depends on the size of chunks
+                columns.append([() if row < 0 else collectives[row] for row in column.tolist()])
             elif name == "thread":
                 columns.append([events.threads[thread] for thread in column.tolist()])
             elif isinstance(column, np.ndarray):
@@ -76,7 +81,11 @@ def tables(events: Any) -> Iterator[tuple[str, Any]]:
         yield table, sorted(zip(*columns, strict=True))
     metrics = events.extras.kernel_metrics
     names = [texts[code] for code in metrics.metric.tolist()]
-    yield "kernel_metrics", sorted(zip(metrics.event.tolist(), names, metrics.value.tolist(), strict=True))
+    device = events.device
+    spans = zip(device.start_ns.tolist(), device.end_ns.tolist(), device.stream.tolist(), strict=True)
+    kernels = list(spans)  # the number of a row depends on the size of chunks
+    of = [kernels[row] for row in metrics.event.tolist()]
+    yield "kernel_metrics", sorted(zip(of, names, metrics.value.tolist(), strict=True))
 
 
 def read(path, *, chunk_bytes: int = 2000, options: ReadOptions | None = None) -> Any:
@@ -265,8 +274,8 @@ def test_texts_are_forgotten_when_there_are_too_many_and_found_again(place, monk
     whole = read(place)
     begun = []
     monkeypatch.setattr(records, "MAX_TEXT_BYTES", 1)
-    begin = records.Records._begin
-    monkeypatch.setattr(records.Records, "_begin", lambda self: begun.append(begin(self)))
+    begin = records.Records.__init__
+    monkeypatch.setattr(records.Records, "__init__", lambda self, *how: begun.append(begin(self, *how)))
     assert read(place) == whole
     assert len(begun) > 50
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 import os
 
 import pytest
+from blake3 import blake3
 
 from tracker.errors import SourceError
 from tracker.readers import ReadOptions
@@ -14,7 +14,7 @@ from tracker.readers._source import SourceText
 
 
 def digest(content: bytes) -> bytes:
-    return hashlib.blake2b(content, digest_size=16).digest()
+    return blake3(content).digest(length=16)
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 899, 900, 901, 5000])

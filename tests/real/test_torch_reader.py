@@ -14,8 +14,9 @@ from tests.readers.test_records import told
 from tests.real import data
 from tracker import readers
 from tracker.readers import Found
-from tracker.readers._source import read_head
+from tracker.readers._source import SourceText, read_head
 from tracker.readers.torch_profiler.kinds import KERNEL_METRICS
+from tracker.readers.torch_profiler.reading import captures_of
 
 NOT_OURS = (
     "ascend/trace_view_2024/trace_view.json",
@@ -40,6 +41,9 @@ def test_totals_of_a_real_trace_are_those_of_plain_json(name):
     captures = readers.read(Found(path, readers.claim(path))).captures
     with decoding(compiled=False):
         assert told(captures) == told(readers.read(Found(path, readers.claim(path))).captures)
+    options = readers.ReadOptions()
+    by_threads, _ = captures_of(SourceText(path, options, block_bytes=300_000), options, threads=3)
+    assert told(captures) == told(by_threads)
     expected = reference_reader.totals(reference_reader.content(path))
     found = reference_reader.totals_of_captures(captures)
     for kind in ("kernel", "copy", "op", "launch", "frame"):

@@ -9,8 +9,8 @@ from threading import Thread
 import pytest
 from msgspec.structs import replace
 from sqlalchemy import text
-from tests.store.test_turns import until, waiting
 
+from tests.store.test_write_queue import until, waiting
 from tests.watch.world import DAY, HOUR, MINUTE, SECOND, SETTLED, World
 from tracker import intake, notify
 from tracker.cli.start import samples

@@ -15,6 +15,7 @@ from typing import IO, Final, NoReturn, Protocol
 from tracker.limits import touch
 
 _STDERR: Final = 2
+_CONTROL_GROUP: Final = Path("/sys/fs/cgroup")
 
 
 class Process(Protocol):
@@ -125,10 +126,25 @@ def _be_the_copy(main: Callable[[], None], stdin: int, stdout: int) -> NoReturn:
 
 
 def processors() -> int:
-    """How many processors this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    """How many processors this process may use: of those that it may run on, what its control group grants."""
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(count, granted_processors(_CONTROL_GROUP) or count))
+
+
+def granted_processors(folder: Path) -> int:
+    """Return how many processors the control group of a container grants, rounded up; 0 where it sets no limit.
+
+    In a container the files of its own group lie at the root. Version 2 has one file for both numbers.
+    """
+    for names in (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):
+        try:
+            words = [word for name in names for word in (folder / name).read_text(encoding="ascii").split()]
+            quota_us, period_us = map(int, words)
+        except (OSError, ValueError):  # there is none, or it says "max"
+            continue
+        if quota_us > 0 and period_us > 0:
+            return -(-quota_us // period_us)
+    return 0
 
 
 def pipe(end: IO[bytes] | None) -> IO[bytes]:

@@ -245,7 +245,8 @@ def _alone(options: IngestOptions) -> IngestOptions:
 def _reading(
     found: Sequence[Found], options: IngestOptions, count: int, *, may_fork: bool = False
 ) -> Iterator[_Contents]:
-    job, ear = _alone(options), _Ear()
+    # what reads beside others gets its share of the processors
+    job, ear = replace(_alone(options), threads=max(1, processors() // count)), _Ear()
     # what still reads when this ends is ended first, so that no thread waits for it
     with ThreadPoolExecutor(count) as threads, closing(_Readers(count, may_fork)) as readers_at_work:
 

@@ -26,6 +26,7 @@ from tracker.hooks import spool
 from tracker.intake.packing import content_of
 from tracker.intake.pieces import IngestOptions, Piece, read_pieces, unpacked_pieces
 from tracker.readers import Found, ReadOptions
+from tracker.readers._digest import KIND
 from tracker.readers.pack.reading import packed_in
 from tracker.readers.pack.schema import SCHEMA
 from tracker.timeline import RULES_VERSION
@@ -43,7 +44,7 @@ _INSTALL: Final = "pip install distributed"
 _SAME: Final = f"install the same version there as here: {HOW_TO_INSTALL}"
 _HOW_TO_READ: Final = ("flow_category", "allow_partial", "skip_bad_rows", "max_bytes")
 
-RULES: Final = (SCHEMA, RULES_VERSION)
+RULES: Final = (SCHEMA, RULES_VERSION, KIND)
 """What must be the same on all machines, for the rows not to depend on who read them."""
 
 
@@ -133,7 +134,7 @@ def read_on(client: Any, found: Sequence[Found], options: IngestOptions) -> Iter
     """The captures of each profile, in order; the first one that cannot be read ends it with its error, or gives it
     where the options say to keep going.
     """
-    how = {name: getattr(options, name) for name in _HOW_TO_READ} | {"one_process": True}
+    how = {name: getattr(options, name) for name in _HOW_TO_READ} | {"one_process": True, "threads": 1}
     task = _task()
     futures = [
         client.submit(task, str(item.path.absolute()), item.format, how, list(RULES), pure=False) for item in found

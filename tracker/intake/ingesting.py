@@ -17,6 +17,7 @@ from tracker.intake.at_once import read_all
 from tracker.intake.devices import unnamed
 from tracker.intake.forming import form_runs, formats_beside
 from tracker.intake.loading import with_data_loading
+from tracker.intake.older_digests import with_stored_digests
 from tracker.intake.pieces import IngestOptions, Piece
 from tracker.intake.records import HOW_TO_LABEL, date_of, device_of, record_of
 from tracker.intake.sidecar import NOTHING, Sidecar, agreed, over
@@ -96,7 +97,7 @@ def ingest(
     store.rest()
     find_and_read = options.read_all_with or read_all
     read = find_and_read(list(paths), options)
-    pieces = with_data_loading(read.pieces, options)
+    pieces = with_stored_digests(store, with_data_loading(read.pieces, options))
     if not pieces and read.failed:
         raise _all_failed(read.failed)
     if not pieces and options.places:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from tracker import config, readers, timeline
 from tracker.errors import SourceError
 from tracker.intake import sidecar
+from tracker.intake._process import processors
 from tracker.intake.devices import parse_device, spelled
 from tracker.intake.identity import Fingerprint, fingerprint_of
 from tracker.intake.sidecar import NOTHING, Sidecar
@@ -39,7 +40,7 @@ class IngestOptions(Struct, frozen=True):
     neither these options nor the sidecar of a profile say something. `on_progress(label, done, total)`: bytes read of
     the file `label`, `12 of 192: rank3.json` where there are several; then `writing`, `judging` and `looking for
     advice`, of which `total` is 0: nobody knows how long these take. `one_process`: no other process is asked to read.
-    `read_with`: reads the
+    `threads`: how many may decode one profile at once; 0: one for each processor. `read_with`: reads the
     profiles, somewhere else or at once, in their order; None: on this machine. `read_all_with`: finds and
     reads the profiles, as `at_once.read_all`, in another process. `judge`: False where the caller judges
     the runs of many ingests at once. `keep_going`: profiles that cannot be read are left out and named in the result.
@@ -66,6 +67,7 @@ class IngestOptions(Struct, frozen=True):
     skip_bad_rows: bool = False
     max_bytes: int = config.MAX_BYTES
     one_process: bool = False
+    threads: int = 0
     on_progress: Callable[[str, int, int], None] | None = None
     read_with: ReadWith | None = None
     read_all_with: Callable[[list[Path], IngestOptions], Any] | None = None
@@ -168,7 +170,7 @@ def pieces_of(
 ) -> list[Piece]:
     """The captures of a profile that lies at `place`, with rows; the first one bears the warnings of the profile."""
     try:
-        captures = [timeline.build(capture) for capture in profile.captures]
+        captures = [timeline.build(capture, options.threads or processors()) for capture in profile.captures]
     except TooManyRowsError as error:
         raise SourceError(place, "", str(error), remedy=ROWS_REMEDY) from error
     except OverflowError as error:
@@ -224,5 +226,6 @@ def _read_options(found: Found, options: IngestOptions) -> ReadOptions:
         allow_partial=options.allow_partial,
         skip_bad_rows=options.skip_bad_rows,
         max_bytes=options.max_bytes,
+        threads=options.threads or processors(),
         progress=None if report is None else lambda done, total: report(found.path.name, done, total),
     )

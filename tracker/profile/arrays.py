@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 _F64 = NDArray[np.float64]
+_WORTH_COUNTING: Final = 1 << 10
+_MOST_MARKS: Final = 1 << 16
 
 
 def each_once(values: NDArray[_Scalar]) -> NDArray[_Scalar]:
@@ -18,6 +20,13 @@ def each_once(values: NDArray[_Scalar]) -> NDArray[_Scalar]:
     >>> each_once(np.array([7, 3, 7])).tolist()
     [3, 7]
     """
+    if values.dtype.kind == "i" and len(values) > _WORTH_COUNTING:
+        low, high = int(values.min()), int(values.max())
+        if high - low < _MOST_MARKS:
+            # codes and numbers of threads: to mark each is a tenth of the work of sorting them
+            is_there = np.zeros(high - low + 1, dtype=bool)
+            is_there[np.subtract(values, low, dtype=np.int64)] = True
+            return (np.flatnonzero(is_there) + low).astype(values.dtype)
     found: NDArray[_Scalar] = np.unique(values, return_counts=True)[0]
     return found
 

@@ -16,7 +16,7 @@ import errno
 import os
 import shlex
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, cast
@@ -47,12 +47,13 @@ from tracker.readers._source import (
 from tracker.units import counted, format_ns
 
 if TYPE_CHECKING:
-    from tracker.profile import Packed, Profile
+    from tracker.profile import Packed, Profile, Source
 
 __all__ = [
     "NAMES", "PARTIAL", "Found", "NotRecognised", "ReadOptions", "Reader", "Search", "Seen", "Span", "ambiguous",
     "check_content", "claim", "events_in", "find", "is_sidecar", "load", "misnamed", "not_recognised_line",
-    "outside_ranges", "read", "read_head", "search", "short_word", "survey", "to_name", "unfinished", "why",
+    "older_digests", "outside_ranges", "read", "read_head", "search", "short_word", "survey", "to_name", "unfinished",
+    "why",
 ]  # fmt: skip
 
 NAMES: Final[tuple[str, ...]] = (
@@ -316,9 +317,21 @@ def check_content(path: Path, options: ReadOptions, digest: str) -> None:
 
 
 def _check_digest(text: SourceText, digest: str) -> None:
-    if text.source().digest.hex() != digest:
+    if text.source().digest.hex() == digest:
+        return
+    from tracker.readers._older_digests import older_digest_of
+
+    older = older_digest_of(text.path)
+    if older is None or older.hex() != digest:
         problem = "has another content than when it was ingested"
         raise SourceError(text.path, "", problem, remedy="put the file back, or ingest the new one")
+
+
+def older_digests(sources: Sequence[Source]) -> Mapping[bytes, Sequence[bytes]]:
+    """Of each file of one capture, by its digest, those by which an older database may know it."""
+    from tracker.readers import _older_digests
+
+    return _older_digests.older_digests(sources)
 
 
 def _with_names(profile: Profile, path: Path) -> Profile:

@@ -8,7 +8,10 @@ scan decides.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from typing import Any, Final, Generic, NoReturn, TypeVar
 
 import msgspec
@@ -29,6 +32,9 @@ MAX_TAIL_BYTES: Final = 64 << 20
 """Longest text behind the events, which is not looked through."""
 
 GUESSES: Final = 4
+MOST_MISSES: Final = 8
+"""Of blocks on several threads; a trace with more of them is read on one."""
+
 # possessive, so that a text that goes on behind the buffer is passed once
 _TOKEN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|["{}\[\]]', re.DOTALL)
 _TOKEN_OR_COMMA: Final = re.compile(_TOKEN.pattern + rb"|,", re.DOTALL)
@@ -47,6 +53,7 @@ ONE_FILE_EACH: Final = "two processes wrote this file: give each a file of its o
 ALLOW_PARTIAL: Final = "export the trace again, or read what is there with --allow-partial"
 
 Events = TypeVar("Events")
+Decoded_co = TypeVar("Decoded_co", covariant=True)
 
 
 class Chunk(Struct, Generic[Events], frozen=True):
@@ -59,13 +66,33 @@ class Chunk(Struct, Generic[Events], frozen=True):
     offset: int
 
 
+class EventPart(Struct, Generic[Decoded_co], frozen=True):
+    """Events of a text that starts anywhere, decoded: from byte `start`, where one seems to start (-1: nowhere), to
+    byte `end`, behind the comma that follows the last of them; 0: there are none.
+    """
+
+    events: Decoded_co
+    start: int
+    end: int
+
+
+class InParts(Struct, Generic[Decoded_co], frozen=True):
+    """How to decode several texts at once: `decode` takes a text, and whether it starts with an event, on any thread.
+
+    What it takes is a part of what `decode_first` of `EventTexts` takes.
+    """
+
+    decode: Callable[[bytes, bool], EventPart[Decoded_co]]
+    threads: int
+
+
 class EventTexts(Generic[Events]):
     """The events of one trace, in chunks; iterate once. Afterwards `top_text` is the rest of the trace.
 
     `decode` turns the text of a list into events and raises msgspec.DecodeError for anything else. `decode_first`: a
     faster way where a text starts with an event: its first events, as many as it likes of those that a comma follows,
-    and the byte behind the last of these commas; None: decode shall do it. `exporter`: what
-    writes such traces, for the remedy where this is none.
+    and the byte behind the last of these commas; None: decode shall do it. `in_parts`: how to decode several blocks of
+    the source at once. `exporter`: what writes such traces, for the remedy where this is none.
     `partial`: why the trace ended early, empty when it is whole; only with `allow_partial`, else a SourceError.
     `may_stay_open`: a bare list that ends behind a whole event is whole without its `]`; then `is_open` is True.
     """
@@ -80,6 +107,7 @@ class EventTexts(Generic[Events]):
         may_stay_open: bool = False,
         chunk_bytes: int = CHUNK_BYTES,
         decode_first: Callable[[bytes], tuple[Events, int] | None] | None = None,
+        in_parts: InParts[Events] | None = None,
     ) -> None:
         self.partial = ""
         self.is_open = False
@@ -87,9 +115,11 @@ class EventTexts(Generic[Events]):
         self._none_such = f"give a trace exported by {exporter}"
         self.top_text = b"{}"
         self._source = source
-        self._blocks = iter(source)
+        self._blocks: Iterator[bytes] = iter(source)
         self._decode = decode
         self._decode_first = decode_first
+        self._in_parts = in_parts
+        self._misses = 0  # how often a block was decoded from where no event starts, or behind an unusual one
         self._allow_partial = allow_partial
         self._chunk_bytes = chunk_bytes
         self._buffer = b""
@@ -126,6 +156,7 @@ class EventTexts(Generic[Events]):
 
     def __iter__(self) -> Iterator[Chunk[Events]]:
         head = self._read_head()
+        yield from self._read_in_parts()
         want = self._chunk_bytes
         while True:
             more = self._fill(want)
@@ -148,6 +179,7 @@ class EventTexts(Generic[Events]):
                     raise self._first_broken
                 return
             if chunk is not None:
+                yield from self._read_in_parts()
                 continue
             if not more:
                 yield from self._end_early(is_bare=not head)
@@ -178,6 +210,73 @@ class EventTexts(Generic[Events]):
 
     def _fail(self, offset: int, problem: str, remedy: str = EXPORT_AGAIN) -> NoReturn:
         raise SourceError(self._source.path, f"byte {offset}", problem, remedy=remedy)
+
+    # -- several blocks at once
+
+    def _read_in_parts(self) -> Iterator[Chunk[Events]]:
+        """Read blocks on several threads at once, as far as each is proved by the one before it.
+
+        A block is decoded from where an event seems to start. That is a guess, which counts only where the text between
+        it and the last event before it is whole events: so, from the start of the list on, every event that counts
+        starts where one does. At the first block of which that cannot be said the buffer is what is left, from the last
+        proved event on, and it is read as if there were no threads.
+        """
+        if self._in_parts is None or self._misses > MOST_MISSES:
+            return
+        decode, threads = self._in_parts.decode, self._in_parts.threads
+        with ThreadPoolExecutor(threads, "decode") as pool:
+            waiting = deque([(self._buffer, pool.submit(decode, self._buffer, True))])
+            rest = b""  # the text behind the last proved event
+            at = self._offset  # byte of the content at which the first text that waits starts
+            while waiting:
+                while len(waiting) <= threads and (block := self._next_block()):
+                    waiting.append((block, pool.submit(decode, block, False)))
+                text, decoding = waiting.popleft()
+                chunks = self._proved_chunks(rest, text, decoding.result(), at)
+                if chunks is None:
+                    self._misses += 1
+                    self._push_back([text, *(block for block, _ in waiting)])
+                    break
+                part = decoding.result()
+                rest = text[max(part.start, part.end) :]
+                at += len(text)
+                if chunks:
+                    self._found_events = self._after_comma = True
+                    yield from chunks
+            self._buffer, self._offset, self._scanned = rest, at - len(rest), (0, 0, 0)
+
+    def _proved_chunks(self, rest: bytes, text: bytes, part: EventPart[Events], at: int) -> list[Chunk[Events]] | None:
+        """Return the events of a part, with those between it and the one before, of which `rest` is left.
+
+        None where the part does not start with an event, or what is between cannot be read here. `at`: the byte of the
+        content at which `text` starts.
+        """
+        if part.start < 0 or self._decode_first is None:
+            return None
+        chunks = []
+        between = rest + text[: part.start]
+        if between.strip(_BLANKS):
+            found = self._decode_first(between)
+            if found is None or between[found[1] :].strip(_BLANKS):
+                return None
+            chunks.append(Chunk(between, found[0], at - len(rest)))
+        if part.end:
+            chunks.append(Chunk(text, part.events, at))
+        return chunks
+
+    def _next_block(self) -> bytes | None:
+        """Return the next block; None at the end, and where it cannot be read: what is left to read says why."""
+        try:
+            return next(self._blocks, None)
+        except SourceError as error:
+            self._blocks = _raise_late(error)
+            return None
+
+    def _push_back(self, blocks: Sequence[bytes]) -> None:
+        """Give back what is not proved, in blocks of the size of those that are read without threads."""
+        self._blocks = chain(_smaller_blocks(blocks, self._chunk_bytes), self._blocks)
+        if self._misses > MOST_MISSES:
+            self._blocks = _smaller_blocks(self._blocks, self._chunk_bytes)
 
     # -- before the events
 
@@ -491,6 +590,24 @@ class EventTexts(Generic[Events]):
     def _too_deep(self, error: Exception) -> NoReturn:
         place = f"byte {self._offset} or later"
         raise SourceError(self._source.path, place, "the JSON is nested too deeply", remedy=EXPORT_AGAIN) from error
+
+
+def _raise_late(error: SourceError) -> Iterator[bytes]:
+    """Raise, when the next block is asked for, the error that kept it from being read."""
+    yield from ()
+    raise error
+
+
+def _smaller_blocks(blocks: Iterable[bytes], size: int) -> Iterator[bytes]:
+    """Cut blocks into those of about `size` bytes, between characters."""
+    for block in blocks:
+        start = 0
+        while start < len(block):
+            end = start + size
+            while end < len(block) and block[end] & 0xC0 == 0x80:
+                end += 1
+            yield block[start:end]
+            start = end
 
 
 def find_event(text: bytes, index: int) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import hashlib
 import os
 from collections.abc import Callable, Iterator
 from itertools import chain
@@ -15,6 +14,7 @@ from msgspec import Struct
 from tracker.errors import SourceError
 from tracker.limits.files import is_real_file, open_regular
 from tracker.limits.touch import touch
+from tracker.readers._digest import ContentDigest
 from tracker.units import MAX_BYTES
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
 
 SAVE_AS_UTF_8: Final = "save it as UTF-8, or export the profile again"
 BLOCK_BYTES: Final = 1 << 20
-DIGEST_BYTES: Final = 16
 
 Progress = Callable[[int, int], None]
 
@@ -40,7 +39,7 @@ class ReadOptions(Struct, frozen=True):
     `flow_category`: link device events to the host by flow arrows of this category. `allow_partial`: keep what a
     truncated file still holds. `skip_bad_rows`: leave out rows with impossible values and count them, instead of
     failing. `max_bytes`: limit on the decompressed size of one file. `progress`: called with (bytes read, bytes in
-    all) on disk.
+    all) on disk. `threads`: how many may decode one file at once.
     """
 
     flow_category: str | None = None
@@ -48,6 +47,7 @@ class ReadOptions(Struct, frozen=True):
     skip_bad_rows: bool = False
     max_bytes: int = MAX_BYTES
     progress: Progress | None = None
+    threads: int = 1
 
 
 def open_source(path: Path) -> BinaryIO:
@@ -114,7 +114,7 @@ def source_of(path: Path, options: ReadOptions) -> Source:
     """Path, size and digest of a file; a SourceError where it is larger than the limit."""
     from tracker.profile import Source
 
-    digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
+    digest = ContentDigest()
     with open_source(path) as file:
         size = file.seek(0, 2)
         if size > options.max_bytes:
@@ -122,10 +122,10 @@ def source_of(path: Path, options: ReadOptions) -> Source:
             raise SourceError(path, "", problem, remedy="raise limits.max_bytes in the settings")
         file.seek(0)
         while block := _next_block(path, file, BLOCK_BYTES):
-            digest.update(block)
+            digest.add(block)
             if options.progress:
                 options.progress(file.tell(), size)
-    return Source(os.path.abspath(path), size, digest.digest())
+    return Source(os.path.abspath(path), size, digest.value())
 
 
 def content_blocks(path: Path, file: BinaryIO, size: int = BLOCK_BYTES) -> Iterator[bytes]:
@@ -217,6 +217,7 @@ class SourceText:
     Iterate once, to the end; then `source()` describes the file. `ended_early` is True where a gzip stream was cut and
     `options.allow_partial` lets that pass. `replaces_bytes`: whether bytes that are no UTF-8 stand as `?` each, which
     `replaced_bytes` counts; else they are an error. `checks_text`: False for text in any encoding, as it is.
+    `block_bytes`: of a block, at most.
     """
 
     def __init__(self, path: Path, options: ReadOptions, block_bytes: int = BLOCK_BYTES) -> None:
@@ -227,8 +228,8 @@ class SourceText:
         self.checks_text = True
         self.replaced_bytes = 0
         self._options = options
-        self._block_bytes = block_bytes
-        self._digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
+        self.block_bytes = block_bytes
+        self._digest = ContentDigest()
         self._bytes_on_disk = 0
 
     def __iter__(self) -> Iterator[bytes]:
@@ -236,13 +237,13 @@ class SourceText:
 
         decoder = codecs.getincrementaldecoder("utf-8")()
         held = b""  # the first bytes of a character whose last ones are in the next block
-        # hashing takes a third as long as decoding and needs no lock of Python's: it runs beside it
+        # hashing needs no lock of Python's: it runs beside what is done with the block
         with open_source(self.path) as file, ThreadPoolExecutor(1, "digest") as beside:
-            hashed = beside.submit(self._digest.update, b"")
+            hashed = beside.submit(self._digest.add, b"")
             self._bytes_on_disk = file.seek(0, 2)
             file.seek(0)
             try:
-                for block in content_blocks(self.path, file, self._block_bytes):
+                for block in content_blocks(self.path, file, self.block_bytes):
                     if not self.checks_text:
                         text = block
                     elif self.replaces_bytes:
@@ -251,7 +252,7 @@ class SourceText:
                         self._check_text(block, decoder)
                         text = block
                     hashed.result()
-                    hashed = beside.submit(self._digest.update, block)
+                    hashed = beside.submit(self._digest.add, block)
                     self.bytes_read += len(block)
                     self._check_size()
                     if self._options.progress:
@@ -263,11 +264,19 @@ class SourceText:
             except EOFError as error:
                 self._accept_early_end(error)
 
+    def size_on_disk(self) -> int:
+        """Return how many bytes the file has now, before it is read; 0 where nobody can say."""
+        try:
+            with touch(self.path):
+                return self.path.stat().st_size
+        except OSError:
+            return 0
+
     def source(self) -> Source:
         """What was read: path, bytes on disk, digest of the decompressed content."""
         from tracker.profile import Source
 
-        return Source(os.path.abspath(self.path), self._bytes_on_disk, self._digest.digest())
+        return Source(os.path.abspath(self.path), self._bytes_on_disk, self._digest.value())
 
     def _check_text(self, block: bytes, decoder: codecs.IncrementalDecoder) -> None:
         pending = len(decoder.getstate()[0])

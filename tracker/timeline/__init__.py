@@ -5,7 +5,7 @@ The one place where the meaning of the numbers is computed. Knows neither file f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 
 import numpy as np
@@ -19,13 +19,16 @@ from tracker.profile import (
     ROW_COLUMNS,
     STEP_RULES,
     STEP_SETTING,
+    Breakdown,
     Capture,
     Events,
     Rows,
+    StepRow,
     Table,
 )
 from tracker.timeline import checks, stacks
 from tracker.timeline.api import api_table
+from tracker.timeline.beside import Beside
 from tracker.timeline.breakdown import breakdowns, host_calls
 from tracker.timeline.categories import CATEGORIES
 from tracker.timeline.checks import Checked, Defect
@@ -43,6 +46,7 @@ from tracker.timeline.named import named
 from tracker.timeline.names import RULES_VERSION, canonical_name
 from tracker.timeline.ops import op_table
 from tracker.timeline.queue import queue_table
+from tracker.timeline.stacks import OpStacks
 
 __all__ = ["CATEGORIES", "RULES_VERSION", "build", "canonical_name", "rows_of"]
 
@@ -50,8 +54,8 @@ LARGEST_SUM = 2.0**60
 """Of times (36 years, in ns) and bytes of one rank."""
 
 
-def build(capture: Capture) -> Capture:
-    """The capture with its events summed to rows and dropped.
+def build(capture: Capture, threads: int = 1) -> Capture:
+    """The capture with its events summed to rows and dropped, on so many threads.
 
     One that has rows already keeps them; only canonical names and categories of kernels are filled in where empty.
     """
@@ -71,7 +75,7 @@ def build(capture: Capture) -> Capture:
     if checked.defects or checked.cut.any():
         capture = _with_bounds(capture, checked.events)
     started_ns = None if capture.started_at_ns is None else capture.started_at_ns - capture.clock_zero_ns
-    rows, defects = _rows_and_defects(checked, started_ns)
+    rows, defects = _rows_and_defects(checked, started_ns, threads)
     return checks.describe(replace(capture, rows=rows, events=None, settings=settings), defects)
 
 
@@ -112,7 +116,7 @@ def _check(sums: Iterable[float]) -> None:
         raise OverflowError("its times or bytes add up to more than 64 bits hold")
 
 
-def rows_of(events: Events, started_ns: int | None = None) -> Rows:
+def rows_of(events: Events, started_ns: int | None = None, threads: int = 1) -> Rows:
     """The rows of one rank: its breakdown, its steps, every table of ROW_COLUMNS. The order of events never matters.
 
     `started_ns`: the start of the capture on the clock of the events, from which collective calls count; None: the
@@ -120,10 +124,10 @@ def rows_of(events: Events, started_ns: int | None = None) -> Rows:
 
     Equal spans on one thread are the exception: of those the earlier row is the outer one.
     """
-    return _rows_and_defects(checks.check_times(events), started_ns)[0]
+    return _rows_and_defects(checks.check_times(events), started_ns, threads)[0]
 
 
-def _rows_and_defects(checked: Checked, started_ns: int | None) -> tuple[Rows, tuple[Defect, ...]]:
+def _rows_and_defects(checked: Checked, started_ns: int | None, threads: int) -> tuple[Rows, tuple[Defect, ...]]:
     """The rows of one rank as far as its records reach, and what the checks found of them."""
     events = checked.events
     with ExitStack() as stack:
@@ -133,34 +137,59 @@ def _rows_and_defects(checked: Checked, started_ns: int | None) -> tuple[Rows, t
         if lost.steps:
             events = checks.leave_out_steps(events, lost.steps)
             joined = join(events)
-        kernels = kernel_tables(joined)
+        beside = Beside(events, threads, stack)
+        ops = beside.begin(_op_tables, joined, called_from)
+        device = beside.begin(kernel_tables, joined)
+        memory = beside.begin(_memory_tables, joined, called_from)
+        host = beside.begin(_host_tables, joined)
+        idle = beside.begin(_breakdowns_and_idle, joined, called_from)
         communication = communication_tables(joined)
         calls, groups = communication.pop("collective_calls"), communication.pop("groups")
         begun_ns = np.asarray(calls["start_ns"]) - (joined.first_ns if started_ns is None else started_ns)
-        blocks = blocks_of(joined)
-        work = context_work(joined)
+        kernels = device()
+        overall, steps, idle_rows = idle()
         tables: dict[str, Table] = {
             "op_key": _op_key_table(joined),
             "kernel_key": kernels.keys,
-            "op_tree": op_tree_table(joined, work),
             "kernel": kernels.rows,
             "kernel_metric": kernels.metrics,
-            "counter": counter_table(joined),
-            **memory_tables(joined, blocks),
-            "memory_curve": memory_curve(joined),
-            "api": api_table(joined),
-            "queue": queue_table(joined),
+            "idle": idle_rows,
             **communication,
+            **host(),
+            **memory(),
+            **ops(),
         }
-        gaps = find_gaps(joined, host_calls(joined))
-        overall, steps = breakdowns(joined, gaps)
-        tables["idle"] = idle_table(joined, gaps, steps, called_from().frames if len(events.frames) else None)
-        tables["op"] = op_table(joined, work, called_from())
-        tables["memory_peak"] = peak_table(joined, blocks, called_from())
-        tables["memory_block"] = largest_table(joined, blocks, called_from())
     kept = {name: tables[name] for name in ROW_COLUMNS}
     rows = Rows(overall, steps, kept, {**calls, "start_ns": begun_ns}, groups, joined.other_threads_ns)
     return rows, (*checked.defects, *lost.defects)
+
+
+def _op_tables(joined: Joined, called_from: Callable[[], OpStacks]) -> dict[str, Table]:
+    work = context_work(joined)
+    return {"op_tree": op_tree_table(joined, work), "op": op_table(joined, work, called_from())}
+
+
+def _memory_tables(joined: Joined, called_from: Callable[[], OpStacks]) -> dict[str, Table]:
+    blocks = blocks_of(joined)
+    return {
+        **memory_tables(joined, blocks),
+        "memory_curve": memory_curve(joined),
+        "memory_peak": peak_table(joined, blocks, called_from()),
+        "memory_block": largest_table(joined, blocks, called_from()),
+    }
+
+
+def _host_tables(joined: Joined) -> dict[str, Table]:
+    return {"counter": counter_table(joined), "api": api_table(joined), "queue": queue_table(joined)}
+
+
+def _breakdowns_and_idle(
+    joined: Joined, called_from: Callable[[], OpStacks]
+) -> tuple[Breakdown, tuple[StepRow, ...], Table]:
+    gaps = find_gaps(joined, host_calls(joined))
+    overall, steps = breakdowns(joined, gaps)
+    frames = called_from().frames if len(joined.events.frames) else None
+    return overall, steps, idle_table(joined, gaps, steps, frames)
 
 
 def _op_key_table(joined: Joined) -> Table:

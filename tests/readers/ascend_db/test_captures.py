@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
+from blake3 import blake3
 
 from tests.readers import ascend_databases as made
 from tests.readers.ascend_databases import START, changed, span, task, write, write_capture
@@ -36,9 +36,9 @@ def test_each_file_is_a_source_known_by_its_content_and_by_its_database(tmp_path
     names = ["ascend_pytorch_profiler_4.db", "analysis.db", "profiler_info_4.json"]
     assert [Path(source.path).name for source in sources] == names
     contents = [Path(source.path).read_bytes() for source in sources]
-    main, *beside = (hashlib.blake2b(content, digest_size=16).digest() for content in contents)
+    main, *beside = (blake3(content).digest(length=16) for content in contents)
     # two captures can have equal files beside their databases
-    bound = [hashlib.blake2b(digest + main, digest_size=16).digest() for digest in beside]
+    bound = [blake3(digest + main).digest(length=16) for digest in beside]
     assert [source.bytes for source in sources] == [len(content) for content in contents]
     assert [source.digest for source in sources] == [main, *bound]
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence, Set
 from pathlib import PurePath
 
 from msgspec.structs import replace
 
 from tracker.profile import Source
-from tracker.readers._source import DIGEST_BYTES
+from tracker.readers._digest import tie_digests
 
 
 def sources_of(files: Sequence[Source], main: Set[str]) -> tuple[Source, ...]:
@@ -28,5 +27,4 @@ def sources_of(files: Sequence[Source], main: Set[str]) -> tuple[Source, ...]:
 
 
 def _beside(file: Source, main: Source) -> Source:
-    both = hashlib.blake2b(file.digest + main.digest, digest_size=DIGEST_BYTES)
-    return replace(file, digest=both.digest())
+    return replace(file, digest=tie_digests(file.digest, main.digest))

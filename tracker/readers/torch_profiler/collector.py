@@ -11,7 +11,7 @@ import numpy as np
 
 from tracker.errors import SourceError
 from tracker.profile import I32, I64, MISSING, Strings
-from tracker.readers._event_texts import EXPORT_AGAIN, Chunk, find_event
+from tracker.readers._event_texts import EXPORT_AGAIN, Chunk, InParts, find_event
 from tracker.readers._growing import INTEGER, Growing, int_column
 from tracker.readers._source import ReadOptions
 from tracker.readers._times import numbers_to_ns, text_to_ns
@@ -32,7 +32,7 @@ from tracker.readers.torch_profiler.kinds import (
     stream_of,
 )
 from tracker.readers.torch_profiler.op_texts import OpNames, Texts
-from tracker.readers.torch_profiler.records import Batch, Records
+from tracker.readers.torch_profiler.records import Batch, Decoders
 from tracker.readers.torch_profiler.schema import EVENTS, NO_ARGS, TEXT_EVENTS, AnyEvent, Args, TextEvent, kept
 
 MODULE_PREFIX: Final = "nn.Module: "
@@ -41,9 +41,12 @@ Bucket = list[AnyEvent]
 
 
 class Collector:
-    """All events of a trace as columns. Threads are `(pid, tid)`, numbered in order of first sight."""
+    """All events of a trace as columns. Threads are `(pid, tid)`, numbered in order of first sight.
 
-    def __init__(self, path: Path, options: ReadOptions) -> None:
+    `threads`: how many texts of events are decoded at once, at most.
+    """
+
+    def __init__(self, path: Path, options: ReadOptions, threads: int = 1) -> None:
         self.strings = Strings()
         self.threads: dict[tuple[int | str | None, int | str | None], int] = {}
         self.thread_names: dict[int, str] = {}
@@ -73,7 +76,7 @@ class Collector:
         self._path = path
         self._skip_bad = options.skip_bad_rows
         self._flow_categories = FLOW_CATEGORIES | ({options.flow_category} if options.flow_category else set())
-        self._records = Records.begin(self, self._flow_categories)
+        self._decoders = Decoders.begin(self, self._flow_categories, threads)
 
     def decode(self, text: bytes) -> list[Any]:
         """The events of a JSON list: their times as numbers until one was met that only text can hold, or that is no
@@ -92,17 +95,21 @@ class Collector:
 
     @property
     def decode_first(self) -> Callable[[bytes], tuple[Batch, int] | None] | None:
-        """What reads the first events of a text without objects, see `Records.decode_first`; None: nothing does."""
-        return None if self._records is None else self._records.decode_first
+        """What reads the first events of a text without objects, see `Decoders`; None: nothing does."""
+        return None if self._decoders is None else self._decoders.decode_first
+
+    def in_parts(self, threads: int) -> InParts[Batch | list[Any]] | None:
+        """How to decode several texts at once; None: there is nothing that does, or one thread."""
+        return InParts(self._decoders.decode_part, threads) if self._decoders is not None and threads > 1 else None
 
     def release(self) -> None:
         """There will be no more events: what only reads them is given up."""
-        self._records = None
+        self._decoders = None
 
     def add(self, chunk: Chunk[Batch | list[Any]]) -> None:
         """Takes the events of one chunk, as they were decoded."""
-        if self._records is not None and isinstance(chunk.events, Batch):
-            self._records.add(chunk.events, chunk.text)
+        if isinstance(chunk.events, Batch):
+            chunk.events.of.add(chunk.events, chunk.text)
         else:
             self._add_events(chunk)
 

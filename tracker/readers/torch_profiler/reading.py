@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -12,18 +12,33 @@ from tracker.profile import PROCESS_SETTING, Capture, DeviceKind, Events, Source
 from tracker.readers._cut_steps import left_out
 from tracker.readers._event_texts import CHUNK_BYTES, EventTexts
 from tracker.readers._source import ReadOptions, SourceText
+from tracker.readers.torch_profiler import native
 from tracker.readers.torch_profiler.assemble import Part, parts_of
 from tracker.readers.torch_profiler.collector import Collector
 from tracker.readers.torch_profiler.facts import TraceFacts, facts_of
 from tracker.readers.torch_profiler.records import Batch
 from tracker.readers.torch_profiler.schema import TOP, Top
 
+PART_BYTES: Final = 4 << 20
+"""What one thread decodes at once: with less, adding its rows costs more; with more, memory."""
+
+MOST_THREADS: Final = 4
+"""Four decode faster than one thread adds their rows."""
+
+_WORTH_THREADS: Final = 1 << 20
+"""Of a file on disk, which may be compressed."""
+
 
 def captures_of(
-    text: SourceText, options: ReadOptions, *, chunk_bytes: int = CHUNK_BYTES
+    text: SourceText, options: ReadOptions, *, chunk_bytes: int = CHUNK_BYTES, threads: int | None = None
 ) -> tuple[tuple[Capture, ...], tuple[str, ...]]:
-    """The captures of a trace, and what the reader of the result should know about them. No events give no captures."""
-    collector = Collector(text.path, options)
+    """The captures of a trace, and what the reader of the result should know about them. No events give no captures.
+
+    `threads`: how many decode; None: as many as `options` allows and a file of this size is worth.
+    """
+    if threads is None:
+        threads = _threads_for(text, options)
+    collector = Collector(text.path, options, threads)
     chunks: EventTexts[Batch | list[Any]] = EventTexts(
         text,
         collector.decode,
@@ -31,6 +46,7 @@ def captures_of(
         allow_partial=options.allow_partial,
         chunk_bytes=chunk_bytes,
         decode_first=collector.decode_first,
+        in_parts=collector.in_parts(threads),
     )
     for chunk in chunks:
         collector.add(chunk)
@@ -42,6 +58,14 @@ def captures_of(
     # the rank belongs to the first: one trace is written by one rank
     captures = tuple(_capture(part, facts, text.source(), partial, is_first=i == 0) for i, part in enumerate(parts))
     return captures, (*_warnings(collector, captures, options, partial), *chunks.notes, *notes)
+
+
+def _threads_for(text: SourceText, options: ReadOptions) -> int:
+    threads = min(options.threads, MOST_THREADS)
+    if threads > 1 and native.is_built() and text.size_on_disk() >= _WORTH_THREADS:
+        text.block_bytes = PART_BYTES
+        return threads
+    return 1
 
 
 def _top(text: SourceText, top_text: bytes) -> Top:

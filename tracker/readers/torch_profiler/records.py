@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Sequence
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -16,6 +17,7 @@ from msgspec.json import Decoder
 from numpy.typing import NDArray
 
 from tracker.profile import I32, I64, MISSING, each_once
+from tracker.readers._event_texts import EventPart
 from tracker.readers._growing import as_int
 from tracker.readers.torch_profiler import native
 from tracker.readers.torch_profiler.kernel_metrics import kernel_metric_columns
@@ -41,7 +43,7 @@ THREADS: Final = FLOWS + 1
 NAMES, LANES, SHAPES, TYPES, MODULES, STACKS = range(6)
 NO_NUMBER: Final = int(np.iinfo(np.int64).min)
 MAX_TEXT_BYTES: Final = 16 << 20
-"""With more than that in its memory, the decoder begins anew: the collector knows what it has seen."""
+"""With more than that in their memory together, decoders begin anew: the collector knows what they have seen."""
 
 NAMES_COLLECTIVE, HAS_ODD_REALS = 1, 2
 _WORDS: Final = ("name", "lane", "shapes", "types", "module", "call_stack", "start", "end", "category", "flag")
@@ -60,9 +62,10 @@ _TEXT: Final = Decoder(str).decode
 
 
 class Batch(Struct, frozen=True):
-    """The events of one text that we take: the bytes of their records, kind by kind."""
+    """The events of one text that we take: the bytes of their records, kind by kind, and what read them."""
 
     records: tuple[bytes, ...]
+    of: Records
 
 
 class _Meanings:
@@ -87,21 +90,58 @@ class _Meanings:
         return found
 
 
-class Records:
-    """Reads texts of events for a collector, and adds them to its tables in the order in which it would itself."""
+class Decoders:
+    """Reads texts of events for a collector; of several texts at once, each by `Records` of its own.
 
-    def __init__(self, collector: Collector, flow_categories: Collection[str]) -> None:
-        self._to = collector
-        self._flows = sorted(flow_categories)
-        self._begin()
+    `threads`: how many texts are read at once, at most. The texts that all of them remember are bounded together.
+    """
+
+    def __init__(self, collector: Collector, flow_categories: Collection[str], threads: int) -> None:
+        self._collector = collector
+        self._flow_categories = flow_categories
+        self._own = Records(collector, flow_categories)
+        self._resting: SimpleQueue[Records] = SimpleQueue()
+        self._most_bytes = MAX_TEXT_BYTES // (threads + 1 if threads > 1 else 1)
 
     @classmethod
-    def begin(cls, collector: Collector, flow_categories: Collection[str]) -> Records | None:
+    def begin(cls, collector: Collector, flow_categories: Collection[str], threads: int) -> Decoders | None:
         """None where the decoder is not built."""
-        return cls(collector, flow_categories) if native.is_built() else None
+        return cls(collector, flow_categories, threads) if native.is_built() else None
 
-    def _begin(self) -> None:
-        to = self._to
+    def decode_first(self, text: bytes) -> tuple[Batch, int] | None:
+        """The first events of a text that starts with one, as far as each is followed by a comma and holds nothing
+        unusual, and the byte behind the last comma; None where the first one does not.
+        """
+        part = self._own.decode(text)
+        self._own = self._to_use_again(self._own)
+        return (part.events, part.end) if part.end else None
+
+    def decode_part(self, text: bytes, is_start: bool) -> EventPart[Batch]:
+        """The same of a text that starts with an event only where `is_start`, on any thread; see `EventPart`."""
+        try:
+            records = self._resting.get_nowait()
+        except Empty:
+            records = self._new()
+        part = records.decode(text) if is_start else records.decode_inside(text)
+        self._resting.put(self._to_use_again(records))
+        return part
+
+    def _new(self) -> Records:
+        return Records(self._collector, self._flow_categories)
+
+    def _to_use_again(self, records: Records) -> Records:
+        return self._new() if records.holds_more_than(self._most_bytes) else records
+
+
+class Records:
+    """One decoder, and what its numbers mean: adds the events that it read to the tables of a collector.
+
+    It decodes on one thread at a time, which may change; batches are added on the thread of the collector.
+    """
+
+    def __init__(self, collector: Collector, flow_categories: Collection[str]) -> None:
+        self._to = to = collector
+        self._flows = sorted(flow_categories)
         slices = {category.encode(): kind for category, kind in SLICES.items()}
         # what a user gave as no UTF-8 is in no trace
         flows = {category.encode("utf-8", "surrogatepass"): number for number, category in enumerate(self._flows)}
@@ -118,25 +158,33 @@ class Records:
         self._modules = _Meanings(modules, lambda raw: to.strings.code(module_path(_text(raw))))
         self._stacks = _Meanings(stacks, lambda raw: to.strings.code(_text(raw)))
 
-    def decode_first(self, text: bytes) -> tuple[Batch, int] | None:
-        """The first events of a text that starts with one, as far as each is followed by a comma and holds nothing
-        unusual, and the byte behind the last comma; None where the first one does not.
-        """
+    def decode(self, text: bytes) -> EventPart[Batch]:
+        """The first events of a text that starts with one, see `Decoders.decode_first`."""
         records, end = self._decoder.decode(text)
-        return (Batch(records), end) if end else None
+        return EventPart(self._batch(records), 0, end)
 
-    def add(self, batch: Batch, text: bytes) -> None:
-        """Adds the rows of a batch, the last one that was decoded, and from this text."""
+    def decode_inside(self, text: bytes) -> EventPart[Batch]:
+        """The events of a text that starts anywhere, from where one seems to start."""
+        records, start, end = self._decoder.decode_inside(text)
+        return EventPart(self._batch(records), start, end)
+
+    def _batch(self, records: tuple[bytes, ...]) -> Batch:
         for pool, spellings in enumerate(self._spellings):
             spellings.extend(self._decoder.new_texts(pool))
+        return Batch(records, self)
+
+    def holds_more_than(self, most_bytes: int) -> bool:
+        """Whether its texts take so much memory that another one should go on."""
+        return self._decoder.held_bytes() > most_bytes
+
+    def add(self, batch: Batch, text: bytes) -> None:
+        """Adds the rows of a batch of its own, which was decoded from this text."""
         tables = [np.frombuffer(records, dtype=RECORD) for records in batch.records]
         for start, end in zip(tables[THREADS]["start"].tolist(), tables[THREADS]["end"].tolist(), strict=True):
             self._to.name_thread(EVENTS.decode(b"[" + text[start:end] + b"]")[0])
         for kind, table in enumerate(tables[:THREADS]):
             if len(table):
                 self._add(kind, table, text)
-        if self._decoder.held_bytes() > MAX_TEXT_BYTES:
-            self._begin()
 
     def _add(self, kind: int, table: Table, text: bytes) -> None:
         to = self._to

@@ -13,7 +13,7 @@ QUESTION: Final = "tracker_question"
 """The option of a statement by which it is known as one of these."""
 
 _LISTS: Final = frozenset(
-    {"run_ids", "ranks", "steps", "digests", "finding_ids", "series_ids", "states", "message_ids"}
+    {"run_ids", "ranks", "steps", "digests", "finding_ids", "series_ids", "states", "message_ids", "sizes"}
 )
 """Parameters that stand for a list."""
 

@@ -13,8 +13,14 @@ class Decoder:
         and the byte behind the last comma, 0 where there are none.
         """
 
+    def decode_inside(self, text: bytes, /) -> tuple[tuple[bytes, ...], int, int]:
+        """The same of a text that starts anywhere: records, where the first event seems to start (-1: nowhere), end.
+
+        The start is a guess: a `{` behind a `},` may stand inside of a text, or in a list among the args of an event.
+        """
+
     def new_texts(self, pool: int, /) -> list[bytes]:
         """The texts of a pool that are new since the last call, as they stand in the file, in order of number."""
 
     def held_bytes(self) -> int:
-        """How much memory texts and records take."""
+        """How much memory the texts take."""

@@ -41,10 +41,11 @@ static int refuse_if_busy(const Decoder *self) {
     return self->is_busy;
 }
 
-static PyObject *Decoder_decode(Decoder *self, PyObject *argument) {
+/* Records of the events of a text: from its start on, or where `start` is given from wherever one seems to start. */
+static PyObject *decode_text(Decoder *self, PyObject *argument, int64_t *start, int64_t *behind) {
     char *text;
+    const char *stop;
     Py_ssize_t size;
-    int64_t behind = 0;
     Outcome outcome = TAKEN;
     if (PyBytes_AsStringAndSize(argument, &text, &size))
         return NULL;
@@ -55,13 +56,26 @@ static PyObject *Decoder_decode(Decoder *self, PyObject *argument) {
         self->reader.buckets[bucket].count = 0;
     if (size < INT32_MAX) {
         Py_BEGIN_ALLOW_THREADS
-        outcome = decode(&self->reader, text, text + size, &behind);
+        if (start)
+            outcome = decode_inside(&self->reader, text, text + size, start, behind);
+        else
+            outcome = decode(&self->reader, text, text, text + size, behind, &stop);
         Py_END_ALLOW_THREADS
     }
     self->is_busy = 0;
-    if (outcome == NO_MEMORY)
-        return PyErr_NoMemory();
-    return Py_BuildValue("NL", records_of(self), (long long)behind);
+    return outcome == NO_MEMORY ? PyErr_NoMemory() : records_of(self);
+}
+
+static PyObject *Decoder_decode(Decoder *self, PyObject *argument) {
+    int64_t behind = 0;
+    PyObject *records = decode_text(self, argument, NULL, &behind);
+    return records ? Py_BuildValue("NL", records, (long long)behind) : NULL;
+}
+
+static PyObject *Decoder_decode_inside(Decoder *self, PyObject *argument) {
+    int64_t start = -1, behind = 0;
+    PyObject *records = decode_text(self, argument, &start, &behind);
+    return records ? Py_BuildValue("NLL", records, (long long)start, (long long)behind) : NULL;
 }
 
 static PyObject *Decoder_new_texts(Decoder *self, PyObject *argument) {
@@ -93,8 +107,6 @@ static PyObject *Decoder_held_bytes(Decoder *self, PyObject *nothing) {
     (void)nothing;
     if (refuse_if_busy(self))
         return NULL;
-    for (int bucket = 0; bucket < BUCKETS; bucket++)
-        held += self->reader.buckets[bucket].room * sizeof(Record);
     for (int pool = 0; pool < POOLS; pool++)
         held += self->reader.pools[pool].size + self->reader.pools[pool].room * (sizeof(Entry) + 2 * sizeof(uint32_t));
     return PyLong_FromSize_t(held);
@@ -179,8 +191,9 @@ static void Decoder_dealloc(Decoder *self) {
 
 static PyMethodDef decoder_methods[] = {
     {"decode", (PyCFunction)Decoder_decode, METH_O, "Records of the first events of a text, and the byte behind them."},
+    {"decode_inside", (PyCFunction)Decoder_decode_inside, METH_O, "The same of a text that starts anywhere."},
     {"new_texts", (PyCFunction)Decoder_new_texts, METH_O, "The texts of a pool that are new since the last call."},
-    {"held_bytes", (PyCFunction)Decoder_held_bytes, METH_NOARGS, "How much memory texts and records take."},
+    {"held_bytes", (PyCFunction)Decoder_held_bytes, METH_NOARGS, "How much memory the texts take."},
     {NULL, NULL, 0, NULL},
 };
 

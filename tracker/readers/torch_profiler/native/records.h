@@ -212,17 +212,23 @@ static Outcome take(Reader *self, const Event *event, const Args *args, const ch
     return outcome;
 }
 
-/* Takes the first events of `text`; `*behind`: the byte behind the comma that follows the last of them, 0 for none. */
-static Outcome decode(Reader *self, const char *text, const char *end, int64_t *behind) {
-    const char *p = skip_blanks(text);
+/* Takes the events from `p` on, which is in `text`, as far as each is usual and followed by a comma. `*behind`: the byte
+ * behind the last of these commas, 0 for none. `*stop`: what follows the event that no comma follows, else NULL.
+ */
+static Outcome decode(Reader *self, const char *text, const char *p, const char *end, int64_t *behind,
+                      const char **stop) {
     Event event;
     Args args;
     Outcome outcome;
     *behind = 0;
+    *stop = NULL;
+    p = skip_blanks(p);
     while ((p = read_event(p, end, &event, &args))) {
         p = skip_blanks(p);
-        if (*p != ',')
+        if (*p != ',') {
+            *stop = p;
             break;
+        }
         if ((outcome = take(self, &event, event.args.start ? &args : NULL, text)))
             return outcome == REFUSED ? TAKEN : outcome;
         p++;
@@ -230,6 +236,45 @@ static Outcome decode(Reader *self, const char *text, const char *end, int64_t *
         p = skip_blanks(p);
     }
     return TAKEN;
+}
+
+/* The first `{` at or behind `p` that follows a `},` and blanks: perhaps an event starts there. NULL: there is none. */
+static const char *likely_start(const char *p, const char *end) {
+    while (p < end && (p = memchr(p, '}', (size_t)(end - p)))) {
+        const char *next = skip_blanks(++p);
+        if (*next != ',')
+            continue;
+        next = skip_blanks(next + 1);
+        if (*next == '{')
+            return next;
+    }
+    return NULL;
+}
+
+static int holds_records(const Reader *self) {
+    for (int bucket = 0; bucket < BUCKETS; bucket++)
+        if (self->buckets[bucket].count)
+            return 1;
+    return 0;
+}
+
+/* Takes the events of a text that starts anywhere. `*start`: where the first one of them seems to start, -1 for nowhere;
+ * the caller has to prove it. Objects in a list among args look alike: where they end, and nothing was taken, the next
+ * likely start is tried.
+ */
+static Outcome decode_inside(Reader *self, const char *text, const char *end, int64_t *start, int64_t *behind) {
+    const char *p = text, *stop;
+    Outcome outcome = TAKEN;
+    *behind = 0;
+    do {
+        p = likely_start(p, end);
+        *start = p ? p - text : -1;
+        if (!p)
+            break;
+        outcome = decode(self, text, p, end, behind, &stop);
+        p = stop;
+    } while (outcome == TAKEN && stop && *stop == ']' && !holds_records(self));
+    return outcome;
 }
 
 #endif

@@ -1,0 +1,42 @@
+"""Parts of the work on one capture that are done at once, on several threads.
+
+Sorting and searching of NumPy hold no lock of Python's. What the parts share is only read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from functools import partial
+from typing import Final, ParamSpec, TypeVar
+
+from tracker.profile import Events
+
+Answer = TypeVar("Answer")
+Asked = ParamSpec("Asked")
+
+MOST_THREADS: Final = 3
+"""There are no more parts that take long."""
+
+_MOST_EVENTS: Final = 2 << 20
+"""Of larger captures the parts together hold too much memory at once."""
+
+
+class Beside:
+    """Begins parts of the work on a capture; they end with `stack`.
+
+    `threads`: how many there may be. With one, or of a large capture, a part is done when its answer is asked for.
+    """
+
+    def __init__(self, events: Events, threads: int, stack: ExitStack) -> None:
+        tables = (events.ops, events.frames, events.launches, events.device, events.allocations)
+        self._pool: ThreadPoolExecutor | None = None
+        if threads > 1 and sum(map(len, tables)) <= _MOST_EVENTS:
+            self._pool = stack.enter_context(ThreadPoolExecutor(min(threads, MOST_THREADS), "timeline"))
+
+    def begin(self, part: Callable[Asked, Answer], *asked: Asked.args, **named: Asked.kwargs) -> Callable[[], Answer]:
+        """Begin a part, and return what waits for its answer; to be asked once."""
+        if self._pool is None:
+            return partial(part, *asked, **named)
+        return self._pool.submit(part, *asked, **named).result
