@@ -12,6 +12,7 @@ from sqlalchemy import text
 from tests.readers.ascend_databases import write_capture
 from tracker.errors import UsageError
 from tracker.intake import IngestOptions, IngestResult, cutting, ingest
+from tracker.intake.packing import pack as make_pack
 from tracker.store import Store, queries
 
 STATS = (
@@ -72,3 +73,15 @@ def test_runs_of_an_older_database_are_read_again_and_cut(memory_store: Store):
     assert ingest_one(memory_store, TRACE, again=True).restored
     cut = cutting.cut(memory_store, 1)
     assert sum(map(len, cut.content(compressed=False))) == cut.bytes > 0
+
+
+def test_pack_of_a_file_that_was_overwritten_is_a_run_of_its_own(memory_store: Store, tmp_path: Path):
+    """The pack holds what the file was; the database knows what was written over it, by its older digest."""
+    path, pack = tmp_path / "stats.txt", tmp_path / "stats.trk"
+    path.write_bytes(STATS.read_bytes())
+    pack.write_bytes(make_pack([path]).content)
+    path.write_bytes(path.read_bytes().replace(b"%", b" ", 1))
+    ingest_one(memory_store, path)
+    set_digest(memory_store, "stats.txt", blake2(path.read_bytes()))
+    (result,) = ingest(memory_store, [pack], version="v2", workload="toy")
+    assert result.created

@@ -32,3 +32,11 @@ def test_filters_keep_the_share_of_all_operators(store):
     save(store, "v1", ops=[("mm", 100), ("add", 60), ("mul", 40)], steps=2)
     shown = show(store, "run:1", options=ShowOptions(op="mm"))
     assert list(shown.tables["largest"].rows("name", "share")) == [("mm", 0.5)]
+
+
+def test_least_time_counts_all_shapes_of_a_name(store):
+    """mm takes 100 and 10 ns in a step: with --min-us of 50 ns both its numbers are of both shapes, add's 20 go."""
+    shapes = [("mm", 100, {"input_shapes": "[8]"}), ("mm", 10, {"input_shapes": "[4]"}), ("add", 20)]
+    save(store, "v1", ops=shapes, steps=2)
+    (row,) = names(show(store, "run:1", options=ShowOptions(minimum_ns=50)))
+    assert row == ("operator", "mm", 4, 220, 110.0, 2.0)

@@ -64,3 +64,19 @@ def test_every_page_has_the_search(db):
     for address in ("/", "/findings", "/runs", "/incident/I-1", "/search?q=op"):
         assert 'action="/search"' in browser.get(address).text, address
     assert 'value="op"' in browser.get("/search?q=op").text
+
+
+def test_letters_beyond_ascii_are_found_as_they_are_written(store):
+    """LOWER of both databases leaves them alone."""
+    save(store, "v1", "Größe_ÄÖ")
+    for words in ("Größe_ÄÖ", "GRößE_Ä", "ÄÖ"):
+        assert found(search(store, words)).get("Workloads") == ["Größe_ÄÖ"], words
+
+
+def test_a_number_names_what_its_word_says(page):
+    """The finding 3, the run 3 and the incident 1 are three things."""
+    links = page.get("/search?q=3").hrefs("article")
+    assert "/finding/3" in links and "/run/3" in links
+    assert page.get("/search?q=run+3").hrefs("article") == ["/run/3"]
+    incident = page.get("/search?q=I-1").hrefs("article")
+    assert "/incident/I-1" in incident and not any(link.startswith("/run/") for link in incident)

@@ -87,3 +87,13 @@ def test_points_have_the_verdict_of_their_step(store):
     update(store, lines_of(store))
     points = board(store).tables["points"].records()
     assert [(point["version"], point["verdict"]) for point in points] == [("v1", "TOO_FEW_RUNS"), ("v2", "REGRESSED")]
+
+
+def test_points_of_runs_without_a_profiler_have_verdicts(store):
+    """All operators of v2 take half as long again, by the clock of the program."""
+    settings = {"profiler": "off"}
+    runs(store, "v1", settings=settings)
+    runs(store, "v2", dict.fromkeys((f"op{at:02}" for at in range(20)), 1.5), start=3, settings=settings)
+    update(store, lines_of(store))
+    points = board(store).tables["points"].records()
+    assert points[-1]["verdict"] == "REGRESSED"

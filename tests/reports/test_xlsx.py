@@ -259,3 +259,13 @@ def test_numbers_of_a_run_are_numbers():
     assert (cells["run_id"], cells["step_ns"], cells["per_step.step_ns"]) == (41, 90 * MS, 90 * MS)
     # a spreadsheet shows 15 digits
     assert cells["started_at_ns"] == "1736413971558972912"
+
+
+@pytest.mark.parametrize("text", ["+1 % / WEBSERVICE(A1)", "-5 kB / SUM(A1,B2)", "-1 % / 1+1", "+ / A1", "+1+1"])
+def test_a_formula_behind_a_number_is_disarmed(text):
+    assert workbook.cell_text(text) == f"'{text}"
+
+
+@pytest.mark.parametrize("text", ["+1.2 ms / +3.4 %", "- / -", "-5.0 % ▼", "-"])
+def test_a_signed_number_stays_as_it_is(text):
+    assert workbook.cell_text(text) == text

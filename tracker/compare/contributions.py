@@ -227,7 +227,7 @@ def _as_judged(cause: Contribution, judged: Judged) -> Contribution:
     if without_drift * sign > 0:
         return replace(cause, why=f"{word} but for machine-wide drift")
     row = judged.of_cause(cause.name, cause.input_shapes)
-    if row is None or not judged.base_runs:
+    if row is None or not judged.base_runs or np.isnan(row["judged_change"]):
         return cause
     # the level of this operator began with another version than that of the step, whose runs are the baseline
     size = format_diff(abs(row["judged_change"])).lstrip("+")

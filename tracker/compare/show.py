@@ -93,7 +93,6 @@ def show(store: Store | None, reference: str, *, options: ShowOptions | None = N
             | _whole_tables(side, captures)
             | _summaries(tables, side)
             | {
-                "largest": largest_names(side, tables["ops"], tables["kernels"], options),
                 "efficiency": Columns.of_rows([*advice.efficiency], ADVICE_COLUMNS["efficiency"]),
                 "advice": Columns.of_rows([row_of_advice(item) for item in most], ADVICE_COLUMNS["advice"]),
             },
@@ -240,11 +239,13 @@ def _tables(side: Loaded, options: ShowOptions, by: Sequence[str]) -> Tables:
     least = options.minimum_ns
     every = asked(queries.kernels)
     is_copy = is_among(every["category"], _COPIES)
-    kernels, copies = (
-        _large(passing(with_share(every.taken(of_kind), "total_ns"), *of_op("op")), ["total_ns"], least)
-        for of_kind in (~is_copy, is_copy)
+    passing_kernels, passing_copies = (
+        passing(with_share(every.taken(of_kind), "total_ns"), *of_op("op")) for of_kind in (~is_copy, is_copy)
     )
+    kernels, copies = (_large(table, ["total_ns"], least) for table in (passing_kernels, passing_copies))
     ops = passing(with_share(with_host_spread(side, asked(queries.ops)), own_time(side)), *of_op("name"))
+    # of a name all shapes count, those that are below the least time, too
+    largest = _large(largest_names(side, ops, passing_kernels, options), ["total_ns"], least)
     ops = _large(ops, ["host_self_ns", "device_self_ns"], least)
     communication = passing(asked(queries.communication), ("kind", options.kind), ("group_role", options.group))
     allocated = [passing(asked(question), *of_op("op")) for question in of_memory]
@@ -252,6 +253,7 @@ def _tables(side: Loaded, options: ShowOptions, by: Sequence[str]) -> Tables:
         side, module_times(ops, options.grains), side.ask(queries.ops), ("module", "phase"), own_time(side)
     )
     return {
+        "largest": largest,
         "ops": ops,
         "kernels": kernels,
         "copies": copies,

@@ -177,8 +177,8 @@ class Judged(Struct, frozen=True, eq=False):
         return self._row(("op_name", self.metric, name, "", "")) if self.of_ops else None
 
     def of_cause(self, name: str, input_shapes: str) -> Row | None:
-        """Return what is said of all shapes of an op together, or where nothing is, of the shapes `input_shapes`."""
-        return self.of_name(name) or self.of_op(name, input_shapes)
+        """Return what is said of an op: of the shapes `input_shapes`, of all together without any."""
+        return self.of_op(name, input_shapes) if input_shapes else self.of_name(name)
 
     def of_total(self, total_metric: str) -> Row | None:
         """What is said of `step_ns`, `e2e_ns` or a part of them, `data_loading_ns`."""

@@ -173,7 +173,9 @@ def _history(store: Store, asked: Inquiry) -> Answer:
 
     chosen = asked.options
     if chosen.key is None and chosen.top is None and chosen.module is None:
-        chosen = replace(chosen, key="step")
+        # a page without a key is that of the step; of another kind it is a list
+        is_step = chosen.kind in (None, "run")
+        chosen = replace(chosen, key="step" if is_step else "*")
     return Answer((history(store, options=chosen),))
 
 

@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
 _MOST: Final = 50
 """Rows of a kind: who finds more writes more of the name."""
-_NUMBER: Final = re.compile(r"(?:run:|I-)?(\d{1,18})", re.IGNORECASE)
+_NUMBER: Final = re.compile(r"(run[: ]|I-)?(\d{1,18})", re.IGNORECASE)
 
 
 def search(store: Store, text: str | None) -> Document:
     """Return the document with all whose name has `text` in it, in any case; `*` and `?` stand for any characters.
 
-    A number is also that of a run or an incident: `41`, `run:41`, `I-4`. Without text it says what may be written.
+    A number is also that of a run, a finding or an incident: `41`, `run:41`, `I-4`. Without text it says what may be
+    written.
     """
     if not text:
         headline = "Write a part of the name of a workload, version, operator or finding, or run:41, or I-4"
         return Document(title="Search", headline=headline)
-    number = _NUMBER.fullmatch(text)
-    asked: dict[str, Any] = {"pattern": _pattern(text), "number": int(number[1]) if number else -1, "most": _MOST + 1}
+    asked: dict[str, Any] = {"pattern": _pattern(text), **_numbers(text), "most": _MOST + 1}
     tables = list(_tables(store, asked))
     total = sum(len(one.rows) for one in tables)
     more = "at least " if any(one.more for one in tables) else ""
@@ -37,13 +37,30 @@ def search(store: Store, text: str | None) -> Document:
     return Document(title="Search", headline=headline, blocks=tuple(tables))
 
 
+def _numbers(text: str) -> dict[str, int]:
+    """Return the numbers of a run, a finding and an incident that `text` may mean; -1 for none.
+
+    >>> _numbers("run:41"), _numbers("I-4")
+    ({'run': 41, 'finding': -1, 'incident': -1}, {'run': -1, 'finding': -1, 'incident': 4})
+    """
+    found = _NUMBER.fullmatch(text)
+    number, kind = (int(found[2]), (found[1] or "").lower()) if found else (-1, "none")
+    return {
+        "run": number if kind != "i-" else -1,
+        "finding": number if kind == "" else -1,
+        "incident": number if not kind.startswith("run") else -1,
+    }
+
+
 def _pattern(text: str) -> str:
-    """Return the pattern of LIKE, in lower case, with ! before what is no pattern.
+    """Return the pattern of LIKE, in lower case, with ! before %, _ and ! of the text.
 
     >>> _pattern("aten::*norm_?"), _pattern("mm")
     ('aten::%norm!__', '%mm%')
     """
-    escaped = re.sub("([!%_])", r"!\1", text.lower())
+    # LOWER of both databases changes ASCII alone
+    lowered = "".join(letter.lower() if letter.isascii() else letter for letter in text)
+    escaped = re.sub("([!%_])", r"!\1", lowered)
     if re.search("[*?]", escaped):
         return escaped.replace("*", "%").replace("?", "_")
     return f"%{escaped}%"
@@ -77,6 +94,10 @@ def _finding(row: Row) -> Target:
     return Target("finding", (("ID", str(row["number"])),))
 
 
+def _incident(row: Row) -> Target:
+    return Target("incident", (("ID", str(row["name"])),))
+
+
 def _history(row: Row) -> Target:
     return Target("history", (("KEY", str(row["name"])), ("--kind", str(row["detail"])), _workload(row)))
 
@@ -90,10 +111,11 @@ _KINDS: Final[tuple[tuple[str, str, tuple[Column, ...], Callable[[Row], Target]]
     ("workload", "Workloads", (_name("workload"),), _board),
     ("version", "Versions", (_name("version"), _OF, col("commit", "detail", str, left=True)), _runs),
     ("run", "Runs", (_name("run"), col("version", "detail", str, left=True), _OF), _run),
+    ("incident", "Incidents", (_name("incident"), col("version", "detail", str, left=True), _OF), _incident),
     (
         "finding",
         "Findings",
-        (_name("finding"), _OF, col("state", "detail", str, left=True), col("id", "number", str)),
+        (_name("finding"), col("version and state", "detail", str, left=True), _OF, col("id", "number", str)),
         _finding,
     ),
     (

@@ -70,7 +70,7 @@ def _courses(store: Store, workload: str | None) -> dict[Line, list[Row]]:
 def _verdicts(store: Store, workload: str | None) -> dict[tuple[Line, int], str]:
     """Return the verdict of the step of each version of a line; of E2E where no step is known."""
     columns = ("workload_id", "configuration_id", "device_id", "version_id", "verdict")
-    # e2e comes first, so that a step takes its place
+    # the last row of a version is kept: a step comes behind E2E, and a trace behind other ways to measure it
     return {
         (Line(*line), version_id): verdict
         for *line, version_id, verdict in queries.board_verdicts(store, workload).rows(*columns)

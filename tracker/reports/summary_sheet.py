@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,6 +29,8 @@ _MOST_BARS: Final = 20
 """Bars of a chart: more have no room for their names."""
 _BESIDE_STEP: Final = {"data_loading_ns": "data loading", "peak_allocated_bytes": "peak memory"}
 """Numbers of a step that are no part of its sum, in the rows below it."""
+_PER_CENT: Final = re.compile(r"[+-]?[\d,]+(\.\d+)? %")
+_COUNT: Final = re.compile(r"\d[\d,]*")
 Block = tuple[str, Sequence[Field], Sequence[Row]]
 
 _OF_STEP: Final = (
@@ -78,7 +81,7 @@ def _blocks_of_document(found: Document) -> Iterator[Block]:
             continue
         heading = block.title or _FIRST_TABLE
         if isinstance(block, Lines):
-            if not block.is_drawing:
+            if block.lines and not block.is_drawing:
                 yield heading, [field("", "line")], _lines(block.lines)
             continue
         if block.lead:
@@ -87,13 +90,28 @@ def _blocks_of_document(found: Document) -> Iterator[Block]:
         rows = [{str(place): text for place, text in enumerate(row)} for row in block.rows]
         if rows:
             yield heading, [_text_of(column, place) for place, column in enumerate(block.columns)], rows
+        if block.more:
+            yield f"… and {block.more:,} more", [], []
     if found.notes:
         yield "Notes", [field("", "line")], _lines(found.notes)
 
 
 def _text_of(column: Column, place: int) -> Field:
     """Return the field of a column of a document, whose cells are texts."""
-    return field(column.header.replace("\n", " ") or " ", lambda row: printable(row[str(place)].strip()))
+    return field(column.header.replace("\n", " ") or " ", lambda row: _typed(printable(row[str(place)].strip())))
+
+
+def _typed(text: str) -> tuple[str, Any]:
+    """Return the kind and the value of a text: counts and per cents become numbers, so that they sort.
+
+    >>> _typed("+3.5 %"), _typed("1,206"), _typed("3.50 ms")
+    (('percent', 0.035), ('count', 1206), ('text', '3.50 ms'))
+    """
+    if _PER_CENT.fullmatch(text):
+        return "percent", round(float(text.removesuffix(" %").replace(",", "")) / 100, 6)
+    if _COUNT.fullmatch(text):
+        return "count", int(text.replace(",", ""))
+    return "text", text
 
 
 def _sentences(found: Document) -> Iterator[Block]:

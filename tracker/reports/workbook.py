@@ -55,7 +55,7 @@ _KINDS: Final = {
 _SUFFIXES: Final = {"us": " (us)", "kb": " (KiB)"}
 
 
-_SIGNED: Final = re.compile(r"[+-](\d[\d,.]* (%|[a-zA-Z]+))?( [▲▼?])?( / [\w .,%()+-]*)?")
+_SIGNED: Final = re.compile(r"[+-](\d[\d,.]* (%|[a-zA-Z]+))?( [▲▼?])?( / ([+-]?\d[\d,.]*( (%|[a-zA-Z]+))?|-))?")
 """A number with its sign and unit, or the dash of a missing one: no formula, though it begins as one."""
 
 

@@ -32,6 +32,8 @@ _TITLES: Final[Mapping[tuple[type, str], str]] = {
     (Calibration, "series"): "Noisy series", (Shown, "ops"): "Operators",
 }  # fmt: skip
 """Names of sheets that are not those of their tables."""
+_SUMMARY_ROWS: Final = 30
+"""Rows of a table on the first sheet."""
 _EXACT: Final = 10**15
 """Above it a spreadsheet rounds whole numbers: it shows 15 digits."""
 
@@ -45,7 +47,7 @@ def render(what: str, result: Any, look: Look) -> bytes:
         _show(book, result, look)
         return book.save()
     document = import_module(f"tracker.reports.views.{what}").document
-    summary = write_summary_of_document(book, document(result, Look()))
+    summary = write_summary_of_document(book, document(result, Look(details=True, limit=_SUMMARY_ROWS)))
     if what == "history":
         _history(book, result, look, summary)
     else:

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from tracker.store.connect import Store
 
 
-def find_names(store: Store, kind: str, *, pattern: str, number: int, most: int) -> list[dict[str, Any]]:
-    """Return what has a name like `pattern`, at most `most`, in order. Parameters and keys: sql/search.sql."""
-    asked = {"kind": kind, "pattern": pattern, "number": number, "most": most}
+def find_names(store: Store, kind: str, **asked: Any) -> list[dict[str, Any]]:
+    """Return what has such a name, in order. Keys and other parameters: sql/search.sql."""
+    asked = {"kind": kind, **asked}
     with store.connect() as connection:
         return [dict(row) for row in connection.execute(statement("search"), asked).mappings()]
 

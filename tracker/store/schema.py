@@ -150,6 +150,7 @@ def run_migration(connection: Connection, number: str) -> None:
     """Run migration `number` inside the open transaction of `connection`, which was at the one before it."""
     from tracker.store import partitions, views
 
+    views.drop(connection)  # they rest on columns that may go
     run_statements(connection, number)
     if number != SCHEMA_HEAD:
         return

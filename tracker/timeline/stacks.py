@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from threading import Lock
 
 import numpy as np
 from msgspec import Struct
@@ -58,9 +59,22 @@ def begin(events: Events, stack: ExitStack) -> Callable[[], OpStacks]:
     memory would be short it is done when the answer is asked for.
     """
     if len(events.frames) > _BESIDE_ROWS:
-        return lambda: stacks_of_ops(events)
+        return _once(lambda: stacks_of_ops(events))
     thread = stack.enter_context(ThreadPoolExecutor(1, "stacks"))
     return thread.submit(stacks_of_ops, events).result
+
+
+def _once(compute: Callable[[], OpStacks]) -> Callable[[], OpStacks]:
+    """Return what computes an answer at the first call, and gives it to all, whichever thread asks."""
+    lock, answers = Lock(), list[OpStacks]()
+
+    def answer() -> OpStacks:
+        with lock:
+            if not answers:
+                answers.append(compute())
+        return answers[0]
+
+    return answer
 
 
 def most_frequent_stacks(events: Events, keys: OpKeys, stacks: OpStacks) -> list[str]:

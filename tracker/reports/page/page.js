@@ -176,7 +176,8 @@ for (const code of document.querySelectorAll(".command code")) {
 /** The key / leads into the search of the page, unless somebody is writing. */
 addEventListener("keydown", (event) => {
   const field = document.querySelector("nav input[type=search]");
-  if (event.key !== "/" || !field || event.target.matches("input, textarea, select")) return;
+  const isShortcut = event.ctrlKey || event.metaKey || event.altKey;
+  if (event.key !== "/" || isShortcut || !field || event.target.matches("input, textarea, select")) return;
   event.preventDefault();
   field.focus();
   field.select();

@@ -48,7 +48,7 @@ def _lines(board: Board, lines: Sequence[Row], look: Look) -> Table:
         col("step", "step_ns", drop=_NARROW if look.has_drawings else 0, link=_step_history),
     ]
     if has_good:
-        columns.append(col("vs last good", "good_change", _change, drop=1, link=_diff_with("good_version")))
+        columns.append(col("vs last good", "good_change", _change, drop=1, link=_diff_with_level))
     columns.append(col("vs previous", "previous_change", _change, link=_diff_with("previous_version")))
     columns.append(Column("verdict", _verdict, left=True, drop=1, link=_step_history))
     if is_pinned:
@@ -105,6 +105,11 @@ def _diff_with(name: str) -> Callable[[Row], Target | None]:
         return Target("diff", (("side", other), ("side", line["version"]), _of_workload(line)))
 
     return target
+
+
+def _diff_with_level(line: Row) -> Target:
+    """Return the diff with the level that the newest version was judged against."""
+    return Target("diff", (("side", line["version"]), _of_workload(line)))
 
 
 def _runs(line: Row) -> Target:

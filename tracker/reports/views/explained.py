@@ -203,7 +203,9 @@ def _of_incident(incident: ExplainedIncident, look: Look) -> Document:
     following += findings.to_settle(f"I-{number}", rows)
     made = findings.rows_of(rows, replace(look, details=True), None if look.details else look.rows(_FINDINGS))
     note = "" if look.has_drawings else "(in brackets the limit of a test)"
-    blocks: list[Block] = [replace(made, note=note, is_first=True, chart=_courses(explained))]
+    chart = _courses(explained)
+    lead = "Change of the step, and of what changed it most, against their baselines" if look.has_drawings else ""
+    blocks: list[Block] = [replace(made, note=note, is_first=True, chart=chart, lead=lead if chart else "")]
     advice = [item for found in explained for item in found.advice]
     blocks += [what_to_do(advice, first)] if advice else []
     shared: list[Block] = []

@@ -311,7 +311,7 @@ def _largest(shown: Shown, look: Look) -> Table:
     columns = [
         col(word, "name", **NAME),
         col(f"{place} {what}", time),
-        Column("share", lambda row: share(row["share"])),
+        Column("of all steps" if is_per_step else "share", lambda row: share(row["share"])),
         Column("calls", lambda row: "" if "is_rest" in row else number(row[calls])),
     ]
     note = "" if rows else sections.PRUNED if shown.is_pruned else f"no {word} has {place} {what}"

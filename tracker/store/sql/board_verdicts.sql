@@ -1,13 +1,15 @@
--- How was the step of each version judged? One row per line and version, of which something was said.
+-- How was the step of each version judged? One row per track, version and way to measure it, of which something was
+--   said.
 -- Parameters: workload (name, NULL = all)
--- Columns: workload_id, configuration_id, device_id: the line; version_id; name: step or e2e; verdict: what later runs
---   made of it where they did
+-- Columns: workload_id, configuration_id, device_id: the track; version_id; name: step or e2e; part: how it was
+--   measured; verdict: what later runs made of it where they did
 SELECT
     s.workload_id,
     s.configuration_id,
     s.device_id,
     d.version_id,
     s.name,
+    s.part,
     COALESCE(d.decided, d.verdict) AS verdict
 FROM series AS s
 INNER JOIN workload AS w ON s.workload_id = w.id
@@ -18,11 +20,10 @@ WHERE
     s.kind = 'run'
     AND s.metric IN ('duration_ns', 'e2e_ns')
     AND s.name IN ('step', 'e2e')
-    AND s.part = ''
     AND s.workload_id = j.workload_id
     AND s.configuration_id = j.configuration_id
     AND s.device_id = j.device_id
     AND j.version_id = d.version_id
     AND s.id = d.series_id
     AND (CAST(:workload AS TEXT) IS NULL OR w.name = :workload)
-ORDER BY s.workload_id, s.configuration_id, s.device_id, d.version_id, s.name
+ORDER BY s.workload_id, s.configuration_id, s.device_id, d.version_id, s.name, s.part DESC

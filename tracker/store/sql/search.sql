@@ -1,8 +1,8 @@
 -- What has this in its name? One row per thing of this kind, in order of their names, at most so many.
--- Parameters: kind (workload, version, run, series, finding); pattern (LIKE in lower case, ! escapes); number (of a run
---   or incident, -1 = none); most (rows)
--- Columns: name; workload (its name); detail: of a version its commit, of a run its version, of a series its kind, of a
---   finding its state; number: of the run, finding or incident
+-- Parameters: kind (workload, version, run, series, finding, incident); pattern (LIKE in lower case, ! escapes); run,
+--   finding, incident (numbers, -1 = none); most (rows)
+-- Columns: name: of a finding with its shapes; workload (its name); detail: of a version its commit, of a run and an
+--   incident its version, of a series its kind, of a finding its version and state; number: of the run or finding
 SELECT
     found.name,
     found.workload,
@@ -37,7 +37,7 @@ FROM (
     FROM run AS r
     INNER JOIN version AS v ON r.version_id = v.id
     INNER JOIN workload AS w ON r.workload_id = w.id
-    WHERE :kind = 'run' AND r.id = :number
+    WHERE :kind = 'run' AND r.id = :run
     UNION
     SELECT
         s.name,
@@ -49,12 +49,13 @@ FROM (
     WHERE :kind = 'series' AND LOWER(s.name) LIKE :pattern ESCAPE '!'
     UNION
     SELECT
-        s.name,
+        CASE WHEN s.input_shapes = '' THEN s.name ELSE s.name || ' ' || s.input_shapes END AS name,
         w.name AS workload,
-        f.state AS detail,
+        v.label || ', ' || f.state AS detail,
         f.id AS number
     FROM finding AS f
     INNER JOIN series AS s ON f.series_id = s.id
+    INNER JOIN version AS v ON f.first_version_id = v.id
     INNER JOIN workload AS w ON f.workload_id = w.id
     INNER JOIN incident AS i
         ON
@@ -65,7 +66,17 @@ FROM (
     WHERE
         :kind = 'finding'
         AND f.state <> 'withdrawn'
-        AND (LOWER(s.name) LIKE :pattern ESCAPE '!' OR i.id = :number)
+        AND (LOWER(s.name) LIKE :pattern ESCAPE '!' OR f.id = :finding OR i.id = :incident)
+    UNION
+    SELECT
+        'I-' || CAST(i.id AS TEXT) AS name,
+        w.name AS workload,
+        v.label AS detail,
+        0 AS number
+    FROM incident AS i
+    INNER JOIN version AS v ON i.first_version_id = v.id
+    INNER JOIN workload AS w ON i.workload_id = w.id
+    WHERE :kind = 'incident' AND i.id = :incident
 ) AS found
 ORDER BY found.name, found.workload, found.detail, found.number
 LIMIT :most

@@ -194,7 +194,7 @@ VERSION_VIEW: Final = View(
         whole(
             "is_judged", "k.is_judged",
             "1: its judgement is there and current; 0: not judged yet, or its runs, those before it, the limits or the "
-            "rules are others now: tracker versions judge",
+            "rules are others now: tracker versions judge. A branch's base that moved is seen at the next judgement",
         ),
         word("step_verdict", _judged("j.step_verdict"), "verdict of its step; NULL: it has none"),
         real("step_before_ns", _judged("j.step_before_ns"), "step of the runs it was judged against"),
