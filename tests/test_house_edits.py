@@ -144,7 +144,7 @@ def stream_work_table(joined: Joined) -> Table:
             "from tracker.timeline.queue import queue_table\n",
             "from tracker.timeline.stream_work import stream_work_table\n",
         ),
-        ('            "queue": queue_table(joined),\n', '            "stream_work": stream_work_table(joined),\n'),
+        ('"queue": queue_table(joined)', ', "stream_work": stream_work_table(joined)'),
     ],
     f"migrations/versions/{NEXT}_stream_work.sql": [
         (

@@ -64,7 +64,7 @@ def test_every_format_is_written(tracker, tagged, tmp_path):
     )
     assert tracker("log", "--db", tagged, "-o", tmp_path / "log.xlsx").code == 0
     book = load_workbook(io.BytesIO((tmp_path / "log.xlsx").read_bytes()))
-    assert book.sheetnames == ["Log", "Cells", "Columns", "Directions"]
+    assert book.sheetnames == ["Summary", "Log", "Cells", "Columns", "Directions"]
     assert [cell.value for cell in book["Log"][3]][:3] == ["v08", "operator", "GELU in Python"]
 
 

@@ -18,8 +18,10 @@ TRACES = [
     "pytorch/v100_resnet50_2021/resnet50_num_workers_4/worker0.1623212756351.pt.trace.json.gz",
     "pytorch/v100_resnet50_2021/resnet50_num_workers_4/worker0.1623213129365.pt.trace.json.gz",
 ]
-SMALLER = 43
-"""Was 50 before the rows of memory owners and large blocks (38 kB of 660), 44 before occupancy and blocks per SM."""
+SMALLER = 41
+"""Was 50 before the rows of memory owners and large blocks (38 kB of 660), 44 before occupancy and blocks per SM,
+43 before the text of the public views.
+"""
 
 
 @pytest.mark.parametrize("name", TRACES)
@@ -34,7 +36,7 @@ def test_the_database_of_a_large_trace_takes_is_small_beside_its_json(tmp_path, 
 def test_an_empty_database_takes_little(tmp_path):
     with open_store(str(tmp_path / "tracker.db")) as store:
         checkpointed(store)
-    assert (tmp_path / "tracker.db").stat().st_size < 150_000
+    assert (tmp_path / "tracker.db").stat().st_size < 160_000
 
 
 def checkpointed(store) -> None:

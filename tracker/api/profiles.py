@@ -44,6 +44,7 @@ def ingest(
     skip_bad_rows: bool = False,
     max_bytes: int = MAX_BYTES,
     one_process: bool = False,
+    threads: int = 0,
     on_progress: Callable[[str, int, int], None] | None = None,
     read_with: ReadWith | None = None,
     judge: bool = True,

@@ -25,8 +25,7 @@ from tracker.errors import HOW_TO_INSTALL, SourceError, TrackerError, UsageError
 from tracker.hooks import spool
 from tracker.intake.packing import content_of
 from tracker.intake.pieces import IngestOptions, Piece, read_pieces, unpacked_pieces
-from tracker.readers import Found, ReadOptions
-from tracker.readers._digest import KIND
+from tracker.readers import DIGEST_KIND, Found, ReadOptions
 from tracker.readers.pack.reading import packed_in
 from tracker.readers.pack.schema import SCHEMA
 from tracker.timeline import RULES_VERSION
@@ -44,7 +43,7 @@ _INSTALL: Final = "pip install distributed"
 _SAME: Final = f"install the same version there as here: {HOW_TO_INSTALL}"
 _HOW_TO_READ: Final = ("flow_category", "allow_partial", "skip_bad_rows", "max_bytes")
 
-RULES: Final = (SCHEMA, RULES_VERSION, KIND)
+RULES: Final = (SCHEMA, RULES_VERSION, DIGEST_KIND)
 """What must be the same on all machines, for the rows not to depend on who read them."""
 
 

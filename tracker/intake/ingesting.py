@@ -179,6 +179,8 @@ def _ready_to_save(store: Store, options: IngestOptions) -> SaveRuns:
     """
     from tracker.store.save import save_runs
 
+    if not store.is_made:
+        from tracker.store import views  # noqa: F401
     if options.judge:
         from tracker.regressions.judgement import lines_of, update  # noqa: F401
     if not store.is_in_memory:

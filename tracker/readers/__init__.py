@@ -77,6 +77,8 @@ _LEVELS_OF_A_CAPTURE: Final = 4
 """How deep files lie in the folder of a capture: PROF_*/device_0/timeline inside that of a framework."""
 
 
+DIGEST_KIND: Final = 2
+"""Version of the digests of files: 1 was BLAKE2, 2 is BLAKE3. Who reads with another one names files otherwise."""
 PARTIAL: Final = ".part"
 """The end of the names of files that are still being written; their writer renames them when they are whole."""
 

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from blake3 import blake3
 
 DIGEST_BYTES: Final = 16
-KIND: Final = 2
-"""Of the digest; 1 was BLAKE2."""
 
 
 class ContentDigest:

@@ -55,9 +55,11 @@ _START, _END = "<article>", "</article>"
 
 def render(make: Callable[[Look], Document], look: Look) -> str:
     """The page with all that the document has. `make`: the document with at most `look.limit` rows per table."""
-    css, script, article = text_of("page.css"), text_of("page.js"), _article(make, look, None)
+    css, article = text_of("page.css"), _article(make, look, None)
+    # the last parts are for pages of a server alone
+    script = text_of("page.js").partition('for (const button of document.querySelectorAll("[data-perfetto')[0]
     if not any("class=flame" in block.chart for block in (*article.first, *article.detail)):
-        script = script.partition("for (const flame of")[0]  # the last part is for boxes only
+        script = script.partition("for (const flame of")[0]  # this part is for boxes only
     return _template("page.html").render(
         article=article,
         css=Markup(css), script=Markup(script), css_hash=_hash(css), script_hash=_hash(script),

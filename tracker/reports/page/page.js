@@ -173,15 +173,6 @@ for (const code of document.querySelectorAll(".command code")) {
   });
   code.after(button);
 }
-/** The key / leads into the search of the page, unless somebody is writing. */
-addEventListener("keydown", (event) => {
-  const field = document.querySelector("nav input[type=search]");
-  const isShortcut = event.ctrlKey || event.metaKey || event.altKey;
-  if (event.key !== "/" || isShortcut || !field || event.target.matches("input, textarea, select")) return;
-  event.preventDefault();
-  field.focus();
-  field.select();
-});
 addEventListener("beforeprint", () => {
   for (const one of document.querySelectorAll("details")) one.open = true;
   for (const one of unfold) one();
@@ -238,3 +229,12 @@ for (const button of document.querySelectorAll("[data-perfetto]")) {
     status.textContent = "";
   });
 }
+/** The key / leads into the search of the page, unless somebody is writing. */
+addEventListener("keydown", (event) => {
+  const field = document.querySelector("nav input[type=search]");
+  const isShortcut = event.ctrlKey || event.metaKey || event.altKey;
+  if (event.key !== "/" || isShortcut || !field || event.target.matches("input, textarea, select")) return;
+  event.preventDefault();
+  field.focus();
+  field.select();
+});
