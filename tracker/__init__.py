@@ -28,7 +28,7 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    """Return a public name or a module of the package, imported by whoever asks for it first.
+    """Return a public name or a module of the package, imported at its first use.
 
     The command and the hooks inside of training import the package, and need none of its functions.
     """

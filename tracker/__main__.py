@@ -31,7 +31,7 @@ def run() -> NoReturn:
         _prepare()
         code = _run()
         _finish()
-    except KeyboardInterrupt:  # so early, or so late, that nobody else heard it
+    except KeyboardInterrupt:  # so early, or so late, that no handler was set
         from tracker.errors import EXIT_INTERRUPTED
 
         code = EXIT_INTERRUPTED

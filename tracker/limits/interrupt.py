@@ -13,13 +13,13 @@ from tracker.errors import EXIT_INTERRUPTED
 
 
 def end_at_once() -> None:
-    """From now on, end this process at Ctrl-C. Where the caller ignores Ctrl-C, as `nohup` does, it stays ignored."""
+    """End this process at Ctrl-C from now on. Where the caller ignores Ctrl-C it stays ignored."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)
 
 
 def raise_again() -> None:
-    """From now on, raise KeyboardInterrupt at Ctrl-C again: a command that runs may have something to put in order."""
+    """Raise KeyboardInterrupt at Ctrl-C again: a command that runs may have something to put in order."""
     if signal.getsignal(signal.SIGINT) is _end:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -29,8 +29,8 @@ def search(store: Store, text: str | None) -> Document:
     if not text:
         headline = "Write a part of the name of a workload, version, operator or finding, or run:41, or I-4"
         return Document(title="Search", headline=headline)
-    asked: dict[str, Any] = {"pattern": _pattern(text), **_numbers(text), "most": _MOST + 1}
-    tables = list(_tables(store, asked))
+    parameters: dict[str, Any] = {"pattern": _pattern(text), **_numbers(text), "most": _MOST + 1}
+    tables = list(_tables(store, parameters))
     total = sum(len(one.rows) for one in tables)
     more = "at least " if any(one.more for one in tables) else ""
     headline = f"{more}{counted(total, 'name')} with {text}" if total else f"Nothing has {text} in its name"
@@ -66,10 +66,10 @@ def _pattern(text: str) -> str:
     return f"%{escaped}%"
 
 
-def _tables(store: Store, asked: dict[str, Any]) -> Iterator[Table]:
-    """Yield a table of each kind of which something is found."""
+def _tables(store: Store, parameters: dict[str, Any]) -> Iterator[Table]:
+    """Yield a table of each kind that has matches."""
     for kind, title, columns, target in _KINDS:
-        rows = find_names(store, kind, **asked)
+        rows = find_names(store, kind, **parameters)
         if rows:
             yield table_of(title, columns, rows, _MOST, links=target, is_first=True, main=0)
 

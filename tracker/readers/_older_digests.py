@@ -23,7 +23,7 @@ def older_digests(sources: Sequence[Source]) -> Mapping[bytes, Sequence[bytes]]:
 
     The first is that of the file alone, the others cover another file of the capture as well: which of them was its
     main file, only the reader of the format knows. A file that cannot be read any more has none, nor has one that
-    holds something else by now than what was read, such as the file of a pack that was written anew.
+    holds something else by now than what was read, such as the overwritten file of a pack.
     """
     alone: dict[bytes, bytes] = {}
     of_today: dict[bytes, bytes] = {}

@@ -192,7 +192,7 @@ def stored_or_history(
         return None, None
     if _is_level(row, baseline):
         return _stored(connection, track, row), None
-    return None, _beside_baseline(in_history(connection, track, row), track, row, baseline)
+    return None, _mark_older_side(in_history(connection, track, row), track, row, baseline)
 
 
 def _is_level(row: JudgedRow, run_ids: Iterable[int]) -> bool:
@@ -219,7 +219,7 @@ def _stored(connection: Connection, track: TrackRuns, row: JudgedRow) -> SideVer
 def _marks_on_sides(connection: Connection, track: TrackRuns, row: JudgedRow, baseline: Sequence[int]) -> Marks:
     """What findings say of a version against the runs of a baseline."""
     candidate = [run.run_id for run in track.runs_of(row.version_id)]
-    history = _beside_baseline(in_history(connection, track, row), track, row, baseline)
+    history = _mark_older_side(in_history(connection, track, row), track, row, baseline)
     places = [track.place[run.version_id] for run in track.runs if run.run_id in {*baseline}]
     if not places or max(places) >= track.place[row.version_id]:
         # the baseline is of another track, or came later: nothing was found between the two
@@ -257,7 +257,7 @@ def marks_of(connection: Connection, rows: Sequence[Any]) -> tuple[UserMark, ...
     return tuple(found)
 
 
-def _beside_baseline(history: InHistory, track: TrackRuns, row: JudgedRow, baseline: Sequence[int]) -> InHistory:
+def _mark_older_side(history: InHistory, track: TrackRuns, row: JudgedRow, baseline: Sequence[int]) -> InHistory:
     """Return `history` with whether all runs of the baseline came after the version: the sides are in reverse order."""
     places = [track.place[run.version_id] for run in track.runs if run.run_id in {*baseline}]
     is_older = bool(places) and min(places) > track.place[row.version_id]

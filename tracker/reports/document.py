@@ -23,6 +23,10 @@ UNDER: Final[dict[str, Any]] = NAME | {"fold": True}
 PLACE: Final[dict[str, Any]] = UNDER | {"place": True}
 """Kinds of columns that hold text: words, a sentence of several lines, a name from a profile, what may move under it, a
 line of code."""
+NARROW: Final = 3
+"""Order in which columns are dropped from which on a narrow browser leaves one out of a table with courses."""
+COURSE: Final = "step by version"
+"""Title of the column of courses."""
 _NOTES: Final = 250
 """Characters of the notes of a first screen."""
 
@@ -175,7 +179,7 @@ class Table(Struct, frozen=True):
     rows; `note`: a line below; `below`: per row a sentence under it, or ""; empty for none. `bars`: per row a part of
     the longest bar, -1 to 1, None for none; empty for no bars. `chart`: a drawing above the table; `adds`: per row what
     it adds to the sum of those above it, None for that sum; `strips`: per row its runs; `sparks`: per row a small
-    course under the title `step by version`. `links`: per row where a server has more on it; empty for none, and files
+    course under the title COURSE. `links`: per row where a server has more on it; empty for none, and files
     have no links. `main`: the column that leads there, with `below` under it; None: the first elastic one.
     `cell_links`: per row where each cell leads; empty where none does.
     """

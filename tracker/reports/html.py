@@ -23,7 +23,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracker.reports import svg
-from tracker.reports.document import Bars, Block, Column, Document, Lines, Look, Table, Target, Trend
+from tracker.reports.document import COURSE, NARROW, Bars, Block, Column, Document, Lines, Look, Table, Target, Trend
 from tracker.reports.text import shorten
 from tracker.results.verdicts import VERDICTS
 from tracker.units import printable
@@ -46,10 +46,6 @@ nor rows that add up.
 _TITLE: Final = 400
 """Characters of a title: that of many files names them all."""
 _TONES: Final = {"worse": "w", "better": "b", "sum": "s", "strong": "g"}
-_LEAST_DROP: Final = 3
-"""Order in which columns are dropped from which on a narrow screen leaves one out of a table with courses."""
-_SPARKS: Final = "step by version"
-"""Title of the column of small courses."""
 _START, _END = "<article>", "</article>"
 
 
@@ -214,7 +210,7 @@ def _block(block: Block, link: Callable[[Target], str] | None) -> _HtmlBlock:
     rows, spans, shown = tuple(_rows(block, link)), _spans(block), _FIRST if block.is_first else _DETAIL
     if isinstance(block.chart, Trend):
         rows = rows[::-1]  # the newest first: the chart above has the course
-    drawings = (("runs", any(block.strips)), (_SPARKS, any(block.sparks)), ("", bool(spans)))
+    drawings = (("runs", any(block.strips)), (COURSE, any(block.sparks)), ("", bool(spans)))
     drawn = [name for name, has in drawings if has]
     plain, left = rows[:PLAIN_ROWS], rows[PLAIN_ROWS:]
     return _HtmlBlock(
@@ -292,7 +288,7 @@ def _classes(columns: Sequence[Column], *, is_narrowed: bool) -> Iterator[str]:
         header = column.header
         letters = {"l": column.left, "c": column.code, "e": column.elastic}
         letters["k"] = "change" in header or "verdict" in header or header.startswith("vs ") or header in ("", "%")
-        letters["n"] = is_narrowed and column.drop >= _LEAST_DROP
+        letters["n"] = is_narrowed and column.drop >= NARROW
         yield from (f"{letter}{place}" for letter, has in letters.items() if has)
 
 

@@ -14,10 +14,10 @@ from typing import Final, ParamSpec, TypeVar
 from tracker.profile import Events
 
 Answer = TypeVar("Answer")
-Asked = ParamSpec("Asked")
+Parameters = ParamSpec("Parameters")
 
 MOST_THREADS: Final = 3
-"""There are no more parts that take long."""
+"""Threads of one capture: no more than three of its parts take long."""
 
 _MOST_EVENTS: Final = 2 << 20
 """Of larger captures the parts together hold too much memory at once."""
@@ -35,8 +35,10 @@ class Beside:
         if threads > 1 and sum(map(len, tables)) <= _MOST_EVENTS:
             self._pool = stack.enter_context(ThreadPoolExecutor(min(threads, MOST_THREADS), "timeline"))
 
-    def begin(self, part: Callable[Asked, Answer], *asked: Asked.args, **named: Asked.kwargs) -> Callable[[], Answer]:
+    def begin(
+        self, part: Callable[Parameters, Answer], *arguments: Parameters.args, **named: Parameters.kwargs
+    ) -> Callable[[], Answer]:
         """Begin a part, and return what waits for its answer; to be asked once."""
         if self._pool is None:
-            return partial(part, *asked, **named)
-        return self._pool.submit(part, *asked, **named).result
+            return partial(part, *arguments, **named)
+        return self._pool.submit(part, *arguments, **named).result

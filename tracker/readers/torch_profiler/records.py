@@ -43,7 +43,7 @@ THREADS: Final = FLOWS + 1
 NAMES, LANES, SHAPES, TYPES, MODULES, STACKS = range(6)
 NO_NUMBER: Final = int(np.iinfo(np.int64).min)
 MAX_TEXT_BYTES: Final = 16 << 20
-"""With more than that in their memory together, decoders begin anew: the collector knows what they have seen."""
+"""Size of the texts of all decoders together above which a decoder is replaced: the collector has its own copies."""
 
 NAMES_COLLECTIVE, HAS_ODD_REALS = 1, 2
 _WORDS: Final = ("name", "lane", "shapes", "types", "module", "call_stack", "start", "end", "category", "flag")

@@ -6,14 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 
 from tracker.reports.cells import TONES, col, of, pairs, sparkline, verdict_or_why, waiting_words
 from tracker.reports.commands import command
-from tracker.reports.document import WORDS, Column, Document, Look, Table, Target, Trend
+from tracker.reports.document import COURSE, NARROW, WORDS, Column, Document, Look, Table, Target, Trend
 from tracker.reports.rows import Row, records, table_of
 from tracker.results import Board
 from tracker.units import MISSING_TEXT, format_diff, format_moment
 
 _ROWS = 20
-_NARROW = 3
-"""Order in which a narrow browser leaves a column out."""
 _LEAST_AXIS = 0.05
 """Part of the largest value that a course spans at least: noise must not look like a change."""
 
@@ -45,7 +43,7 @@ def _lines(board: Board, lines: Sequence[Row], look: Look) -> Table:
         col("version", link=_diff_with("previous_version")),
         Column("runs", lambda line: f"{line['version_runs']} of {line['runs']}", drop=5, link=_runs),
         # a narrow browser has its course instead
-        col("step", "step_ns", drop=_NARROW if look.has_drawings else 0, link=_step_history),
+        col("step", "step_ns", drop=NARROW if look.has_drawings else 0, link=_step_history),
     ]
     if has_good:
         columns.append(col("vs last good", "good_change", _change, drop=1, link=_diff_with_level))
@@ -54,17 +52,21 @@ def _lines(board: Board, lines: Sequence[Row], look: Look) -> Table:
     if is_pinned:
         columns.append(col("vs pinned", "pinned_change", _change, drop=3, link=_diff_with("pinned_version")))
     if not look.has_drawings:
-        columns.append(col("step by version", "course", form=_course, drop=2))
+        columns.append(col(COURSE, "course", form=_course, drop=2))
     columns += [
         Column("regressions", _counts, left=True, link=_findings),
         col("peak", "peak_allocated_bytes", drop=6, link=_peak_history),
         Column("last run", of("last_run_ns", _moment), left=True, drop=7, link=_last_run),
     ]
-    sparks = lambda line: Trend("ns", tuple(map(_point, line["course"])))  # noqa: E731 -- a column of the table
     return table_of(
         "", columns, lines, look.rows(_ROWS), is_first=True, links=_link, below=waiting_words,
-        sparks=sparks if look.has_drawings else (), tone=_tone,
+        sparks=_spark if look.has_drawings else (), tone=_tone,
     )  # fmt: skip
+
+
+def _spark(line: Row) -> Trend:
+    """Return the course of a track for the small chart of its row."""
+    return Trend("ns", tuple(map(_point, line["course"])))
 
 
 def _name(line: Row) -> str:

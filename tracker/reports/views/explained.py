@@ -229,7 +229,7 @@ def _of_incident(incident: ExplainedIncident, look: Look) -> Document:
 
 
 def _what_happened(first: Row) -> str:
-    """Return what an incident did to the step, in a sentence; "" where the step is none of its findings."""
+    """Return what an incident did to the step, in a sentence; "" where the step is not among its findings."""
     if first["kind"] != "run" or first["name"] not in _STEP or not first["ratio"]:
         return ""
     word = "slower" if first["ratio"] > 0 else "faster"

@@ -1,5 +1,4 @@
--- How was the step of each version judged? One row per track, version and way to measure it, of which something was
---   said.
+-- How was the step of each version judged? One row per track, version and way to measure it that has a verdict.
 -- Parameters: workload (name, NULL = all)
 -- Columns: workload_id, configuration_id, device_id: the track; version_id; name: step or e2e; part: how it was
 --   measured; verdict: what later runs made of it where they did
