@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 if TYPE_CHECKING:
     from tracker.results.options import Offers
-    from tracker.store import Store
+
+LookUp = Callable[[str, str, str | None], list[str]]
 
 
 def names_of(kind: Offers) -> Callable[[typer.Context, str], list[str]]:
@@ -30,22 +35,29 @@ def names_of(kind: Offers) -> Callable[[typer.Context, str], list[str]]:
 
 def _names(kind: Offers, start: str, options: dict[str, Any]) -> list[str]:
     from tracker import config
-    from tracker.api.arguments import opened
+    from tracker.store.names import names_beginning_with, names_in_file
 
     workload = next((options[key] for key in ("workload", "chosen_workload") if options.get(key)), None)
-    with opened(config.load(options.get("db")), read_only=True) as store:
-        return list(_offered(store, kind, start, workload))
+    settings = config.load(options.get("db"))
+    file = Path(settings.database.removeprefix("sqlite:///"))
+    if "://" not in str(file) and file.is_file():
+        with suppress(sqlite3.Error):  # such as a folder that is not writable: the usual way knows more
+            return list(_offered(partial(names_in_file, file), kind, start, workload))
+
+    from tracker.api.arguments import opened
+
+    with opened(settings, read_only=True) as store:
+        return list(_offered(partial(names_beginning_with, store), kind, start, workload))
 
 
-def _offered(store: Store, kind: Offers, start: str, workload: str | None) -> Iterator[str]:
-    from tracker.store.names import names_beginning_with
-
+def _offered(look_up: LookUp, kind: Offers, start: str, workload: str | None) -> Iterator[str]:
+    """Yield what is offered behind `start`. `look_up`: kind, start and workload -> names of the database."""
     if kind in ("run", "side"):
         # a shell may split the word behind the colon, and asks for `4` of `run:4` then
         before = "run:" if start.startswith("run:") else ""
         if kind == "run" or before:
-            yield from (before + number for number in names_beginning_with(store, "run", start.removeprefix(before)))
+            yield from (before + number for number in look_up("run", start.removeprefix(before), None))
             return
     if kind == "side":
         yield from (word for word in ("latest", "pinned") if word.startswith(start))
-    yield from names_beginning_with(store, "version" if kind == "side" else kind, start, workload)
+    yield from look_up("version" if kind == "side" else kind, start, workload)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from tracker.profile.branches import branch_of
-from tracker.store.sql import statement
+from urllib.parse import quote
 
 if TYPE_CHECKING:
     from tracker.store.connect import Store
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
 
 def find_names(store: Store, kind: str, **asked: Any) -> list[dict[str, Any]]:
     """Return what has such a name, in order. Keys and other parameters: sql/search.sql."""
+    from tracker.store.sql import statement
+
     asked = {"kind": kind, **asked}
     with store.connect() as connection:
         return [dict(row) for row in connection.execute(statement("search"), asked).mappings()]
@@ -23,12 +26,35 @@ def names_beginning_with(store: Store, kind: str, start: str, workload: str | No
 
     It stands apart from the other questions: a shell waits for it at every key, and NumPy takes longer to load.
     """
-    is_branch = kind == "branch"
-    escaped = start.replace("!", "!!").replace("%", "!%").replace("_", "!_")
-    asked = {"kind": kind, "pattern": "%" if is_branch else f"{escaped}%", "workload": workload}
+    from tracker.store.sql import statement
+
     with store.connect() as connection:
-        found = [str(row.name) for row in connection.execute(statement("names"), asked)]
-    if is_branch:
-        found = sorted({branch_of(name) for name in found})
-    # LIKE of SQLite takes upper and lower case for the same
-    return [name for name in found if name.startswith(start)]
+        rows = connection.execute(statement("names"), _parameters(kind, start, workload))
+        return _offered(kind, start, [str(row.name) for row in rows])
+
+
+def names_in_file(path: Path, kind: str, start: str, workload: str | None = None) -> list[str]:
+    """Return the same from a SQLite file, without what takes longer to load than the names to find.
+
+    Raises sqlite3.Error for what is no readable database of tracker. The file is opened for reading alone.
+    """
+    question = Path(__file__).with_name("sql") / "names.sql"
+    address = f"file:{quote(str(path.resolve()))}?mode=ro"
+    with closing(sqlite3.connect(address, uri=True)) as connection:
+        rows = connection.execute(question.read_text(encoding="utf-8"), _parameters(kind, start, workload))
+        return _offered(kind, start, [str(name) for (name,) in rows])
+
+
+def _parameters(kind: str, start: str, workload: str | None) -> dict[str, str | None]:
+    """Return the parameters of sql/names.sql; a branch is a part of a name, so that all of them are looked at."""
+    escaped = start.replace("!", "!!").replace("%", "!%").replace("_", "!_")
+    return {"kind": kind, "pattern": "%" if kind == "branch" else f"{escaped}%", "workload": workload}
+
+
+def _offered(kind: str, start: str, names: list[str]) -> list[str]:
+    """Return the names that begin so; LIKE of SQLite takes upper and lower case for the same."""
+    if kind == "branch":
+        from tracker.profile.branches import branch_of
+
+        names = sorted({branch_of(name) for name in names})
+    return [name for name in names if name.startswith(start)]
