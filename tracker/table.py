@@ -177,14 +177,19 @@ def group_rows(*columns: NDArray[Any], then: Sequence[NDArray[Any]] = ()) -> Gro
     if rows == 0:
         none = np.zeros(0, dtype=np.int64)
         return Groups(none, none, none)
-    order, opens = _sort_rows(columns, then)
+    order, opens = sort_rows(columns, then)
     number = np.empty(rows, dtype=np.int64)
     number[order] = np.cumsum(opens) - 1
     return Groups(number, order[np.flatnonzero(opens)], order)
 
 
-def _sort_rows(columns: Sequence[NDArray[Any]], then: Sequence[NDArray[Any]]) -> tuple[I64, Flags]:
-    """Return the rows sorted by all columns and `then`, and which of them differ in `columns` from the one before."""
+def sort_rows(columns: Sequence[NDArray[Any]], then: Sequence[NDArray[Any]] = ()) -> tuple[I64, Flags]:
+    """Return the rows sorted by all columns, `then` and their place, and which differ in `columns` from the one before.
+
+    >>> order, opens = sort_rows([np.array([7, 3, 7])])
+    >>> order.tolist(), opens.tolist()
+    ([1, 0, 2], [True, True, False])
+    """
     if not then:
         row_bits = len(columns[0]).bit_length()
         packed = _pack_columns(columns, row_bits)
@@ -204,7 +209,7 @@ def _sort_rows(columns: Sequence[NDArray[Any]], then: Sequence[NDArray[Any]]) ->
 
 
 def _sort_packed(packed: I64, row_bits: int) -> tuple[I64, Flags]:
-    """Return what `_sort_rows` does, of one number per row with room for the number of the row.
+    """Return what `sort_rows` does, of one number per row with room for the number of the row.
 
     One sort of numbers takes a fraction of the time of a stable sort per column. `packed` is written over.
     """

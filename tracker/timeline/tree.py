@@ -11,7 +11,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracker.profile import I32, I64, each_once
-from tracker.table import group_rows
+from tracker.table import group_rows, sort_rows
 from tracker.timeline import deep_trees, native
 from tracker.timeline.nesting import NONE, ROUNDS, climb, nested
 
@@ -209,10 +209,19 @@ def rows_by_depth(rows: _Rows, depth: NDArray[np.integer]) -> tuple[_Rows, ...]:
 
 
 def _sorted(thread: I32, start_ns: I64, end_ns: I64, rows: NDArray[np.integer] | None) -> I32:
-    if rows is None:
-        return np.lexsort((-end_ns, start_ns, thread)).astype(np.int32)
-    sorted_rows: I32 = rows[np.lexsort((-end_ns[rows], start_ns[rows], thread[rows]))].astype(np.int32)
-    return sorted_rows
+    """Return all rows, or the given ones, by thread, start, longest first, and their place."""
+    if rows is not None:
+        thread, start_ns, end_ns = thread[rows], start_ns[rows], end_ns[rows]
+    if not len(thread):
+        return np.zeros(0, dtype=np.int32)
+    order, opens = sort_rows((thread, start_ns))
+    # few spans begin at once, so that the third key is looked at for these alone
+    is_tied = ~opens
+    is_tied[:-1] |= ~opens[1:]
+    places = np.flatnonzero(is_tied)
+    tied = order[places]
+    order[places] = tied[np.lexsort((-end_ns[tied], np.cumsum(opens)[places]))]
+    return (order if rows is None else rows[order]).astype(np.int32)
 
 
 def _chain(above: I32) -> list[int]:
