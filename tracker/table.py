@@ -384,6 +384,12 @@ def match_rows(keys: Sequence[I64], rows: Sequence[I64]) -> I64:
     for key_column, row_column, low, span in zip(keys, rows, lows, spans, strict=True):
         key_codes = key_codes * span + (key_column - low)
         row_codes = row_codes * span + (row_column - low)
+    size = math.prod(spans)
+    if size <= len(row_codes):
+        # to look a place up is a tenth of the work of searching it
+        places = np.zeros(size, dtype=np.int64)
+        places[key_codes] = np.arange(len(key_codes))
+        return places.take(row_codes, mode="clip")
     return np.searchsorted(key_codes, row_codes)
 
 
