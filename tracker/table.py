@@ -183,6 +183,10 @@ def group_rows(*columns: NDArray[Any], then: Sequence[NDArray[Any]] = ()) -> Gro
     return Groups(number, order[np.flatnonzero(opens)], order)
 
 
+_NUMBERED_AT_ONCE: Final = 1 << 16
+"""Rows whose numbers are held beside what is sorted."""
+
+
 def sort_rows(columns: Sequence[NDArray[Any]], then: Sequence[NDArray[Any]] = ()) -> tuple[I64, Flags]:
     """Return the rows sorted by all columns, `then` and their place, and which differ in `columns` from the one before.
 
@@ -214,7 +218,9 @@ def _sort_packed(packed: I64, row_bits: int) -> tuple[I64, Flags]:
     One sort of numbers takes a fraction of the time of a stable sort per column. `packed` is written over.
     """
     packed <<= row_bits
-    packed |= np.arange(len(packed))
+    for low in range(0, len(packed), _NUMBERED_AT_ONCE):
+        some = packed[low : low + _NUMBERED_AT_ONCE]
+        some |= np.arange(low, low + len(some))
     packed.sort()
     order = packed & ((1 << row_bits) - 1)
     packed >>= row_bits
@@ -239,7 +245,7 @@ def _pack_columns(columns: Sequence[NDArray[Any]], row_bits: int) -> I64 | None:
         if room < 0:
             return None
         packed <<= bits
-        packed |= column.astype(np.int64) - low
+        packed |= np.subtract(column, low, dtype=np.int64)
     return packed
 
 

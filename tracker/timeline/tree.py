@@ -210,17 +210,17 @@ def rows_by_depth(rows: _Rows, depth: NDArray[np.integer]) -> tuple[_Rows, ...]:
 
 def _sorted(thread: I32, start_ns: I64, end_ns: I64, rows: NDArray[np.integer] | None) -> I32:
     """Return all rows, or the given ones, by thread, start, longest first, and their place."""
-    if rows is not None:
-        thread, start_ns, end_ns = thread[rows], start_ns[rows], end_ns[rows]
-    if not len(thread):
+    columns = (thread, start_ns) if rows is None else (thread[rows], start_ns[rows])
+    if not len(columns[0]):
         return np.zeros(0, dtype=np.int32)
-    order, opens = sort_rows((thread, start_ns))
+    order, opens = sort_rows(columns)
     # few spans begin at once, so that the third key is looked at for these alone
     is_tied = ~opens
     is_tied[:-1] |= ~opens[1:]
     places = np.flatnonzero(is_tied)
     tied = order[places]
-    order[places] = tied[np.lexsort((-end_ns[tied], np.cumsum(opens)[places]))]
+    tied_ends_ns = end_ns[tied if rows is None else rows[tied]]
+    order[places] = tied[np.lexsort((-tied_ends_ns, np.cumsum(opens)[places]))]
     return (order if rows is None else rows[order]).astype(np.int32)
 
 
