@@ -217,6 +217,36 @@ def test_top_lists_what_changed_most_since_the_pinned_version(followed):
     assert changed.iloc[3] == pytest.approx(0.2, abs=0.02)
 
 
+@pytest.mark.parametrize(
+    ("chosen", "versions"),
+    [
+        ({"last": 2}, ["v3", "v4"]),
+        ({"from_version": "v2", "to_version": "v3"}, ["v2", "v3"]),
+        ({"to_version": "v3", "last": 1}, ["v3"]),
+        ({"last": 9}, ["v1", "v2", "v3", "v4"]),
+    ],
+)
+def test_a_range_of_versions_has_their_points_and_runs(followed, chosen, versions):
+    found = tracker.history("op07", store=followed, **chosen)
+    assert found.points["version"].tolist() == versions
+    assert found.runs["version"].tolist() == [version for version in versions for _ in range(3)]
+    # the track is judged as a whole all the same
+    if "v3" in versions:
+        assert found.points.set_index("version")["verdict"]["v3"] == "REGRESSED"
+
+
+@pytest.mark.parametrize(
+    ("chosen", "problem"),
+    [
+        ({"from_version": "v33"}, "there is no version 'v33'; did you mean v3?"),
+        ({"from_version": "v3", "to_version": "v2"}, "no version is left; choose a longer range"),
+    ],
+)
+def test_a_range_without_versions_is_an_error(followed, chosen, problem):
+    with pytest.raises(UsageError, match=problem):
+        tracker.history("op07", store=followed, **chosen)
+
+
 def test_top_needs_a_version_after_the_pinned_one(followed):
     edits.pin(followed, "v4")
     with pytest.raises(UsageError, match="it is the newest one"):

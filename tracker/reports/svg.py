@@ -7,36 +7,25 @@ Colours are classes, which the style sheet of the page knows.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import accumulate, groupby, pairwise
-from operator import itemgetter
+from itertools import accumulate, pairwise
 from typing import Any, Final
 
 from markupsafe import Markup, escape
 
+from tracker.reports import plot
 from tracker.reports.cells import cell, form, readable
-from tracker.reports.document import Bars, Chart, Courses, Curves, Flame, HeatMap, Strip, Target, Trend
+from tracker.reports.document import Bars, Chart, Courses, Curves, Flame, HeatMap, Plot, Strip, Target, Trend
+from tracker.reports.plot import TONED, limits, line_path, title
 from tracker.units import format_diff, printable
 
-_HEIGHT: Final = 200
-_TOP, _BOTTOM = 30, 26
-_LEAST_AXIS: Final = 0.05
-"""Part of the largest value that an axis spans at least: noise must not look like a change."""
 _COLOURS: Final = {"compute": 0, "exposed communication": 1, "exposed copies": 2, "idle": 3, "data loading": 4}
 """Colour of a part of a step; the others share one."""
-_LABELS: Final = 60
-"""Characters of labels below an axis."""
 _LEVEL: Final = 20
 _LABEL: Final = 12
 """Per cent of the width for the labels of a heat map."""
-_SCALE: Final = 5
-"""Per cent of the width for the labels of an axis."""
-_WORD, _WORD_NARROW = 14, 23.5
-"""Per cent of the width for the word of a verdict, on a wide and on a narrow screen."""
 _STRIP: Final = 120
 _SPARK: Final = (180, 34)
 """Width and height of the course in a row of a table, in pixels."""
-_POINTS: Final = 150
-"""Points of a curve: of each part of its time the largest."""
 _LEAST_WIDTH: Final = 0.25
 """Per cent of the width below which a box of a flame is left out."""
 _SHADES: Final = (0.02, 0.10, 0.30)
@@ -45,11 +34,10 @@ _SHADES: Final = (0.02, 0.10, 0.30)
 
 def chart(drawn: Chart, link: Callable[[Target], str] | None = None) -> Markup:
     """The drawing of `drawn`. `link`: the address of a point, None for a file."""
-    if isinstance(drawn, Trend):
-        return Markup(_trend(drawn, link))
-    draw: dict[type, Callable[[Any], str]] = {
-        Bars: _bars, Curves: _curves, Courses: _courses, Flame: _flame, HeatMap: _heat_map
-    }  # fmt: skip
+    if isinstance(drawn, Trend | Curves | Courses | Plot):
+        found = plot.drawn_as_plot(drawn)
+        return Markup(plot.draw(found, link) if found else "")
+    draw: dict[type, Callable[[Any], str]] = {Bars: _bars, Flame: _flame, HeatMap: _heat_map}
     return Markup(draw[type(drawn)](drawn))
 
 
@@ -60,27 +48,32 @@ def spark(drawn: Trend | None) -> Markup:
     if drawn is None or not values:
         return Markup("")
     width, height = _SPARK
-    low, high = _limits(values)
+    low, high = limits(values)
     scale = (height - 10) / (high - low)
-    places = [
-        (4 + (width - 8) * (at + 0.5) / len(points), height - 5 - (point[1] - low) * scale, point)
-        for at, point in enumerate(points)
-        if point[1] is not None
-    ]
-    line = "L".join(f"{x:.1f} {y:.1f}" for x, y, _ in places)
+
+    def y_of(value: float) -> float:
+        return height - 5 - (value - low) * scale
+
+    x_of = [4 + (width - 8) * (at + 0.5) / len(points) for at in range(len(points))]
+    line = line_path([(x, point[1]) for x, point in zip(x_of, points, strict=True)], y_of)
     text = form(drawn.unit, values)
     dots = []
-    for x, y, (label, value, _, word, tone) in places:
-        is_last = label == points[-1][0]
-        if tone or is_last:
-            says = ", ".join(filter(None, (f"{label}: {text(value)}", word)))
+    for x, (label, value, _, word, tone) in zip(x_of, points, strict=True):
+        if value is None:
+            continue
+        y, is_last = y_of(value), label == points[-1][0]
+        says = ", ".join(filter(None, (f"{label}: {text(value)}", word)))
+        if tone in TONED:
+            # a shape as well as a colour
             dots.append(
-                f'<circle class="{tone}" cx={x:.1f} cy={y:.1f} r={3.5 if tone else 2.5}>{_title(says)}</circle>'
+                f'<path class="{tone}" transform="translate({x:.1f} {y:.1f})" d="{TONED[tone]}">{title(says)}</path>'
             )
+        elif is_last:
+            dots.append(f"<circle cx={x:.1f} cy={y:.1f} r=2.5>{title(says)}</circle>")
     says = f"{points[0][0]} to {points[-1][0]}: {text(min(values))} to {text(max(values))}"
     return Markup(
         f'<svg class=spark width={width} height={height} role=img aria-label="{_text(says)}">'
-        f'<path class=line d="M{line}"/>{"".join(dots)}</svg>'
+        f'<path class=line d="{line}"/>{"".join(dots)}</svg>'
     )
 
 
@@ -113,7 +106,7 @@ def strip(runs: Strip | None) -> Markup:
     known = [value for side in runs or () for value in side]
     if not known:
         return Markup("")
-    low, high = _limits(known)
+    low, high = limits(known)
     scale = (_STRIP - 10) / (high - low)
     lines = [
         "".join(f"M{5 + (value - low) * scale:.0f} {y}h0" for value in side)
@@ -133,7 +126,7 @@ def _bars(drawn: Bars) -> str:
             colour, words = _COLOURS.get(name, 5), f"{name} {cell(value, drawn.unit, *values)}"
             if width:
                 parts.append(
-                    f'<rect class=c{colour} x="{start:.2f}%" width="{width:.2f}%" height=22>{_title(words)}</rect>'
+                    f'<rect class=c{colour} x="{start:.2f}%" width="{width:.2f}%" height=22>{title(words)}</rect>'
                 )
             start += width
         if min(values, default=0.0) < 0 < sum(values):  # the parts reach beyond the whole
@@ -152,110 +145,6 @@ def swatch(name: str) -> Markup:
     return Markup(
         f"<svg class=swatch width=10 height=10 aria-hidden=true><rect class=c{place} width=10 height=10 /></svg>"
     )
-
-
-def _trend(drawn: Trend, link: Callable[[Target], str] | None) -> str:
-    """The course of a series: a line of its values, a dot per run, and the word of a version where it has one."""
-    values = [value for _, value, _, _, _ in drawn.points if value is not None]
-    runs = [value for _, _, own, _, _ in drawn.points for value in own]
-    if not values:
-        return ""
-    y_of, lines = _axis([*values, *runs], drawn.unit)
-    count = len(drawn.points)
-    x_of = [_SCALE + (100 - _SCALE) * (place + 0.5) / count for place in range(count)]
-    places = [(x, y_of(point[1])) for x, point in zip(x_of, drawn.points, strict=True) if point[1] is not None]
-    path = "L".join(f"{x:.2f} {y:.1f}" for x, y in places)
-    parts = [*lines, _stretched(f'<path class=line d="M{path}"/>')]
-    dots = "".join(
-        f"M{x:.2f} {y_of(value):.1f}h0" for x, point in zip(x_of, drawn.points, strict=True) for value in point[2]
-    )
-    parts.append(_stretched(f'<path class=runs d="{dots}"/>') if dots else "")
-    every = max(1, -(-sum(len(point[0]) + 2 for point in drawn.points) // _LABELS))
-    text, before = form(drawn.unit, values), values[0]
-    last = last_narrow = -100.0
-    for place, (x, (label, value, own, word, tone)) in enumerate(zip(x_of, drawn.points, strict=True)):
-        if value is not None:
-            says = ", ".join(filter(None, (f"{label}: {text(value)}", word)))
-            size = 5 if word else 3
-            dot = f'<circle class="{tone}" cx="{x:.2f}%" cy="{y_of(value):.1f}" r={size}>{_title(says)}</circle>'
-            target = drawn.links[place] if drawn.links else None
-            address = link(target) if target is not None and link is not None else ""
-            parts.append(f'<a href="{_text(address)}">{dot}</a>' if address else dot)
-            # words must not meet; on a narrow screen fewer have room, and the table has them all
-            if word and x - last >= _WORD:
-                # not where the line comes from
-                y = y_of(min((value, *own))) + 20 if value < before else y_of(max((value, *own))) - 9
-                is_near = x - last_narrow < _WORD_NARROW
-                parts.append(_label(x, y, word, f"word {tone}{' odd' * is_near}"))
-                last, last_narrow = x, last_narrow if is_near else x
-            before = value
-        tick, between = divmod(count - 1 - place, every)
-        if not between:
-            parts.append(_label(x, _HEIGHT - 6, label, "odd" if tick % 2 else ""))
-    return _drawing(parts, f"{drawn.points[0][0]} to {drawn.points[-1][0]}: {text(min(values))} to {text(max(values))}")
-
-
-def _curves(drawn: Curves) -> str:
-    """Each curve in its own colour, and its largest value marked."""
-    known = [(label, points) for label, points in drawn.curves if points]
-    if not known:
-        return ""
-    values = [value for _, points in known for _, value in points]
-    y_of, parts = _axis([*values, 0.0], drawn.unit)
-    end = max(time for _, points in known for time, _ in points) or 1.0
-    text = form(drawn.unit, values)
-    names = []
-    for place, (label, points) in enumerate(known):
-        parts.append(_stretched(f'<path class="curve s{place}" d="M{_course(points, end, y_of)}"/>'))
-        time, peak = max(points, key=itemgetter(1))
-        says = f"{label}: at most {text(peak)} after {time:.3g} s"
-        parts.append(
-            f'<circle class=s{place} cx="{time / end * 100:.2f}%" cy="{y_of(peak):.1f}" r=4>{_title(says)}</circle>'
-        )
-        names.append(f"<span>{_key(place)}{_text(says)}</span>")
-    parts.append(_label(100, _HEIGHT - 6, f"{end:.3g} s", ""))
-    return f'{_drawing(parts, ", ".join(label for label, _ in known))}<p class="legend">{"".join(names)}</p>'
-
-
-def _courses(drawn: Courses) -> str:
-    """Each series in its own colour around 0, the version that they are shown for marked."""
-    known = [value for _, values in drawn.series for value in values if value is not None]
-    if not known or len(drawn.versions) < 2:
-        return ""
-    y_of, parts = _axis([*known, 0.0], "ns")
-    count = len(drawn.versions)
-    x_of = [_SCALE + (100 - _SCALE) * (place + 0.5) / count for place in range(count)]
-    names = []
-    for place, (label, values) in enumerate(drawn.series):
-        places = [(x, y_of(value)) for x, value in zip(x_of, values, strict=True) if value is not None]
-        path = "L".join(f"{x:.2f} {y:.1f}" for x, y in places)
-        parts.append(_stretched(f'<path class="curve s{place}" d="M{path}"/>'))
-        at = drawn.versions.index(drawn.marked) if drawn.marked in drawn.versions else -1
-        marked = values[at] if at >= 0 else None
-        if marked is not None:
-            dot = f'cx="{x_of[at]:.2f}%" cy="{y_of(marked):.1f}" r=4'
-            parts.append(f"<circle class=s{place} {dot}>{_title(label)}</circle>")
-        names.append(f"<span>{_key(place)}{_text(label)}</span>")
-    every = max(1, -(-sum(len(version) + 2 for version in drawn.versions) // _LABELS))
-    for place, (x, version) in enumerate(zip(x_of, drawn.versions, strict=True)):
-        tick, between = divmod(count - 1 - place, every)
-        if not between or version == drawn.marked:
-            parts.append(_label(x, _HEIGHT - 6, version, "odd" if tick % 2 and version != drawn.marked else ""))
-    says = f"Change against the baseline, {drawn.versions[0]} to {drawn.versions[-1]}"
-    return f'{_drawing(parts, says)}<p class="legend">{"".join(names)}</p>'
-
-
-def _course(points: Sequence[tuple[float, float]], end: float, y_of: Callable[[float], float]) -> str:
-    """The path of a curve: with its peaks, and of places at one height only the ends."""
-    size = max(1, -(-len(points) // _POINTS))
-    peaks = (max(points[at : at + size], key=itemgetter(1)) for at in range(0, len(points), size))
-    places = ((f"{time / end * 100:.1f}", f"{y_of(value):.0f}") for time, value in peaks)
-    levels = ((y, [x for x, _ in level]) for y, level in groupby(places, itemgetter(1)))
-    return "L".join(f"{x} {y}" for y, every in levels for x in dict.fromkeys((every[0], every[-1])))
-
-
-def _key(place: int) -> str:
-    return f'<svg class=swatch width=14 height=10 aria-hidden=true><path class="curve s{place}" d="M0 5h14"/></svg>'
 
 
 def _flame(drawn: Flame) -> str:
@@ -280,7 +169,7 @@ def _flame(drawn: Flame) -> str:
         parts.append(
             f'<svg x="{start / whole * 100:.2f}%" y={level * _LEVEL} width="{share:.2f}%" height={_LEVEL - 1}>'
             f"<rect class={_shade(before, after, len(drawn.sides))} width=100% height=100% />"
-            f"<text x=4 y=14>{shown}</text>{_title(says)}</svg>"
+            f"<text x=4 y=14>{shown}</text>{title(says)}</svg>"
         )
     says = (
         "wide as the longer side: slower is red, faster is blue, framed is new, dashed is gone"
@@ -304,7 +193,7 @@ def _heat_map(drawn: HeatMap) -> str:
             shade = "gone" if value is None else _shade(1.0, value, 2)
             parts.append(
                 f'<rect class={shade} x="{_LABEL + at / columns * (100 - _LABEL):.2f}%" y={place * _LEVEL} '
-                f'width="{(100 - _LABEL) / columns:.2f}%" height={_LEVEL - 1}>{_title(words)}</rect>'
+                f'width="{(100 - _LABEL) / columns:.2f}%" height={_LEVEL - 1}>{title(words)}</rect>'
             )
     says = "Own time beside that of the peers: longer is red, shorter is blue, dashed is not known."
     return (
@@ -332,47 +221,6 @@ def _shade(before: float | None, after: float | None, sides: int) -> str:
     change = after / before - 1
     step = sum(abs(change) >= least for least in _SHADES)
     return f"{'r' if change > 0 else 'b'}{step}" if step else "n"
-
-
-def _axis(values: Sequence[float], unit: str) -> tuple[Callable[[float], float], list[str]]:
-    """Where values are along the height, and three lines that say so."""
-    low, high = _limits(values)
-    text = form(unit, [low, high])
-
-    def y_of(value: float) -> float:
-        return _TOP + (high - value) / (high - low) * (_HEIGHT - _TOP - _BOTTOM)
-
-    lines = []
-    for value in (low, (low + high) / 2, high):
-        y = y_of(value)
-        lines.append(f'<rect class=grid width=100% y="{y:.1f}" height=1 />')
-        lines.append(f'<text class=scale x=0 y="{y - 4:.1f}">{_text(text(value))}</text>')
-    return y_of, lines
-
-
-def _limits(values: Sequence[float]) -> tuple[float, float]:
-    """The ends of an axis; it spans at least a part of the largest value."""
-    low, high = min(values), max(values)
-    least = _LEAST_AXIS * max(abs(low), abs(high)) or 1.0
-    lack = max(0.0, least - (high - low)) / 2
-    return (low if low == 0 else low - lack), high + lack
-
-
-def _stretched(path: str) -> str:
-    return f'<svg viewBox="0 0 100 {_HEIGHT}" width=100% height={_HEIGHT} preserveAspectRatio=none>{path}</svg>'
-
-
-def _label(x: float, y: float, text: str, kind: str) -> str:
-    anchor = "start" if x < 6 else "end" if x > 94 else "middle"
-    return f'<text class="{kind.strip()}" x="{x:.2f}%" y="{max(y, 11):.1f}" text-anchor={anchor}>{_text(text)}</text>'
-
-
-def _drawing(parts: Sequence[str], says: str) -> str:
-    return f'<svg class=chart height={_HEIGHT} role=img aria-label="{_text(says)}">{"".join(parts)}</svg>'
-
-
-def _title(text: str) -> str:
-    return f"<title>{_text(text)}</title>"
 
 
 def _text(text: str) -> str:
